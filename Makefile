@@ -1,0 +1,56 @@
+# `make demo` and `make test` are all that a newcomer needs; each sets up what it uses.
+
+PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
+	$$p -c 'import sys, venv; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
+BIN := .venv/bin
+UV := $(BIN)/uv pip
+COMPILE := $(UV) compile --quiet --universal --generate-hashes --no-annotate --python-version 3.11 \
+	--custom-compile-command "make requirements"
+
+.PHONY: demo test full check lint types contracts docs golden requirements clean
+
+demo: .venv/run  ## write, read, report and plot on a store that starts by itself
+	$(BIN)/sbench demo
+
+test: .venv/dev  ## the tests that take minutes
+	$(BIN)/python -m pytest
+
+full: .venv/dev  ## the tests that take longer; their figures stand in docs/performance.md
+	$(BIN)/python -m pytest -m full --timeout 3600
+
+check: lint types contracts
+
+lint: .venv/dev
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+
+types: .venv/dev
+	$(BIN)/mypy
+
+contracts: .venv/dev
+	$(BIN)/lint-imports
+
+docs: .venv/dev  ## the pictures and tables of the README and docs/, from runs made now
+	$(BIN)/python docs/make_pictures.py
+
+golden: .venv/dev  ## accept the reports as they are now
+	$(BIN)/python -m pytest tests/unit/test_reporters.py --update-golden
+
+requirements: .venv/uv
+	echo uv | $(COMPILE) - -o requirements/uv.txt
+	$(COMPILE) pyproject.toml $(foreach extra,boto3 frames local plots,--extra $(extra)) --group build -o requirements/run.txt
+	$(COMPILE) pyproject.toml --extra all --group build --group test -o requirements/dev.txt
+
+.venv/uv: requirements/uv.txt
+	@test -n "$(PYTHON)" || { echo "sbench needs Python 3.11 or newer, with its venv module" >&2; exit 1; }
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r $<
+	@touch $@
+
+.venv/run .venv/dev: .venv/%: requirements/%.txt pyproject.toml .venv/uv
+	$(UV) install --quiet --require-hashes -r $<
+	$(UV) install --quiet --no-deps --no-build-isolation -e .
+	@touch $@
+
+clean:
+	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache

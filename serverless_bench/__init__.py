@@ -1,0 +1,61 @@
+"""Measure what throughput many serverless functions really get from object storage.
+
+Data flows in one direction, through files that are named after the steps::
+
+    spec        what the user asks for            JobSpec
+    plan        one value per function call       InvocationSpec
+    fanout      every call, through an executor   Outcome
+    body        runs inside the function          InvocationRecord
+    archive     a run on disk, crash-safe         Run
+    reduce      a run to series and totals        Timeline, Summary
+    reporters   series and totals to text         plots draw them
+
+Folders hold what you can add, one file each: ``clients`` (the libraries under test),
+``workloads`` (what one function does), ``executors`` (where functions run), ``stores``
+(something to run against) and ``reporters``.
+
+The public names below load what they need when they are first used: a function that
+imports ``serverless_bench.body`` must not pay for NumPy.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from serverless_bench.archive import Run as Run
+    from serverless_bench.archive import load_run as load_run
+    from serverless_bench.bucket import embedded_target as embedded_target
+    from serverless_bench.errors import SbenchError as SbenchError
+    from serverless_bench.fanout import run_job as run_job
+    from serverless_bench.reduce import Summary as Summary
+    from serverless_bench.reduce import summarize as summarize
+    from serverless_bench.spec import JobSpec as JobSpec
+    from serverless_bench.spec import Target as Target
+    from serverless_bench.spec import Transfer as Transfer
+    from serverless_bench.timeline import Timeline as Timeline
+    from serverless_bench.timeline import timeline as timeline
+
+__version__ = "0.1.0"
+
+_PUBLIC = {
+    "JobSpec": "spec",
+    "Run": "archive",
+    "SbenchError": "errors",
+    "Summary": "reduce",
+    "Target": "spec",
+    "Timeline": "timeline",
+    "Transfer": "spec",
+    "embedded_target": "bucket",
+    "load_run": "archive",
+    "run_job": "fanout",
+    "summarize": "reduce",
+    "timeline": "timeline",
+}
+
+__all__ = [*sorted(_PUBLIC), "__version__"]  # noqa: PLE0604 - all strings
+
+
+def __getattr__(name: str) -> object:
+    if name not in _PUBLIC:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_PUBLIC[name]}"), name)

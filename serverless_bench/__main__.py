@@ -1,0 +1,7 @@
+"""``python -m serverless_bench`` is ``sbench``."""
+
+import sys
+
+from serverless_bench.cli.main import main
+
+sys.exit(main())

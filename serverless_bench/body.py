@@ -1,0 +1,253 @@
+"""The function body: the code that runs on the worker.
+
+Everything an operation needs is made before its first clock read, so that a latency
+holds the storage library and the network and nothing of ours; what cannot be made
+before, bytes and their comparison, is counted in ``payload_ns``.
+
+The body stays light: it and what it imports never load NumPy, pandas, matplotlib,
+Lithops or cloudpickle, because a cold start is billed time.
+"""
+
+import os
+import platform
+import random
+import resource
+import socket
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, assert_never
+
+from serverless_bench import __version__
+from serverless_bench.clients import open_client
+from serverless_bench.clients.base import Client
+from serverless_bench.clock import EpochClock, monotonic_ns, wall_ns
+from serverless_bench.errors import OperationError
+from serverless_bench.meter import Meter, join_curves
+from serverless_bench.record import Attempt, BadRange, InvocationRecord, OperationRecord, Step
+from serverless_bench.spec import InvocationSpec, OperationKind, OperationSpec, Target, Transfer
+from serverless_bench.transfer import Checks, get_object, put_object
+from serverless_bench.tries import Tries
+from serverless_bench.units import KIB, NS_PER_S
+from serverless_bench.workloads import open_workload
+
+OnMoved = Callable[[int], None]
+"""Told how many more bytes moved, several times a second: live progress."""
+
+_warm_clients: dict[tuple[Target, Transfer], Client] = {}
+"""A worker that serves several invocations keeps its connections, as on Lambda."""
+_warm_processes: set[int] = set()
+
+
+def handle(event: Mapping[str, Any]) -> dict[str, Any]:
+    """Run one invocation, JSON in and JSON out: what executors call far away.
+
+    Parameters
+    ----------
+    event
+        ``asdict`` of an ``InvocationSpec``.
+
+    Returns
+    -------
+    dict
+        ``InvocationRecord.to_json()``. Whatever fails inside is in the record.
+    """
+    return run_invocation(InvocationSpec.from_json(event)).to_json()
+
+
+def run_invocation(
+    invocation: InvocationSpec, *, on_moved: OnMoved = lambda _: None
+) -> InvocationRecord:
+    """Perform every operation of one invocation and return what was measured.
+
+    Parameters
+    ----------
+    invocation
+        What to do.
+    on_moved
+        Live progress, where the executor can show it.
+    """
+    clock = EpochClock()
+    wall_start_ns, start_ns = wall_ns(), clock.now_ns()
+    usage = resource.getrusage(resource.RUSAGE_SELF)
+    pid = os.getpid()
+    cold_start = pid not in _warm_processes
+    _warm_processes.add(pid)
+    measured: list[Measured] = []
+    error: str | None = None
+    try:
+        if wall_start_ns > invocation.not_after_ns:
+            error = "expired: this invocation was delivered after the run had ended"
+        else:
+            error = _measure_all(invocation, clock, on_moved, measured)
+    except Exception as exc:  # noqa: BLE001 - the records made so far must reach the driver
+        error = _describe(exc)
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    return InvocationRecord(
+        run_id=invocation.run_id,
+        index=invocation.index,
+        attempt=invocation.attempt,
+        worker_id=os.environ.get("AWS_LAMBDA_LOG_STREAM_NAME", f"{socket.gethostname()}/{pid}"),
+        cold_start=cold_start,
+        version=__version__,
+        python=platform.python_version(),
+        start_ns=start_ns,
+        end_ns=clock.now_ns(),
+        wall_start_ns=wall_start_ns,
+        wall_end_ns=wall_ns(),
+        cpu_user_s=round(used.ru_utime - usage.ru_utime, 6),
+        cpu_sys_s=round(used.ru_stime - usage.ru_stime, 6),
+        max_rss_bytes=peak_rss_bytes(),
+        operations=tuple(m.operation for m in measured),
+        attempts=tuple(row for m in measured for row in m.attempts),
+        steps=tuple(row for m in measured for row in m.steps),
+        bad_ranges=tuple(row for m in measured for row in m.bad_ranges),
+        error=error,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measured:
+    """One operation and the rows that belong to it."""
+
+    operation: OperationRecord
+    attempts: tuple[Attempt, ...]
+    steps: tuple[Step, ...]
+    bad_ranges: tuple[BadRange, ...]
+    bug: str | None
+    """An exception that no client may raise; None as a rule."""
+
+
+def _measure_all(
+    invocation: InvocationSpec, clock: EpochClock, on_moved: OnMoved, measured: list[Measured]
+) -> str | None:
+    """Append one ``Measured`` per operation; return why it stopped early, if it did."""
+    give_up_ns = monotonic_ns() + round(invocation.deadline_s * NS_PER_S)
+    draw = random.Random(invocation.seed)  # noqa: S311 - jitter is no secret
+    workload = open_workload(invocation.workload)
+    for operation in workload.operations(invocation):
+        client = _client_for(invocation)
+        tries = Tries(client, invocation.transfer.retries, give_up_ns, draw, on_moved)
+        measured.append(measure(operation, invocation.transfer, tries, clock))
+        if measured[-1].bug:
+            return measured[-1].bug
+        if monotonic_ns() > give_up_ns:
+            return "deadline: stopped before the last operation"
+    return None
+
+
+def _client_for(invocation: InvocationSpec) -> Client:
+    asked = (invocation.target, invocation.transfer)
+    if asked not in _warm_clients:
+        forget_clients()
+        _warm_clients[asked] = open_client(*asked)
+    return _warm_clients[asked]
+
+
+def forget_clients() -> None:
+    """Close every connection that this process keeps for its next invocation."""
+    while _warm_clients:
+        _warm_clients.popitem()[1].close()
+
+
+def measure(
+    operation: OperationSpec, transfer: Transfer, tries: Tries, clock: EpochClock
+) -> Measured:
+    """Perform one operation; a failure is a measurement too."""
+    checks = Checks()
+    error: str | None = None
+    bug: str | None = None
+    # Timing: nothing but the transfer between these two clock reads.
+    start_ns = monotonic_ns()
+    try:
+        perform(operation, transfer, tries, checks)
+    except OperationError as exc:
+        error = exc.code
+    except Exception as exc:  # noqa: BLE001 - the tries made so far must reach the driver
+        error, bug = "bug", _describe(exc)
+    end_ns = monotonic_ns()
+    origin_ns = clock.origin_ns
+    done = tries.succeeded()
+    first = min((m.first_byte_ns for m in done if m.first_byte_ns), default=None)
+    last = max((m.last_byte_sent_ns for m in done if m.last_byte_sent_ns), default=None)
+    put = operation.kind is OperationKind.PUT
+    return Measured(
+        operation=OperationRecord(
+            index=operation.index,
+            kind=operation.kind,
+            key=operation.key,
+            size=operation.size,
+            start_ns=origin_ns + start_ns,
+            end_ns=origin_ns + end_ns,
+            first_byte_ns=None if put or first is None else origin_ns + first,
+            last_byte_sent_ns=origin_ns + last if put and last is not None else None,
+            bytes=sum(meter.bytes for meter in done),
+            verified_bytes=checks.verified_bytes,
+            bad_bytes=checks.bad.bytes,
+            bad_ranges=checks.bad.count,
+            payload_ns=checks.payload_ns,
+            error=error,
+        ),
+        attempts=tuple(_attempt(operation.index, m, e, origin_ns) for m, e in tries.done),
+        steps=tuple(
+            Step(operation=operation.index, step_ns=step_ns, step_bytes=step_bytes)
+            for step_ns, step_bytes in join_curves(tries.curves(), start_ns)
+        ),
+        bad_ranges=tuple(
+            replace(bad, operation=operation.index, key=operation.key) for bad in checks.bad.listed
+        ),
+        bug=bug,
+    )
+
+
+def perform(operation: OperationSpec, transfer: Transfer, tries: Tries, checks: Checks) -> None:
+    """Do what the operation says."""
+    match operation.kind:
+        case OperationKind.PUT:
+            put_object(operation, transfer, tries, checks)
+        case OperationKind.GET:
+            get_object(operation, transfer, tries, checks)
+        case other:
+            assert_never(other)
+
+
+def _attempt(
+    operation: int, meter: Meter, failure: OperationError | None, origin_ns: int
+) -> Attempt:
+    return Attempt(
+        operation=operation,
+        request=meter.request,
+        part=meter.part,
+        number=meter.number,
+        start_ns=origin_ns + meter.start_ns,
+        end_ns=origin_ns + meter.end_ns,
+        wait_ns=meter.wait_ns,
+        status=meter.status if meter.status or failure is None else failure.status,
+        error=None if failure is None else failure.code,
+        detail=None if failure is None else _plain(str(failure)),
+        request_id=meter.request_id,
+        host_id=meter.host_id,
+        remote=meter.remote,
+        reused=meter.reused,
+        bytes=meter.bytes,
+    )
+
+
+def peak_rss_bytes() -> int:
+    """Return the largest resident set that this process has had."""
+    try:
+        status = Path("/proc/self/status").read_text(encoding="ascii")
+    except OSError:
+        # macOS counts ru_maxrss in bytes (getrusage(2)); Linux has /proc.
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    # VmHWM, not ru_maxrss: after fork and exec that one still holds the parent's peak.
+    return next(int(line.split()[1]) for line in status.splitlines() if "VmHWM" in line) * KIB
+
+
+def _describe(exc: Exception) -> str:
+    return _plain(f"{type(exc).__name__}: {exc}")
+
+
+def _plain(text: str) -> str:
+    """Return text that is valid UTF-8 and short; names of files need not be."""
+    return text[:500].encode(errors="replace").decode()

@@ -1,0 +1,232 @@
+"""The driver's own view of a bucket: is it there, what is open, delete this.
+
+Control requests go through botocore with its usual retries; nothing here is measured.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from itertools import islice
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import urlsplit
+
+import botocore.session
+from botocore import exceptions as boto
+from botocore.config import Config
+
+from serverless_bench.errors import StoreError, UsageError
+from serverless_bench.spec import Addressing, Target
+from serverless_bench.stores.embedded import (
+    EMBEDDED,
+    Lease,
+    default_directory,
+    embedded_store,
+)
+
+if TYPE_CHECKING:
+    from mypy_boto3_s3 import S3Client
+
+_BATCH: Final = 1000
+"""Keys in one DeleteObjects request (Amazon S3 API reference)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Deleted:
+    """What ``delete`` did."""
+
+    objects: int
+    uploads: int
+    """Multipart uploads that were still open and are now aborted."""
+    failed: tuple[str, ...]
+    """Keys that the store refused to delete."""
+
+
+def open_s3(target: Target) -> "S3Client":
+    """Return a botocore client for control requests."""
+    return _client(target.endpoint_url, target.region, target.addressing)
+
+
+def _client(endpoint_url: str | None, region: str | None, addressing: Addressing) -> "S3Client":
+    session = botocore.session.Session()
+    try:
+        client: S3Client = session.create_client(  # type: ignore[assignment]
+            "s3",
+            region_name=region or session.get_config_variable("region") or "us-east-1",
+            endpoint_url=endpoint_url,
+            config=Config(
+                connect_timeout=5,
+                read_timeout=30,
+                retries={"mode": "standard", "total_max_attempts": 3},
+                s3={"addressing_style": addressing.value},
+                # Many S3-compatible stores do not take the newer checksums.
+                request_checksum_calculation="when_required",
+                response_checksum_validation="when_required",
+            ),
+        )
+    except ValueError as exc:
+        raise UsageError(str(exc), hint="an endpoint is http(s)://host[:port]") from exc
+    return client
+
+
+def resolve(target: Target, *, region: str | None) -> Target:
+    """Return ``target`` with the address and region that its bucket really has.
+
+    Parameters
+    ----------
+    target
+        ``endpoint_url`` may be empty: the bucket is on AWS then.
+    region
+        Where to look first; None takes the AWS configuration's region.
+
+    Raises
+    ------
+    StoreError
+        If the endpoint does not answer, or the bucket is missing or not ours to use.
+    UsageError
+        If the endpoint is no URL.
+    """
+    client = _client(target.endpoint_url or None, region, target.addressing)
+    with _explained(target):
+        head = client.head_bucket(Bucket=target.bucket)
+    found = head["ResponseMetadata"]["HTTPHeaders"].get("x-amz-bucket-region")
+    asked = client.meta.region_name
+    if not target.endpoint_url and found and found != asked:
+        client = _client(None, found, target.addressing)
+    return replace(
+        target,
+        endpoint_url=target.endpoint_url or client.meta.endpoint_url,
+        region=(found if not target.endpoint_url else None) or asked,
+    )
+
+
+def ensure(target: Target) -> None:
+    """Make the bucket unless it is there.
+
+    Raises
+    ------
+    StoreError
+        If the store does not answer or refuses.
+    """
+    client = open_s3(target)
+    there = (client.exceptions.BucketAlreadyOwnedByYou, client.exceptions.BucketAlreadyExists)
+    with _explained(target), suppress(*there):
+        client.create_bucket(Bucket=target.bucket)
+
+
+@contextmanager
+def embedded_target(*, client: str = "wire", prefix: str = "sbench/") -> Iterator[Target]:
+    """Run the embedded store for the length of a block, and yield a bucket in it.
+
+    Parameters
+    ----------
+    client
+        Name in ``clients.CLIENTS``.
+    prefix
+        Goes before every new key.
+
+    Raises
+    ------
+    PluginError
+        If the store's program is not installed.
+    StoreError
+        If it does not start.
+    """
+    with embedded_store() as lease:
+        target = Target(
+            client=client,
+            bucket=lease.address.bucket,
+            prefix=prefix,
+            endpoint_url=lease.address.endpoint_url,
+            store=EMBEDDED,
+        )
+        ensure(target)
+        yield target
+
+
+def delete(target: Target, keys: Iterable[str]) -> Deleted:
+    """Delete objects by key and abort the uploads of those keys that are still open.
+
+    The embedded store gives their space back to the disk.
+
+    Parameters
+    ----------
+    target
+        Where.
+    keys
+        The ledger of a run: nothing else is ever touched.
+
+    Raises
+    ------
+    StoreError
+        If the store does not answer or refuses.
+    """
+    client = open_s3(target)
+    remaining = iter(keys)
+    objects, uploads = 0, 0
+    failed: list[str] = []
+    mine: set[str] = set()
+    with _explained(target):
+        while batch := list(islice(remaining, _BATCH)):
+            mine.update(batch)
+            refused = _delete_batch(client, target.bucket, batch)
+            failed += refused
+            objects += len(batch) - len(refused)
+        if mine:
+            uploads = _abort_uploads(client, target, mine)
+    if target.store is not None and (lease := Lease.take(default_directory(), start=False)):
+        lease.ask("reclaim")
+        lease.release()
+    return Deleted(objects=objects, uploads=uploads, failed=tuple(failed))
+
+
+def _delete_batch(client: "S3Client", bucket: str, keys: Sequence[str]) -> list[str]:
+    answer = client.delete_objects(
+        Bucket=bucket, Delete={"Objects": [{"Key": key} for key in keys], "Quiet": True}
+    )
+    return [error.get("Key", "") for error in answer.get("Errors", [])]
+
+
+def _abort_uploads(client: "S3Client", target: Target, mine: set[str]) -> int:
+    aborted = 0
+    for upload in _open_uploads(client, target):
+        if upload["Key"] in mine:
+            client.abort_multipart_upload(
+                Bucket=target.bucket, Key=upload["Key"], UploadId=upload["UploadId"]
+            )
+            aborted += 1
+    return aborted
+
+
+def _open_uploads(client: "S3Client", target: Target) -> Iterator[Any]:
+    pages = client.get_paginator("list_multipart_uploads")
+    for page in pages.paginate(Bucket=target.bucket, Prefix=target.prefix):
+        yield from page.get("Uploads", [])
+
+
+@contextmanager
+def _explained(target: Target) -> Iterator[None]:
+    """Turn what botocore raises into one line for the user."""
+    where = f"bucket {target.bucket!r}"
+    try:
+        yield
+    except boto.ClientError as exc:
+        status = exc.response.get("ResponseMetadata", {}).get("HTTPStatusCode")
+        code = exc.response.get("Error", {}).get("Code", "")
+        if status == 404:
+            hint = "create it, or name another --bucket"
+            raise StoreError(f"{where} does not exist", hint=hint) from exc
+        if status in {401, 403}:
+            raise StoreError(
+                f"{where} refuses these credentials ({code})",
+                hint="check AWS_ACCESS_KEY_ID or AWS_PROFILE, and what they may do",
+            ) from exc
+        raise StoreError(f"{where}: the store answered {status} {code}") from exc
+    except (boto.NoCredentialsError, boto.PartialCredentialsError) as exc:
+        hint = "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE"
+        raise StoreError("there are no credentials", hint=hint) from exc
+    except boto.ParamValidationError as exc:
+        raise UsageError(f"{target.bucket!r} is not a bucket name") from exc
+    except boto.BotoCoreError as exc:
+        host = urlsplit(target.endpoint_url).netloc or "AWS"
+        hint = "check --endpoint-url, and that the store runs"
+        raise StoreError(f"{host} does not answer: {type(exc).__name__}", hint=hint) from exc

@@ -1,0 +1,73 @@
+"""``sbench demo``: the whole tool in half a minute."""
+
+import secrets
+from pathlib import Path
+from typing import Any
+
+import click
+
+from serverless_bench.bucket import delete
+from serverless_bench.cli.job import perform, prepare
+from serverless_bench.cli.options import (
+    format_option,
+    option,
+    run_options,
+    target_options,
+    transfer_options,
+)
+from serverless_bench.cli.plot import save_figure
+from serverless_bench.cli.target import check_room, open_target
+from serverless_bench.cli.write import DEFAULT_MB, object_size
+from serverless_bench.clock import utc_stamp
+from serverless_bench.units import format_size
+
+
+@click.command("demo")
+@option("--number", type=int, default=16, show_default=True, help="Functions.")
+@option("--mb", type=int, help=f"Size of an object in MiB.  [default: {DEFAULT_MB}]")
+@option("--read-times", type=int, default=4, show_default=True, help="Reads of each object.")
+@option("--prefix", default="sbench/", show_default=True, help="Goes before every random key.")
+@option("--keep", is_flag=True, help="Leave the objects in the store.")
+@target_options
+@transfer_options
+@run_options
+@format_option
+def command(
+    number: int,
+    mb: int | None,
+    read_times: int,
+    *,
+    keep: bool,
+    **flags: Any,  # noqa: ANN401 - the shared groups of flags
+) -> int:
+    """Write objects, read them back, report on both and draw them.
+
+    Without flags: 16 functions write 1 GiB to a store that starts by itself, and read it
+    four times over.
+    """
+    object_bytes = object_size(mb, None)
+    name = flags.pop("name") or f"{utc_stamp()}-demo-{secrets.token_hex(2)}"
+    writing = prepare(
+        "write",
+        {**flags, "name": f"{name}-write"},
+        invocations=number,
+        object_bytes=object_bytes,
+    )
+    if writing.where.embedded:
+        check_room(number * object_bytes, f"{number} objects of {format_size(object_bytes)}")
+    with open_target(writing.where) as target:
+        wrote = perform(writing, target)
+        keys = wrote.run.keys()
+        runs, code = [wrote.run], wrote.exit_code
+        if keys:
+            named = {**flags, "name": f"{name}-read"}
+            reading = prepare("read", named, invocations=len(keys), repeats=read_times, keys=keys)
+            read = perform(reading, target)
+            runs.append(read.run)
+            code = code or read.exit_code
+        if not keep:
+            delete(target, wrote.run.ledger())
+    picture = Path(runs[-1].path) / "figure.png"
+    save_figure(runs, picture)
+    click.echo(f"figure: {picture}", err=writing.quiet)
+    return code

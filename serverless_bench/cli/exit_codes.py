@@ -1,0 +1,22 @@
+"""What ``sbench`` ends with; docs/exit-codes.md says the same for users."""
+
+from enum import IntEnum
+
+from serverless_bench.reduce import Summary
+
+
+class ExitCode(IntEnum):
+    """One number per way to end. Errors have theirs in ``errors.py``."""
+
+    OK = 0
+    INCOMPLETE = 6
+    """Functions failed or were lost; everything else is in the report."""
+    CORRUPT = 7
+    """Data came back that is not what was written."""
+
+
+def exit_code_of(summary: Summary) -> ExitCode:
+    """Return the exit code of a run that came to its end."""
+    if summary.corrupt_objects:
+        return ExitCode.CORRUPT
+    return ExitCode.OK if summary.ok == summary.requested else ExitCode.INCOMPLETE

@@ -1,0 +1,190 @@
+"""From flags to a job, and from a job to a report: what ``write``, ``read`` and ``demo`` share."""
+
+import os
+import pickle
+import secrets
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+from typing import Any, Final
+
+import click
+
+from serverless_bench.archive import Run
+from serverless_bench.cli.exit_codes import exit_code_of
+from serverless_bench.cli.progress import progress
+from serverless_bench.cli.target import Where
+from serverless_bench.clients import client_class
+from serverless_bench.clock import utc_stamp
+from serverless_bench.columns import is_text
+from serverless_bench.errors import UsageError
+from serverless_bench.executors import open_executor
+from serverless_bench.executors.base import Live
+from serverless_bench.fanout import CutShort, run_job
+from serverless_bench.reduce import summarize
+from serverless_bench.reporters import open_reporter
+from serverless_bench.reporters.base import Reporter
+from serverless_bench.spec import JobSpec, Target, Transfer, Verify
+from serverless_bench.units import KIB, MIB, NS_PER_S
+
+_LOCAL_PER_CPU: Final = 4
+"""Functions at once per processor of this machine, if the user does not say."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prepared:
+    """A job whose flags are all checked; only its store is not there yet."""
+
+    job: JobSpec
+    where: Where
+    directory: Path
+    reporter: Reporter
+    quiet: bool
+    """Whether standard output belongs to the report alone."""
+    pickle: Path | None
+    keys: Sequence[str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finished:
+    """A run and the exit code that it stands for."""
+
+    run: Run
+    exit_code: int
+
+
+def prepare(
+    workload: str,
+    flags: dict[str, Any],
+    *,
+    invocations: int,
+    objects: int = 1,
+    object_bytes: int | None = None,
+    repeats: int = 1,
+    keys: Sequence[str] = (),
+) -> Prepared:
+    """Check a command's flags before anything starts.
+
+    Parameters
+    ----------
+    workload, invocations, objects, object_bytes, repeats
+        As in ``JobSpec``.
+    flags
+        Of ``target_options``, ``transfer_options``, ``run_options`` and ``format_option``.
+    keys
+        Objects to read.
+
+    Raises
+    ------
+    UsageError
+        If a flag is wrong.
+    PluginError
+        If a client, executor or reporter is unknown or lacks its library.
+    """
+    style, executor = flags["format"], flags["executor"]
+    where = Where(**{field.name: flags[field.name] for field in fields(Where)})
+    job = JobSpec(
+        name=flags["name"] or f"{utc_stamp()}-{workload}-{secrets.token_hex(2)}",
+        workload=workload,
+        target=Target(client=where.client, bucket="", prefix=where.prefix, endpoint_url=""),
+        transfer=_transfer(flags),
+        executor=executor,
+        invocations=invocations,
+        concurrency=_concurrency(flags["concurrency"], executor, invocations),
+        objects=objects,
+        object_bytes=object_bytes,
+        repeats=repeats,
+        deadline_s=flags["deadline"],
+        seed=flags["seed"],
+    )
+    if Path(job.name).name != job.name:
+        raise UsageError(f"--name {job.name!r} is not a plain name", hint="--run-dir takes a path")
+    check_writable("--pickle", flags.get("pickle"))
+    client_class(where.client)
+    open_executor(job)
+    return Prepared(
+        job=job,
+        where=where,
+        directory=flags["run_dir"] / job.name,
+        reporter=open_reporter(style),
+        quiet=style != "text",
+        pickle=flags.get("pickle"),
+        keys=keys,
+    )
+
+
+def perform(prepared: Prepared, target: Target) -> Finished:
+    """Run a job and report on it; its run directory is named before it starts."""
+    job, live = replace(prepared.job, target=target), Live()
+    click.echo(f"run directory: {prepared.directory}", err=prepared.quiet)
+    problem: CutShort | None = None
+    with progress(job.workload, job.invocations, live) as on_outcome:
+        try:
+            run = run_job(
+                job, prepared.directory, keys=prepared.keys, live=live, on_outcome=on_outcome
+            )
+        except CutShort as exc:
+            problem, run = exc, exc.run
+    for note in live.notes:
+        click.echo(f"note: {note}", err=True)
+    summary = summarize(run)
+    prepared.reporter(summary, sys.stdout)
+    sys.stdout.flush()
+    if prepared.pickle is not None:
+        write_pickle(run, prepared.pickle)
+    if problem is None:
+        return Finished(run=run, exit_code=exit_code_of(summary))
+    click.echo(f"sbench: {problem}\nhint: {problem.hint}", err=True)
+    return Finished(run=run, exit_code=problem.exit_code)
+
+
+def write_pickle(run: Run, path: Path) -> None:
+    """Write PyWren's list of ``(start, stop, MB/s)``, one tuple per function that is ok.
+
+    Seconds since the epoch and 10**6 bytes per second (s3_benchmark.py:41).
+    """
+    functions, operations = run.functions, run.operations
+    rows = []
+    for row in is_text(functions["status"], "ok").nonzero()[0]:
+        mine = operations["function"] == row
+        if mine.any():
+            start, stop = operations["start_ns"][mine].min(), operations["end_ns"][mine].max()
+            moved = int(operations["bytes"][mine].sum())
+            rate = moved * NS_PER_S / max(int(stop - start), 1) / 1e6
+            rows.append((float(start) / NS_PER_S, float(stop) / NS_PER_S, rate))
+    path.write_bytes(pickle.dumps(rows))
+
+
+def check_writable(flag: str, path: Path | None) -> None:
+    """Refuse a file that could not be written after the run.
+
+    Raises
+    ------
+    UsageError
+        If its directory is missing or not ours to write to.
+    """
+    if path is not None and not os.access(path if path.exists() else path.parent, os.W_OK):
+        raise UsageError(f"cannot write {flag} {path}", hint="name a file in a directory of yours")
+
+
+def _transfer(flags: dict[str, Any]) -> Transfer:
+    part_mb = flags["part_mb"]
+    return Transfer(
+        connections=flags["connections"],
+        part_bytes=None if part_mb is None else part_mb * MIB,
+        block_bytes=flags["block_kib"] * KIB,
+        verify=Verify(flags["verify"]),
+        retries=flags["retries"],
+        timeout_s=flags["timeout"],
+    )
+
+
+def _concurrency(asked: int | None, executor: str, invocations: int) -> int:
+    """Return how many functions run at once: elsewhere all of them, as PyWren did."""
+    if asked is not None:
+        return asked
+    if executor == "inline":
+        return 1
+    here = _LOCAL_PER_CPU * (os.cpu_count() or 1)
+    return max(1, min(invocations, here) if executor == "local" else invocations)

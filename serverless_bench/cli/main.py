@@ -1,0 +1,114 @@
+"""``sbench``: finds the command, and turns errors into one line and an exit code.
+
+Each command lives in a module of its own and is imported when it is called, so that
+``sbench --help`` does not wait for arrays and plots.
+"""
+
+import os
+import signal
+import sys
+import traceback
+from collections.abc import Sequence
+from importlib import import_module
+from types import FrameType
+from typing import Final
+
+import click
+
+from serverless_bench import __version__
+from serverless_bench.cli.defaults import defaults_for
+from serverless_bench.cli.options import spelled
+from serverless_bench.errors import SbenchError
+
+_COMMANDS: Final = {
+    "demo": "Write, read, report and plot, small, on the embedded store.",
+    "write": "Write objects from many functions and report the throughput.",
+    "read": "Read objects back, compare every byte and report the throughput.",
+    "report": "Report on a run directory, finished or not.",
+    "plot": "Draw a run, or a write and its read, into one picture.",
+    "clean": "Delete the objects of a run, and nothing else.",
+    "store": "Keep the embedded store running between commands.",
+}
+"""Module and help line of each command; the line stands here so that help imports none."""
+_INTERRUPTED: Final = 130
+_BROKEN_PIPE: Final = 141
+
+
+class _Commands(click.Group):
+    """A group that imports a command when it is called."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return the names in the order of a first visit."""
+        del ctx
+        return list(_COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Return a command, with the user's own defaults for its flags."""
+        if cmd_name not in _COMMANDS:
+            return None
+        command: click.Command = import_module(f"serverless_bench.cli.{cmd_name}").command
+        ctx.default_map = {cmd_name: defaults_for(command)}
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the list of commands."""
+        del ctx
+        with formatter.section("Commands"):
+            formatter.write_dl(list(_COMMANDS.items()))
+
+
+@click.group(
+    cls=_Commands,
+    context_settings={"token_normalize_func": spelled, "help_option_names": ["-h", "--help"]},
+    epilog="Defaults for every flag may stand in sbench.toml or in SBENCH_<FLAG>.",
+)
+@click.version_option(__version__, prog_name="sbench")
+def commands() -> None:
+    """Measure what throughput N functions really get from object storage.
+
+    `sbench demo` needs nothing but this machine.
+    """
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command and return its exit code."""
+    for name in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(name, _interrupt)
+    try:
+        code = commands.main(args=argv, prog_name="sbench", standalone_mode=False)
+        sys.stdout.flush()
+    except SbenchError as exc:
+        return _say(str(exc), exc.hint, exc.exit_code)
+    except click.ClickException as exc:
+        context = exc.ctx if isinstance(exc, click.UsageError) else None
+        hint = f"{context.command_path} --help" if context else ""
+        return _say(exc.format_message(), hint, exc.exit_code)
+    except (KeyboardInterrupt, click.Abort):
+        return _say("interrupted", "", _INTERRUPTED)
+    except BrokenPipeError:
+        # Whoever read our output has gone; Python would complain again when it exits.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return _BROKEN_PIPE
+    except Exception as exc:  # noqa: BLE001 - a bug gets a line, too
+        if os.environ.get("SBENCH_TRACEBACK"):
+            traceback.print_exc()
+        hint = "this is a bug; SBENCH_TRACEBACK=1 shows where"
+        return _say(f"{type(exc).__name__}: {exc}", hint, SbenchError.exit_code)
+    return int(code or 0)
+
+
+def _interrupt(number: int, frame: FrameType | None) -> None:
+    """End on SIGTERM and SIGHUP as on Ctrl-C: with a report, and nothing left running."""
+    del number, frame
+    raise KeyboardInterrupt
+
+
+def _say(message: str, hint: str, code: int) -> int:
+    click.echo(f"sbench: {message}", err=True)
+    if hint:
+        click.echo(f"hint: {hint}", err=True)
+    return int(code)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

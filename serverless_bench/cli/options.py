@@ -1,0 +1,123 @@
+"""The flags, declared once; commands pick the groups that they need."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+import click
+
+from serverless_bench.spec import Addressing, Verify
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+OLD_SPELLINGS: Final = {
+    "bucket-name": "bucket",
+    "key-prefix": "prefix",
+    "mb-per-file": "mb",
+    "outdir": "run-dir",
+    "outfile": "pickle",
+    "s3-key": "key",
+}
+"""PyWren's and Lithops' flags; underscores are hyphens everywhere."""
+
+DEFAULT_RUN_DIR: Final = Path("sbench-runs")
+
+
+def spelled(token: str) -> str:
+    """Return today's spelling of a flag, a command or a key of ``sbench.toml``."""
+    hyphened = token.replace("_", "-")
+    return OLD_SPELLINGS.get(hyphened, hyphened)
+
+
+def option(flag: str, **settings: Any) -> Callable[[F], F]:  # noqa: ANN401 - click's own
+    """Declare a flag that an environment variable may set, too."""
+    variable = "SBENCH_" + flag.removeprefix("--").replace("-", "_").upper()
+    return click.option(flag, envvar=variable, **settings)
+
+
+def group(*options: Callable[[F], F]) -> Callable[[F], F]:
+    """Return one decorator that declares ``options`` in their order."""
+
+    def decorate(command: F) -> F:
+        for declare in reversed(options):
+            command = declare(command)
+        return command
+
+    return decorate
+
+
+target_options = group(
+    option("--bucket", help="Bucket; without it, and without an endpoint, a store starts here."),
+    option("--endpoint-url", help="Any S3-compatible store; AWS if only a bucket is named."),
+    option("--region", help="Where the bucket lives; found out if not given."),
+    option(
+        "--addressing",
+        type=click.Choice([a.value for a in Addressing]),
+        default=Addressing.AUTO.value,
+        show_default=True,
+        help="Bucket in the host name or in the path.",
+    ),
+    option("--client", default="wire", show_default=True, help="Library that moves the bytes."),
+)
+
+transfer_options = group(
+    option("--connections", type=int, default=1, show_default=True, help="Per function."),
+    option("--part-mb", type=int, help="MiB of a part or range; whole objects without it."),
+    option("--block-kib", type=int, default=1024, show_default=True, help="KiB moved at a time."),
+    option(
+        "--verify",
+        type=click.Choice([v.value for v in Verify]),
+        default=Verify.FULL.value,
+        show_default=True,
+        help="How much of what is read is compared.",
+    ),
+    option(
+        "--retries",
+        type=int,
+        default=4,
+        show_default=True,
+        help="Further tries of a request that failed for a passing reason.",
+    ),
+    option(
+        "--timeout",
+        type=float,
+        default=60.0,
+        show_default=True,
+        help="Seconds without a byte that end a try.",
+    ),
+)
+
+run_options = group(
+    option("--executor", default="local", show_default=True, help="Where functions run."),
+    option("--concurrency", type=int, help="Functions at once; see docs/executors.md."),
+    option(
+        "--deadline",
+        type=float,
+        default=900.0,
+        show_default=True,
+        help="Seconds after which a function stops by itself.",
+    ),
+    option("--seed", type=int, default=0, show_default=True, help="For what is drawn at random."),
+    option(
+        "--run-dir",
+        type=click.Path(file_okay=False, path_type=Path),
+        default=DEFAULT_RUN_DIR,
+        show_default=True,
+        help="Directory that run directories go into.",
+    ),
+    option("--name", help="Name of the run directory; a time stamp without it."),
+)
+
+pickle_option = option(
+    "--pickle",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Also write PyWren's list of (start, stop, MB/s).",
+)
+
+format_option = option(
+    "--format", default="text", show_default=True, help="text, json, csv or markdown."
+)
+
+run_argument = click.argument(
+    "directory", type=click.Path(file_okay=False, path_type=Path), metavar="DIR"
+)

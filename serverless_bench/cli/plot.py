@@ -1,0 +1,54 @@
+"""``sbench plot``."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+
+from serverless_bench.archive import Run, load_run
+from serverless_bench.errors import ArchiveError, PluginError
+
+
+@click.command("plot")
+@click.argument(
+    "directories",
+    nargs=-1,
+    required=True,
+    type=click.Path(file_okay=False, path_type=Path),
+    metavar="DIR...",
+)
+@click.option(
+    "--output",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Picture to write, in the format that its name says.  [default: DIR/figure.png]",
+)
+def command(directories: tuple[Path, ...], output: Path | None) -> int:
+    """Draw one run, or a write and its read, into one picture."""
+    runs = [load_run(directory) for directory in directories]
+    path = output or directories[-1] / "figure.png"
+    save_figure(runs, path)
+    click.echo(f"figure: {path}")
+    return 0
+
+
+def save_figure(runs: Sequence[Run], path: Path) -> None:
+    """Draw ``runs`` and save the picture.
+
+    Raises
+    ------
+    PluginError
+        If matplotlib is not installed.
+    ArchiveError
+        If the picture cannot be written.
+    """
+    try:
+        from serverless_bench.plots import figure  # noqa: PLC0415 - an extra, and slow
+    except ModuleNotFoundError as exc:
+        raise PluginError(
+            f"plots need {exc.name!r}, which is not installed",
+            hint="pip install 'serverless-bench[plots]'",
+        ) from exc
+    try:
+        figure(runs).savefig(path, dpi=120)
+    except (OSError, ValueError) as exc:
+        raise ArchiveError(f"cannot write {path}: {exc}", hint="choose another --output") from exc

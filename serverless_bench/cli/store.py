@@ -1,0 +1,62 @@
+"""``sbench store``: a longer life for the embedded store."""
+
+import click
+
+from serverless_bench.stores.embedded import Lease, default_directory
+from serverless_bench.units import format_size
+
+
+@click.group("store")
+def command() -> None:
+    """Keep the embedded store running between commands.
+
+    Without this, each command starts the store and ends it, and the data stay.
+    """
+
+
+@command.command("start")
+def start() -> int:
+    """Start the embedded store and leave it running."""
+    lease = Lease.take(default_directory())
+    if lease is not None:
+        lease.ask("pin")
+        click.echo(f"running at {lease.address.endpoint_url}, bucket {lease.address.bucket}")
+        lease.release()
+    return 0
+
+
+@command.command("stop")
+def stop() -> int:
+    """End the embedded store as soon as no command uses it."""
+    lease = Lease.take(default_directory(), start=False)
+    if lease is None:
+        click.echo("not running")
+        return 0
+    others = lease.ask("unpin")["others"]
+    lease.release()
+    click.echo(f"ends when {others} other commands have" if others else "stopped")
+    return 0
+
+
+@command.command("status")
+@click.option("--env", is_flag=True, help="Print shell lines for other S3 tools.")
+def status(*, env: bool) -> int:
+    """Say whether the embedded store runs, where, and how much it keeps."""
+    directory = default_directory()
+    lease = Lease.take(directory, start=False)
+    if lease is not None and env:
+        address = lease.address
+        click.echo(f"export AWS_ENDPOINT_URL={address.endpoint_url}")
+        click.echo(f"export AWS_ACCESS_KEY_ID={address.access_key}")
+        click.echo(f"export AWS_SECRET_ACCESS_KEY={address.secret_key}")
+    elif lease is not None:
+        address = lease.address
+        click.echo(f"running at {address.endpoint_url}, bucket {address.bucket}")
+    else:
+        click.echo("not running")
+    if not env:
+        kept = sum(path.stat().st_size for path in directory.rglob("*") if path.is_file())
+        click.echo(f"{format_size(kept)} in {directory}")
+    if lease is not None:
+        lease.release()
+    return 0

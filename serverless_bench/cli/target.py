@@ -1,0 +1,89 @@
+"""From the flags that name a store to a bucket that is really there."""
+
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+
+from serverless_bench.archive import Run
+from serverless_bench.bucket import embedded_target, resolve
+from serverless_bench.errors import UsageError
+from serverless_bench.spec import Addressing, Target
+from serverless_bench.stores.embedded import default_directory
+from serverless_bench.units import format_size
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Where:
+    """What the user said about where objects are; names as in the flags."""
+
+    bucket: str | None
+    endpoint_url: str | None
+    region: str | None
+    addressing: str
+    client: str
+    prefix: str
+
+    @property
+    def embedded(self) -> bool:
+        """Whether the embedded store is meant."""
+        return self.bucket is None and self.endpoint_url is None
+
+
+@contextmanager
+def open_target(where: Where) -> Iterator[Target]:
+    """Yield the target that ``where`` names; an embedded store lives as long as the block.
+
+    Raises
+    ------
+    UsageError
+        If an endpoint comes without a bucket, or is no URL.
+    StoreError
+        If the store does not answer or start, or the bucket is not ours to use.
+    """
+    if where.embedded:
+        with embedded_target(client=where.client, prefix=where.prefix) as target:
+            yield target
+        return
+    if where.bucket is None:
+        raise UsageError(
+            f"--endpoint-url {where.endpoint_url} needs a --bucket", hint="name a bucket there"
+        )
+    asked = Target(
+        client=where.client,
+        bucket=where.bucket,
+        prefix=where.prefix,
+        endpoint_url=where.endpoint_url or "",
+        addressing=Addressing(where.addressing),
+    )
+    yield resolve(asked, region=where.region)
+
+
+@contextmanager
+def open_target_of(run: Run) -> Iterator[Target]:
+    """Yield the target that a saved run wrote to."""
+    if run.job.target.store is None:
+        yield run.job.target
+        return
+    with embedded_target() as here:
+        yield replace(here, prefix=run.job.target.prefix)
+
+
+def check_room(planned_bytes: int, what: str) -> None:
+    """Refuse a job that would fill the disk of the embedded store.
+
+    Raises
+    ------
+    UsageError
+        If ``planned_bytes`` are more than what is free.
+    """
+    directory = default_directory()
+    folder = next(path for path in (directory, *directory.parents) if path.exists())
+    free = shutil.disk_usage(folder).free
+    if planned_bytes > free:
+        raise UsageError(
+            f"{what} are {format_size(planned_bytes)}; the embedded store has room for"
+            f" {format_size(free)}",
+            hint="write less (--number, --mb), or elsewhere: --endpoint-url URL --bucket B for a"
+            " store of yours, --bucket B for AWS, and --executor lithops for functions there",
+        )

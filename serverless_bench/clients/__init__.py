@@ -1,0 +1,24 @@
+"""The libraries under test: one file, one line here and one extra each, all of one name."""
+
+from collections.abc import Callable, Mapping
+from typing import Final, cast
+
+from serverless_bench import plugins
+from serverless_bench.clients.base import Client
+from serverless_bench.spec import Target, Transfer
+
+CLIENTS: Final[Mapping[str, str]] = {
+    "boto3": "serverless_bench.clients.boto3:Boto3Client",
+    "wire": "serverless_bench.clients.wire:WireClient",
+}
+
+
+def client_class(name: str) -> type[Client]:
+    """Return the class called ``name``, importing only its library."""
+    return cast("type[Client]", plugins.load("clients", CLIENTS, name))
+
+
+def open_client(target: Target, transfer: Transfer) -> Client:
+    """Return the client that ``target`` names."""
+    factory = cast("Callable[[Target, Transfer], Client]", client_class(target.client))
+    return factory(target, transfer)

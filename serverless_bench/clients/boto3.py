@@ -1,0 +1,283 @@
+"""boto3 as most applications get it, except that it does not try again by itself.
+
+Checksums and signing stay at the library's defaults, so that the figures are the ones
+that applications see; AWS_REQUEST_CHECKSUM_CALCULATION changes them as it does
+everywhere. Over plain http those defaults read a body up to three times (checksum,
+signature, upload): only the last pass counts as progress, all of them as ``payload_ns``.
+"""
+
+import io
+import os
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, cast
+from urllib.parse import urlsplit
+
+import boto3
+from botocore import exceptions as boto
+from botocore.config import Config
+from botocore.parsers import ResponseParserError
+
+from serverless_bench.clients.base import AWS_HOST, Exchange, Sink, Source
+from serverless_bench.clients.s3_errors import s3_error
+from serverless_bench.errors import (
+    AccessDenied,
+    BadRequest,
+    BadResponse,
+    ConnectionLost,
+    Corrupt,
+    OperationError,
+    TimedOut,
+)
+from serverless_bench.keystream import KeystreamFile
+from serverless_bench.spec import Target, Transfer
+from serverless_bench.units import MIB
+
+if TYPE_CHECKING:
+    from _typeshed import WriteableBuffer
+    from mypy_boto3_s3 import S3Client
+    from mypy_boto3_s3.type_defs import GetObjectRequestTypeDef
+
+_CONNECT_S: Final = 10.0
+
+ERRORS: Final[Mapping[type[Exception], type[OperationError]]] = {
+    boto.ConnectTimeoutError: TimedOut,
+    boto.ReadTimeoutError: TimedOut,
+    boto.IncompleteReadError: ConnectionLost,
+    boto.ResponseStreamingError: ConnectionLost,
+    boto.HTTPClientError: ConnectionLost,
+    boto.ConnectionError: ConnectionLost,
+    boto.FlexibleChecksumError: Corrupt,
+    boto.ChecksumError: Corrupt,
+    boto.NoCredentialsError: AccessDenied,
+    boto.PartialCredentialsError: AccessDenied,
+    boto.CredentialRetrievalError: AccessDenied,
+    boto.TokenRetrievalError: AccessDenied,
+    ResponseParserError: BadResponse,
+    boto.BotoCoreError: BadRequest,
+}
+"""What botocore raises besides ``ClientError``; the first match wins."""
+
+
+class Boto3Client:
+    """Single S3 requests through ``boto3.client("s3")``.
+
+    Parameters
+    ----------
+    target, transfer
+        Where objects live and how they are moved.
+    """
+
+    attempts: ClassVar[Literal["exact", "hidden"]] = "exact"
+    progress: ClassVar[Literal["wire", "body", "none"]] = "body"
+    signing: ClassVar[str] = "library default"
+    checksum: ClassVar[str] = os.environ.get("AWS_REQUEST_CHECKSUM_CALCULATION", "library default")
+
+    def __init__(self, target: Target, transfer: Transfer) -> None:
+        self._target = target
+        self._transfer = transfer
+        self._sending = threading.local()
+        self._client = self._open(target.region, target.endpoint_url)
+
+    def move(self, *, region: str | None, endpoint_url: str | None) -> None:
+        """See ``Client``."""
+        meta = self._client.meta
+        self.close()
+        # On AWS the region alone says where; boto3 knows the addresses.
+        same = None if AWS_HOST in meta.endpoint_url else meta.endpoint_url
+        self._client = self._open(region or meta.region_name, endpoint_url or same)
+
+    def put(self, key: str, source: Source, exchange: Exchange) -> None:
+        """See ``Client``."""
+        with self._telling(exchange), self._body(source, exchange) as body:
+            self._told(
+                self._client.put_object(Bucket=self._target.bucket, Key=key, Body=body), exchange
+            )
+
+    def get(
+        self,
+        key: str,
+        sink: Sink,
+        exchange: Exchange,
+        *,
+        offset: int = 0,
+        length: int | None = None,
+    ) -> None:
+        """See ``Client``."""
+        asked: GetObjectRequestTypeDef = {"Bucket": self._target.bucket, "Key": key}
+        if length is not None:
+            asked["Range"] = f"bytes={offset}-{offset + length - 1}"
+        with self._telling(exchange):
+            answer = self._client.get_object(**asked)
+            self._told(answer, exchange)
+            if length is not None and "ContentRange" not in answer:
+                raise BadResponse("the store ignored the range", status=200)
+            exchange.first_byte()
+            # Not `with answer["Body"]`: that hands out urllib3's stream without its checks.
+            with closing(answer["Body"]) as stream:
+                self._receive(stream, answer["ContentLength"], sink, exchange)
+
+    def create_multipart(self, key: str, exchange: Exchange) -> str:
+        """See ``Client``."""
+        with self._telling(exchange):
+            answer = self._client.create_multipart_upload(Bucket=self._target.bucket, Key=key)
+            self._told(answer, exchange)
+        return answer["UploadId"]
+
+    def upload_part(
+        self, key: str, upload_id: str, number: int, source: Source, exchange: Exchange
+    ) -> str:
+        """See ``Client``."""
+        with self._telling(exchange), self._body(source, exchange) as body:
+            answer = self._client.upload_part(
+                Bucket=self._target.bucket,
+                Key=key,
+                UploadId=upload_id,
+                PartNumber=number,
+                Body=body,
+            )
+            self._told(answer, exchange)
+        return answer["ETag"]
+
+    def complete_multipart(
+        self, key: str, upload_id: str, etags: Sequence[str], exchange: Exchange
+    ) -> None:
+        """See ``Client``."""
+        with self._telling(exchange):
+            answer = self._client.complete_multipart_upload(
+                Bucket=self._target.bucket,
+                Key=key,
+                UploadId=upload_id,
+                MultipartUpload={
+                    "Parts": [{"PartNumber": n, "ETag": e} for n, e in enumerate(etags, start=1)]
+                },
+            )
+            self._told(answer, exchange)
+
+    def abort_multipart(self, key: str, upload_id: str, exchange: Exchange) -> None:
+        """See ``Client``."""
+        with self._telling(exchange):
+            answer = self._client.abort_multipart_upload(
+                Bucket=self._target.bucket, Key=key, UploadId=upload_id
+            )
+            self._told(answer, exchange)
+
+    def close(self) -> None:
+        """See ``Client``."""
+        self._client.close()
+
+    def _open(self, region: str, endpoint_url: str | None) -> "S3Client":
+        client = boto3.client(
+            "s3",
+            region_name=region,
+            endpoint_url=endpoint_url,
+            config=Config(
+                retries={"total_max_attempts": 1},
+                connect_timeout=min(self._transfer.timeout_s, _CONNECT_S),
+                read_timeout=self._transfer.timeout_s,
+                max_pool_connections=max(self._transfer.connections, 1),
+                s3={"addressing_style": self._target.addressing.value},
+            ),
+        )
+        events = client.meta.events
+        # Following a redirect is another try, and tries are the body's to make.
+        events.register_last("before-parameter-build.s3", _never_redirect)
+        events.register("before-send.s3", self._start_sending)
+        return client
+
+    def _start_sending(self, **_: object) -> None:
+        """The passes over the body before this one were for checksums and signature."""
+        body = getattr(self._sending, "body", None)
+        if body is not None:
+            body.sending = True
+
+    @contextmanager
+    def _body(self, source: Source, exchange: Exchange) -> Iterator[io.BufferedReader]:
+        raw = _CountedFile(source, exchange)
+        self._sending.body = raw
+        try:
+            # Buffered, because urllib3 asks for 16 KiB at a time.
+            yield io.BufferedReader(raw, max(self._transfer.block_bytes, MIB))
+        finally:
+            self._sending.body = None
+
+    @contextmanager
+    def _telling(self, exchange: Exchange) -> Iterator[None]:
+        try:
+            yield
+        except boto.ClientError as exc:
+            meta = exc.response.get("ResponseMetadata", {})
+            status, headers = meta.get("HTTPStatusCode", 0), meta.get("HTTPHeaders", {})
+            exchange.answered(status, headers)
+            raise self._s3_error(exc, status, headers) from exc
+        except (boto.BotoCoreError, ResponseParserError) as exc:
+            inner = getattr(exc, "kwargs", {}).get("error")
+            # Our own, raised in the body that botocore was reading.
+            if isinstance(inner, OperationError):
+                raise inner from None
+            error = next(ours for theirs, ours in ERRORS.items() if isinstance(exc, theirs))
+            raise error(f"{type(exc).__name__}: {exc}"[:200]) from exc
+
+    def _s3_error(
+        self, exc: boto.ClientError, status: int, headers: Mapping[str, str]
+    ) -> OperationError:
+        error = cast("dict[str, str]", exc.response.get("Error", {}))
+        code = error.get("Code", "")
+        host = error.get("Endpoint", "").removeprefix(self._target.bucket + ".")
+        return s3_error(
+            status,
+            "" if code.isdigit() else code,
+            error.get("Message", ""),
+            headers,
+            region=error.get("Region"),
+            endpoint=f"{urlsplit(self._client.meta.endpoint_url).scheme}://{host}"
+            if host
+            else None,
+        )
+
+    def _told(self, answer: Any, exchange: Exchange) -> None:  # noqa: ANN401 - any response
+        exchange.sent()
+        meta = answer["ResponseMetadata"]
+        exchange.answered(meta["HTTPStatusCode"], meta["HTTPHeaders"])
+
+    def _receive(
+        self,
+        stream: Any,  # noqa: ANN401 - botocore's StreamingBody, or its checksumming twin
+        size: int,
+        sink: Sink,
+        exchange: Exchange,
+    ) -> None:
+        view = memoryview(bytearray(self._transfer.block_bytes))
+        offset = 0
+        while offset < size:
+            filled, want = 0, min(len(view), size - offset)
+            while filled < want:
+                count = stream.readinto(view[filled:want])
+                if not count:
+                    raise ConnectionLost("the connection ended before the object did")
+                exchange.moved(count)
+                filled += count
+            sink.write_at(offset, view[:want])
+            offset += want
+
+
+class _CountedFile(KeystreamFile):
+    """A request body that tells the exchange how far botocore has read it."""
+
+    def __init__(self, source: Source, exchange: Exchange) -> None:
+        super().__init__(source, source.size)
+        self._exchange = exchange
+        self.sending = False
+
+    def readinto(self, buffer: "WriteableBuffer", /) -> int:
+        """Fill ``buffer``."""
+        count = super().readinto(buffer)
+        if self.sending and count:
+            self._exchange.moved(count)
+        return count
+
+
+def _never_redirect(context: dict[str, Any], **_: object) -> None:
+    """Tell botocore that it has been redirected once already, so that it stops there."""
+    context.setdefault("s3_redirect", {})["redirected"] = True

@@ -1,0 +1,85 @@
+"""What an S3 error answer means, in one table for every client that sees HTTP."""
+
+from collections.abc import Mapping
+from typing import Final
+
+from serverless_bench.errors import (
+    AccessDenied,
+    BadRequest,
+    NotFound,
+    OperationError,
+    ServerFault,
+    Throttled,
+    TimedOut,
+    WrongRegion,
+)
+
+_BY_CODE: Final[Mapping[str, type[OperationError]]] = {
+    "AccessDenied": AccessDenied,
+    "AllAccessDisabled": AccessDenied,
+    "ExpiredToken": AccessDenied,
+    "InvalidAccessKeyId": AccessDenied,
+    "InvalidToken": AccessDenied,
+    "RequestTimeTooSkewed": AccessDenied,
+    "SignatureDoesNotMatch": AccessDenied,
+    "NoSuchBucket": NotFound,
+    "NoSuchKey": NotFound,
+    "NoSuchUpload": NotFound,
+    "InternalError": ServerFault,
+    "RequestTimeout": TimedOut,
+    "ServiceUnavailable": Throttled,
+    "SlowDown": Throttled,
+    "Throttling": Throttled,
+    "ThrottlingException": Throttled,
+    "TooManyRequests": Throttled,
+}
+"""Amazon S3 API reference, "Error responses"; the code says more than the status."""
+
+_BY_STATUS: Final[Mapping[int, type[OperationError]]] = {
+    401: AccessDenied,
+    403: AccessDenied,
+    404: NotFound,
+    408: TimedOut,
+    429: Throttled,
+    500: ServerFault,
+    502: ServerFault,
+    503: Throttled,
+    504: ServerFault,
+}
+
+_ELSEWHERE: Final = frozenset(
+    {"AuthorizationHeaderMalformed", "IllegalLocationConstraintException", "PermanentRedirect"}
+)
+
+
+def s3_error(
+    status: int,
+    code: str,
+    message: str,
+    headers: Mapping[str, str],
+    *,
+    region: str | None = None,
+    endpoint: str | None = None,
+) -> OperationError:
+    """Return the error that an answer stands for.
+
+    Parameters
+    ----------
+    status, code, message
+        HTTP status and the ``Code`` and ``Message`` elements of the body, which may be
+        empty (answers to HEAD have none).
+    headers
+        Of the answer, names in lower case.
+    region, endpoint
+        Where the body or the ``Location`` header sends us, if they do.
+    """
+    text = f"{code or 'HTTP ' + str(status)}: {message}" if message else code or f"HTTP {status}"
+    region = headers.get("x-amz-bucket-region") or region
+    if 300 <= status < 400 or (code in _ELSEWHERE and region):
+        return WrongRegion(text, status=status, region=region, endpoint=endpoint)
+    error = _BY_CODE.get(code) or _BY_STATUS.get(status, BadRequest)
+    if error is Throttled:
+        after = headers.get("retry-after", "")
+        seconds = float(after) if after.isdigit() else None
+        return Throttled(text, status=status, retry_after_s=seconds)
+    return error(text, status=status)

@@ -1,0 +1,269 @@
+"""The thin client: S3 over ``http.client``, signed by botocore, and nothing between.
+
+``http.client`` speaks HTTP, botocore signs, and ``wire_connection`` moves the bytes:
+from the keystream's buffer straight to the socket, and from the socket into a buffer
+that is used again. docs/decisions/0003-wire.md has the measurements behind that split.
+
+The payload is not hashed (``UNSIGNED-PAYLOAD``): a store is checked by reading back, by
+a reader that knows what the bytes have to be.
+"""
+
+import xml.etree.ElementTree as ET
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from http.client import HTTPResponse
+from typing import ClassVar, Final, Literal
+from urllib.parse import SplitResult, quote, urlsplit
+
+from botocore.auth import S3SigV4Auth
+from botocore.awsrequest import AWSRequest
+from botocore.credentials import Credentials, EnvProvider
+from botocore.utils import get_environ_proxies
+
+from serverless_bench.clients.base import AWS_HOST, Exchange, Sink, Source
+from serverless_bench.clients.s3_errors import s3_error
+from serverless_bench.clients.wire_connection import Connection, translated
+from serverless_bench.errors import AccessDenied, BadResponse
+from serverless_bench.spec import Addressing, Target, Transfer
+
+_SMALL: Final = 1 << 20
+"""Answers that are read into memory (errors, ids) are at most this long."""
+
+
+class _UnsignedPayloadAuth(S3SigV4Auth):
+    """Signature version 4 without a hash of the body, also over plain HTTP.
+
+    botocore would hash the whole body when the URL is not https; S3 takes
+    ``UNSIGNED-PAYLOAD`` either way (Amazon S3 API reference, "Authenticating requests").
+    """
+
+    def payload(self, request: AWSRequest) -> str:
+        """Return what stands in place of the hash."""
+        del request
+        return "UNSIGNED-PAYLOAD"
+
+
+class WireClient:
+    """Single S3 requests over persistent connections.
+
+    Parameters
+    ----------
+    target, transfer
+        Where objects live and how they are moved.
+    """
+
+    attempts: ClassVar[Literal["exact", "hidden"]] = "exact"
+    progress: ClassVar[Literal["wire", "body", "none"]] = "wire"
+    signing: ClassVar[str] = "SigV4, UNSIGNED-PAYLOAD"
+    checksum: ClassVar[str] = "none"
+
+    def __init__(self, target: Target, transfer: Transfer) -> None:
+        self._target = target
+        self._transfer = transfer
+        self._region = target.region
+        self._endpoint = urlsplit(target.endpoint_url)
+        self._credentials = _find_credentials()
+        self._idle: deque[Connection] = deque()
+
+    def move(self, *, region: str | None, endpoint_url: str | None) -> None:
+        """See ``Client``."""
+        old = self._endpoint.netloc
+        if region and not endpoint_url and AWS_HOST in old:
+            # On AWS the region alone says where: its name is part of the host's.
+            host = old.replace(f".{self._region}.", f".{region}.")
+            endpoint_url = f"{self._endpoint.scheme}://{host}"
+        if endpoint_url:
+            self._endpoint = urlsplit(endpoint_url)
+            self.close()
+        self._region = region or self._region
+
+    def put(self, key: str, source: Source, exchange: Exchange) -> None:
+        """See ``Client``."""
+        with self._request("PUT", key, exchange, body=source) as (answer, _):
+            _text(answer)
+
+    def get(
+        self,
+        key: str,
+        sink: Sink,
+        exchange: Exchange,
+        *,
+        offset: int = 0,
+        length: int | None = None,
+    ) -> None:
+        """See ``Client``."""
+        headers = {}
+        if length is not None:
+            headers["Range"] = f"bytes={offset}-{offset + length - 1}"
+        with self._request("GET", key, exchange, headers=headers) as (answer, connection):
+            # By the header: rclone answers a range with status 200.
+            if length is not None and "Content-Range" not in answer.headers:
+                raise BadResponse("the store ignored the range", status=answer.status)
+            connection.receive(answer, sink, exchange)
+
+    def create_multipart(self, key: str, exchange: Exchange) -> str:
+        """See ``Client``."""
+        with self._request("POST", key, exchange, query="uploads=") as (answer, _):
+            upload_id = _element(_text(answer), "UploadId")
+        if not upload_id:
+            raise BadResponse("the store gave no UploadId")
+        return upload_id
+
+    def upload_part(
+        self, key: str, upload_id: str, number: int, source: Source, exchange: Exchange
+    ) -> str:
+        """See ``Client``."""
+        query = f"partNumber={number}&uploadId={quote(upload_id, safe='')}"
+        with self._request("PUT", key, exchange, query=query, body=source) as (answer, _):
+            _text(answer)
+            return answer.headers.get("ETag", "")
+
+    def complete_multipart(
+        self, key: str, upload_id: str, etags: Sequence[str], exchange: Exchange
+    ) -> None:
+        """See ``Client``."""
+        root = ET.Element("CompleteMultipartUpload")
+        for number, etag in enumerate(etags, start=1):
+            part = ET.SubElement(root, "Part")
+            ET.SubElement(part, "PartNumber").text = str(number)
+            ET.SubElement(part, "ETag").text = etag
+        query = f"uploadId={quote(upload_id, safe='')}"
+        body = ET.tostring(root)
+        with self._request("POST", key, exchange, query=query, body=body) as (answer, _):
+            text = _text(answer)
+        # S3 answers 200 before it has put the parts together, and may fail after.
+        if code := _element(text, "Code"):
+            raise s3_error(500, code, _element(text, "Message"), {})
+
+    def abort_multipart(self, key: str, upload_id: str, exchange: Exchange) -> None:
+        """See ``Client``."""
+        query = f"uploadId={quote(upload_id, safe='')}"
+        with self._request("DELETE", key, exchange, query=query) as (answer, _):
+            _text(answer)
+
+    def close(self) -> None:
+        """See ``Client``."""
+        while self._idle:
+            self._idle.pop().close()
+
+    @contextmanager
+    def _request(
+        self,
+        method: str,
+        key: str,
+        exchange: Exchange,
+        *,
+        query: str = "",
+        headers: Mapping[str, str] | None = None,
+        body: Source | bytes = b"",
+    ) -> Iterator[tuple[HTTPResponse, Connection]]:
+        """Send one request; the connection is kept if its answer was read to the end."""
+        url = self._url(key, query)
+        parts = urlsplit(url)
+        asked = {"Host": parts.netloc, **(headers or {})}
+        if method in {"PUT", "POST"}:
+            asked["Content-Length"] = str(len(body) if isinstance(body, bytes) else body.size)
+        asked = self._signed(method, url, asked)
+        connection = self._connect(parts, exchange)
+        answer: HTTPResponse | None = None
+        try:
+            asked.update(connection.proxy_headers)
+            path = url if connection.absolute else url.split(parts.netloc, 1)[1]
+            answer = connection.ask(method, path, asked, body, exchange)
+            exchange.answered(answer.status, {k.lower(): v for k, v in answer.headers.items()})
+            if answer.status >= 300:
+                raise self._error(answer)
+            yield answer, connection
+        finally:
+            if answer is not None and connection.is_reusable(answer):
+                self._idle.append(connection)
+            else:
+                connection.close()
+
+    def _connect(self, url: SplitResult, exchange: Exchange) -> Connection:
+        while self._idle:
+            # The one that was used last is the least likely to have been closed.
+            connection = self._idle.pop()
+            if not connection.is_stale():
+                exchange.connected(connection.remote, reused=True)
+                return connection
+            connection.close()
+        connection = Connection(
+            url,
+            proxy=get_environ_proxies(url.geturl()).get(url.scheme),
+            block_bytes=self._transfer.block_bytes,
+            timeout_s=self._transfer.timeout_s,
+        )
+        exchange.connected(connection.remote, reused=False)
+        return connection
+
+    def _url(self, key: str, query: str) -> str:
+        endpoint, bucket = self._endpoint, self._target.bucket
+        path = quote("/" + key, safe="/~")
+        if is_virtual(self._target.addressing, endpoint.hostname or "", bucket):
+            base = f"{endpoint.scheme}://{bucket}.{endpoint.netloc}"
+        else:
+            base = f"{endpoint.scheme}://{endpoint.netloc}/{bucket}"
+        return f"{base}{path}?{query}" if query else base + path
+
+    def _signed(self, method: str, url: str, headers: Mapping[str, str]) -> dict[str, str]:
+        if self._credentials is None:
+            raise AccessDenied("no credentials: set AWS_ACCESS_KEY_ID or AWS_PROFILE")
+        request = AWSRequest(method=method, url=url, headers=headers)
+        frozen = self._credentials.get_frozen_credentials()
+        _UnsignedPayloadAuth(frozen, "s3", self._region).add_auth(request)
+        return dict(request.headers.items())
+
+    def _error(self, answer: HTTPResponse) -> Exception:
+        text = _text(answer)
+        hosts = (_element(text, "Endpoint"), urlsplit(answer.headers.get("Location", "")).netloc)
+        host = next(filter(None, hosts), None)
+        if host:
+            host = host.removeprefix(self._target.bucket + ".")
+        return s3_error(
+            answer.status,
+            _element(text, "Code"),
+            _element(text, "Message"),
+            {name.lower(): value for name, value in answer.headers.items()},
+            region=_element(text, "Region") or None,
+            endpoint=f"{self._endpoint.scheme}://{host}" if host else None,
+        )
+
+
+def is_virtual(addressing: Addressing, host: str, bucket: str) -> bool:
+    """Tell whether the bucket belongs into the host name.
+
+    A bucket with a dot does not match the certificate of ``*.s3.amazonaws.com``.
+    """
+    if addressing is Addressing.AUTO:
+        return AWS_HOST in host and "." not in bucket
+    return addressing is Addressing.VIRTUAL
+
+
+def _find_credentials() -> Credentials | None:
+    # The environment stands first in the AWS chain, and on Lambda it is all there is; a
+    # whole session would cost every cold start 100 ms, so it is imported when needed.
+    if from_environment := EnvProvider().load():
+        return from_environment
+    from botocore.session import Session  # noqa: PLC0415
+
+    return Session().get_credentials()
+
+
+def _text(answer: HTTPResponse) -> bytes:
+    """Return a small answer's body; reading it to the end frees the connection."""
+    with translated():
+        return answer.read(_SMALL)
+
+
+def _element(text: bytes, name: str) -> str:
+    """Return the text of the first element called ``name`` in any namespace, or ''."""
+    if not text.lstrip().startswith(b"<"):
+        return ""
+    try:
+        # A store may lie in a benchmark's answer, but Expat bounds what it can cost.
+        root = ET.fromstring(text)  # noqa: S314
+    except ET.ParseError:
+        return ""
+    return next((e.text or "" for e in root.iter() if e.tag.rpartition("}")[2] == name), "")

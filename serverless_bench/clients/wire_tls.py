@@ -1,0 +1,139 @@
+"""TLS for the wire client, a megabyte at a time.
+
+``ssl.SSLSocket`` hands the kernel one record of 16 KiB per call, and reads two calls per
+record: 65,000 to 130,000 system calls per GiB, each of which gives the interpreter lock
+away. Here OpenSSL works on memory, and the socket moves whole blocks. On one connection
+that cost 0.67 instead of 0.85 core-s/GiB to send, on four 0.93 instead of 1.10 to receive
+and compare (docs/decisions/0004-tls-in-memory.md).
+"""
+
+import io
+import socket
+import ssl
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from _typeshed import WriteableBuffer
+
+
+class TlsStream:
+    """A TLS connection over a socket, with what ``http.client`` and ``Connection`` call.
+
+    Parameters
+    ----------
+    raw
+        A connected socket; the caller closes it, ``close`` here does not, because
+        ``http.client`` closes its socket before the body of a last answer is read.
+    context, host
+        What the certificate is checked with and against.
+    block_bytes
+        Ciphertext received at a time.
+
+    Raises
+    ------
+    OSError
+        If the handshake fails or the certificate is not trusted (``ssl.SSLError``).
+    """
+
+    def __init__(
+        self, raw: socket.socket, context: ssl.SSLContext, host: str, *, block_bytes: int
+    ) -> None:
+        self._raw = raw
+        self._incoming, self._outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+        self._tls = context.wrap_bio(self._incoming, self._outgoing, server_hostname=host)
+        self._room = memoryview(bytearray(block_bytes))
+        self._sealed = memoryview(b"")
+        """Ciphertext that the socket has not taken yet."""
+        self._plain = 0
+        """Bytes of plaintext in there that ``send`` has not reported yet."""
+        self._handshake()
+
+    def send(self, data: memoryview) -> int:
+        """Encrypt ``data`` and send some of it; call again with the rest.
+
+        As ``socket.send``, and as ``SSLSocket.send`` after ``SSLWantWriteError``: what was
+        taken once must come again at the front until it is reported.
+
+        Returns
+        -------
+        int
+            Bytes of plaintext whose ciphertext the socket has taken.
+        """
+        if not self._sealed:
+            self._plain = self._tls.write(data)
+            self._sealed = memoryview(self._outgoing.read())
+        before = len(self._sealed)
+        self._sealed = self._sealed[self._raw.send(self._sealed) :]
+        # In proportion, and whatever is left with the last of it.
+        sent = self._plain * (before - len(self._sealed)) // before
+        self._plain -= sent
+        return sent
+
+    def sendall(self, data: bytes) -> None:
+        """Encrypt and send all of ``data``: heads of requests, which are short."""
+        self._tls.write(data)
+        self._flush()
+
+    def recv_into(self, buffer: "WriteableBuffer") -> int:
+        """Fill ``buffer`` with what has arrived, waiting for some; 0 at the end."""
+        view = memoryview(buffer).cast("B")
+        filled = 0
+        while filled < len(view):
+            try:
+                count = self._tls.read(len(view) - filled, view[filled:])  # type: ignore[arg-type]
+            except ssl.SSLWantReadError:
+                if filled:
+                    break
+                self._receive()
+                continue
+            except (ssl.SSLZeroReturnError, ssl.SSLEOFError):
+                break
+            if not count:
+                break
+            filled += count
+        return filled
+
+    def makefile(self, mode: str = "rb") -> io.BufferedReader:
+        """Return a buffered reader of the connection; ``http.client`` reads heads with it."""
+        del mode
+        return io.BufferedReader(_Reader(self))
+
+    def close(self) -> None:
+        """Do nothing: see the class."""
+
+    def _handshake(self) -> None:
+        while True:
+            try:
+                self._tls.do_handshake()
+            except ssl.SSLWantReadError:
+                self._flush()
+                self._receive()
+            else:
+                self._flush()
+                return
+
+    def _receive(self) -> None:
+        count = self._raw.recv_into(self._room)
+        if count:
+            self._incoming.write(self._room[:count])
+        else:
+            self._incoming.write_eof()
+
+    def _flush(self) -> None:
+        if self._outgoing.pending:
+            self._raw.sendall(self._outgoing.read())
+
+
+class _Reader(io.RawIOBase):
+    def __init__(self, stream: TlsStream) -> None:
+        super().__init__()
+        self._stream = stream
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: "WriteableBuffer", /) -> int | None:
+        try:
+            return self._stream.recv_into(buffer)
+        except BlockingIOError:
+            return None

@@ -1,0 +1,77 @@
+"""Tables as columns: what a run's rows become once they are loaded."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from serverless_bench.errors import PluginError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Table = dict[str, NDArray[Any]]
+"""Columns of equal length by name. Integers are int64, text is objects."""
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+Mask = NDArray[np.bool_]
+
+ABSENT: Final = -1
+"""Stands for None in integer columns: no instant, size or count is negative."""
+
+_DURATIONS: Final = frozenset({"payload_ns", "step_ns", "wait_ns"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Frames:
+    """A run as four tidy pandas frames.
+
+    The column ``function`` of the other three is the index of ``functions``. Instants
+    are UTC timestamps without the ``_ns`` in their names, everything else keeps its unit
+    there, and what is absent is missing (``NaT``, ``NA``).
+    """
+
+    functions: "pd.DataFrame"
+    """One row per planned invocation, and one per further line about it."""
+    operations: "pd.DataFrame"
+    """One row per object moved."""
+    attempts: "pd.DataFrame"
+    """One row per HTTP try."""
+    progress: "pd.DataFrame"
+    """One row per stretch of an operation with an even rate."""
+
+
+def is_text(column: NDArray[Any], text: str | None) -> Mask:
+    """Return which rows of a text column are ``text``, or are empty for None."""
+    return np.fromiter((value == text for value in column), dtype=np.bool_, count=len(column))
+
+
+def to_frame(table: Table) -> "pd.DataFrame":
+    """Return a table as a pandas frame; see ``Frames``.
+
+    Raises
+    ------
+    PluginError
+        If pandas is not installed.
+    """
+    try:
+        import pandas as pd  # noqa: PLC0415 - an extra, and slow
+    except ModuleNotFoundError as exc:
+        raise PluginError(
+            "frames need 'pandas', which is not installed",
+            hint="pip install 'serverless-bench[frames]'",
+        ) from exc
+    frame = pd.DataFrame(table)
+    for name in table:
+        column = frame[name]
+        if column.dtype != "int64":
+            continue
+        absent = column == ABSENT
+        if name.endswith("_ns") and name not in _DURATIONS:
+            instants = pd.to_datetime(column.mask(absent), utc=True)
+            frame = frame.rename(columns={name: name.removesuffix("_ns")})
+            frame[name.removesuffix("_ns")] = instants
+        elif absent.any():
+            frame[name] = column.astype("Int64").mask(absent)
+    return frame

@@ -1,0 +1,194 @@
+"""Every error this package raises, and the exit code that each one ends a command with.
+
+::
+
+    SbenchError                 1   a bug, or an error with no better name
+    ├── UsageError              2   a flag, a job or a key file is wrong
+    ├── PluginError             3   unknown plugin, or the library it needs is missing
+    ├── ExecutorError           4   no function could be started
+    ├── StoreError              5   the store cannot be reached or refuses us
+    ├── ArchiveError            8   a run directory cannot be read or written
+    └── OperationError              one try of one storage request failed
+        ├── NotFound            the object or the bucket does not exist
+        ├── AccessDenied        the credentials are missing, wrong or not allowed to
+        ├── Throttled           the store asked us to slow down (503, 429)
+        ├── ServerFault         the store failed (500, 502, 504)
+        ├── BadRequest          the store refuses the request for another reason
+        ├── WrongRegion         the bucket lives elsewhere; says where
+        ├── ConnectionLost      refused, reset or closed before the end
+        ├── TimedOut            no byte moved for longer than the timeout
+        ├── DeadlineExceeded    the function ran out of its own time
+        ├── BadResponse         an answer that is not S3
+        └── Corrupt             other bytes than were written
+
+Exit codes 6 (functions failed or lost), 7 (corrupt data) and 130 (interrupted) belong
+to runs that ended and have a report; see ``cli/exit_codes.py``.
+
+On the control path errors are raised and end the command. On the measured path they
+are data: ``body`` turns every ``OperationError`` into a row, because a store that
+answers 503 is a result.
+"""
+
+from typing import ClassVar
+
+
+class SbenchError(Exception):
+    """Base class; ``hint`` says what to do next, ``exit_code`` ends the command."""
+
+    exit_code: int = 1
+
+    def __init__(self, message: str, *, hint: str = "") -> None:
+        super().__init__(message)
+        self.hint = hint
+
+
+class UsageError(SbenchError):
+    """A flag, a job or a key file is wrong."""
+
+    exit_code = 2
+
+
+class PluginError(SbenchError):
+    """A plugin name is unknown, or the library it needs is not installed."""
+
+    exit_code = 3
+
+
+class ExecutorError(SbenchError):
+    """The executor failed as a whole: no function could be started."""
+
+    exit_code = 4
+
+
+class StoreError(SbenchError):
+    """The store cannot be reached, started or used with these credentials."""
+
+    exit_code = 5
+
+
+class ArchiveError(SbenchError):
+    """A run directory cannot be read or written."""
+
+    exit_code = 8
+
+
+class OperationError(SbenchError):
+    """One try of one storage request failed.
+
+    Parameters
+    ----------
+    message
+        What happened, without credentials or signatures.
+    status
+        HTTP status; None when there was no answer.
+    """
+
+    code: ClassVar[str] = "error"
+    """The word that goes into records."""
+    retryable: ClassVar[bool] = False
+    """Whether the same request may succeed a moment later."""
+
+    def __init__(self, message: str, *, status: int | None = None) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+class NotFound(OperationError):
+    """The object or the bucket does not exist."""
+
+    code = "not_found"
+
+
+class AccessDenied(OperationError):
+    """The credentials are missing, wrong or not allowed to do this."""
+
+    code = "access_denied"
+
+
+class Throttled(OperationError):
+    """The store asked us to slow down (S3 ``SlowDown``, HTTP 503 or 429)."""
+
+    code = "throttled"
+    retryable = True
+
+    def __init__(
+        self, message: str, *, status: int | None = None, retry_after_s: float | None = None
+    ) -> None:
+        super().__init__(message, status=status)
+        self.retry_after_s = retry_after_s
+        """The store's ``Retry-After`` header; None when it sent none."""
+
+
+class ServerFault(OperationError):
+    """The store failed (500, 502, 504)."""
+
+    code = "server_fault"
+    retryable = True
+
+
+class BadRequest(OperationError):
+    """The store refuses the request for a reason that has no class of its own."""
+
+    code = "bad_request"
+
+
+class WrongRegion(OperationError):
+    """The bucket lives elsewhere.
+
+    Parameters
+    ----------
+    message, status
+        As in ``OperationError``.
+    region
+        Where the store says that the bucket lives; None when it did not say.
+    endpoint
+        ``scheme://host`` of the ``Location`` header; None when there was none.
+    """
+
+    code = "wrong_region"
+    retryable = True
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        status: int | None = None,
+        region: str | None = None,
+        endpoint: str | None = None,
+    ) -> None:
+        super().__init__(message, status=status)
+        self.region = region
+        self.endpoint = endpoint
+
+
+class ConnectionLost(OperationError):
+    """The connection was refused, reset or closed before the end of the answer."""
+
+    code = "connection_lost"
+    retryable = True
+
+
+class TimedOut(OperationError):
+    """No byte moved for longer than the timeout."""
+
+    code = "timed_out"
+    retryable = True
+
+
+class DeadlineExceeded(OperationError):
+    """The function ran out of its own time in the middle of a request."""
+
+    code = "deadline"
+
+
+class BadResponse(OperationError):
+    """The answer is not one that S3 gives."""
+
+    code = "bad_response"
+    retryable = True
+
+
+class Corrupt(OperationError):
+    """The store delivered other bytes than were written."""
+
+    code = "corrupt"

@@ -1,0 +1,20 @@
+"""Where functions run: one file and one line here each."""
+
+from collections.abc import Mapping
+from typing import Final, cast
+
+from serverless_bench import plugins
+from serverless_bench.executors.base import Executor, ExecutorFactory
+from serverless_bench.spec import JobSpec
+
+EXECUTORS: Final[Mapping[str, str]] = {
+    "inline": "serverless_bench.executors.inline:InlineExecutor",
+    "lithops": "serverless_bench.executors.lithops:LithopsExecutor",
+    "local": "serverless_bench.executors.local:LocalExecutor",
+}
+
+
+def open_executor(job: JobSpec) -> Executor:
+    """Return the executor that ``job`` names, importing only that one."""
+    factory = cast("ExecutorFactory", plugins.load("executors", EXECUTORS, job.executor))
+    return factory(job)

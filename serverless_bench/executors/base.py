@@ -1,0 +1,49 @@
+"""What the fan-out asks of something that runs functions."""
+
+from collections.abc import Generator, Iterable
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from serverless_bench.record import Outcome
+from serverless_bench.spec import InvocationSpec, JobSpec
+
+GRACE_S = 5.0
+"""An invocation stops by itself at its deadline; this much later it is given up."""
+
+
+@dataclass(slots=True)
+class Live:
+    """What is going on right now, for a progress display; written by the executor."""
+
+    started: int = 0
+    """Invocations that a worker has taken."""
+    moved_bytes: int | None = None
+    """Bytes that workers have moved so far; None where the executor cannot know."""
+    notes: list[str] = field(default_factory=list)
+    """What the user should know about the launch itself."""
+
+
+class Executor(Protocol):
+    """A map that may lose items, and says so."""
+
+    def map(
+        self, invocations: Iterable[InvocationSpec], live: Live
+    ) -> Generator[Outcome, None, None]:
+        """Yield one outcome per invocation, in the order in which they finish.
+
+        It never raises for one invocation: one that raises has a record with an error,
+        one that dies or is silent past its deadline is ``Lost``. Closing the iterator
+        early ends whatever still runs.
+
+        Raises
+        ------
+        ExecutorError
+            If no invocation could be started at all.
+        """
+
+
+class ExecutorFactory(Protocol):
+    """What stands in the table of executors."""
+
+    def __call__(self, job: JobSpec) -> Executor:
+        """Return an executor for one job; nothing starts before ``map``."""

@@ -1,0 +1,37 @@
+"""Run every invocation here, one after the other: the reference executor."""
+
+from collections.abc import Generator, Iterable
+
+from serverless_bench.body import run_invocation
+from serverless_bench.clock import EpochClock
+from serverless_bench.executors.base import Live
+from serverless_bench.record import InvocationRecord, Lost, Outcome
+from serverless_bench.spec import InvocationSpec, JobSpec
+
+
+class InlineExecutor:
+    """No processes and no network of its own, hence no protection from a crash."""
+
+    def __init__(self, job: JobSpec) -> None:
+        del job
+
+    def map(
+        self, invocations: Iterable[InvocationSpec], live: Live
+    ) -> Generator[Outcome, None, None]:
+        """See ``Executor``."""
+        clock = EpochClock()
+        live.moved_bytes = 0
+
+        def on_moved(count: int) -> None:
+            live.moved_bytes = (live.moved_bytes or 0) + count
+
+        for invocation in invocations:
+            live.started += 1
+            submitted_ns = clock.now_ns()
+            result: InvocationRecord | Lost
+            try:
+                result = run_invocation(invocation, on_moved=on_moved)
+            except Exception as exc:  # noqa: BLE001 - a lost call must not lose the others
+                cause = f"{type(exc).__name__}: {exc}"
+                result = Lost(index=invocation.index, attempt=invocation.attempt, cause=cause)
+            yield Outcome(submitted_ns=submitted_ns, collected_ns=clock.now_ns(), result=result)

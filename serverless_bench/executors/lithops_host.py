@@ -1,0 +1,135 @@
+"""The process that runs Lithops for the ``lithops`` executor.
+
+Reads one JSON line, runs the invocations in it, writes a JSON line for each outcome, and
+ends when its standard input does: then the driver is gone, or wants no more.
+
+Lithops hides three things that a benchmark has to know (docs/executors.md): calls that
+are refused are logged and then waited for without end, its own timeout starts only once
+a call has reported that it runs, and results of failed calls are dropped. So nothing
+here waits for Lithops: ten times a second it looks at what has arrived.
+"""
+
+import json
+import os
+import shutil
+import sys
+import tempfile
+import threading
+from typing import Any, Final, NoReturn
+
+from serverless_bench.body import handle
+from serverless_bench.clock import sleep, wall_ns
+
+_POLL_S: Final = 0.1
+
+
+def main() -> None:
+    """Run one job."""
+    order = json.loads(sys.stdin.buffer.readline())
+    # Job files, logs and local storage go with the job; two jobs never share them.
+    scratch = tempfile.mkdtemp(prefix="sbench-lithops-")
+    os.environ["TMPDIR"] = tempfile.tempdir = scratch
+    ending = _Ending(scratch)
+    try:
+        _run(order, ending)
+    except Exception as exc:  # noqa: BLE001 - whatever Lithops raises is the answer
+        _say({"problem": f"{type(exc).__name__}: {exc}"})
+    ending.now(0)
+
+
+class _Ending:
+    """Ends this process and all that Lithops started, once, whoever asks first."""
+
+    def __init__(self, scratch: str) -> None:
+        self._scratch = scratch
+        self._lock = threading.Lock()
+        self.executor: Any = None
+
+    def with_driver(self) -> None:
+        """Wait until the driver closes our standard input, then end."""
+        # Below Python's reader, whose lock would be held when the interpreter ends.
+        while os.read(sys.stdin.fileno(), 1):
+            pass
+        self.now(1)
+
+    def now(self, status: int) -> NoReturn:
+        """Kill what still runs on this machine; on a cloud this drops what is queued."""
+        with self._lock:
+            if self.executor is not None:
+                self.executor.compute_handler.clear()
+            shutil.rmtree(self._scratch, ignore_errors=True)
+            sys.stdout.flush()
+            # Lithops' exit hooks would start processes again.
+            os._exit(status)
+
+
+def _run(order: dict[str, Any], ending: _Ending) -> None:
+    # Imported here: its constants read TMPDIR when they are imported.
+    import lithops  # noqa: PLC0415
+    from lithops.config import load_config  # noqa: PLC0415
+
+    config, backend = _configured(load_config(log=False), order)
+    executor = lithops.FunctionExecutor(config=config, log_level=None, **backend)
+    ending.executor = executor
+    threading.Thread(target=ending.with_driver, daemon=True).start()
+    invocations = order["invocations"]
+    submitted_ns = wall_ns()
+    futures = executor.map(
+        handle,
+        [{"event": spec} for spec in invocations],
+        timeout=order["timeout_s"],
+        # The package is installed where functions run; without this, Lithops would ship
+        # its source with every job.
+        include_modules=None,
+    )
+    waiting = dict(zip((spec["index"] for spec in invocations), futures, strict=True))
+    started = 0
+    while waiting:
+        now = sum(not (f.new or f.invoked) for f in futures)
+        if now > started:
+            started = now
+            _say({"started": started})
+        for index in [i for i, f in waiting.items() if f.ready or f.success or f.done]:
+            outcome = _outcome(index, waiting.pop(index), executor.internal_storage)
+            _say({"submitted_ns": submitted_ns, **outcome})
+        sleep(_POLL_S)
+
+
+def _configured(
+    config: dict[str, Any], order: dict[str, Any]
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the user's Lithops configuration with its caps made explicit."""
+    settings = dict(config.get("lithops") or {})
+    # Its cleaner would outlive us as a detached process.
+    settings["data_cleaner"] = False
+    settings.setdefault("monitoring_interval", _POLL_S)
+    config["lithops"] = settings
+    concurrency, timeout_s = order["concurrency"], order["timeout_s"]
+    if settings.get("backend", "localhost") == "localhost":
+        # Version 2 starts an interpreter per call; "python" on PATH may be another one.
+        settings["execution_timeout"] = timeout_s
+        return config, {"version": 1, "runtime": sys.executable, "worker_processes": concurrency}
+    return config, {
+        "max_workers": concurrency,
+        "worker_processes": 1,
+        "runtime_timeout": timeout_s,
+    }
+
+
+def _outcome(index: int, future: Any, storage: Any) -> dict[str, Any]:  # noqa: ANN401 - untyped
+    try:
+        record = future.result(internal_storage=storage)
+    except Exception as exc:  # noqa: BLE001 - the function's own exception
+        return {"index": index, "lost": f"{type(exc).__name__}: {exc}"}
+    if record is None:
+        return {"index": index, "lost": "Lithops returned nothing"}
+    return {"index": index, "record": record}
+
+
+def _say(message: dict[str, Any]) -> None:
+    sys.stdout.write(json.dumps(message) + "\n")
+    sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,285 @@
+"""Run functions as processes of this machine: warm, reused, up to a thousand at once."""
+
+import json
+import mmap
+import resource
+import selectors
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+from collections.abc import Generator, Iterable, Iterator
+from dataclasses import asdict, dataclass, field, replace
+from typing import Final, Self
+from urllib.parse import urlsplit
+
+from serverless_bench.clock import EpochClock
+from serverless_bench.errors import ExecutorError
+from serverless_bench.executors.base import GRACE_S, Live
+from serverless_bench.plan import plan
+from serverless_bench.record import InvocationRecord, Lost, Outcome
+from serverless_bench.spec import InvocationSpec, JobSpec
+from serverless_bench.units import NS_PER_S
+
+_ZYGOTE: Final = "serverless_bench.executors.zygote"
+_ORDERS: Final = 16
+_SPARE_FDS: Final = 64
+_TICK_S: Final = 0.25
+
+
+@dataclass(slots=True)
+class _Worker:
+    slot: int
+    stream: socket.socket
+    pid: int = 0
+    task: InvocationSpec | None = None
+    submitted_ns: int = 0
+    received: bytearray = field(default_factory=bytearray)
+    killed_for: str = ""
+    """Why we ended it ourselves; empty as long as we did not."""
+
+
+class LocalExecutor:
+    """A pool of forked workers, each serving one invocation at a time.
+
+    All workers of the job stand before the first invocation is handed out, so that
+    forking does not disturb what is measured.
+
+    Parameters
+    ----------
+    job
+        Its ``concurrency`` is the size of the pool.
+    """
+
+    def __init__(self, job: JobSpec) -> None:
+        self._job = job
+
+    def map(
+        self, invocations: Iterable[InvocationSpec], live: Live
+    ) -> Generator[Outcome, None, None]:
+        """See ``Executor``."""
+        size = min(self._job.concurrency, self._job.invocations)
+        _allow_open_files(size + _SPARE_FDS)
+        with _Pool(size, _rehearsal(self._job), live) as pool:
+            yield from pool.run(iter(invocations), self._job.deadline_s + GRACE_S)
+
+
+class _Pool:
+    """The driver's end of one zygote and its workers."""
+
+    def __init__(self, size: int, rehearsal: str, live: Live) -> None:
+        self._size = size
+        self._live = live
+        self._clock = EpochClock()
+        self._selector = selectors.DefaultSelector()
+        self._workers: dict[int, _Worker] = {}
+        self._unborn = 0
+        self._exits: dict[int, str] = {}
+        self._unread = b""
+        self._failure = ""
+        counters = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the pool
+        counters.truncate(size * 8)
+        self._counters = memoryview(mmap.mmap(counters.fileno(), 0)).cast("Q")
+        self._control, theirs = socket.socketpair()
+        fds = (theirs.fileno(), counters.fileno())
+        self._zygote = subprocess.Popen(  # noqa: S603 - our own module
+            # -P: what lies in the current directory is not ours to import.
+            [sys.executable, "-P", "-m", _ZYGOTE, *map(str, fds), rehearsal],
+            pass_fds=fds,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+        theirs.close()
+        counters.close()
+
+    def __enter__(self) -> Self:
+        self._selector.register(self._control, selectors.EVENT_READ, None)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for worker in self._workers.values():
+            worker.stream.close()
+        self._control.close()
+        self._zygote.wait()
+        self._selector.close()
+
+    def run(self, invocations: Iterator[InvocationSpec], patience_s: float) -> Iterator[Outcome]:
+        """Yield one outcome per invocation."""
+        self._live.moved_bytes = 0
+        for slot in range(self._size):
+            self._fork(slot)
+            # Few orders at a time: with both socket buffers full, both ends would wait.
+            yield from self._await_births(_ORDERS)
+        yield from self._await_births(1)
+        if not self._workers:
+            raise ExecutorError(
+                f"no worker process could be started: {self._failure}",
+                hint="lower --concurrency, or raise the limits that `ulimit -a` shows",
+            )
+        if self._failure:
+            self._live.notes.append(
+                f"{len(self._workers)} of {self._size} workers started: {self._failure}"
+            )
+        for worker in list(self._workers.values()):
+            self._hand_out(worker, invocations)
+        while any(worker.task for worker in self._workers.values()):
+            yield from self._listen(invocations)
+            self._end_overdue(patience_s)
+            self._live.moved_bytes = sum(self._counters)
+
+    def _await_births(self, fewer_than: int) -> Iterator[Outcome]:
+        while self._unborn >= fewer_than:
+            yield from self._listen(None)
+
+    def _fork(self, slot: int) -> None:
+        ours, theirs = socket.socketpair()
+        self._workers[slot] = _Worker(slot=slot, stream=ours)
+        order = json.dumps({"fork": slot}).encode() + b"\n"
+        try:
+            socket.send_fds(self._control, [order], [theirs.fileno()])
+        except OSError as exc:
+            raise ExecutorError(f"the local worker parent died: {exc}") from exc
+        finally:
+            theirs.close()
+        self._unborn += 1
+        self._selector.register(ours, selectors.EVENT_READ, self._workers[slot])
+
+    def _hand_out(self, worker: _Worker, invocations: Iterator[InvocationSpec]) -> None:
+        task = next(invocations, None)
+        worker.task = task
+        if task is None:
+            return
+        worker.submitted_ns = self._clock.now_ns()
+        self._live.started += 1
+        try:
+            worker.stream.sendall(json.dumps(asdict(task)).encode() + b"\n")
+        except OSError:
+            # It is dead; its end of the socket will say so next.
+            return
+
+    def _listen(self, invocations: Iterator[InvocationSpec] | None) -> Iterator[Outcome]:
+        for key, _ in self._selector.select(_TICK_S):
+            worker: _Worker | None = key.data
+            if worker is None:
+                self._hear_zygote()
+            elif self._workers.get(worker.slot) is worker:
+                yield from self._hear(worker, invocations)
+
+    def _hear_zygote(self) -> None:
+        data = self._control.recv(1 << 16)
+        if not data:
+            raise ExecutorError("the local worker parent died", hint="its error stands above")
+        *lines, self._unread = (self._unread + data).split(b"\n")
+        for line in lines:
+            told = json.loads(line)
+            if "error" in told:
+                self._failure = told["error"]
+                self._unborn -= 1
+                self._drop(self._workers[told["slot"]])
+            elif "slot" in told:
+                worker = self._workers[told["slot"]]
+                worker.pid = told["pid"]
+                self._unborn -= 1
+            else:
+                self._exits[told["pid"]] = _describe_exit(told["signal"], told["status"])
+
+    def _hear(
+        self, worker: _Worker, invocations: Iterator[InvocationSpec] | None
+    ) -> Iterator[Outcome]:
+        try:
+            data = worker.stream.recv(1 << 18)
+        except ConnectionResetError:
+            data = b""
+        if not data:
+            yield from self._bury(worker, invocations)
+            return
+        worker.received += data
+        if not data.endswith(b"\n"):
+            return
+        line, worker.received = bytes(worker.received), bytearray()
+        task = worker.task
+        if task is None:
+            return
+        yield self._outcome(worker, _parse(line, task))
+        if invocations is not None:
+            self._hand_out(worker, invocations)
+
+    def _bury(
+        self, worker: _Worker, invocations: Iterator[InvocationSpec] | None
+    ) -> Iterator[Outcome]:
+        task, slot = worker.task, worker.slot
+        while worker.pid not in self._exits:
+            self._hear_zygote()
+            if self._workers.get(slot) is not worker:
+                return  # it was never born, and has been dropped for that
+        died = self._exits.pop(worker.pid)
+        self._drop(worker)
+        if task is not None:
+            lost = Lost(index=task.index, attempt=task.attempt, cause=worker.killed_for or died)
+            yield self._outcome(worker, lost)
+        if invocations is None:
+            return
+        self._fork(slot)
+        while slot in self._workers and not self._workers[slot].pid:
+            self._hear_zygote()
+        if slot in self._workers:
+            self._hand_out(self._workers[slot], invocations)
+
+    def _drop(self, worker: _Worker) -> None:
+        self._selector.unregister(worker.stream)
+        worker.stream.close()
+        self._workers.pop(worker.slot, None)
+
+    def _outcome(self, worker: _Worker, result: InvocationRecord | Lost) -> Outcome:
+        return Outcome(
+            submitted_ns=worker.submitted_ns, collected_ns=self._clock.now_ns(), result=result
+        )
+
+    def _end_overdue(self, patience_s: float) -> None:
+        latest_ns = self._clock.now_ns() - round(patience_s * NS_PER_S)
+        for worker in self._workers.values():
+            if worker.task and not worker.killed_for and worker.submitted_ns < latest_ns:
+                worker.killed_for = f"no answer after {patience_s:g} s: killed"
+                self._control.sendall(json.dumps({"kill": worker.pid}).encode() + b"\n")
+
+
+def _parse(line: bytes, task: InvocationSpec) -> InvocationRecord | Lost:
+    try:
+        return InvocationRecord.from_json(json.loads(line))
+    except (ValueError, TypeError, KeyError) as exc:
+        cause = f"unreadable record: {type(exc).__name__}: {exc}"
+        return Lost(index=task.index, attempt=task.attempt, cause=cause)
+
+
+def _describe_exit(signal_number: int | None, status: int) -> str:
+    if signal_number == signal.SIGKILL:
+        return "killed by SIGKILL (by hand, or out of memory)"
+    if signal_number is not None:
+        return f"killed by {signal.Signals(signal_number).name}"
+    return f"the worker process exited with status {status}"
+
+
+def _rehearsal(job: JobSpec) -> str:
+    """Return an invocation like the job's that fails at a closed port of this machine."""
+    scheme = urlsplit(job.target.endpoint_url).scheme
+    rehearsal = replace(
+        next(plan(replace(job, workload="write", object_bytes=1), run_id="", created_ns=0)),
+        target=replace(job.target, endpoint_url=f"{scheme}://127.0.0.1:1"),
+        transfer=replace(job.transfer, retries=0, timeout_s=1.0),
+        not_after_ns=sys.maxsize,
+    )
+    return json.dumps(asdict(rehearsal))
+
+
+def _allow_open_files(count: int) -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft >= count or soft == resource.RLIM_INFINITY:
+        return
+    if hard != resource.RLIM_INFINITY and hard < count:
+        raise ExecutorError(
+            f"{count} open files are needed and {hard} allowed",
+            hint="lower --concurrency, or raise the limit with `ulimit -Hn`",
+        )
+    resource.setrlimit(resource.RLIMIT_NOFILE, (count, hard))

@@ -1,0 +1,172 @@
+"""Stopwatches: what one try, and one operation, say about themselves.
+
+``Meter`` is the other side of ``clients.base.Exchange``: the client tells what happens,
+the meter reads the clock. Together with ``body`` this is all code that reads a clock
+around I/O. Instants here are of the monotonic clock; ``EpochClock.origin_ns`` makes
+them nanoseconds since the epoch when a record is built.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from itertools import pairwise
+from typing import Final
+
+from serverless_bench.clock import monotonic_ns
+from serverless_bench.errors import DeadlineExceeded
+
+STEP_NS: Final = 200_000_000
+"""Distance of the points of a progress curve; Lambda refills its network every 100 ms."""
+
+Point = tuple[int, int]
+"""An instant and the bytes moved until then."""
+
+
+class Meter:
+    """One try of one request.
+
+    Parameters
+    ----------
+    request, part, number, wait_ns
+        As in ``record.Attempt``.
+    give_up_ns
+        ``moved`` raises ``DeadlineExceeded`` after this instant.
+    on_moved
+        Told of every point how many bytes moved since the last one: live progress.
+    """
+
+    __slots__ = (
+        "_give_up_ns",
+        "_next_ns",
+        "_on_moved",
+        "_told",
+        "bytes",
+        "curve",
+        "end_ns",
+        "first_byte_ns",
+        "host_id",
+        "last_byte_sent_ns",
+        "number",
+        "part",
+        "remote",
+        "request",
+        "request_id",
+        "reused",
+        "start_ns",
+        "status",
+        "wait_ns",
+    )
+
+    def __init__(
+        self,
+        request: str,
+        *,
+        part: int,
+        number: int,
+        wait_ns: int,
+        give_up_ns: int,
+        on_moved: Callable[[int], None],
+    ) -> None:
+        self.request = request
+        self.part = part
+        self.number = number
+        self.wait_ns = wait_ns
+        self._give_up_ns = give_up_ns
+        self._on_moved = on_moved
+        self._told = 0
+        self.status: int | None = None
+        self.request_id: str | None = None
+        self.host_id: str | None = None
+        self.remote: str | None = None
+        self.reused = False
+        self.bytes = 0
+        self.first_byte_ns: int | None = None
+        self.last_byte_sent_ns: int | None = None
+        self.start_ns = self.end_ns = monotonic_ns()
+        self.curve: list[Point] = [(self.start_ns, 0)]
+        self._next_ns = self.start_ns + STEP_NS
+
+    def connected(self, remote: str, *, reused: bool) -> None:
+        """See ``Exchange``."""
+        self.remote = remote
+        self.reused = reused
+        self._point(monotonic_ns())
+
+    def moved(self, count: int) -> None:
+        """See ``Exchange``."""
+        self.bytes += count
+        now_ns = monotonic_ns()
+        if now_ns >= self._next_ns:
+            self._point(now_ns)
+            if now_ns > self._give_up_ns:
+                raise DeadlineExceeded("the function's own deadline passed")
+
+    def sent(self) -> None:
+        """See ``Exchange``."""
+        self.last_byte_sent_ns = monotonic_ns()
+        self._point(self.last_byte_sent_ns)
+
+    def answered(self, status: int, headers: Mapping[str, str]) -> None:
+        """See ``Exchange``."""
+        self.status = status
+        self.request_id = headers.get("x-amz-request-id")
+        self.host_id = headers.get("x-amz-id-2")
+
+    def first_byte(self) -> None:
+        """See ``Exchange``."""
+        self.first_byte_ns = monotonic_ns()
+        self._point(self.first_byte_ns)
+
+    def stop(self) -> None:
+        """Note that the call into the client is over; nothing moves after this."""
+        self.end_ns = monotonic_ns()
+        if self.bytes != self.curve[-1][1]:
+            self._point(self.end_ns)
+
+    def _point(self, now_ns: int) -> None:
+        self.curve.append((now_ns, self.bytes))
+        self._next_ns = now_ns + STEP_NS
+        if self.bytes != self._told:
+            self._on_moved(self.bytes - self._told)
+            self._told = self.bytes
+
+
+def join_curves(curves: Iterable[list[Point]], start_ns: int) -> list[tuple[int, int]]:
+    """Return the sum of progress curves as consecutive ``(step_ns, step_bytes)``.
+
+    Parameters
+    ----------
+    curves
+        Of the tries that succeeded. One curve is kept point by point; several, which run
+        side by side, are added up on a common grid of ``STEP_NS``.
+    start_ns
+        Where the first step begins.
+
+    Returns
+    -------
+    list of (int, int)
+        Their bytes add up to the curves' last values, exactly: every stretch is split at
+        grid lines by differences of a running total.
+    """
+    listed = list(curves)
+    if len(listed) == 1:
+        points = [(start_ns, 0), *listed[0]]
+        steps = ((t1 - t0, b1 - b0) for (t0, b0), (t1, b1) in pairwise(points))
+        return [step for step in steps if step[0] or step[1]]
+    end_ns = max((curve[-1][0] for curve in listed), default=start_ns)
+    cells = [0] * (-(-(end_ns - start_ns) // STEP_NS) or 1)
+    for curve in listed:
+        for (t0, b0), (t1, b1) in pairwise(curve):
+            _spread(cells, t0 - start_ns, t1 - start_ns, b1 - b0)
+    last_ns = end_ns - start_ns - STEP_NS * (len(cells) - 1)
+    return [(STEP_NS, moved) for moved in cells[:-1]] + [(last_ns, cells[-1])]
+
+
+def _spread(cells: list[int], begin_ns: int, end_ns: int, moved: int) -> None:
+    # An instant at the very end belongs to the last cell.
+    last = min(max(begin_ns, end_ns - 1) // STEP_NS, len(cells) - 1)
+    first = min(begin_ns // STEP_NS, last)
+    given = 0
+    for cell in range(first, last):
+        until = moved * ((cell + 1) * STEP_NS - begin_ns) // (end_ns - begin_ns)
+        cells[cell] += until - given
+        given = until
+    cells[last] += moved - given

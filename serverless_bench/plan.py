@@ -1,0 +1,68 @@
+"""Turn a job into one value per function call. Pure: same job and run id, same plan."""
+
+import hashlib
+from collections.abc import Iterable, Iterator, Sequence
+
+from serverless_bench.spec import InvocationSpec, JobSpec, OperationKind
+from serverless_bench.units import NS_PER_S
+from serverless_bench.workloads import open_workload
+
+
+def plan(
+    job: JobSpec, *, run_id: str, created_ns: int, keys: Sequence[str] = ()
+) -> Iterator[InvocationSpec]:
+    """Yield one ``InvocationSpec`` per function call, in index order.
+
+    Parameters
+    ----------
+    job
+        What to run.
+    run_id
+        Fresh for every run; new keys derive from it.
+    created_ns
+        When the run began, on the driver's clock.
+    keys
+        Objects to read. Invocation ``i`` takes the ``job.objects`` keys from
+        ``i * job.objects`` on and starts over at the end of the list, as PyWren did
+        (s3_benchmark.py:95), so there may be fewer or more keys than invocations.
+    """
+    # Waves run one after the other; each may take as long as one invocation may.
+    waves = -(-job.invocations // job.concurrency)
+    not_after_ns = created_ns + round((waves + 1) * job.deadline_s * NS_PER_S)
+    for index in range(job.invocations):
+        first = index * job.objects
+        mine = range(first, first + job.objects) if keys else ()
+        yield InvocationSpec(
+            run_id=run_id,
+            index=index,
+            workload=job.workload,
+            target=job.target,
+            transfer=job.transfer,
+            objects=job.objects,
+            object_bytes=job.object_bytes,
+            repeats=job.repeats,
+            keys=tuple(keys[i % len(keys)] for i in mine),
+            deadline_s=job.deadline_s,
+            not_after_ns=not_after_ns,
+            seed=derive_seed(job.seed, index),
+        )
+
+
+def ledger(job: JobSpec, invocations: Iterable[InvocationSpec]) -> Iterator[str]:
+    """Yield every key that the run may create: the only ones it may ever delete."""
+    workload = open_workload(job.workload)
+    if workload.creates_objects:
+        for invocation in invocations:
+            for operation in workload.operations(invocation):
+                if operation.kind is OperationKind.PUT:
+                    yield operation.key
+
+
+def derive_seed(seed: int, *path: int) -> int:
+    """Return a 63-bit seed for the node at ``path`` below ``seed``.
+
+    ``seed + index`` would give invocation 1 of seed 0 the draws of invocation 0 of
+    seed 1.
+    """
+    text = "/".join(map(str, (seed, *path)))
+    return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest()) >> 1

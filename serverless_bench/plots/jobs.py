@@ -1,0 +1,55 @@
+"""One line per function over time, and how many were active."""
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.collections import LineCollection
+
+from serverless_bench.archive import Run
+from serverless_bench.columns import ABSENT, is_text
+from serverless_bench.plots.style import color_of
+from serverless_bench.timeline import timeline
+from serverless_bench.units import NS_PER_S
+
+
+def draw_jobs(run: Run, axes: Axes) -> None:
+    """Draw when each function ran (PyWren: "jobs over time").
+
+    Functions are sorted by start. Failed ones are red; lost ones have no times and stand
+    as a number in the title. The black line counts the operations in flight.
+
+    Parameters
+    ----------
+    run
+        A saved run.
+    axes
+        Where to draw.
+    """
+    functions = run.functions
+    there = np.flatnonzero(functions["start_ns"] != ABSENT)
+    there = there[np.argsort(functions["start_ns"][there], kind="stable")]
+    lost = int(is_text(functions["status"], "lost").sum())
+    axes.set_xlabel("seconds")
+    axes.set_ylabel("functions")
+    axes.set_title(f"{run.job.workload}: jobs over time" + (f", {lost} lost" if lost else ""))
+    if not len(there):
+        return
+    origin = functions["start_ns"][there[0]]
+    begin = (functions["start_ns"][there] - origin) / NS_PER_S
+    end = (functions["end_ns"][there] - origin) / NS_PER_S
+    height = np.arange(len(there))
+    failed = is_text(functions["status"], "failed")[there]
+    lines = np.stack([np.stack([begin, height], 1), np.stack([end, height], 1)], 1)
+    colors = np.where(failed, "tab:red", color_of(run))
+    # A rectangle a function high would vanish for thousands: a line keeps a width.
+    axes.add_collection(
+        LineCollection(list(lines), colors=colors.tolist(), linewidths=1, alpha=0.6)
+    )
+    axes.set_xlim(0, max(float(end.max()), 1e-3))
+    axes.set_ylim(-1, len(there) + 1)
+    try:
+        active = timeline(run, segment_ns=max(1, round(float(end.max()) * NS_PER_S / 200)))
+    except ValueError:
+        return
+    shift = (active.start_ns - origin) / NS_PER_S
+    axes.step(active.seconds + shift, active.in_flight, where="post", color="black", label="active")
+    axes.legend(loc="upper right")

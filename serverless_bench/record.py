@@ -1,0 +1,259 @@
+"""What happened: the values that come back from workers.
+
+Two clocks appear here. Instants in ``InvocationRecord`` and below are the worker's;
+``submitted_ns`` and ``collected_ns`` in ``Outcome`` are the driver's. Nothing is
+corrected: correction is a reduction.
+
+As JSON a list of rows is one table of columns (``{"start_ns": [1, 2], ...}``), which is
+a third of the size and loads into arrays without an object per row.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from enum import StrEnum
+from typing import Any, Self
+
+from serverless_bench.spec import OperationKind
+
+
+class Found(StrEnum):
+    """What was there instead of the right bytes."""
+
+    ZEROS = "zeros"
+    OTHER_OFFSET = "other_offset"
+    """Bytes of the same object that belong somewhere else in it."""
+    OTHER_GENERATION = "other_generation"
+    """Bytes that this object had before, or will have."""
+    OTHER_OBJECT = "other_object"
+    UNKNOWN = "unknown"
+    """Bytes that sbench did not write, or too few of them to tell."""
+    MISSING = "missing"
+    """Nothing: the object ends before its size."""
+    EXTRA = "extra"
+    """The object goes on after its size."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BadRange:
+    """One range of an object that is not what was written."""
+
+    operation: int
+    """``OperationRecord.index``."""
+    key: str
+    """Of the object."""
+    offset: int
+    length: int
+    bad_bytes: int
+    """Bytes of the range that differ; some may agree by chance."""
+    found: Found
+    found_key_hash: str | None = None
+    """Whose bytes were there: ``keystream.hash_key`` in hexadecimal; None if unknown."""
+    found_generation: int | None = None
+    found_offset: int | None = None
+    """Where in that object the first of them belongs."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Attempt:
+    """One HTTP try."""
+
+    operation: int
+    """``OperationRecord.index``."""
+    request: str
+    """put, get, create_multipart, upload_part, complete_multipart or abort_multipart."""
+    part: int
+    """Part or range number, from 1; 0 when the request is for the whole object."""
+    number: int
+    """0 for the first try of this request, then 1, 2, ..."""
+    start_ns: int
+    end_ns: int
+    wait_ns: int
+    """Pause before this try, which the try before it had earned."""
+    status: int | None
+    """HTTP status; None when there was no answer."""
+    error: str | None
+    """``OperationError.code``; None when the try succeeded."""
+    detail: str | None
+    """The store's own words for the error."""
+    request_id: str | None
+    host_id: str | None
+    remote: str | None
+    """Address and port that the connection went to; None if there was none."""
+    reused: bool
+    """Whether the connection had carried an earlier request."""
+    bytes: int
+    """Bytes of the body that this try moved."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """A stretch of an operation in which bytes moved at an even rate."""
+
+    operation: int
+    """``OperationRecord.index``."""
+    step_ns: int
+    """Length; an operation's steps follow one another from its start."""
+    step_bytes: int
+    """Bytes moved; an operation's steps add up to its ``bytes``."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OperationRecord:
+    """One measured operation on one object, successful or not."""
+
+    index: int
+    kind: OperationKind
+    key: str
+    size: int | None
+    """Bytes that the object should have; None for an object that sbench did not write."""
+    start_ns: int
+    end_ns: int
+    first_byte_ns: int | None
+    """When the first byte of the object arrived; None for writes."""
+    last_byte_sent_ns: int | None
+    """When the last byte of the object was handed to the network; None for reads."""
+    bytes: int
+    """Bytes moved by the tries that succeeded."""
+    verified_bytes: int
+    """Bytes that were compared with the keystream and agreed."""
+    bad_bytes: int
+    """Bytes that were compared and differed, or were missing, or too many."""
+    bad_ranges: int
+    """How many ranges those bytes make; at most ``verify.MAX_BAD_RANGES`` are listed."""
+    payload_ns: int
+    """Time inside the operation that went into making or comparing bytes."""
+    error: str | None
+    """``OperationError.code``; None when the operation succeeded."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InvocationRecord:
+    """One function call that came back."""
+
+    run_id: str
+    index: int
+    attempt: int
+    worker_id: str
+    """Names the execution environment; invocations that share one ran in sequence."""
+    cold_start: bool
+    """Whether this was the first invocation of its execution environment."""
+    version: str
+    """Of this package, in the worker."""
+    python: str
+    start_ns: int
+    end_ns: int
+    wall_start_ns: int
+    wall_end_ns: int
+    """The wall clock at both ends: unlike ``end_ns - start_ns`` it shows a clock step."""
+    cpu_user_s: float
+    cpu_sys_s: float
+    max_rss_bytes: int
+    """Peak resident set of the worker process so far."""
+    operations: tuple[OperationRecord, ...] = ()
+    attempts: tuple[Attempt, ...] = ()
+    steps: tuple[Step, ...] = ()
+    bad_ranges: tuple[BadRange, ...] = ()
+    error: str | None = None
+    """Why the body stopped before its last operation; None when it did not."""
+
+    @property
+    def ok(self) -> bool:
+        """Whether everything that was asked for happened."""
+        return self.error is None and all(op.error is None for op in self.operations)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return a JSON-able value with one table of columns per kind of row."""
+        data = {f.name: getattr(self, f.name) for f in fields(self)}
+        for name, row_type in TABLES.items():
+            data[name] = to_columns(row_type, data[name])
+        return data
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Self:
+        """Return the record that ``to_json`` made ``data`` from.
+
+        Raises
+        ------
+        TypeError, ValueError, KeyError
+            If ``data`` is anything else.
+        """
+        rows = {name: from_columns(row_type, data[name]) for name, row_type in TABLES.items()}
+        return cls(**{**data, **rows})
+
+
+TABLES: Mapping[str, type] = {
+    "operations": OperationRecord,
+    "attempts": Attempt,
+    "steps": Step,
+    "bad_ranges": BadRange,
+}
+"""Every table of an ``InvocationRecord`` and the type of its rows."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lost:
+    """One function call that never came back: another type, so that nobody averages it."""
+
+    index: int
+    attempt: int
+    cause: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """What the driver knows about one function call."""
+
+    submitted_ns: int
+    collected_ns: int
+    """When the record arrived, or when the driver gave up."""
+    result: InvocationRecord | Lost
+
+    def to_json(self) -> dict[str, Any]:
+        """Return a JSON-able value."""
+        data: dict[str, Any] = {
+            "submitted_ns": self.submitted_ns,
+            "collected_ns": self.collected_ns,
+        }
+        if isinstance(self.result, Lost):
+            lost = self.result
+            data["lost"] = {"index": lost.index, "attempt": lost.attempt, "cause": lost.cause}
+        else:
+            data["record"] = self.result.to_json()
+        return data
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Self:
+        """Return the outcome that ``to_json`` made ``data`` from."""
+        lost = data.get("lost")
+        return cls(
+            submitted_ns=data["submitted_ns"],
+            collected_ns=data["collected_ns"],
+            result=Lost(**lost) if lost else InvocationRecord.from_json(data["record"]),
+        )
+
+
+def to_columns(row_type: type, rows: Sequence[Any]) -> dict[str, list[Any]]:
+    """Return ``rows`` as one list per field."""
+    return {f.name: [getattr(row, f.name) for row in rows] for f in fields(row_type)}
+
+
+def from_columns(row_type: type, columns: Mapping[str, list[Any]]) -> tuple[Any, ...]:
+    """Return the rows of a table of columns.
+
+    Raises
+    ------
+    ValueError
+        If the columns are of unequal length.
+    TypeError
+        If they are not the fields of ``row_type``.
+    """
+    convert = _ENUMS.get(row_type, {})
+    lists = [list(map(convert[n], c)) if n in convert else c for n, c in columns.items()]
+    rows = zip(*lists, strict=True)
+    return tuple(row_type(**dict(zip(columns, row, strict=True))) for row in rows)
+
+
+_ENUMS: Mapping[type, Mapping[str, type[StrEnum]]] = {
+    OperationRecord: {"kind": OperationKind},
+    BadRange: {"found": Found},
+}

@@ -1,0 +1,19 @@
+"""Ways to show a reduced run: one file and one line here each."""
+
+from collections.abc import Mapping
+from typing import Final, cast
+
+from serverless_bench import plugins
+from serverless_bench.reporters.base import Reporter
+
+REPORTERS: Final[Mapping[str, str]] = {
+    "csv": "serverless_bench.reporters.csv:report",
+    "json": "serverless_bench.reporters.json:report",
+    "markdown": "serverless_bench.reporters.markdown:report",
+    "text": "serverless_bench.reporters.text:report",
+}
+
+
+def open_reporter(name: str) -> Reporter:
+    """Return the reporter called ``name``."""
+    return cast("Reporter", plugins.load("reporters", REPORTERS, name))

@@ -1,0 +1,134 @@
+"""What a reporter is, and the words that reporters for people share."""
+
+from collections.abc import Iterator, Mapping
+from typing import Final, Protocol, TextIO
+
+from serverless_bench.reduce import RATE_PERCENTILES, Summary
+from serverless_bench.units import (
+    MIB,
+    format_rate,
+    format_seconds,
+    format_size,
+)
+
+
+class Reporter(Protocol):
+    """Formats numbers; computes none."""
+
+    def __call__(self, summary: Summary, out: TextIO) -> None:
+        """Write the report."""
+
+
+def headline(summary: Summary) -> str:
+    """Return the counts that every report begins with: nothing may be missing in silence."""
+    text = (
+        f"{summary.ok} of {summary.requested} functions ok, {summary.failed} failed, "
+        f"{summary.lost} lost, {summary.duplicate} duplicate"
+    )
+    if not summary.ended:
+        text += "; the driver has not ended this run"
+    if summary.skipped_lines:
+        text += f"; {summary.skipped_lines} unreadable lines skipped"
+    return text
+
+
+def rows(summary: Summary) -> Iterator[tuple[str, str]]:
+    """Yield what the table of a report says, name and value."""
+    yield "bytes moved", _bytes(summary)
+    if summary.phase == "read":
+        yield "verified", _verified(summary)
+    yield "peak, best 1 s", format_rate(summary.peak_1s_bytes_per_s)
+    yield "peak, best 5 s", format_rate(summary.peak_5s_bytes_per_s)
+    yield "steady", _steady(summary)
+    yield "whole", _over(summary.whole_bytes_per_s, summary.span_s)
+    yield "per function", _percentiles(summary.per_function_bytes_per_s, format_rate)
+    if summary.ttfb_s:
+        yield "time to first byte", _percentiles(summary.ttfb_s, format_seconds)
+    if summary.ack_s:
+        yield "last byte to ack", _percentiles(summary.ack_s, format_seconds)
+    yield "functions done at", _done(summary)
+    yield "makespan", format_seconds(summary.makespan_s)
+    yield "tries", _tries(summary)
+    yield "client", f"{summary.client}, {_cpu(summary)}"
+    yield (
+        "workers",
+        f"{summary.executor}, {summary.workers} used, {summary.cold_starts} cold starts",
+    )
+
+
+def problems(summary: Summary) -> Iterator[str]:
+    """Yield one line for each kind of failure, and for each corrupt range."""
+    for error, count in summary.errors.items():
+        yield f"{count} x {error}"
+    for bad in summary.corrupt:
+        yield f"{bad['key']}: {bad['length']} bytes at {bad['offset']} are {_found(bad)}"
+    if summary.unknown_objects:
+        yield f"{summary.unknown_objects} objects were not written by sbench: read unverified"
+
+
+_FOUND: Final[Mapping[str, str]] = {
+    "extra": "too many: the object goes on after its size",
+    "missing": "missing: the object ends too early",
+    "other_generation": "this object's generation {found_generation}",
+    "other_object": "bytes from offset {found_offset} of {whose}",
+    "other_offset": "this object's own bytes from offset {found_offset}",
+    "unknown": "not what was written ({bad_bytes} of them differ)",
+    "zeros": "zeros",
+}
+
+
+def _found(bad: Mapping[str, object]) -> str:
+    stranger = f"an object that this run does not know ({bad['found_key_hash']})"
+    return _FOUND[str(bad["found"])].format_map({**bad, "whose": bad["found_key"] or stranger})
+
+
+def _bytes(summary: Summary) -> str:
+    text = f"{format_size(summary.bytes)} ({summary.bytes / 1e6:.1f} MB)"
+    if summary.object_bytes:
+        size = summary.object_bytes
+        text += f", objects of {size / MIB:g} MiB ({size / 1e6:.1f} MB)"
+    return text
+
+
+def _verified(summary: Summary) -> str:
+    text = format_size(summary.verified_bytes)
+    if summary.corrupt_objects:
+        return f"{text}; {summary.corrupt_objects} objects corrupt, {summary.bad_bytes} bytes wrong"
+    return f"{text}, every byte" if summary.verified_bytes == summary.bytes > 0 else text
+
+
+def _steady(summary: Summary) -> str:
+    if summary.steady_bytes_per_s is None:
+        needed = -(-summary.planned_concurrency * 9 // 10)
+        return f"- (never {needed} functions at work for 3 s)"
+    return _over(summary.steady_bytes_per_s, summary.steady_window_s)
+
+
+def _over(bytes_per_s: float | None, seconds: float | None) -> str:
+    rate = format_rate(bytes_per_s)
+    return rate if bytes_per_s is None else f"{rate} over {format_seconds(seconds)}"
+
+
+def _percentiles(values: Mapping[str, float] | None, form: object) -> str:
+    if not values or not callable(form):
+        return "-"
+    return "  ".join(f"p{p} {form(values[f'p{p}'])}" for p in RATE_PERCENTILES)
+
+
+def _done(summary: Summary) -> str:
+    return "  ".join(f"{name} {format_seconds(at)}" for name, at in summary.done_s.items())
+
+
+def _tries(summary: Summary) -> str:
+    text = f"{summary.attempts} for {summary.operations} objects"
+    if summary.throttled:
+        text += f", {summary.throttled} throttled"
+    if summary.retried_bytes:
+        text += f", {format_size(summary.retried_bytes)} moved in vain"
+    return text
+
+
+def _cpu(summary: Summary) -> str:
+    cpu = "-" if summary.cpu_s_per_gib is None else f"{summary.cpu_s_per_gib:.2f}"
+    peak = "-" if summary.max_rss_bytes is None else format_size(summary.max_rss_bytes)
+    return f"{cpu} core-s/GiB, at most {peak} resident"

@@ -1,0 +1,12 @@
+"""One JSON object on one line; docs/report.md lists its fields."""
+
+import json
+from typing import TextIO
+
+from serverless_bench.reduce import Summary
+
+
+def report(summary: Summary, out: TextIO) -> None:
+    """Write the report."""
+    json.dump(summary.to_json(), out)
+    out.write("\n")

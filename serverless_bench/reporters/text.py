@@ -1,0 +1,31 @@
+"""A table for a terminal."""
+
+from typing import TextIO
+
+from rich.console import Console
+from rich.table import Table
+
+from serverless_bench.reduce import Summary
+from serverless_bench.reporters.base import headline, problems, rows
+
+_WIDTH = 100
+
+
+def report(summary: Summary, out: TextIO) -> None:
+    """Write the counts, then a table, then what went wrong."""
+    width = None if out.isatty() else _WIDTH
+    console = Console(file=out, width=width, highlight=False, markup=False)
+    failed = summary.ok < summary.requested or summary.corrupt_objects
+    table = Table(box=None, show_header=False)
+    table.add_column(style="dim", no_wrap=True)
+    table.add_column()
+    for name, value in rows(summary):
+        table.add_row(name, value)
+    with console.capture() as captured:
+        first = f"{summary.phase}: {headline(summary)}"
+        console.print(first, style="bold red" if failed else "bold", soft_wrap=True)
+        console.print(table)
+        for line in problems(summary):
+            console.print(f"  {line}", style="red", soft_wrap=True)
+    # The table fills its lines with blanks, which nobody wants in a file.
+    out.writelines(f"{line.rstrip()}\n" for line in captured.get().splitlines())

@@ -1,0 +1,212 @@
+"""What the user asks for: plain values, checked once, when they are made.
+
+Everything here is JSON both ways (``dataclasses.asdict`` out, ``from_json`` in), because
+specifications cross machines and are kept in run directories.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any, Final, Self
+
+from serverless_bench.errors import UsageError
+from serverless_bench.units import GIB, KIB, MIB
+
+MAX_PARTS: Final = 10_000
+MIN_PART_BYTES: Final = 5 * MIB
+MAX_PART_BYTES: Final = 5 * GIB
+"""Amazon S3 user guide, "Amazon S3 multipart upload limits"."""
+DEFAULT_PART_BYTES: Final = 64 * MIB
+"""1,800 functions at 95 MB/s make 2,550 UploadPart/s at 64 MiB, below the 3,500 PUT/s of
+one S3 partition; at boto3's 8 MiB it would be 20,400."""
+
+
+class Verify(StrEnum):
+    """How much of what is read is compared with what was written."""
+
+    FULL = "full"
+    SAMPLE = "sample"
+    """One block in sixteen, and the first and the last."""
+    NONE = "none"
+
+
+class Addressing(StrEnum):
+    """Where a request names its bucket."""
+
+    AUTO = "auto"
+    """Host name on AWS, path elsewhere."""
+    PATH = "path"
+    VIRTUAL = "virtual"
+
+
+class OperationKind(StrEnum):
+    """The measured actions that a workload can ask for."""
+
+    PUT = "put"
+    GET = "get"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Target:
+    """Where objects live, and which library reaches them."""
+
+    client: str = "wire"
+    """Name in ``clients.CLIENTS``."""
+    bucket: str
+    prefix: str = "sbench/"
+    """Goes before every new key; existing keys in a key file already have theirs."""
+    endpoint_url: str
+    """``scheme://host[:port]`` without the bucket, also on AWS."""
+    region: str = "us-east-1"
+    addressing: Addressing = Addressing.AUTO
+    store: str | None = None
+    """Name in ``stores.STORES`` of the store that sbench runs here; None for any other."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "addressing", Addressing(self.addressing))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Transfer:
+    """How one object is moved and checked."""
+
+    connections: int = 1
+    """Requests of one operation in flight at once."""
+    part_bytes: int | None = None
+    """Size of a part of an upload and of a range of a download; None moves objects whole."""
+    block_bytes: int = MIB
+    """Bytes generated, moved and compared at a time."""
+    verify: Verify = Verify.FULL
+    retries: int = 4
+    """Further tries after a try that failed for a reason that may pass; 0 for none."""
+    timeout_s: float = 60.0
+    """A try ends when no byte has moved for this long."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "verify", Verify(self.verify))
+        _at_least("--connections", self.connections, 1)
+        _at_least("--block-kib", self.block_bytes // KIB, 1)
+        _at_least("--retries", self.retries, 0)
+        _positive("--timeout", self.timeout_s)
+        if self.part_bytes is not None and not (
+            MIN_PART_BYTES <= self.part_bytes <= MAX_PART_BYTES
+        ):
+            raise UsageError(
+                f"--part-mb must be between 5 and 5120, got {self.part_bytes / MIB:g}",
+                hint="S3 takes parts of 5 MiB to 5 GiB",
+            )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobSpec:
+    """One benchmark: a workload, run by many invocations against one target."""
+
+    name: str = "job"
+    workload: str
+    """Name in ``workloads.WORKLOADS``."""
+    target: Target
+    transfer: Transfer = field(default_factory=Transfer)
+    executor: str = "local"
+    """Name in ``executors.EXECUTORS``."""
+    invocations: int
+    concurrency: int = 8
+    """Invocations alive at once, at most."""
+    objects: int = 1
+    """Objects that one invocation moves, one after the other."""
+    object_bytes: int | None = None
+    """Size of a new object; None for workloads that make none."""
+    repeats: int = 1
+    """How often an invocation reads each of its objects."""
+    deadline_s: float = 900.0
+    """An invocation stops by itself after this long, with a partial record."""
+    seed: int = 0
+    """Decides what is drawn at random, but neither keys nor bytes."""
+
+    def __post_init__(self) -> None:
+        for flag, value in (
+            ("--number", self.invocations),
+            ("--concurrency", self.concurrency),
+            ("--objects", self.objects),
+            ("--read-times", self.repeats),
+        ):
+            _at_least(flag, value, 1)
+        _positive("--deadline", self.deadline_s)
+        if self.object_bytes is not None:
+            _at_least("--mb", self.object_bytes, 1)
+            parts = -(-self.object_bytes // (self.transfer.part_bytes or MAX_PART_BYTES))
+            if parts > MAX_PARTS:
+                raise UsageError(
+                    f"{parts} parts make one object, S3 takes at most {MAX_PARTS}",
+                    hint="raise --part-mb",
+                )
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Self:
+        """Return the job that ``asdict`` made ``data`` from."""
+        return cls(
+            **{
+                **data,
+                "target": Target(**data["target"]),
+                "transfer": Transfer(**data["transfer"]),
+            }
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InvocationSpec:
+    """Everything one function call needs, and no more; below 4 KB as JSON.
+
+    It carries no credentials: a worker has its own, from its environment or its role.
+    """
+
+    run_id: str
+    index: int
+    attempt: int = 0
+    """0, and one more each time the driver invokes this index again."""
+    workload: str
+    target: Target
+    transfer: Transfer
+    objects: int
+    object_bytes: int | None
+    repeats: int
+    keys: tuple[str, ...] = ()
+    """Existing objects to read; empty for workloads that make their own keys."""
+    deadline_s: float
+    not_after_ns: int
+    """Refuse to start after this instant (driver clock): the run is long over."""
+    seed: int
+    """Unrelated to the seeds of the other invocations."""
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Self:
+        """Return the invocation that ``asdict`` made ``data`` from."""
+        return cls(
+            **{
+                **data,
+                "target": Target(**data["target"]),
+                "transfer": Transfer(**data["transfer"]),
+                "keys": tuple(data["keys"]),
+            }
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OperationSpec:
+    """One planned action on one object."""
+
+    index: int
+    kind: OperationKind
+    key: str
+    size: int | None
+    """Bytes of the object; None when its key does not say (a foreign object)."""
+    generation: int = 0
+
+
+def _at_least(flag: str, value: int, least: int) -> None:
+    if value < least:
+        raise UsageError(f"{flag} must be at least {least}, got {value}")
+
+
+def _positive(flag: str, value: float) -> None:
+    if not value > 0:
+        raise UsageError(f"{flag} must be positive, got {value}")

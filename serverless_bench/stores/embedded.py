@@ -1,0 +1,202 @@
+"""A command's lease on the embedded store; see ``keeper`` for the other end."""
+
+import hashlib
+import json
+import os
+import socket
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, Self
+
+import platformdirs
+
+from serverless_bench.clock import monotonic_ns, sleep
+from serverless_bench.errors import PluginError, StoreError
+from serverless_bench.stores.keeper import START_S
+from serverless_bench.units import NS_PER_S
+
+EMBEDDED: Final = "seaweedfs"
+"""The store that starts by itself; a name in ``stores.STORES``."""
+_KEEPER: Final = "serverless_bench.stores.keeper"
+_TICK_S: Final = 0.02
+_CREDENTIALS: Final = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN")
+
+
+def default_directory() -> Path:
+    """Return where the embedded store keeps its data: SBENCH_STORE_DIR, or the cache."""
+    asked = os.environ.get("SBENCH_STORE_DIR")
+    return Path(asked) if asked else platformdirs.user_cache_path("sbench") / "seaweedfs"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Address:
+    """How to reach the embedded store while a lease on it is held."""
+
+    endpoint_url: str
+    bucket: str
+    access_key: str
+    secret_key: str
+    keeper_pid: int
+    store_pid: int
+
+
+class Lease:
+    """A connection to the keeper: as long as it stands, the store runs.
+
+    Parameters
+    ----------
+    line
+        The connection.
+    keeper
+        The keeper's process if this command started it.
+    """
+
+    def __init__(self, line: socket.socket, keeper: subprocess.Popen[bytes] | None) -> None:
+        self._line = line
+        self._keeper = keeper
+        self.address = Address(**self._read())
+
+    @classmethod
+    def take(cls, directory: Path, *, start: bool = True) -> Self | None:
+        """Return a lease on the store in ``directory``, starting it if nobody has.
+
+        Parameters
+        ----------
+        directory
+            Where it keeps its data.
+        start
+            False returns None instead of starting a store.
+
+        Raises
+        ------
+        PluginError
+            If the store's program is not installed.
+        StoreError
+            If it does not start.
+        """
+        address = _socket_path(directory)
+        keeper: subprocess.Popen[bytes] | None = None
+        give_up_ns = monotonic_ns() + round(2 * START_S * NS_PER_S)
+        while True:
+            line = socket.socket(socket.AF_UNIX)
+            try:
+                line.connect(str(address))
+            except (FileNotFoundError, ConnectionRefusedError):
+                line.close()
+            else:
+                return cls(line, keeper)
+            if not start:
+                return None
+            if keeper is None:
+                keeper = _start_keeper(directory, address)
+            if keeper.poll() is not None:
+                raise _keeper_error(keeper, directory)
+            if monotonic_ns() > give_up_ns:
+                keeper.terminate()
+                raise StoreError(f"the embedded store in {directory} does not start")
+            sleep(_TICK_S)
+
+    def ask(self, wish: str) -> dict[str, Any]:
+        """Have the keeper do something, and return its answer."""
+        self._line.sendall(json.dumps({"do": wish}).encode() + b"\n")
+        return self._read()
+
+    def release(self) -> None:
+        """Give the lease up, and wait for the store's end if it was the last one."""
+        try:
+            last = self.ask("status")["last"]
+        except (OSError, StoreError):
+            last = True
+        self._line.close()
+        if not last:
+            return
+        if self._keeper is not None:
+            self._keeper.wait()
+        else:
+            _await_end(self.address.keeper_pid)
+
+    def _read(self) -> dict[str, Any]:
+        data = b""
+        while not data.endswith(b"\n"):
+            piece = self._line.recv(1 << 12)
+            if not piece:
+                raise StoreError("the embedded store ended", hint="try again")
+            data += piece
+        return dict(json.loads(data))
+
+
+@contextmanager
+def embedded_store(directory: Path | None = None) -> Iterator[Lease]:
+    """Run the embedded store, or share the one that runs, for the length of a block.
+
+    Inside the block, the environment of this process and its children holds the store's
+    credentials, because that is where every client looks for them.
+    """
+    lease = Lease.take(directory or default_directory())
+    if lease is None:
+        raise StoreError("the embedded store does not run")
+    before = {name: os.environ.get(name) for name in _CREDENTIALS}
+    os.environ["AWS_ACCESS_KEY_ID"] = lease.address.access_key
+    os.environ["AWS_SECRET_ACCESS_KEY"] = lease.address.secret_key
+    os.environ.pop("AWS_SESSION_TOKEN", None)
+    try:
+        yield lease
+    finally:
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
+        lease.release()
+
+
+def _socket_path(directory: Path) -> Path:
+    # A Unix socket's path has at most 100 bytes or so, and cache directories may be deep.
+    digest = hashlib.blake2b(str(directory.resolve()).encode(), digest_size=8).hexdigest()
+    folder = Path(tempfile.gettempdir()) / f"sbench-{os.getuid()}"
+    folder.mkdir(mode=0o700, exist_ok=True)
+    if folder.stat().st_uid != os.getuid() or folder.stat().st_mode & 0o077:
+        raise StoreError(f"{folder} belongs to somebody else", hint="set TMPDIR to a private one")
+    return folder / f"{digest}.sock"
+
+
+def _start_keeper(directory: Path, address: Path) -> subprocess.Popen[bytes]:
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        with (directory / "keeper.log").open("wb") as log:
+            return subprocess.Popen(  # noqa: S603 - our own module
+                [sys.executable, "-P", "-m", _KEEPER, EMBEDDED, str(directory), str(address)],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=log,
+                start_new_session=True,
+            )
+    except OSError as exc:
+        raise StoreError(
+            f"cannot keep the embedded store in {directory}: {exc.strerror}",
+            hint="set SBENCH_STORE_DIR to a directory on a disk with room",
+        ) from exc
+
+
+def _keeper_error(keeper: subprocess.Popen[bytes], directory: Path) -> Exception:
+    log = directory / "keeper.log"
+    last = (log.read_text(encoding="utf-8", errors="replace").splitlines() or [""])[-1]
+    with suppress(ValueError, KeyError, TypeError):
+        told = json.loads(last)
+        kind = PluginError if keeper.returncode == PluginError.exit_code else StoreError
+        return kind(told["message"], hint=told["hint"])
+    return StoreError(f"the embedded store did not start: {last}", hint=f"see {log}")
+
+
+def _await_end(pid: int) -> None:
+    while True:
+        try:
+            os.kill(pid, 0)
+        except ProcessLookupError:
+            return
+        sleep(_TICK_S)

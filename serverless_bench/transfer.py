@@ -1,0 +1,189 @@
+"""Move one object: whole or in parts, over one connection or several."""
+
+import threading
+from collections.abc import Callable
+from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
+from dataclasses import dataclass, field
+from functools import partial
+
+from serverless_bench.clients.base import Client
+from serverless_bench.clock import monotonic_ns
+from serverless_bench.errors import Corrupt, OperationError
+from serverless_bench.keystream import Keystream
+from serverless_bench.meter import Meter
+from serverless_bench.spec import (
+    DEFAULT_PART_BYTES,
+    MAX_PART_BYTES,
+    MAX_PARTS,
+    MIN_PART_BYTES,
+    OperationKind,
+    OperationSpec,
+    Transfer,
+)
+from serverless_bench.tries import Tries
+from serverless_bench.units import MIB
+from serverless_bench.verify import BadRanges, RangeSink
+
+
+class RangeSource:
+    """A range of a keystream as the body of one request."""
+
+    def __init__(self, keystream: Keystream, offset: int, size: int, told: "Checks") -> None:
+        self._keystream = keystream
+        self._offset = offset
+        self._told = told
+        self.size = size
+
+    def readinto_at(self, offset: int, buffer: memoryview) -> None:
+        """See ``Source``."""
+        start_ns = monotonic_ns()
+        self._keystream.readinto_at(self._offset + offset, buffer)
+        self._told.add_payload(monotonic_ns() - start_ns)
+
+
+@dataclass(slots=True)
+class Checks:
+    """What making and comparing the bytes of one operation came to."""
+
+    payload_ns: int = 0
+    verified_bytes: int = 0
+    bad: BadRanges = field(default_factory=BadRanges)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def add_payload(self, duration_ns: int) -> None:
+        """Count time that went into bytes; threads may call it at once."""
+        with self._lock:
+            self.payload_ns += duration_ns
+
+
+def put_object(operation: OperationSpec, transfer: Transfer, tries: Tries, checks: Checks) -> None:
+    """Write one object.
+
+    Raises
+    ------
+    OperationError
+        If it could not be written; an upload in parts was given up then.
+    """
+    client, key, size = tries.client, operation.key, _known(operation)
+    keystream = Keystream(key, operation.generation)
+    part_bytes = part_size(operation.kind, size, transfer)
+    if part_bytes is None:
+        source = RangeSource(keystream, 0, size, checks)
+        tries.run("put", partial(client.put, key, source))
+        return
+    upload_id = tries.run("create_multipart", partial(client.create_multipart, key))
+    count = -(-size // part_bytes)
+    etags = [""] * count
+
+    def upload(index: int) -> None:
+        offset = index * part_bytes
+        source = RangeSource(keystream, offset, min(part_bytes, size - offset), checks)
+        call = partial(client.upload_part, key, upload_id, index + 1, source)
+        etags[index] = tries.run("upload_part", call, part=index + 1)
+
+    try:
+        each(upload, count, transfer.connections)
+        tries.run("complete_multipart", partial(client.complete_multipart, key, upload_id, etags))
+    except OperationError:
+        _give_up(client, key, upload_id, tries)
+        raise
+
+
+def get_object(operation: OperationSpec, transfer: Transfer, tries: Tries, checks: Checks) -> None:
+    """Read one object and compare it.
+
+    Raises
+    ------
+    Corrupt
+        If other bytes, or more, or fewer, came than were written.
+    OperationError
+        If it could not be read.
+    """
+    client, key, size = tries.client, operation.key, operation.size
+    keystream = None if size is None else Keystream(key, operation.generation)
+    part_bytes = None if size is None else part_size(operation.kind, size, transfer)
+    step = part_bytes or size
+    count = 1 if size is None or step is None else -(-size // step)
+    sinks: list[RangeSink | None] = [None] * count
+
+    def fetch(meter: Meter, offset: int, length: int | None) -> RangeSink:
+        sink = RangeSink(keystream, size=size, offset=offset, length=length, verify=transfer.verify)
+        if part_bytes is None:
+            client.get(key, sink, meter)
+        else:
+            client.get(key, sink, meter, offset=offset, length=length)
+        return sink
+
+    def download(index: int) -> None:
+        offset = index * (step or 0)
+        length = None if size is None or step is None else min(step, size - offset)
+        call = partial(fetch, offset=offset, length=length)
+        sinks[index] = tries.run("get", call, part=index + 1 if part_bytes else 0)
+
+    try:
+        each(download, count, transfer.connections)
+    finally:
+        for sink in sinks:
+            if sink is not None:
+                sink.finish()
+                checks.payload_ns += sink.payload_ns
+                checks.verified_bytes += sink.verified_bytes
+                checks.bad.extend(sink.bad)
+    if checks.bad.count:
+        raise Corrupt(f"{checks.bad.bytes} bytes of {key} are wrong")
+
+
+def part_size(kind: OperationKind, size: int, transfer: Transfer) -> int | None:
+    """Return the size of a part or range of an object, or None to move it whole.
+
+    Several connections need parts, and so does a put of more than 5 GiB (Amazon S3 user
+    guide, "Uploading objects"): both get a size where none was asked for.
+    """
+    chosen = transfer.part_bytes
+    if chosen is None and transfer.connections > 1:
+        share = -(-size // transfer.connections)
+        chosen = max(MIN_PART_BYTES, min(DEFAULT_PART_BYTES, -(-share // MIB) * MIB))
+    if chosen is None and kind is OperationKind.PUT and size > MAX_PART_BYTES:
+        chosen = DEFAULT_PART_BYTES
+    if chosen is None or size <= chosen:
+        return None
+    return max(chosen, -(-size // MAX_PARTS))
+
+
+def each(do: Callable[[int], None], count: int, connections: int) -> None:
+    """Call ``do`` for every index below ``count``, several at once.
+
+    Raises
+    ------
+    OperationError
+        The first one that any call raised; calls not yet begun are left out.
+    """
+    if count == 1 or connections == 1:
+        for index in range(count):
+            do(index)
+        return
+    with ThreadPoolExecutor(min(connections, count)) as pool:
+        futures = [pool.submit(do, index) for index in range(count)]
+        finished, waiting = wait(futures, return_when=FIRST_EXCEPTION)
+        for future in waiting:
+            future.cancel()
+    for future in finished:
+        future.result()
+    for future in waiting:
+        if not future.cancelled():
+            future.result()
+
+
+def _give_up(client: Client, key: str, upload_id: str, tries: Tries) -> None:
+    try:
+        tries.run("abort_multipart", partial(client.abort_multipart, key, upload_id))
+    except OperationError:
+        # The try is on record; the error that brought us here is the one to report, and
+        # `sbench clean` looks for uploads that are still open.
+        return
+
+
+def _known(operation: OperationSpec) -> int:
+    if operation.size is None:
+        raise ValueError(f"cannot write {operation.key!r} without a size")
+    return operation.size

@@ -1,0 +1,80 @@
+"""Units, and the only functions that convert between them.
+
+Inside the package a size is an ``int`` of bytes, an instant is an ``int`` of
+nanoseconds since the Unix epoch, a duration is an ``int`` of nanoseconds and a rate is
+a ``float`` of bytes per second; the name says which (``size_bytes``, ``start_ns``,
+``bytes_per_s``). MB is 10**6 and MiB is 2**20; they appear only in text for people and
+in flags.
+"""
+
+import re
+from typing import Final
+
+from serverless_bench.errors import UsageError
+
+NS_PER_S: Final = 1_000_000_000
+KIB: Final = 1 << 10
+MIB: Final = 1 << 20
+GIB: Final = 1 << 30
+
+_DECIMAL: Final = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
+_BINARY: Final = {"k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
+_SIZE: Final = re.compile(r"(\d+(?:\.\d+)?)\s*([kmgt]?)(i?)b?", re.IGNORECASE)
+
+
+def parse_size(text: str) -> int:
+    """Return the bytes that a size like ``2GB``, ``64 MiB`` or ``1000`` names.
+
+    Raises
+    ------
+    UsageError
+        If ``text`` is no size, or names no whole positive number of bytes.
+    """
+    match = _SIZE.fullmatch(text.strip())
+    if match is None or (match[3] and not match[2]):
+        raise UsageError(
+            f"{text!r} is not a size", hint="write a number and a unit, as in 2GB, 64MiB or 1000"
+        )
+    number, prefix, binary = match.groups()
+    factor = (_BINARY if binary else _DECIMAL)[prefix.lower()]
+    # Decimal point by hand: float would make 0.1GB one byte short of 100 MB.
+    whole, _, fraction = number.partition(".")
+    size, rest = divmod(int(whole + fraction) * factor, int("1" + "0" * len(fraction)))
+    if size < 1 or rest:
+        raise UsageError(f"{text!r} is not a whole positive number of bytes")
+    return size
+
+
+def bytes_per_second(size_bytes: int, duration_ns: int) -> float:
+    """Return the rate in bytes per second; 0.0 when no time has passed."""
+    return size_bytes * NS_PER_S / duration_ns if duration_ns > 0 else 0.0
+
+
+def format_rate(bytes_per_s: float | None) -> str:
+    """Return a rate in decimal units, the ones of the S3 literature; a dash for None."""
+    if bytes_per_s is None:
+        return "-"
+    if bytes_per_s >= 1e9:
+        return f"{bytes_per_s / 1e9:.2f} GB/s"
+    if bytes_per_s >= 1e5:
+        return f"{bytes_per_s / 1e6:.1f} MB/s"
+    return f"{bytes_per_s / 1e3:.1f} kB/s"
+
+
+def format_size(size_bytes: int) -> str:
+    """Return a size in binary units with the prefix that keeps it readable."""
+    value = float(size_bytes)
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if abs(value) < 1024:
+            return f"{value:.0f} {unit}" if value == int(value) else f"{value:.1f} {unit}"
+        value /= 1024
+    return f"{value:.2f} TiB"
+
+
+def format_seconds(seconds: float | None) -> str:
+    """Return a duration with three significant digits; a dash for None."""
+    if seconds is None:
+        return "-"
+    if seconds < 1:
+        return f"{seconds * 1e3:.3g} ms"
+    return f"{seconds:.3g} s" if seconds < 1000 else f"{seconds:.0f} s"

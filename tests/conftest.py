@@ -1,0 +1,78 @@
+import os
+import uuid
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from serverless_bench.stores.embedded import Lease
+from tests import servers
+from tests.command import Sbench
+from tests.servers import Server
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--update-golden", action="store_true", help="accept the reports as they are now"
+    )
+
+
+@pytest.fixture(scope="session", autouse=True)
+def no_settings_of_the_user() -> None:
+    """Nothing in the user's environment or files changes what a test sees."""
+    for name in list(os.environ):
+        if name.startswith(("AWS_", "SBENCH_", "LITHOPS_")) or name.lower().endswith("_proxy"):
+            del os.environ[name]
+    os.environ["AWS_EC2_METADATA_DISABLED"] = "true"
+    os.environ["AWS_CONFIG_FILE"] = os.environ["AWS_SHARED_CREDENTIALS_FILE"] = os.devnull
+
+
+@pytest.fixture(scope="session")
+def store_directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("store")
+
+
+@pytest.fixture(scope="session")
+def embedded(store_directory: Path) -> Iterator[Server]:
+    """The embedded store, kept by a lease of the test session."""
+    lease = Lease.take(store_directory)
+    assert lease is not None
+    address = lease.address
+    environment = {
+        "AWS_ACCESS_KEY_ID": address.access_key,
+        "AWS_SECRET_ACCESS_KEY": address.secret_key,
+        "SBENCH_STORE_DIR": str(store_directory),
+    }
+    yield servers.with_bucket(Server(address.endpoint_url, address.bucket, environment))
+    lease.release()
+
+
+@pytest.fixture(scope="session")
+def moto(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    with servers.moto(tmp_path_factory.mktemp("moto")) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def rclone(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    with servers.rclone(tmp_path_factory.mktemp("rclone")) as server:
+        yield server
+
+
+@pytest.fixture
+def prefix() -> str:
+    """A prefix of the bucket that nobody else has."""
+    return f"{uuid.uuid4().hex}/"
+
+
+@pytest.fixture
+def stack() -> Iterator[ExitStack]:
+    with ExitStack() as entered:
+        yield entered
+
+
+@pytest.fixture
+def sbench(tmp_path: Path, embedded: Server) -> Sbench:
+    """The command in an empty directory, with the session's embedded store."""
+    return Sbench(tmp_path, embedded.environment)

@@ -1,0 +1,50 @@
+from contextlib import ExitStack
+
+import boto3
+import pytest
+
+from serverless_bench.clients import CLIENTS
+from serverless_bench.spec import Target
+from serverless_bench.testing.clients import ClientContract
+from tests.servers import Server, credentials
+
+
+@pytest.mark.parametrize("client_name", CLIENTS)
+class OnServer(ClientContract):
+    """The suite for every client of ours, against one server."""
+
+    @pytest.fixture
+    def server(self) -> Server:
+        raise NotImplementedError
+
+    @pytest.fixture
+    def target(self, client_name: str, server: Server, prefix: str, stack: ExitStack) -> Target:
+        stack.enter_context(credentials(server.environment))
+        # boto3 remembers the credentials of the first client of a process.
+        boto3.setup_default_session()
+        return Target(
+            client=client_name,
+            bucket=server.bucket,
+            endpoint_url=server.endpoint_url,
+            prefix=prefix,
+        )
+
+
+class TestOnSeaweedFS(OnServer):
+    @pytest.fixture
+    def server(self, embedded: Server) -> Server:
+        return embedded
+
+
+class TestOnMoto(OnServer):
+    store_checks_credentials = False
+
+    @pytest.fixture
+    def server(self, moto: Server) -> Server:
+        return moto
+
+
+class TestOnRclone(OnServer):
+    @pytest.fixture
+    def server(self, rclone: Server) -> Server:
+        return rclone

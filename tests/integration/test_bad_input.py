@@ -1,0 +1,174 @@
+"""Whatever is wrong gets one line that says what, a hint, and its own exit code."""
+
+import json
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from serverless_bench.cli.main import main
+from tests.command import COMMAND, Sbench
+from tests.servers import KEYS, Server, free_port
+
+READ = ("read", "--key", "k")
+
+
+@pytest.fixture
+def anywhere(tmp_path: Path) -> Sbench:
+    """The command without any store."""
+    return Sbench(tmp_path, {**KEYS, "SBENCH_STORE_DIR": str(tmp_path / "store")})
+
+
+BAD = [
+    (2, "--number must be at least 1, got 0", ("write", "--number", "0")),
+    (2, "--number must be at least 1, got -3", ("write", "--number", "-3")),
+    (2, "--mb must be at least 1, got 0", ("write", "--mb", "0")),
+    (2, "'0GB' is not a whole positive number", ("write", "--size", "0GB")),
+    (2, "'12 parsecs' is not a size", ("write", "--size", "12 parsecs")),
+    (2, "both give the size", ("write", "--mb", "1", "--size", "1MB")),
+    (2, "--objects must be at least 1", ("write", "--objects", "0")),
+    (2, "--concurrency must be at least 1", ("write", "--concurrency", "0")),
+    (2, "--connections must be at least 1", ("write", "--connections", "0")),
+    (2, "--part-mb must be between 5 and 5120, got 4", ("write", "--part-mb", "4")),
+    (2, "--block-kib must be", ("write", "--block-kib", "0")),
+    (2, "--retries must be at least 0", ("write", "--retries", "-1")),
+    (2, "--timeout must be positive", ("write", "--timeout", "0")),
+    (2, "--deadline must be positive", ("write", "--deadline", "-1")),
+    (2, "--name 'a/b' is not a plain name", ("write", "--name", "a/b")),
+    (2, "Invalid value for '--verify'", (*READ, "--verify", "maybe")),
+    (2, "Invalid value for '--number': 'many'", ("write", "--number", "many")),
+    (2, "No such option", ("write", "--bukket", "b")),
+    (2, "No such command", ("wirte",)),
+    (2, "cannot write --key-file", ("write", "--key-file", "no/such/directory/k")),
+    (2, "cannot write --pickle", ("write", "--pickle", "no/such/directory/p")),
+    (2, "give --key-file or --key", ("read",)),
+    (2, "cannot read the key file", ("read", "--key-file", "none.txt")),
+    (2, "has no keys", ("read", "--key-file", "empty.txt")),
+    (2, "it is not text", ("read", "--key-file", "binary.txt")),
+    (2, "--read-times must be at least 1", (*READ, "--read-times", "0")),
+    (2, "needs a --bucket", ("write", "--endpoint-url", "http://127.0.0.1:1")),
+    (2, "Invalid endpoint", (*READ, "--endpoint-url", "nonsense", "--bucket", "bbb")),
+    (2, "is not a bucket name", (*READ, "--endpoint-url", "http://127.0.0.1:1", "--bucket", "b/c")),
+    (3, "unknown client 'nope'", ("write", "--client", "nope")),
+    (3, "unknown executor 'nope'", ("write", "--executor", "nope")),
+    (3, "unknown reporter 'nope'", ("write", "--format", "nope")),
+    (8, "is not a run directory", ("report", "nowhere")),
+    (8, "newer sbench (schema 99", ("report", "newer")),
+    (8, "is damaged", ("report", "damaged")),
+    (8, "is not a run directory", ("plot", "nowhere")),
+    (8, "is not a run directory", ("clean", "nowhere")),
+]
+
+
+@pytest.mark.parametrize(("code", "words", "arguments"), BAD)
+def test_one_line_a_hint_and_a_code(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    code: int,
+    words: str,
+    arguments: tuple[str, ...],
+) -> None:
+    here = tmp_path
+    monkeypatch.chdir(here)
+    for name, value in {**KEYS, "SBENCH_STORE_DIR": "store"}.items():
+        monkeypatch.setenv(name, value)
+    (here / "empty.txt").write_text("\n")
+    (here / "binary.txt").write_bytes(b"\x80\x04pickle")
+    for name, text in (("newer", json.dumps({"schema": 99})), ("damaged", "{")):
+        (here / name).mkdir()
+        (here / name / "run.json").write_text(text)
+    # In this process, because there are many; the other tests start the command.
+    ended = main(arguments)
+    done = capsys.readouterr()
+    lines = done.err.splitlines()
+    assert ended == code, done.err
+    assert lines[0].startswith("sbench: ")
+    assert words in lines[0]
+    assert len(lines) <= 2
+    assert done.out == ""
+    assert not (here / "sbench-runs").exists()
+    assert not (here / "store").exists()
+
+
+def test_an_endpoint_that_does_not_answer(anywhere: Sbench) -> None:
+    url = f"http://127.0.0.1:{free_port()}"
+    done = anywhere("write", "--endpoint-url", url, "--bucket", "bbb")
+    assert (done.code, done.err.splitlines()[1:]) == (
+        5,
+        ["hint: check --endpoint-url, and that the store runs"],
+    )
+    assert "does not answer" in done.err
+
+
+def test_a_bucket_that_is_not_there(tmp_path: Path, moto: Server) -> None:
+    sbench = Sbench(tmp_path, moto.environment)
+    done = sbench("write", "--endpoint-url", moto.endpoint_url, "--bucket", "nobodys")
+    assert (done.code, done.err) == (
+        5,
+        "sbench: bucket 'nobodys' does not exist\nhint: create it, or name another --bucket\n",
+    )
+
+
+def test_credentials_that_are_missing_or_wrong(tmp_path: Path, embedded: Server) -> None:
+    where = ("--endpoint-url", embedded.endpoint_url, "--bucket", embedded.bucket)
+    none = Sbench(tmp_path, {})("write", *where)
+    assert (none.code, none.err.splitlines()[0]) == (5, "sbench: there are no credentials")
+    wrong = Sbench(tmp_path, KEYS)("write", *where)
+    assert wrong.code == 5
+    assert "refuses these credentials" in wrong.err
+
+
+def test_more_bytes_than_the_disk_has(sbench: Sbench) -> None:
+    done = sbench("write", "--number", 1800, "--mb", 200_000)
+    assert done.code == 2
+    first, hint = done.err.splitlines()
+    assert first.startswith("sbench: 1800 objects of 195.3 GiB are 343.32 TiB; the embedded store")
+    assert all(way in hint for way in ("--number", "--endpoint-url", "--bucket", "--executor"))
+
+
+def test_a_name_that_is_taken(sbench: Sbench) -> None:
+    assert sbench("write", "--number", 1, "--mb", 1, "--name", "w").code == 0
+    done = sbench("write", "--number", 1, "--mb", 1, "--name", "w")
+    assert (done.code, done.err.splitlines()[0]) == (
+        8,
+        "sbench: sbench-runs/w already holds a run",
+    )
+
+
+def test_settings_that_are_wrong(anywhere: Sbench) -> None:
+    settings = anywhere.directory / "sbench.toml"
+    settings.write_text("[write]\nbukket = 1\n")
+    done = anywhere("write")
+    assert (done.code, "has no flag 'bukket'" in done.err) == (2, True)
+    settings.write_text("= 3")
+    assert "cannot read sbench.toml" in anywhere("write").err
+    assert "there is no" in anywhere("write", SBENCH_CONFIG="nowhere.toml").err
+
+
+def test_a_disk_that_fills_up_during_the_run(sbench: Sbench) -> None:
+    # ulimit -f makes writes beyond 8 KiB fail in this process and its children alone. The
+    # store is another process, so it goes on.
+    command = f"ulimit -f 8; exec {' '.join(COMMAND)} write --number 40 --mb 1 --format json"
+    done = subprocess.run(
+        ["bash", "-c", command],
+        cwd=sbench.directory,
+        env={**os.environ, **sbench.environment},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    report = json.loads(done.stdout.splitlines()[-1])
+    assert (report["ok"], report["requested"]) == (40, 40)
+    assert done.returncode == 8
+    assert "the disk is full" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_the_way_out_of_a_bug_is_named(sbench: Sbench) -> None:
+    # A home for run directories that is a file: an error that no check foresees.
+    (sbench.directory / "file").write_text("")
+    done = sbench("write", "--number", 1, "--mb", 1, "--run-dir", "file/x", "--name", "n")
+    assert done.code == 8
+    assert "cannot write the run directory" in done.err

@@ -1,0 +1,82 @@
+"""Memory and numbers: the small versions always, the promised ones with `make full`."""
+
+import json
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from serverless_bench.clients import CLIENTS
+from serverless_bench.clock import monotonic_ns
+from tests.command import COMMAND, Sbench
+from tests.processes import Family, until
+
+MIB = 1 << 20
+LIMIT = 200 * MIB
+
+
+def peak_rss(sbench: Sbench, *arguments: object) -> tuple[int, dict[str, object]]:
+    """Return the largest resident set of the driver and its workers, and the report."""
+    with subprocess.Popen(
+        [*COMMAND, *map(str, arguments), "--format", "json"],
+        cwd=sbench.directory,
+        env={**os.environ, **sbench.environment},
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stdout is not None
+        report = json.loads(process.stdout.read().splitlines()[-1])
+        # The figure of wait4 is the maximum over a process and all that it waited for.
+        _, status, usage = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+    assert process.returncode == 0
+    return usage.ru_maxrss * 1024, report
+
+
+@pytest.mark.parametrize(
+    "mb", [pytest.param(200, id="small"), pytest.param(2000, marks=pytest.mark.full, id="2 GB")]
+)
+@pytest.mark.parametrize("client", CLIENTS)
+def test_memory_does_not_grow_with_the_object(sbench: Sbench, client: str, mb: int) -> None:
+    how = ("--client", client, "--number", 2)
+    peak, written = peak_rss(sbench, "write", "--mb", mb, "--key-file", "k", "--name", "w", *how)
+    assert written["bytes"] == 2 * mb * MIB
+    assert peak < LIMIT
+    peak, read = peak_rss(sbench, "read", "--key-file", "k", *how)
+    assert read["verified_bytes"] == read["bytes"] == 2 * mb * MIB
+    assert peak < LIMIT
+    sbench("clean", "sbench-runs/w")
+
+
+@pytest.mark.parametrize(
+    ("number", "seconds"),
+    [pytest.param(60, 60, id="small"), pytest.param(1000, 15, marks=pytest.mark.full, id="1000")],
+)
+def test_many_workers_are_alive_at_once(sbench: Sbench, number: int, seconds: float) -> None:
+    family = Family()
+    marked = Sbench(sbench.directory, {**sbench.environment, **family.mark})
+    began_ns = monotonic_ns()
+    process = marked.start(
+        *("write", "--number", str(number), "--concurrency", str(number), "--mb", "1"),
+        *("--format", "json", "--name", "w"),
+    )
+    # A worker's own process, not a look at a list: all of them are there at this moment.
+    until(lambda: len(family.workers()) == number, seconds)
+    alive_s = (monotonic_ns() - began_ns) / 1e9
+    memory = sum(pss(worker.pid) for worker in family.workers())
+    out, _ = process.communicate(timeout=200)
+    report = json.loads(out.splitlines()[-1])
+    print(f"{number} workers after {alive_s:.1f} s, {memory >> 20} MiB")  # noqa: T201
+    assert (report["ok"], report["workers"], report["cold_starts"]) == (number,) * 3
+    assert memory < number * 10 * MIB
+    marked("clean", "sbench-runs/w")
+
+
+def pss(pid: int) -> int:
+    """Return a process's share of memory, counting what it shares in proportion."""
+    try:
+        text = Path(f"/proc/{pid}/smaps_rollup").read_text()
+    except OSError:
+        return 0
+    return int(text.split("Pss:")[1].split()[0]) * 1024

@@ -1,0 +1,98 @@
+"""The embedded store: shared, kept, and gone when nobody wants it."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.command import Sbench
+from tests.processes import Family, until
+
+WEED = "weed -logdir"
+
+
+@pytest.fixture
+def family() -> Iterator[Family]:
+    members = Family()
+    yield members
+    for process in members.members():
+        process.kill()
+
+
+@pytest.fixture
+def alone(tmp_path: Path, family: Family) -> Sbench:
+    return Sbench(tmp_path, {"SBENCH_STORE_DIR": str(tmp_path / "store"), **family.mark})
+
+
+def test_data_outlive_the_store(alone: Sbench, family: Family) -> None:
+    assert alone("write", "--number", 2, "--mb", 1, "--key-file", "k").code == 0
+    assert family.gone()
+    read = alone("read", "--key-file", "k", "--format", "json")
+    assert read.json["verified_bytes"] == 2 << 20
+    assert family.gone()
+
+
+def test_a_store_can_be_kept(alone: Sbench, family: Family) -> None:
+    assert alone("store", "status").out.startswith("not running")
+    started = alone("store", "start")
+    assert started.out.startswith("running at http://127.0.0.1:")
+    (weed,) = family.members(WEED)
+    assert alone("store", "start").out == started.out
+    alone("write", "--number", 1, "--mb", 1)
+    assert [process.pid for process in family.members(WEED)] == [weed.pid]
+    status = alone("store", "status").out.splitlines()
+    assert status[0] == started.out.strip()
+    assert str(alone.directory / "store") in status[1]
+    assert alone("store", "stop").out == "stopped\n"
+    assert family.gone()
+    assert alone("store", "stop").out == "not running\n"
+
+
+def test_commands_at_the_same_time_share_a_store(alone: Sbench, family: Family) -> None:
+    first = alone.start("write", "--number", "20", "--mb", "16", "--format", "json")
+    (weed,) = until(lambda: family.members(WEED))
+    second = alone("write", "--number", 1, "--mb", 1, "--format", "json")
+    assert second.json["ok"] == 1
+    assert weed.is_running()
+    assert first.wait(60) == 0
+    first.communicate()
+    assert family.gone()
+
+
+def test_other_tools_can_use_it(alone: Sbench) -> None:
+    alone("store", "start")
+    lines = alone("store", "status", "--env").out.splitlines()
+    alone("store", "stop")
+    assert [line.partition("=")[0] for line in lines] == [
+        "export AWS_ENDPOINT_URL",
+        "export AWS_ACCESS_KEY_ID",
+        "export AWS_SECRET_ACCESS_KEY",
+    ]
+
+
+def test_credentials_stand_in_no_file(alone: Sbench) -> None:
+    alone("store", "start")
+    lines = alone("store", "status", "--env").out.splitlines()
+    secret = lines[2].partition("=")[2]
+    alone("write", "--number", 1, "--mb", 1, "--format", "json")
+    alone("store", "stop")
+    # The store's own files may hold what it was started with; ours may not.
+    for path in (alone.directory / "sbench-runs").rglob("*"):
+        assert path.is_dir() or secret.encode() not in path.read_bytes()
+    for name in ("keeper.log", "lock"):
+        assert secret.encode() not in (alone.directory / "store" / name).read_bytes()
+
+
+def test_cleaning_gives_the_space_back(alone: Sbench) -> None:
+    alone("store", "start")
+    alone("write", "--number", 4, "--mb", 16, "--name", "w")
+    before = size_of(alone.directory / "store")
+    alone("clean", "sbench-runs/w")
+    after = size_of(alone.directory / "store")
+    alone("store", "stop")
+    assert before > 60 << 20
+    assert after < 10 << 20
+
+
+def size_of(directory: Path) -> int:
+    return sum(path.stat().st_size for path in directory.rglob("*.dat"))

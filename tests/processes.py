@@ -1,0 +1,55 @@
+"""Find and await the processes that a command started."""
+
+import os
+import threading
+import uuid
+from collections.abc import Callable
+from pathlib import Path
+from typing import TypeVar
+
+import psutil
+
+from serverless_bench.clock import monotonic_ns
+from serverless_bench.units import NS_PER_S
+
+T = TypeVar("T")
+
+
+def until(condition: Callable[[], T], seconds: float = 60) -> T:
+    """Return the condition's value as soon as it is true."""
+    give_up_ns = monotonic_ns() + round(seconds * NS_PER_S)
+    pause = threading.Event()
+    while not (value := condition()):
+        assert monotonic_ns() < give_up_ns, f"not within {seconds} s"
+        pause.wait(0.02)
+    return value
+
+
+class Family:
+    """Every process that inherits a mark in its environment."""
+
+    def __init__(self) -> None:
+        self.mark = {"SBENCH_TEST_MARK": uuid.uuid4().hex}
+
+    def members(self, command: str = "") -> list[psutil.Process]:
+        """Return the living ones whose command line has ``command`` in it, oldest first."""
+        found = []
+        for path in Path("/proc").glob("[0-9]*"):
+            try:
+                environment = (path / "environ").read_bytes()
+                line = (path / "cmdline").read_bytes().replace(b"\0", b" ").decode()
+            except OSError:
+                continue
+            name, value = next(iter(self.mark.items()))
+            if f"{name}={value}".encode() in environment and command in line:
+                found.append(psutil.Process(int(path.name)))
+        return sorted(found, key=lambda process: process.pid)
+
+    def workers(self) -> list[psutil.Process]:
+        """Return the local executor's workers: the children of its zygote."""
+        zygotes = self.members("executors.zygote")
+        return zygotes[0].children() if zygotes else []
+
+    def gone(self) -> bool:
+        """Tell whether none is left."""
+        return not [p for p in self.members() if p.pid != os.getpid()]

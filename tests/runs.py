@@ -1,0 +1,154 @@
+"""Runs made by hand, for tests that need to know what comes out."""
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+
+from serverless_bench.archive import Archive, Run, load_run
+from serverless_bench.record import (
+    Attempt,
+    BadRange,
+    InvocationRecord,
+    Lost,
+    OperationRecord,
+    Outcome,
+    Step,
+)
+from serverless_bench.spec import JobSpec, OperationKind, Target
+
+S = 10**9
+TARGET = Target(bucket="b", endpoint_url="http://store")
+
+
+def operation(
+    index: int = 0,
+    *,
+    start_ns: int = 0,
+    end_ns: int = S,
+    size: int = 1000,
+    kind: OperationKind = OperationKind.PUT,
+    error: str | None = None,
+    bad_bytes: int = 0,
+) -> OperationRecord:
+    put = kind is OperationKind.PUT
+    return OperationRecord(
+        index=index,
+        kind=kind,
+        key=f"sbench/{index:032x}.{size}",
+        size=size,
+        start_ns=start_ns,
+        end_ns=end_ns,
+        first_byte_ns=None if put else start_ns + (end_ns - start_ns) // 10,
+        last_byte_sent_ns=end_ns - (end_ns - start_ns) // 10 if put else None,
+        bytes=size,
+        verified_bytes=0 if put else size - bad_bytes,
+        bad_bytes=bad_bytes,
+        bad_ranges=1 if bad_bytes else 0,
+        payload_ns=0,
+        error=error,
+    )
+
+
+def attempt(operation: int = 0, *, size: int = 1000, error: str | None = None) -> Attempt:
+    return Attempt(
+        operation=operation,
+        request="put",
+        part=0,
+        number=0,
+        start_ns=0,
+        end_ns=1,
+        wait_ns=0,
+        status=200 if error is None else 503,
+        error=error,
+        detail=error,
+        request_id="id",
+        host_id=None,
+        remote="127.0.0.1:1",
+        reused=False,
+        bytes=size,
+    )
+
+
+def record(
+    index: int,
+    operations: Sequence[OperationRecord],
+    *,
+    steps: Sequence[Step] | None = None,
+    attempts: Sequence[Attempt] | None = None,
+    bad_ranges: Sequence[BadRange] = (),
+    error: str | None = None,
+) -> InvocationRecord:
+    if steps is None:
+        steps = [
+            Step(operation=op.index, step_ns=op.end_ns - op.start_ns, step_bytes=op.bytes)
+            for op in operations
+        ]
+    if attempts is None:
+        attempts = [attempt(op.index, size=op.bytes) for op in operations]
+    return InvocationRecord(
+        run_id="run",
+        index=index,
+        attempt=0,
+        worker_id=f"w{index}",
+        cold_start=True,
+        version="0",
+        python="3",
+        start_ns=min((op.start_ns for op in operations), default=0),
+        end_ns=max((op.end_ns for op in operations), default=0),
+        wall_start_ns=0,
+        wall_end_ns=0,
+        cpu_user_s=0.25,
+        cpu_sys_s=0.25,
+        max_rss_bytes=50 << 20,
+        operations=tuple(operations),
+        attempts=tuple(attempts),
+        steps=tuple(steps),
+        bad_ranges=tuple(bad_ranges),
+        error=error,
+    )
+
+
+def outcome(result: InvocationRecord | Lost) -> Outcome:
+    ends = 0 if isinstance(result, Lost) else result.end_ns
+    return Outcome(submitted_ns=0, collected_ns=ends + S, result=result)
+
+
+def lost(index: int, cause: str = "gone") -> Lost:
+    return Lost(index=index, attempt=0, cause=cause)
+
+
+def job(
+    *,
+    invocations: int,
+    workload: str = "write",
+    concurrency: int = 100,
+    object_bytes: int | None = 1000,
+) -> JobSpec:
+    return JobSpec(
+        name="by-hand",
+        workload=workload,
+        target=TARGET,
+        invocations=invocations,
+        concurrency=concurrency,
+        object_bytes=object_bytes,
+    )
+
+
+def header(of: JobSpec) -> dict[str, object]:
+    return {
+        "run_id": "run",
+        "created_ns": 0,
+        "job": asdict(of),
+        "provenance": {"client": {"attempts": "exact"}},
+    }
+
+
+def saved(
+    path: Path, outcomes: Sequence[Outcome], *, of: JobSpec | None = None, keys: Sequence[str] = ()
+) -> Run:
+    """Save outcomes as a run and load it again."""
+    of = of or job(invocations=max(1, len(outcomes)))
+    with Archive(path, header=header(of), ledger=(), keys=keys) as archive:
+        for one in outcomes:
+            archive.append(one)
+    return load_run(path)

@@ -1,0 +1,102 @@
+"""Real S3 servers as child processes, each with an empty bucket called ``test``."""
+
+import os
+import socket
+import subprocess
+import sysconfig
+import urllib.error
+import urllib.request
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from serverless_bench.bucket import ensure
+from serverless_bench.clock import monotonic_ns
+from serverless_bench.spec import Target
+
+SCRIPTS = Path(sysconfig.get_path("scripts"))
+DIRECT = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+
+
+@dataclass(frozen=True)
+class Server:
+    endpoint_url: str
+    bucket: str
+    environment: Mapping[str, str]
+    """Its credentials, where every client looks for them."""
+
+
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as held:
+        return int(held.getsockname()[1])
+
+
+@contextmanager
+def running(command: list[str], url: str, log: Path) -> Iterator[None]:
+    with log.open("wb") as out:
+        process = subprocess.Popen(command, stdout=out, stderr=out, stdin=subprocess.DEVNULL)
+    try:
+        give_up_ns = monotonic_ns() + 60 * 10**9
+        while not answers(url):
+            assert process.poll() is None, log.read_text()
+            assert monotonic_ns() < give_up_ns, f"{url} does not answer"
+        yield
+    finally:
+        process.terminate()
+        process.wait()
+
+
+def answers(url: str) -> bool:
+    try:
+        DIRECT.open(url, timeout=1).close()
+    except urllib.error.HTTPError as answer:
+        answer.close()
+        return True
+    except OSError:
+        return False
+    return True
+
+
+@contextmanager
+def credentials(environment: Mapping[str, str]) -> Iterator[None]:
+    before = dict(os.environ)
+    os.environ.update(environment)
+    try:
+        yield
+    finally:
+        os.environ.clear()
+        os.environ.update(before)
+
+
+KEYS = {"AWS_ACCESS_KEY_ID": "tester", "AWS_SECRET_ACCESS_KEY": "not-a-secret"}
+
+
+@contextmanager
+def moto(scratch: Path) -> Iterator[Server]:
+    """moto: a Python re-implementation of the AWS APIs."""
+    url = f"http://127.0.0.1:{free_port()}"
+    command = [str(SCRIPTS / "moto_server"), "-H", "127.0.0.1", "-p", url.rpartition(":")[2]]
+    with running(command, url, scratch / "moto.log"):
+        yield with_bucket(Server(url, "test", KEYS))
+
+
+@contextmanager
+def rclone(scratch: Path) -> Iterator[Server]:
+    """rclone: a Go program that serves a directory as S3."""
+    address = f"127.0.0.1:{free_port()}"
+    keys = ",".join(KEYS.values())
+    data = scratch / "rclone"
+    data.mkdir()
+    command = [
+        *(str(SCRIPTS / "rclone"), "serve", "s3", str(data), "--addr", address),
+        *("--auth-key", keys, "--config", str(scratch / "rclone.conf"), "--vfs-cache-mode", "off"),
+    ]
+    with running(command, f"http://{address}", scratch / "rclone.log"):
+        yield with_bucket(Server(f"http://{address}", "test", KEYS))
+
+
+def with_bucket(server: Server) -> Server:
+    with credentials(server.environment):
+        ensure(Target(bucket=server.bucket, endpoint_url=server.endpoint_url))
+    return server

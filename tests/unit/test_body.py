@@ -1,0 +1,255 @@
+import random
+import sys
+from dataclasses import replace
+
+import pytest
+
+from serverless_bench import body
+from serverless_bench.body import Measured, measure, run_invocation
+from serverless_bench.clock import EpochClock, monotonic_ns
+from serverless_bench.errors import (
+    AccessDenied,
+    ConnectionLost,
+    NotFound,
+    OperationError,
+    ServerFault,
+    Throttled,
+    WrongRegion,
+)
+from serverless_bench.keystream import Keystream
+from serverless_bench.plan import plan
+from serverless_bench.spec import OperationKind, OperationSpec, Transfer
+from serverless_bench.tries import Tries
+from serverless_bench.units import MIB
+from tests.runs import job
+from tests.unit.flaky import FlakyClient
+
+SIZE = 1000
+KEY = f"{'0' * 32}.{SIZE}"
+
+
+@pytest.fixture
+def waits(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """Take note of every pause instead of making it."""
+    made: list[float] = []
+    monkeypatch.setattr("serverless_bench.clock.sleep", made.append)
+    return made
+
+
+def run(
+    client: FlakyClient,
+    kind: OperationKind = OperationKind.PUT,
+    *,
+    transfer: Transfer | None = None,
+    size: int | None = SIZE,
+    give_up_ns: int | None = None,
+) -> Measured:
+    transfer = transfer or Transfer()
+    tries = Tries(
+        client,
+        transfer.retries,
+        monotonic_ns() + 10**11 if give_up_ns is None else give_up_ns,
+        random.Random(1),
+        lambda _: None,
+    )
+    spec = OperationSpec(index=0, kind=kind, key=KEY, size=size)
+    return measure(spec, transfer, tries, EpochClock())
+
+
+def content(size: int = SIZE, key: str = KEY) -> bytes:
+    data = bytearray(size)
+    Keystream(key).readinto_at(0, data)
+    return bytes(data)
+
+
+def test_a_put_stores_the_keystream_and_is_measured() -> None:
+    client = FlakyClient()
+    done = run(client)
+    assert client.objects[KEY] == content()
+    op = done.operation
+    assert (op.bytes, op.error, op.first_byte_ns) == (SIZE, None, None)
+    assert op.last_byte_sent_ns is not None
+    assert op.start_ns <= op.last_byte_sent_ns <= op.end_ns
+    assert [a.request_id for a in done.attempts] == ["good"]
+
+
+def test_every_try_is_a_row_with_its_status_and_its_pause(waits: list[float]) -> None:
+    client = FlakyClient({"put": [ServerFault("x", status=500), ConnectionLost("reset")]})
+    done = run(client)
+    assert done.operation.error is None
+    assert [(a.number, a.status, a.error) for a in done.attempts] == [
+        (0, 500, "server_fault"),
+        (1, None, "connection_lost"),
+        (2, 200, None),
+    ]
+    assert [a.wait_ns / 1e9 for a in done.attempts] == pytest.approx([0, *waits], abs=1e-9)
+    assert [a.bytes for a in done.attempts] == [10, 10, SIZE]
+    assert done.operation.bytes == sum(s.step_bytes for s in done.steps) == SIZE
+
+
+def test_pauses_are_jittered_below_a_doubling_bound(waits: list[float]) -> None:
+    errors = [ServerFault("x", status=500)] * 12
+    run(FlakyClient({"put": errors}), transfer=Transfer(retries=12))
+    assert len(waits) == 12
+    assert all(0 <= wait <= min(20, 0.1 * 2 ** (n + 1)) for n, wait in enumerate(waits))
+    assert len(set(waits)) == 12
+
+
+def test_the_store_may_say_how_long_to_wait(waits: list[float]) -> None:
+    client = FlakyClient({"put": [Throttled("SlowDown", status=503, retry_after_s=7)]})
+    run(client)
+    assert waits == [7]
+
+
+def test_retries_can_be_switched_off(waits: list[float]) -> None:
+    done = run(FlakyClient({"put": [Throttled("x", status=503)]}), transfer=Transfer(retries=0))
+    assert (done.operation.error, len(done.attempts), waits) == ("throttled", 1, [])
+
+
+@pytest.mark.parametrize("error", [NotFound("x", status=404), AccessDenied("x", status=403)])
+def test_what_will_not_pass_is_not_tried_again(error: OperationError) -> None:
+    done = run(FlakyClient({"put": [error]}))
+    assert (done.operation.error, len(done.attempts)) == (error.code, 1)
+
+
+def test_a_redirect_is_followed_at_once_and_costs_no_retry(waits: list[float]) -> None:
+    elsewhere = WrongRegion("x", status=301, region="eu-west-1", endpoint="http://there")
+    client = FlakyClient({"put": [elsewhere]})
+    done = run(client, transfer=Transfer(retries=0))
+    assert done.operation.error is None
+    assert client.moves == [("eu-west-1", "http://there")]
+    assert [a.error for a in done.attempts] == ["wrong_region", None]
+    assert waits == []
+
+
+def test_a_circle_of_redirects_ends() -> None:
+    client = FlakyClient({"put": [WrongRegion("x", status=301)] * 9})
+    done = run(client, transfer=Transfer(retries=0))
+    assert (done.operation.error, len(done.attempts)) == ("wrong_region", 3)
+
+
+def test_no_pause_goes_beyond_the_deadline(waits: list[float]) -> None:
+    client = FlakyClient({"put": [Throttled("x", status=503, retry_after_s=15)]})
+    done = run(client, give_up_ns=monotonic_ns() + 10**9)
+    assert (done.operation.error, waits) == ("deadline", [])
+
+
+def test_a_try_stops_in_the_middle_at_the_deadline(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("serverless_bench.meter.STEP_NS", 1)
+    done = run(FlakyClient(), give_up_ns=0)
+    assert done.operation.error == "deadline"
+    assert done.attempts[0].bytes == SIZE
+
+
+def test_a_read_compares_every_byte() -> None:
+    client = FlakyClient()
+    client.objects[KEY] = content()
+    done = run(client, OperationKind.GET)
+    op = done.operation
+    assert (op.bytes, op.verified_bytes, op.error) == (SIZE, SIZE, None)
+    assert op.first_byte_ns is not None
+
+
+def test_a_wrong_byte_is_an_error_with_a_place() -> None:
+    client = FlakyClient()
+    client.objects[KEY] = content()[:500] + b"\0" + content()[501:]
+    done = run(client, OperationKind.GET)
+    assert (done.operation.error, done.operation.bad_bytes) == ("corrupt", 1)
+    (bad,) = done.bad_ranges
+    assert (bad.key, bad.offset, bad.length) == (KEY, 500, 1)
+
+
+def test_a_failed_try_leaves_nothing_in_the_comparison(waits: list[float]) -> None:
+    client = FlakyClient({"get": [ConnectionLost("reset")]})
+    client.objects[KEY] = content()
+    done = run(client, OperationKind.GET)
+    assert (done.operation.verified_bytes, done.operation.error) == (SIZE, None)
+    assert [a.bytes for a in done.attempts] == [10, SIZE]
+
+
+def test_a_foreign_object_is_read_unverified() -> None:
+    client = FlakyClient()
+    client.objects[KEY] = b"anything"
+    op = run(client, OperationKind.GET, size=None).operation
+    assert (op.bytes, op.verified_bytes, op.error, op.size) == (8, 0, None, None)
+
+
+BIG = 12 * MIB + 5
+PARTED = Transfer(part_bytes=5 * MIB, connections=3)
+
+
+def test_parts_are_moved_side_by_side_and_add_up() -> None:
+    client = FlakyClient()
+    done = run(client, transfer=PARTED, size=BIG)
+    assert client.objects[KEY] == content(BIG)
+    assert done.operation.bytes == sum(s.step_bytes for s in done.steps) == BIG
+    assert sorted(a.part for a in done.attempts if a.request == "upload_part") == [1, 2, 3]
+    assert client.calls[0] == "create_multipart"
+    assert client.calls[-1] == "complete_multipart"
+
+
+def test_ranges_are_moved_side_by_side_and_add_up() -> None:
+    client = FlakyClient()
+    client.objects[KEY] = content(BIG)
+    done = run(client, OperationKind.GET, transfer=PARTED, size=BIG)
+    assert done.operation.verified_bytes == done.operation.bytes == BIG
+    assert sorted(a.part for a in done.attempts) == [1, 2, 3]
+
+
+def test_an_upload_that_fails_is_given_up() -> None:
+    client = FlakyClient({"upload_part": [None, AccessDenied("x", status=403)]})
+    done = run(client, transfer=replace(PARTED, connections=1), size=BIG)
+    assert done.operation.error == "access_denied"
+    assert client.calls[-1] == "abort_multipart"
+    assert client.parts == {}
+
+
+def test_giving_up_may_fail_too_and_hides_nothing() -> None:
+    client = FlakyClient(
+        {
+            "complete_multipart": [AccessDenied("x", status=403)],
+            "abort_multipart": [NotFound("x", status=404)],
+        }
+    )
+    done = run(client, transfer=PARTED, size=BIG)
+    assert done.operation.error == "access_denied"
+    assert [a.error for a in done.attempts if a.request == "abort_multipart"] == ["not_found"]
+
+
+def test_a_bug_in_a_client_keeps_what_was_measured(monkeypatch: pytest.MonkeyPatch) -> None:
+    client = FlakyClient({"put": [None, ZeroDivisionError("a bug, no OperationError")]})
+    monkeypatch.setattr(body, "open_client", lambda *_: client)
+    body.forget_clients()
+    of = replace(job(invocations=1), objects=3)
+    (spec,) = plan(of, run_id="r", created_ns=sys.maxsize // 2)
+    record = run_invocation(spec)
+    assert [op.error for op in record.operations] == [None, "bug"]
+    assert record.error == "ZeroDivisionError: a bug, no OperationError"
+    assert [a.error for a in record.attempts] == [None, "error"]
+    body.forget_clients()
+
+
+def test_a_plugin_that_is_missing_is_reported_not_raised() -> None:
+    (spec,) = plan(
+        replace(job(invocations=1), workload="nope"), run_id="r", created_ns=sys.maxsize // 2
+    )
+    assert "unknown workload 'nope'" in str(run_invocation(spec).error)
+
+
+def test_a_late_delivery_touches_nothing() -> None:
+    (spec,) = plan(job(invocations=1), run_id="r", created_ns=0)
+    record = run_invocation(spec)
+    assert record.operations == ()
+    assert str(record.error).startswith("expired")
+
+
+def test_only_the_first_invocation_of_a_process_is_cold() -> None:
+    (spec,) = plan(replace(job(invocations=1), workload="noop"), run_id="r", created_ns=1 << 62)
+    run_invocation(spec)
+    assert not run_invocation(spec).cold_start
+
+
+def test_a_name_that_is_no_text_does_not_break_the_record() -> None:
+    client = FlakyClient({"put": [ConnectionLost("file \udcff")]})
+    done = run(client, transfer=Transfer(retries=0))
+    str(done.attempts[0].detail).encode()

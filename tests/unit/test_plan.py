@@ -1,0 +1,114 @@
+import json
+from dataclasses import asdict, replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from serverless_bench.errors import UsageError
+from serverless_bench.keys import declared_size
+from serverless_bench.plan import derive_seed, ledger, plan
+from serverless_bench.spec import InvocationSpec, JobSpec, Target, Transfer
+from tests.runs import job
+
+
+def planned(of: JobSpec, run_id: str = "r", keys: tuple[str, ...] = ()) -> list[InvocationSpec]:
+    return list(plan(of, run_id=run_id, created_ns=5, keys=keys))
+
+
+def test_a_plan_is_a_function_of_job_and_run() -> None:
+    assert planned(job(invocations=3)) == planned(job(invocations=3))
+
+
+def test_new_runs_write_new_keys_whatever_the_seed() -> None:
+    of = job(invocations=50)
+    first, second = (list(ledger(of, planned(of, run_id))) for run_id in ("a", "b"))
+    assert len({*first, *second}) == 100
+    reseeded = replace(of, seed=9)
+    assert list(ledger(reseeded, planned(reseeded, "a"))) == first
+
+
+def test_a_key_declares_its_size_and_keeps_its_prefix() -> None:
+    of = replace(job(invocations=1, object_bytes=12345), target=target(prefix="my/own/"))
+    (key,) = ledger(of, planned(of))
+    assert key.startswith("my/own/")
+    assert declared_size(key) == 12345
+
+
+def test_only_what_a_run_creates_stands_in_its_ledger() -> None:
+    of = job(invocations=2, workload="read", object_bytes=None)
+    assert list(ledger(of, planned(of, keys=("k",)))) == []
+
+
+@pytest.mark.parametrize(
+    ("number", "objects", "expected"),
+    [
+        (2, 1, [("a",), ("b",)]),
+        (4, 1, [("a",), ("b",), ("c",), ("a",)]),
+        (2, 2, [("a", "b"), ("c", "a")]),
+    ],
+)
+def test_keys_are_dealt_in_order_and_start_over(
+    number: int, objects: int, expected: list[tuple[str, ...]]
+) -> None:
+    of = replace(job(invocations=number, workload="read"), objects=objects)
+    assert [spec.keys for spec in planned(of, keys=("a", "b", "c"))] == expected
+
+
+def test_an_invocation_is_below_four_kilobytes() -> None:
+    of = replace(job(invocations=1, workload="read"), target=target(prefix="p" * 200))
+    (spec,) = planned(of, run_id="r" * 40, keys=("k" * 1024,))
+    assert len(json.dumps(asdict(spec))) < 4096
+
+
+@given(st.integers(1, 10**5), st.integers(0, 2**63 - 1))
+def test_a_job_and_its_invocations_survive_json(invocations: int, seed: int) -> None:
+    of = replace(job(invocations=invocations), seed=seed)
+    assert JobSpec.from_json(json.loads(json.dumps(asdict(of)))) == of
+    spec = next(plan(of, run_id="r", created_ns=0))
+    assert InvocationSpec.from_json(json.loads(json.dumps(asdict(spec)))) == spec
+
+
+def test_neighbouring_seeds_are_unrelated() -> None:
+    assert len({derive_seed(seed, index) for seed in range(30) for index in range(30)}) == 900
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "words"),
+    [
+        ("invocations", 0, "--number must be at least 1"),
+        ("concurrency", -1, "--concurrency must be at least 1"),
+        ("object_bytes", 0, "--mb must be at least 1"),
+        ("objects", 0, "--objects"),
+        ("repeats", 0, "--read-times"),
+        ("deadline_s", 0.0, "--deadline must be positive"),
+        ("deadline_s", float("nan"), "--deadline must be positive"),
+    ],
+)
+def test_a_job_that_makes_no_sense_is_refused(field: str, value: float, words: str) -> None:
+    with pytest.raises(UsageError, match=words):
+        replace(job(invocations=1), **{field: value})  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "words"),
+    [
+        ("connections", 0, "--connections"),
+        ("part_bytes", 1 << 20, "--part-mb must be between 5 and 5120, got 1"),
+        ("block_bytes", 0, "--block-kib"),
+        ("retries", -1, "--retries"),
+        ("timeout_s", -1.0, "--timeout"),
+    ],
+)
+def test_a_transfer_that_makes_no_sense_is_refused(field: str, value: float, words: str) -> None:
+    with pytest.raises(UsageError, match=words):
+        replace(Transfer(), **{field: value})  # type: ignore[arg-type]
+
+
+def test_more_than_ten_thousand_parts_are_refused() -> None:
+    with pytest.raises(UsageError, match="at most 10000"):
+        replace(job(invocations=1, object_bytes=10**12), transfer=Transfer(part_bytes=5 << 20))
+
+
+def target(prefix: str) -> Target:
+    return Target(bucket="b", endpoint_url="http://store", prefix=prefix)

@@ -1,0 +1,79 @@
+from pathlib import Path
+
+import numpy as np
+import pytest
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from serverless_bench.archive import Run
+from serverless_bench.plots import draw_jobs, draw_rates, draw_throughput, figure
+from serverless_bench.reduce import summarize
+from serverless_bench.spec import OperationKind
+from tests.runs import S, job, lost, operation, outcome, record, saved
+
+
+@pytest.fixture
+def write(tmp_path: Path) -> Run:
+    outcomes = [
+        outcome(record(i, [operation(start_ns=i * S, end_ns=(i + 3) * S, size=10**8)]))
+        for i in range(5)
+    ]
+    failed = record(5, [operation(error="throttled")])
+    return saved(tmp_path / "write", [*outcomes, outcome(failed), outcome(lost(6))])
+
+
+@pytest.fixture
+def read(tmp_path: Path) -> Run:
+    one = operation(kind=OperationKind.GET, size=10**8)
+    of = job(invocations=1, workload="read", object_bytes=None)
+    return saved(tmp_path / "read", [outcome(record(0, [one]))], of=of)
+
+
+@pytest.fixture
+def nothing(tmp_path: Path) -> Run:
+    return saved(tmp_path / "nothing", [outcome(lost(0))])
+
+
+@pytest.fixture
+def axes() -> Axes:
+    return Figure().subplots()
+
+
+def test_each_job_is_a_line_and_losses_are_named(write: Run, axes: Axes) -> None:
+    draw_jobs(write, axes)
+    (lines,) = axes.collections
+    assert len(lines.get_paths()) == 6
+    assert axes.get_title() == "write: jobs over time, 1 lost"
+    assert [line.get_label() for line in axes.lines] == ["active"]
+
+
+def test_rates_are_those_of_the_summary(write: Run, axes: Axes) -> None:
+    draw_rates(write, axes)
+    summary = summarize(write)
+    assert summary.per_function_bytes_per_s is not None
+    expected = summary.per_function_bytes_per_s["p50"] / 1e6
+    assert axes.lines[0].get_xdata()[0] == pytest.approx(expected)  # type: ignore[index]
+
+
+def test_the_area_below_the_timeline_is_the_bytes(write: Run, axes: Axes) -> None:
+    draw_throughput(write, axes)
+    (stairs,) = axes.patches
+    values, edges, _ = stairs.get_data()  # type: ignore[attr-defined]
+    assert float(np.sum(values * np.diff(edges))) * 1e6 == pytest.approx(summarize(write).bytes)
+
+
+def test_writes_are_green_and_reads_are_blue(write: Run, read: Run) -> None:
+    drawn = figure([write, read])
+    assert len(drawn.axes) == 5
+    colors = [patch.get_facecolor()[:3] for patch in drawn.axes[-1].patches]
+    assert colors[0][1] == max(colors[0])
+    assert colors[1][2] == max(colors[1])
+
+
+def test_a_run_of_nothing_can_be_drawn(nothing: Run, tmp_path: Path) -> None:
+    figure([nothing]).savefig(tmp_path / "nothing.png")
+
+
+def test_a_figure_is_saved(write: Run, read: Run, tmp_path: Path) -> None:
+    figure([write, read]).savefig(tmp_path / "both.png")
+    assert (tmp_path / "both.png").stat().st_size > 10_000

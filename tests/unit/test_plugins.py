@@ -1,0 +1,98 @@
+import tomllib
+from collections.abc import Mapping
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+from serverless_bench import plugins
+from serverless_bench.clients import CLIENTS
+from serverless_bench.errors import PluginError
+from serverless_bench.executors import EXECUTORS
+from serverless_bench.reporters import REPORTERS
+from serverless_bench.stores import STORES
+from serverless_bench.workloads import WORKLOADS
+
+FAMILIES: list[tuple[str, Mapping[str, str]]] = [
+    ("clients", CLIENTS),
+    ("executors", EXECUTORS),
+    ("reporters", REPORTERS),
+    ("stores", STORES),
+    ("workloads", WORKLOADS),
+]
+EVERY = [(family, name, table) for family, table in FAMILIES for name in table]
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.mark.parametrize(("family", "name", "table"), EVERY)
+def test_every_name_loads_and_is_its_file(family: str, name: str, table: Mapping[str, str]) -> None:
+    assert table[name].partition(":")[0] == f"serverless_bench.{family}.{name}"
+    assert plugins.load(family, table, name) is not None
+
+
+@pytest.mark.parametrize(("family", "name", "table"), EVERY)
+def test_every_name_stands_in_the_documents(
+    family: str, name: str, table: Mapping[str, str]
+) -> None:
+    page = (ROOT / "docs" / f"{family}.md").read_text()
+    assert f"`{name}`" in page
+
+
+def test_tables_are_sorted() -> None:
+    for _, table in FAMILIES:
+        assert list(table) == sorted(table)
+
+
+def test_an_unknown_name_lists_the_known_ones() -> None:
+    with pytest.raises(PluginError, match="unknown client 'nope'") as caught:
+        plugins.load("clients", CLIENTS, "nope")
+    assert caught.value.hint == "known clients: boto3, wire"
+
+
+def test_a_missing_library_names_the_extra() -> None:
+    table = {"exotic": "no_such_library.client:Client"}
+    with pytest.raises(PluginError, match="client 'exotic' needs 'no_such_library'") as caught:
+        plugins.load("clients", table, "exotic")
+    assert caught.value.hint == "pip install 'serverless-bench[exotic]'"
+
+
+def package(tmp_path: Path, name: str, entry: str) -> None:
+    """Install a package as far as entry points go: its metadata on the path."""
+    info = tmp_path / f"{name}-1.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1\n")
+    (info / "entry_points.txt").write_text(f"[serverless_bench.workloads]\n{entry}\n")
+
+
+def test_another_package_adds_a_plugin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    package(tmp_path, "sbench_theirs", "theirs = math:pi")
+    monkeypatch.syspath_prepend(tmp_path)
+    assert plugins.load("workloads", WORKLOADS, "theirs") == import_module("math").pi
+    assert "theirs" in plugins.names("workloads", WORKLOADS)
+
+
+@pytest.mark.parametrize("names", [("one", "two")])
+def test_two_packages_may_not_claim_one_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, names: tuple[str, str]
+) -> None:
+    for name, value in zip(names, ("math:pi", "math:e"), strict=True):
+        package(tmp_path, f"sbench_{name}", f"theirs = {value}")
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(PluginError, match="two packages provide workload 'theirs'"):
+        plugins.load("workloads", WORKLOADS, "theirs")
+
+
+def test_no_package_may_replace_a_builtin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    package(tmp_path, "sbench_usurper", "write = math:pi")
+    monkeypatch.syspath_prepend(tmp_path)
+    assert plugins.load("workloads", WORKLOADS, "write") is not import_module("math").pi
+    with pytest.raises(PluginError, match="two packages provide workload 'write'"):
+        plugins.load("workloads", WORKLOADS, "nope")
+
+
+def test_an_extra_serves_a_plugin() -> None:
+    extras = set(
+        tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    )
+    served = {name for _, table in FAMILIES for name in table} | {"all", "frames", "local", "plots"}
+    assert extras <= served

@@ -1,0 +1,141 @@
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from serverless_bench.record import BadRange, Found, Outcome, Step
+from serverless_bench.reduce import percentiles, summarize
+from serverless_bench.spec import OperationKind
+from tests.runs import S, attempt, job, lost, operation, outcome, record, saved
+
+
+def even(index: int, start_s: float, end_s: float, size: int) -> Outcome:
+    op = operation(start_ns=round(start_s * S), end_ns=round(end_s * S), size=size)
+    return outcome(record(index, [op]))
+
+
+def test_the_three_throughputs_are_told_apart(tmp_path: Path) -> None:
+    # Two functions for 10 s at 100 B/s each, a straggler for 20 s at 10 B/s.
+    outcomes = [even(0, 0, 10, 1000), even(1, 0, 10, 1000), even(2, 0, 20, 200)]
+    summary = summarize(saved(tmp_path / "run", outcomes, of=job(invocations=3, concurrency=2)))
+    assert summary.whole_bytes_per_s == pytest.approx(2200 / 20)
+    assert summary.peak_1s_bytes_per_s == pytest.approx(210, rel=0.01)
+    assert summary.peak_5s_bytes_per_s == pytest.approx(210, rel=0.01)
+    # Steady is the stretch with at least 1.8 functions at work, averaged over a second:
+    # the first 10 s, and as far beyond as the mean allows.
+    assert summary.steady_window_s == pytest.approx(10.6, abs=0.11)
+    assert summary.steady_bytes_per_s == pytest.approx(2106 / 10.6, rel=0.02)
+
+
+def test_a_short_run_has_no_peak_and_no_steady_window(tmp_path: Path) -> None:
+    summary = summarize(saved(tmp_path / "run", [even(0, 0, 0.5, 1000)]))
+    assert summary.peak_1s_bytes_per_s is None
+    assert summary.steady_bytes_per_s is None
+    assert summary.whole_bytes_per_s == pytest.approx(2000)
+
+
+def test_too_few_functions_at_once_are_not_steady(tmp_path: Path) -> None:
+    of = job(invocations=1, concurrency=10)
+    of_two = job(invocations=20, concurrency=10)
+    outcomes = [even(0, 0, 30, 1000), *(outcome(lost(i)) for i in range(1, 20))]
+    assert summarize(saved(tmp_path / "a", outcomes[:1], of=of)).steady_bytes_per_s
+    assert summarize(saved(tmp_path / "b", outcomes, of=of_two)).steady_bytes_per_s is None
+
+
+def test_the_gap_between_two_functions_of_a_worker_does_not_end_a_steady_window(
+    tmp_path: Path,
+) -> None:
+    outcomes = [even(i, i, i + 0.95, 100) for i in range(10)]
+    summary = summarize(saved(tmp_path / "run", outcomes, of=job(invocations=10, concurrency=1)))
+    assert summary.steady_window_s == pytest.approx(9.9, abs=0.11)
+
+
+def test_counts_add_up_with_losses_failures_and_duplicates(tmp_path: Path) -> None:
+    failed = record(1, [operation(error="throttled")])
+    outcomes = [
+        outcome(record(0, [operation()])),
+        outcome(record(0, [operation()])),
+        outcome(failed),
+        outcome(lost(2)),
+        outcome(lost(3)),
+        outcome(record(3, [operation()])),
+    ]
+    summary = summarize(saved(tmp_path / "run", outcomes, of=job(invocations=5)))
+    assert (summary.requested, summary.ok, summary.failed, summary.lost) == (5, 2, 1, 2)
+    assert summary.duplicate == 1
+    assert summary.bytes == 2000
+    assert summary.errors == {
+        "throttled": 1,
+        "gone": 1,
+        "no record: the driver ended before it arrived": 1,
+    }
+
+
+def test_done_times_count_requested_functions(tmp_path: Path) -> None:
+    outcomes = [even(i, 0, i + 1, 10) for i in range(9)]
+    summary = summarize(saved(tmp_path / "run", outcomes, of=job(invocations=10)))
+    assert summary.done_s == {"t50": 5.0, "t90": 9.0, "t99": None, "t100": None}
+
+
+def test_percentiles_come_from_raw_values() -> None:
+    found = percentiles(np.arange(1.0, 101.0))
+    assert found == pytest.approx({"p1": 1.99, "p5": 5.95, "p50": 50.5, "p95": 95.05, "p99": 99.01})
+    assert percentiles(np.array([])) is None
+
+
+def test_reads_have_first_bytes_and_writes_have_acks(tmp_path: Path) -> None:
+    written = summarize(saved(tmp_path / "w", [outcome(record(0, [operation()]))]))
+    get = operation(kind=OperationKind.GET)
+    of = job(invocations=1, workload="read", object_bytes=None)
+    read = summarize(saved(tmp_path / "r", [outcome(record(0, [get]))], of=of))
+    assert written.ack_s is not None
+    assert written.ack_s["p50"] == pytest.approx(0.1)
+    assert written.ttfb_s is None
+    assert read.ttfb_s is not None
+    assert read.ttfb_s["p50"] == pytest.approx(0.1)
+    assert read.ack_s is None
+    assert read.verified_bytes == read.bytes == 1000
+
+
+def test_bytes_of_failed_tries_are_counted_apart(tmp_path: Path) -> None:
+    tries = [attempt(size=300, error="connection_lost"), attempt(size=1000)]
+    one = record(0, [operation()], attempts=tries)
+    summary = summarize(saved(tmp_path / "run", [outcome(one)]))
+    assert (summary.bytes, summary.retried_bytes, summary.attempts) == (1000, 300, 2)
+
+
+def test_a_corrupt_object_is_named_with_what_was_there(tmp_path: Path) -> None:
+    bad = BadRange(operation=0, key="k", offset=7, length=3, bad_bytes=2, found=Found.ZEROS)
+    get = operation(kind=OperationKind.GET, error="corrupt", bad_bytes=2)
+    run = saved(
+        tmp_path / "run",
+        [outcome(record(0, [get], bad_ranges=[bad]))],
+        of=job(invocations=1, workload="read", object_bytes=None),
+    )
+    summary = summarize(run)
+    assert (summary.corrupt_objects, summary.bad_bytes, summary.failed) == (1, 2, 1)
+    assert summary.corrupt[0]["key"] == "k"
+    assert summary.corrupt[0]["found"] == "zeros"
+    assert summary.corrupt[0]["found_offset"] is None
+
+
+def test_a_run_of_nothing_has_a_summary(tmp_path: Path) -> None:
+    summary = summarize(saved(tmp_path / "run", [], of=job(invocations=3)))
+    assert (summary.ok, summary.lost, summary.bytes) == (0, 3, 0)
+    assert summary.whole_bytes_per_s is None
+    json.dumps(summary.to_json(), allow_nan=False)
+
+
+def test_cpu_and_memory_are_the_workers(tmp_path: Path) -> None:
+    summary = summarize(saved(tmp_path / "run", [even(0, 0, 1, 1 << 30)]))
+    assert summary.cpu_s_per_gib == pytest.approx(0.5)
+    assert summary.max_rss_bytes == 50 << 20
+
+
+def test_a_curve_may_stop_before_the_answer_comes(tmp_path: Path) -> None:
+    op = operation(start_ns=0, end_ns=4 * S)
+    one = record(0, [op], steps=[Step(operation=0, step_ns=S, step_bytes=1000)])
+    summary = summarize(saved(tmp_path / "run", [outcome(one)]))
+    assert summary.peak_1s_bytes_per_s == pytest.approx(1000)
+    assert summary.whole_bytes_per_s == pytest.approx(250)

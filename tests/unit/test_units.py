@@ -1,0 +1,61 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from serverless_bench.errors import UsageError
+from serverless_bench.units import (
+    bytes_per_second,
+    format_rate,
+    format_seconds,
+    format_size,
+    parse_size,
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "size"),
+    [
+        ("1", 1),
+        ("1000B", 1000),
+        ("2GB", 2_000_000_000),
+        ("2gb", 2_000_000_000),
+        ("64MiB", 67_108_864),
+        ("64 mib", 67_108_864),
+        ("0.1GB", 100_000_000),
+        ("1.5KiB", 1536),
+        ("3T", 3_000_000_000_000),
+    ],
+)
+def test_sizes(text: str, size: int) -> None:
+    assert parse_size(text) == size
+
+
+@pytest.mark.parametrize("text", ["", "GB", "-1", "0", "1.5", "0.5B", "1iB", "12 parsecs", "1e6"])
+def test_what_is_no_size(text: str) -> None:
+    with pytest.raises(UsageError):
+        parse_size(text)
+
+
+@given(st.integers(1, 10**18))
+def test_a_plain_number_is_bytes(size: int) -> None:
+    assert parse_size(str(size)) == size
+
+
+def test_words_for_people() -> None:
+    assert format_rate(None) == "-"
+    assert format_rate(1_234) == "1.2 kB/s"
+    assert format_rate(12_345_678) == "12.3 MB/s"
+    assert format_rate(7.28e9) == "7.28 GB/s"
+    assert format_size(0) == "0 B"
+    assert format_size(1536) == "1.5 KiB"
+    assert format_size(64 << 20) == "64 MiB"
+    assert format_size(3_774_873_600_000) == "3.43 TiB"
+    assert format_seconds(None) == "-"
+    assert format_seconds(0.0123) == "12.3 ms"
+    assert format_seconds(7.4) == "7.4 s"
+    assert format_seconds(4321.5) == "4322 s"
+
+
+def test_no_time_is_no_rate() -> None:
+    assert bytes_per_second(5, 0) == 0.0
+    assert bytes_per_second(5, 10**9) == 5.0

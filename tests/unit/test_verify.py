@@ -1,0 +1,150 @@
+import random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from serverless_bench.keystream import Keystream, hash_key
+from serverless_bench.record import Found
+from serverless_bench.spec import Verify
+from serverless_bench.verify import MAX_BAD_RANGES, RangeSink
+
+KEY, OTHER = "mine", "yours"
+BLOCK = 4096
+SIZE = 20 * BLOCK + 100
+
+
+def content(key: str = KEY, *, generation: int = 0, size: int = SIZE, offset: int = 0) -> bytes:
+    data = bytearray(size)
+    Keystream(key, generation).readinto_at(offset, data)
+    return bytes(data)
+
+
+WHOLE = content()
+
+
+def read(data: bytes, *, verify: Verify = Verify.FULL, block: int = BLOCK) -> RangeSink:
+    """Feed ``data`` to a sink as a client would."""
+    sink = RangeSink(Keystream(KEY), size=SIZE, offset=0, length=SIZE, verify=verify)
+    for offset in range(0, len(data), block):
+        sink.write_at(offset, memoryview(data)[offset : offset + block])
+    sink.finish()
+    return sink
+
+
+def spliced(at: int, piece: bytes) -> bytes:
+    return WHOLE[:at] + piece + WHOLE[at + len(piece) :]
+
+
+def test_right_bytes_are_verified() -> None:
+    sink = read(WHOLE)
+    assert (sink.verified_bytes, sink.bad.count, sink.received) == (SIZE, 0, SIZE)
+
+
+CASES = [
+    pytest.param(spliced(5000, bytes(9000)), Found.ZEROS, 5000, 9000, None, id="a page of zeros"),
+    pytest.param(
+        spliced(5000, content(offset=64, size=9000)),
+        Found.OTHER_OFFSET,
+        5000,
+        9000,
+        64,
+        id="another place of the object",
+    ),
+    pytest.param(
+        spliced(5000, content(OTHER, offset=5000, size=9000)),
+        Found.OTHER_OBJECT,
+        5000,
+        9000,
+        5000,
+        id="another object",
+    ),
+    pytest.param(
+        content(generation=3), Found.OTHER_GENERATION, 0, SIZE, 0, id="an older generation"
+    ),
+    pytest.param(content(OTHER), Found.OTHER_OBJECT, 0, SIZE, 0, id="another object throughout"),
+    pytest.param(
+        spliced(5000, random.Random(1).randbytes(9000)),
+        Found.UNKNOWN,
+        5000,
+        9000,
+        None,
+        id="bytes of nobody",
+    ),
+    pytest.param(WHOLE[:-1000], Found.MISSING, SIZE - 1000, 1000, None, id="truncated"),
+    pytest.param(WHOLE + bytes(50), Found.EXTRA, SIZE, 50, None, id="grown"),
+    pytest.param(b"", Found.MISSING, 0, SIZE, None, id="empty"),
+]
+
+
+@pytest.mark.parametrize(("data", "found", "offset", "length", "origin"), CASES)
+def test_what_is_there_instead_is_named(
+    data: bytes, found: Found, offset: int, length: int, origin: int | None
+) -> None:
+    sink = read(data)
+    assert sink.bad.count == 1
+    (bad,) = sink.bad.listed
+    # Two unrelated bytes agree once in 256, also at the edges of a range.
+    assert bad.offset - offset in range(4)
+    assert offset + length - (bad.offset + bad.length) in range(4)
+    assert bad.found is found
+    if origin is not None:
+        assert bad.found_offset == origin + bad.offset - offset
+        key = OTHER if found is Found.OTHER_OBJECT else KEY
+        assert bad.found_key_hash == f"{hash_key(key):016x}"
+
+
+def test_the_generation_that_was_found_is_named() -> None:
+    assert read(content(generation=3)).bad.listed[0].found_generation == 3
+
+
+def test_one_range_across_many_blocks_is_one_range() -> None:
+    sink = read(content(OTHER), block=512)
+    assert sink.bad.count == 1
+    assert sink.bad.bytes == sum(a != b for a, b in zip(content(OTHER), WHOLE, strict=True))
+
+
+def test_the_list_is_bounded_and_the_count_is_not() -> None:
+    data = bytearray(WHOLE)
+    for at in range(0, SIZE, 500):
+        data[at] ^= 1
+    sink = read(bytes(data))
+    expected = len(range(0, SIZE, 500))
+    assert (sink.bad.count, sink.bad.bytes) == (expected, expected)
+    assert len(sink.bad.listed) == MAX_BAD_RANGES
+    assert sink.verified_bytes == SIZE - expected
+
+
+@given(st.sets(st.integers(0, SIZE - 1), max_size=40), st.sampled_from([100, 4096, SIZE]))
+def test_every_flipped_byte_is_counted_once(places: set[int], block: int) -> None:
+    data = bytearray(WHOLE)
+    for at in places:
+        data[at] ^= 0x55
+    sink = read(bytes(data), block=block)
+    assert sink.bad.bytes == len(places)
+    assert sink.verified_bytes == SIZE - len(places)
+    ordered = sorted(places)
+    runs = sum(1 for i, at in enumerate(ordered) if i == 0 or at - ordered[i - 1] > 16)
+    assert sink.bad.count == runs
+
+
+def test_nothing_is_compared_when_not_asked() -> None:
+    sink = read(content(OTHER), verify=Verify.NONE)
+    assert (sink.verified_bytes, sink.bad.count, sink.received) == (0, 0, SIZE)
+
+
+def test_a_sample_sees_the_first_and_the_last_block() -> None:
+    size = 40 << 20
+
+    def sampled(data: bytearray) -> RangeSink:
+        sink = RangeSink(Keystream(KEY), size=size, offset=0, length=size, verify=Verify.SAMPLE)
+        for offset in range(0, size, 1 << 20):
+            sink.write_at(offset, memoryview(data)[offset : offset + (1 << 20)])
+        return sink
+
+    good = bytearray(content(size=size))
+    assert sampled(good).verified_bytes == 4 << 20
+    for at in (0, 16 << 20, size - 1):
+        bad = bytearray(good)
+        bad[at] ^= 1
+        assert sampled(bad).bad.count == 1
