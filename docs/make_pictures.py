@@ -1,6 +1,6 @@
 """Make the picture of the README and the saved run of the notebook, from runs made now.
 
-    make docs
+make docs
 """
 
 import shutil

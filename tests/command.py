@@ -32,7 +32,7 @@ class Sbench:
     directory: Path
     environment: Mapping[str, str]
 
-    def __call__(self, *arguments: str | Path, **environment: str) -> Done:
+    def __call__(self, *arguments: str | Path | int, **environment: str) -> Done:
         done = subprocess.run(
             [*COMMAND, *map(str, arguments)],
             cwd=self.directory,
@@ -45,7 +45,7 @@ class Sbench:
         assert "Traceback" not in done.stderr, done.stderr
         return Done(done.returncode, done.stdout, done.stderr)
 
-    def start(self, *arguments: str | Path) -> subprocess.Popen[str]:
+    def start(self, *arguments: str | Path | int) -> subprocess.Popen[str]:
         """Start the command and return at once."""
         return subprocess.Popen(
             [*COMMAND, *map(str, arguments)],

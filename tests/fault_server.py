@@ -9,7 +9,7 @@ import socket
 import ssl
 import struct
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Self
@@ -77,8 +77,12 @@ class Exchange:
                 pass
         return got
 
-    def say(self, status: int, body: bytes = b"", **headers: str) -> None:
-        fields = {"Content-Length": str(len(body)), "x-amz-request-id": "scripted", **headers}
+    def say(self, status: int, body: bytes = b"", headers: Mapping[str, str] | None = None) -> None:
+        fields = {
+            "Content-Length": str(len(body)),
+            "x-amz-request-id": "scripted",
+            **(headers or {}),
+        }
         lines = [f"HTTP/1.1 {status} Scripted", *(f"{n}: {v}" for n, v in fields.items())]
         self.connection.sendall("\r\n".join(lines).encode() + b"\r\n\r\n" + body)
 
@@ -98,7 +102,7 @@ def works(exchange: Exchange) -> bool:
         exchange.say(200, exchange.content())
     else:
         exchange.drain()
-        exchange.say(200, ETag='"etag"')
+        exchange.say(200, headers={"ETag": '"etag"'})
     return True
 
 
@@ -106,7 +110,7 @@ def fails(status: int, code: str = "", **headers: str) -> Answer:
     def answer(exchange: Exchange) -> bool:
         exchange.drain()
         xml = f"<Error><Code>{code}</Code><Message>scripted</Message></Error>" if code else ""
-        exchange.say(status, xml.encode(), **headers)
+        exchange.say(status, xml.encode(), headers)
         return True
 
     return answer
@@ -115,7 +119,7 @@ def fails(status: int, code: str = "", **headers: str) -> Answer:
 def refuses_early(exchange: Exchange) -> bool:
     """Answer before the body is there, and hang up."""
     exchange.drain(1000)
-    exchange.say(503, b"<Error><Code>SlowDown</Code></Error>", Connection="close")
+    exchange.say(503, b"<Error><Code>SlowDown</Code></Error>", {"Connection": "close"})
     exchange.connection.shutdown(socket.SHUT_WR)
     # Read on for a while, as a careful server does: a reset would destroy the answer.
     exchange.drain(5_000_000)
@@ -154,7 +158,7 @@ def stalls_after(count: int) -> Answer:
 def drips(piece: int, pause_s: float) -> Answer:
     def answer(exchange: Exchange) -> bool:
         data = exchange.content()
-        exchange.say(200, **{"Content-Length": str(len(data))})
+        exchange.say(200, headers={"Content-Length": str(len(data))})
         for start in range(0, len(data), piece):
             exchange.connection.sendall(data[start : start + piece])
             exchange.over.wait(pause_s)

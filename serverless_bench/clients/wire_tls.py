@@ -10,7 +10,7 @@ and compare (docs/decisions/0004-tls-in-memory.md).
 import io
 import socket
 import ssl
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
@@ -80,7 +80,8 @@ class TlsStream:
         filled = 0
         while filled < len(view):
             try:
-                count = self._tls.read(len(view) - filled, view[filled:])  # type: ignore[arg-type]
+                # With a buffer to fill, read() returns how much it filled.
+                count = cast("int", self._tls.read(len(view) - filled, view[filled:]))
             except ssl.SSLWantReadError:
                 if filled:
                     break

@@ -1,6 +1,7 @@
 """Objects that are not what was written: found from the key file alone, named, counted."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -65,7 +66,7 @@ def test_every_kind_of_damage_is_found_and_named(
     assert report["verified_bytes"] == report["bytes"] == SIZE
     assert good not in {bad["key"] for bad in report["corrupt"]}
 
-    found = {}
+    found: dict[str, list[dict[str, Any]]] = {}
     for bad in report["corrupt"]:
         found.setdefault(bad["key"], []).append(bad)
     expect(found, flipped, Found.UNKNOWN, 1_234_567, 1)

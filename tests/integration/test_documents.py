@@ -51,7 +51,7 @@ def test_the_first_run_is_ten_lines() -> None:
 def test_notebooks_run(path: Path, sbench: Sbench, monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in sbench.environment.items():
         monkeypatch.setenv(name, value)
-    notebook = nbformat.read(path, as_version=4)
+    notebook = nbformat.read(path, as_version=4)  # type: ignore[no-untyped-call]
     folder = {"metadata": {"path": str(ROOT / "notebooks")}}
     ran = NotebookClient(notebook, timeout=120, resources=folder, kernel_name="python3").execute()
     shown = [output for cell in ran.cells for output in cell.get("outputs", [])]

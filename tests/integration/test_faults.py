@@ -191,7 +191,7 @@ def test_a_redirect_is_followed_and_both_tries_are_rows(
 
         def redirects(exchange: fault.Exchange) -> bool:
             exchange.drain()
-            exchange.say(307, xml.encode(), Location=f"http://{there}/b/{KEY}")
+            exchange.say(307, xml.encode(), {"Location": f"http://{there}/b/{KEY}"})
             return True
 
         with FaultServer([redirects]) as wrong:

@@ -12,9 +12,9 @@ def test_frames_are_tidy(tmp_path: Path) -> None:
     assert list(found.functions["status"]) == ["ok", "lost"]
     assert found.functions["start"].dt.tz is not None
     assert pd.isna(found.functions["start"].iloc[1])
-    (op,) = found.operations.itertuples()
-    assert (op.bytes, op.end - op.start) == (500, pd.Timedelta(seconds=2))
-    assert pd.isna(op.first_byte)
+    (op,) = found.operations.to_dict("records")
+    assert (op["bytes"], op["end"] - op["start"]) == (500, pd.Timedelta(seconds=2))
+    assert op["first_byte"] is pd.NaT
     assert found.progress["step_bytes"].sum() == 500
     joined = found.operations.join(found.functions[["worker_id"]], on="function")
     assert list(joined["worker_id"]) == ["w0"]

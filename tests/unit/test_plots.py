@@ -3,6 +3,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from matplotlib.axes import Axes
+from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 
 from serverless_bench.archive import Run
@@ -65,7 +66,7 @@ def test_the_area_below_the_timeline_is_the_bytes(write: Run, axes: Axes) -> Non
 def test_writes_are_green_and_reads_are_blue(write: Run, read: Run) -> None:
     drawn = figure([write, read])
     assert len(drawn.axes) == 5
-    colors = [patch.get_facecolor()[:3] for patch in drawn.axes[-1].patches]
+    colors = [to_rgb(patch.get_facecolor()) for patch in drawn.axes[-1].patches]
     assert colors[0][1] == max(colors[0])
     assert colors[1][2] == max(colors[1])
 
