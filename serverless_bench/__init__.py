@@ -7,8 +7,9 @@ Data flows in one direction, through files that are named after the steps::
     fanout      every call, through an executor   Outcome
     body        runs inside the function          InvocationRecord
     archive     a run on disk, crash-safe         Run
-    reduce      a run to series and totals        Timeline, Summary
-    reporters   series and totals to text         plots draw them
+    series      a run to bytes over time          Timeline
+    reduce      a run to totals                   Summary
+    reporters   totals to text                    plots draw them and the timeline
 
 Folders hold what you can add, one file each: ``clients`` (the libraries under test),
 ``workloads`` (what one function does), ``executors`` (where functions run), ``stores``
@@ -29,11 +30,11 @@ if TYPE_CHECKING:
     from serverless_bench.fanout import run_job as run_job
     from serverless_bench.reduce import Summary as Summary
     from serverless_bench.reduce import summarize as summarize
+    from serverless_bench.series import Timeline as Timeline
+    from serverless_bench.series import timeline as timeline
     from serverless_bench.spec import JobSpec as JobSpec
     from serverless_bench.spec import Target as Target
     from serverless_bench.spec import Transfer as Transfer
-    from serverless_bench.timeline import Timeline as Timeline
-    from serverless_bench.timeline import timeline as timeline
 
 __version__ = "0.1.0"
 
@@ -43,13 +44,13 @@ _PUBLIC = {
     "SbenchError": "errors",
     "Summary": "reduce",
     "Target": "spec",
-    "Timeline": "timeline",
+    "Timeline": "series",
     "Transfer": "spec",
     "embedded_target": "bucket",
     "load_run": "archive",
     "run_job": "fanout",
     "summarize": "reduce",
-    "timeline": "timeline",
+    "timeline": "series",
 }
 
 __all__ = [*sorted(_PUBLIC), "__version__"]  # noqa: PLE0604 - all strings

@@ -13,7 +13,7 @@ import numpy as np
 
 from serverless_bench.archive import Run
 from serverless_bench.columns import ABSENT, Floats, Ints, Mask, Table, is_text
-from serverless_bench.timeline import Timeline, counted, good_operations, timeline
+from serverless_bench.series import Timeline, counted, good_operations, timeline
 from serverless_bench.units import GIB, NS_PER_S, bytes_per_second
 
 FINE_SEGMENT_NS: Final = 100_000_000

@@ -7,7 +7,7 @@ from matplotlib.collections import LineCollection
 from serverless_bench.archive import Run
 from serverless_bench.columns import ABSENT, is_text
 from serverless_bench.plots.style import color_of
-from serverless_bench.timeline import timeline
+from serverless_bench.series import timeline
 from serverless_bench.units import NS_PER_S
 
 

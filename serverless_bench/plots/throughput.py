@@ -4,7 +4,7 @@ from matplotlib.axes import Axes
 
 from serverless_bench.archive import Run
 from serverless_bench.plots.style import color_of
-from serverless_bench.timeline import timeline
+from serverless_bench.series import timeline
 from serverless_bench.units import NS_PER_S
 
 _SEGMENTS = 120

@@ -3,6 +3,7 @@
 import json
 import os
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -16,22 +17,28 @@ MIB = 1 << 20
 LIMIT = 200 * MIB
 
 
+LAUNCH = """
+import resource, subprocess, sys
+code = subprocess.run(sys.argv[1:]).returncode
+print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)
+sys.exit(code)
+"""
+"""Say what the largest of a command's processes was. A process of its own, because what
+pytest starts begins with pytest's own size as its peak (exec keeps it)."""
+
+
 def peak_rss(sbench: Sbench, *arguments: object) -> tuple[int, dict[str, object]]:
     """Return the largest resident set of the driver and its workers, and the report."""
-    with subprocess.Popen(
-        [*COMMAND, *map(str, arguments), "--format", "json"],
+    done = subprocess.run(
+        [sys.executable, "-c", LAUNCH, *COMMAND, *map(str, arguments), "--format", "json"],
         cwd=sbench.directory,
         env={**os.environ, **sbench.environment},
         stdout=subprocess.PIPE,
         text=True,
-    ) as process:
-        assert process.stdout is not None
-        report = json.loads(process.stdout.read().splitlines()[-1])
-        # The figure of wait4 is the maximum over a process and all that it waited for.
-        _, status, usage = os.wait4(process.pid, 0)
-        process.returncode = os.waitstatus_to_exitcode(status)
-    assert process.returncode == 0
-    return usage.ru_maxrss * 1024, report
+        check=True,
+    )
+    report, kib = done.stdout.splitlines()[-2:]
+    return int(kib) * 1024, json.loads(report)
 
 
 @pytest.mark.parametrize(
@@ -65,11 +72,14 @@ def test_many_workers_are_alive_at_once(sbench: Sbench, number: int, seconds: fl
     until(lambda: len(family.workers()) == number, seconds)
     alive_s = (monotonic_ns() - began_ns) / 1e9
     memory = sum(pss(worker.pid) for worker in family.workers())
+    peak = memory
+    while process.poll() is None:
+        peak = max(peak, sum(pss(worker.pid) for worker in family.workers()))
     out, _ = process.communicate(timeout=200)
     report = json.loads(out.splitlines()[-1])
-    print(f"{number} workers after {alive_s:.1f} s, {memory >> 20} MiB")  # noqa: T201
+    print(f"{number} workers after {alive_s:.1f} s, {memory >> 20} MiB, then {peak >> 20} MiB")  # noqa: T201
     assert (report["ok"], report["workers"], report["cold_starts"]) == (number,) * 3
-    assert memory < number * 10 * MIB
+    assert peak < number * 10 * MIB
     marked("clean", "sbench-runs/w")
 
 

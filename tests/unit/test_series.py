@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from serverless_bench.archive import Run
 from serverless_bench.record import Step
-from serverless_bench.timeline import timeline
+from serverless_bench.series import timeline
 from tests.runs import S, lost, operation, outcome, record, saved
 
 steps = st.lists(st.tuples(st.integers(0, 10**10), st.integers(0, 10**12)), min_size=1, max_size=6)
@@ -118,5 +118,5 @@ def test_a_large_run_is_reduced_in_pieces_and_still_adds_up(
 ) -> None:
     functions = [[(i * S, [(S // 3, 7), (S, 11)])] * 3 for i in range(40)]
     whole = timeline(run_of(functions))
-    monkeypatch.setattr("serverless_bench.timeline._CHUNK", 5)
+    monkeypatch.setattr("serverless_bench.series._CHUNK", 5)
     assert np.array_equal(timeline(run_of(functions)).segment_bytes, whole.segment_bytes)
