@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Final
 
 from serverless_bench.clock import monotonic_ns
-from serverless_bench.keystream import Keystream, identify
+from serverless_bench.keystream import PIECE, Keystream, identify
 from serverless_bench.record import BadRange, Found
 from serverless_bench.spec import Verify
 
@@ -79,7 +79,7 @@ class RangeSink:
         self._length = length
         self._verify = verify if keystream is not None else Verify.NONE
         self._lock = threading.Lock()
-        self._scratch = bytearray()
+        self._scratch = bytearray(PIECE)
         self.received = 0
         self.verified_bytes = 0
         self.bad = BadRanges()
@@ -123,8 +123,6 @@ class RangeSink:
         keystream = self._keystream
         if keystream is None:
             return
-        if len(self._scratch) != len(data):
-            self._scratch = bytearray(len(data))
         if keystream.agrees(offset, data, self._scratch):
             self.verified_bytes += len(data)
             return
