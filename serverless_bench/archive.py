@@ -72,6 +72,11 @@ class Run:
     """With ``found_key``: the key of the object whose bytes were there, if the run knows it."""
     ended: bool
     """Whether the driver came to an end; False while it runs, and if it was killed."""
+    probes: tuple[tuple[int, int, int], ...] = ()
+    """The driver's own requests for the store's time: sent and received on the driver's
+    clock, in ns, and the ``Date`` of the answer in seconds."""
+    gate: Mapping[str, Any] | None = None
+    """How the gate opened; see ``attendant.Attendant.report``. None without a gate."""
     skipped_lines: int
     """Lines that could not be read."""
 
@@ -127,6 +132,8 @@ class Archive:
         self.failure: OSError | None = None
         """Why records could not be saved; None as long as they can."""
         self._unsaved: list[bytes] = []
+        self.closing: dict[str, Any] = {}
+        """What the last line says besides that the driver came to its end."""
         try:
             path.mkdir(parents=True, exist_ok=True)
             _write_durably(path / "ledger.txt", "".join(f"{key}\n" for key in ledger).encode())
@@ -156,7 +163,8 @@ class Archive:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self._append(self._records, orjson.dumps({"end": {"saved": not self._unsaved}}) + b"\n")
+        end = {"saved": not self._unsaved, **self.closing}
+        self._append(self._records, orjson.dumps({"end": end}) + b"\n")
         for file in (self._records, self._keys):
             if self.failure is None:
                 os.fsync(file.fileno())
@@ -173,7 +181,9 @@ class Archive:
         result = outcome.result
         if isinstance(result, InvocationRecord):
             puts = (op for op in result.operations if op.kind is OperationKind.PUT)
-            keys = "".join(f"{op.key}\n" for op in puts if op.error is None)
+            # Once each: with a duration an invocation writes its objects again and again.
+            written = dict.fromkeys(op.key for op in puts if op.error is None)
+            keys = "".join(f"{key}\n" for key in written)
             self._append(self._keys, keys.encode())
 
     def load(self) -> Run:
@@ -247,9 +257,18 @@ def _load(path: Path, unsaved: Sequence[bytes], *, detail: bool) -> Run:
         provenance=provenance,
         functions=_with_status(reader.functions.finish(), job.invocations),
         **tables,
-        ended=reader.ended,
+        ended=reader.end is not None,
+        probes=_probes(reader.end or {}),
+        gate=(reader.end or {}).get("gate"),
         skipped_lines=reader.skipped,
     )
+
+
+def _probes(end: Mapping[str, Any]) -> tuple[tuple[int, int, int], ...]:
+    try:
+        return tuple((int(s), int(r), int(d)) for s, r, d in end.get("probes", ()))
+    except (TypeError, ValueError):
+        return ()
 
 
 def _names(hashes: NDArray[Any], path: Path) -> NDArray[Any]:
@@ -350,7 +369,7 @@ class _Reader:
         }
         self._columns = columns
         self._rows = 0
-        self.ended = False
+        self.end: Mapping[str, Any] | None = None
         self.skipped = 0
 
     def read(self, lines: Iterable[bytes]) -> None:
@@ -362,7 +381,7 @@ class _Reader:
 
     def _take(self, data: Mapping[str, Any]) -> None:
         if "end" in data:
-            self.ended = True
+            self.end = dict(data["end"])
             return
         record = data.get("record")
         tables = {} if record is None else {name: dict(record[name]) for name in TABLES}

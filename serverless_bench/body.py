@@ -12,23 +12,25 @@ import os
 import platform
 import random
 import resource
-import socket
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
-from pathlib import Path
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from itertools import count
 from typing import Any, assert_never
 
 from serverless_bench import __version__
 from serverless_bench.clients import open_client
 from serverless_bench.clients.base import Client
-from serverless_bench.clock import EpochClock, monotonic_ns, wall_ns
+from serverless_bench.clock import EpochClock, http_date_s, monotonic_ns, wall_ns
 from serverless_bench.errors import OperationError
+from serverless_bench.gate import Passed, pass_gate
+from serverless_bench.keystream import Keystream
 from serverless_bench.meter import Meter, join_curves
 from serverless_bench.record import Attempt, BadRange, InvocationRecord, OperationRecord, Step
 from serverless_bench.spec import InvocationSpec, OperationKind, OperationSpec, Target, Transfer
 from serverless_bench.transfer import Checks, get_object, put_object
 from serverless_bench.tries import Tries
-from serverless_bench.units import KIB, NS_PER_S
+from serverless_bench.units import MIB, NS_PER_S
+from serverless_bench.worker import cpus, memory_mib, peak_rss_bytes, run_wait_ns, worker_id
 from serverless_bench.workloads import open_workload
 
 OnMoved = Callable[[int], None]
@@ -36,7 +38,9 @@ OnMoved = Callable[[int], None]
 
 _warm_clients: dict[tuple[Target, Transfer], Client] = {}
 """A worker that serves several invocations keeps its connections, as on Lambda."""
-_warm_processes: set[int] = set()
+_generators: dict[int, int] = {}
+"""How fast this process, by its id, makes bytes; a fork begins cold."""
+_SPEED_BYTES = 4 * MIB
 
 
 def handle(event: Mapping[str, Any]) -> dict[str, Any]:
@@ -69,25 +73,27 @@ def run_invocation(
     """
     clock = EpochClock()
     wall_start_ns, start_ns = wall_ns(), clock.now_ns()
-    usage = resource.getrusage(resource.RUSAGE_SELF)
+    usage, waited_ns = resource.getrusage(resource.RUSAGE_SELF), run_wait_ns()
     pid = os.getpid()
-    cold_start = pid not in _warm_processes
-    _warm_processes.add(pid)
-    measured: list[Measured] = []
+    cold_start = pid not in _generators
+    if cold_start:
+        _generators[pid] = generator_bytes_per_s()
+    work = _Work(invocation=invocation, clock=clock, on_moved=on_moved)
     error: str | None = None
     try:
         if wall_start_ns > invocation.not_after_ns:
             error = "expired: this invocation was delivered after the run had ended"
         else:
-            error = _measure_all(invocation, clock, on_moved, measured)
+            error = work.measure_all()
     except Exception as exc:  # noqa: BLE001 - the records made so far must reach the driver
         error = _describe(exc)
-    used = resource.getrusage(resource.RUSAGE_SELF)
+    used, waits_ns = resource.getrusage(resource.RUSAGE_SELF), run_wait_ns()
+    measured, gate = work.measured, work.gate
     return InvocationRecord(
         run_id=invocation.run_id,
         index=invocation.index,
         attempt=invocation.attempt,
-        worker_id=os.environ.get("AWS_LAMBDA_LOG_STREAM_NAME", f"{socket.gethostname()}/{pid}"),
+        worker_id=worker_id(),
         cold_start=cold_start,
         version=__version__,
         python=platform.python_version(),
@@ -103,7 +109,22 @@ def run_invocation(
         steps=tuple(row for m in measured for row in m.steps),
         bad_ranges=tuple(row for m in measured for row in m.bad_ranges),
         error=error,
+        run_wait_ns=None if waited_ns is None or waits_ns is None else waits_ns - waited_ns,
+        cpus=cpus(),
+        memory_mib=memory_mib(),
+        generator_bytes_per_s=_generators[pid],
+        gate_wait_ns=None if gate is None else gate.wait_ns,
+        gate_late=gate is not None and gate.late,
     )
+
+
+def generator_bytes_per_s() -> int:
+    """Return how fast this worker makes the bytes of an object: no client can be faster."""
+    room = bytearray(MIB)
+    start_ns = monotonic_ns()
+    for offset in range(0, _SPEED_BYTES, len(room)):
+        Keystream("speed").readinto_at(offset, room)
+    return _SPEED_BYTES * NS_PER_S // max(monotonic_ns() - start_ns, 1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,22 +139,54 @@ class Measured:
     """An exception that no client may raise; None as a rule."""
 
 
-def _measure_all(
-    invocation: InvocationSpec, clock: EpochClock, on_moved: OnMoved, measured: list[Measured]
-) -> str | None:
-    """Append one ``Measured`` per operation; return why it stopped early, if it did."""
-    give_up_ns = monotonic_ns() + round(invocation.deadline_s * NS_PER_S)
-    draw = random.Random(invocation.seed)  # noqa: S311 - jitter is no secret
+@dataclass(slots=True, kw_only=True)
+class _Work:
+    """What one invocation does, and what has come of it so far."""
+
+    invocation: InvocationSpec
+    clock: EpochClock
+    on_moved: OnMoved
+    measured: list[Measured] = field(default_factory=list)
+    gate: Passed | None = None
+
+    def measure_all(self) -> str | None:
+        """Do everything; return why it stopped early, if it did."""
+        invocation = self.invocation
+        give_up_ns = monotonic_ns() + round(invocation.deadline_s * NS_PER_S)
+        draw = random.Random(invocation.seed)  # noqa: S311 - jitter is no secret
+        if invocation.gate_poll_s is not None:
+            self.gate = pass_gate(invocation, _client_for(invocation), draw)
+        for operation, warmup in rounds(invocation):
+            client = _client_for(invocation)
+            tries = Tries(client, invocation.transfer.retries, give_up_ns, draw, self.on_moved)
+            done = measure(operation, invocation.transfer, tries, self.clock, warmup=warmup)
+            self.measured.append(done)
+            if done.bug:
+                return done.bug
+            if monotonic_ns() > give_up_ns:
+                return "deadline: stopped before the last operation"
+        return None
+
+
+def rounds(invocation: InvocationSpec) -> Iterator[tuple[OperationSpec, bool]]:
+    """Yield every operation of an invocation, and whether it is one of the warm-up.
+
+    Those of the warm-up come first; then all of them once, or until the duration is over.
+    """
     workload = open_workload(invocation.workload)
-    for operation in workload.operations(invocation):
-        client = _client_for(invocation)
-        tries = Tries(client, invocation.transfer.retries, give_up_ns, draw, on_moved)
-        measured.append(measure(operation, invocation.transfer, tries, clock))
-        if measured[-1].bug:
-            return measured[-1].bug
-        if monotonic_ns() > give_up_ns:
-            return "deadline: stopped before the last operation"
-    return None
+    number, stop_ns = 0, None
+    for turn in count():
+        warmup = turn < invocation.warmup
+        if not warmup and stop_ns is None and invocation.duration_s is not None:
+            stop_ns = monotonic_ns() + round(invocation.duration_s * NS_PER_S)
+        before = number
+        for operation in workload.operations(invocation):
+            if stop_ns is not None and monotonic_ns() >= stop_ns:
+                return
+            yield replace(operation, index=number), warmup
+            number += 1
+        if not warmup and (stop_ns is None or number == before):
+            return
 
 
 def _client_for(invocation: InvocationSpec) -> Client:
@@ -151,7 +204,12 @@ def forget_clients() -> None:
 
 
 def measure(
-    operation: OperationSpec, transfer: Transfer, tries: Tries, clock: EpochClock
+    operation: OperationSpec,
+    transfer: Transfer,
+    tries: Tries,
+    clock: EpochClock,
+    *,
+    warmup: bool = False,
 ) -> Measured:
     """Perform one operation; a failure is a measurement too."""
     checks = Checks()
@@ -187,6 +245,7 @@ def measure(
             bad_ranges=checks.bad.count,
             payload_ns=checks.payload_ns,
             error=error,
+            warmup=warmup,
         ),
         attempts=tuple(_attempt(operation.index, m, e, origin_ns) for m, e in tries.done),
         steps=tuple(
@@ -230,18 +289,9 @@ def _attempt(
         remote=meter.remote,
         reused=meter.reused,
         bytes=meter.bytes,
+        answered_ns=None if meter.answered_ns is None else origin_ns + meter.answered_ns,
+        date_s=http_date_s(meter.date),
     )
-
-
-def peak_rss_bytes() -> int:
-    """Return the largest resident set that this process has had."""
-    try:
-        status = Path("/proc/self/status").read_text(encoding="ascii")
-    except OSError:
-        # macOS counts ru_maxrss in bytes (getrusage(2)); Linux has /proc.
-        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    # VmHWM, not ru_maxrss: after fork and exec that one still holds the parent's peak.
-    return next(int(line.split()[1]) for line in status.splitlines() if "VmHWM" in line) * KIB
 
 
 def _describe(exc: Exception) -> str:

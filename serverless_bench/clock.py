@@ -2,6 +2,7 @@
 
 import time
 from datetime import UTC, datetime
+from email.utils import mktime_tz, parsedate_tz
 from typing import Protocol
 
 monotonic_ns = time.perf_counter_ns
@@ -41,3 +42,9 @@ def utc_stamp(ns: int | None = None, *, separators: bool = False) -> str:
     """Return an instant as UTC text, ``20261121T105402Z`` or ``2026-11-21T10:54:02Z``."""
     instant = datetime.fromtimestamp((wall_ns() if ns is None else ns) / 1e9, tz=UTC)
     return instant.strftime("%Y-%m-%dT%H:%M:%SZ" if separators else "%Y%m%dT%H%M%SZ")
+
+
+def http_date_s(text: str | None) -> int | None:
+    """Return the seconds since the epoch that a ``Date`` header names; None if it names none."""
+    fields = parsedate_tz(text or "")
+    return None if fields is None else mktime_tz(fields)

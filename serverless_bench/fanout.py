@@ -13,11 +13,13 @@ from typing import Any, Final
 
 from serverless_bench import __version__, keystream
 from serverless_bench.archive import Archive, Run
+from serverless_bench.attendant import Attendant
 from serverless_bench.clients import client_class
 from serverless_bench.clock import utc_stamp, wall_ns
 from serverless_bench.errors import ArchiveError, SbenchError
 from serverless_bench.executors import open_executor
 from serverless_bench.executors.base import Live
+from serverless_bench.gate import gate_keys
 from serverless_bench.plan import ledger, plan
 from serverless_bench.record import Outcome
 from serverless_bench.spec import InvocationSpec, JobSpec
@@ -107,8 +109,11 @@ def run_job(
     with Archive(
         Path(directory), header=header, ledger=ledger(job, planned()), keys=keys
     ) as archive:
+        gated = () if job.gate is None else planned()
+        gate = [key for invocation in gated for key in gate_keys(invocation)]
+        attendant = Attendant(job, run_id, gate)
         try:
-            with closing(executor.map(planned(), live or Live())) as outcomes:
+            with attendant, closing(executor.map(planned(), live or Live())) as outcomes:
                 for outcome in outcomes:
                     arrived += 1
                     archive.append(outcome)
@@ -119,6 +124,7 @@ def run_job(
             cause = exc
         except KeyboardInterrupt as exc:
             cause = exc
+        archive.closing.update(attendant.report())
     if archive.failure is not None:
         cause = ArchiveError(
             f"the disk is full: {archive.unsaved} records are not saved in {archive.path}",

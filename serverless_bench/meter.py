@@ -38,8 +38,10 @@ class Meter:
         "_next_ns",
         "_on_moved",
         "_told",
+        "answered_ns",
         "bytes",
         "curve",
+        "date",
         "end_ns",
         "first_byte_ns",
         "host_id",
@@ -73,6 +75,8 @@ class Meter:
         self._on_moved = on_moved
         self._told = 0
         self.status: int | None = None
+        self.answered_ns: int | None = None
+        self.date: str | None = None
         self.request_id: str | None = None
         self.host_id: str | None = None
         self.remote: str | None = None
@@ -106,7 +110,9 @@ class Meter:
 
     def answered(self, status: int, headers: Mapping[str, str]) -> None:
         """See ``Exchange``."""
+        self.answered_ns = monotonic_ns()
         self.status = status
+        self.date = headers.get("date")
         self.request_id = headers.get("x-amz-request-id")
         self.host_id = headers.get("x-amz-id-2")
 

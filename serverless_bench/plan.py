@@ -3,6 +3,7 @@
 import hashlib
 from collections.abc import Iterable, Iterator, Sequence
 
+from serverless_bench.gate import gate_keys, poll_s
 from serverless_bench.spec import InvocationSpec, JobSpec, OperationKind
 from serverless_bench.units import NS_PER_S
 from serverless_bench.workloads import open_workload
@@ -43,6 +44,10 @@ def plan(
             repeats=job.repeats,
             keys=tuple(keys[i % len(keys)] for i in mine),
             deadline_s=job.deadline_s,
+            duration_s=job.duration_s,
+            warmup=job.warmup,
+            gate_poll_s=None if job.gate is None else poll_s(job.concurrency),
+            gate_timeout_s=job.gate_timeout_s,
             not_after_ns=not_after_ns,
             seed=derive_seed(job.seed, index),
         )
@@ -51,11 +56,13 @@ def plan(
 def ledger(job: JobSpec, invocations: Iterable[InvocationSpec]) -> Iterator[str]:
     """Yield every key that the run may create: the only ones it may ever delete."""
     workload = open_workload(job.workload)
-    if workload.creates_objects:
-        for invocation in invocations:
-            for operation in workload.operations(invocation):
-                if operation.kind is OperationKind.PUT:
-                    yield operation.key
+    if not workload.creates_objects and job.gate is None:
+        return
+    for invocation in invocations:
+        yield from gate_keys(invocation)
+        for operation in workload.operations(invocation):
+            if operation.kind is OperationKind.PUT:
+                yield operation.key
 
 
 def derive_seed(seed: int, *path: int) -> int:

@@ -83,6 +83,10 @@ class Attempt:
     """Whether the connection had carried an earlier request."""
     bytes: int
     """Bytes of the body that this try moved."""
+    answered_ns: int | None = None
+    """When the head of the answer was here; None when there was none."""
+    date_s: int | None = None
+    """The answer's ``Date``, in whole seconds since the epoch by the store's clock."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,6 +128,8 @@ class OperationRecord:
     """Time inside the operation that went into making or comparing bytes."""
     error: str | None
     """``OperationError.code``; None when the operation succeeded."""
+    warmup: bool = False
+    """Whether it ran before the measurement proper; a report leaves such operations out."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -155,6 +161,18 @@ class InvocationRecord:
     bad_ranges: tuple[BadRange, ...] = ()
     error: str | None = None
     """Why the body stopped before its last operation; None when it did not."""
+    run_wait_ns: int | None = None
+    """Time in which the process could have run and had no processor; None if unknown."""
+    cpus: int | None = None
+    """Processors that the worker may use."""
+    memory_mib: int | None = None
+    """What a cloud function was given; None where there is no such limit."""
+    generator_bytes_per_s: int | None = None
+    """How fast this worker makes the bytes of an object, measured before its first one."""
+    gate_wait_ns: int | None = None
+    """How long it waited for the common start; None without a gate."""
+    gate_late: bool = False
+    """Whether the others had been started when it arrived."""
 
     @property
     def ok(self) -> bool:

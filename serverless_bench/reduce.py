@@ -1,31 +1,70 @@
 """Turn a run into totals. Pure: no I/O, no clock, no formatting.
 
 Only operations that succeeded, of invocations that count, contribute bytes: goodput.
-What failed tries moved is ``retried_bytes``.
+What failed tries moved is ``retried_bytes``. Instants of workers are put on the driver's
+clock first, as far as its evidence goes (``offsets``).
 """
 
+import math
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Final
 
 import numpy as np
 
 from serverless_bench.archive import Run
-from serverless_bench.columns import ABSENT, Floats, Ints, Mask, Table, is_text
-from serverless_bench.series import Timeline, counted, good_operations, timeline
-from serverless_bench.units import GIB, NS_PER_S, bytes_per_second
+from serverless_bench.bound import Bound, bound
+from serverless_bench.checks import Facts, failures
+from serverless_bench.columns import ABSENT, Floats, Mask, Table, is_text
+from serverless_bench.offsets import Offsets, aligned, worker_offsets
+from serverless_bench.series import counted, good_operations
+from serverless_bench.traffic import Traffic, service_s, traffic
+from serverless_bench.units import GIB, NS_PER_S
+from serverless_bench.windows import Windows, windows
 
-FINE_SEGMENT_NS: Final = 100_000_000
-"""Windows slide in steps of this length: Lambda's network refills every 100 ms."""
-_MAX_SEGMENTS: Final = 1 << 17
-STEADY_SHARE: Final = 0.9
-STEADY_S: Final = 3.0
-"""A steady window has at least this share of the planned concurrency for this long."""
 MAX_CORRUPT: Final = 50
 REPORT_SCHEMA: Final = 1
 """Raised when a field of the JSON report changes its meaning or goes."""
 RATE_PERCENTILES: Final = (1, 5, 50, 95, 99)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Clocks:
+    """How well the workers' clocks are known; see ``offsets``."""
+
+    width_p50_s: float | None
+    width_max_s: float | None
+    """Of the intervals that hold the offsets; None without records."""
+    corrected: int
+    """Functions whose clock cannot have been the driver's; their instants were shifted."""
+    suspect: int
+    """Functions whose evidence contradicts itself; their instants were left alone."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GateSummary:
+    """How the functions came through the gate."""
+
+    expected: int | None
+    """Functions that the driver waited for; None if it never opened the gate."""
+    announced: int | None
+    """Functions that were there when it opened."""
+    late: int
+    """Functions that came after, or gave up waiting."""
+    wait_s: Mapping[str, float] | None
+    """Percentiles of what a function waited: it is paid for."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bounds:
+    """What the run would show at least and at most if the missing functions were known."""
+
+    missing: int
+    whole_bytes_per_s: tuple[float, float]
+    """If they moved nothing, and if they moved as much as the best, in the same span."""
+    per_function_p50_bytes_per_s: tuple[float, float] | None
+    """If they were slower than all others, and faster; None if more than half is missing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,12 +114,16 @@ class Summary:
     """Percentiles of first byte minus start; None for writes."""
     ack_s: Mapping[str, float] | None
     """Percentiles of end minus last byte sent; None for reads."""
+    latency_s: Mapping[str, float] | None
+    """Percentiles of what an operation took, waits between its tries included."""
+    service_s: Mapping[str, float] | None
+    """The same without those waits."""
     operations: int
     failed_operations: int
-    attempts: int
-    throttled: int
-    retried_bytes: int
-    """Moved by tries that failed."""
+    warmup_operations: int
+    """Operations of the warm-up: in the records, and in no other figure."""
+    warmup_bytes: int
+    traffic: Traffic
     errors: Mapping[str, int]
     """Failed functions by their first error, and lost ones by cause."""
     cold_starts: int
@@ -90,30 +133,57 @@ class Summary:
     max_rss_bytes: int | None
     planned_concurrency: int
     object_bytes: int | None
+    clocks: Clocks
+    gate: GateSummary | None
+    """None without a gate."""
+    bound: Bound
+    bounds: Bounds | None
+    """None unless functions are missing and others moved bytes."""
+    withheld: tuple[str, ...]
+    """Why there is no headline: what cannot be; empty as a rule."""
     corrupt: tuple[Mapping[str, Any], ...]
     """Up to ``MAX_CORRUPT`` bad ranges, with key, offset, length and what was there."""
 
     def to_json(self) -> dict[str, Any]:
         """Return the JSON document of a report; docs/report.md lists its fields.
 
-        The fields are this class's, and ``t50_s`` ... ``t100_s`` in place of ``done_s``.
+        The fields are this class's, with ``t50_s`` ... ``t100_s`` in place of ``done_s``
+        and the fields of ``traffic`` in its place.
         """
         data = {"report_schema": REPORT_SCHEMA, **asdict(self)}
+        data |= data.pop("traffic")
         done = data.pop("done_s")
         return data | {f"{name}_s": value for name, value in done.items()}
 
 
-def summarize(run: Run) -> Summary:
-    """Return the totals of a run."""
-    functions, operations, attempts = run.functions, run.operations, run.attempts
+def summarize(run: Run, *, with_warmup: bool = False) -> Summary:
+    """Return the totals of a run.
+
+    Parameters
+    ----------
+    run
+        A saved run.
+    with_warmup
+        Whether the operations of the warm-up count like all others.
+    """
+    if with_warmup:
+        none = np.zeros_like(run.operations["warmup"])
+        run = replace(run, operations={**run.operations, "warmup": none})
+    offsets = worker_offsets(run)
+    run = aligned(run, offsets)
+    functions, operations = run.functions, run.operations
     counts = Counter(functions["status"])
     counts_in = counted(run)
     good = good_operations(run)
-    failed_tries = ~is_text(attempts["error"], None)
     moved = int(operations["bytes"][good].sum())
     mine = counts_in[operations["function"]]
+    warmup = mine & (operations["warmup"] > 0)
+    mine &= ~warmup
     unknown = is_text(operations["kind"], "get") & (operations["size"] == ABSENT)
-    windows = _windows(run, good)
+    found = windows(run, good)
+    withheld = failures(Facts(run=run, good=good, windows=found, counts=counts))
+    shown = Windows(span_s=found.span_s) if withheld else found
+    rates = function_rates(run)
     reported = functions["max_rss_bytes"] > 0
     cpu_s = float((functions["cpu_user_s"] + functions["cpu_sys_s"])[counts_in].sum())
     return Summary(
@@ -134,22 +204,24 @@ def summarize(run: Run) -> Summary:
         corrupt_objects=int((operations["bad_ranges"][mine] > 0).sum()),
         bad_bytes=int(operations["bad_bytes"][mine].sum()),
         unknown_objects=int((unknown & good).sum()),
-        peak_1s_bytes_per_s=windows.peak_1s,
-        peak_5s_bytes_per_s=windows.peak_5s,
-        steady_bytes_per_s=windows.steady,
-        steady_window_s=windows.steady_s,
-        whole_bytes_per_s=windows.whole,
-        span_s=windows.span_s,
+        peak_1s_bytes_per_s=shown.peak_1s,
+        peak_5s_bytes_per_s=shown.peak_5s,
+        steady_bytes_per_s=shown.steady,
+        steady_window_s=shown.steady_s,
+        whole_bytes_per_s=shown.whole,
+        span_s=shown.span_s,
         makespan_s=_makespan_s(functions),
         done_s=_done_s(run, good),
-        per_function_bytes_per_s=percentiles(function_rates(run)),
+        per_function_bytes_per_s=percentiles(rates),
         ttfb_s=_latency_s(operations, good, "start_ns", "first_byte_ns"),
         ack_s=_latency_s(operations, good, "last_byte_sent_ns", "end_ns"),
+        latency_s=_latency_s(operations, good, "start_ns", "end_ns"),
+        service_s=percentiles(service_s(run, good)),
         operations=int(mine.sum()),
         failed_operations=int((mine & ~good).sum()),
-        attempts=len(attempts["function"]),
-        throttled=int(is_text(attempts["error"], "throttled").sum()),
-        retried_bytes=int(attempts["bytes"][failed_tries].sum()),
+        warmup_operations=int(warmup.sum()),
+        warmup_bytes=int(operations["bytes"][warmup].sum()),
+        traffic=traffic(run, good),
         errors=_errors(functions),
         cold_starts=int((functions["cold_start"][counts_in] > 0).sum()),
         workers=len(set(functions["worker_id"][counts_in & reported])),
@@ -157,69 +229,57 @@ def summarize(run: Run) -> Summary:
         max_rss_bytes=int(functions["max_rss_bytes"].max()) if reported.any() else None,
         planned_concurrency=min(run.job.concurrency, run.job.invocations),
         object_bytes=run.job.object_bytes,
+        clocks=_clocks(offsets),
+        gate=_gate(run, counts_in),
+        bound=bound(run, good),
+        bounds=None if withheld else _bounds(run, counts, rates, found),
+        withheld=withheld,
         corrupt=_corrupt(run),
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Windows:
-    peak_1s: float | None = None
-    peak_5s: float | None = None
-    steady: float | None = None
-    steady_s: float | None = None
-    whole: float | None = None
-    span_s: float | None = None
-
-
-def _windows(run: Run, good: Mask) -> _Windows:
-    if not good.any():
-        return _Windows()
-    span_ns = int(run.operations["end_ns"][good].max() - run.operations["start_ns"][good].min())
-    segment_ns = FINE_SEGMENT_NS * max(1, -(-span_ns // (FINE_SEGMENT_NS * _MAX_SEGMENTS)))
-    fine = timeline(run, segment_ns=segment_ns)
-    running = np.concatenate(([0], np.cumsum(fine.segment_bytes)))
-    steady = _steady(fine, running, min(run.job.concurrency, run.job.invocations))
-    return _Windows(
-        peak_1s=_best(running, span_ns, segment_ns, NS_PER_S),
-        peak_5s=_best(running, span_ns, segment_ns, 5 * NS_PER_S),
-        steady=steady[0] if steady else None,
-        steady_s=steady[1] if steady else None,
-        whole=bytes_per_second(int(running[-1]), span_ns) or None,
-        span_s=span_ns / NS_PER_S,
+def _clocks(offsets: Offsets) -> Clocks:
+    width_ns = offsets.width_ns
+    return Clocks(
+        width_p50_s=float(np.median(width_ns)) / NS_PER_S if len(width_ns) else None,
+        width_max_s=float(width_ns.max()) / NS_PER_S if len(width_ns) else None,
+        corrected=int((offsets.best_ns != 0).sum()),
+        suspect=int(offsets.suspect.sum()),
     )
 
 
-def _best(running: Ints, span_ns: int, segment_ns: int, window_ns: int) -> float | None:
-    """Return the rate of the best window; None if the run is shorter than one."""
-    width = window_ns // segment_ns
-    if span_ns < window_ns or width < 1:
+def _gate(run: Run, counts_in: Mask) -> GateSummary | None:
+    if run.job.gate is None:
         return None
-    moved = int((running[width:] - running[:-width]).max())
-    return bytes_per_second(moved, width * segment_ns)
+    functions, told = run.functions, run.gate or {}
+    waited = counts_in & (functions["gate_wait_ns"] != ABSENT)
+    return GateSummary(
+        expected=told.get("expected"),
+        announced=told.get("announced"),
+        late=int((functions["gate_late"][counts_in] > 0).sum()),
+        wait_s=percentiles(functions["gate_wait_ns"][waited] / NS_PER_S),
+    )
 
 
-def _steady(fine: Timeline, running: Ints, planned: int) -> tuple[float, float] | None:
-    """Return rate and length in seconds of the longest steady window, if there is one.
-
-    Concurrency is averaged over one second, so that the moment between two functions of
-    one worker does not end a window.
-    """
-    width = max(1, NS_PER_S // fine.segment_ns)
-    if len(fine.in_flight) < width:
+def _bounds(run: Run, counts: Mapping[str, int], rates: Floats, found: Windows) -> Bounds | None:
+    """Return what the functions that are not ok could change at most."""
+    missing = run.job.invocations - counts.get("ok", 0)
+    if not missing or not len(rates) or found.whole is None or not found.span_s:
         return None
-    total = np.concatenate(([0.0], np.cumsum(fine.in_flight)))
-    enough = (total[width:] - total[:-width]) / width >= STEADY_SHARE * planned
-    edges = np.flatnonzero(np.diff(np.concatenate(([False], enough, [False]))))
-    begins, ends = edges[::2], edges[1::2]
-    if not len(begins):
-        return None
-    longest = int(np.argmax(ends - begins))
-    first, last = int(begins[longest]), int(ends[longest]) + width - 1
-    length_ns = (last - first) * fine.segment_ns
-    if length_ns < STEADY_S * NS_PER_S:
-        return None
-    moved = int(running[last] - running[first])
-    return bytes_per_second(moved, length_ns), length_ns / NS_PER_S
+    moved = np.bincount(run.operations["function"], run.operations["bytes"])
+    more = missing * float(moved.max()) / found.span_s
+    middle = None
+    if len(rates) > missing:
+        ordered = np.sort(rates)
+        half = (len(rates) + missing - 1) / 2
+        slow, fast = math.floor(half) - missing, math.ceil(half)
+        if slow >= 0 and fast < len(ordered):
+            middle = (float(ordered[slow]), float(ordered[fast]))
+    return Bounds(
+        missing=missing,
+        whole_bytes_per_s=(found.whole, found.whole + more),
+        per_function_p50_bytes_per_s=middle,
+    )
 
 
 def _makespan_s(functions: Table) -> float | None:

@@ -8,6 +8,7 @@ import numpy as np
 
 from serverless_bench.archive import Run
 from serverless_bench.columns import Floats, Ints, Mask, is_text
+from serverless_bench.offsets import aligned, worker_offsets
 from serverless_bench.units import NS_PER_S
 
 _CHUNK: Final = 1 << 20
@@ -27,11 +28,27 @@ class Timeline:
     """Bytes moved in each segment, shape ``(segments,)``; they add up to all bytes."""
     in_flight: Floats
     """Mean number of operations under way in each segment, shape ``(segments,)``."""
+    earliest: Ints
+    latest: Ints
+    """Bytes moved by the end of each segment if every worker's clock was as far behind,
+    and as far ahead, as its evidence allows; shape ``(segments,)``."""
 
     @property
     def bytes_per_s(self) -> Floats:
         """Throughput in each segment, shape ``(segments,)``."""
         return np.asarray(self.segment_bytes * (NS_PER_S / self.segment_ns), dtype=np.float64)
+
+    @property
+    def at_least(self) -> Ints:
+        """Bytes that each segment holds whatever the clocks were, shape ``(segments,)``."""
+        before = np.concatenate(([0], self.earliest[:-1]))
+        return np.asarray(np.maximum(self.latest - before, 0), dtype=np.int64)
+
+    @property
+    def at_most(self) -> Ints:
+        """Bytes that each segment can hold, shape ``(segments,)``."""
+        before = np.concatenate(([0], self.latest[:-1]))
+        return np.asarray(self.earliest - before, dtype=np.int64)
 
     @property
     def seconds(self) -> Floats:
@@ -40,7 +57,7 @@ class Timeline:
 
 
 def timeline(run: Run, *, segment_ns: int = NS_PER_S) -> Timeline:
-    """Add up the progress curves of all successful operations.
+    """Add up the progress curves of all successful operations, on the driver's clock.
 
     Parameters
     ----------
@@ -63,21 +80,67 @@ def timeline(run: Run, *, segment_ns: int = NS_PER_S) -> Timeline:
     ValueError
         If no operation succeeded, or ``segment_ns`` is not positive.
     """
+    offsets = worker_offsets(run)
+    run = aligned(run, offsets)
+    grid = _grid(run, segment_ns)
+    sure = offsets.known & ~offsets.suspect
+    early = np.where(sure, offsets.high_ns - offsets.best_ns, 0)
+    late = np.where(sure, offsets.low_ns - offsets.best_ns, 0)
+    start, end = (run.operations[name][grid.good] for name in ("start_ns", "end_ns"))
+    return Timeline(
+        start_ns=grid.start_ns,
+        end_ns=grid.end_ns,
+        segment_ns=segment_ns,
+        segment_bytes=_spread_steps(run, grid),
+        in_flight=_mean_in_flight(
+            start - grid.start_ns, end - grid.start_ns, segment_ns, grid.count
+        ),
+        earliest=np.cumsum(_spread_steps(run, grid, early)),
+        latest=np.cumsum(_spread_steps(run, grid, late)),
+    )
+
+
+def segments(run: Run, *, segment_ns: int) -> tuple[Ints, Floats]:
+    """Return a timeline's bytes and operations in flight alone, instants as they are.
+
+    Raises
+    ------
+    ValueError
+        As ``timeline``.
+    """
+    grid = _grid(run, segment_ns)
+    start, end = (
+        run.operations[name][grid.good] - grid.start_ns for name in ("start_ns", "end_ns")
+    )
+    flying = _mean_in_flight(start, end, segment_ns, grid.count)
+    return _spread_steps(run, grid), flying
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Grid:
+    """Where the segments of a run lie, and what counts in them."""
+
+    good: Mask
+    start_ns: int
+    end_ns: int
+    segment_ns: int
+
+    @property
+    def count(self) -> int:
+        return max(1, -(-(self.end_ns - self.start_ns) // self.segment_ns))
+
+
+def _grid(run: Run, segment_ns: int) -> _Grid:
     if segment_ns <= 0:
         raise ValueError(f"segment_ns must be positive, got {segment_ns}")
     good = good_operations(run)
     if not good.any():
         raise ValueError("a timeline needs an operation that succeeded")
-    start = run.operations["start_ns"][good]
-    end = run.operations["end_ns"][good]
-    origin, last = int(start.min()), int(end.max())
-    count = max(1, -(-(last - origin) // segment_ns))
-    return Timeline(
-        start_ns=origin,
-        end_ns=last,
+    return _Grid(
+        good=good,
+        start_ns=int(run.operations["start_ns"][good].min()),
+        end_ns=int(run.operations["end_ns"][good].max()),
         segment_ns=segment_ns,
-        segment_bytes=_spread_steps(run, good, origin, segment_ns, count),
-        in_flight=_mean_in_flight(start - origin, end - origin, segment_ns, count),
     )
 
 
@@ -87,24 +150,35 @@ def counted(run: Run) -> Mask:
 
 
 def good_operations(run: Run) -> Mask:
-    """Return which rows of ``operations`` succeeded, in invocations that count."""
+    """Return which rows of ``operations`` succeeded and are measurements.
+
+    Those of invocations that count, and not of the warm-up.
+    """
     operations = run.operations
-    return is_text(operations["error"], None) & counted(run)[operations["function"]]
+    good = is_text(operations["error"], None) & counted(run)[operations["function"]]
+    good &= operations["warmup"] == 0
+    return good
 
 
-def _spread_steps(run: Run, good: Mask, origin: int, segment_ns: int, count: int) -> Ints:
-    """Return the bytes in each segment, shape ``(count,)``."""
+def _spread_steps(run: Run, grid: _Grid, ahead: Ints | None = None) -> Ints:
+    """Return the bytes in each segment, shape ``(count,)``.
+
+    With ``ahead``, a value per row of ``functions``, if all its instants were so much
+    earlier; what falls off either end stays in the outermost segment.
+    """
     steps, operations = run.steps, run.operations
     # A record's operations are numbered from 0, and rows come function by function.
     first_row = np.searchsorted(operations["function"], np.arange(len(run.functions["index"])))
-    segments = np.zeros(count, dtype=np.int64)
+    cells = np.zeros(grid.count, dtype=np.int64)
     for part in _function_slices(steps["function"]):
         row = first_row[steps["function"][part]] + steps["operation"][part]
         length, moved = steps["step_ns"][part], steps["step_bytes"][part]
-        begin = operations["start_ns"][row] + _elapsed_before(length, row) - origin
-        wanted = good[row] & (moved > 0)
-        _spread(segments, begin[wanted], length[wanted], moved[wanted], segment_ns)
-    return segments
+        begin = operations["start_ns"][row] + _elapsed_before(length, row) - grid.start_ns
+        if ahead is not None:
+            begin -= ahead[steps["function"][part]]
+        wanted = grid.good[row] & (moved > 0)
+        _spread(cells, begin[wanted], length[wanted], moved[wanted], grid.segment_ns)
+    return cells
 
 
 def _function_slices(function: Ints) -> Iterator[slice]:

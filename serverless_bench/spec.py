@@ -119,6 +119,16 @@ class JobSpec:
     """How often an invocation reads each of its objects."""
     deadline_s: float = 900.0
     """An invocation stops by itself after this long, with a partial record."""
+    duration_s: float | None = None
+    """Invocations go through their objects again and again for this long; None for once."""
+    warmup: int = 0
+    """Rounds through the objects of an invocation that reports leave out."""
+    gate: float | None = None
+    """Share of the invocations that have to be there before any begins; None for no gate."""
+    gate_timeout_s: float = 60.0
+    """The gate opens after this long, whoever is there."""
+    link_bytes_per_s: float | None = None
+    """What the network between functions and store carries at most, as the user declares."""
     seed: int = 0
     """Decides what is drawn at random, but neither keys nor bytes."""
 
@@ -130,7 +140,18 @@ class JobSpec:
             ("--read-times", self.repeats),
         ):
             _at_least(flag, value, 1)
+        _at_least("--warm-up", self.warmup, 0)
         _positive("--deadline", self.deadline_s)
+        _positive("--gate-timeout", self.gate_timeout_s)
+        if self.duration_s is not None:
+            _positive("--duration", self.duration_s)
+        if self.link_bytes_per_s is not None:
+            _positive("--link", self.link_bytes_per_s)
+        if self.gate is not None and not 0 < self.gate <= 1:
+            raise UsageError(
+                f"--gate must be above 0 and at most 1, got {self.gate:g}",
+                hint="it is the share of the functions to wait for: --gate 0.95",
+            )
         if self.object_bytes is not None:
             _at_least("--mb", self.object_bytes, 1)
             parts = -(-self.object_bytes // (self.transfer.part_bytes or MAX_PART_BYTES))
@@ -172,6 +193,14 @@ class InvocationSpec:
     keys: tuple[str, ...] = ()
     """Existing objects to read; empty for workloads that make their own keys."""
     deadline_s: float
+    duration_s: float | None = None
+    """Go through the objects again and again for this long; None for once."""
+    warmup: int = 0
+    """Rounds through the objects that come first and do not count."""
+    gate_poll_s: float | None = None
+    """How often to ask for the common start; None to begin at once."""
+    gate_timeout_s: float = 0.0
+    """How long the driver waits at the gate."""
     not_after_ns: int
     """Refuse to start after this instant (driver clock): the run is long over."""
     seed: int

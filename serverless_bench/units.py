@@ -19,6 +19,7 @@ GIB: Final = 1 << 30
 
 _DECIMAL: Final = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
 _BINARY: Final = {"k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
+_BITS: Final = re.compile(r"(\d+(?:\.\d+)?)\s*([kmgt]?)bit(?:/s)?", re.IGNORECASE)
 _SIZE: Final = re.compile(r"(\d+(?:\.\d+)?)\s*([kmgt]?)(i?)b?", re.IGNORECASE)
 
 
@@ -43,6 +44,25 @@ def parse_size(text: str) -> int:
     if size < 1 or rest:
         raise UsageError(f"{text!r} is not a whole positive number of bytes")
     return size
+
+
+def parse_link(text: str) -> float:
+    """Return the bytes per second that a link's rate names.
+
+    ``20Gbit`` is 20 * 10**9 bits per second; a size like ``2.5GB`` is meant per second.
+
+    Raises
+    ------
+    UsageError
+        If ``text`` is neither.
+    """
+    match = _BITS.fullmatch(text.strip())
+    if match is None:
+        return float(parse_size(text.strip().removesuffix("/s")))
+    rate = float(match[1]) * _DECIMAL[match[2].lower()] / 8
+    if not rate > 0:
+        raise UsageError(f"{text!r} is no rate", hint="a link's rate is like 20Gbit or 2.5GB")
+    return rate
 
 
 def bytes_per_second(size_bytes: int, duration_ns: int) -> float:

@@ -3,6 +3,7 @@
 import os
 import socket
 import subprocess
+import sys
 import sysconfig
 import urllib.error
 import urllib.request
@@ -94,6 +95,28 @@ def rclone(scratch: Path) -> Iterator[Server]:
     ]
     with running(command, f"http://{address}", scratch / "rclone.log"):
         yield with_bucket(Server(f"http://{address}", "test", KEYS))
+
+
+@contextmanager
+def loopback(*flags: str, log: Path) -> Iterator[Server]:
+    """``sbench serve`` with ``flags``, a process of its own.
+
+    It takes any bucket; what it says at its end is the last line of ``log``.
+    """
+    command = [sys.executable, "-m", "serverless_bench", "serve", *flags]
+    process = subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, text=True
+    )
+    assert process.stdout is not None
+    first = process.stdout.readline()
+    try:
+        assert first.startswith("serving at "), process.communicate()
+        yield Server(first.split()[-1], "test", KEYS)
+    finally:
+        process.terminate()
+        out, err = process.communicate()
+        log.write_text(first + out)
+    assert (process.returncode, err) == (0, "")
 
 
 def with_bucket(server: Server) -> Server:

@@ -13,10 +13,14 @@ class ExitCode(IntEnum):
     """Functions failed or were lost; everything else is in the report."""
     CORRUPT = 7
     """Data came back that is not what was written."""
+    WITHHELD = 11
+    """The records contradict themselves, or what is possible: no headline."""
 
 
 def exit_code_of(summary: Summary) -> ExitCode:
     """Return the exit code of a run that came to its end."""
     if summary.corrupt_objects:
         return ExitCode.CORRUPT
+    if summary.withheld:
+        return ExitCode.WITHHELD
     return ExitCode.OK if summary.ok == summary.requested else ExitCode.INCOMPLETE

@@ -1,7 +1,6 @@
 """From flags to a job, and from a job to a report: what ``write``, ``read`` and ``demo`` share."""
 
 import os
-import pickle
 import secrets
 import sys
 from collections.abc import Sequence
@@ -17,16 +16,16 @@ from serverless_bench.cli.progress import progress
 from serverless_bench.cli.target import Where
 from serverless_bench.clients import client_class
 from serverless_bench.clock import utc_stamp
-from serverless_bench.columns import is_text
 from serverless_bench.errors import UsageError
 from serverless_bench.executors import open_executor
 from serverless_bench.executors.base import Live
+from serverless_bench.exporters.pywren import write_pickle
 from serverless_bench.fanout import CutShort, run_job
 from serverless_bench.reduce import summarize
 from serverless_bench.reporters import open_reporter
 from serverless_bench.reporters.base import Reporter
 from serverless_bench.spec import JobSpec, Target, Transfer, Verify
-from serverless_bench.units import KIB, MIB, NS_PER_S
+from serverless_bench.units import KIB, MIB, parse_link
 
 _LOCAL_PER_CPU: Final = 4
 """Functions at once per processor of this machine, if the user does not say."""
@@ -96,6 +95,11 @@ def prepare(
         object_bytes=object_bytes,
         repeats=repeats,
         deadline_s=flags["deadline"],
+        duration_s=flags["duration"],
+        warmup=flags["warm_up"],
+        gate=flags["gate"],
+        gate_timeout_s=flags["gate_timeout"],
+        link_bytes_per_s=None if flags["link"] is None else parse_link(flags["link"]),
         seed=flags["seed"],
     )
     if Path(job.name).name != job.name:
@@ -137,23 +141,6 @@ def perform(prepared: Prepared, target: Target) -> Finished:
         return Finished(run=run, exit_code=exit_code_of(summary))
     click.echo(f"sbench: {problem}\nhint: {problem.hint}", err=True)
     return Finished(run=run, exit_code=problem.exit_code)
-
-
-def write_pickle(run: Run, path: Path) -> None:
-    """Write PyWren's list of ``(start, stop, MB/s)``, one tuple per function that is ok.
-
-    Seconds since the epoch and 10**6 bytes per second (s3_benchmark.py:41).
-    """
-    functions, operations = run.functions, run.operations
-    rows = []
-    for row in is_text(functions["status"], "ok").nonzero()[0]:
-        mine = operations["function"] == row
-        if mine.any():
-            start, stop = operations["start_ns"][mine].min(), operations["end_ns"][mine].max()
-            moved = int(operations["bytes"][mine].sum())
-            rate = moved * NS_PER_S / max(int(stop - start), 1) / 1e6
-            rows.append((float(start) / NS_PER_S, float(stop) / NS_PER_S, rate))
-    path.write_bytes(pickle.dumps(rows))
 
 
 def check_writable(flag: str, path: Path | None) -> None:

@@ -10,6 +10,7 @@ import sys
 import traceback
 from collections.abc import Sequence
 from importlib import import_module
+from keyword import iskeyword
 from types import FrameType
 from typing import Final
 
@@ -25,9 +26,13 @@ _COMMANDS: Final = {
     "write": "Write objects from many functions and report the throughput.",
     "read": "Read objects back, compare every byte and report the throughput.",
     "report": "Report on a run directory, finished or not.",
+    "check": "Check that a run's figures are possible, and what makes them hard to repeat.",
     "plot": "Draw a run, or a write and its read, into one picture.",
+    "import": "Read results of PyWren, Lithops, warp or sai3-bench, and report on them.",
+    "export": "Write the operations of a run for warp, PyWren or a table.",
     "clean": "Delete the objects of a run, and nothing else.",
     "store": "Keep the embedded store running between commands.",
+    "serve": "Serve S3 without keeping data, with faults and limits on request.",
 }
 """Module and help line of each command; the line stands here so that help imports none."""
 _INTERRUPTED: Final = 130
@@ -46,7 +51,8 @@ class _Commands(click.Group):
         """Return a command, with the user's own defaults for its flags."""
         if cmd_name not in _COMMANDS:
             return None
-        command: click.Command = import_module(f"serverless_bench.cli.{cmd_name}").command
+        module = cmd_name + "_" * iskeyword(cmd_name)
+        command: click.Command = import_module(f"serverless_bench.cli.{module}").command
         ctx.default_map = {cmd_name: defaults_for(command)}
         return command
 

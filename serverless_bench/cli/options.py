@@ -20,6 +20,7 @@ OLD_SPELLINGS: Final = {
 }
 """PyWren's and Lithops' flags; underscores are hyphens everywhere."""
 
+DEFAULT_PREFIX: Final = "sbench/"
 DEFAULT_RUN_DIR: Final = Path("sbench-runs")
 
 
@@ -87,6 +88,10 @@ transfer_options = group(
     ),
 )
 
+link_option = option(
+    "--link", help="What the network carries at most, as in 20Gbit: more is not believed."
+)
+
 run_options = group(
     option("--executor", default="local", show_default=True, help="Where functions run."),
     option("--concurrency", type=int, help="Functions at once; see docs/executors.md."),
@@ -97,6 +102,23 @@ run_options = group(
         show_default=True,
         help="Seconds after which a function stops by itself.",
     ),
+    option("--duration", type=float, help="Seconds to go through the objects again and again."),
+    option(
+        "--warm-up",
+        type=int,
+        default=0,
+        show_default=True,
+        help="Rounds through the objects that come first and do not count.",
+    ),
+    option("--gate", type=float, help="Begin together, once this share of functions is there."),
+    option(
+        "--gate-timeout",
+        type=float,
+        default=60.0,
+        show_default=True,
+        help="Seconds after which the gate opens, whoever is there.",
+    ),
+    link_option,
     option("--seed", type=int, default=0, show_default=True, help="For what is drawn at random."),
     option(
         "--run-dir",

@@ -7,6 +7,7 @@ import click
 
 from serverless_bench.cli.job import perform, prepare
 from serverless_bench.cli.options import (
+    DEFAULT_PREFIX,
     format_option,
     option,
     pickle_option,
@@ -54,7 +55,7 @@ def command(
     keys = [key] if key is not None else read_key_file(key_file or Path())
     # PyWren's 0 stands for all keys (s3_benchmark.py:122).
     invocations = number or max(1, len(keys) // max(1, objects))
-    flags["prefix"] = ""
+    flags["prefix"] = DEFAULT_PREFIX
     prepared = prepare(
         "read", flags, invocations=invocations, objects=objects, repeats=read_times, keys=keys
     )

@@ -33,6 +33,7 @@ from serverless_bench.errors import (
 from serverless_bench.keystream import KeystreamFile
 from serverless_bench.spec import Target, Transfer
 from serverless_bench.units import MIB
+from serverless_bench.worker import user_agent
 
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
@@ -178,6 +179,7 @@ class Boto3Client:
                 read_timeout=self._transfer.timeout_s,
                 max_pool_connections=max(self._transfer.connections, 1),
                 s3={"addressing_style": self._target.addressing.value},
+                user_agent_extra=user_agent(),
             ),
         )
         events = client.meta.events

@@ -26,6 +26,7 @@ from serverless_bench.clients.s3_errors import s3_error
 from serverless_bench.clients.wire_connection import Connection, translated
 from serverless_bench.errors import AccessDenied, BadResponse
 from serverless_bench.spec import Addressing, Target, Transfer
+from serverless_bench.worker import user_agent
 
 _SMALL: Final = 1 << 20
 """Answers that are read into memory (errors, ids) are at most this long."""
@@ -65,6 +66,7 @@ class WireClient:
         self._endpoint = urlsplit(target.endpoint_url)
         self._credentials = _find_credentials()
         self._idle: deque[Connection] = deque()
+        self._name = user_agent()
 
     def move(self, *, region: str | None, endpoint_url: str | None) -> None:
         """See ``Client``."""
@@ -161,7 +163,7 @@ class WireClient:
         """Send one request; the connection is kept if its answer was read to the end."""
         url = self._url(key, query)
         parts = urlsplit(url)
-        asked = {"Host": parts.netloc, **(headers or {})}
+        asked = {"Host": parts.netloc, "User-Agent": self._name, **(headers or {})}
         if method in {"PUT", "POST"}:
             asked["Content-Length"] = str(len(body) if isinstance(body, bytes) else body.size)
         asked = self._signed(method, url, asked)

@@ -5,6 +5,7 @@ from matplotlib.axes import Axes
 from serverless_bench.archive import Run
 from serverless_bench.plots.style import color_of
 from serverless_bench.series import timeline
+from serverless_bench.traffic import throttles_per_s
 from serverless_bench.units import NS_PER_S
 
 _SEGMENTS = 120
@@ -13,7 +14,8 @@ _SEGMENTS = 120
 def draw_throughput(run: Run, axes: Axes) -> None:
     """Draw bytes moved in each segment of time, from the progress inside each object.
 
-    The area below the line is the bytes of the run.
+    The area below the line is the bytes of the run. The light band is where the line may
+    be, given how well the workers' clocks are known; throttled tries are drawn in red.
 
     Parameters
     ----------
@@ -40,6 +42,15 @@ def draw_throughput(run: Run, axes: Axes) -> None:
         fill=True,
         alpha=0.5,
     )
+    low, high = (
+        values * (NS_PER_S / step_ns) / 1e6 for values in (series.at_least, series.at_most)
+    )
+    # What the workers' clocks leave open; as narrow as a line where they are known well.
+    edges = [*series.seconds, series.seconds[-1] + step_ns / NS_PER_S]
+    axes.stairs(high, edges, baseline=low, color=color_of(run), fill=True, alpha=0.15)
+    throttled = throttles_per_s(run, series.start_ns)
+    if throttled.any():
+        axes.stairs(throttled, label="throttled tries per s", color="tab:red")
     # By hand: the second run on these axes may reach higher than the first.
     axes.set_ylim(0, max(axes.get_ylim()[1], float(series.bytes_per_s.max()) / 1e6 * 1.05))
     axes.legend(loc="upper right")

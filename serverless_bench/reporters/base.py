@@ -3,7 +3,8 @@
 from collections.abc import Iterator, Mapping
 from typing import Final, Protocol, TextIO
 
-from serverless_bench.reduce import RATE_PERCENTILES, Summary
+from serverless_bench.bound import Bound
+from serverless_bench.reduce import RATE_PERCENTILES, GateSummary, Summary
 from serverless_bench.units import (
     MIB,
     format_rate,
@@ -29,6 +30,12 @@ def headline(summary: Summary) -> str:
         text += "; the driver has not ended this run"
     if summary.skipped_lines:
         text += f"; {summary.skipped_lines} unreadable lines skipped"
+    if summary.bounds:
+        low, high = summary.bounds.whole_bytes_per_s
+        text += (
+            f"; with the {summary.bounds.missing} missing ones"
+            f" {format_rate(low)} to {format_rate(high)} in the same span"
+        )
     return text
 
 
@@ -37,10 +44,13 @@ def rows(summary: Summary) -> Iterator[tuple[str, str]]:
     yield "bytes moved", _bytes(summary)
     if summary.phase == "read":
         yield "verified", _verified(summary)
-    yield "peak, best 1 s", format_rate(summary.peak_1s_bytes_per_s)
-    yield "peak, best 5 s", format_rate(summary.peak_5s_bytes_per_s)
-    yield "steady", _steady(summary)
-    yield "whole", _over(summary.whole_bytes_per_s, summary.span_s)
+    if summary.withheld:
+        yield "throughput", "withheld, see below"
+    else:
+        yield "peak, best 1 s", format_rate(summary.peak_1s_bytes_per_s)
+        yield "peak, best 5 s", format_rate(summary.peak_5s_bytes_per_s)
+        yield "steady", _steady(summary)
+        yield "whole", _over(summary.whole_bytes_per_s, summary.span_s)
     yield "per function", _percentiles(summary.per_function_bytes_per_s, format_rate)
     if summary.ttfb_s:
         yield "time to first byte", _percentiles(summary.ttfb_s, format_seconds)
@@ -49,6 +59,13 @@ def rows(summary: Summary) -> Iterator[tuple[str, str]]:
     yield "functions done at", _done(summary)
     yield "makespan", format_seconds(summary.makespan_s)
     yield "tries", _tries(summary)
+    if summary.warmup_operations:
+        yield "warm-up", f"{summary.warmup_operations} objects, in none of these figures"
+    if summary.gate:
+        yield "gate", _gate(summary.gate)
+    if summary.bound.functions:
+        yield "bounded by", _bound(summary.bound)
+    yield "clocks", _clocks(summary)
     yield "client", f"{summary.client}, {_cpu(summary)}"
     yield (
         "workers",
@@ -58,8 +75,12 @@ def rows(summary: Summary) -> Iterator[tuple[str, str]]:
 
 def problems(summary: Summary) -> Iterator[str]:
     """Yield one line for each kind of failure, and for each corrupt range."""
+    for why in summary.withheld:
+        yield f"headline withheld: {why}"
     for error, count in summary.errors.items():
         yield f"{count} x {error}"
+    if summary.clocks.suspect:
+        yield f"{summary.clocks.suspect} functions contradict themselves about their clock"
     for bad in summary.corrupt:
         yield f"{bad['key']}: {bad['length']} bytes at {bad['offset']} are {_found(bad)}"
     if summary.unknown_objects:
@@ -120,12 +141,61 @@ def _done(summary: Summary) -> str:
 
 
 def _tries(summary: Summary) -> str:
-    text = f"{summary.attempts} for {summary.operations} objects"
-    if summary.throttled:
-        text += f", {summary.throttled} throttled"
-    if summary.retried_bytes:
-        text += f", {format_size(summary.retried_bytes)} moved in vain"
+    traffic = summary.traffic
+    text = f"{traffic.attempts} for {summary.operations} objects"
+    if traffic.throttled:
+        text += f", {traffic.throttled} throttled (at most {traffic.throttled_peak_per_s} in 1 s)"
+    if traffic.retried_bytes:
+        text += f", {format_size(traffic.retried_bytes)} moved in vain"
     return text
+
+
+def _gate(gate: GateSummary) -> str:
+    if gate.expected is None:
+        text = "never opened by the driver"
+    else:
+        text = f"opened with {gate.announced} functions there, {gate.expected} expected"
+    if gate.late:
+        text += f", {gate.late} late"
+    if gate.wait_s:
+        text += f"; waited p50 {format_seconds(gate.wait_s['p50'])}"
+    return text
+
+
+_BOUND: Final[Mapping[str, str]] = {
+    "client": "client",
+    "function_network": "the function's own network",
+    "launch": "launch",
+    "store": "store",
+    "unknown": "not known",
+}
+
+
+def _bound(bound: Bound) -> str:
+    total = sum(bound.functions.values())
+    text = ", ".join(
+        f"{_BOUND[name]} {count / total:.0%}"
+        for name, count in sorted(bound.functions.items(), key=lambda item: -item[1])
+    )
+    if bound.client_share is not None:
+        text += f"; processor busy or awaited {bound.client_share:.0%} of the time"
+    if bound.sustained_bytes_per_s is not None and bound.burst_bytes is not None:
+        text += (
+            f"; burst {format_size(round(bound.burst_bytes))},"
+            f" then {format_rate(bound.sustained_bytes_per_s)} each"
+        )
+    return text
+
+
+def _clocks(summary: Summary) -> str:
+    clocks = summary.clocks
+    if clocks.width_p50_s is None:
+        return "-"
+    text = (
+        f"known within {format_seconds(clocks.width_p50_s)} (p50),"
+        f" {format_seconds(clocks.width_max_s)} (worst)"
+    )
+    return f"{text}; {clocks.corrected} shifted" if clocks.corrected else text
 
 
 def _cpu(summary: Summary) -> str:

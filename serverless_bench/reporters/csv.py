@@ -1,29 +1,50 @@
-"""A header and one row; nested fields become columns like ``ttfb_s.p50``."""
+"""A header and one row; nested fields become columns like ``ttfb_s.p50``.
+
+The columns are the same for every run, so that rows of several reports make one table.
+"""
 
 import csv
 from collections.abc import Iterator, Mapping
-from typing import TextIO
+from dataclasses import fields
+from typing import Final, TextIO
 
-from serverless_bench.reduce import RATE_PERCENTILES, Summary
+from serverless_bench.bound import KINDS, Bound
+from serverless_bench.reduce import RATE_PERCENTILES, Bounds, Clocks, GateSummary, Summary
 
-_NESTED = ("per_function_bytes_per_s", "ttfb_s", "ack_s")
+_PERCENTILES: Final = tuple(f"p{p}" for p in RATE_PERCENTILES)
+_NESTED: Final[Mapping[str, tuple[str, ...]]] = {
+    **dict.fromkeys(
+        ("per_function_bytes_per_s", "ttfb_s", "ack_s", "latency_s", "service_s"), _PERCENTILES
+    ),
+    "bound": tuple(field.name for field in fields(Bound)),
+    "bound.functions": KINDS,
+    "bounds": tuple(field.name for field in fields(Bounds)),
+    "clocks": tuple(field.name for field in fields(Clocks)),
+    "gate": tuple(field.name for field in fields(GateSummary)),
+    "gate.wait_s": _PERCENTILES,
+}
+_COUNTS: Final = ("errors", "errors_of_attempts", "throttled_by_prefix")
+_LEFT_OUT: Final = ("corrupt",)
+"""As many as there are; the JSON report has them."""
 
 
 def report(summary: Summary, out: TextIO) -> None:
     """Write the report."""
-    row = dict(_columns(summary.to_json()))
+    row = dict(_columns("", summary.to_json()))
     writer = csv.DictWriter(out, row, lineterminator="\n")
     writer.writeheader()
     writer.writerow(row)
 
 
-def _columns(data: Mapping[str, object]) -> Iterator[tuple[str, object]]:
+def _columns(above: str, data: Mapping[str, object]) -> Iterator[tuple[str, object]]:
     for name, value in data.items():
-        if name in _NESTED:
+        path = above + name
+        if path in _NESTED:
             values = value if isinstance(value, Mapping) else {}
-            for p in RATE_PERCENTILES:
-                yield f"{name}.p{p}", values.get(f"p{p}")
-        elif name == "errors":
-            yield name, "; ".join(f"{n} x {e}" for e, n in dict(value).items())  # type: ignore[call-overload]
-        elif name != "corrupt":
-            yield name, value
+            yield from _columns(f"{path}.", {sub: values.get(sub) for sub in _NESTED[path]})
+        elif path in _COUNTS and isinstance(value, Mapping):
+            yield path, "; ".join(f"{count} x {what}" for what, count in value.items())
+        elif isinstance(value, tuple):
+            yield path, "; ".join(map(str, value))
+        elif path not in _LEFT_OUT:
+            yield path, value

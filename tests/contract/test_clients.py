@@ -1,3 +1,4 @@
+from collections.abc import Iterator
 from contextlib import ExitStack
 
 import boto3
@@ -6,6 +7,7 @@ import pytest
 from serverless_bench.clients import CLIENTS
 from serverless_bench.spec import Target
 from serverless_bench.testing.clients import ClientContract
+from tests import servers
 from tests.servers import Server, credentials
 
 
@@ -48,3 +50,17 @@ class TestOnRclone(OnServer):
     @pytest.fixture
     def server(self, rclone: Server) -> Server:
         return rclone
+
+
+@pytest.fixture(scope="module")
+def loopback(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    with servers.loopback(log=tmp_path_factory.mktemp("loopback") / "out") as server:
+        yield server
+
+
+class TestOnLoopback(OnServer):
+    store_checks_credentials = False
+
+    @pytest.fixture
+    def server(self, loopback: Server) -> Server:
+        return loopback

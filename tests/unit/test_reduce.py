@@ -102,7 +102,11 @@ def test_bytes_of_failed_tries_are_counted_apart(tmp_path: Path) -> None:
     tries = [attempt(size=300, error="connection_lost"), attempt(size=1000)]
     one = record(0, [operation()], attempts=tries)
     summary = summarize(saved(tmp_path / "run", [outcome(one)]))
-    assert (summary.bytes, summary.retried_bytes, summary.attempts) == (1000, 300, 2)
+    assert (summary.bytes, summary.traffic.retried_bytes, summary.traffic.attempts) == (
+        1000,
+        300,
+        2,
+    )
 
 
 def test_a_corrupt_object_is_named_with_what_was_there(tmp_path: Path) -> None:

@@ -1,0 +1,254 @@
+"""What bounded each function: its launch, its own client, its own network, or the store. Pure.
+
+Asked in this order, the first yes counts:
+
+launch
+    Getting the function to work took longer than its work.
+client
+    For 85 % of its time or more the function used a processor, or waited for one: a
+    faster store would not have been noticed.
+function network
+    Its bytes over time are a straight line, after a burst or from the start, and the
+    other functions' lines are as steep: the mark of a limit that each function has for
+    itself (Lambda: about 300 MiB at full speed, then 77.6 MiB/s; Bodner et al., "An
+    Empirical Evaluation of Serverless Cloud Infrastructure for Large-Scale Data
+    Processing", EDBT 2025, Table 1).
+store
+    None of these: the function waited for the store, or for the network between.
+
+Where a worker did not say what it computed (imported data), client and store cannot be
+told apart: ``unknown``.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+import numpy as np
+
+from serverless_bench.archive import Run
+from serverless_bench.columns import ABSENT, Floats, Ints, Mask, is_text
+from serverless_bench.units import NS_PER_S
+
+KINDS: Final = ("launch", "client", "function_network", "store", "unknown")
+CLIENT_SHARE: Final = 0.85
+_SAMPLE: Final = 200
+"""Functions whose curves are fitted; evenly spaced among all."""
+_POINTS: Final = 200
+_STRIDE: Final = 4
+_LEAST_TAIL: Final = 0.3
+"""The straight part has to be this much of a function's time."""
+_STRAIGHT: Final = 0.02
+"""A line may miss the curve by this share of all bytes."""
+_BURST: Final = 0.05
+"""A burst below this share of the bytes is the start of a connection."""
+_ALIKE_AFTER_BURST: Final = 0.10
+_ALIKE: Final = 0.02
+"""How far p95 and p5 of the slopes may be apart, by their median. Without a burst only
+a shaper makes rates this equal; functions that share a store do not."""
+_LEAST_ALIKE: Final = 3
+_LAMBDA_MIB_PER_CPU: Final = 1769
+"""AWS Lambda developer guide, "Configure Lambda function memory"."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bucket:
+    """One function's bytes over time as a token bucket."""
+
+    burst_bytes: float
+    """Moved above the sustained rate: the bucket's size; 0 without a burst."""
+    sustained_bytes_per_s: float
+    total_bytes: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bound:
+    """What bounded the functions of a run."""
+
+    functions: Mapping[str, int] = field(default_factory=dict)
+    """How many were bounded by what, for each of ``KINDS`` that there was."""
+    client_share: float | None = None
+    """Median share of its time in which a function computed, or waited for a processor."""
+    launch_share: float | None = None
+    """Median share of the time from submission to end that went into launching."""
+    generator_bytes_per_s: float | None = None
+    """Median speed at which workers made bytes, measured before their first object."""
+    burst_bytes: float | None = None
+    sustained_bytes_per_s: float | None = None
+    """Medians of the buckets, where functions were bounded by their own network."""
+
+
+def bound(run: Run, good: Mask) -> Bound:
+    """Return what bounded each function of a run.
+
+    Parameters
+    ----------
+    run
+        A saved run, its workers' instants on the driver's clock.
+    good
+        Which operations succeeded and count, shape ``(operations,)``.
+    """
+    rows = _working(run, good)
+    if not len(rows):
+        return Bound()
+    launch, client = _launch_share(run, rows), _client_share(run, rows)
+    buckets = _buckets(run, good, rows)
+    limited = _limited(buckets)
+    is_launch = launch > 0.5
+    is_client = ~is_launch & (client >= CLIENT_SHARE)
+    left = ~is_launch & ~is_client
+    rest, silent = int(left.sum()), int((left & np.isnan(client)).sum())
+    # Of a sample: the share of the sample stands for all that are left.
+    asked = [i for i in buckets if not is_launch[i] and not is_client[i]]
+    share = len([i for i in asked if i in limited]) / len(asked) if asked else 0.0
+    network = round(rest * share)
+    unknown = min(silent, rest - network)
+    found = {
+        "launch": int(is_launch.sum()),
+        "client": int(is_client.sum()),
+        "function_network": network,
+        "store": rest - network - unknown,
+        "unknown": unknown,
+    }
+    speeds = run.functions["generator_bytes_per_s"][rows]
+    return Bound(
+        functions={name: count for name, count in found.items() if count},
+        client_share=_median(client[~np.isnan(client)]),
+        launch_share=_median(launch),
+        generator_bytes_per_s=_median(speeds[speeds != ABSENT]),
+        burst_bytes=_median([buckets[i].burst_bytes for i in limited]) if network else None,
+        sustained_bytes_per_s=(
+            _median([buckets[i].sustained_bytes_per_s for i in limited]) if network else None
+        ),
+    )
+
+
+def _median(values: "Floats | Ints | list[float]") -> float | None:
+    return float(np.median(values)) if len(values) else None
+
+
+def _working(run: Run, good: Mask) -> Ints:
+    """Return the rows of ``functions`` that are ok and moved bytes."""
+    moved = np.zeros(len(run.functions["index"]), dtype=np.int64)
+    np.add.at(moved, run.operations["function"][good], run.operations["bytes"][good])
+    rows = np.flatnonzero(is_text(run.functions["status"], "ok") & (moved > 0))
+    return np.asarray(rows, dtype=np.int64)
+
+
+def _launch_share(run: Run, rows: Ints) -> Floats:
+    """Return launch over launch and work; a warm-up, or waiting at a gate, is work."""
+    table = run.functions
+    submitted = table["submitted_ns"][rows]
+    if run.job.concurrency >= run.job.invocations:
+        # All were asked for at once: a slow submission is a part of the launch.
+        submitted = np.full(len(rows), submitted.min(initial=np.iinfo(np.int64).max))
+    launch = np.maximum(table["start_ns"][rows] - submitted, 0)
+    work = np.maximum(table["end_ns"][rows] - table["start_ns"][rows], 1)
+    return np.asarray(launch / (launch + work), dtype=np.float64)
+
+
+def _client_share(run: Run, rows: Ints) -> Floats:
+    """Return the share of its time that each function computed or waited for a processor.
+
+    NaN, which is below any threshold, where the worker did not say.
+    """
+    table = run.functions
+    used_ns = (table["cpu_user_s"] + table["cpu_sys_s"])[rows] * NS_PER_S
+    used_ns = used_ns + np.maximum(table["run_wait_ns"][rows], 0)
+    cores = np.minimum(np.maximum(table["cpus"][rows], 1), run.job.transfer.connections)
+    memory = table["memory_mib"][rows]
+    given = np.where(memory == ABSENT, cores, memory / _LAMBDA_MIB_PER_CPU)
+    wall_ns = table["end_ns"][rows] - table["start_ns"][rows]
+    wall_ns = wall_ns - np.maximum(table["gate_wait_ns"][rows], 0)
+    share = used_ns / np.maximum(wall_ns * np.minimum(cores, given), 1)
+    return np.where(table["cpus"][rows] == ABSENT, np.nan, share)
+
+
+def _buckets(run: Run, good: Mask, rows: Ints) -> dict[int, Bucket]:
+    """Return the buckets of a sample, by position in ``rows``."""
+    count = len(rows)
+    picked = np.unique(np.linspace(0, count - 1, min(count, _SAMPLE)).astype(np.int64))
+    found = {}
+    for position, (at_s, moved) in zip(
+        picked.tolist(), _curves(run, good, rows[picked]), strict=True
+    ):
+        bucket = fit_bucket(at_s, moved)
+        if bucket is not None:
+            found[position] = bucket
+    return found
+
+
+def _curves(run: Run, good: Mask, rows: Ints) -> Iterator[tuple[Floats, Floats]]:
+    """Yield for each function its seconds since its start and the bytes moved by then."""
+    operations, steps = run.operations, run.steps
+    for row in rows.tolist():
+        mine = slice(*np.searchsorted(operations["function"], (row, row + 1)).tolist())
+        wanted = good[mine]
+        start = operations["start_ns"][mine]
+        my_steps = slice(*np.searchsorted(steps["function"], (row, row + 1)).tolist())
+        number = steps["operation"][my_steps]
+        length = steps["step_ns"][my_steps]
+        elapsed = np.cumsum(length)
+        # Steps follow one another from their operation's start.
+        begins = np.searchsorted(number, number, side="left")
+        before = (elapsed - length)[begins]
+        ends = start[number] + elapsed - before
+        keep = wanted[number]
+        order = np.argsort(ends[keep], kind="stable")
+        at_ns = ends[keep][order] - start[wanted].min(initial=np.iinfo(np.int64).max)
+        moved = np.cumsum(steps["step_bytes"][my_steps][keep][order])
+        yield (
+            np.concatenate(([0.0], at_ns / NS_PER_S)),
+            np.concatenate(([0.0], moved.astype(np.float64))),
+        )
+
+
+def fit_bucket(at_s: Floats, moved: Floats) -> Bucket | None:
+    """Return the token bucket that a curve of bytes over time shows, if it shows one.
+
+    Parameters
+    ----------
+    at_s, moved
+        Points of the curve, ascending, from ``(0, 0)``.
+
+    Returns
+    -------
+    Bucket or None
+        From the longest end of the curve that is a straight line: its slope is the
+        sustained rate, and where it meets the axis is what came on top. None when no
+        such end is long enough.
+    """
+    if len(at_s) < 6 or at_s[-1] <= 0:
+        return None
+    # The last stretch waits for the acknowledgement; nothing moves in it.
+    stop = float(at_s[int(np.searchsorted(moved, moved[-1]))])
+    grid = np.linspace(0, stop, _POINTS)
+    curve = np.interp(grid, at_s, moved)
+    for first in range(0, round(_POINTS * (1 - _LEAST_TAIL)), _STRIDE):
+        x, y = grid[first:], curve[first:]
+        across, up = x - x.mean(), y - y.mean()
+        slope = float((across @ up) / (across @ across))
+        missed = float(np.abs(up - slope * across).max())
+        if slope > 0 and missed <= _STRAIGHT * moved[-1]:
+            return Bucket(
+                burst_bytes=max(0.0, float(y.mean() - slope * x.mean())),
+                sustained_bytes_per_s=slope,
+                total_bytes=float(moved[-1]),
+            )
+    return None
+
+
+def _limited(buckets: Mapping[int, Bucket]) -> set[int]:
+    """Return which functions ran into a limit that all of them have."""
+    slopes = np.array([bucket.sustained_bytes_per_s for bucket in buckets.values()])
+    if len(slopes) < _LEAST_ALIKE:
+        return set()
+    low, middle, high = np.percentile(slopes, (5, 50, 95))
+    spread = (high - low) / middle
+    with_burst = (
+        float(np.median([b.burst_bytes / b.total_bytes for b in buckets.values()])) > _BURST
+    )
+    if spread > (_ALIKE_AFTER_BURST if with_burst else _ALIKE):
+        return set()
+    near = _ALIKE_AFTER_BURST * middle
+    return {i for i, b in buckets.items() if abs(b.sustained_bytes_per_s - middle) <= near}

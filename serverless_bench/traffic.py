@@ -1,0 +1,121 @@
+"""What the tries of a run add up to: offered load, goodput, throttles, waits. Pure.
+
+Goodput is what operations that succeeded moved; offered load is what every try moved,
+the ones in vain included. A store that answers 503 is a result: throttles are counted
+per second and per prefix, because S3 limits requests per prefix.
+"""
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from serverless_bench.archive import Run
+from serverless_bench.columns import Floats, Ints, Mask, is_text
+from serverless_bench.errors import Throttled
+from serverless_bench.units import NS_PER_S
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Traffic:
+    """Totals over the tries of functions that count."""
+
+    attempts: int
+    failed_attempts: int
+    throttled: int
+    throttled_peak_per_s: int
+    """Most throttled tries in one second, from the first try on."""
+    throttled_by_prefix: Mapping[str, int]
+    """Per prefix, which is the key up to its last ``/``; empty without loaded keys."""
+    errors_of_attempts: Mapping[str, int]
+    """Failed tries by error word."""
+    offered_bytes: int
+    """Moved by all tries."""
+    retried_bytes: int
+    """Moved by tries that failed."""
+    new_connections: int
+    read_amplification: float | None
+    """Bytes that reads brought over bytes of the objects; None without reads."""
+
+
+def traffic(run: Run, good: Mask) -> Traffic:
+    """Return the totals of a run's tries.
+
+    Parameters
+    ----------
+    run
+        A saved run.
+    good
+        Which operations succeeded and count, shape ``(operations,)``.
+    """
+    attempts = run.attempts
+    failed = ~is_text(attempts["error"], None)
+    moved = attempts["bytes"]
+    throttled = np.flatnonzero(is_text(attempts["error"], Throttled.code))
+    return Traffic(
+        attempts=len(moved),
+        failed_attempts=int(failed.sum()),
+        throttled=len(throttled),
+        throttled_peak_per_s=int(throttles_per_s(run).max(initial=0)),
+        throttled_by_prefix=_by_prefix(run, throttled),
+        errors_of_attempts=dict(Counter(attempts["error"][failed]).most_common()),
+        offered_bytes=int(moved.sum()),
+        retried_bytes=int(moved[failed].sum()),
+        new_connections=int((attempts["reused"] == 0).sum()),
+        read_amplification=_amplification(run, good),
+    )
+
+
+def throttles_per_s(run: Run, start_ns: int | None = None) -> Ints:
+    """Return throttled tries in each second from ``start_ns`` (the first try's start) on.
+
+    They are counted when the answer came.
+    """
+    attempts = run.attempts
+    if not len(attempts["end_ns"]):
+        return np.zeros(0, dtype=np.int64)
+    origin = int(attempts["start_ns"].min()) if start_ns is None else start_ns
+    ends = attempts["end_ns"][is_text(attempts["error"], Throttled.code)]
+    second = np.maximum(ends - origin, 0) // NS_PER_S
+    return np.asarray(np.bincount(second), dtype=np.int64)
+
+
+def service_s(run: Run, good: Mask) -> Floats:
+    """Return how long each good operation took without the waits between its tries.
+
+    Shape ``(good operations,)``. Waits of parts that ran side by side are taken off
+    once each, so the figure is a lower bound there.
+    """
+    operations, attempts = run.operations, run.attempts
+    took = (operations["end_ns"] - operations["start_ns"]).astype(np.float64)
+    waiting = np.flatnonzero(attempts["wait_ns"] > 0)
+    if len(waiting):
+        row = _operation_rows(run)[waiting]
+        np.subtract.at(took, row, attempts["wait_ns"][waiting].astype(np.float64))
+    return np.asarray(np.maximum(took[good], 0) / NS_PER_S, dtype=np.float64)
+
+
+def _operation_rows(run: Run) -> Ints:
+    """Return the row of ``operations`` of each try; rows come function by function."""
+    first = np.searchsorted(run.operations["function"], np.arange(len(run.functions["index"])))
+    rows = first[run.attempts["function"]] + run.attempts["operation"]
+    return np.asarray(rows, dtype=np.int64)
+
+
+def _by_prefix(run: Run, throttled: Ints) -> dict[str, int]:
+    if "key" not in run.operations or not len(throttled):
+        return {}
+    keys = run.operations["key"][_operation_rows(run)[throttled]]
+    return dict(Counter(key[: key.rfind("/") + 1] for key in keys).most_common())
+
+
+def _amplification(run: Run, good: Mask) -> float | None:
+    operations = run.operations
+    reads = good & is_text(operations["kind"], "get")
+    useful = int(operations["bytes"][reads].sum())
+    if not useful:
+        return None
+    fetched = is_text(run.attempts["request"], "get")
+    mine = reads[_operation_rows(run)] & fetched
+    return float(run.attempts["bytes"][mine].sum() / useful)

@@ -1,0 +1,99 @@
+"""The three throughputs of a run: its best windows, its steady stretch, all of it. Pure."""
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from serverless_bench.archive import Run
+from serverless_bench.columns import Floats, Ints, Mask
+from serverless_bench.series import segments
+from serverless_bench.units import NS_PER_S, bytes_per_second
+
+FINE_SEGMENT_NS: Final = 100_000_000
+"""Windows slide in steps of this length: Lambda's network refills every 100 ms."""
+_MAX_SEGMENTS: Final = 1 << 17
+STEADY_SHARE: Final = 0.9
+STEADY_S: Final = 3.0
+"""A steady window has at least this share of the planned concurrency for this long."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Windows:
+    """Bytes per second, and seconds; None where the run has no such window."""
+
+    peak_1s: float | None = None
+    peak_5s: float | None = None
+    steady: float | None = None
+    steady_s: float | None = None
+    whole: float | None = None
+    span_s: float | None = None
+    timeline_bytes: int = 0
+    """What the timeline adds up to, for the check that no byte is missing."""
+    mean_in_flight: float = 0.0
+    """Operations under way, averaged over the span."""
+
+
+def windows(run: Run, good: Mask) -> Windows:
+    """Return the three throughputs of a run.
+
+    Parameters
+    ----------
+    run
+        A saved run, its workers' instants on the driver's clock.
+    good
+        Which operations succeeded and count, shape ``(operations,)``.
+    """
+    if not good.any():
+        return Windows()
+    span_ns = int(run.operations["end_ns"][good].max() - run.operations["start_ns"][good].min())
+    segment_ns = FINE_SEGMENT_NS * max(1, -(-span_ns // (FINE_SEGMENT_NS * _MAX_SEGMENTS)))
+    fine, in_flight = segments(run, segment_ns=segment_ns)
+    running = np.concatenate(([0], np.cumsum(fine)))
+    planned = min(run.job.concurrency, run.job.invocations)
+    steady = _steady(in_flight, running, segment_ns, planned)
+    return Windows(
+        peak_1s=_best(running, span_ns, segment_ns, NS_PER_S),
+        peak_5s=_best(running, span_ns, segment_ns, 5 * NS_PER_S),
+        steady=steady[0] if steady else None,
+        steady_s=steady[1] if steady else None,
+        whole=bytes_per_second(int(running[-1]), span_ns) or None,
+        span_s=span_ns / NS_PER_S,
+        timeline_bytes=int(running[-1]),
+        mean_in_flight=float(in_flight.sum()) * segment_ns / max(span_ns, 1),
+    )
+
+
+def _best(running: Ints, span_ns: int, segment_ns: int, window_ns: int) -> float | None:
+    """Return the rate of the best window; None if the run is shorter than one."""
+    width = window_ns // segment_ns
+    if span_ns < window_ns or width < 1:
+        return None
+    moved = int((running[width:] - running[:-width]).max())
+    return bytes_per_second(moved, width * segment_ns)
+
+
+def _steady(
+    in_flight: Floats, running: Ints, segment_ns: int, planned: int
+) -> tuple[float, float] | None:
+    """Return rate and length in seconds of the longest steady window, if there is one.
+
+    Concurrency is averaged over one second, so that the moment between two functions of
+    one worker does not end a window.
+    """
+    width = max(1, NS_PER_S // segment_ns)
+    if len(in_flight) < width:
+        return None
+    total = np.concatenate(([0.0], np.cumsum(in_flight)))
+    enough = (total[width:] - total[:-width]) / width >= STEADY_SHARE * planned
+    edges = np.flatnonzero(np.diff(np.concatenate(([False], enough, [False]))))
+    begins, ends = edges[::2], edges[1::2]
+    if not len(begins):
+        return None
+    longest = int(np.argmax(ends - begins))
+    first, last = int(begins[longest]), int(ends[longest]) + width - 1
+    length_ns = (last - first) * segment_ns
+    if length_ns < STEADY_S * NS_PER_S:
+        return None
+    moved = int(running[last] - running[first])
+    return bytes_per_second(moved, length_ns), length_ns / NS_PER_S

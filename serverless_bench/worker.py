@@ -1,0 +1,60 @@
+"""The execution environment that this process is: its name, and what it has to work with."""
+
+import os
+import re
+import resource
+import socket
+from pathlib import Path
+from typing import Final
+
+from serverless_bench import __version__
+from serverless_bench.units import KIB
+
+_NO_TOKEN: Final = re.compile(r"[^A-Za-z0-9._-]+")
+
+
+def worker_id() -> str:
+    """Return a name that no other execution environment of the run has."""
+    log_stream = os.environ.get("AWS_LAMBDA_LOG_STREAM_NAME")
+    return log_stream or f"{socket.gethostname()}/{os.getpid()}"
+
+
+def user_agent() -> str:
+    """Return what clients call themselves, so that a store's log tells workers apart."""
+    return f"sbench/{__version__} sbench-worker/{_NO_TOKEN.sub('.', worker_id())}"
+
+
+def cpus() -> int:
+    """Return how many processors this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def memory_mib() -> int | None:
+    """Return what a cloud function was given; None where there is no such limit."""
+    size = os.environ.get("AWS_LAMBDA_FUNCTION_MEMORY_SIZE", "")
+    return int(size) if size.isdigit() else None
+
+
+def run_wait_ns() -> int | None:
+    """Return how long this thread could have run and had no processor, so far.
+
+    The second figure of ``/proc/thread-self/schedstat`` (Linux, scheduler statistics);
+    None elsewhere.
+    """
+    try:
+        return int(Path("/proc/thread-self/schedstat").read_bytes().split()[1])
+    except (OSError, IndexError, ValueError):
+        return None
+
+
+def peak_rss_bytes() -> int:
+    """Return the largest resident set that this process has had."""
+    try:
+        status = Path("/proc/self/status").read_text(encoding="ascii")
+    except OSError:
+        # macOS counts ru_maxrss in bytes (getrusage(2)); Linux has /proc.
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    # VmHWM, not ru_maxrss: after fork and exec that one still holds the parent's peak.
+    return next(int(line.split()[1]) for line in status.splitlines() if "VmHWM" in line) * KIB

@@ -1,0 +1,152 @@
+"""Functions that begin together, run for a time, and have clocks that are wrong."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Generator, Iterable
+from dataclasses import asdict
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from serverless_bench import JobSpec, Transfer, load_run, run_job, summarize
+from serverless_bench.bucket import open_s3
+from serverless_bench.clock import wall_ns
+from serverless_bench.executors import EXECUTORS
+from serverless_bench.executors.base import Live
+from serverless_bench.offsets import worker_offsets
+from serverless_bench.record import InvocationRecord, Outcome
+from serverless_bench.spec import InvocationSpec, Target
+from tests.command import Sbench
+from tests.servers import Server, credentials
+
+S = 10**9
+MIB = 1 << 20
+
+
+def test_a_gate_starts_all_together(sbench: Sbench) -> None:
+    done = sbench(
+        *("write", "--number", 6, "--concurrency", 6, "--mb", 1, "--gate", 1, "--name", "w"),
+        *("--warm-up", 1, "--duration", 1, "--format", "json"),
+    )
+    assert done.code == 0
+    report = done.json
+    assert (report["gate"]["expected"], report["gate"]["announced"]) == (6, 6)
+    assert report["gate"]["late"] == 0
+    assert report["gate"]["wait_s"]["p50"] > 0
+    assert report["warmup_operations"] == 6
+    assert report["operations"] >= 6
+    run = load_run(sbench.directory / "sbench-runs" / "w")
+    starts = run.operations["start_ns"][run.operations["index"] == 0]
+    # Within a few polls of 50 ms, on a machine with fewer processors than functions.
+    assert np.ptp(starts) < S
+    # The gate's own objects stand in the ledger and are gone with the run.
+    assert any("/gate/" in key for key in run.ledger())
+    assert len(set(run.keys())) == len(run.keys()) == 6
+    assert sbench("clean", "sbench-runs/w").code == 0
+
+
+def test_the_gate_opens_without_the_missing(sbench: Sbench) -> None:
+    done = sbench(
+        *("write", "--number", 2, "--concurrency", 1, "--mb", 1, "--gate", 1, "--name", "w"),
+        *("--gate-timeout", 2, "--format", "json"),
+    )
+    # One at a time: the second comes when the gate is open.
+    assert done.json["gate"]["late"] == 1
+    assert done.json["ok"] == 2
+    sbench("clean", "sbench-runs/w")
+
+
+def test_reads_go_on_for_as_long_as_asked(sbench: Sbench) -> None:
+    sbench("write", "--number", 2, "--mb", 1, "--key-file", "k", "--name", "w")
+    done = sbench("read", "--key-file", "k", "--duration", 2, "--format", "json")
+    assert done.code == 0
+    assert done.json["operations"] > 10
+    assert done.json["span_s"] == pytest.approx(2, abs=0.7)
+    assert done.json["verified_bytes"] == done.json["bytes"] == done.json["operations"] * MIB
+    sbench("clean", "sbench-runs/w")
+
+
+@pytest.mark.parametrize(
+    "flags",
+    [("--gate", "0"), ("--gate", "1.5"), ("--duration", "0"), ("--warm-up", "-1"), ("--link", "x")],
+)
+def test_wrong_values_are_refused(sbench: Sbench, flags: tuple[str, str]) -> None:
+    done = sbench("write", "--number", 1, "--mb", 1, *flags)
+    assert done.code == 2
+    assert flags[0] in done.err or "x" in done.err
+    assert len(done.err.splitlines()) <= 2
+
+
+SKEWED = """
+import json, sys, time
+from serverless_bench import body, clock
+skew = int(sys.argv[1])
+clock.wall_ns = body.wall_ns = lambda: time.time_ns() + skew
+print(json.dumps(body.handle(json.load(sys.stdin))))
+"""
+
+
+def skew_of(index: int) -> int:
+    """Return by how much the clock of a function is wrong: half of them are, by 2 s."""
+    return (0, 2 * S, 0, -2 * S)[index % 4]
+
+
+class SkewedExecutor:
+    """A process per function, and half of their clocks are wrong."""
+
+    def __init__(self, job: JobSpec) -> None:
+        del job
+
+    def map(
+        self, invocations: Iterable[InvocationSpec], live: Live
+    ) -> Generator[Outcome, None, None]:
+        running = []
+        for spec in invocations:
+            command = [sys.executable, "-c", SKEWED, str(skew_of(spec.index))]
+            process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+            submitted_ns = wall_ns()
+            assert process.stdin is not None
+            process.stdin.write(json.dumps(asdict(spec)).encode())
+            process.stdin.close()
+            running.append((submitted_ns, process))
+        for submitted_ns, process in running:
+            assert process.stdout is not None
+            record = InvocationRecord.from_json(json.loads(process.stdout.read()))
+            process.stdout.close()
+            assert process.wait() == 0
+            yield Outcome(submitted_ns=submitted_ns, collected_ns=wall_ns(), result=record)
+
+
+def test_wrong_clocks_are_found_and_put_right(
+    tmp_path: Path, moto: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here = f"{__name__}:SkewedExecutor"
+    monkeypatch.setitem(EXECUTORS, "skewed", here)
+    target = Target(bucket=moto.bucket, endpoint_url=moto.endpoint_url, prefix="skew/")
+    job = JobSpec(
+        workload="write",
+        target=target,
+        transfer=Transfer(),
+        executor="skewed",
+        invocations=8,
+        concurrency=8,
+        object_bytes=2 * MIB,
+        duration_s=2,
+    )
+    with credentials(moto.environment):
+        run = run_job(job, tmp_path / "run")
+        open_s3(target).close()
+    found = worker_offsets(run)
+    true = np.array([skew_of(index) for index in run.functions["index"].tolist()])
+    assert not found.suspect.any()
+    assert ((found.low_ns <= true) & (true <= found.high_ns)).all()
+    assert len(run.probes) > 3
+    assert (run.attempts["date_s"] > 0).all()
+    summary = summarize(run)
+    assert summary.clocks.corrected == 4
+    # All began together, whatever their clocks say: about 4 s apart if they were believed.
+    assert summary.span_s is not None
+    assert summary.span_s < 6
+    assert np.ptp(run.operations["start_ns"]) > 3 * S

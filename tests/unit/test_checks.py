@@ -1,0 +1,145 @@
+"""Reports that cannot be true have no headline, and say why."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from serverless_bench.archive import Run
+from serverless_bench.checks import CHECKS
+from serverless_bench.cli.exit_codes import ExitCode, exit_code_of
+from serverless_bench.record import Outcome
+from serverless_bench.reduce import summarize
+from serverless_bench.spec import OperationKind
+from serverless_bench.stability import scores, stability
+from tests.runs import S, job, lost, operation, outcome, record, saved
+
+
+def some(path: Path, count: int = 8) -> Run:
+    ops = [
+        operation(start_ns=i * S // 10, end_ns=i * S // 10 + 4 * S, size=10**6)
+        for i in range(count)
+    ]
+    return saved(path, [outcome(record(i, [op])) for i, op in enumerate(ops)])
+
+
+def changed(run: Run, **columns: Callable[[np.ndarray], np.ndarray]) -> Run:
+    operations = {**run.operations}
+    for name, change in columns.items():
+        operations[name] = change(operations[name].copy())
+    return replace(run, operations=operations)
+
+
+def test_a_true_report_has_its_headline(tmp_path: Path) -> None:
+    found = summarize(some(tmp_path / "run"))
+    assert found.withheld == ()
+    assert found.whole_bytes_per_s
+    assert exit_code_of(found) is ExitCode.OK
+
+
+@pytest.mark.parametrize(
+    ("columns", "why"),
+    [
+        ({"bytes": lambda b: b - 1}, "the timeline adds up to"),
+        ({"size": lambda s: s + 1}, "moved fewer or more bytes than their object"),
+        ({"verified_bytes": lambda v: v + 10**7}, "more bytes were verified than moved"),
+        ({"bytes": lambda b: b * 2, "size": lambda s: s * 2}, "the tries carried"),
+        ({"last_byte_sent_ns": lambda t: t + 10 * S}, "an instant before their start"),
+    ],
+)
+def test_what_cannot_be_withholds_it(
+    tmp_path: Path, columns: dict[str, Callable[[np.ndarray], np.ndarray]], why: str
+) -> None:
+    found = summarize(changed(some(tmp_path / "run"), **columns))
+    assert any(why in reason for reason in found.withheld)
+    assert found.whole_bytes_per_s is found.peak_1s_bytes_per_s is found.steady_bytes_per_s is None
+    assert exit_code_of(found) is ExitCode.WITHHELD
+
+
+def test_a_link_carries_no_more_than_it_does(tmp_path: Path) -> None:
+    run = some(tmp_path / "run")
+    whole = summarize(run).whole_bytes_per_s
+    assert whole
+    slow = replace(run, job=replace(run.job, link_bytes_per_s=whole / 2))
+    (why,) = summarize(slow).withheld
+    assert "cannot pass a link of" in why
+    fast = replace(run, job=replace(run.job, link_bytes_per_s=whole * 10))
+    assert not summarize(fast).withheld
+
+
+def test_littles_law(tmp_path: Path) -> None:
+    run = some(tmp_path / "run")
+    few = replace(run, job=replace(run.job, concurrency=2))
+    (why,) = summarize(few).withheld
+    assert "Little's law" in why
+
+
+def test_an_object_is_not_faster_than_memory(tmp_path: Path) -> None:
+    op = operation(start_ns=0, end_ns=1, size=10**6)
+    found = summarize(saved(tmp_path / "run", [outcome(record(0, [op]))]))
+    assert any("faster than memory" in why for why in found.withheld)
+
+
+def test_there_is_a_test_for_each_check() -> None:
+    assert len(CHECKS) == 9
+
+
+def test_missing_functions_stand_in_the_first_line_with_bounds(tmp_path: Path) -> None:
+    outcomes = [
+        outcome(record(i, [operation(end_ns=10 * S, size=10**9, kind=OperationKind.GET)]))
+        for i in range(992)
+    ]
+    outcomes += [outcome(lost(i)) for i in range(992, 1000)]
+    found = summarize(saved(tmp_path / "run", outcomes, of=job(invocations=1000, concurrency=1000)))
+    assert found.bounds is not None
+    assert found.bounds.missing == 8
+    low, high = found.bounds.whole_bytes_per_s
+    assert low == pytest.approx(99.2e9)
+    assert high == pytest.approx(100e9)
+    assert found.bounds.per_function_p50_bytes_per_s == pytest.approx((1e8, 1e8))
+
+
+def test_more_missing_than_there_leaves_the_middle_open(tmp_path: Path) -> None:
+    outcomes: list[Outcome] = [outcome(record(0, [operation()]))]
+    outcomes += [outcome(lost(i)) for i in range(1, 4)]
+    found = summarize(saved(tmp_path / "run", outcomes))
+    assert found.bounds is not None
+    assert found.bounds.per_function_p50_bytes_per_s is None
+
+
+def test_warmup_counts_only_when_asked(tmp_path: Path) -> None:
+    warm = replace(operation(0, end_ns=S, size=500), warmup=True)
+    hot = operation(1, start_ns=S, end_ns=2 * S, size=1000)
+    run = saved(tmp_path / "run", [outcome(record(0, [warm, hot]))])
+    found = summarize(run)
+    assert (found.bytes, found.warmup_operations, found.warmup_bytes) == (1000, 1, 500)
+    assert found.operations == 1
+    everything = summarize(run, with_warmup=True)
+    assert (everything.bytes, everything.warmup_operations) == (1500, 0)
+
+
+def test_stragglers_are_named_and_kept(tmp_path: Path) -> None:
+    took = [10 * S + i * S // 100 for i in range(19)] + [60 * S]
+    outcomes = [outcome(record(i, [operation(end_ns=t, size=10**8)])) for i, t in enumerate(took)]
+    run = saved(tmp_path / "run", outcomes)
+    found = stability(run, summarize(run))
+    assert found.outliers == (19,)
+    assert found.stragglers[0].index == 19
+    assert found.stragglers[0].request_ids == ("id",)
+    assert found.max_over_p50 == pytest.approx(60 / 10.095)
+    assert found.tail_tax == pytest.approx((60 - 10.18) / 60)
+    assert any("standard deviation" in warning for warning in found.warnings)
+    assert any("the slowest function" in warning for warning in found.warnings)
+
+
+def test_a_calm_run_has_no_warning(tmp_path: Path) -> None:
+    outcomes = [outcome(record(i, [operation(end_ns=10 * S, size=10**8)])) for i in range(10)]
+    run = saved(tmp_path / "run", outcomes, of=job(invocations=10, concurrency=10))
+    assert stability(run, summarize(run)).warnings == ()
+
+
+def test_equal_values_are_no_outliers() -> None:
+    assert not scores(np.array([1.0, 1.0, 1.0, 9.0])).any()
+    assert len(scores(np.array([]))) == 0

@@ -1,0 +1,55 @@
+"""What tries add up to."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from serverless_bench.reduce import summarize
+from serverless_bench.series import good_operations
+from serverless_bench.spec import OperationKind
+from serverless_bench.traffic import service_s, throttles_per_s, traffic
+from tests.runs import S, attempt, operation, outcome, record, saved
+
+
+def test_offered_load_goodput_and_throttles(tmp_path: Path) -> None:
+    op = operation(end_ns=10 * S, size=1000)
+    tries = [
+        replace(attempt(size=300, error="throttled"), start_ns=0, end_ns=S // 2),
+        replace(attempt(size=200, error="connection_lost"), wait_ns=2 * S, end_ns=3 * S),
+        replace(attempt(size=0, error="throttled"), wait_ns=S, end_ns=5 * S + 1),
+        replace(attempt(size=1000), wait_ns=3 * S, end_ns=10 * S, reused=True),
+    ]
+    run = saved(tmp_path / "run", [outcome(record(0, [op], attempts=tries))])
+    good = good_operations(run)
+    found = traffic(run, good)
+    assert (found.attempts, found.failed_attempts, found.throttled) == (4, 3, 2)
+    assert (found.offered_bytes, found.retried_bytes) == (1500, 500)
+    assert found.errors_of_attempts == {"throttled": 2, "connection_lost": 1}
+    assert found.throttled_by_prefix == {"sbench/": 2}
+    assert found.throttled_peak_per_s == 1
+    assert list(throttles_per_s(run)) == [1, 0, 0, 0, 0, 1]
+    assert found.new_connections == 3
+    assert found.read_amplification is None
+    assert service_s(run, good) == pytest.approx([4.0])
+    summary = summarize(run)
+    assert summary.latency_s is not None
+    assert summary.service_s is not None
+    assert (summary.latency_s["p50"], summary.service_s["p50"]) == (10.0, 4.0)
+
+
+def test_read_amplification(tmp_path: Path) -> None:
+    op = operation(kind=OperationKind.GET, size=1000)
+    tries = [
+        replace(attempt(size=500, error="connection_lost"), request="get"),
+        replace(attempt(size=1000), request="get"),
+    ]
+    run = saved(tmp_path / "run", [outcome(record(0, [op], attempts=tries))])
+    assert traffic(run, good_operations(run)).read_amplification == 1.5
+
+
+def test_no_tries(tmp_path: Path) -> None:
+    run = saved(tmp_path / "run", [outcome(record(0, [], attempts=[]))])
+    assert not len(throttles_per_s(run))
+    assert not len(service_s(run, np.zeros(0, dtype=bool)))
