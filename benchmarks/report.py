@@ -44,7 +44,8 @@ def generate(path: Path, functions: int) -> None:
     with (path / "records.jsonl").open("w") as lines:
         for index in range(functions):
             lines.write(json.dumps(outcome(index, draw)) + "\n")
-        lines.write('{"end": {"saved": true}}\n')
+        probe = [1_790_000_000 * NS_PER_S - 1, 1_790_000_000 * NS_PER_S, 1_789_999_999]
+        lines.write(json.dumps({"end": {"saved": True, "probes": [probe]}}) + "\n")
 
 
 def outcome(index: int, draw: np.random.Generator) -> dict[str, object]:
@@ -71,6 +72,9 @@ def outcome(index: int, draw: np.random.Generator) -> dict[str, object]:
         "cpu_sys_s": 0.1,
         "max_rss_bytes": 50_000_000,
         "error": None,
+        "run_wait_ns": 1_000_000,
+        "cpus": 2,
+        "generator_bytes_per_s": 9_000_000_000,
         "operations": {
             "index": [*every],
             "kind": ["get"] * OPERATIONS,
@@ -103,6 +107,8 @@ def outcome(index: int, draw: np.random.Generator) -> dict[str, object]:
             "remote": ["192.0.2.1:443"] * OPERATIONS,
             "reused": [True] * OPERATIONS,
             "bytes": [8_000_000] * OPERATIONS,
+            "answered_ns": (start + 500_000).tolist(),
+            "date_s": (start // NS_PER_S).tolist(),
         },
         "steps": {
             "operation": [i for i in every for _ in range(POINTS)],

@@ -25,7 +25,7 @@ import os
 from array import array
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, fields
+from dataclasses import MISSING, dataclass, fields
 from pathlib import Path
 from types import TracebackType
 from typing import Any, BinaryIO, Final, Self, get_type_hints
@@ -352,6 +352,13 @@ _FUNCTION_COLUMNS: Final[Mapping[str, object]] = {
 }
 
 
+_NEWER: Final = {
+    name: [(f.name, f.default) for f in fields(row_type) if f.default is not MISSING]
+    for name, row_type in TABLES.items()
+}
+"""Columns that may be absent, and what stands for them then."""
+
+
 class _Reader:
     """Turns the lines of ``records.jsonl`` into tables."""
 
@@ -384,7 +391,7 @@ class _Reader:
             self.end = dict(data["end"])
             return
         record = data.get("record")
-        tables = {} if record is None else {name: dict(record[name]) for name in TABLES}
+        tables = {} if record is None else {n: _completed(n, record[n]) for n in TABLES}
         row: dict[str, Any] = dict.fromkeys(self._columns)
         row |= {"cpu_user_s": 0.0, "cpu_sys_s": 0.0, "max_rss_bytes": 0, "cold_start": 0}
         row |= {"submitted_ns": data["submitted_ns"], "collected_ns": data["collected_ns"]}
@@ -408,6 +415,12 @@ class _Reader:
         for name, columns in ready.items():
             self.tables[name].extend(columns)
         self._rows += 1
+
+
+def _completed(name: str, columns: Mapping[str, list[Any]]) -> dict[str, list[Any]]:
+    """Return a table with the columns that its version of sbench did not know yet."""
+    count = len(next(iter(columns.values()), ()))
+    return {column: [default] * count for column, default in _NEWER[name]} | dict(columns)
 
 
 def _check_numbers(tables: Mapping[str, Mapping[str, list[Any]]]) -> None:

@@ -13,6 +13,10 @@ class ExitCode(IntEnum):
     """Functions failed or were lost; everything else is in the report."""
     CORRUPT = 7
     """Data came back that is not what was written."""
+    SLOWER = 9
+    """A comparison found a side slower than its baseline."""
+    UNDECIDED = 10
+    """A comparison found neither a difference nor that there is none."""
     WITHHELD = 11
     """The records contradict themselves, or what is possible: no headline."""
 

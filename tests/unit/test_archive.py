@@ -253,3 +253,21 @@ def test_a_directory_that_cannot_be_made_is_one_line(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(ArchiveError, match="cannot write the run directory"):
         Archive(tmp_path / "file" / "run", header=header(job(invocations=1)), ledger=[])
+
+
+def test_records_of_an_older_version_are_read(tmp_path: Path) -> None:
+    path = saved(tmp_path / "run", [outcome(record(0, [operation()]))]).path
+    lines = [json.loads(line) for line in (path / "records.jsonl").read_text().splitlines()]
+    first = lines[0]["record"]
+    for table, columns in {"operations": ["warmup"], "attempts": ["answered_ns", "date_s"]}.items():
+        for column in columns:
+            del first[table][column]
+    for column in ("gate_late", "gate_wait_ns", "run_wait_ns", "cpus", "memory_mib"):
+        del first[column]
+    (path / "records.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    run = load_run(path)
+    assert run.skipped_lines == 0
+    assert list(run.operations["warmup"]) == [0]
+    assert list(run.attempts["date_s"]) == [ABSENT]
+    assert list(run.functions["gate_wait_ns"]) == [ABSENT]
+    assert summarize(run).ok == 1
