@@ -44,7 +44,7 @@ class Frames:
 
 def is_text(column: NDArray[Any], text: str | None) -> Mask:
     """Return which rows of a text column are ``text``, or are empty for None."""
-    return np.asarray(np.equal(column, text), dtype=np.bool_)
+    return np.asarray(column == text, dtype=np.bool_)
 
 
 def to_frame(table: Table) -> "pd.DataFrame":

@@ -27,7 +27,7 @@ class Traffic:
     throttled_peak_per_s: int
     """Most throttled tries in one second, from the first try on."""
     throttled_by_prefix: Mapping[str, int]
-    """Per prefix, which is the key up to its last ``/``; empty without loaded keys."""
+    """Throttled tries by prefix, see ``throttles_per_s``."""
     errors_of_attempts: Mapping[str, int]
     """Failed tries by error word."""
     offered_bytes: int
@@ -52,13 +52,14 @@ def traffic(run: Run, good: Mask) -> Traffic:
     attempts = run.attempts
     failed = ~is_text(attempts["error"], None)
     moved = attempts["bytes"]
-    throttled = np.flatnonzero(is_text(attempts["error"], Throttled.code))
+    throttled = throttles_per_s(run)
+    by_prefix = {prefix: int(counts.sum()) for prefix, counts in throttled.items()}
     return Traffic(
         attempts=len(moved),
         failed_attempts=int(failed.sum()),
-        throttled=len(throttled),
-        throttled_peak_per_s=int(throttles_per_s(run).max(initial=0)),
-        throttled_by_prefix=_by_prefix(run, throttled),
+        throttled=sum(by_prefix.values()),
+        throttled_peak_per_s=int(np.max(sum(throttled.values(), np.zeros(1, dtype=np.int64)))),
+        throttled_by_prefix=by_prefix,
         errors_of_attempts=dict(Counter(attempts["error"][failed]).most_common()),
         offered_bytes=int(moved.sum()),
         retried_bytes=int(moved[failed].sum()),
@@ -67,18 +68,36 @@ def traffic(run: Run, good: Mask) -> Traffic:
     )
 
 
-def throttles_per_s(run: Run, start_ns: int | None = None) -> Ints:
-    """Return throttled tries in each second from ``start_ns`` (the first try's start) on.
+def throttles_per_s(run: Run, start_ns: int | None = None) -> dict[str, Ints]:
+    """Return throttled tries of each prefix in each second from ``start_ns`` on.
 
-    They are counted when the answer came.
+    Parameters
+    ----------
+    run
+        A saved run.
+    start_ns
+        Where the first second begins; the first try's start without it.
+
+    Returns
+    -------
+    dict
+        Arrays of equal length by prefix, which is the key up to its last ``/``; all under
+        ``""`` if the run was loaded without its keys. Tries count when their answer came.
     """
     attempts = run.attempts
-    if not len(attempts["end_ns"]):
-        return np.zeros(0, dtype=np.int64)
+    rows = np.flatnonzero(is_text(attempts["error"], Throttled.code))
+    if not len(rows):
+        return {}
     origin = int(attempts["start_ns"].min()) if start_ns is None else start_ns
-    ends = attempts["end_ns"][is_text(attempts["error"], Throttled.code)]
-    second = np.maximum(ends - origin, 0) // NS_PER_S
-    return np.asarray(np.bincount(second), dtype=np.int64)
+    second = np.maximum(attempts["end_ns"][rows] - origin, 0) // NS_PER_S
+    names, prefix = np.unique(_prefixes(run, rows), return_inverse=True)
+    length = int(second.max()) + 1
+    return {
+        str(name): np.asarray(
+            np.bincount(second[prefix == number], minlength=length), dtype=np.int64
+        )
+        for number, name in enumerate(names)
+    }
 
 
 def service_s(run: Run, good: Mask) -> Floats:
@@ -103,11 +122,11 @@ def _operation_rows(run: Run) -> Ints:
     return np.asarray(rows, dtype=np.int64)
 
 
-def _by_prefix(run: Run, throttled: Ints) -> dict[str, int]:
-    if "key" not in run.operations or not len(throttled):
-        return {}
-    keys = run.operations["key"][_operation_rows(run)[throttled]]
-    return dict(Counter(key[: key.rfind("/") + 1] for key in keys).most_common())
+def _prefixes(run: Run, rows: Ints) -> list[str]:
+    if "key" not in run.operations:
+        return [""] * len(rows)
+    keys = run.operations["key"][_operation_rows(run)[rows]]
+    return [key[: key.rfind("/") + 1] for key in keys]
 
 
 def _amplification(run: Run, good: Mask) -> float | None:

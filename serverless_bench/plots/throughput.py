@@ -48,9 +48,8 @@ def draw_throughput(run: Run, axes: Axes) -> None:
     # What the workers' clocks leave open; as narrow as a line where they are known well.
     edges = [*series.seconds, series.seconds[-1] + step_ns / NS_PER_S]
     axes.stairs(high, edges, baseline=low, color=color_of(run), fill=True, alpha=0.15)
-    throttled = throttles_per_s(run, series.start_ns)
-    if throttled.any():
-        axes.stairs(throttled, label="throttled tries per s", color="tab:red")
+    for prefix, counts in throttles_per_s(run, series.start_ns).items():
+        axes.stairs(counts, label=f"throttled tries per s, {prefix}", color="tab:red")
     # By hand: the second run on these axes may reach higher than the first.
     axes.set_ylim(0, max(axes.get_ylim()[1], float(series.bytes_per_s.max()) / 1e6 * 1.05))
     axes.legend(loc="upper right")

@@ -44,6 +44,12 @@ def test_a_gate_starts_all_together(sbench: Sbench) -> None:
     # The gate's own objects stand in the ledger and are gone with the run.
     assert any("/gate/" in key for key in run.ledger())
     assert len(set(run.keys())) == len(run.keys()) == 6
+    checked = sbench("check", "sbench-runs/w")
+    assert checked.code == 0
+    assert "self-checks: 9 made, 0 things cannot be" in checked.out
+    assert len(json.loads(sbench("check", "sbench-runs/w", "--format", "json").out)) > 5
+    warm = sbench("report", "sbench-runs/w", "--with-warm-up", "--format", "json").json
+    assert warm["operations"] == report["operations"] + 6
     assert sbench("clean", "sbench-runs/w").code == 0
 
 
