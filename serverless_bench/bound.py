@@ -225,17 +225,24 @@ def fit_bucket(at_s: Floats, moved: Floats) -> Bucket | None:
     grid = np.linspace(0, stop, _POINTS)
     curve = np.interp(grid, at_s, moved)
     for first in range(0, round(_POINTS * (1 - _LEAST_TAIL)), _STRIDE):
-        x, y = grid[first:], curve[first:]
-        across, up = x - x.mean(), y - y.mean()
-        slope = float((across @ up) / (across @ across))
-        missed = float(np.abs(up - slope * across).max())
+        slope, _, missed = _line(grid[first:], curve[first:])
         if slope > 0 and missed <= _STRAIGHT * moved[-1]:
+            # The line may have begun in the bend: its first quarter does not count.
+            later = first + (_POINTS - first) // 4
+            slope, intercept, _ = _line(grid[later:], curve[later:])
             return Bucket(
-                burst_bytes=max(0.0, float(y.mean() - slope * x.mean())),
+                burst_bytes=max(0.0, intercept),
                 sustained_bytes_per_s=slope,
                 total_bytes=float(moved[-1]),
             )
     return None
+
+
+def _line(x: Floats, y: Floats) -> tuple[float, float, float]:
+    """Return slope and intercept of the least squares line, and by how much it misses most."""
+    across, up = x - x.mean(), y - y.mean()
+    slope = float((across @ up) / (across @ across))
+    return slope, float(y.mean() - slope * x.mean()), float(np.abs(up - slope * across).max())
 
 
 def _limited(buckets: Mapping[int, Bucket]) -> set[int]:

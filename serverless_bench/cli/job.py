@@ -11,6 +11,7 @@ from typing import Any, Final
 import click
 
 from serverless_bench.archive import Run
+from serverless_bench.cli.ceiling import check_ceiling, measure_ceiling
 from serverless_bench.cli.exit_codes import exit_code_of
 from serverless_bench.cli.progress import progress
 from serverless_bench.cli.target import Where
@@ -43,6 +44,8 @@ class Prepared:
     """Whether standard output belongs to the report alone."""
     pickle: Path | None
     keys: Sequence[str]
+    ceiling: bool
+    """Whether to measure what the harness itself can do, after the run."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,6 +110,9 @@ def prepare(
     check_writable("--pickle", flags.get("pickle"))
     client_class(where.client)
     open_executor(job)
+    ceiling = flags.get("ceiling", False)
+    if ceiling:
+        check_ceiling(job)
     return Prepared(
         job=job,
         where=where,
@@ -115,6 +121,7 @@ def prepare(
         quiet=style != "text",
         pickle=flags.get("pickle"),
         keys=keys,
+        ceiling=ceiling,
     )
 
 
@@ -135,6 +142,9 @@ def perform(prepared: Prepared, target: Target) -> Finished:
     summary = summarize(run)
     prepared.reporter(summary, sys.stdout)
     sys.stdout.flush()
+    if prepared.ceiling and problem is None:
+        measured = measure_ceiling(job, prepared.keys)
+        click.echo(measured.sentence(summary.whole_bytes_per_s), err=prepared.quiet)
     if prepared.pickle is not None:
         write_pickle(run, prepared.pickle)
     if problem is None:

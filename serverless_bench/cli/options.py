@@ -136,6 +136,10 @@ pickle_option = option(
     help="Also write PyWren's list of (start, stop, MB/s).",
 )
 
+ceiling_option = option(
+    "--ceiling", is_flag=True, help="Also run a few GB against a store that keeps nothing."
+)
+
 format_option = option(
     "--format", default="text", show_default=True, help="text, json, csv or markdown."
 )

@@ -8,6 +8,7 @@ import click
 from serverless_bench.cli.job import perform, prepare
 from serverless_bench.cli.options import (
     DEFAULT_PREFIX,
+    ceiling_option,
     format_option,
     option,
     pickle_option,
@@ -34,6 +35,7 @@ from serverless_bench.keys import read_key_file
 @transfer_options
 @run_options
 @pickle_option
+@ceiling_option
 @format_option
 def command(
     number: int,

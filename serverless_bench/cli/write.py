@@ -7,6 +7,7 @@ import click
 
 from serverless_bench.cli.job import check_writable, perform, prepare
 from serverless_bench.cli.options import (
+    ceiling_option,
     format_option,
     option,
     pickle_option,
@@ -37,6 +38,7 @@ DEFAULT_MB = 64
 @transfer_options
 @run_options
 @pickle_option
+@ceiling_option
 @format_option
 def command(
     number: int,

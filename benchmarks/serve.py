@@ -1,0 +1,151 @@
+"""What the loopback store costs, in its own core-seconds per GiB, beside a bare socket.
+
+    python -m benchmarks.serve [--rounds 7] [--gib 2] [--connections 1] [--connections 8]
+
+The client sends one object again and again from memory, and receives into one buffer, so
+that the server is what is measured; only its processor time counts. The bare sink reads
+into one buffer, the bare source sends one: neither looks at a byte. A round runs every
+subject once; ratios are taken within a round, so that a machine that slows down slows
+all of them.
+"""
+
+import argparse
+import socket
+import statistics
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from typing import Final
+
+import psutil
+
+from serverless_bench.clock import monotonic_ns
+from serverless_bench.keys import object_key
+from serverless_bench.keystream import Keystream
+from serverless_bench.units import GIB, MIB, NS_PER_S
+
+SIZE: Final = 64 * MIB
+SERVE: Final = [sys.executable, "-m", "serverless_bench", "serve"]
+SUBJECTS: Final = {
+    "bare sink": ("put", [sys.executable, "-m", "benchmarks.serve", "--bare"]),
+    "drained": ("put", [*SERVE, "--check", "none"]),
+    "checked": ("put", SERVE),
+    "bare source": ("get", [sys.executable, "-m", "benchmarks.serve", "--bare"]),
+    "regenerated": ("get", SERVE),
+}
+FLOOR: Final = {"put": "bare sink", "get": "bare source"}
+
+
+def bare() -> None:
+    """Serve uploads and downloads of ``SIZE`` bytes; print where, end with the process."""
+    listener = socket.create_server(("127.0.0.1", 0), backlog=128)
+    print(f"serving at http://127.0.0.1:{listener.getsockname()[1]}", flush=True)
+
+    def serve(line: socket.socket) -> None:
+        room = memoryview(bytearray(MIB // 4))
+        while head := line.recv(4096):
+            if head.startswith(b"PUT"):
+                left = SIZE - len(head.partition(b"\r\n\r\n")[2])
+                while left > 0:
+                    left -= line.recv_into(room[:left], 0, socket.MSG_WAITALL)
+                line.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
+            else:
+                line.sendall(f"HTTP/1.1 200 OK\r\nContent-Length: {SIZE}\r\n\r\n".encode())
+                for _ in range(SIZE // len(room)):
+                    line.sendall(room)
+
+    while True:
+        threading.Thread(target=serve, args=listener.accept()[:1], daemon=True).start()
+
+
+def move(port: int, method: str, key: str, data: memoryview, times: int) -> None:
+    """Move one object ``times`` times over a connection."""
+    with socket.create_connection(("127.0.0.1", port)) as line:
+        room = memoryview(bytearray(MIB))
+        length = SIZE if method == "put" else 0
+        head = f"{method.upper()} /any/{key} HTTP/1.1\r\nContent-Length: {length}\r\n\r\n"
+        for _ in range(times):
+            line.sendall(head.encode())
+            if method == "put":
+                line.sendall(data)
+            answer = b""
+            while b"\r\n\r\n" not in answer:
+                answer += line.recv(4096)
+            assert answer.startswith(b"HTTP/1.1 200"), answer
+            left = 0 if method == "put" else SIZE - len(answer.partition(b"\r\n\r\n")[2])
+            while left:
+                left -= line.recv_into(room[: min(left, MIB)])
+
+
+@contextmanager
+def running(command: list[str]) -> Iterator[tuple[int, psutil.Process]]:
+    """Run a server for the length of a block and yield its port and its process."""
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        port = int(process.stdout.readline().rpartition(":")[2])
+        yield port, psutil.Process(process.pid)
+        process.terminate()
+
+
+def cost(subject: str, connections: int, gib: int, key: str, data: memoryview) -> dict[str, float]:
+    """Return core-seconds per GiB of one server, and the rate it reached in MB/s."""
+    method, command = SUBJECTS[subject]
+    with running(command) as (port, process), ThreadPoolExecutor(connections) as pool:
+
+        def all_of_them(times: int) -> None:
+            calls = [pool.submit(move, port, method, key, data, times) for _ in range(connections)]
+            for call in calls:
+                call.result()
+
+        all_of_them(1)  # connections and code are warm after this
+        times = max(1, gib * GIB // SIZE // connections)
+        before, began_ns = process.cpu_times(), monotonic_ns()
+        all_of_them(times)
+        seconds, after = (monotonic_ns() - began_ns) / NS_PER_S, process.cpu_times()
+    used = after.user + after.system - before.user - before.system
+    moved = times * connections * SIZE
+    return {"cpu": used / (moved / GIB), "rate": moved / seconds / 1e6}
+
+
+def table(connections: int, rounds: int, gib: int) -> None:
+    """Measure every subject ``rounds`` times, in turn, and print rows."""
+    key = object_key(prefix="sbench/", run_id="x", index=0, attempt=0, number=0, size=SIZE)
+    data = memoryview(bytearray(SIZE))
+    Keystream(key).readinto_at(0, data)
+    names = list(SUBJECTS)
+    found: dict[str, list[dict[str, float]]] = {name: [] for name in names}
+    for number in range(rounds):
+        turn = number % len(names)
+        for name in names[turn:] + names[:turn]:
+            found[name].append(cost(name, connections, gib, key, data))
+    for name in names:
+        cpu = [row["cpu"] for row in found[name]]
+        base = [row["cpu"] for row in found[FLOOR[SUBJECTS[name][0]]]]
+        ratio = statistics.median(c / b for c, b in zip(cpu, base, strict=True))
+        rate = statistics.median(row["rate"] for row in found[name])
+        span = f"{min(cpu):.2f} to {max(cpu):.2f}"
+        middle = f"{statistics.median(cpu):.2f}"
+        print(f"| {connections} | {name} | {middle} | {span} | {ratio:.2f} | {rate:.0f} |")
+
+
+def main() -> None:
+    """Print the table."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--gib", type=int, default=2)
+    parser.add_argument("--connections", type=int, action="append")
+    parser.add_argument("--bare", action="store_true")
+    asked = parser.parse_args()
+    if asked.bare:
+        bare()
+    print("| connections | subject | core-s/GiB | lowest to highest | x bare | MB/s |")
+    print("| ---: | --- | ---: | ---: | ---: | ---: |", flush=True)
+    for connections in asked.connections or [1, 2, 8]:
+        table(connections, asked.rounds, asked.gib)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,116 @@
+"""``sbench serve``."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import click
+
+from serverless_bench.cli.options import group, option
+from serverless_bench.stores.loopback.faults import FaultKind
+from serverless_bench.stores.loopback.server import LoopbackServer
+from serverless_bench.stores.loopback.settings import Check, Settings
+from serverless_bench.stores.loopback.shaping import Shape
+from serverless_bench.units import MIB
+
+_TELL_IT = """\
+serving at {url}
+  export AWS_ACCESS_KEY_ID=any AWS_SECRET_ACCESS_KEY=any
+  sbench write --endpoint-url {url} --bucket any --key-file keys.txt
+  sbench read --endpoint-url {url} --bucket any --key-file keys.txt
+what it did: {url}/-/statistics, and here after Ctrl-C"""
+
+_FAULTS = {
+    FaultKind.SLOWDOWN: "503 SlowDown.",
+    FaultKind.ERROR: "500 InternalError.",
+    FaultKind.MISSING: "404 NoSuchKey for a GET.",
+    FaultKind.RESET_PUT: "Connection reset in the middle of an upload.",
+    FaultKind.RESET_GET: "Connection reset in the middle of a download.",
+    FaultKind.TRUNCATE: "Connection closed before the announced length.",
+    FaultKind.SHORT: "Object shorter than it was written.",
+    FaultKind.STALE: "Bytes of another generation.",
+    FaultKind.FLIP: "Flipped bits in a download.",
+}
+
+fault_options = group(
+    *(
+        option(f"--{kind}", type=float, default=0.0, metavar="RATE", help=text)
+        for kind, text in _FAULTS.items()
+    ),
+    option("--flip-bits", type=int, default=3, show_default=True, help="Bits that --flip flips."),
+    option("--seed", type=int, default=0, show_default=True, help="Decides what fails."),
+    option(
+        "--log",
+        type=click.Path(dir_okay=False, path_type=Path),
+        help="Write every injected fault here, one JSON line each.",
+    ),
+)
+"""One rate per fault, 0 to 1."""
+
+shape_options = group(
+    option("--latency", metavar="DIST", help="fixed:MS, uniform:MS,MS or lognormal:MEDIAN,SIGMA."),
+    option("--connection-rate", type=float, metavar="MIB/S", help="Per connection."),
+    option("--function-burst", type=float, metavar="MIB", help="Per function and direction."),
+    option("--function-rate", type=float, metavar="MIB/S", help="Once the burst is used up."),
+    option("--put-limit", type=float, metavar="N", help="Writes per second and prefix."),
+    option("--get-limit", type=float, metavar="N", help="Reads per second and prefix."),
+    option("--clock-skew", type=float, default=0.0, metavar="S", help="Error of its clock."),
+)
+
+
+@click.command("serve")
+@option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
+@option("--port", type=int, default=0, help="Port to listen on; a free one without it.")
+@option(
+    "--tls",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Certificate and key in one PEM file.",
+)
+@option(
+    "--check",
+    type=click.Choice([check.value for check in Check]),
+    default=Check.FULL.value,
+    show_default=True,
+    help="Whether uploads are compared or only counted.",
+)
+@option("--strict", is_flag=True, help="Only what was written here can be read.")
+@fault_options
+@shape_options
+def command(host: str, port: int, tls: Path | None, **flags: Any) -> int:  # noqa: ANN401 - groups
+    """Serve S3 without keeping data, for calibration and for planned faults.
+
+    Uploads are compared with what their keys say and forgotten; downloads are made anew.
+    Every bucket exists, and any credentials do.
+    """
+    settings = Settings(
+        host=host,
+        port=port,
+        tls=tls,
+        check=Check(flags["check"]),
+        strict=flags["strict"],
+        seed=flags["seed"],
+        rates={kind: flags[kind.replace("-", "_")] for kind in FaultKind},
+        flip_bits=flags["flip_bits"],
+        log=flags["log"],
+        shape=Shape(
+            latency=flags["latency"],
+            connection_bytes_per_s=_bytes(flags["connection_rate"]),
+            function_burst_bytes=_bytes(flags["function_burst"]),
+            function_bytes_per_s=_bytes(flags["function_rate"]),
+            put_per_s=flags["put_limit"],
+            get_per_s=flags["get_limit"],
+        ),
+        clock_skew_s=flags["clock_skew"],
+    )
+    with LoopbackServer(settings) as server:
+        click.echo(_TELL_IT.format(url=server.endpoint_url))
+        try:
+            server.serve_forever()
+        except KeyboardInterrupt:
+            # Ctrl-C and SIGTERM are how it ends.
+            click.echo(json.dumps(server.statistics()))
+    return 0
+
+
+def _bytes(mebibytes: float | None) -> float | None:
+    return None if mebibytes is None else mebibytes * MIB

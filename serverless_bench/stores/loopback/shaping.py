@@ -1,0 +1,223 @@
+"""How long a request waits: latencies, rates of connections and functions, limits.
+
+Nothing here sleeps or reads a clock: every method is given the present instant and
+returns a wait. Waits are reservations: whoever asks next is served after it.
+"""
+
+import random
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Final
+
+from serverless_bench.errors import UsageError
+from serverless_bench.units import NS_PER_S
+
+QUANTUM_NS: Final = NS_PER_S // 10
+"""Lambda gives out network in pieces of 100 ms (Skyrise, EDBT 2025, section 4.2)."""
+_SLACK_NS: Final = NS_PER_S // 50
+"""A sleep ends late; this much of it is made up for."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shape:
+    """What makes a store slow; None sets no limit."""
+
+    latency: str | None = None
+    """Before the first byte of an answer, see ``parse_latency``."""
+    connection_bytes_per_s: float | None = None
+    function_burst_bytes: float | None = None
+    """What a function moves at once in each direction before its rate holds."""
+    function_bytes_per_s: float | None = None
+    put_per_s: float | None = None
+    """PUT, POST and DELETE requests per second and prefix."""
+    get_per_s: float | None = None
+    """GET and HEAD requests per second and prefix."""
+
+    def __post_init__(self) -> None:
+        parse_latency(self.latency)
+        if self.function_burst_bytes is not None and self.function_bytes_per_s is None:
+            raise UsageError("--function-burst needs --function-rate")
+
+    @property
+    def slows_bytes(self) -> bool:
+        """Whether bodies move slower than they could."""
+        return bool(self.connection_bytes_per_s or self.function_bytes_per_s)
+
+
+_DRAWS: Final[dict[str, tuple[int, Callable[..., float]]]] = {
+    "fixed": (1, lambda _, value: value),
+    "uniform": (2, lambda draw, low, high: draw.uniform(low, high)),
+    # The median of a log-normal distribution is exp(mu).
+    "lognormal": (2, lambda draw, median, sigma: median * draw.lognormvariate(0, sigma)),
+}
+
+
+def parse_latency(text: str | None) -> Callable[[random.Random], float]:
+    """Return what draws seconds of latency.
+
+    Parameters
+    ----------
+    text
+        ``fixed:MS``, ``uniform:LOW_MS,HIGH_MS`` or ``lognormal:MEDIAN_MS,SIGMA``, where
+        sigma is that of the natural logarithm; None for no latency.
+
+    Raises
+    ------
+    UsageError
+        If it is none of these.
+    """
+    if text is None:
+        return lambda _: 0.0
+    name, _, values = text.partition(":")
+    count, draw_one = _DRAWS.get(name, (0, None))
+    try:
+        numbers = [float(value) for value in values.split(",")]
+    except ValueError:
+        numbers = []
+    if draw_one is None or len(numbers) != count or min(numbers) < 0:
+        raise UsageError(
+            f"--latency {text!r} is no distribution",
+            hint="fixed:MS, uniform:MS,MS or lognormal:MEDIAN_MS,SIGMA",
+        )
+    return lambda draw: draw_one(draw, *numbers) / 1e3
+
+
+class Pace:
+    """A constant rate, as of one connection.
+
+    Parameters
+    ----------
+    bytes_per_s
+        The rate.
+    """
+
+    def __init__(self, bytes_per_s: float) -> None:
+        self._ns_per_byte = NS_PER_S / bytes_per_s
+        self._free_ns = 0
+
+    def wait_ns(self, count: int, now_ns: int) -> int:
+        """Return how long ``count`` bytes take from now on."""
+        begin_ns = max(self._free_ns, now_ns - _SLACK_NS)
+        self._free_ns = begin_ns + round(count * self._ns_per_byte)
+        return max(0, self._free_ns - now_ns)
+
+
+class FunctionBucket:
+    """The network of one function in one direction, as Lambda gives it out.
+
+    A full bucket at first; later what was used comes back in quanta of 100 ms, up to half
+    of it: the other half is given once (Skyrise, EDBT 2025, section 4.2: 300 MiB at
+    first, 150 MiB again after a pause, 75 to 78 MiB/s).
+
+    Parameters
+    ----------
+    burst_bytes
+        In the bucket at first.
+    bytes_per_s
+        What comes in.
+    now_ns
+        When the first quantum begins.
+    """
+
+    def __init__(self, burst_bytes: float, bytes_per_s: float, now_ns: int) -> None:
+        self._tokens = burst_bytes
+        self._quantum = bytes_per_s * QUANTUM_NS / NS_PER_S
+        # A bucket smaller than a quantum would never give out its rate.
+        self._room = max(burst_bytes / 2, self._quantum)
+        self._start_ns = now_ns
+        self._given = 0
+        self._lock = threading.Lock()
+
+    def wait_ns(self, count: int, now_ns: int) -> int:
+        """Take ``count`` bytes and return how long until they may have moved."""
+        with self._lock:
+            quanta = (now_ns - self._start_ns) // QUANTUM_NS
+            if quanta > self._given:
+                more = self._tokens + (quanta - self._given) * self._quantum
+                self._tokens = max(self._tokens, min(more, self._room))
+                self._given = quanta
+            self._tokens -= count
+            if self._tokens >= 0:
+                return 0
+            missing = -int(self._tokens // self._quantum)
+            return max(0, self._start_ns + (self._given + missing) * QUANTUM_NS - now_ns)
+
+
+class RequestBucket:
+    """Requests per second of one prefix; a second's worth is saved up.
+
+    Parameters
+    ----------
+    per_s
+        The limit.
+    now_ns
+        When it begins.
+    """
+
+    def __init__(self, per_s: float, now_ns: int) -> None:
+        self._per_s = per_s
+        self._tokens = max(1.0, per_s)
+        self._then_ns = now_ns
+        self._lock = threading.Lock()
+
+    def admits(self, now_ns: int) -> bool:
+        """Tell whether one more request is within the limit, and count it if so."""
+        with self._lock:
+            more = self._tokens + max(0, now_ns - self._then_ns) * self._per_s / NS_PER_S
+            self._tokens = min(max(1.0, self._per_s), more)
+            self._then_ns = max(self._then_ns, now_ns)
+            if self._tokens < 1:
+                return False
+            self._tokens -= 1
+            return True
+
+
+@dataclass
+class Shaper:
+    """All waits of one server; threads may share it.
+
+    Parameters
+    ----------
+    shape
+        What it is told.
+    """
+
+    shape: Shape
+    _functions: dict[tuple[str, bool], FunctionBucket] = field(default_factory=dict)
+    _prefixes: dict[tuple[str, bool], RequestBucket] = field(default_factory=dict)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def __post_init__(self) -> None:
+        self._latency = parse_latency(self.shape.latency)
+
+    def latency_s(self, draw: random.Random) -> float:
+        """Return what one answer waits before its first byte."""
+        return self._latency(draw)
+
+    def new_pace(self) -> Pace | None:
+        """Return the rate of a new connection."""
+        rate = self.shape.connection_bytes_per_s
+        return None if rate is None else Pace(rate)
+
+    def function(self, name: str, *, upload: bool, now_ns: int) -> FunctionBucket | None:
+        """Return the network of the function called ``name`` in one direction."""
+        rate = self.shape.function_bytes_per_s
+        if rate is None:
+            return None
+        with self._lock:
+            if (name, upload) not in self._functions:
+                burst = self.shape.function_burst_bytes or 0.0
+                self._functions[name, upload] = FunctionBucket(burst, rate, now_ns)
+            return self._functions[name, upload]
+
+    def admits(self, prefix: str, *, write: bool, now_ns: int) -> bool:
+        """Tell whether one more request on ``prefix`` is within the store's limits."""
+        limit = self.shape.put_per_s if write else self.shape.get_per_s
+        if limit is None:
+            return True
+        with self._lock:
+            if (prefix, write) not in self._prefixes:
+                self._prefixes[prefix, write] = RequestBucket(limit, now_ns)
+            bucket = self._prefixes[prefix, write]
+        return bucket.admits(now_ns)
