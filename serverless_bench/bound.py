@@ -114,7 +114,7 @@ def bound(run: Run, good: Mask) -> Bound:
     return Bound(
         functions={name: count for name, count in found.items() if count},
         client_share=_median(client[~np.isnan(client)]),
-        launch_share=_median(launch),
+        launch_share=_median(launch[~np.isnan(launch)]),
         generator_bytes_per_s=_median(speeds[speeds != ABSENT]),
         burst_bytes=_median([buckets[i].burst_bytes for i in limited]) if network else None,
         sustained_bytes_per_s=(
@@ -136,15 +136,20 @@ def _working(run: Run, good: Mask) -> Ints:
 
 
 def _launch_share(run: Run, rows: Ints) -> Floats:
-    """Return launch over launch and work; a warm-up, or waiting at a gate, is work."""
+    """Return launch over launch and work; a warm-up, or waiting at a gate, is work.
+
+    NaN, which is above no threshold, where nobody knows when it was submitted.
+    """
     table = run.functions
     submitted = table["submitted_ns"][rows]
+    unknown = submitted == ABSENT
     if run.job.concurrency >= run.job.invocations:
         # All were asked for at once: a slow submission is a part of the launch.
-        submitted = np.full(len(rows), submitted.min(initial=np.iinfo(np.int64).max))
+        first = submitted[~unknown].min(initial=np.iinfo(np.int64).max)
+        submitted = np.full(len(rows), first)
     launch = np.maximum(table["start_ns"][rows] - submitted, 0)
     work = np.maximum(table["end_ns"][rows] - table["start_ns"][rows], 1)
-    return np.asarray(launch / (launch + work), dtype=np.float64)
+    return np.where(unknown, np.nan, launch / (launch + work))
 
 
 def _client_share(run: Run, rows: Ints) -> Floats:

@@ -128,7 +128,7 @@ def _durations_are_possible(facts: Facts) -> Iterator[str]:
     took = (operations["end_ns"] - operations["start_ns"])[moved]
     if not len(took):
         return
-    fastest = float(np.max(operations["bytes"][moved] * NS_PER_S / np.maximum(took, 1)))
+    fastest = float(np.max(operations["bytes"][moved] / (np.maximum(took, 1) / NS_PER_S)))
     if fastest > _MEMORY_BYTES_PER_S:
         yield f"an object moved at {format_rate(fastest)}, faster than memory"
 

@@ -225,7 +225,7 @@ def summarize(run: Run, *, with_warmup: bool = False) -> Summary:
         errors=_errors(functions),
         cold_starts=int((functions["cold_start"][counts_in] > 0).sum()),
         workers=len(set(functions["worker_id"][counts_in & reported])),
-        cpu_s_per_gib=cpu_s / (moved / GIB) if moved else None,
+        cpu_s_per_gib=cpu_s / (moved / GIB) if moved and reported.any() else None,
         max_rss_bytes=int(functions["max_rss_bytes"].max()) if reported.any() else None,
         planned_concurrency=min(run.job.concurrency, run.job.invocations),
         object_bytes=run.job.object_bytes,
@@ -320,9 +320,8 @@ def function_rates(run: Run) -> Floats:
     np.minimum.at(first, row, operations["start_ns"][good])
     np.maximum.at(last, row, operations["end_ns"][good])
     there = is_text(run.functions["status"], "ok") & (moved > 0)
-    return np.asarray(
-        moved[there] * NS_PER_S / np.maximum(last[there] - first[there], 1), dtype=np.float64
-    )
+    took_s = np.maximum(last[there] - first[there], 1) / NS_PER_S
+    return np.asarray(moved[there] / took_s, dtype=np.float64)
 
 
 def _latency_s(operations: Table, good: Mask, begin: str, end: str) -> dict[str, float] | None:

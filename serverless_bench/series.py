@@ -237,5 +237,6 @@ def _ramps(at: Ints, start: Ints) -> Floats:
     """Return the sum over i of ``max(0, at - start[i])``, shape of ``at``."""
     ordered = np.sort(start)
     started = np.searchsorted(ordered, at, side="right")
-    total = np.concatenate(([0], np.cumsum(ordered)))
-    return (started * at - total[started]).astype(np.float64)
+    # As floats: the sum of a million instants of five hours is above 2**63.
+    total = np.concatenate(([0.0], np.cumsum(ordered, dtype=np.float64)))
+    return np.asarray(started * at.astype(np.float64) - total[started], dtype=np.float64)

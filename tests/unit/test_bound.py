@@ -136,6 +136,14 @@ def test_slow_starts_are_the_launch(tmp_path: Path) -> None:
     assert told(functions(tmp_path / "run", [curve] * 4, launch_s=10)) == {"launch": 4}
 
 
+def test_an_unknown_submission_is_no_launch(tmp_path: Path) -> None:
+    curves = [(np.linspace(0, 5, 26), np.linspace(0, (300 + 60 * i) * 1e6, 26)) for i in range(8)]
+    run = functions(tmp_path / "run", curves)
+    unsaid = np.full(8, -1)
+    run = replace(run, functions={**run.functions, "submitted_ns": unsaid})
+    assert told(run) == {"store": 8}
+
+
 def test_silence_is_not_an_answer(tmp_path: Path) -> None:
     curves = [(np.linspace(0, 5, 26), np.linspace(0, (300 + 60 * i) * 1e6, 26)) for i in range(8)]
     run = functions(tmp_path / "run", curves)

@@ -9,6 +9,8 @@ from serverless_bench import plugins
 from serverless_bench.clients import CLIENTS
 from serverless_bench.errors import PluginError
 from serverless_bench.executors import EXECUTORS
+from serverless_bench.exporters import EXPORTERS
+from serverless_bench.importers import IMPORTERS
 from serverless_bench.reporters import REPORTERS
 from serverless_bench.stores import STORES
 from serverless_bench.workloads import WORKLOADS
@@ -16,10 +18,13 @@ from serverless_bench.workloads import WORKLOADS
 FAMILIES: list[tuple[str, Mapping[str, str]]] = [
     ("clients", CLIENTS),
     ("executors", EXECUTORS),
+    ("exporters", EXPORTERS),
+    ("importers", IMPORTERS),
     ("reporters", REPORTERS),
     ("stores", STORES),
     ("workloads", WORKLOADS),
 ]
+PAGES = {"exporters": "import-export", "importers": "import-export"}
 EVERY = [(family, name, table) for family, table in FAMILIES for name in table]
 ROOT = Path(__file__).parents[2]
 
@@ -34,7 +39,8 @@ def test_every_name_loads_and_is_its_file(family: str, name: str, table: Mapping
 def test_every_name_stands_in_the_documents(
     family: str, name: str, table: Mapping[str, str]
 ) -> None:
-    page = (ROOT / "docs" / f"{family}.md").read_text()
+    name_of_page = PAGES.get(family, family)
+    page = (ROOT / "docs" / f"{name_of_page}.md").read_text()
     assert f"`{name}`" in page
 
 
@@ -94,5 +100,7 @@ def test_an_extra_serves_a_plugin() -> None:
     extras = set(
         tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
     )
-    served = {name for _, table in FAMILIES for name in table} | {"all", "frames", "local", "plots"}
+    served = {name for _, table in FAMILIES for name in table} | {
+        *("all", "compare", "frames", "local", "plots")
+    }
     assert extras <= served

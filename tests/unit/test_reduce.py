@@ -1,4 +1,5 @@
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -143,3 +144,19 @@ def test_a_curve_may_stop_before_the_answer_comes(tmp_path: Path) -> None:
     summary = summarize(saved(tmp_path / "run", [outcome(one)]))
     assert summary.peak_1s_bytes_per_s == pytest.approx(1000)
     assert summary.whole_bytes_per_s == pytest.approx(250)
+
+
+def test_large_functions_do_not_overflow(tmp_path: Path) -> None:
+    size = 2 * 10**12
+    op = operation(end_ns=100 * S, size=size)
+    found = summarize(saved(tmp_path / "run", [outcome(record(0, [op]))]))
+    assert found.per_function_bytes_per_s is not None
+    assert found.per_function_bytes_per_s["p50"] == pytest.approx(size / 100)
+    assert found.withheld == ()
+
+
+def test_what_nobody_measured_is_not_zero(tmp_path: Path) -> None:
+    silent = replace(record(0, [operation()]), max_rss_bytes=0, cpu_user_s=0.0, cpu_sys_s=0.0)
+    found = summarize(saved(tmp_path / "run", [outcome(silent)]))
+    assert found.cpu_s_per_gib is None
+    assert found.max_rss_bytes is None

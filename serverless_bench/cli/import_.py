@@ -1,0 +1,65 @@
+"""``sbench import``."""
+
+import secrets
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+from serverless_bench.archive import load_run
+from serverless_bench.cli.exit_codes import exit_code_of
+from serverless_bench.cli.options import DEFAULT_RUN_DIR, format_option, link_option, option
+from serverless_bench.clock import utc_stamp
+from serverless_bench.errors import UsageError
+from serverless_bench.importers import read_results
+from serverless_bench.importers.base import Hints
+from serverless_bench.importers.saving import save
+from serverless_bench.reduce import summarize
+from serverless_bench.reporters import open_reporter
+from serverless_bench.units import parse_link, parse_size
+
+
+@click.command("import")
+@click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
+@option("--from", help="pywren, lithops, warp or sai3; found out if not given.")
+@option(
+    "--phase",
+    type=click.Choice(["write", "read"]),
+    help="What a pickle without bytes is of.  [default: write]",
+)
+@option("--size", help="Size of each object, for a pickle without bytes, as in 512MiB.")
+@link_option
+@option(
+    "--run-dir",
+    type=click.Path(file_okay=False, path_type=Path),
+    default=DEFAULT_RUN_DIR,
+    show_default=True,
+    help="Directory that run directories go into.",
+)
+@option("--name", help="Name of the run directory; a time stamp without it.")
+@format_option
+def command(file: Path, run_dir: Path, name: str | None, **flags: Any) -> int:  # noqa: ANN401
+    """Read the results of another tool into a run directory, and report on them.
+
+    FILE is a pickle of PyWren or Lithops, or the op-log of warp, sai3-bench or s3dlio,
+    plain or compressed. A pickle is not run: one with a class in it is refused.
+    """
+    reporter = open_reporter(flags["format"])
+    link_bytes_per_s = None if flags["link"] is None else parse_link(flags["link"])
+    size = flags["size"]
+    hints = Hints(phase=flags["phase"], size_bytes=None if size is None else parse_size(size))
+    name = name or f"{utc_stamp()}-import-{secrets.token_hex(2)}"
+    if Path(name).name != name:
+        raise UsageError(f"--name {name!r} is not a plain name", hint="--run-dir takes a path")
+    imported = read_results(file, hints, name=flags["from"])
+    directory = run_dir / name
+    click.echo(f"run directory: {directory}", err=flags["format"] != "text")
+    for note in imported.notes:
+        click.echo(f"note: {note}", err=True)
+    save(imported, directory, link_bytes_per_s=link_bytes_per_s)
+    # A million operations are not to be in memory twice.
+    del imported
+    summary = summarize(load_run(directory, detail=False))
+    reporter(summary, sys.stdout)
+    return exit_code_of(summary)
