@@ -1,0 +1,122 @@
+"""``sbench ab``."""
+
+import secrets
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+import numpy as np
+
+from serverless_bench.cli.compare import check_threshold, compare_options, require_scipy
+from serverless_bench.cli.options import DEFAULT_RUN_DIR, group, option
+from serverless_bench.cli.task import load_task, run_directory, store_kept_up
+from serverless_bench.clock import utc_stamp
+from serverless_bench.errors import UsageError
+from serverless_bench.sides import (
+    Measured,
+    Side,
+    check_comparable,
+    measured,
+    more_is_better,
+    side_of,
+)
+
+_JOB_FILE = click.Path(dir_okay=False, path_type=Path)
+
+series_options = group(
+    option("--seed", type=int, default=0, show_default=True, help="Of the order of the runs."),
+    option("--keep", is_flag=True, help="Leave the objects in the store."),
+    option(
+        "--run-dir",
+        type=click.Path(file_okay=False, path_type=Path),
+        default=DEFAULT_RUN_DIR,
+        show_default=True,
+        help="Directory that the series goes into.",
+    ),
+    option("--name", help="Name of the series; a time stamp without it."),
+)
+
+
+@click.command("ab")
+@click.argument("a", type=_JOB_FILE, metavar="A.toml")
+@click.argument("b", type=_JOB_FILE, metavar="B.toml")
+@option("--blocks", type=int, default=6, show_default=True, help="Runs of each side.")
+@option(
+    "--warm-up-blocks",
+    type=int,
+    default=1,
+    show_default=True,
+    help="Blocks that come first and are not compared.",
+)
+@series_options
+@compare_options
+def command(
+    a: Path,
+    b: Path,
+    blocks: int,
+    warm_up_blocks: int,
+    name: str | None,
+    run_dir: Path,
+    **flags: Any,  # noqa: ANN401 - the shared groups of flags
+) -> int:
+    """Run two jobs in turns and compare them.
+
+    Each block runs both once, in random order, so that a store that gets slower by the
+    hour does so for both. A store that has just started is slow, which the first block is for.
+    """
+    require_scipy()
+    check_threshold(flags["threshold"])
+    more_is_better(flags["metric"])
+    from serverless_bench.cli.verdicts import (  # noqa: PLC0415 - SciPy is slow
+        conclude,
+        format_metric,
+    )
+    from serverless_bench.compare import MIN_RUNS  # noqa: PLC0415 - the same
+
+    if blocks < MIN_RUNS or warm_up_blocks < 0:
+        raise UsageError(
+            f"--blocks must be at least {MIN_RUNS} and --warm-up-blocks 0,"
+            f" got {blocks} and {warm_up_blocks}",
+            hint="fewer runs allow no verdict",
+        )
+    tasks = {"A": load_task(a), "B": load_task(b)}
+    root = run_dir / (name or f"{utc_stamp()}-ab-{secrets.token_hex(2)}")
+    metric, quiet = flags["metric"], flags["format"] != "text"
+    runs: dict[str, list[Measured]] = {label: [] for label in tasks}
+    rng = np.random.default_rng(flags["seed"])
+    with store_kept_up(tasks.values()):
+        for title, block in _blocks(warm_up_blocks, blocks):
+            for label in map(str, rng.permutation(list(tasks))):
+                # Every run finds the store as the others do: without the objects of the last.
+                with run_directory(root / label.lower() / block, keep=flags["keep"]) as directory:
+                    run = measured(tasks[label].run(directory))
+                runs[label].append(run)
+                value = format_metric(metric, run.metric(metric))
+                click.echo(f"{title}: {label} {value}  {run.path}", err=quiet)
+            check_comparable(_sides(runs, root), allowed=flags["allow"])
+    counted = {label: made[warm_up_blocks:] for label, made in runs.items()}
+    return conclude(
+        _sides(counted, root),
+        metric=metric,
+        threshold=flags["threshold"],
+        allowed=flags["allow"],
+        style=flags["format"],
+    )
+
+
+def _blocks(warm_ups: int, blocks: int) -> Iterator[tuple[str, str]]:
+    """Yield a title and a directory name for each block.
+
+    Those of the warm-up lie one deeper, where ``sbench compare`` does not look.
+    """
+    for number in range(1, warm_ups + 1):
+        yield f"warm-up {number} of {warm_ups}", f"warm-up/{number}"
+    for number in range(1, blocks + 1):
+        yield f"block {number} of {blocks}", f"{number:0{len(str(blocks))}}"
+
+
+def _sides(runs: Mapping[str, Sequence[Measured]], root: Path) -> list[Side]:
+    return [
+        side_of(made, label=label, directory=root / label.lower()) for label, made in runs.items()
+    ]

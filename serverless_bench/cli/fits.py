@@ -1,0 +1,148 @@
+"""Fitted laws, shown."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict
+from math import inf, isinf
+from operator import attrgetter
+from typing import Any, Final
+
+import click
+import numpy as np
+import orjson
+
+from serverless_bench.scaling import CONFIDENCE, Fit, Scaling, fit_scaling
+from serverless_bench.sides import Measured
+from serverless_bench.units import format_rate
+
+_METRICS: Final = ("whole_bytes_per_s", "steady_bytes_per_s")
+_NAMES: Final = {"capped": "min(linear, cap)", "usl": "universal scalability law"}
+_FORMS: Final[Mapping[str, Callable[[float], str]]] = {
+    "per_function": format_rate,
+    "cap": format_rate,
+    "contention": "{:.3g}".format,
+    "coherency": "{:.3g}".format,
+    "knee": "{:.3g}".format,
+}
+"""Parameters of the laws, in the order of a report, and how to show them."""
+
+
+def fit(runs: Sequence[Measured], *, seed: int) -> dict[str, Scaling]:
+    """Return the fits of the whole throughput, and of the steady one if all runs have it.
+
+    Raises
+    ------
+    UsageError
+        If the runs have too few different numbers of functions.
+    """
+    found = {}
+    for metric in _METRICS:
+        by_number: dict[int, list[float]] = {}
+        for run in runs:
+            value = run.summary.to_json()[metric]
+            if value:
+                by_number.setdefault(run.summary.planned_concurrency, []).append(value)
+        if metric == _METRICS[0] or sum(map(len, by_number.values())) == len(runs):
+            found[metric] = fit_scaling(by_number, seed=seed)
+    return found
+
+
+def show(found: Mapping[str, Scaling], *, predict: int | None, style: str) -> None:
+    """Print the fits.
+
+    Raises
+    ------
+    UsageError
+        If a number to predict is out of reach.
+    """
+    if predict is not None:
+        for scaling in found.values():
+            scaling.check_reach(predict)
+    data = {metric: _to_json(scaling, predict) for metric, scaling in found.items()}
+    if style == "json":
+        click.echo(orjson.dumps(data))
+        return
+    for metric, fitted in data.items():
+        click.echo(metric)
+        for line in (*_table(fitted["rows"], markdown=style == "markdown"), *_laws(fitted)):
+            click.echo(line)
+    for metric in _METRICS[len(found) :]:
+        click.echo(f"no fit of {metric}: not every run has it")
+
+
+def _to_json(scaling: Scaling, predict: int | None) -> dict[str, Any]:
+    better = scaling.better
+    return {
+        "rows": [asdict(row) for row in scaling.rows],
+        "usl": _law_to_json(scaling.usl, scaling.reach, predict),
+        "capped": _law_to_json(scaling.capped, scaling.reach, predict),
+        "better": None if better is None else "usl" if better is scaling.usl else "capped",
+        "reach": scaling.reach,
+        "confidence": CONFIDENCE,
+    }
+
+
+def _law_to_json(one: Fit[Any], reach: int, predict: int | None) -> dict[str, Any]:
+    """Return a law; null stands for what has not been met within reach."""
+
+    def value(read: Callable[[Any], float], limit: float = inf) -> dict[str, float | None]:
+        interval = one.interval(read)
+        found = {"value": read(one.law)}
+        if interval is not None:
+            found |= {"low": interval[0], "high": interval[1]}
+        return {n: None if v > limit or isinf(v) else v for n, v in found.items()}
+
+    parameters = {
+        name: value(attrgetter(name), reach if name == "knee" else inf)
+        for name in _FORMS
+        if hasattr(one.law, name)
+    }
+    found: dict[str, Any] = {**parameters, "off": one.off}
+    if predict is not None:
+        number = np.array([float(predict)])
+        found["predicted"] = {"number": predict, **value(lambda law: float(law.at(number)[0]))}
+    return found
+
+
+def _table(rows: Sequence[Mapping[str, Any]], *, markdown: bool) -> Iterator[str]:
+    cells = [("functions", "runs", "median", "efficiency")]
+    for row in rows:
+        shown = (format_rate(row["median"]), f"{row['efficiency']:.0%}")
+        cells.append((str(row["number"]), str(row["runs"]), *shown))
+    for index, line in enumerate(cells):
+        if markdown:
+            yield f"| {' | '.join(line)} |"
+            if index == 0:
+                yield "| ---: | ---: | ---: | ---: |"
+        else:
+            yield " ".join(f"{cell:>12}" for cell in line)
+    if markdown:
+        yield ""
+
+
+def _laws(fitted: Mapping[str, Any]) -> Iterator[str]:
+    for key, title in _NAMES.items():
+        law = fitted[key]
+        words = [
+            f"{name} {_value(law[name], form, 'not met')}"
+            for name, form in _FORMS.items()
+            if name in law
+        ]
+        if law["off"] is not None:
+            words.append(f"off by {law['off']:.1%} at a number left out")
+        if "predicted" in law:
+            shown = _value(law["predicted"], format_rate, "-")
+            words.append(f"{law['predicted']['number']} functions get {shown}")
+        better = ", the better fit" if fitted["better"] == key else ""
+        yield f"{title}{better}: {'; '.join(words)}"
+    yield (
+        f"In brackets: {fitted['confidence']:.0%} intervals, from the runs of each number drawn"
+        f" anew. Nothing is said beyond {fitted['reach']} functions."
+    )
+
+
+def _value(value: Mapping[str, float | None], form: Callable[[float], str], absent: str) -> str:
+    value_, low, high = (value.get(name) for name in ("value", "low", "high"))
+    text = absent if value_ is None else form(value_)
+    if "low" not in value or low is None:
+        return text
+    return f"{text} ({form(low)} to {'not met' if high is None else form(high)})"

@@ -1,0 +1,182 @@
+"""``sbench scale``."""
+
+import secrets
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import click
+import numpy as np
+
+from serverless_bench.archive import load_run
+from serverless_bench.cli.ab import series_options
+from serverless_bench.cli.compare import require_scipy
+from serverless_bench.cli.exit_codes import ExitCode
+from serverless_bench.cli.options import option
+from serverless_bench.cli.task import (
+    COMMANDS,
+    OWN_FLAGS,
+    CutOff,
+    Task,
+    run_directory,
+    store_kept_up,
+)
+from serverless_bench.clock import utc_stamp
+from serverless_bench.errors import UsageError
+from serverless_bench.sides import Measured, check_comparable, measured, run_directories, side_of
+from serverless_bench.units import format_rate
+
+_DECIDED: Final = OWN_FLAGS | {"number", "concurrency", "seed"}
+"""Parameters of write and read that this command has itself."""
+_VARIES: Final = frozenset({"invocations", "concurrency", "bytes"})
+"""Settings that differ from one number of functions to the next."""
+_INCOMPLETE: Final = frozenset({ExitCode.INCOMPLETE, ExitCode.CORRUPT, ExitCode.WITHHELD})
+"""Codes of runs that came to their end and still cannot stand for their number."""
+
+
+@click.command("scale")
+@click.argument("job", type=click.Choice(list(COMMANDS)), default="write")
+@option("--numbers", default="1,10,30,100,300", show_default=True, help="Functions at once.")
+@option("--repeats", type=int, default=3, show_default=True, help="Runs of each number.")
+@option("--predict", type=int, help="Also say what so many functions would get.")
+@option(
+    "--report",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Run nothing; fit the runs in this directory.",
+)
+@series_options
+@option(
+    "--format",
+    type=click.Choice(["text", "json", "markdown"]),
+    default="text",
+    show_default=True,
+    help="How to show the result.",
+)
+@click.pass_context
+def command(
+    context: click.Context,
+    /,
+    job: str,
+    numbers: str,
+    repeats: int,
+    predict: int | None,
+    report: Path | None,
+    **flags: Any,  # noqa: ANN401 - the shared groups of flags
+) -> int:
+    """Run a write or a read with more and more functions at once, and fit two laws.
+
+    Runs come in random order, each number once before any comes again. All other flags are
+    those of the job. See docs/compare.md for the laws.
+    """
+    require_scipy()
+    from serverless_bench.cli.fits import fit, show  # noqa: PLC0415 - SciPy is slow
+
+    quiet = flags["format"] != "text"
+    if report is not None:
+        runs, planned = _usable(run_directories(report)), len(run_directories(report))
+        root = report
+    else:
+        wanted = _parse_numbers(numbers)
+        if repeats < 1:
+            raise UsageError(f"--repeats must be at least 1, got {repeats}")
+        task = _task(context, job, flags)
+        root = flags["run_dir"] / (flags["name"] or f"{utc_stamp()}-scale-{secrets.token_hex(2)}")
+        order = _random_order(wanted, repeats, flags["seed"])
+        runs = list(_measure(task, root, order, keep=flags["keep"], quiet=quiet))
+        planned = len(order)
+    check_comparable([side_of(runs, label=str(root), directory=root)], allowed=_VARIES)
+    show(fit(runs, seed=flags["seed"]), predict=predict, style=flags["format"])
+    return ExitCode.OK if len(runs) == planned else ExitCode.INCOMPLETE
+
+
+def _job_options() -> Iterator[click.Parameter]:
+    """Yield the flags of both jobs, once each; a write's --key-file would be overwritten."""
+    seen = set(_DECIDED)
+    for job in (COMMANDS["read"], COMMANDS["write"]):
+        for parameter in job.params:
+            if parameter.name not in seen:
+                seen.add(str(parameter.name))
+                yield parameter
+
+
+command.params.extend(_job_options())
+
+
+def _task(context: click.Context, job: str, flags: dict[str, Any]) -> Task:
+    """Return what to run, with the flags that are this job's.
+
+    Raises
+    ------
+    UsageError
+        If a flag is wrong, or one of the other job is given.
+    """
+    own = {str(parameter.name) for parameter in COMMANDS[job].params} - _DECIDED
+    if job == "write":
+        own.remove("key_file")
+    for parameter in _job_options():
+        name = str(parameter.name)
+        given = context.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE
+        if given and name not in own:
+            raise UsageError(f"{job} has no {parameter.opts[0]}", hint=f"sbench {job} --help")
+    if flags["executor"] == "inline":
+        raise UsageError("inline runs one function at a time", hint="--executor local")
+    chosen = {name: flags[name] for name in own} | {"seed": flags["seed"], "concurrency": 1}
+    if job == "write":
+        chosen["key_file"] = None
+    task = Task(command=COMMANDS[job], flags=chosen)
+    task.check()
+    return task
+
+
+def _parse_numbers(text: str) -> list[int]:
+    try:
+        numbers = sorted({int(word) for word in text.split(",")})
+    except ValueError:
+        numbers = []
+    if len(numbers) < 3 or numbers[0] < 1:
+        raise UsageError(
+            f"--numbers {text!r} are not three different numbers of functions",
+            hint="better six: --numbers 1,3,10,30,100,300",
+        )
+    return numbers
+
+
+def _random_order(numbers: Sequence[int], repeats: int, seed: int) -> list[tuple[int, int]]:
+    """Return (number, repeat): each number once in random order, then again, and so on."""
+    rng = np.random.default_rng(seed)
+    return [(int(n), turn) for turn in range(1, repeats + 1) for n in rng.permutation(numbers)]
+
+
+def _measure(
+    task: Task, root: Path, order: Sequence[tuple[int, int]], *, keep: bool, quiet: bool
+) -> Iterator[Measured]:
+    """Run the task with each number of functions and yield the runs that count."""
+    smallest = min(number for number, _ in order)
+    with store_kept_up([task]):
+        # A store that has just started is slow.
+        with run_directory(root / "warm-up" / "1", keep=keep) as directory:
+            task.run(directory, number=smallest, concurrency=smallest)
+        for done, (number, turn) in enumerate(order, 1):
+            with run_directory(root / f"{number}-{turn}", keep=keep) as directory:
+                try:
+                    task.run(directory, number=number, concurrency=number)
+                except CutOff as exc:
+                    if exc.exit_code not in _INCOMPLETE:
+                        raise
+            found = _usable([directory])
+            for run in found:
+                rate = format_rate(run.summary.whole_bytes_per_s)
+                text = f"run {done} of {len(order)}: {number} functions {rate}  {directory}"
+                click.echo(text, err=quiet)
+            yield from found
+
+
+def _usable(directories: Iterable[Path]) -> list[Measured]:
+    """Return the runs that can stand for their number, and name the others."""
+    runs = []
+    for directory in directories:
+        try:
+            runs.append(measured(load_run(directory, detail=False)))
+        except UsageError as exc:
+            click.echo(f"note: left out: {exc}", err=True)
+    return runs

@@ -1,0 +1,162 @@
+"""``write`` or ``read`` as a thing that ``ab`` and ``scale`` run again and again."""
+
+import io
+import tomllib
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager, redirect_stdout
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import click
+
+from serverless_bench.archive import Run, load_run
+from serverless_bench.cli.clean import delete_objects
+from serverless_bench.cli.defaults import defaults_for
+from serverless_bench.cli.job import prepare
+from serverless_bench.cli.options import spelled
+from serverless_bench.cli.read import command as read_command
+from serverless_bench.cli.write import command as write_command
+from serverless_bench.errors import SbenchError, UsageError
+from serverless_bench.stores.embedded import Lease, default_directory
+
+COMMANDS: Final[Mapping[str, click.Command]] = {"write": write_command, "read": read_command}
+OWN_FLAGS: Final = frozenset({"format", "name", "pickle", "run_dir"})
+"""Parameters of these commands that whoever repeats them decides."""
+_INTERRUPTED: Final = 130
+
+
+class CutOff(SbenchError):
+    """A run among several did not come to a good end; ``exit_code`` is that run's."""
+
+    def __init__(self, directory: Path, exit_code: int) -> None:
+        if exit_code == _INTERRUPTED:
+            super().__init__("interrupted; the runs so far are saved")
+        else:
+            super().__init__(f"the run in {directory} ended with exit code {exit_code}")
+        self.hint = f"sbench report {directory}"
+        self.exit_code = exit_code
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Task:
+    """A command and its flags."""
+
+    command: click.Command
+    flags: Mapping[str, Any]
+    """By parameter name; all but ``OWN_FLAGS``."""
+
+    @property
+    def embedded(self) -> bool:
+        """Whether it runs against the embedded store."""
+        return self.flags["bucket"] is None and self.flags["endpoint_url"] is None
+
+    def check(self) -> None:
+        """Check the flags, as far as that can be done before anything runs.
+
+        Raises
+        ------
+        UsageError
+            If one is wrong.
+        PluginError
+            If a client or executor is unknown or lacks its library.
+        """
+        own = {"name": None, "run_dir": Path(), "format": "text", "pickle": None}
+        prepare(
+            str(self.command.name),
+            {"prefix": "", **self.flags, **own},
+            invocations=max(1, self.flags.get("number", 1)),
+            objects=self.flags["objects"],
+        )
+
+    def run(self, directory: Path, **changes: object) -> Run:
+        """Run it into a new run directory, without a word on standard output.
+
+        Raises
+        ------
+        CutOff
+            If the run has not come to a good end.
+        """
+        own = {"run_dir": directory.parent, "name": directory.name}
+        own |= {"format": "text", "pickle": None}
+        if self.command.callback is None:
+            raise TypeError(f"{self.command.name} does nothing")
+        with redirect_stdout(io.StringIO()):
+            code = self.command.callback(**{**self.flags, **changes, **own})
+        if code:
+            raise CutOff(directory, code)
+        return load_run(directory, detail=False)
+
+
+def load_task(path: Path) -> Task:
+    """Return the task that a job file describes.
+
+    ``command`` is write or read, and every other key is a flag of it, spelled as in
+    sbench.toml. What the file does not say comes from the environment and sbench.toml.
+
+    Raises
+    ------
+    UsageError
+        If the file cannot be read, or names something that the command does not know.
+    """
+    try:
+        data = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as exc:
+        raise UsageError(f"cannot read the job file {path}: {exc}") from exc
+    name = data.pop("command", None)
+    if not isinstance(name, str) or name not in COMMANDS:
+        raise UsageError(
+            f"{path}: the command is {name!r}", hint='command = "write" or command = "read"'
+        )
+    command = COMMANDS[name]
+    known = {
+        spelled(option.name): option
+        for option in command.params
+        if isinstance(option, click.Option) and option.name and option.name not in OWN_FLAGS
+    }
+    arguments = [f"--{spelled(key)}={value}" for key, value in data.items()]
+    unknown = [key for key in data if spelled(key) not in known]
+    if unknown:
+        raise UsageError(
+            f"{path}: {name} has no flag {unknown[0]!r}",
+            hint=f"known flags: {', '.join(sorted(known))}",
+        )
+    try:
+        context = command.make_context(
+            name, arguments, parent=click.get_current_context(), default_map=defaults_for(command)
+        )
+    except click.ClickException as exc:
+        raise UsageError(f"{path}: {exc.format_message()}") from exc
+    task = Task(command=command, flags=context.params)
+    try:
+        task.check()
+    except SbenchError as exc:
+        exc.args = (f"{path}: {exc}",)
+        raise
+    return task
+
+
+@contextmanager
+def store_kept_up(tasks: Iterable[Task]) -> Iterator[None]:
+    """Keep the embedded store up from run to run if a task uses it.
+
+    Only a lease: its credentials are in the environment during the runs that need them,
+    because another task may go to a store with credentials of its own.
+    """
+    needed = any(task.embedded for task in tasks)
+    lease = Lease.take(default_directory()) if needed else None
+    try:
+        yield
+    finally:
+        if lease is not None:
+            lease.release()
+
+
+@contextmanager
+def run_directory(directory: Path, *, keep: bool) -> Iterator[Path]:
+    """Yield the directory for a run; in the end, the objects of that run are deleted."""
+    try:
+        yield directory
+    finally:
+        if not keep and (directory / "run.json").exists():
+            delete_objects(load_run(directory, detail=False))

@@ -1,0 +1,295 @@
+"""Comparisons and fits as a user makes them: of saved runs, and of runs made for them."""
+
+import json
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from serverless_bench.archive import Archive, load_run
+from serverless_bench.bucket import open_s3
+from serverless_bench.cli.main import main
+from serverless_bench.spec import JobSpec, Target
+from tests.command import Sbench
+from tests.runs import S, header, job, lost, operation, outcome, record
+from tests.servers import Server, credentials
+
+JOB = job(invocations=1)
+
+
+def make_run(path: Path, seconds: float, of: JobSpec = JOB, *, created_ns: int = 0) -> Path:
+    """Save a run in which every function needs so many seconds."""
+    about = {**header(of), "run_id": str(path), "created_ns": created_ns}
+    with Archive(path, header=about, ledger=()) as archive:
+        for index in range(of.invocations):
+            op = operation(end_ns=round(seconds * S), size=of.object_bytes or 1000)
+            archive.append(outcome(record(index, [op])))
+    return path
+
+
+def make_side(
+    path: Path, seconds: Sequence[float], of: JobSpec = JOB, *, first_ns: int = 0
+) -> Path:
+    for number, one in enumerate(seconds):
+        make_run(path / str(number), one, of, created_ns=first_ns + 2 * number)
+    return path
+
+
+Call = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def call(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Call:
+    """The command in this process: SciPy takes a second to load."""
+    monkeypatch.chdir(tmp_path)
+
+    def run(*arguments: str) -> tuple[int, str, str]:
+        code = main(arguments)
+        said = capsys.readouterr()
+        return code, said.out, said.err
+
+    return run
+
+
+BASE = (1.0, 1.01, 1.02, 1.03)
+
+
+@pytest.mark.parametrize(
+    ("other", "code", "verdict"),
+    [
+        ((2.0, 2.01, 2.02, 2.03), 9, "slower"),
+        ((0.5, 0.51, 0.52, 0.53), 0, "faster"),
+        ((1.001, 1.011, 1.021, 1.031), 0, "same"),
+        ((0.7, 1.0, 1.1, 1.3), 10, "undecided"),
+        ((2.0, 2.01, 2.02), 10, "not enough runs"),
+    ],
+)
+def test_verdicts_and_exit_codes(
+    call: Call, tmp_path: Path, other: Sequence[float], code: int, verdict: str
+) -> None:
+    make_side(tmp_path / "a", BASE)
+    client = replace(JOB, target=replace(JOB.target, client="boto3"))
+    make_side(tmp_path / "b", other, client, first_ns=1)
+    ended, out, err = call("compare", "a", "b")
+    assert (ended, err) == (code, "")
+    assert f"B against A: {verdict}" in out
+    assert "target.client differs: wire, boto3" in out
+    assert call("compare", "a", "b", "--format", "markdown")[1].count(f"**{verdict}**") == 1
+    found = json.loads(call("compare", "a", "b", "--format", "json")[1])
+    (comparison,) = found["comparisons"]
+    assert comparison["verdict"] == verdict
+    assert (comparison["evidence"] is None) == (verdict == "not enough runs")
+    assert [side["runs"] for side in found["sides"]] == [4, len(other)]
+    assert (found["metric"], found["alpha"], found["threshold"]) == (
+        "whole_bytes_per_s",
+        0.05,
+        0.05,
+    )
+    assert found["differing"] == {"target.client": ["wire", "boto3"]}
+
+
+def test_slower_comes_before_undecided_and_less_may_be_better(call: Call, tmp_path: Path) -> None:
+    make_side(tmp_path / "a", BASE)
+    make_side(tmp_path / "b", (0.7, 1.0, 1.1, 1.3))
+    make_side(tmp_path / "c", (2.0, 2.01, 2.02, 2.03))
+    code, out, _ = call("compare", "a", "b", "c", "--metric", "t99_s")
+    assert code == 9
+    assert "less is better" in out
+    assert "C against A: slower, x1.9" in out
+
+
+def test_sides_that_took_no_turns_get_a_note(call: Call, tmp_path: Path) -> None:
+    make_side(tmp_path / "a", BASE)
+    make_side(tmp_path / "b", BASE, first_ns=100)
+    assert "one side was through before the other began" in call("compare", "a", "b")[1]
+    assert "nothing differs in their settings" in call("compare", "a", "b")[1]
+
+
+def refusals(tmp_path: Path) -> None:
+    make_side(tmp_path / "a", BASE)
+    make_side(tmp_path / "more", BASE, job(invocations=2))
+    make_side(tmp_path / "mixed", BASE)
+    make_run(tmp_path / "mixed" / "boto3", 1, replace(JOB, executor="inline"))
+    make_side(tmp_path / "broken", BASE)
+    about = {**header(JOB), "run_id": "broken"}
+    with Archive(tmp_path / "broken" / "9", header=about, ledger=()) as archive:
+        archive.append(outcome(lost(0)))
+    make_side(tmp_path / "open", BASE)
+    records = tmp_path / "open" / "2" / "records.jsonl"
+    records.write_text(records.read_text().splitlines()[0] + "\n")
+
+
+@pytest.mark.parametrize(
+    ("code", "words", "arguments"),
+    [
+        (2, "not do the same work: invocations is 1 or 2", ("a", "more")),
+        (2, "mixed are not of one configuration: executor is local or inline", ("a", "mixed")),
+        (2, "broken/9 cannot be compared: 1 functions lost", ("a", "broken")),
+        (2, "open/2 cannot be compared: its driver has not come to an end", ("a", "open")),
+        (2, "are the same run", ("a", "a")),
+        (2, "1 sides cannot be compared", ("a",)),
+        (2, "'speed' is not a metric", ("a", "more", "--metric", "speed")),
+        (2, "has no ttfb_s.p50", ("a", "more", "--metric", "ttfb_s.p50", "--allow", "bytes")),
+        (2, "--threshold must be between 0 and 1", ("a", "more", "--threshold", "5")),
+        (8, "nowhere is not a run directory", ("a", "nowhere")),
+    ],
+)
+def test_what_cannot_be_compared_is_refused(
+    call: Call, tmp_path: Path, code: int, words: str, arguments: Sequence[str]
+) -> None:
+    refusals(tmp_path)
+    extra = ("--allow", "invocations") if "--allow" in arguments else ()
+    ended, out, err = call("compare", *arguments, *extra)
+    assert (ended, out) == (code, "")
+    assert words in err
+    assert "Traceback" not in err
+
+
+def test_what_differs_may_be_allowed(call: Call, tmp_path: Path) -> None:
+    refusals(tmp_path)
+    code, out, _ = call("compare", "a", "more", "--allow", "invocations", "--allow", "bytes")
+    assert code == 0
+    assert "invocations differs: 1, 2" in out
+
+
+def test_scipy_is_asked_for_before_anything_runs(
+    call: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "scipy", None)
+    for command in (("compare", "a", "b"), ("ab", "a.toml", "b.toml"), ("scale",)):
+        code, _, err = call(*command)
+        assert code == 3
+        assert "pip install 'serverless-bench[compare]'" in err
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ('command = "demo"', "a.toml: the command is 'demo'"),
+        ("number = 1", "a.toml: the command is None"),
+        ('command = "write"\nnumbr = 1', "a.toml: write has no flag 'numbr'"),
+        ('command = "write"\nname = "x"', "a.toml: write has no flag 'name'"),
+        ('command = "write"\nnumber = "many"', "a.toml: Invalid value for '--number'"),
+        ('command = "write"\nclient = "nope"', "a.toml: unknown client 'nope'"),
+        ("command =", "cannot read the job file a.toml"),
+    ],
+)
+def test_a_job_file_is_checked_before_anything_runs(
+    call: Call, tmp_path: Path, text: str, words: str
+) -> None:
+    (tmp_path / "a.toml").write_text(text)
+    (tmp_path / "b.toml").write_text('command = "write"')
+    code, out, err = call("ab", "a.toml", "b.toml")
+    assert (code, out) == (3 if "nope" in text else 2, "")
+    assert words in err
+
+
+def test_too_few_blocks_allow_no_verdict(call: Call) -> None:
+    assert "--blocks must be at least 4" in call("ab", "a.toml", "b.toml", "--blocks", "3")[2]
+
+
+def test_ab_takes_turns_and_cleans_up(sbench: Sbench, embedded: Server) -> None:
+    task = 'command = "write"\nexecutor = "inline"\nnumber = 2\nsize = "100KB"\nprefix = "ab/"\n'
+    (sbench.directory / "a.toml").write_text(task)
+    (sbench.directory / "b.toml").write_text(task + "block_kib = 64\n")
+    done = sbench(
+        *("ab", "a.toml", "b.toml", "--blocks", 4, "--warm-up-blocks", 1, "--name", "x"),
+        *("--threshold", "0.9", "--format", "json"),
+    )
+    assert done.code in {0, 9, 10}, done.err
+    assert done.json["differing"] == {"transfer.block_bytes": [1 << 20, 64 << 10]}
+    assert done.json["in_turns"]
+    assert [side["runs"] for side in done.json["sides"]] == [4, 4]
+    assert done.err.count("block ") == 8
+    runs = sbench.directory / "sbench-runs" / "x"
+    made = sorted(str(file.parent.relative_to(runs)) for file in runs.rglob("run.json"))
+    assert made == [f"{side}/{n}" for side in "ab" for n in (1, 2, 3, 4, "warm-up/1")]
+    with credentials(embedded.environment):
+        s3 = open_s3(Target(bucket=embedded.bucket, endpoint_url=embedded.endpoint_url))
+        assert "Contents" not in s3.list_objects_v2(Bucket=embedded.bucket, Prefix="ab/")
+    again = sbench("compare", runs / "a", runs / "b", "--threshold", "0.9", "--format", "json")
+    assert again.code == done.code
+    assert again.json["comparisons"] == done.json["comparisons"]
+
+
+def test_a_run_that_fails_ends_a_series_with_its_code(sbench: Sbench) -> None:
+    task = 'command = "read"\nexecutor = "inline"\nkey = "sbench/none"\n'
+    for name in ("a.toml", "b.toml"):
+        (sbench.directory / name).write_text(task)
+    done = sbench("ab", "a.toml", "b.toml", "--name", "x")
+    assert done.code == 6
+    assert "ended with exit code 6" in done.err
+
+
+def test_scale_runs_every_number_and_fits(sbench: Sbench) -> None:
+    done = sbench(
+        *("scale", "--numbers", "1,2,4", "--repeats", 1, "--size", "100KB", "--keep"),
+        *("--name", "s", "--format", "json"),
+    )
+    assert done.code == 0, done.err
+    whole = done.json["whole_bytes_per_s"]
+    assert [(row["number"], row["runs"]) for row in whole["rows"]] == [(1, 1), (2, 1), (4, 1)]
+    assert whole["reach"] == 8
+    runs = sbench.directory / "sbench-runs" / "s"
+    for path in runs.glob("*/run.json"):
+        assert load_run(path.parent).job.concurrency == int(path.parent.name.split("-")[0])
+    again = sbench("scale", "--report", runs, "--format", "json")
+    assert again.json == done.json
+
+
+def make_series(path: Path) -> None:
+    for number in (1, 2, 4, 8):
+        for turn in range(3):
+            of = job(invocations=number, concurrency=number)
+            # Functions share what four of them can use.
+            make_run(path / f"{number}-{turn}", max(1.0, number / 4) * (1 + turn / 100), of)
+
+
+def test_saved_runs_are_fitted_and_nothing_is_said_too_far_off(call: Call, tmp_path: Path) -> None:
+    make_series(tmp_path / "s")
+    code, out, err = call("scale", "--report", "s", "--predict", "16")
+    assert (code, err) == (0, "")
+    assert "min(linear, cap), the better fit: per_function" in out
+    assert "16 functions get" in out
+    assert "Nothing is said beyond 16 functions." in out
+    found = json.loads(call("scale", "--report", "s", "--format", "json")[1])
+    assert found["whole_bytes_per_s"]["capped"]["knee"]["value"] == pytest.approx(4, rel=0.02)
+    assert call("scale", "--report", "s", "--format", "markdown")[1].count("\n| ") == 6
+    code, _, err = call("scale", "--report", "s", "--predict", "17")
+    assert code == 2
+    assert "17 functions are out of reach" in err
+
+
+def test_a_run_without_all_functions_is_left_out_by_name(call: Call, tmp_path: Path) -> None:
+    make_series(tmp_path / "s")
+    of = job(invocations=8, concurrency=8)
+    about = {**header(of), "run_id": "late"}
+    with Archive(tmp_path / "s" / "8-9", header=about, ledger=()) as archive:
+        archive.append(outcome(lost(0)))
+    code, out, err = call("scale", "--report", "s")
+    assert code == 6
+    assert "left out: s/8-9 cannot be compared: 8 functions lost" in err
+    assert "Nothing is said beyond 16 functions." in out
+
+
+@pytest.mark.parametrize(
+    ("words", "arguments"),
+    [
+        ("write has no --key", ("--key", "x")),
+        ("read has no --mb", ("read", "--mb", "1")),
+        ("are not three different numbers", ("--numbers", "1,2,2")),
+        ("are not three different numbers", ("--numbers", "1,two,3")),
+        ("--repeats must be at least 1", ("--repeats", "0")),
+        ("inline runs one function at a time", ("--executor", "inline")),
+    ],
+)
+def test_wrong_flags_of_scale_start_nothing(
+    call: Call, words: str, arguments: Sequence[str]
+) -> None:
+    code, out, err = call("scale", *arguments)
+    assert (code, out) == (2, "")
+    assert words in err
