@@ -7,13 +7,20 @@ Data flows in one direction, through files that are named after the steps::
     fanout      every call, through an executor   Outcome
     body        runs inside the function          InvocationRecord
     archive     a run on disk, crash-safe         Run
+    offsets     how wrong the workers' clocks are
     series      a run to bytes over time          Timeline
-    reduce      a run to totals                   Summary
+    windows     its best, its steady, its whole throughput
+    traffic     its tries: offered load, throttles, waits
+    bound       what bounded each function
+    checks      what cannot be
+    reduce      all of this to totals             Summary
     reporters   totals to text                    plots draw them and the timeline
+    compare     many runs to a verdict            scaling to a law, stability to warnings
 
 Folders hold what you can add, one file each: ``clients`` (the libraries under test),
 ``workloads`` (what one function does), ``executors`` (where functions run), ``stores``
-(something to run against) and ``reporters``.
+(something to run against), ``reporters``, and ``importers`` and ``exporters`` (other
+tools' results in, ours out).
 
 The public names below load what they need when they are first used: a function that
 imports ``serverless_bench.body`` must not pay for NumPy.

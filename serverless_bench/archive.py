@@ -22,22 +22,22 @@ Schema history
 
 import errno
 import os
-from array import array
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import MISSING, dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Any, BinaryIO, Final, Self, get_type_hints
+from typing import Any, BinaryIO, Final, Self
 
 import numpy as np
 import orjson
 from numpy.typing import NDArray
 
-from serverless_bench.columns import ABSENT, Frames, Table, to_frame
+from serverless_bench.columns import Frames, Table, to_frame
 from serverless_bench.errors import ArchiveError
 from serverless_bench.keystream import hash_key
-from serverless_bench.record import TABLES, InvocationRecord, Outcome
+from serverless_bench.lines import LinesReader, with_status
+from serverless_bench.record import InvocationRecord, Outcome
 from serverless_bench.spec import JobSpec, OperationKind
 
 SCHEMA: Final = 1
@@ -239,7 +239,7 @@ def _load(path: Path, unsaved: Sequence[bytes], *, detail: bool) -> Run:
         raise ArchiveError(
             f"{path / 'run.json'} does not describe a run: {type(exc).__name__}: {exc}"
         ) from exc
-    reader = _Reader(job.invocations, frozenset() if detail else _DETAIL)
+    reader = LinesReader(job.invocations, frozenset() if detail else _DETAIL)
     try:
         with (path / "records.jsonl").open("rb") as lines:
             reader.read(lines)
@@ -255,7 +255,7 @@ def _load(path: Path, unsaved: Sequence[bytes], *, detail: bool) -> Run:
         created_ns=created_ns,
         job=job,
         provenance=provenance,
-        functions=_with_status(reader.functions.finish(), job.invocations),
+        functions=with_status(reader.functions.finish(), job.invocations),
         **tables,
         ended=reader.end is not None,
         probes=_probes(reader.end or {}),
@@ -301,180 +301,6 @@ def _read_header(path: Path) -> dict[str, Any]:
             hint="upgrade serverless-bench",
         )
     return dict(header)
-
-
-class _Builder:
-    """Columns that grow; the types come from the fields of a record type."""
-
-    def __init__(self, columns: Mapping[str, object], skip: frozenset[str]) -> None:
-        self._ints = {n: array("q") for n, t in columns.items() if t in _INTEGERS}
-        self._floats = {n: array("d") for n, t in columns.items() if t is float}
-        known = {*self._ints, *self._floats, *skip}
-        self._texts: dict[str, list[Any]] = {n: [] for n in columns if n not in known}
-        self._same: dict[Any, Any] = {}
-
-    def convert(self, columns: Mapping[str, list[Any]]) -> dict[str, Any]:
-        """Return ``columns`` ready for ``extend``, or raise before anything has changed."""
-        ready: dict[str, Any] = {}
-        for name in self._ints:
-            values = columns[name]
-            if None in values:
-                values = [ABSENT if value is None else value for value in values]
-            ready[name] = array("q", values)
-        for name in self._floats:
-            ready[name] = array("d", columns[name])
-        for name in self._texts:
-            # One object per distinct text: "put" stands in every row.
-            ready[name] = [self._same.setdefault(text, text) for text in columns[name]]
-        return ready
-
-    def extend(self, ready: Mapping[str, Any]) -> None:
-        for columns in (self._ints, self._floats, self._texts):
-            for name, column in columns.items():
-                column.extend(ready[name])
-
-    def finish(self) -> Table:
-        table: Table = {n: np.frombuffer(c, dtype=np.int64) for n, c in self._ints.items()}
-        table |= {n: np.frombuffer(c, dtype=np.float64) for n, c in self._floats.items()}
-        for name, texts in self._texts.items():
-            table[name] = np.empty(len(texts), dtype=object)
-            table[name][:] = texts
-        return table
-
-
-_INTEGERS: Final = frozenset({int, int | None, bool})
-
-_FUNCTION_COLUMNS: Final[Mapping[str, object]] = {
-    "submitted_ns": int,
-    "collected_ns": int,
-    "lost": bool,
-    **{f.name: get_type_hints(InvocationRecord)[f.name] for f in fields(InvocationRecord)},
-}
-
-
-_NEWER: Final = {
-    name: [(f.name, f.default) for f in fields(row_type) if f.default is not MISSING]
-    for name, row_type in TABLES.items()
-}
-"""Columns that may be absent, and what stands for them then."""
-
-
-class _Reader:
-    """Turns the lines of ``records.jsonl`` into tables."""
-
-    def __init__(self, planned: int, skip: frozenset[str]) -> None:
-        self._planned = planned
-        columns = {n: t for n, t in _FUNCTION_COLUMNS.items() if n not in TABLES}
-        self.functions = _Builder(columns, skip)
-        self.tables = {
-            name: _Builder(
-                {"function": int, **get_type_hints(row_type)},
-                # Bad ranges are few, and what they say is what a report is for.
-                frozenset() if name == "bad_ranges" else skip,
-            )
-            for name, row_type in TABLES.items()
-        }
-        self._columns = columns
-        self._rows = 0
-        self.end: Mapping[str, Any] | None = None
-        self.skipped = 0
-
-    def read(self, lines: Iterable[bytes]) -> None:
-        for line in lines:
-            try:
-                self._take(orjson.loads(line))
-            except (ValueError, KeyError, TypeError):
-                self.skipped += 1
-
-    def _take(self, data: Mapping[str, Any]) -> None:
-        if "end" in data:
-            self.end = dict(data["end"])
-            return
-        record = data.get("record")
-        tables = {} if record is None else {n: _completed(n, record[n]) for n in TABLES}
-        row: dict[str, Any] = dict.fromkeys(self._columns)
-        row |= {"cpu_user_s": 0.0, "cpu_sys_s": 0.0, "max_rss_bytes": 0, "cold_start": 0}
-        row |= {"submitted_ns": data["submitted_ns"], "collected_ns": data["collected_ns"]}
-        if record is None:
-            lost = data["lost"]
-            row |= {"lost": 1, "index": lost["index"], "attempt": lost["attempt"]}
-            row["error"] = lost["cause"]
-        else:
-            row |= {name: record[name] for name in row if name in record} | {"lost": 0}
-            row["error"] = record["error"] or _first_error(tables["operations"]["error"])
-        if not 0 <= row["index"] < self._planned:
-            raise ValueError("no invocation of this run")
-        _check_numbers(tables)
-        for columns in tables.values():
-            lengths = {len(column) for column in columns.values()}
-            if len(lengths) != 1:
-                raise ValueError("columns of unequal length")
-            columns["function"] = [self._rows] * lengths.pop()
-        ready = {name: self.tables[name].convert(columns) for name, columns in tables.items()}
-        self.functions.extend(self.functions.convert({n: [v] for n, v in row.items()}))
-        for name, columns in ready.items():
-            self.tables[name].extend(columns)
-        self._rows += 1
-
-
-def _completed(name: str, columns: Mapping[str, list[Any]]) -> dict[str, list[Any]]:
-    """Return a table with the columns that its version of sbench did not know yet."""
-    count = len(next(iter(columns.values()), ()))
-    return {column: [default] * count for column, default in _NEWER[name]} | dict(columns)
-
-
-def _check_numbers(tables: Mapping[str, Mapping[str, list[Any]]]) -> None:
-    """Refuse a record whose rows do not fit together; ``reduce`` relies on it."""
-    if not tables:
-        return
-    count = len(tables["operations"]["index"])
-    if tables["operations"]["index"] != list(range(count)):
-        raise ValueError("operations are not numbered from 0")
-    for name in ("attempts", "steps", "bad_ranges"):
-        numbers = tables[name]["operation"]
-        if numbers and not 0 <= min(numbers) <= max(numbers) < count:
-            raise ValueError(f"{name} of no operation")
-
-
-def _first_error(errors: Sequence[str | None]) -> str | None:
-    return next((error for error in errors if error), None)
-
-
-def _with_status(received: Table, planned: int) -> Table:
-    """Give every planned invocation one row that counts, and name the others duplicates.
-
-    Of several records of one index the first that is ok counts, else the first. A loss
-    counts only if no record came after all; an index without any line is lost, too.
-    """
-    count = len(received["index"])
-    failed = np.array([error is not None for error in received["error"]], dtype=bool)
-    lost = received.pop("lost").astype(bool)
-    order = np.lexsort((np.arange(count), failed, lost, received["index"]))
-    index = received["index"][order]
-    is_first = np.ones(count, dtype=bool)
-    is_first[1:] = index[1:] != index[:-1]
-    status = np.empty(count, dtype=object)
-    status[:] = "ok"
-    status[failed] = "failed"
-    status[lost] = "lost"
-    extra = order[~is_first]
-    status[extra] = "duplicate"
-    status[lost & (status == "duplicate")] = "superseded"
-    missing = np.setdiff1d(np.arange(planned), received["index"])
-    table = {name: _padded(column, len(missing)) for name, column in received.items()}
-    table["status"] = _padded(status, len(missing))
-    if len(missing):
-        table["index"][count:] = missing
-        table["status"][count:] = "lost"
-        table["error"][count:] = "no record: the driver ended before it arrived"
-    return table
-
-
-def _padded(column: NDArray[Any], count: int) -> NDArray[Any]:
-    if column.dtype == object:
-        return np.concatenate([column, np.full(count, None, dtype=object)])
-    absent = 0 if column.dtype == np.float64 else ABSENT
-    return np.concatenate([column, np.full(count, absent, dtype=column.dtype)])
 
 
 def _write_durably(path: Path, data: bytes) -> None:
