@@ -27,7 +27,8 @@ from typing import Final
 import numpy as np
 
 from serverless_bench.archive import Run
-from serverless_bench.columns import ABSENT, Floats, Ints, Mask, is_text
+from serverless_bench.columns import ABSENT, Floats, Ints, Mask
+from serverless_bench.series import function_spans
 from serverless_bench.units import NS_PER_S
 
 KINDS: Final = ("launch", "client", "function_network", "store", "unknown")
@@ -88,7 +89,7 @@ def bound(run: Run, good: Mask) -> Bound:
     good
         Which operations succeeded and count, shape ``(operations,)``.
     """
-    rows = _working(run, good)
+    rows = function_spans(run).rows
     if not len(rows):
         return Bound()
     launch, client = _launch_share(run, rows), _client_share(run, rows)
@@ -125,14 +126,6 @@ def bound(run: Run, good: Mask) -> Bound:
 
 def _median(values: "Floats | Ints | list[float]") -> float | None:
     return float(np.median(values)) if len(values) else None
-
-
-def _working(run: Run, good: Mask) -> Ints:
-    """Return the rows of ``functions`` that are ok and moved bytes."""
-    moved = np.zeros(len(run.functions["index"]), dtype=np.int64)
-    np.add.at(moved, run.operations["function"][good], run.operations["bytes"][good])
-    rows = np.flatnonzero(is_text(run.functions["status"], "ok") & (moved > 0))
-    return np.asarray(rows, dtype=np.int64)
 
 
 def _launch_share(run: Run, rows: Ints) -> Floats:

@@ -18,7 +18,7 @@ from serverless_bench.bound import Bound, bound
 from serverless_bench.checks import Facts, failures
 from serverless_bench.columns import ABSENT, Floats, Mask, Table, is_text
 from serverless_bench.offsets import Offsets, aligned, worker_offsets
-from serverless_bench.series import counted, good_operations
+from serverless_bench.series import counted, function_spans, good_operations
 from serverless_bench.traffic import Traffic, service_s, traffic
 from serverless_bench.units import GIB, NS_PER_S
 from serverless_bench.windows import Windows, windows
@@ -310,18 +310,9 @@ def function_rates(run: Run) -> Floats:
 
     Its bytes over the time from its first operation's start to its last one's end.
     """
-    operations, good = run.operations, good_operations(run)
-    size = len(run.functions["index"])
-    moved = np.zeros(size, dtype=np.int64)
-    first = np.full(size, np.iinfo(np.int64).max)
-    last = np.full(size, np.iinfo(np.int64).min)
-    row = operations["function"][good]
-    np.add.at(moved, row, operations["bytes"][good])
-    np.minimum.at(first, row, operations["start_ns"][good])
-    np.maximum.at(last, row, operations["end_ns"][good])
-    there = is_text(run.functions["status"], "ok") & (moved > 0)
-    took_s = np.maximum(last[there] - first[there], 1) / NS_PER_S
-    return np.asarray(moved[there] / took_s, dtype=np.float64)
+    spans = function_spans(run)
+    took_s = (spans.end_ns - spans.start_ns) / NS_PER_S
+    return np.asarray(spans.moved / took_s, dtype=np.float64)
 
 
 def _latency_s(operations: Table, good: Mask, begin: str, end: str) -> dict[str, float] | None:

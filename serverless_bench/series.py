@@ -149,6 +149,40 @@ def counted(run: Run) -> Mask:
     return is_text(run.functions["status"], "ok") | is_text(run.functions["status"], "failed")
 
 
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Spans:
+    """When each function that is ok moved its bytes; arrays have one value per function."""
+
+    rows: Ints
+    """Of ``functions``, ascending."""
+    start_ns: Ints
+    """First good operation's start."""
+    end_ns: Ints
+    """Last good operation's end, at least a nanosecond later."""
+    moved: Ints
+    """Bytes, more than none."""
+
+
+def function_spans(run: Run) -> Spans:
+    """Return the spans of the functions that are ok and moved bytes."""
+    operations, good = run.operations, good_operations(run)
+    size = len(run.functions["index"])
+    moved = np.zeros(size, dtype=np.int64)
+    first = np.full(size, np.iinfo(np.int64).max)
+    last = np.full(size, np.iinfo(np.int64).min)
+    row = operations["function"][good]
+    np.add.at(moved, row, operations["bytes"][good])
+    np.minimum.at(first, row, operations["start_ns"][good])
+    np.maximum.at(last, row, operations["end_ns"][good])
+    rows = np.flatnonzero(is_text(run.functions["status"], "ok") & (moved > 0))
+    return Spans(
+        rows=rows,
+        start_ns=first[rows],
+        end_ns=np.maximum(last[rows], first[rows] + 1),
+        moved=moved[rows],
+    )
+
+
 def good_operations(run: Run) -> Mask:
     """Return which rows of ``operations`` succeeded and are measurements.
 

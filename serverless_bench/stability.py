@@ -10,10 +10,10 @@ from typing import Final
 import numpy as np
 
 from serverless_bench.archive import Run
-from serverless_bench.columns import Floats, Ints, is_text
+from serverless_bench.columns import Floats
 from serverless_bench.offsets import aligned, worker_offsets
 from serverless_bench.reduce import Summary, function_rates
-from serverless_bench.series import good_operations
+from serverless_bench.series import Spans, function_spans
 from serverless_bench.units import NS_PER_S, format_rate, format_seconds
 
 STDEV_SHARE: Final = 0.10
@@ -52,22 +52,11 @@ class Stability:
     stragglers: tuple[Straggler, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class _Times:
-    rows: Ints
-    start_ns: Ints
-    end_ns: Ints
-
-    @property
-    def took_s(self) -> Floats:
-        return np.asarray((self.end_ns - self.start_ns) / NS_PER_S, dtype=np.float64)
-
-
 def stability(run: Run, summary: Summary) -> Stability:
     """Return the warnings, outliers and stragglers of a run."""
     run = aligned(run, worker_offsets(run))
-    times = _times(run)
-    took = times.took_s
+    times = function_spans(run)
+    took = _took_s(times)
     outliers = times.rows[scores(took) > OUTLIER_SCORE]
     warnings = (*_spread(function_rates(run)), *_circumstances(summary, times))
     return Stability(
@@ -91,15 +80,8 @@ def scores(values: Floats) -> Floats:
     return away / deviation if deviation else np.zeros_like(away)
 
 
-def _times(run: Run) -> _Times:
-    operations, good = run.operations, good_operations(run)
-    size = len(run.functions["index"])
-    first = np.full(size, np.iinfo(np.int64).max)
-    last = np.full(size, np.iinfo(np.int64).min)
-    np.minimum.at(first, operations["function"][good], operations["start_ns"][good])
-    np.maximum.at(last, operations["function"][good], operations["end_ns"][good])
-    rows = np.flatnonzero(is_text(run.functions["status"], "ok") & (last > first))
-    return _Times(rows, first[rows], last[rows])
+def _took_s(spans: Spans) -> Floats:
+    return np.asarray((spans.end_ns - spans.start_ns) / NS_PER_S, dtype=np.float64)
 
 
 def _spread(rates: Floats) -> Iterator[str]:
@@ -118,7 +100,7 @@ def _spread(rates: Floats) -> Iterator[str]:
             )
 
 
-def _circumstances(summary: Summary, times: _Times) -> Iterator[str]:
+def _circumstances(summary: Summary, times: Spans) -> Iterator[str]:
     cold, traffic = summary.cold_starts, summary.traffic
     if 0 < cold < summary.ok:
         yield f"{cold} cold and {summary.ok - cold} warm functions are in one figure"
@@ -134,7 +116,7 @@ def _circumstances(summary: Summary, times: _Times) -> Iterator[str]:
     if len(times.rows) > 1:
         first_wave = np.sort(times.start_ns)[: summary.planned_concurrency]
         spread_s = float(first_wave[-1] - first_wave[0]) / NS_PER_S
-        middle_s = float(np.median(times.took_s))
+        middle_s = float(np.median(_took_s(times)))
         if spread_s > START_SPREAD * middle_s:
             yield (
                 f"functions began within {format_seconds(spread_s)}, and take"
@@ -142,7 +124,7 @@ def _circumstances(summary: Summary, times: _Times) -> Iterator[str]:
             )
 
 
-def _tail_tax(times: _Times) -> float | None:
+def _tail_tax(times: Spans) -> float | None:
     if not len(times.rows):
         return None
     ends = np.sort(times.end_ns)
@@ -151,9 +133,9 @@ def _tail_tax(times: _Times) -> float | None:
     return (end - almost) / max(end - begin, 1)
 
 
-def _stragglers(run: Run, times: _Times) -> Iterator[Straggler]:
+def _stragglers(run: Run, times: Spans) -> Iterator[Straggler]:
     attempts = run.attempts
-    took_s = times.took_s
+    took_s = _took_s(times)
     for place in np.argsort(-took_s, kind="stable")[:WORST].tolist():
         row = int(times.rows[place])
         mine = slice(*np.searchsorted(attempts["function"], (row, row + 1)).tolist())

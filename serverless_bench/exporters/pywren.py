@@ -7,12 +7,9 @@ import pickle
 from pathlib import Path
 from typing import BinaryIO
 
-import numpy as np
-
 from serverless_bench.archive import Run
-from serverless_bench.columns import is_text
 from serverless_bench.exporters.base import Exporter
-from serverless_bench.series import good_operations
+from serverless_bench.series import function_spans
 from serverless_bench.units import NS_PER_S
 
 
@@ -22,18 +19,9 @@ def write_pickle(run: Run, path: Path) -> None:
 
 
 def _rows(run: Run) -> list[tuple[float, float, float]]:
-    operations, good = run.operations, good_operations(run)
-    ok = is_text(run.functions["status"], "ok")
-    good &= ok[operations["function"]]
-    row = operations["function"][good]
-    first = np.full(len(ok), np.iinfo(np.int64).max)
-    last = np.full(len(ok), np.iinfo(np.int64).min)
-    moved = np.zeros(len(ok), dtype=np.int64)
-    np.minimum.at(first, row, operations["start_ns"][good])
-    np.maximum.at(last, row, operations["end_ns"][good])
-    np.add.at(moved, row, operations["bytes"][good])
-    there = np.unique(row)
-    return [_row(int(first[i]) / NS_PER_S, int(last[i]) / NS_PER_S, int(moved[i])) for i in there]
+    spans = function_spans(run)
+    columns = (spans.start_ns.tolist(), spans.end_ns.tolist(), spans.moved.tolist())
+    return [_row(a / NS_PER_S, b / NS_PER_S, moved) for a, b, moved in zip(*columns, strict=True)]
 
 
 def _row(start_s: float, stop_s: float, moved: int) -> tuple[float, float, float]:

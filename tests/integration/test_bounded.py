@@ -1,5 +1,6 @@
 """What bounded a run is told correctly when the store is told what to be."""
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -65,13 +66,14 @@ def test_a_slow_store(tmp_path: Path) -> None:
 
 
 def test_more_functions_than_processors(tmp_path: Path) -> None:
+    many = 8 * (os.cpu_count() or 1)
     with loopback("--check", "none", log=tmp_path / "log") as server:
         found, _ = perform(
             server,
             tmp_path / "w",
             "write",
-            invocations=16,
-            concurrency=16,
+            invocations=many,
+            concurrency=many,
             object_bytes=64 * MIB,
         )
     assert set(found.bound.functions) == {"client"}

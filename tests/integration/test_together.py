@@ -69,7 +69,7 @@ def test_reads_go_on_for_as_long_as_asked(sbench: Sbench) -> None:
     done = sbench("read", "--key-file", "k", "--duration", 2, "--format", "json")
     assert done.code == 0
     assert done.json["operations"] > 10
-    assert done.json["span_s"] == pytest.approx(2, abs=0.7)
+    assert done.json["span_s"] == pytest.approx(2, abs=1)
     assert done.json["verified_bytes"] == done.json["bytes"] == done.json["operations"] * MIB
     sbench("clean", "sbench-runs/w")
 
