@@ -264,8 +264,9 @@ def _describe_exit(signal_number: int | None, status: int) -> str:
 def _rehearsal(job: JobSpec) -> str:
     """Return an invocation like the job's that fails at a closed port of this machine."""
     scheme = urlsplit(job.target.endpoint_url).scheme
+    once = replace(job, workload="write", object_bytes=1, duration_s=None, warmup=0, gate=None)
     rehearsal = replace(
-        next(plan(replace(job, workload="write", object_bytes=1), run_id="", created_ns=0)),
+        next(plan(once, run_id="", created_ns=0)),
         target=replace(job.target, endpoint_url=f"{scheme}://127.0.0.1:1"),
         transfer=replace(job.transfer, retries=0, timeout_s=1.0),
         not_after_ns=sys.maxsize,

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from serverless_bench import body
-from serverless_bench.body import Measured, measure, run_invocation
+from serverless_bench.body import Measured, measure, rounds, run_invocation
 from serverless_bench.clock import EpochClock, monotonic_ns
 from serverless_bench.errors import (
     AccessDenied,
@@ -253,3 +253,41 @@ def test_a_name_that_is_no_text_does_not_break_the_record() -> None:
     client = FlakyClient({"put": [ConnectionLost("file \udcff")]})
     done = run(client, transfer=Transfer(retries=0))
     str(done.attempts[0].detail).encode()
+
+
+def test_the_warm_up_comes_first_and_is_marked() -> None:
+    of = replace(job(invocations=1), objects=2, warmup=2)
+    (spec,) = plan(of, run_id="r", created_ns=0)
+    found = list(rounds(spec))
+    assert [operation.index for operation, _ in found] == [0, 1, 2, 3, 4, 5]
+    assert [warmup for _, warmup in found] == [True] * 4 + [False] * 2
+    assert len({operation.key for operation, _ in found}) == 2
+
+
+def test_a_duration_ends_the_rounds() -> None:
+    of = replace(job(invocations=1), warmup=1, duration_s=0.05)
+    (spec,) = plan(of, run_id="r", created_ns=0)
+    began_ns = monotonic_ns()
+    found = list(rounds(spec))
+    assert found[0][1]
+    assert not any(warmup for _, warmup in found[1:])
+    assert monotonic_ns() - began_ns >= 50_000_000
+    assert [operation.index for operation, _ in found] == list(range(len(found)))
+
+
+def test_rounds_of_nothing_end() -> None:
+    of = replace(job(invocations=1), workload="noop", duration_s=60)
+    (spec,) = plan(of, run_id="r", created_ns=0)
+    assert list(rounds(spec)) == []
+
+
+def test_a_store_that_refuses_is_not_asked_in_a_tight_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    client = FlakyClient({"put": [AccessDenied("no", status=403)] * 10_000})
+    monkeypatch.setattr(body, "open_client", lambda *_: client)
+    body.forget_clients()
+    of = replace(job(invocations=1), duration_s=0.25)
+    (spec,) = plan(of, run_id="r", created_ns=sys.maxsize // 2)
+    record = run_invocation(spec)
+    body.forget_clients()
+    assert {op.error for op in record.operations} == {"access_denied"}
+    assert 1 <= len(record.operations) <= 4
