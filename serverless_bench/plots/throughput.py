@@ -1,5 +1,6 @@
 """All functions' throughput together, over time."""
 
+import numpy as np
 from matplotlib.axes import Axes
 
 from serverless_bench.archive import Run
@@ -14,8 +15,9 @@ _SEGMENTS = 120
 def draw_throughput(run: Run, axes: Axes) -> None:
     """Draw bytes moved in each segment of time, from the progress inside each object.
 
-    The area below the line is the bytes of the run. The light band is where the line may
-    be, given how well the workers' clocks are known; throttled tries are drawn in red.
+    The area below the line is the bytes of the run. The light band is where the line would
+    be if all workers' clocks were as far behind, or ahead, as their evidence allows;
+    throttled tries are drawn in red.
 
     Parameters
     ----------
@@ -42,14 +44,20 @@ def draw_throughput(run: Run, axes: Axes) -> None:
         fill=True,
         alpha=0.5,
     )
+    # Where the line is if all clocks are wrong one way, and the other. How far single
+    # segments can be off (series.at_most) would hide the line where clocks are unknown.
+    shifted = [np.diff(moved, prepend=0) for moved in (series.earliest, series.latest)]
+    for moved in shifted:
+        # What would lie outside has been put into these two.
+        moved[[0, -1]] = series.segment_bytes[[0, -1]]
     low, high = (
-        values * (NS_PER_S / step_ns) / 1e6 for values in (series.at_least, series.at_most)
+        pick([series.segment_bytes, *shifted], axis=0) * (NS_PER_S / step_ns) / 1e6
+        for pick in (np.min, np.max)
     )
-    # What the workers' clocks leave open; as narrow as a line where they are known well.
     edges = [*series.seconds, series.seconds[-1] + step_ns / NS_PER_S]
     axes.stairs(high, edges, baseline=low, color=color_of(run), fill=True, alpha=0.15)
     for prefix, counts in throttles_per_s(run, series.start_ns).items():
         axes.stairs(counts, label=f"throttled tries per s, {prefix}", color="tab:red")
     # By hand: the second run on these axes may reach higher than the first.
-    axes.set_ylim(0, max(axes.get_ylim()[1], float(series.bytes_per_s.max()) / 1e6 * 1.05))
+    axes.set_ylim(0, max(axes.get_ylim()[1], float(high.max()) * 1.05))
     axes.legend(loc="upper right")
