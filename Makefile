@@ -13,7 +13,7 @@ demo: .venv/run  ## write, read, report and plot on a store that starts by itsel
 	$(BIN)/sbench demo
 
 test: .venv/dev  ## the tests that take minutes
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n 2 --dist loadfile
 
 full: .venv/dev  ## the tests that take longer; their figures stand in docs/performance.md
 	$(BIN)/python -m pytest -m full --timeout 3600
