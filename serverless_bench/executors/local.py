@@ -163,12 +163,16 @@ class _Pool:
         for key, _ in self._selector.select(_TICK_S):
             worker: _Worker | None = key.data
             if worker is None:
-                self._hear_zygote()
+                # What made it ready may have been heard while a worker was buried.
+                self._hear_zygote(socket.MSG_DONTWAIT)
             elif self._workers.get(worker.slot) is worker:
                 yield from self._hear(worker, invocations)
 
-    def _hear_zygote(self) -> None:
-        data = self._control.recv(1 << 16)
+    def _hear_zygote(self, flags: int = 0) -> None:
+        try:
+            data = self._control.recv(1 << 16, flags)
+        except BlockingIOError:
+            return
         if not data:
             raise ExecutorError("the local worker parent died", hint="its error stands above")
         *lines, self._unread = (self._unread + data).split(b"\n")

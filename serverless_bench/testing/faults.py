@@ -1,4 +1,4 @@
-"""Workloads that do what an executor has to survive; invocation 1 is the one that does.
+"""Workloads that do what an executor has to survive; every fourth invocation does it.
 
 They are registered as ``fault-raise``, ``fault-kill`` and ``fault-hang`` through entry
 points, like any plugin of another package.
@@ -11,11 +11,12 @@ from collections.abc import Callable, Iterator
 
 from serverless_bench.spec import InvocationSpec, OperationSpec
 
-FAULTY_INDEX = 1
+FAULTY_EVERY, FAULTY_INDEX = 4, 1
+"""Invocations 1, 5, 9, ...: of four, the second."""
 
 
 class Fault:
-    """A workload without operations whose invocation 1 misbehaves.
+    """A workload without operations whose invocations 1, 5, 9, ... misbehave.
 
     Parameters
     ----------
@@ -30,7 +31,7 @@ class Fault:
 
     def operations(self, invocation: InvocationSpec) -> Iterator[OperationSpec]:
         """Yield nothing, or never get there."""
-        if invocation.index == FAULTY_INDEX:
+        if invocation.index % FAULTY_EVERY == FAULTY_INDEX:
             self._misbehave()
         yield from ()
 

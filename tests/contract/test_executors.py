@@ -1,3 +1,6 @@
+import pytest
+
+from serverless_bench.record import Lost
 from serverless_bench.testing.executors import ExecutorContract
 
 
@@ -8,6 +11,13 @@ class TestInline(ExecutorContract):
 
 class TestLocal(ExecutorContract):
     executor = "local"
+
+    @pytest.mark.timeout(60)
+    def test_workers_may_die_again_and_again(self) -> None:
+        """A worker's end and the word of it come in any order."""
+        outcomes = self.outcomes("fault-kill", invocations=200)
+        lost = [o.result.index for o in outcomes if isinstance(o.result, Lost)]
+        assert lost == list(range(1, 200, 4))
 
 
 class TestLithops(ExecutorContract):
