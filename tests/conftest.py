@@ -5,11 +5,16 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 from serverless_bench.stores.embedded import Lease
 from tests import servers
 from tests.command import Sbench
 from tests.servers import Server
+
+# Tests assert no time: two run side by side, and a machine may be busy.
+settings.register_profile("sbench", deadline=None)
+settings.load_profile("sbench")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

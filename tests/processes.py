@@ -4,6 +4,7 @@ import os
 import threading
 import uuid
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import TypeVar
 
@@ -42,13 +43,16 @@ class Family:
                 continue
             name, value = next(iter(self.mark.items()))
             if f"{name}={value}".encode() in environment and command in line:
-                found.append(psutil.Process(int(path.name)))
+                with suppress(psutil.NoSuchProcess):  # it ended while we looked
+                    found.append(psutil.Process(int(path.name)))
         return sorted(found, key=lambda process: process.pid)
 
     def workers(self) -> list[psutil.Process]:
         """Return the local executor's workers: the children of its zygote."""
         zygotes = self.members("executors.zygote")
-        return zygotes[0].children() if zygotes else []
+        with suppress(psutil.NoSuchProcess):
+            return zygotes[0].children() if zygotes else []
+        return []
 
     def gone(self) -> bool:
         """Tell whether none is left."""

@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import psutil
@@ -94,7 +95,8 @@ def test_an_interrupt_gives_a_report_of_what_finished(
     until(lambda: lines(alone.directory) >= 3)
     # A terminal sends Ctrl-C to everything that it started; the store is in there.
     for member in family.members() if number == signal.SIGINT else [psutil.Process(process.pid)]:
-        os.kill(member.pid, number)
+        with suppress(ProcessLookupError):  # it ended while we looked
+            os.kill(member.pid, number)
     code, out, err = finished(process, 20)
     assert code == 130
     assert "interrupted; what had arrived is saved" in err
