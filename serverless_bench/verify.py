@@ -24,14 +24,17 @@ class BadRanges:
         self.listed: list[BadRange] = []
         self.count = 0
         self.bytes = 0
+        self._last: BadRange | None = None
+        """The last range, listed or not: the next one may continue it."""
 
     def add(self, new: BadRange) -> None:
         """Take the next range; one that continues the last one becomes part of it."""
         self.bytes += new.bad_bytes
-        # The last range is looked at even when the list is full: it may be its last entry.
-        joined = join(self.listed[-1], new) if self.count == len(self.listed) > 0 else None
+        joined = join(self._last, new) if self._last else None
+        self._last = joined or new
         if joined:
-            self.listed[-1] = joined
+            if self.count == len(self.listed):
+                self.listed[-1] = joined
             return
         self.count += 1
         if len(self.listed) < MAX_BAD_RANGES:
@@ -45,6 +48,8 @@ class BadRanges:
         joined = before + len(other.listed) - self.count
         self.bytes += other.bytes - sum(bad.bad_bytes for bad in other.listed)
         self.count = before + other.count - joined
+        if other.count > len(other.listed):
+            self._last = other._last  # noqa: SLF001 - of the same class
 
 
 class RangeSink:
