@@ -2,7 +2,6 @@
 
 import os
 import platform
-import secrets
 import subprocess
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
@@ -15,11 +14,12 @@ from serverless_bench import __version__, keystream
 from serverless_bench.archive import Archive, Run
 from serverless_bench.attendant import Attendant
 from serverless_bench.clients import client_class
-from serverless_bench.clock import utc_stamp, wall_ns
+from serverless_bench.clock import wall_ns
 from serverless_bench.errors import ArchiveError, SbenchError
 from serverless_bench.executors import open_executor
 from serverless_bench.executors.base import Live
 from serverless_bench.gate import gate_keys
+from serverless_bench.keys import new_run_id
 from serverless_bench.plan import ledger, plan
 from serverless_bench.record import Outcome
 from serverless_bench.spec import InvocationSpec, JobSpec
@@ -134,11 +134,6 @@ def run_job(
     if cause is not None:
         raise CutShort(run, cause) from cause
     return run
-
-
-def new_run_id(created_ns: int) -> str:
-    """Return an id that no other run has: when it began, and 48 random bits."""
-    return f"{utc_stamp(created_ns)}-{secrets.token_hex(6)}"
 
 
 def provenance(job: JobSpec) -> dict[str, Any]:

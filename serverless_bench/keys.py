@@ -10,15 +10,22 @@ runs with one seed must not overwrite each other.
 
 import hashlib
 import re
+import secrets
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Final
 
+from serverless_bench.clock import utc_stamp
 from serverless_bench.errors import UsageError
 
 _OURS: Final = re.compile(r"(?:.*/)?[0-9a-f]{32}\.([1-9][0-9]{0,15})", re.DOTALL)
 _MAX_KEY_BYTES: Final = 1024
 """Amazon S3 user guide, "Naming Amazon S3 objects": at most 1,024 bytes of UTF-8."""
+
+
+def new_run_id(created_ns: int) -> str:
+    """Return an id that no other run has: when it began, and 48 random bits."""
+    return f"{utc_stamp(created_ns)}-{secrets.token_hex(6)}"
 
 
 def object_key(

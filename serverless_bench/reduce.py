@@ -310,9 +310,7 @@ def function_rates(run: Run) -> Floats:
 
     Its bytes over the time from its first operation's start to its last one's end.
     """
-    spans = function_spans(run)
-    took_s = (spans.end_ns - spans.start_ns) / NS_PER_S
-    return np.asarray(spans.moved / took_s, dtype=np.float64)
+    return function_spans(run).bytes_per_s
 
 
 def _latency_s(operations: Table, good: Mask, begin: str, end: str) -> dict[str, float] | None:

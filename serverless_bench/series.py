@@ -162,6 +162,16 @@ class Spans:
     moved: Ints
     """Bytes, more than none."""
 
+    @property
+    def took_s(self) -> Floats:
+        """Seconds from start to end."""
+        return np.asarray((self.end_ns - self.start_ns) / NS_PER_S, dtype=np.float64)
+
+    @property
+    def bytes_per_s(self) -> Floats:
+        """Bytes over that time."""
+        return self.moved / self.took_s
+
 
 def function_spans(run: Run) -> Spans:
     """Return the spans of the functions that are ok and moved bytes."""

@@ -12,7 +12,7 @@ import numpy as np
 from serverless_bench.archive import Run
 from serverless_bench.columns import Floats
 from serverless_bench.offsets import aligned, worker_offsets
-from serverless_bench.reduce import Summary, function_rates
+from serverless_bench.reduce import Summary
 from serverless_bench.series import Spans, function_spans
 from serverless_bench.units import NS_PER_S, format_rate, format_seconds
 
@@ -56,9 +56,9 @@ def stability(run: Run, summary: Summary) -> Stability:
     """Return the warnings, outliers and stragglers of a run."""
     run = aligned(run, worker_offsets(run))
     times = function_spans(run)
-    took = _took_s(times)
+    took = times.took_s
     outliers = times.rows[scores(took) > OUTLIER_SCORE]
-    warnings = (*_spread(function_rates(run)), *_circumstances(summary, times))
+    warnings = (*_spread(times.bytes_per_s), *_circumstances(summary, times))
     return Stability(
         warnings=warnings,
         outliers=tuple(run.functions["index"][outliers].tolist()),
@@ -78,10 +78,6 @@ def scores(values: Floats) -> Floats:
     away = np.abs(values - np.median(values))
     deviation = float(np.median(away))
     return away / deviation if deviation else np.zeros_like(away)
-
-
-def _took_s(spans: Spans) -> Floats:
-    return np.asarray((spans.end_ns - spans.start_ns) / NS_PER_S, dtype=np.float64)
 
 
 def _spread(rates: Floats) -> Iterator[str]:
@@ -116,7 +112,7 @@ def _circumstances(summary: Summary, times: Spans) -> Iterator[str]:
     if len(times.rows) > 1:
         first_wave = np.sort(times.start_ns)[: summary.planned_concurrency]
         spread_s = float(first_wave[-1] - first_wave[0]) / NS_PER_S
-        middle_s = float(np.median(_took_s(times)))
+        middle_s = float(np.median(times.took_s))
         if spread_s > START_SPREAD * middle_s:
             yield (
                 f"functions began within {format_seconds(spread_s)}, and take"
@@ -135,7 +131,7 @@ def _tail_tax(times: Spans) -> float | None:
 
 def _stragglers(run: Run, times: Spans) -> Iterator[Straggler]:
     attempts = run.attempts
-    took_s = _took_s(times)
+    took_s = times.took_s
     for place in np.argsort(-took_s, kind="stable")[:WORST].tolist():
         row = int(times.rows[place])
         mine = slice(*np.searchsorted(attempts["function"], (row, row + 1)).tolist())

@@ -2,7 +2,7 @@
 
 from collections.abc import Generator, Iterable
 
-from serverless_bench.body import run_invocation
+from serverless_bench.body import forget_clients, run_invocation
 from serverless_bench.clock import EpochClock
 from serverless_bench.executors.base import Live
 from serverless_bench.record import InvocationRecord, Lost, Outcome
@@ -25,13 +25,17 @@ class InlineExecutor:
         def on_moved(count: int) -> None:
             live.moved_bytes = (live.moved_bytes or 0) + count
 
-        for invocation in invocations:
-            live.started += 1
-            submitted_ns = clock.now_ns()
-            result: InvocationRecord | Lost
-            try:
-                result = run_invocation(invocation, on_moved=on_moved)
-            except Exception as exc:  # noqa: BLE001 - a lost call must not lose the others
-                cause = f"{type(exc).__name__}: {exc}"
-                result = Lost(index=invocation.index, attempt=invocation.attempt, cause=cause)
-            yield Outcome(submitted_ns=submitted_ns, collected_ns=clock.now_ns(), result=result)
+        try:
+            for invocation in invocations:
+                live.started += 1
+                submitted_ns = clock.now_ns()
+                result: InvocationRecord | Lost
+                try:
+                    result = run_invocation(invocation, on_moved=on_moved)
+                except Exception as exc:  # noqa: BLE001 - a lost call must not lose the others
+                    cause = f"{type(exc).__name__}: {exc}"
+                    result = Lost(index=invocation.index, attempt=invocation.attempt, cause=cause)
+                yield Outcome(submitted_ns=submitted_ns, collected_ns=clock.now_ns(), result=result)
+        finally:
+            # Other executors' workers end with their job; this process goes on.
+            forget_clients()

@@ -1,6 +1,5 @@
 """Save imported results as a run directory, like the ones that sbench makes."""
 
-import secrets
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
@@ -10,10 +9,10 @@ import numpy as np
 
 from serverless_bench import __version__
 from serverless_bench.archive import Archive
-from serverless_bench.clock import utc_stamp
 from serverless_bench.columns import ABSENT, Ints
 from serverless_bench.errors import ArchiveError
 from serverless_bench.importers.base import Call, Imported, Rows
+from serverless_bench.keys import new_run_id
 from serverless_bench.record import (
     Attempt,
     InvocationRecord,
@@ -50,8 +49,7 @@ def save(imported: Imported, directory: Path, *, link_bytes_per_s: float | None 
     ArchiveError
         If the directory holds a run, or cannot be written.
     """
-    # As in ``fanout``, which would load every storage library for this.
-    run_id = f"{utc_stamp(imported.created_ns)}-{secrets.token_hex(6)}"
+    run_id = new_run_id(imported.created_ns)
     header = {
         "run_id": run_id,
         "created_ns": imported.created_ns,

@@ -76,7 +76,9 @@ def test_more_functions_than_processors(tmp_path: Path) -> None:
             concurrency=many,
             object_bytes=64 * MIB,
         )
-    assert set(found.bound.functions) == {"client"}
+    # What the machine's owner takes from a virtual machine is nobody's wait: one that
+    # lost its turn that way looks like one that waited for the store.
+    assert found.bound.functions["client"] > many / 2
 
 
 def test_a_slow_launch(tmp_path: Path) -> None:
