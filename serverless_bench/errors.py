@@ -29,7 +29,10 @@ are data: ``body`` turns every ``OperationError`` into a row, because a store th
 answers 503 is a result.
 """
 
-from typing import ClassVar
+from typing import ClassVar, Final
+
+INTERRUPTED: Final = 130
+"""Exit code of a program that Ctrl-C ended (128 + SIGINT)."""
 
 
 class SbenchError(Exception):

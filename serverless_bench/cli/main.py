@@ -19,7 +19,7 @@ import click
 from serverless_bench import __version__
 from serverless_bench.cli.defaults import defaults_for
 from serverless_bench.cli.options import spelled
-from serverless_bench.errors import SbenchError
+from serverless_bench.errors import INTERRUPTED, SbenchError
 
 _COMMANDS: Final = {
     "demo": "Write, read, report and plot, small, on the embedded store.",
@@ -38,7 +38,6 @@ _COMMANDS: Final = {
     "serve": "Serve S3 without keeping data, with faults and limits on request.",
 }
 """Module and help line of each command; the line stands here so that help imports none."""
-_INTERRUPTED: Final = 130
 _BROKEN_PIPE: Final = 141
 
 
@@ -93,7 +92,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         hint = f"{context.command_path} --help" if context else ""
         return _say(exc.format_message(), hint, exc.exit_code)
     except (KeyboardInterrupt, click.Abort):
-        return _say("interrupted", "", _INTERRUPTED)
+        return _say("interrupted", "", INTERRUPTED)
     except BrokenPipeError:
         # Whoever read our output has gone; Python would complain again when it exits.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

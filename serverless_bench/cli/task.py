@@ -17,20 +17,19 @@ from serverless_bench.cli.job import prepare
 from serverless_bench.cli.options import spelled
 from serverless_bench.cli.read import command as read_command
 from serverless_bench.cli.write import command as write_command
-from serverless_bench.errors import SbenchError, UsageError
+from serverless_bench.errors import INTERRUPTED, SbenchError, UsageError
 from serverless_bench.stores.embedded import Lease, default_directory
 
 COMMANDS: Final[Mapping[str, click.Command]] = {"write": write_command, "read": read_command}
 OWN_FLAGS: Final = frozenset({"format", "name", "pickle", "run_dir"})
 """Parameters of these commands that whoever repeats them decides."""
-_INTERRUPTED: Final = 130
 
 
 class CutOff(SbenchError):
     """A run among several did not come to a good end; ``exit_code`` is that run's."""
 
     def __init__(self, directory: Path, exit_code: int) -> None:
-        if exit_code == _INTERRUPTED:
+        if exit_code == INTERRUPTED:
             super().__init__("interrupted; the runs so far are saved")
         else:
             super().__init__(f"the run in {directory} ended with exit code {exit_code}")

@@ -17,7 +17,6 @@ from serverless_bench import errors
 from serverless_bench.cli.exit_codes import ExitCode
 from serverless_bench.cli.main import commands
 from serverless_bench.cli.options import spelled
-from serverless_bench.fanout import INTERRUPTED
 from tests.command import Sbench
 from tests.servers import Server
 
@@ -92,7 +91,7 @@ def test_every_flag_in_the_documents_exists() -> None:
 
 def test_exit_codes_are_documented() -> None:
     page = (ROOT / "docs" / "exit-codes.md").read_text()
-    codes = {code.value for code in ExitCode} | {INTERRUPTED}
+    codes = {code.value for code in ExitCode} | {errors.INTERRUPTED}
     codes |= {kind.exit_code for kind in vars(errors).values() if hasattr(kind, "exit_code")}
     documented = {int(number) for number in re.findall(r"^\| (\d+) \|", page, re.MULTILINE)}
     assert documented == codes

@@ -8,6 +8,7 @@ from serverless_bench.units import (
     format_rate,
     format_seconds,
     format_size,
+    parse_link,
     parse_size,
 )
 
@@ -59,3 +60,15 @@ def test_words_for_people() -> None:
 def test_no_time_is_no_rate() -> None:
     assert bytes_per_second(5, 0) == 0.0
     assert bytes_per_second(5, 10**9) == 5.0
+
+
+@pytest.mark.parametrize(("text", "rate"), [("20Gbit", 2.5e9), ("2.5GB/s", 2.5e9), ("1MiB", 2**20)])
+def test_a_link_is_bits_or_bytes_per_second(text: str, rate: float) -> None:
+    assert parse_link(text) == rate
+
+
+@pytest.mark.parametrize("text", ["3apples", "0Gbit", "-1GB", "0.3", ""])
+def test_what_is_no_rate_of_a_link_is_refused(text: str) -> None:
+    with pytest.raises(UsageError, match="is no rate") as refused:
+        parse_link(text)
+    assert "20Gbit" in refused.value.hint
