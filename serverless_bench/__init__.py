@@ -13,6 +13,7 @@ Data flows in one direction, through files that are named after the steps::
     traffic     its tries: offered load, throttles, waits
     bound       what bounded each function
     checks      what cannot be
+    cost        what AWS bills for it
     reduce      all of this to totals             Summary
     reporters   totals to text                    plots draw them and the timeline
     compare     many runs to a verdict            scaling to a law, stability to warnings

@@ -8,6 +8,7 @@
     ├── ExecutorError           4   no function could be started
     ├── StoreError              5   the store cannot be reached or refuses us
     ├── ArchiveError            8   a run directory cannot be read or written
+    ├── CostError              12   a job costs more than --max-cost
     └── OperationError              one try of one storage request failed
         ├── NotFound            the object or the bucket does not exist
         ├── AccessDenied        the credentials are missing, wrong or not allowed to
@@ -73,6 +74,12 @@ class ArchiveError(SbenchError):
     """A run directory cannot be read or written."""
 
     exit_code = 8
+
+
+class CostError(SbenchError):
+    """A job would cost more than the user allows, or has come to do so."""
+
+    exit_code = 12
 
 
 class OperationError(SbenchError):

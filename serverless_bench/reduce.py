@@ -17,6 +17,8 @@ from serverless_bench.archive import Run
 from serverless_bench.bound import Bound, bound
 from serverless_bench.checks import Facts, failures
 from serverless_bench.columns import ABSENT, Floats, Mask, Table, is_text
+from serverless_bench.cost.bill import Bill, bill
+from serverless_bench.cost.prices import Prices
 from serverless_bench.offsets import Offsets, aligned, worker_offsets
 from serverless_bench.series import counted, function_spans, good_operations
 from serverless_bench.traffic import Traffic, service_s, traffic
@@ -143,20 +145,24 @@ class Summary:
     """Why there is no headline: what cannot be; empty as a rule."""
     corrupt: tuple[Mapping[str, Any], ...]
     """Up to ``MAX_CORRUPT`` bad ranges, with key, offset, length and what was there."""
+    bill: Bill | None = None
+    """None unless the functions had a memory size, hence a price."""
 
     def to_json(self) -> dict[str, Any]:
         """Return the JSON document of a report; docs/report.md lists its fields.
 
         The fields are this class's, with ``t50_s`` ... ``t100_s`` in place of ``done_s``
-        and the fields of ``traffic`` in its place.
+        and the fields of ``traffic`` in its place; ``bill`` only if there is one.
         """
         data = {"report_schema": REPORT_SCHEMA, **asdict(self)}
+        if self.bill is None:
+            del data["bill"]
         data |= data.pop("traffic")
         done = data.pop("done_s")
         return data | {f"{name}_s": value for name, value in done.items()}
 
 
-def summarize(run: Run, *, with_warmup: bool = False) -> Summary:
+def summarize(run: Run, *, with_warmup: bool = False, prices: Prices | None = None) -> Summary:
     """Return the totals of a run.
 
     Parameters
@@ -165,6 +171,8 @@ def summarize(run: Run, *, with_warmup: bool = False) -> Summary:
         A saved run.
     with_warmup
         Whether the operations of the warm-up count like all others.
+    prices
+        For the bill of a run on AWS Lambda; None takes those that come with sbench.
     """
     if with_warmup:
         none = np.zeros_like(run.operations["warmup"])
@@ -235,6 +243,7 @@ def summarize(run: Run, *, with_warmup: bool = False) -> Summary:
         bounds=None if withheld else _bounds(run, counts, rates, found),
         withheld=withheld,
         corrupt=_corrupt(run),
+        bill=bill(run, prices),
     )
 
 

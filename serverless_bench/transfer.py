@@ -11,17 +11,8 @@ from serverless_bench.clock import monotonic_ns
 from serverless_bench.errors import Corrupt, OperationError
 from serverless_bench.keystream import Keystream
 from serverless_bench.meter import Meter
-from serverless_bench.spec import (
-    DEFAULT_PART_BYTES,
-    MAX_PART_BYTES,
-    MAX_PARTS,
-    MIN_PART_BYTES,
-    OperationKind,
-    OperationSpec,
-    Transfer,
-)
+from serverless_bench.spec import OperationSpec, Transfer
 from serverless_bench.tries import Tries
-from serverless_bench.units import MIB
 from serverless_bench.verify import BadRanges, RangeSink
 
 
@@ -66,7 +57,7 @@ def put_object(operation: OperationSpec, transfer: Transfer, tries: Tries, check
     """
     client, key, size = tries.client, operation.key, _known(operation)
     keystream = Keystream(key, operation.generation)
-    part_bytes = part_size(operation.kind, size, transfer)
+    part_bytes = transfer.part_size(operation.kind, size)
     if part_bytes is None:
         source = RangeSource(keystream, 0, size, checks)
         tries.run("put", partial(client.put, key, source))
@@ -101,7 +92,7 @@ def get_object(operation: OperationSpec, transfer: Transfer, tries: Tries, check
     """
     client, key, size = tries.client, operation.key, operation.size
     keystream = None if size is None else Keystream(key, operation.generation)
-    part_bytes = None if size is None else part_size(operation.kind, size, transfer)
+    part_bytes = None if size is None else transfer.part_size(operation.kind, size)
     step = part_bytes or size
     count = 1 if size is None or step is None else -(-size // step)
     sinks: list[RangeSink | None] = [None] * count
@@ -131,23 +122,6 @@ def get_object(operation: OperationSpec, transfer: Transfer, tries: Tries, check
                 checks.bad.extend(sink.bad)
     if checks.bad.count:
         raise Corrupt(f"{checks.bad.bytes} bytes of {key} are wrong")
-
-
-def part_size(kind: OperationKind, size: int, transfer: Transfer) -> int | None:
-    """Return the size of a part or range of an object, or None to move it whole.
-
-    Several connections need parts, and so does a put of more than 5 GiB (Amazon S3 user
-    guide, "Uploading objects"): both get a size where none was asked for.
-    """
-    chosen = transfer.part_bytes
-    if chosen is None and transfer.connections > 1:
-        share = -(-size // transfer.connections)
-        chosen = max(MIN_PART_BYTES, min(DEFAULT_PART_BYTES, -(-share // MIB) * MIB))
-    if chosen is None and kind is OperationKind.PUT and size > MAX_PART_BYTES:
-        chosen = DEFAULT_PART_BYTES
-    if chosen is None or size <= chosen:
-        return None
-    return max(chosen, -(-size // MAX_PARTS))
 
 
 def each(do: Callable[[int], None], count: int, connections: int) -> None:

@@ -19,6 +19,8 @@ class ExitCode(IntEnum):
     """A comparison found neither a difference nor that there is none."""
     WITHHELD = 11
     """The records contradict themselves, or what is possible: no headline."""
+    UNFIT = 13
+    """``doctor`` found what would make a run fail."""
 
 
 def exit_code_of(summary: Summary) -> ExitCode:

@@ -23,6 +23,8 @@ from serverless_bench.errors import INTERRUPTED, SbenchError
 
 _COMMANDS: Final = {
     "demo": "Write, read, report and plot, small, on the embedded store.",
+    "plan": "Say what a job on AWS Lambda would take, and what it would cost.",
+    "doctor": "Check this machine, the account and the stack before a run.",
     "write": "Write objects from many functions and report the throughput.",
     "read": "Read objects back, compare every byte and report the throughput.",
     "report": "Report on a run directory, finished or not.",
@@ -33,9 +35,12 @@ _COMMANDS: Final = {
     "plot": "Draw a run, or a write and its read, into one picture.",
     "import": "Read results of PyWren, Lithops, warp or sai3-bench, and report on them.",
     "export": "Write the operations of a run for warp, PyWren or a table.",
+    "resume": "Go on with a run whose driver died, or that lost functions.",
     "clean": "Delete the objects of a run, and nothing else.",
     "store": "Keep the embedded store running between commands.",
     "serve": "Serve S3 without keeping data, with faults and limits on request.",
+    "lambda-host": "Answer AWS Lambda's Invoke API here, each function in a process.",
+    "localstack": "Run LocalStack, with functions as processes, to try a stack here.",
 }
 """Module and help line of each command; the line stands here so that help imports none."""
 _BROKEN_PIPE: Final = 141
@@ -53,7 +58,7 @@ class _Commands(click.Group):
         """Return a command, with the user's own defaults for its flags."""
         if cmd_name not in _COMMANDS:
             return None
-        module = cmd_name + "_" * iskeyword(cmd_name)
+        module = cmd_name.replace("-", "_") + "_" * iskeyword(cmd_name)
         command: click.Command = import_module(f"serverless_bench.cli.{module}").command
         ctx.default_map = {cmd_name: defaults_for(command)}
         return command

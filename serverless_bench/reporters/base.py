@@ -4,6 +4,8 @@ from collections.abc import Iterator, Mapping
 from typing import Final, Protocol, TextIO
 
 from serverless_bench.bound import Bound
+from serverless_bench.cost.bill import Bill
+from serverless_bench.cost.usage import format_money
 from serverless_bench.reduce import RATE_PERCENTILES, GateSummary, Summary
 from serverless_bench.units import (
     MIB,
@@ -71,6 +73,8 @@ def rows(summary: Summary) -> Iterator[tuple[str, str]]:
         "workers",
         f"{summary.executor}, {summary.workers} used, {summary.cold_starts} cold starts",
     )
+    if summary.bill:
+        yield from _bill(summary.bill)
 
 
 def problems(summary: Summary) -> Iterator[str]:
@@ -196,6 +200,33 @@ def _clocks(summary: Summary) -> str:
         f" {format_seconds(clocks.width_max_s)} (worst)"
     )
     return f"{text}; {clocks.corrected} shifted" if clocks.corrected else text
+
+
+def _bill(bill: Bill) -> Iterator[tuple[str, str]]:
+    def money(amount: float) -> str:
+        return format_money(amount, bill.currency)
+
+    shown = {
+        "Lambda": bill.dollars.compute + bill.dollars.invocations,
+        "PUT class": bill.dollars.puts,
+        "GET": bill.dollars.gets,
+        "control": bill.dollars.control,
+        "logs": bill.dollars.logs,
+    }
+    parts = ", ".join(f"{name} {money(amount)}" for name, amount in shown.items() if amount)
+    where = "" if bill.genuine else "as if on AWS Lambda, "
+    yield (
+        "bill",
+        f"{money(bill.total)}: {parts}; {where}{bill.gb_s:.4g} GB-s on {bill.architecture}",
+    )
+    yield "prices", f"of {bill.as_of}, {bill.region}"
+    if bill.unknown:
+        yield "not in it", f"{bill.unknown} without a record, {money(bill.unknown_at_most)} at most"
+    if bill.estimate is not None and bill.error is not None:
+        yield "estimate", f"{money(bill.estimate)}, error {bill.error:+.1%}"
+    if bill.storage_per_h:
+        forgotten = money(bill.storage_per_month)
+        yield "storage", f"{money(bill.storage_per_h)} an hour, {forgotten} a month if forgotten"
 
 
 def _cpu(summary: Summary) -> str:

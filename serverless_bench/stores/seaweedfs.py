@@ -43,7 +43,7 @@ class SeaweedFS:
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
-        self._program = _find_program()
+        self._program = find_program()
         self._ports = dict(zip(_SERVICES, free_port_pairs(len(_SERVICES)), strict=True))
         self.endpoint_url = f"http://127.0.0.1:{self._ports['s3']}"
 
@@ -92,7 +92,14 @@ class SeaweedFS:
         return sum(path.stat().st_size for path in (self._directory / "data").glob("*.dat"))
 
 
-def _find_program() -> Path:
+def find_program() -> Path:
+    """Return where SeaweedFS is.
+
+    Raises
+    ------
+    PluginError
+        If it is not installed.
+    """
     beside = Path(sysconfig.get_path("scripts")) / "weed"
     found = beside if beside.exists() else shutil.which("weed", path=Path(sys.executable).parent)
     if not found:

@@ -1,0 +1,101 @@
+"""Clients for AWS's control services, and their errors in one line.
+
+Nothing here is measured. Addresses come from ``AWS_ENDPOINT_URL_<SERVICE>`` where they
+are set, as botocore does it: that is how a laptop stands in for AWS.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from textwrap import shorten
+from typing import Any, Final
+
+import botocore.session
+from botocore import exceptions as boto
+from botocore.config import Config
+
+from serverless_bench.errors import ExecutorError
+
+DEFAULT_REGION: Final = "us-east-1"
+_CONFIG: Final = Config(
+    connect_timeout=5,
+    read_timeout=30,
+    retries={"mode": "standard", "total_max_attempts": 3},
+    # Many S3-compatible stores do not take the newer checksums.
+    request_checksum_calculation="when_required",
+    response_checksum_validation="when_required",
+)
+_MESSAGE_CHARS: Final = 160
+_NO_CREDENTIALS: Final = (
+    boto.CredentialRetrievalError,
+    boto.NoCredentialsError,
+    boto.PartialCredentialsError,
+    boto.SSOTokenLoadError,
+    boto.UnauthorizedSSOTokenError,
+)
+_CREDENTIALS_HINT: Final = "set AWS_PROFILE, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"
+
+
+def open_client(service: str, *, region: str | None = None, endpoint_url: str | None = None) -> Any:  # noqa: ANN401 - botocore's
+    """Return a botocore client with few retries and short timeouts.
+
+    Parameters
+    ----------
+    service
+        botocore's name, as ``"lambda"``.
+    region
+        Where; None takes the AWS configuration's region, or ``DEFAULT_REGION``.
+    endpoint_url
+        None takes AWS's, or the environment's.
+    """
+    session = botocore.session.Session()
+    with explained(service):
+        return session.create_client(
+            service,
+            region_name=region or session.get_config_variable("region") or DEFAULT_REGION,
+            endpoint_url=endpoint_url,
+            config=_CONFIG,
+        )
+
+
+@contextmanager
+def explained(what: str) -> Iterator[None]:
+    """Turn what botocore raises inside the block into one line for the user.
+
+    Parameters
+    ----------
+    what
+        The service or thing that is asked; begins the line.
+
+    Raises
+    ------
+    ExecutorError
+        For anything that botocore raises.
+    """
+    try:
+        yield
+    except boto.ClientError as exc:
+        error = exc.response.get("Error", {})
+        # What stands in for AWS may answer with a page.
+        words = str(error.get("Message", "")).partition("<")[0]
+        message = shorten(words, _MESSAGE_CHARS, placeholder="...") or "no words"
+        raise ExecutorError(
+            f"{what}: {error.get('Code', '')}: {message}",
+            hint="check the region, and what these credentials may do",
+        ) from exc
+    except _NO_CREDENTIALS as exc:
+        raise ExecutorError("there are no credentials", hint=_CREDENTIALS_HINT) from exc
+    except boto.ProfileNotFound as exc:
+        raise ExecutorError(str(exc), hint=_CREDENTIALS_HINT) from exc
+    except (boto.BotoCoreError, ValueError) as exc:
+        raise ExecutorError(
+            f"{what}: {type(exc).__name__}: {exc}",
+            hint="check the network, and AWS_ENDPOINT_URL if it is set",
+        ) from exc
+
+
+def error_code(error: BaseException) -> str:
+    """Return AWS's word for an error that ``explained`` raised; empty if it had none."""
+    cause = error.__cause__
+    if not isinstance(cause, boto.ClientError):
+        return ""
+    return str(cause.response.get("Error", {}).get("Code", ""))

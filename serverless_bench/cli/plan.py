@@ -1,0 +1,322 @@
+"""``sbench plan``."""
+
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from typing import Any, Final
+
+import click
+import orjson
+from rich.console import Console
+from rich.table import Table
+
+from serverless_bench.account import read_function, read_quota
+from serverless_bench.cli.exit_codes import ExitCode
+from serverless_bench.cli.options import option, prices_option, transfer_options
+from serverless_bench.cli.write import object_size
+from serverless_bench.cost.advice import Trap, traps, warnings
+from serverless_bench.cost.forecast import (
+    GET_LIMIT_PER_S,
+    PUT_LIMIT_PER_S,
+    VCPU_MIB,
+    Forecast,
+    Load,
+    Route,
+    forecast,
+)
+from serverless_bench.cost.prices import Prices, load_prices, price_text
+from serverless_bench.cost.usage import Dollars, format_money, price
+from serverless_bench.errors import ExecutorError, UsageError
+from serverless_bench.spec import OperationKind, Transfer
+from serverless_bench.stack import Stack, read_stack
+from serverless_bench.units import KIB, MIB, format_rate, format_seconds, format_size
+
+DEFAULT_QUOTA: Final = 1000
+"""AWS Lambda quotas: concurrent executions of an account in a region."""
+_WIDTH: Final = 100
+_PHASES: Final = {"write": OperationKind.PUT, "read": OperationKind.GET}
+_COMPONENTS: Final = {
+    "compute": "Lambda GB-seconds",
+    "invocations": "Lambda requests",
+    "puts": "S3 PUT class",
+    "gets": "S3 GET",
+    "control": "control requests",
+    "storage": "storage",
+    "logs": "logs",
+    "network": "NAT, endpoint, region",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Phase:
+    """One phase of the plan."""
+
+    name: str
+    load: Load
+    expected: Forecast
+    dollars: Dollars
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Plan:
+    """Everything that is shown."""
+
+    phases: Sequence[_Phase]
+    prices: Prices
+    traps: Sequence[Trap]
+    quota_from: str
+    keep_h: float
+
+    @property
+    def total(self) -> float:
+        """What all phases cost."""
+        return sum(phase.dollars.total for phase in self.phases)
+
+    @property
+    def warnings(self) -> list[str]:
+        """What may go wrong, each once."""
+        found = (warnings(phase.load, phase.expected) for phase in self.phases)
+        return list(dict.fromkeys(text for texts in found for text in texts))
+
+
+@click.command("plan")
+@option("--number", type=int, default=16, show_default=True, help="Functions.")
+@option("--mb", type=int, help="Size of an object in MiB.  [default: 64]")
+@option("--size", help="Size of an object with its unit, as in 2GB or 64MiB.")
+@option("--objects", type=int, default=1, show_default=True, help="Objects per function.")
+@option("--read-times", type=int, default=1, show_default=True, help="Reads of each object.")
+@option(
+    "--workload",
+    type=click.Choice(["write", "read", "both"]),
+    default="both",
+    show_default=True,
+    help="What to plan.",
+)
+@option("--client", default="wire", show_default=True, help="Library that moves the bytes.")
+@transfer_options
+@option("--memory", type=int, help=f"MB of a function.  [default: the stack's, or {VCPU_MIB}]")
+@option(
+    "--arch",
+    type=click.Choice(["arm64", "x86_64"]),
+    help="Processor of the functions.  [default: the stack's, or arm64]",
+)
+@option("--quota", type=int, help=f"Functions at once.  [default: asked, or {DEFAULT_QUOTA}]")
+@option("--stack", help="Ask this stack and its account for memory, processor and quota.")
+@option("--region", help="Where the stack is.")
+@option(
+    "--function-mb-s",
+    type=float,
+    help="MB/s (10**6) of one function, if you have measured it; a model without it.",
+)
+@option(
+    "--vpc",
+    type=click.Choice([route.value for route in Route]),
+    default=Route.NONE.value,
+    show_default=True,
+    help="How the functions reach the store.",
+)
+@option("--cross-region", is_flag=True, help="The bucket is in another region.")
+@option("--keep", type=float, default=1.0, show_default=True, help="Hours the objects stay.")
+@prices_option
+@option("--show-prices", is_flag=True, help="Write the price file and stop.")
+@option(
+    "--format",
+    type=click.Choice(["text", "json"]),
+    default="text",
+    show_default=True,
+    help="Tables, or one JSON object.",
+)
+def command(
+    number: int,
+    mb: int | None,
+    size: str | None,
+    **flags: Any,  # noqa: ANN401 - too many to name
+) -> int:
+    """Say what a job on AWS Lambda would take, how long, and what it would cost.
+
+    Nothing is started and, without --stack, nobody is asked.
+    """
+    if flags["show_prices"]:
+        click.echo(
+            price_text() if flags["prices"] is None else flags["prices"].read_text(), nl=False
+        )
+        return ExitCode.OK
+    plan = _plan(number, object_size(mb, size), flags)
+    if flags["format"] == "json":
+        click.echo(orjson.dumps(_to_json(plan)))
+    else:
+        _show(plan)
+    return ExitCode.OK
+
+
+def _plan(number: int, object_bytes: int, flags: Mapping[str, Any]) -> _Plan:
+    for name in ("objects", "read_times", "memory", "quota"):
+        _at_least("--" + name.replace("_", "-"), flags[name], 1)
+    _at_least("--number", number, 1)
+    _at_least("--keep", flags["keep"], 0)
+    _at_least("--function-mb-s", flags["function_mb_s"], 0.001)
+    prices = load_prices(flags["prices"])
+    part_mb = flags["part_mb"]
+    stack = read_stack(flags["stack"], region=flags["region"]) if flags["stack"] else None
+    quota, quota_from = _quota(flags["quota"], stack)
+    rate = flags["function_mb_s"]
+    common: dict[str, Any] = {
+        "functions": number,
+        "objects": flags["objects"],
+        "object_bytes": object_bytes,
+        "transfer": Transfer(
+            connections=flags["connections"],
+            part_bytes=None if part_mb is None else part_mb * MIB,
+            block_bytes=flags["block_kib"] * KIB,
+        ),
+        "client": flags["client"],
+        "bytes_per_s": None if rate is None else rate * 1e6,
+        "memory_mib": flags["memory"] or (stack.memory_mib if stack else VCPU_MIB),
+        "architecture": flags["arch"] or (stack.architecture if stack else "arm64"),
+        "quota": quota,
+        "keep_h": flags["keep"],
+        "route": Route(flags["vpc"]),
+        "cross_region": flags["cross_region"],
+    }
+    wanted = list(_PHASES) if flags["workload"] == "both" else [flags["workload"]]
+    repeats = {"write": 1, "read": flags["read_times"]}
+    loads = {n: Load(kind=_PHASES[n], repeats=repeats[n], **common) for n in wanted}
+    phases = []
+    for name, load in loads.items():
+        expected = forecast(load)
+        dollars = price(expected.usage, prices)
+        phases.append(_Phase(name=name, load=load, expected=expected, dollars=dollars))
+    return _Plan(
+        phases=phases,
+        prices=prices,
+        traps=traps(list(loads.values()), prices),
+        quota_from=quota_from,
+        keep_h=flags["keep"],
+    )
+
+
+def _at_least(flag: str, value: float | None, least: float) -> None:
+    if value is not None and value < least:
+        raise UsageError(f"{flag} must be at least {least:g}, got {value:g}")
+
+
+def _quota(asked: int | None, stack: Stack | None) -> tuple[int, str]:
+    """Return how many functions may run at once, and who says so."""
+    if asked is not None:
+        return asked, "--quota"
+    if stack is None:
+        return DEFAULT_QUOTA, "AWS's default; a new account has less"
+    with suppress(ExecutorError):
+        setup = read_function(stack.function_name, region=stack.region)
+        if setup.reserved is not None:
+            return max(1, setup.reserved), f"reserved for {stack.function_name}"
+    try:
+        quota = read_quota(region=stack.region)
+    except ExecutorError as exc:
+        return DEFAULT_QUOTA, f"AWS's default: {exc}"
+    return max(1, quota.unreserved), f"the account's in {stack.region}, unreserved"
+
+
+def _to_json(plan: _Plan) -> dict[str, Any]:
+    return {
+        "phases": {
+            phase.name: {
+                "load": {**asdict(phase.load), "total_bytes": phase.load.total_bytes},
+                "expected": asdict(phase.expected),
+                "dollars": {**asdict(phase.dollars), "total": phase.dollars.total},
+            }
+            for phase in plan.phases
+        },
+        "total": plan.total,
+        "currency": plan.prices.currency,
+        "prices_as_of": plan.prices.as_of,
+        "quota_from": plan.quota_from,
+        "warnings": plan.warnings,
+        "traps": {trap.name: trap.amount for trap in plan.traps},
+    }
+
+
+def _show(plan: _Plan) -> None:
+    console = Console(
+        file=sys.stdout,
+        width=None if sys.stdout.isatty() else _WIDTH,
+        highlight=False,
+        markup=False,
+    )
+    load = plan.phases[0].load
+    console.print(
+        f"{load.functions} functions, {load.objects} x {load.object_bytes / MIB:g} MiB each,"
+        f" {load.transfer.connections} connection(s), {load.memory_mib} MB on {load.architecture}",
+        style="bold",
+        soft_wrap=True,
+    )
+    console.print(f"at once: {load.quota} ({plan.quota_from})", soft_wrap=True)
+    with console.capture() as captured:
+        for rows in (_expectations(plan), _costs(plan)):
+            console.print()
+            console.print(_table(list(rows)))
+    # A table fills its lines with blanks.
+    console.out("\n".join(line.rstrip() for line in captured.get().splitlines()))
+    console.print()
+    for text in plan.warnings:
+        console.print(f"warning: {text}", style="yellow", soft_wrap=True)
+    console.print("on top of that would come", soft_wrap=True)
+    for trap in plan.traps:
+        console.print(f"  {trap.text}: {_money(plan, trap.amount)}", soft_wrap=True)
+
+
+def _table(rows: Sequence[Sequence[str]]) -> Table:
+    table = Table(box=None, pad_edge=False)
+    table.add_column(rows[0][0], style="dim", no_wrap=True)
+    for name in rows[0][1:]:
+        table.add_column(name, justify="right", no_wrap=True)
+    for row in rows[1:]:
+        table.add_row(*row)
+    return table
+
+
+def _expectations(plan: _Plan) -> Iterator[tuple[str, ...]]:
+    phases, expected = plan.phases, [phase.expected for phase in plan.phases]
+    yield ("expected", *(phase.name for phase in phases))
+    yield ("bytes", *(format_size(phase.load.total_bytes) for phase in phases))
+    yield ("waves", *(str(one.waves) for one in expected))
+    yield ("last function starts after", *(format_seconds(one.launch_s) for one in expected))
+    yield ("a function moves bytes for", *(format_seconds(one.transfer_s) for one in expected))
+    yield ("and is billed for", *(format_seconds(one.function_s) for one in expected))
+    yield ("the phase takes", *(format_seconds(one.run_s) for one in expected))
+    rates = (format_rate(p.load.total_bytes / p.expected.run_s) for p in phases)
+    yield ("whole throughput", *rates)
+    yield ("requests/s of limit", *(_requests(phase) for phase in phases))
+    yield ("part or range at least", *(_part(phase) for phase in phases))
+    yield (
+        "memory needed",
+        *(f"{p.expected.memory_needed_mib} of {p.load.memory_mib} MB" for p in phases),
+    )
+    yield ("disk (/tmp) needed", *("none" for _ in phases))
+
+
+def _requests(phase: _Phase) -> str:
+    is_put = phase.load.kind is OperationKind.PUT
+    limit = PUT_LIMIT_PER_S if is_put else GET_LIMIT_PER_S
+    return f"{phase.expected.requests_per_s:,.0f} of {limit:,} {'PUT' if is_put else 'GET'}/s"
+
+
+def _part(phase: _Phase) -> str:
+    return f"{phase.expected.part_bytes // MIB} MiB"
+
+
+def _costs(plan: _Plan) -> Iterator[tuple[str, ...]]:
+    dollars = [phase.dollars for phase in plan.phases]
+    yield ("cost", *(phase.name for phase in plan.phases), "together")
+    for component, name in _COMPONENTS.items():
+        amounts = [getattr(one, component) for one in dollars]
+        shown = f"{name}, {plan.keep_h:g} h" if component == "storage" else name
+        yield (shown, *(_money(plan, amount) for amount in (*amounts, sum(amounts))))
+    totals = [one.total for one in dollars]
+    yield ("total", *(_money(plan, amount) for amount in (*totals, plan.total)))
+    yield (f"prices of {plan.prices.as_of}, {plan.prices.region}", *("" for _ in totals), "")
+
+
+def _money(plan: _Plan, amount: float) -> str:
+    return format_money(amount, plan.prices.currency)

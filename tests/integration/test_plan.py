@@ -1,0 +1,115 @@
+"""``sbench plan``, and the limits that ``write`` takes from it."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from serverless_bench.cost.prices import price_text
+from tests.command import Sbench
+
+SEED = ("plan", "--number", 1800, "--mb", 2000)
+
+
+def plan(sbench: Sbench, *more: str | int) -> dict[str, Any]:
+    done = sbench(*SEED, *more, "--format", "json")
+    assert done.code == 0, done.err
+    found: dict[str, Any] = json.loads(done.out)
+    return found
+
+
+def test_the_seed_job(sbench: Sbench) -> None:
+    """It costs what the table says, and names 8 MiB parts, NAT and the quota's waves."""
+    done = sbench(*SEED)
+    assert (done.code, done.err) == (0, "")
+    assert "1800 functions do not fit into 1000 at once; this will be 2 waves" in done.out
+    assert "if the functions sit in a VPC behind NAT: $316" in done.out
+    assert "8 MiB, boto3's default (20,541 of 3,500 PUT/s" in done.out
+    assert "prices of 2026-10-02, us-east-1" in done.out
+    found = plan(sbench)
+    assert found["total"] == pytest.approx(2.05, rel=0.05)
+    assert found["phases"]["write"]["expected"]["waves"] == 2
+
+
+def test_small_parts_are_warned_of(sbench: Sbench) -> None:
+    found = plan(sbench, "--part-mb", 8, "--quota", 1800, "--arch", "x86_64")
+    assert found["total"] == pytest.approx(5.0, rel=0.05)
+    assert found["phases"]["write"]["expected"]["requests_per_s"] == pytest.approx(20400, rel=0.05)
+    put, get = found["warnings"]
+    assert "make 20,541 PUT/s" in put
+    assert "--part-mb 72" in put
+    assert "--part-mb 48" in get
+    under = plan(sbench, "--part-mb", 72, "--quota", 1800)
+    assert under["warnings"] == []
+
+
+def test_one_phase_alone(sbench: Sbench) -> None:
+    found = plan(sbench, "--workload", "read", "--read-times", 2)
+    assert list(found["phases"]) == ["read"]
+    assert found["phases"]["read"]["expected"]["usage"]["gets"] == 3600
+    assert found["phases"]["read"]["dollars"]["storage"] == 0
+
+
+def test_routes_and_regions_are_billed(sbench: Sbench) -> None:
+    assert plan(sbench, "--vpc", "nat")["total"] == pytest.approx(318, rel=0.05)
+    assert plan(sbench, "--cross-region")["total"] == pytest.approx(142.7, rel=0.05)
+    assert "VPC" in " ".join(plan(sbench, "--vpc", "endpoint")["warnings"])
+
+
+def test_prices_can_be_replaced(sbench: Sbench, tmp_path: Path) -> None:
+    shown = sbench("plan", "--show-prices")
+    assert shown.out == price_text()
+    path = tmp_path / "mine.toml"
+    path.write_text(shown.out.replace('"USD"', '"EUR"').replace("0.0000133334", "0.0000266668"))
+    found = plan(sbench, "--prices", str(path))
+    assert found["currency"] == "EUR"
+    assert found["total"] == pytest.approx(3.96, rel=0.05)
+    assert "EUR" in sbench(*SEED, "--prices", path).out
+    path.write_text("as_of = 1\n")
+    done = sbench(*SEED, "--prices", path)
+    assert done.code == 2
+    assert len(done.err.splitlines()) == 2, "one line, and a hint"
+
+
+@pytest.mark.parametrize(
+    ("flag", "value"),
+    [
+        ("--number", 0),
+        ("--quota", 0),
+        ("--memory", 0),
+        ("--objects", 0),
+        ("--read-times", 0),
+        ("--keep", -1),
+        ("--function-mb-s", 0),
+        ("--part-mb", 1),
+        ("--connections", 0),
+        ("--vpc", "yes"),
+    ],
+)
+def test_bad_flags_are_one_line(sbench: Sbench, flag: str, value: str | int) -> None:
+    done = sbench("plan", flag, value)
+    assert (done.code, done.out) == (2, "")
+    assert len(done.err.splitlines()) <= 2
+
+
+def test_a_stack_that_nobody_can_ask_for(sbench: Sbench) -> None:
+    done = sbench("plan", "--stack", "mine", AWS_ENDPOINT_URL="http://127.0.0.1:9")
+    assert done.code == 4
+    assert "stack 'mine'" in done.err
+
+
+def test_costs_are_limited_only_where_there_are_some(sbench: Sbench) -> None:
+    done = sbench("write", "--number", 1, "--mb", 1, "--max-cost", 1)
+    assert done.code == 2
+    assert "--executor local costs nothing" in done.err
+
+
+def test_a_write_that_would_cost_too_much_is_not_started(sbench: Sbench) -> None:
+    how = ("write", "--number", 2, "--mb", 1, "--executor", "lithops")
+    refused = sbench(*how, "--max-cost", "0.00001")
+    assert refused.code == 12, refused.err
+    assert "nothing was started" in refused.err
+    assert list((sbench.directory / "sbench-runs").glob("*")) == []
+    allowed = sbench(*how, "--max-cost", 1, "--format", "json")
+    assert (allowed.code, allowed.json["ok"]) == (0, 2), allowed.err

@@ -1,0 +1,358 @@
+"""What runs cost, against the table that was computed by hand from the price lists."""
+
+import io
+from dataclasses import fields, replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from serverless_bench.cost.advice import traps, warnings
+from serverless_bench.cost.bill import bill
+from serverless_bench.cost.forecast import (
+    Load,
+    Route,
+    forecast,
+    launch,
+    line_rate,
+    load_of,
+    moved_bytes,
+    transfer_s,
+)
+from serverless_bench.cost.prices import Prices, load_prices, price_text
+from serverless_bench.cost.usage import Dollars, Usage, format_money, price
+from serverless_bench.errors import UsageError
+from serverless_bench.reduce import summarize
+from serverless_bench.reporters import open_reporter
+from serverless_bench.spec import OperationKind, Target, Transfer
+from tests.runs import S, attempt, job, lost, operation, outcome, record, saved
+
+MIB = 1 << 20
+PRICES = load_prices()
+PUT, GET = OperationKind.PUT, OperationKind.GET
+
+
+def seed_job(
+    kind: OperationKind, *, architecture: str = "x86_64", part_mib: int | None = None
+) -> Load:
+    """1,800 functions, 2,000 MiB each: the job of the table."""
+    return Load(
+        kind=kind,
+        functions=1800,
+        object_bytes=2000 * MIB,
+        transfer=Transfer(part_bytes=None if part_mib is None else part_mib * MIB),
+        architecture=architecture,
+        quota=1800,
+        keep_h=1.0,
+    )
+
+
+def dollars(load: Load) -> Dollars:
+    return price(forecast(load).usage, PRICES)
+
+
+TABLE = {
+    "Lambda, x86": (dollars(seed_job(PUT)).compute, 1.20),
+    "Lambda, arm": (dollars(seed_job(GET, architecture="arm64")).compute, 0.96),
+    "x86 at 30 MB/s": (dollars(replace(seed_job(PUT), bytes_per_s=30e6)).compute, 3.67),
+    "arm at 30 MB/s": (
+        dollars(replace(seed_job(PUT, architecture="arm64"), bytes_per_s=30e6)).compute,
+        2.94,
+    ),
+    "x86 at 40 MB/s": (dollars(replace(seed_job(GET), bytes_per_s=40e6)).compute, 2.77),
+    "arm at 40 MB/s": (
+        dollars(replace(seed_job(GET, architecture="arm64"), bytes_per_s=40e6)).compute,
+        2.22,
+    ),
+    "single PUT": (dollars(seed_job(PUT)).puts, 0.009),
+    "8 MiB parts": (dollars(seed_job(PUT, part_mib=8)).puts, 2.27),
+    "8 MiB ranges": (dollars(seed_job(GET, part_mib=8)).gets, 0.18),
+    "64 MiB parts": (dollars(seed_job(PUT, part_mib=64)).puts, 0.31),
+    "an hour": (dollars(seed_job(PUT)).storage, 0.11),
+    "a day": (dollars(replace(seed_job(PUT), keep_h=24)).storage, 2.66),
+    "a month": (dollars(replace(seed_job(PUT), keep_h=730)).storage, 80.9),
+    "NAT both ways": (
+        sum(dollars(replace(seed_job(kind), route=Route.NAT)).network for kind in (PUT, GET)),
+        316,
+    ),
+    "interface endpoint": (
+        sum(dollars(replace(seed_job(kind), route=Route.ENDPOINT)).network for kind in (PUT, GET)),
+        70,
+    ),
+    "arm64, single PUT": (
+        sum(dollars(seed_job(kind, architecture="arm64")).total for kind in (PUT, GET)),
+        2.05,
+    ),
+    "x86, 8 MiB": (sum(dollars(seed_job(kind, part_mib=8)).total for kind in (PUT, GET)), 5.0),
+}
+"""Ours, and measurement_and_aws.md section 1.5, which rounds."""
+
+
+@pytest.mark.parametrize("row", TABLE)
+def test_the_cost_table_comes_out_within_5_percent(row: str) -> None:
+    ours, table = TABLE[row]
+    assert ours == pytest.approx(table, rel=0.05)
+
+
+def test_figures_of_the_table_with_one_digit_only() -> None:
+    """A single GET, and 64 MiB ranges: the table rounds them to one digit."""
+    assert round(dollars(seed_job(GET)).gets, 4) == 0.0007
+    assert round(dollars(seed_job(GET, part_mib=64)).gets, 2) == 0.02
+
+
+def test_the_traps_of_the_table() -> None:
+    found = {t.name: t.amount for t in traps([seed_job(PUT), seed_job(GET)], PRICES)}
+    assert found["nat"] == pytest.approx(316, rel=0.05)
+    assert found["endpoint"] == pytest.approx(70, rel=0.05)
+    assert found["internet"] == pytest.approx(316, rel=0.05)
+    assert found["express"] == pytest.approx(13.4, rel=0.05)
+    assert found["forgotten"] == pytest.approx(80.9, rel=0.05)
+    tripled = 2 * 2 * dollars(seed_job(PUT)).compute
+    assert found["async_retries"] == pytest.approx(tripled)
+
+
+@pytest.mark.parametrize(
+    ("part_mib", "per_s"), [(8, 20400), (16, 10200), (32, 5100), (64, 2550), (None, 82)]
+)
+def test_requests_per_second_of_the_key_layout(part_mib: int | None, per_s: float) -> None:
+    """Section 1.3, at 95 MB/s; its parts are not rounded up to a whole number of them."""
+    assert forecast(seed_job(PUT, part_mib=part_mib)).requests_per_s == pytest.approx(
+        per_s, rel=0.05
+    )
+
+
+def test_the_part_size_that_is_named_stays_below_the_warning() -> None:
+    load = seed_job(PUT, part_mib=8)
+    better = forecast(load).part_bytes
+    assert list(warnings(load, forecast(load)))
+    load = replace(load, transfer=Transfer(part_bytes=better))
+    assert not list(warnings(load, forecast(load)))
+
+
+def test_burst_and_refill() -> None:
+    """Section 1.2: 1,076 MiB in 10 s, and 22 s for 2,000 MiB."""
+    load = replace(seed_job(GET), transfer=Transfer(connections=8))
+    assert transfer_s(load, 1076 * MIB) == pytest.approx(10, rel=0.01)
+    assert transfer_s(load, 2000 * MIB) == pytest.approx(22, rel=0.02)
+    one = seed_job(GET)
+    assert 512 * MIB / transfer_s(one, 512 * MIB) == pytest.approx(99.8e6, rel=0.01)
+
+
+def test_little_memory_is_little_processor() -> None:
+    full, small = (replace(seed_job(PUT), memory_mib=mib, client="boto3") for mib in (1769, 128))
+    assert line_rate(full) == 100e6
+    assert line_rate(small) < 77.6 * MIB
+    assert transfer_s(small, 2000 * MIB) == pytest.approx(2000 * MIB / line_rate(small))
+
+
+def test_waves_against_the_quota() -> None:
+    """31 s in one wave, and about 45 in two."""
+    one, two = (forecast(replace(seed_job(PUT), quota=quota)) for quota in (1800, 1000))
+    assert (one.waves, two.waves) == (1, 2)
+    assert one.run_s == pytest.approx(31, rel=0.05)
+    assert two.run_s == pytest.approx(45, rel=0.05)
+    assert one.launch_s == pytest.approx(8.0)
+
+
+def test_more_names_launch_faster() -> None:
+    load = replace(seed_job(PUT), functions=3000, quota=3000)
+    assert launch(load, 22.0)[1] == pytest.approx(20.0)
+    assert launch(replace(load, names=3), 22.0)[1] == 0.0
+
+
+def test_a_function_that_needs_more_than_it_has_is_warned_of() -> None:
+    load = replace(seed_job(PUT), memory_mib=128, transfer=Transfer(connections=64))
+    assert any(text.startswith("memory") for text in warnings(load, forecast(load)))
+    load = replace(seed_job(PUT), object_bytes=100_000 * MIB)
+    assert any(text.startswith("time") for text in warnings(load, forecast(load)))
+    load = replace(seed_job(PUT), route=Route.NAT)
+    assert any(text.startswith("VPC") for text in warnings(load, forecast(load)))
+
+
+loads = st.builds(
+    Load,
+    kind=st.sampled_from(OperationKind),
+    functions=st.integers(1, 300),
+    objects=st.integers(1, 5),
+    object_bytes=st.integers(1, 1 << 33),
+    repeats=st.integers(1, 3),
+    transfer=st.builds(
+        Transfer,
+        connections=st.integers(1, 16),
+        part_bytes=st.none() | st.integers(5 * MIB, 1 << 30),
+    ),
+    client=st.sampled_from(["wire", "boto3", "another"]),
+    memory_mib=st.integers(128, 10240),
+    architecture=st.sampled_from(["arm64", "x86_64"]),
+    quota=st.integers(1, 300),
+    keep_h=st.floats(0, 1000),
+    route=st.sampled_from(Route),
+    cross_region=st.booleans(),
+)
+
+
+@given(loads, st.integers(1, 1 << 33))
+def test_more_bytes_are_never_cheaper_nor_faster(load: Load, more: int) -> None:
+    larger = replace(load, object_bytes=load.object_bytes + more)
+    assert forecast(larger).function_s >= forecast(load).function_s
+    # Parts of a share of the object may get fewer where there are several connections.
+    if load.transfer.part_bytes is not None or load.transfer.connections == 1:
+        assert dollars(larger).total >= dollars(load).total
+
+
+@given(loads)
+def test_components_sum_to_the_total(load: Load) -> None:
+    found = dollars(load)
+    parts = [getattr(found, field.name) for field in fields(Dollars)]
+    assert all(part >= 0 for part in parts)
+    assert found.total == pytest.approx(sum(parts))
+    assert (found + found).total == pytest.approx(2 * found.total)
+
+
+@given(loads)
+def test_no_more_run_at_once_than_the_quota_and_the_launch_rate_allow(load: Load) -> None:
+    expected = forecast(load)
+    assert expected.at_once <= load.quota
+    assert expected.run_s >= expected.waves * expected.function_s - 1e-6
+    assert expected.launch_s >= (load.functions - 1000) / 100
+
+
+@given(loads, st.floats(0.001, 900))
+def test_bytes_in_a_time_are_the_inverse_of_the_time_for_bytes(load: Load, seconds: float) -> None:
+    assert transfer_s(load, moved_bytes(load, seconds)) == pytest.approx(
+        seconds, rel=1e-3, abs=1e-3
+    )
+
+
+@given(st.floats(0, 1e7))
+def test_money_is_short_and_right(amount: float) -> None:
+    text = format_money(amount)
+    assert len(text) <= 12
+    assert float(text[1:].replace(",", "")) == pytest.approx(amount, rel=0.1, abs=1e-6)
+
+
+def test_other_currencies() -> None:
+    assert format_money(2.04, "EUR") == "2.04 EUR"
+
+
+def test_the_price_file_that_comes_with_sbench_is_dated_and_sourced() -> None:
+    assert PRICES.as_of == "2026-10-02"
+    assert price_text().count("source = ") == len(fields(Prices)) - 3
+
+
+def test_a_price_file_of_the_user(tmp_path: Path) -> None:
+    path = tmp_path / "mine.toml"
+    path.write_text(price_text().replace("price = 0.0000133334", "price = 0.0000100000"))
+    assert load_prices(path).lambda_arm64_gb_s == 1e-5
+    path.write_text(price_text().replace('as_of = "2026-10-02"', "as_of = 2027-01-01"))
+    assert load_prices(path).as_of == "2027-01-01"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "says"),
+    [
+        ("[logs]", "[blogs]", "no price logs.ingest_gb"),
+        ("price = 0.50", 'price = "much"', "no number"),
+        ("price = 0.50", "price = true", "no number"),
+        ("price = 0.50", "price = -1", "of -1"),
+        ("price = 0.50", "price = nan", "of nan"),
+        ('currency = "USD"', "", "does not say currency"),
+        ("[s3]", "[s3", "is not TOML"),
+    ],
+)
+def test_bad_price_files_are_one_line(tmp_path: Path, old: str, new: str, says: str) -> None:
+    path = tmp_path / "bad.toml"
+    path.write_text(price_text().replace(old, new))
+    with pytest.raises(UsageError, match=says):
+        load_prices(path)
+
+
+def test_price_files_that_cannot_be_read(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="No such file"):
+        load_prices(tmp_path / "absent.toml")
+    (tmp_path / "binary").write_bytes(b"\xff\xfe")
+    with pytest.raises(UsageError, match="not TOML"):
+        load_prices(tmp_path / "binary")
+
+
+def on_lambda(index: int, *, spent_ns: int, memory_mib: int = 1024) -> object:
+    one = record(
+        index,
+        [operation(start_ns=S, end_ns=S + spent_ns, size=10**6)],
+        attempts=[
+            attempt(0, size=10**6),
+            replace(attempt(0, error="throttled"), status=503),
+            replace(attempt(0), request="abort_multipart"),
+        ],
+    )
+    return replace(one, memory_mib=memory_mib, machine="aarch64", import_ns=200_000_001)
+
+
+def test_the_bill_of_a_run(tmp_path: Path) -> None:
+    outcomes = [outcome(on_lambda(i, spent_ns=1_000_000_001)) for i in range(3)]  # type: ignore[arg-type]
+    of = replace(
+        job(invocations=4, object_bytes=10**6),
+        control=Target(bucket="c", endpoint_url="http://store"),
+        deadline_s=100.0,
+    )
+    found = bill(saved(tmp_path / "run", [*outcomes, outcome(lost(3))], of=of))
+    assert found is not None
+    # 1.000000001 s, 0.200000001 s of imports and 0.1 s of claim and record, rounded up.
+    assert found.billed_s == pytest.approx(3 * 1.301)
+    assert found.gb_s == pytest.approx(3 * 1.301)
+    assert found.architecture == "arm64"
+    assert found.dollars.compute == pytest.approx(3 * 1.301 * 0.0000133334)
+    # A 503 and an abort are free.
+    assert found.requests == {"put": 3, "control": 3 * 2 + 1 + 3}
+    assert found.dollars.puts == pytest.approx(3 * 0.000005)
+    assert (found.unknown, found.genuine) == (1, False)
+    assert found.unknown_at_most == pytest.approx(100 * 0.0000133334 + 2e-7)
+    assert found.estimate is not None
+    assert found.error is not None
+    assert found.total * (1 + found.error) == pytest.approx(found.estimate)
+
+
+def test_runs_without_memory_have_no_bill(tmp_path: Path) -> None:
+    summary = summarize(saved(tmp_path / "run", [outcome(record(0, [operation()]))]))
+    assert summary.bill is None
+    assert "bill" not in summary.to_json()
+
+
+def test_what_moves_nothing_has_no_load() -> None:
+    of = job(invocations=1, workload="noop")
+    assert load_of(of, object_bytes=1, memory_mib=128, architecture="arm64") is None
+
+
+def test_a_duration_decides_how_many_objects_move() -> None:
+    of = replace(job(invocations=1, object_bytes=MIB), duration_s=100.0)
+    load = load_of(of, object_bytes=MIB, memory_mib=1769, architecture="arm64")
+    assert load is not None
+    assert forecast(load).transfer_s == pytest.approx(100, rel=0.01)
+
+
+def test_nothing_costs_nothing() -> None:
+    assert price(Usage(), PRICES).total == 0
+
+
+@pytest.mark.parametrize("style", ["text", "markdown"])
+def test_reports_show_the_bill_next_to_the_estimate(tmp_path: Path, style: str) -> None:
+    outcomes = [outcome(on_lambda(i, spent_ns=S)) for i in range(3)]  # type: ignore[arg-type]
+    of = replace(
+        job(invocations=4, object_bytes=10**6),
+        target=Target(bucket="b", endpoint_url="https://s3.us-east-1.amazonaws.com"),
+    )
+    run = saved(tmp_path / "run", [*outcomes, outcome(lost(3))], of=of)
+    out = io.StringIO()
+    open_reporter(style)(summarize(run), out)
+    text = " ".join(out.getvalue().split())
+    assert "Lambda $0.000049" in text
+    assert "as if on AWS Lambda" not in text
+    assert "1 without a record, $0.012" in text
+    assert "error +17.6%" in text
+    assert "a month if forgotten" in text
+    dear = replace(PRICES, lambda_arm64_gb_s=1.0, as_of="2030-01-01")
+    summary = summarize(run, prices=dear)
+    assert summary.bill is not None
+    assert summary.bill.total == pytest.approx(3 * 1.2, rel=0.01)
+    assert summary.to_json()["bill"]["as_of"] == "2030-01-01"
