@@ -9,7 +9,8 @@ For AWS itself give an empty address (''): the bucket's region is found out.
 import sys
 
 from serverless_bench import JobSpec, SbenchError, Target, run_job, summarize
-from serverless_bench.bucket import delete, resolve
+from serverless_bench.bucket import resolve
+from serverless_bench.sweep import delete
 
 MIB = 1 << 20
 

@@ -10,6 +10,9 @@ A run directory holds::
     keys.txt        keys of the objects written, one per line, appended as they arrive;
                     of a run that reads, the keys that it was given
 
+What is launched again (a wave) adds its keys to the ledger and a line of its own to the
+records, before its first function.
+
 A line that is cut off is skipped and counted, so killing the driver costs only what had
 not arrived. Loading turns lines into columns and makes no object per row: a million
 operations would take 1.8 GiB as objects.
@@ -21,6 +24,7 @@ Schema history
 """
 
 import errno
+import fcntl
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -41,6 +45,8 @@ from serverless_bench.record import InvocationRecord, Outcome
 from serverless_bench.spec import JobSpec, OperationKind
 
 SCHEMA: Final = 1
+
+_TAIL_BYTES: Final = 1 << 20
 
 _DETAIL: Final = frozenset({"detail", "host_id", "key", "python", "remote", "request_id"})
 """Text that differs from row to row; a report does without."""
@@ -72,6 +78,9 @@ class Run:
     """With ``found_key``: the key of the object whose bytes were there, if the run knows it."""
     ended: bool
     """Whether the driver came to an end; False while it runs, and if it was killed."""
+    waves: tuple[Mapping[str, Any], ...] = ()
+    """What was launched again: ``number``, ``created_ns`` (driver's clock) and ``count`` of
+    each wave after the first launch. A function's ``attempt`` is the number of its wave."""
     probes: tuple[tuple[int, int, int], ...] = ()
     """The driver's own requests for the store's time: sent and received on the driver's
     clock, in ns, and the ``Date`` of the answer in seconds."""
@@ -108,7 +117,8 @@ class Archive:
     path
         The run directory; made if it does not exist, refused if it holds a run.
     header
-        What ``run.json`` holds besides the schema version.
+        What ``run.json`` holds besides the schema version; None to go on with a run whose
+        driver has ended, or has died.
     ledger
         Every key that the run may create.
     keys
@@ -117,15 +127,15 @@ class Archive:
     Raises
     ------
     ArchiveError
-        If the directory cannot be written.
+        If the directory cannot be written, or another driver works on its run.
     """
 
     def __init__(
         self,
         path: Path,
         *,
-        header: Mapping[str, Any],
-        ledger: Iterable[str],
+        header: Mapping[str, Any] | None = None,
+        ledger: Iterable[str] = (),
         keys: Sequence[str] = (),
     ) -> None:
         self.path = path
@@ -135,15 +145,10 @@ class Archive:
         self.closing: dict[str, Any] = {}
         """What the last line says besides that the driver came to its end."""
         try:
-            path.mkdir(parents=True, exist_ok=True)
-            _write_durably(path / "ledger.txt", "".join(f"{key}\n" for key in ledger).encode())
-            with (path / "run.json").open("xb") as file:
-                file.write(orjson.dumps({"schema": SCHEMA, **header}, option=orjson.OPT_INDENT_2))
-                file.flush()
-                os.fsync(file.fileno())
-            self._records: BinaryIO = (path / "records.jsonl").open("ab", buffering=0)
-            self._keys: BinaryIO = (path / "keys.txt").open("ab", buffering=0)
-            self._keys.write("".join(f"{key}\n" for key in keys).encode())
+            if header is None:
+                self._go_on()
+            else:
+                self._create(header, ledger, keys)
         except FileExistsError:
             raise ArchiveError(
                 f"{path} already holds a run", hint="choose another --name or --run-dir"
@@ -153,6 +158,58 @@ class Archive:
                 f"cannot write the run directory {path}: {exc.strerror}",
                 hint="choose another --run-dir, or make room",
             ) from exc
+
+    def _create(
+        self, header: Mapping[str, Any], ledger: Iterable[str], keys: Sequence[str]
+    ) -> None:
+        self.path.mkdir(parents=True, exist_ok=True)
+        _write_durably(self.path / "ledger.txt", "".join(f"{key}\n" for key in ledger).encode())
+        with (self.path / "run.json").open("xb") as file:
+            file.write(orjson.dumps({"schema": SCHEMA, **header}, option=orjson.OPT_INDENT_2))
+            file.flush()
+            os.fsync(file.fileno())
+        self._open()
+        self._keys.write("".join(f"{key}\n" for key in keys).encode())
+
+    def _go_on(self) -> None:
+        _read_header(self.path)
+        self._open()
+        for name in ("ledger.txt", "records.jsonl", "keys.txt"):
+            _cut_half_a_line(self.path / name)
+
+    def _open(self) -> None:
+        self._records: BinaryIO = (self.path / "records.jsonl").open("ab", buffering=0)
+        hold(self._records, self.path)
+        self._keys: BinaryIO = (self.path / "keys.txt").open("ab", buffering=0)
+
+    def begin_wave(self, number: int, created_ns: int, ledger: Iterable[str], count: int) -> None:
+        """Note, durably, what is about to be launched again.
+
+        Parameters
+        ----------
+        number, created_ns, count
+            As in ``Run.waves``.
+        ledger
+            Every key that the wave may create.
+
+        Raises
+        ------
+        ArchiveError
+            If the disk does not take it: nothing must be launched then.
+        """
+        try:
+            with (self.path / "ledger.txt").open("ab") as file:
+                file.write("".join(f"{key}\n" for key in ledger).encode())
+                file.flush()
+                os.fsync(file.fileno())
+        except OSError as exc:
+            raise ArchiveError(
+                f"cannot write the ledger of {self.path}: {exc.strerror}", hint="make room"
+            ) from exc
+        wave = {"number": number, "created_ns": created_ns, "count": count}
+        self._append(self._records, orjson.dumps({"wave": wave}) + b"\n")
+        if self.failure is None:
+            os.fsync(self._records.fileno())
 
     def __enter__(self) -> Self:
         return self
@@ -257,9 +314,10 @@ def _load(path: Path, unsaved: Sequence[bytes], *, detail: bool) -> Run:
         provenance=provenance,
         functions=with_status(reader.functions.finish(), job.invocations),
         **tables,
-        ended=reader.end is not None,
-        probes=_probes(reader.end or {}),
-        gate=(reader.end or {}).get("gate"),
+        ended=reader.ended,
+        waves=tuple(reader.waves),
+        probes=_probes(reader.end),
+        gate=reader.end.get("gate"),
         skipped_lines=reader.skipped,
     )
 
@@ -303,6 +361,37 @@ def _read_header(path: Path) -> dict[str, Any]:
     return dict(header)
 
 
+def hold(file: BinaryIO, path: Path) -> None:
+    """Make this process the only one that writes to a run, as long as ``file`` is open.
+
+    Raises
+    ------
+    ArchiveError
+        If another process does.
+    """
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        raise ArchiveError(
+            f"another sbench works on the run in {path}", hint="wait for it, or end it"
+        ) from None
+
+
+def _cut_half_a_line(path: Path) -> None:
+    """Cut what was written after the last whole line: half a key is nobody's key."""
+    with path.open("r+b") as file:
+        end = file.seek(0, os.SEEK_END)
+        while end:
+            begin = max(0, end - _TAIL_BYTES)
+            file.seek(begin)
+            line_end = file.read(end - begin).rfind(b"\n")
+            if line_end >= 0:
+                end = begin + line_end + 1
+                break
+            end = begin
+        file.truncate(end)
+
+
 def _write_durably(path: Path, data: bytes) -> None:
     with path.open("wb") as file:
         file.write(data)
@@ -312,6 +401,7 @@ def _write_durably(path: Path, data: bytes) -> None:
 
 def _lines(path: Path) -> list[str]:
     try:
-        return [line for line in path.read_text(encoding="utf-8").split("\n") if line]
+        # What stands behind the last line break was cut off: half a key is nobody's key.
+        return [line for line in path.read_text(encoding="utf-8").split("\n")[:-1] if line]
     except FileNotFoundError:
         return []

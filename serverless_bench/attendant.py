@@ -9,11 +9,12 @@ from typing import Any, Final, Self
 
 from botocore import exceptions as boto
 
-from serverless_bench.bucket import delete, open_s3
+from serverless_bench.bucket import open_s3
 from serverless_bench.clock import EpochClock, http_date_s
 from serverless_bench.errors import SbenchError
 from serverless_bench.gate import folder, start_key
 from serverless_bench.spec import JobSpec
+from serverless_bench.sweep import delete
 from serverless_bench.units import NS_PER_S
 
 _PROBES: Final = 20

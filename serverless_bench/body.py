@@ -30,7 +30,14 @@ from serverless_bench.spec import InvocationSpec, OperationKind, OperationSpec, 
 from serverless_bench.transfer import Checks, get_object, put_object
 from serverless_bench.tries import Tries
 from serverless_bench.units import MIB, NS_PER_S
-from serverless_bench.worker import cpus, memory_mib, peak_rss_bytes, run_wait_ns, worker_id
+from serverless_bench.worker import (
+    birth,
+    cpus,
+    memory_mib,
+    peak_rss_bytes,
+    run_wait_ns,
+    worker_id,
+)
 from serverless_bench.workloads import open_workload
 
 OnMoved = Callable[[int], None]
@@ -61,7 +68,10 @@ def handle(event: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def run_invocation(
-    invocation: InvocationSpec, *, on_moved: OnMoved = lambda _: None
+    invocation: InvocationSpec,
+    *,
+    on_moved: OnMoved = lambda _: None,
+    refused: str | None = None,
 ) -> InvocationRecord:
     """Perform every operation of one invocation and return what was measured.
 
@@ -71,6 +81,8 @@ def run_invocation(
         What to do.
     on_moved
         Live progress, where the executor can show it.
+    refused
+        Why nothing is to be done; None to do it.
     """
     clock = EpochClock()
     wall_start_ns, start_ns = wall_ns(), clock.now_ns()
@@ -80,9 +92,11 @@ def run_invocation(
     if cold_start:
         _generators[pid] = generator_bytes_per_s()
     work = _Work(invocation=invocation, clock=clock, on_moved=on_moved)
-    error: str | None = None
+    error: str | None = refused
     try:
-        if wall_start_ns > invocation.not_after_ns:
+        if refused:
+            pass
+        elif wall_start_ns > invocation.not_after_ns:
             error = "expired: this invocation was delivered after the run had ended"
         else:
             error = work.measure_all()
@@ -90,6 +104,7 @@ def run_invocation(
         error = _describe(exc)
     used, waits_ns = resource.getrusage(resource.RUSAGE_SELF), run_wait_ns()
     measured, gate = work.measured, work.gate
+    born_ns, import_ns = birth() if cold_start else (None, None)
     return InvocationRecord(
         run_id=invocation.run_id,
         index=invocation.index,
@@ -116,6 +131,9 @@ def run_invocation(
         generator_bytes_per_s=_generators[pid],
         gate_wait_ns=None if gate is None else gate.wait_ns,
         gate_late=gate is not None and gate.late,
+        born_ns=born_ns,
+        import_ns=import_ns,
+        machine=platform.machine(),
     )
 
 

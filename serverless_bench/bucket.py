@@ -1,13 +1,12 @@
-"""The driver's own view of a bucket: is it there, what is open, delete this.
+"""The driver's own view of a bucket: is it there, and may we use it.
 
 Control requests go through botocore with its usual retries; nothing here is measured.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
-from itertools import islice
-from typing import TYPE_CHECKING, Any, Final
+from dataclasses import replace
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 import botocore.session
@@ -16,29 +15,10 @@ from botocore.config import Config
 
 from serverless_bench.errors import StoreError, UsageError
 from serverless_bench.spec import Addressing, Target
-from serverless_bench.stores.embedded import (
-    EMBEDDED,
-    Lease,
-    default_directory,
-    embedded_store,
-)
+from serverless_bench.stores.embedded import EMBEDDED, embedded_store
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
-
-_BATCH: Final = 1000
-"""Keys in one DeleteObjects request (Amazon S3 API reference)."""
-
-
-@dataclass(frozen=True, slots=True)
-class Deleted:
-    """What ``delete`` did."""
-
-    objects: int
-    uploads: int
-    """Multipart uploads that were still open and are now aborted."""
-    failed: tuple[str, ...]
-    """Keys that the store refused to delete."""
 
 
 def open_s3(target: Target) -> "S3Client":
@@ -86,7 +66,7 @@ def resolve(target: Target, *, region: str | None) -> Target:
         If the endpoint is no URL.
     """
     client = _client(target.endpoint_url or None, region, target.addressing)
-    with _explained(target):
+    with explained(target):
         head = client.head_bucket(Bucket=target.bucket)
     found = head["ResponseMetadata"]["HTTPHeaders"].get("x-amz-bucket-region")
     asked = client.meta.region_name
@@ -109,7 +89,7 @@ def ensure(target: Target) -> None:
     """
     client = open_s3(target)
     there = (client.exceptions.BucketAlreadyOwnedByYou, client.exceptions.BucketAlreadyExists)
-    with _explained(target), suppress(*there):
+    with explained(target), suppress(*there):
         client.create_bucket(Bucket=target.bucket)
 
 
@@ -143,68 +123,8 @@ def embedded_target(*, client: str = "wire", prefix: str = "sbench/") -> Iterato
         yield target
 
 
-def delete(target: Target, keys: Iterable[str]) -> Deleted:
-    """Delete objects by key and abort the uploads of those keys that are still open.
-
-    The embedded store gives their space back to the disk.
-
-    Parameters
-    ----------
-    target
-        Where.
-    keys
-        The ledger of a run: nothing else is ever touched.
-
-    Raises
-    ------
-    StoreError
-        If the store does not answer or refuses.
-    """
-    client = open_s3(target)
-    remaining = iter(keys)
-    objects, uploads = 0, 0
-    failed: list[str] = []
-    mine: set[str] = set()
-    with _explained(target):
-        while batch := list(islice(remaining, _BATCH)):
-            mine.update(batch)
-            refused = _delete_batch(client, target.bucket, batch)
-            failed += refused
-            objects += len(batch) - len(refused)
-        if mine:
-            uploads = _abort_uploads(client, target, mine)
-    if target.store is not None and (lease := Lease.take(default_directory(), start=False)):
-        lease.ask("reclaim")
-        lease.release()
-    return Deleted(objects=objects, uploads=uploads, failed=tuple(failed))
-
-
-def _delete_batch(client: "S3Client", bucket: str, keys: Sequence[str]) -> list[str]:
-    answer = client.delete_objects(
-        Bucket=bucket, Delete={"Objects": [{"Key": key} for key in keys], "Quiet": True}
-    )
-    return [error.get("Key", "") for error in answer.get("Errors", [])]
-
-
-def _abort_uploads(client: "S3Client", target: Target, mine: set[str]) -> int:
-    aborted = 0
-    for upload in _open_uploads(client, target):
-        if upload["Key"] in mine:
-            client.abort_multipart_upload(
-                Bucket=target.bucket, Key=upload["Key"], UploadId=upload["UploadId"]
-            )
-            aborted += 1
-    return aborted
-
-
-def _open_uploads(client: "S3Client", target: Target) -> Iterator[Any]:
-    pages = client.get_paginator("list_multipart_uploads")
-    for page in pages.paginate(Bucket=target.bucket, Prefix=target.prefix):
-        yield from page.get("Uploads", [])
-
-
 @contextmanager
-def _explained(target: Target) -> Iterator[None]:
+def explained(target: Target) -> Iterator[None]:
     """Turn what botocore raises into one line for the user."""
     where = f"bucket {target.bucket!r}"
     try:

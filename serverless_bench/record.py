@@ -9,7 +9,7 @@ a third of the size and loads into arrays without an object per row.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass, fields
 from enum import StrEnum
 from typing import Any, Self
 
@@ -173,6 +173,17 @@ class InvocationRecord:
     """How long it waited for the common start; None without a gate."""
     gate_late: bool = False
     """Whether the others had been started when it arrived."""
+    delivery: str | None = None
+    """Names the delivery of the event that this record is of; None if calls need no queue."""
+    duplicate: bool = False
+    """Whether another delivery had claimed the attempt: nothing was done then."""
+    born_ns: int | None = None
+    """When the execution environment began to load its code, on the wall clock; None if it
+    was loaded for another one, from which this one was forked."""
+    import_ns: int | None = None
+    """How long that took; None as above."""
+    machine: str | None = None
+    """Kind of processor, as ``x86_64`` or ``aarch64``; None if unknown."""
 
     @property
     def ok(self) -> bool:
@@ -215,6 +226,8 @@ class Lost:
     index: int
     attempt: int
     cause: str
+    never_began: bool = False
+    """Whether it is certain that no worker did, or can still do, anything for it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -225,16 +238,18 @@ class Outcome:
     collected_ns: int
     """When the record arrived, or when the driver gave up."""
     result: InvocationRecord | Lost
+    refusals: int = 0
+    """How often its launch was refused (throttled, connection lost) before it was accepted."""
 
     def to_json(self) -> dict[str, Any]:
         """Return a JSON-able value."""
         data: dict[str, Any] = {
             "submitted_ns": self.submitted_ns,
             "collected_ns": self.collected_ns,
+            "refusals": self.refusals,
         }
         if isinstance(self.result, Lost):
-            lost = self.result
-            data["lost"] = {"index": lost.index, "attempt": lost.attempt, "cause": lost.cause}
+            data["lost"] = asdict(self.result)
         else:
             data["record"] = self.result.to_json()
         return data
@@ -246,6 +261,7 @@ class Outcome:
         return cls(
             submitted_ns=data["submitted_ns"],
             collected_ns=data["collected_ns"],
+            refusals=data.get("refusals", 0),
             result=Lost(**lost) if lost else InvocationRecord.from_json(data["record"]),
         )
 

@@ -96,6 +96,22 @@ class Transfer:
                 hint="S3 takes parts of 5 MiB to 5 GiB",
             )
 
+    def part_size(self, kind: OperationKind, size: int) -> int | None:
+        """Return the size of a part or range of an object, or None to move it whole.
+
+        Several connections need parts, and so does a put of more than 5 GiB (Amazon S3 user
+        guide, "Uploading objects"): both get a size where none was asked for.
+        """
+        chosen = self.part_bytes
+        if chosen is None and self.connections > 1:
+            share = -(-size // self.connections)
+            chosen = max(MIN_PART_BYTES, min(DEFAULT_PART_BYTES, -(-share // MIB) * MIB))
+        if chosen is None and kind is OperationKind.PUT and size > MAX_PART_BYTES:
+            chosen = DEFAULT_PART_BYTES
+        if chosen is None or size <= chosen:
+            return None
+        return max(chosen, -(-size // MAX_PARTS))
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobSpec:
@@ -131,6 +147,14 @@ class JobSpec:
     """What the network between functions and store carries at most, as the user declares."""
     seed: int = 0
     """Decides what is drawn at random, but neither keys nor bytes."""
+    functions: tuple[str, ...] = ()
+    """Names of the deployed functions to invoke, for executors that invoke such."""
+    control: Target | None = None
+    """Where functions claim their work and leave their records, and the driver finds them;
+    None for executors that bring records back by themselves."""
+    start_timeout_s: float = 60.0
+    """What has not begun this long after its launch is launched again, and can not begin
+    any more; only with ``control``."""
 
     def __post_init__(self) -> None:
         for flag, value in (
@@ -143,6 +167,7 @@ class JobSpec:
         _at_least("--warm-up", self.warmup, 0)
         _positive("--deadline", self.deadline_s)
         _positive("--gate-timeout", self.gate_timeout_s)
+        _positive("--start-timeout", self.start_timeout_s)
         if self.duration_s is not None:
             _positive("--duration", self.duration_s)
         if self.link_bytes_per_s is not None:
@@ -169,6 +194,8 @@ class JobSpec:
                 **data,
                 "target": Target(**data["target"]),
                 "transfer": Transfer(**data["transfer"]),
+                "functions": tuple(data.get("functions", ())),
+                "control": _target_or_none(data.get("control")),
             }
         )
 
@@ -205,6 +232,8 @@ class InvocationSpec:
     """Refuse to start after this instant (driver clock): the run is long over."""
     seed: int
     """Unrelated to the seeds of the other invocations."""
+    control: Target | None = None
+    """As in ``JobSpec``."""
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Self:
@@ -215,6 +244,7 @@ class InvocationSpec:
                 "target": Target(**data["target"]),
                 "transfer": Transfer(**data["transfer"]),
                 "keys": tuple(data["keys"]),
+                "control": _target_or_none(data.get("control")),
             }
         )
 
@@ -229,6 +259,10 @@ class OperationSpec:
     size: int | None
     """Bytes of the object; None when its key does not say (a foreign object)."""
     generation: int = 0
+
+
+def _target_or_none(data: Mapping[str, Any] | None) -> Target | None:
+    return None if data is None else Target(**data)
 
 
 def _at_least(flag: str, value: int, least: int) -> None:

@@ -13,6 +13,22 @@ from serverless_bench.units import KIB
 _NO_TOKEN: Final = re.compile(r"[^A-Za-z0-9._-]+")
 
 
+_birth: tuple[int, int, int] | None = None
+
+
+def note_birth(born_ns: int, import_ns: int) -> None:
+    """Keep when this process began to load its code, and how long that took."""
+    global _birth  # noqa: PLW0603 - a process is born once
+    _birth = (os.getpid(), born_ns, import_ns)
+
+
+def birth() -> tuple[int | None, int | None]:
+    """Return what ``note_birth`` was told; nothing in a fork, for which nobody loaded code."""
+    if _birth is None or _birth[0] != os.getpid():
+        return None, None
+    return _birth[1:]
+
+
 def worker_id() -> str:
     """Return a name that no other execution environment of the run has."""
     log_stream = os.environ.get("AWS_LAMBDA_LOG_STREAM_NAME")

@@ -1,14 +1,24 @@
 """``sbench clean``."""
 
+import math
 from pathlib import Path
 
 import click
 
 from serverless_bench.archive import Run, load_run
-from serverless_bench.bucket import Deleted, delete
+from serverless_bench.bucket import explained, open_s3
 from serverless_bench.cli.exit_codes import ExitCode
 from serverless_bench.cli.options import run_argument
+from serverless_bench.cli.resume import relocated
 from serverless_bench.cli.target import open_target_of
+from serverless_bench.clock import sleep, wall_ns
+from serverless_bench.fanout import resume_job
+from serverless_bench.spec import Target
+from serverless_bench.sweep import Deleted, delete, delete_control
+from serverless_bench.units import NS_PER_S, format_size
+
+_MARGIN_S = 5.0
+"""What the clocks of driver and workers may be apart."""
 
 
 @click.command("clean")
@@ -16,22 +26,75 @@ from serverless_bench.cli.target import open_target_of
 def command(directory: Path) -> int:
     """Delete the objects of a run, and nothing else.
 
-    Only keys in the run's own ledger are touched, and open multipart uploads of those.
+    Only keys in the run's own ledger are touched, and open multipart uploads of those,
+    and only if what is there is what the run wrote. Claims and records go when no late
+    delivery can begin any more.
     """
-    deleted = delete_objects(load_run(directory, detail=False))
+    run = load_run(directory, detail=False)
+    deleted = delete_objects(run)
     if deleted is None:
         click.echo(f"{directory} wrote no objects: nothing to delete")
         return ExitCode.OK
-    click.echo(f"deleted {deleted.objects} objects, aborted {deleted.uploads} uploads")
+    records = f", {deleted.control} claims and records" if run.job.control else ""
+    click.echo(f"deleted {deleted.objects} objects{records}, aborted {deleted.uploads} uploads")
     for key in deleted.failed:
         click.echo(f"sbench: the store refused to delete {key}", err=True)
-    return ExitCode.INCOMPLETE if deleted.failed else ExitCode.OK
+    for key in deleted.foreign:
+        click.echo(f"sbench: {key} is not what this run wrote, and stays", err=True)
+    return ExitCode.INCOMPLETE if deleted.failed or deleted.foreign else ExitCode.OK
 
 
 def delete_objects(run: Run) -> Deleted | None:
     """Delete what a run wrote; None if that was nothing."""
     ledger = run.ledger()
-    if not ledger:
+    if not ledger and run.job.control is None:
         return None
     with open_target_of(run) as target:
-        return delete(target, ledger)
+        job = relocated(run.job, target)
+        died_ns = None if run.ended else wall_ns()
+        if job.control is not None and not run.ended:
+            click.echo("its driver died: waiting for functions that still run", err=True)
+            run = resume_job(job, run.path, launch=False)
+        deleted = delete(target, ledger)
+        if job.control is not None:
+            _outwait(run, died_ns)
+            control = delete_control(job.control, run.run_id)
+            deleted.control = control.control
+            deleted.failed += control.failed
+            deleted.foreign += control.foreign
+        _tell_the_rest(target)
+    return deleted
+
+
+def _outwait(run: Run, died_ns: int | None) -> None:
+    """Return when no delivery of this run can begin any more.
+
+    As long as one can, its claim has to stay: it is what makes a second delivery stop.
+    """
+    submitted_ns = int(run.functions["submitted_ns"].max(initial=0))
+    last_ns = max(submitted_ns, died_ns or 0)
+    until_ns = last_ns + round((run.job.start_timeout_s + _MARGIN_S) * NS_PER_S)
+    left_s = (until_ns - wall_ns()) / NS_PER_S
+    if left_s > 0:
+        click.echo(f"waiting {math.ceil(left_s)} s for deliveries that may come late", err=True)
+        sleep(left_s)
+
+
+def _tell_the_rest(target: Target) -> None:
+    """Say what else lies below the prefix: it costs money, and is not of this run."""
+    objects = size = 0
+    with explained(target):
+        client = open_s3(target)
+        pages = client.get_paginator("list_objects_v2")
+        for page in pages.paginate(Bucket=target.bucket, Prefix=target.prefix):
+            objects += page["KeyCount"]
+            size += sum(entry["Size"] for entry in page.get("Contents", ()))
+        uploads = client.list_multipart_uploads(Bucket=target.bucket, Prefix=target.prefix)
+        number = len(uploads.get("Uploads", ()))
+    if objects or number:
+        where = f"s3://{target.bucket}/{target.prefix}"
+        more = "+" if uploads.get("IsTruncated") else ""
+        click.echo(
+            f"not of this run, and still there below {where}: {objects} objects"
+            f" ({format_size(size)}), {number}{more} open uploads"
+        )

@@ -6,7 +6,6 @@ from typing import Any
 
 import click
 
-from serverless_bench.bucket import delete
 from serverless_bench.cli.job import perform, prepare
 from serverless_bench.cli.options import (
     format_option,
@@ -19,6 +18,7 @@ from serverless_bench.cli.plot import save_figure
 from serverless_bench.cli.target import check_room, open_target
 from serverless_bench.cli.write import DEFAULT_MB, object_size
 from serverless_bench.clock import utc_stamp
+from serverless_bench.sweep import delete
 from serverless_bench.units import format_size
 
 

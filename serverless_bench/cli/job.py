@@ -11,9 +11,11 @@ from typing import Any, Final
 import click
 
 from serverless_bench.archive import Run
+from serverless_bench.cli.budget import Budget, CostFlags, cost_flags
 from serverless_bench.cli.ceiling import check_ceiling, measure_ceiling
 from serverless_bench.cli.exit_codes import exit_code_of
 from serverless_bench.cli.progress import progress
+from serverless_bench.cli.remote import Remote, find_remote
 from serverless_bench.cli.target import Where
 from serverless_bench.clients import client_class
 from serverless_bench.clock import utc_stamp
@@ -38,6 +40,8 @@ class Prepared:
 
     job: JobSpec
     where: Where
+    remote: Remote
+    cost: CostFlags
     directory: Path
     reporter: Reporter
     quiet: bool
@@ -85,6 +89,8 @@ def prepare(
         If a client, executor or reporter is unknown or lacks its library.
     """
     style, executor = flags["format"], flags["executor"]
+    cost = cost_flags(flags)
+    remote = find_remote(flags)
     where = Where(**{field.name: flags[field.name] for field in fields(Where)})
     job = JobSpec(
         name=flags["name"] or f"{utc_stamp()}-{workload}-{secrets.token_hex(2)}",
@@ -104,6 +110,8 @@ def prepare(
         gate_timeout_s=flags["gate_timeout"],
         link_bytes_per_s=None if flags["link"] is None else parse_link(flags["link"]),
         seed=flags["seed"],
+        functions=remote.functions,
+        start_timeout_s=flags["start_timeout"],
     )
     if Path(job.name).name != job.name:
         raise UsageError(f"--name {job.name!r} is not a plain name", hint="--run-dir takes a path")
@@ -116,6 +124,8 @@ def prepare(
     return Prepared(
         job=job,
         where=where,
+        remote=remote,
+        cost=cost,
         directory=flags["run_dir"] / job.name,
         reporter=open_reporter(style),
         quiet=style != "text",
@@ -127,10 +137,15 @@ def prepare(
 
 def perform(prepared: Prepared, target: Target) -> Finished:
     """Run a job and report on it; its run directory is named before it starts."""
-    job, live = replace(prepared.job, target=target), Live()
+    control = prepared.remote.control(target)
+    job, live = replace(prepared.job, target=target, control=control), Live()
+    cost = prepared.cost
+    budget = None if cost.limit is None else Budget(job, cost, prepared.keys)
     click.echo(f"run directory: {prepared.directory}", err=prepared.quiet)
     problem: CutShort | None = None
     with progress(job.workload, job.invocations, live) as on_outcome:
+        if budget is not None:
+            on_outcome = budget.watch(live, on_outcome)  # noqa: PLW2901 - the bar's, and the bill's
         try:
             run = run_job(
                 job, prepared.directory, keys=prepared.keys, live=live, on_outcome=on_outcome
@@ -139,7 +154,7 @@ def perform(prepared: Prepared, target: Target) -> Finished:
             problem, run = exc, exc.run
     for note in live.notes:
         click.echo(f"note: {note}", err=True)
-    summary = summarize(run)
+    summary = summarize(run, prices=cost.prices)
     prepared.reporter(summary, sys.stdout)
     sys.stdout.flush()
     if prepared.ceiling and problem is None:

@@ -21,6 +21,7 @@ OLD_SPELLINGS: Final = {
 """PyWren's and Lithops' flags; underscores are hyphens everywhere."""
 
 DEFAULT_PREFIX: Final = "sbench/"
+CONTROL_PREFIX: Final = "sbench-control/"
 DEFAULT_RUN_DIR: Final = Path("sbench-runs")
 
 
@@ -92,6 +93,43 @@ link_option = option(
     "--link", help="What the network carries at most, as in 20Gbit: more is not believed."
 )
 
+remote_options = group(
+    option("--stack", help="What `sam deploy` made: its function, its buckets."),
+    option(
+        "--function", multiple=True, help="Deployed function to invoke; several share the load."
+    ),
+    option(
+        "--control-prefix",
+        help=f"Where functions leave records: PREFIX or s3://BUCKET/PREFIX.  [{CONTROL_PREFIX}]",
+    ),
+    option(
+        "--start-timeout",
+        type=float,
+        default=60.0,
+        show_default=True,
+        help="Seconds after which a function that has not begun is launched again.",
+    ),
+)
+"""For executors whose functions are far away."""
+
+prices_option = option(
+    "--prices",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Price file; the one that comes with sbench without it.",
+)
+
+cost_options = group(
+    option("--max-cost", type=float, help="Dollars; a job that would cost more is refused."),
+    prices_option,
+    option("--memory", type=int, help="MB of a function, for its cost.  [default: asked]"),
+    option(
+        "--arch",
+        type=click.Choice(["arm64", "x86_64"]),
+        help="Processor of the functions, for their cost.  [default: asked]",
+    ),
+)
+"""For executors whose functions are billed."""
+
 run_options = group(
     option("--executor", default="local", show_default=True, help="Where functions run."),
     option("--concurrency", type=int, help="Functions at once; see docs/executors.md."),
@@ -128,6 +166,8 @@ run_options = group(
         help="Directory that run directories go into.",
     ),
     option("--name", help="Name of the run directory; a time stamp without it."),
+    remote_options,
+    cost_options,
 )
 
 pickle_option = option(

@@ -25,6 +25,8 @@ _BY_CODE: Final[Mapping[str, type[OperationError]]] = {
     "NoSuchBucket": NotFound,
     "NoSuchKey": NotFound,
     "NoSuchUpload": NotFound,
+    # Two conditional writes at once; the answer is to write again.
+    "ConditionalRequestConflict": ServerFault,
     "InternalError": ServerFault,
     "RequestTimeout": TimedOut,
     "ServiceUnavailable": Throttled,

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from http.client import HTTPResponse
 from typing import ClassVar, Final, Literal
-from urllib.parse import SplitResult, quote, urlsplit
+from urllib.parse import SplitResult, quote, unquote_plus, urlencode, urlsplit
 
 from botocore.auth import S3SigV4Auth
 from botocore.awsrequest import AWSRequest
@@ -80,9 +80,10 @@ class WireClient:
             self.close()
         self._region = region or self._region
 
-    def put(self, key: str, source: Source, exchange: Exchange) -> None:
-        """See ``Client``."""
-        with self._request("PUT", key, exchange, body=source) as (answer, _):
+    def put(self, key: str, source: Source, exchange: Exchange, *, if_absent: bool = False) -> None:
+        """See ``Client``; with ``if_absent``, an object that is there is refused with 412."""
+        headers = {"If-None-Match": "*"} if if_absent else {}
+        with self._request("PUT", key, exchange, headers=headers, body=source) as (answer, _):
             _text(answer)
 
     def get(
@@ -103,6 +104,31 @@ class WireClient:
             if length is not None and "Content-Range" not in answer.headers:
                 raise BadResponse("the store ignored the range", status=answer.status)
             connection.receive(answer, sink, exchange)
+
+    def get_head(self, key: str, length: int, exchange: Exchange) -> tuple[bytes, str, str]:
+        """Return an object's first bytes, its entity tag and its ``Content-Range``."""
+        asked = {"Range": f"bytes=0-{length - 1}"}
+        with self._request("GET", key, exchange, headers=asked) as (answer, _), translated():
+            data = answer.read(length)
+            found = answer.headers
+            return data, found.get("ETag", ""), found.get("Content-Range", "")
+
+    def delete(self, key: str, etag: str, exchange: Exchange) -> None:
+        """Delete one object; with an entity tag, only if that is still its own."""
+        headers = {"If-Match": etag} if etag else {}
+        with self._request("DELETE", key, exchange, headers=headers) as (answer, _):
+            _text(answer)
+
+    def list_keys(self, prefix: str, after: str, exchange: Exchange) -> tuple[list[str], bool]:
+        """Return up to a thousand keys behind ``after``, and whether there are more."""
+        asked = {"list-type": "2", "encoding-type": "url", "prefix": prefix, "start-after": after}
+        query = urlencode(asked, safe="", quote_via=quote)
+        with self._request("GET", "", exchange, query=query) as (answer, _), translated():
+            text = answer.read()
+        if not text.lstrip().startswith(b"<"):
+            raise BadResponse("the store lists nothing that is XML", status=answer.status)
+        keys = [unquote_plus(key) for key in _elements(text, "Key")]
+        return keys, "true" in _elements(text, "IsTruncated")
 
     def create_multipart(self, key: str, exchange: Exchange) -> str:
         """See ``Client``."""
@@ -146,8 +172,8 @@ class WireClient:
 
     def close(self) -> None:
         """See ``Client``."""
-        while self._idle:
-            self._idle.pop().close()
+        while connection := _pop(self._idle):
+            connection.close()
 
     @contextmanager
     def _request(
@@ -184,9 +210,9 @@ class WireClient:
                 connection.close()
 
     def _connect(self, url: SplitResult, exchange: Exchange) -> Connection:
-        while self._idle:
-            # The one that was used last is the least likely to have been closed.
-            connection = self._idle.pop()
+        # The one that was used last is the least likely to have been closed. Not "while there
+        # is one": between the question and the answer another thread may take it.
+        while connection := _pop(self._idle):
             if not connection.is_stale():
                 exchange.connected(connection.remote, reused=True)
                 return connection
@@ -253,6 +279,13 @@ def _find_credentials() -> Credentials | None:
     return Session().get_credentials()
 
 
+def _pop(idle: deque[Connection]) -> Connection | None:
+    try:
+        return idle.pop()
+    except IndexError:
+        return None
+
+
 def _text(answer: HTTPResponse) -> bytes:
     """Return a small answer's body; reading it to the end frees the connection."""
     with translated():
@@ -261,11 +294,16 @@ def _text(answer: HTTPResponse) -> bytes:
 
 def _element(text: bytes, name: str) -> str:
     """Return the text of the first element called ``name`` in any namespace, or ''."""
+    return next(iter(_elements(text, name)), "")
+
+
+def _elements(text: bytes, name: str) -> list[str]:
+    """Return the texts of all elements called ``name`` in any namespace."""
     if not text.lstrip().startswith(b"<"):
-        return ""
+        return []
     try:
         # A store may lie in a benchmark's answer, but Expat bounds what it can cost.
         root = ET.fromstring(text)  # noqa: S314
     except ET.ParseError:
-        return ""
-    return next((e.text or "" for e in root.iter() if e.tag.rpartition("}")[2] == name), "")
+        return []
+    return [e.text or "" for e in root.iter() if e.tag.rpartition("}")[2] == name]

@@ -9,6 +9,8 @@ from serverless_bench.spec import JobSpec
 
 EXECUTORS: Final[Mapping[str, str]] = {
     "inline": "serverless_bench.executors.inline:InlineExecutor",
+    # No module can be called lambda.
+    "lambda": "serverless_bench.executors.aws_lambda:LambdaExecutor",
     "lithops": "serverless_bench.executors.lithops:LithopsExecutor",
     "local": "serverless_bench.executors.local:LocalExecutor",
 }

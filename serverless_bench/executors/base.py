@@ -1,8 +1,8 @@
 """What the fan-out asks of something that runs functions."""
 
-from collections.abc import Generator, Iterable
+from collections.abc import Collection, Generator, Iterable
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from serverless_bench.record import Outcome
 from serverless_bench.spec import InvocationSpec, JobSpec
@@ -39,6 +39,34 @@ class Executor(Protocol):
         ------
         ExecutorError
             If no invocation could be started at all.
+        """
+
+
+@runtime_checkable
+class Recovering(Protocol):
+    """An executor whose functions go on when the driver has died."""
+
+    def recover(
+        self,
+        invocations: Iterable[InvocationSpec],
+        live: Live,
+        since_ns: int,
+        known: Collection[tuple[int, str]],
+    ) -> Generator[Outcome, None, None]:
+        """Yield an outcome for each attempt that another driver may have launched.
+
+        An attempt that has not begun is taken back, one that runs is waited for.
+
+        Parameters
+        ----------
+        invocations
+            The attempts.
+        live
+            As in ``map``.
+        since_ns
+            When the earliest may have been launched.
+        known
+            Index and delivery of every record that is saved already.
         """
 
 

@@ -9,7 +9,7 @@ import json
 import selectors
 import subprocess
 import sys
-from collections.abc import Generator, Iterable, Iterator
+from collections.abc import Collection, Generator, Iterable, Iterator, Sequence
 from dataclasses import asdict
 from importlib.util import find_spec
 from typing import IO, Any, Final, Self
@@ -17,10 +17,12 @@ from typing import IO, Any, Final, Self
 from serverless_bench.clock import EpochClock
 from serverless_bench.errors import ExecutorError, PluginError
 from serverless_bench.executors.base import GRACE_S, Live
+from serverless_bench.executors.remote import RemoteMap
 from serverless_bench.record import InvocationRecord, Lost, Outcome
 from serverless_bench.spec import InvocationSpec, JobSpec
 from serverless_bench.units import NS_PER_S
 
+_LOCAL: Final = "localhost"
 _HOST: Final = "serverless_bench.executors.lithops_host"
 _DEPLOY_S: Final = 120.0
 """A first deployment of a Lithops runtime may take this long before anything runs."""
@@ -49,37 +51,66 @@ class LithopsExecutor:
         self, invocations: Iterable[InvocationSpec], live: Live
     ) -> Generator[Outcome, None, None]:
         """See ``Executor``."""
+        host = _Host(self._order())
+        with host:
+            if host.backend() == _LOCAL or self._job.control is None:
+                yield from self._follow(host, invocations, live)
+            else:
+                launcher = _Launcher(host, self._job)
+                yield from RemoteMap(self._job, launcher, live).run(invocations)
+
+    def recover(
+        self,
+        invocations: Iterable[InvocationSpec],
+        live: Live,
+        since_ns: int,
+        known: Collection[tuple[int, str]],
+    ) -> Generator[Outcome, None, None]:
+        """See ``Recovering``; functions on this machine have died with their driver."""
+        with _Host(self._order()) as host:
+            backend = host.backend()
+        if backend != _LOCAL and self._job.control is not None:
+            remote = RemoteMap(self._job, None, live, since_ns=since_ns, known=known)
+            yield from remote.run(invocations)
+
+    def _order(self) -> dict[str, Any]:
+        job = self._job
+        return {
+            "concurrency": min(job.concurrency, job.invocations),
+            "timeout_s": round(job.deadline_s + GRACE_S),
+            "event_age_s": round(job.start_timeout_s),
+        }
+
+    def _follow(
+        self, host: "_Host", invocations: Iterable[InvocationSpec], live: Live
+    ) -> Generator[Outcome, None, None]:
+        """Have Lithops run functions on this machine, and take records from its hands."""
         job = self._job
         waiting = {spec.index: spec for spec in invocations}
         patience_s = job.deadline_s + 2 * GRACE_S
-        order = {
-            "concurrency": min(job.concurrency, job.invocations),
-            "timeout_s": round(job.deadline_s + GRACE_S),
-            "invocations": [asdict(spec) for spec in waiting.values()],
-        }
+        host.send({"invocations": [asdict(spec) for spec in waiting.values()]})
         clock = EpochClock()
         submitted_ns = clock.now_ns()
         heard_ns = submitted_ns + round(_DEPLOY_S * NS_PER_S)
-        with _Host(order) as host:
-            for told in host.lines():
-                now_ns = clock.now_ns()
-                if told is None:
-                    if now_ns - heard_ns > patience_s * NS_PER_S:
-                        break
-                    continue
-                heard_ns = now_ns
-                live.started = max(live.started, told.get("started", 0))
-                submitted_ns = told.get("submitted_ns", submitted_ns)
-                if "index" in told:
-                    spec = waiting.pop(told["index"])
-                    yield Outcome(
-                        submitted_ns=submitted_ns,
-                        collected_ns=now_ns,
-                        result=_result(told, spec),
-                    )
-                if not waiting:
-                    return
-            problem = host.problem
+        for told in host.lines():
+            now_ns = clock.now_ns()
+            if told is None:
+                if now_ns - heard_ns > patience_s * NS_PER_S:
+                    break
+                continue
+            heard_ns = now_ns
+            live.started = max(live.started, told.get("started", 0))
+            submitted_ns = told.get("submitted_ns", submitted_ns)
+            if "index" in told:
+                spec = waiting.pop(told["index"])
+                yield Outcome(
+                    submitted_ns=submitted_ns,
+                    collected_ns=now_ns,
+                    result=_result(told, spec),
+                )
+            if not waiting:
+                return
+        problem = host.problem
         if len(waiting) == job.invocations and problem:
             raise ExecutorError(f"Lithops could not start: {problem}")
         for spec in waiting.values():
@@ -98,7 +129,8 @@ class _Host:
             stdout=subprocess.PIPE,
             start_new_session=True,
         )
-        self._send(json.dumps(order).encode() + b"\n")
+        self._lines = self._read()
+        self.send(order)
         self.problem = ""
         """Why the host ended before its time; empty as long as it did not."""
 
@@ -111,8 +143,45 @@ class _Host:
                 pipe.close()
         self._process.wait()
 
+    def backend(self) -> str:
+        """Return the name of the backend that Lithops is configured for.
+
+        Raises
+        ------
+        ExecutorError
+            If the host cannot use that configuration.
+        """
+        told = self.told("backend", _DEPLOY_S)
+        return str(told["backend"])
+
+    def told(self, word: str, patience_s: float) -> dict[str, Any]:
+        """Return the next thing that the host says with ``word`` in it.
+
+        Raises
+        ------
+        ExecutorError
+            If it ends, complains, or is silent for too long.
+        """
+        silent_s = 0
+        for told in self._lines:
+            if told is None:
+                silent_s += 1
+                if silent_s > patience_s:
+                    break
+            elif word in told:
+                return told
+            elif "problem" in told:
+                raise ExecutorError(
+                    f"Lithops could not start: {told['problem']}", hint=told["hint"]
+                )
+        problem = self.problem or f"no answer for {patience_s:g} s"
+        raise ExecutorError(f"Lithops could not start: {problem}")
+
     def lines(self) -> Iterator[dict[str, Any] | None]:
         """Yield what the host says, and None whenever it was silent for a second."""
+        return self._lines
+
+    def _read(self) -> Iterator[dict[str, Any] | None]:
         out = _there(self._process.stdout)
         unread = b""
         with selectors.DefaultSelector() as selector:
@@ -131,14 +200,46 @@ class _Host:
                     yield told
         self.problem = self.problem or f"its host process ended with {self._process.wait()}"
 
-    def _send(self, line: bytes) -> None:
+    def send(self, order: dict[str, Any]) -> None:
+        """Tell the host something."""
         pipe = _there(self._process.stdin)
         try:
-            pipe.write(line)
+            pipe.write(json.dumps(order).encode() + b"\n")
             pipe.flush()
         except BrokenPipeError:
             # It has died; `lines` says so.
             return
+
+
+class _Launcher:
+    """Hands batches to Lithops; see ``remote.Launcher``.
+
+    Lithops is believed about nothing after that: a call that it lost is one that has not
+    begun in time.
+    """
+
+    batch = 10_000
+    threads = 1
+
+    def __init__(self, host: _Host, job: JobSpec) -> None:
+        self._host = host
+        self._most = min(job.concurrency, job.invocations)
+
+    def room(self, flying: int) -> int:
+        """See ``Launcher``."""
+        return self._most - flying
+
+    def take(self, count: int) -> None:
+        """See ``Launcher``."""
+
+    def launch(self, invocations: Sequence[InvocationSpec]) -> int:
+        """See ``Launcher``."""
+        self._host.send({"launch": [asdict(spec) for spec in invocations]})
+        self._host.told("launched", _DEPLOY_S)
+        return 0
+
+    def close(self) -> None:
+        """See ``Launcher``."""
 
 
 def _there(pipe: IO[bytes] | None) -> IO[bytes]:

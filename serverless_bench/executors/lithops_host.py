@@ -1,7 +1,14 @@
 """The process that runs Lithops for the ``lithops`` executor.
 
-Reads one JSON line, runs the invocations in it, writes a JSON line for each outcome, and
-ends when its standard input does: then the driver is gone, or wants no more.
+Driver and host talk in JSON lines, and the host ends when its standard input does: then
+the driver is gone, or wants no more::
+
+    driver:  {"concurrency": 8, "timeout_s": 905, "event_age_s": 60}
+    host:    {"backend": "localhost"}
+    driver:  {"invocations": [...]}        functions on this machine
+    host:    {"started": 3}, and one {"index": ..., "record": ...} or "lost" for each
+    driver:  {"launch": [...]}             on a cloud, as often as there is more to launch
+    host:    {"launched": 100}             their records go to the store
 
 Lithops hides three things that a benchmark has to know (docs/executors.md): calls that
 are refused are logged and then waited for without end, its own timeout starts only once
@@ -19,21 +26,25 @@ from typing import Any, Final, NoReturn
 
 from serverless_bench.body import handle
 from serverless_bench.clock import sleep, wall_ns
+from serverless_bench.errors import SbenchError
+from serverless_bench.executors.lithops_cloud import MAX_TIMEOUT_S, launch_all, refuse_keys
 
 _POLL_S: Final = 0.1
 
 
 def main() -> None:
     """Run one job."""
-    order = json.loads(sys.stdin.buffer.readline())
+    order = _hear()
     # Job files, logs and local storage go with the job; two jobs never share them.
     scratch = tempfile.mkdtemp(prefix="sbench-lithops-")
     os.environ["TMPDIR"] = tempfile.tempdir = scratch
     ending = _Ending(scratch)
     try:
         _run(order, ending)
+    except SbenchError as exc:
+        _say({"problem": str(exc), "hint": exc.hint})
     except Exception as exc:  # noqa: BLE001 - whatever Lithops raises is the answer
-        _say({"problem": f"{type(exc).__name__}: {exc}"})
+        _say({"problem": f"{type(exc).__name__}: {exc}", "hint": ""})
     ending.now(0)
 
 
@@ -68,16 +79,30 @@ def _run(order: dict[str, Any], ending: _Ending) -> None:
     import lithops  # noqa: PLC0415
     from lithops.config import load_config  # noqa: PLC0415
 
-    config, backend = _configured(load_config(log=False), order)
-    executor = lithops.FunctionExecutor(config=config, log_level=None, **backend)
+    config, options = _configured(load_config(log=False), order)
+    backend = config["lithops"].get("backend", "localhost")
+    if backend != "localhost":
+        refuse_keys(config)
+    _say({"backend": backend})
+    # It may take its time before it wants something, or want nothing but this.
+    told = _hear()
+    if not told:
+        return
+    executor = lithops.FunctionExecutor(config=config, log_level=None, **options)
     ending.executor = executor
-    threading.Thread(target=ending.with_driver, daemon=True).start()
-    invocations = order["invocations"]
+    if "invocations" in told:
+        threading.Thread(target=ending.with_driver, daemon=True).start()
+        _follow(executor, told["invocations"], order["timeout_s"])
+    else:
+        launch_all(executor, told, order, hear=_hear, say=_say)
+
+
+def _follow(executor: Any, invocations: list[dict[str, Any]], timeout_s: int) -> None:  # noqa: ANN401
     submitted_ns = wall_ns()
     futures = executor.map(
         handle,
         [{"event": spec} for spec in invocations],
-        timeout=order["timeout_s"],
+        timeout=timeout_s,
         # The package is installed where functions run; without this, Lithops would ship
         # its source with every job.
         include_modules=None,
@@ -102,17 +127,17 @@ def _configured(
     settings = dict(config.get("lithops") or {})
     # Its cleaner would outlive us as a detached process.
     settings["data_cleaner"] = False
-    settings.setdefault("monitoring_interval", _POLL_S)
     config["lithops"] = settings
     concurrency, timeout_s = order["concurrency"], order["timeout_s"]
     if settings.get("backend", "localhost") == "localhost":
+        settings.setdefault("monitoring_interval", _POLL_S)
         # Version 2 starts an interpreter per call; "python" on PATH may be another one.
         settings["execution_timeout"] = timeout_s
         return config, {"version": 1, "runtime": sys.executable, "worker_processes": concurrency}
     return config, {
         "max_workers": concurrency,
         "worker_processes": 1,
-        "runtime_timeout": timeout_s,
+        "runtime_timeout": min(timeout_s, MAX_TIMEOUT_S),
     }
 
 
@@ -124,6 +149,12 @@ def _outcome(index: int, future: Any, storage: Any) -> dict[str, Any]:  # noqa: 
     if record is None:
         return {"index": index, "lost": "Lithops returned nothing"}
     return {"index": index, "record": record}
+
+
+def _hear() -> dict[str, Any]:
+    """Return what the driver wants next; nothing when it is gone."""
+    line = sys.stdin.buffer.readline()
+    return dict(json.loads(line)) if line else {}
 
 
 def _say(message: dict[str, Any]) -> None:

@@ -47,7 +47,7 @@ def main(control_fd: int, live_fd: int, rehearsal: str) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     control = socket.socket(fileno=control_fd)
-    _rehearse(json.loads(rehearsal))
+    rehearse(json.loads(rehearsal))
     # What exists now is shared with every worker; a collector that never looks at it
     # never writes to it, so its pages stay shared.
     gc.collect()
@@ -69,7 +69,7 @@ def main(control_fd: int, live_fd: int, rehearsal: str) -> None:
             os.waitpid(pid, 0)
 
 
-def _rehearse(event: dict[str, Any]) -> None:
+def rehearse(event: dict[str, Any]) -> None:
     """Do once, for all workers, what a first invocation does besides its transfer.
 
     It imports the client, loads its models, makes a TLS context and asks OpenSSL for a

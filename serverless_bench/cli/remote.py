@@ -1,0 +1,104 @@
+"""From flags to deployed functions and the place where they leave their records."""
+
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from serverless_bench.cli.options import CONTROL_PREFIX
+from serverless_bench.errors import UsageError
+from serverless_bench.spec import Target
+from serverless_bench.stack import read_stack
+
+_INVOKING: Final = frozenset({"lambda"})
+"""Executors that invoke deployed functions."""
+_REMOTE: Final = _INVOKING | {"lithops"}
+"""Executors whose functions leave their records in the store."""
+_ENDPOINTS: Final = ("AWS_ENDPOINT_URL_LAMBDA", "AWS_ENDPOINT_URL")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Remote:
+    """What a job needs besides its target, when its functions are far away."""
+
+    functions: tuple[str, ...] = ()
+    prefix: str | None = None
+    """Of the control objects; None for executors that need none."""
+    bucket: str | None = None
+    """Of the control objects; None for the target's."""
+
+    def control(self, target: Target) -> Target | None:
+        """Return where the job's functions leave their records."""
+        if self.prefix is None:
+            return None
+        return replace(target, bucket=self.bucket or target.bucket, prefix=self.prefix)
+
+
+def find_remote(flags: dict[str, Any]) -> Remote:
+    """Return what ``remote_options`` say; a stack's bucket and region go into ``flags``.
+
+    Raises
+    ------
+    UsageError
+        If a flag does not fit the executor, or is missing.
+    ExecutorError
+        If the stack cannot be used.
+    """
+    executor = flags["executor"]
+    name, functions = flags["stack"], tuple(flags["function"])
+    if executor not in _INVOKING:
+        _refuse_idle(executor, {"stack": name, "function": functions})
+    if executor not in _REMOTE:
+        _refuse_idle(executor, {"control_prefix": flags["control_prefix"]})
+        return Remote()
+    bucket, prefix = _parse_prefix(flags["control_prefix"])
+    if name is not None:
+        stack = read_stack(name, region=flags["region"])
+        flags["bucket"] = flags["bucket"] or stack.data_bucket
+        flags["region"] = flags["region"] or stack.region
+        functions = functions or (stack.function_name,)
+        bucket = bucket or stack.control_bucket
+    if executor in _INVOKING:
+        _check_reach(functions, flags)
+    return Remote(functions=functions, prefix=prefix, bucket=bucket)
+
+
+def _check_reach(functions: Iterable[str], flags: Mapping[str, Any]) -> None:
+    if not any(functions):
+        raise UsageError(
+            "--executor lambda needs to know which function to invoke",
+            hint="--stack NAME for what `sam deploy` made, --function NAME for any other;"
+            " `sbench lambda-host` runs one here",
+        )
+    here = flags["bucket"] is None and flags["endpoint_url"] is None
+    if here and not any(os.environ.get(variable) for variable in _ENDPOINTS):
+        raise UsageError(
+            "functions on AWS cannot reach the embedded store of this machine",
+            hint="--stack NAME or --bucket B for a bucket there; `sbench lambda-host` for"
+            " functions here",
+        )
+
+
+def _refuse_idle(executor: str, flags: Mapping[str, object]) -> None:
+    for flag, value in flags.items():
+        if value:
+            spelled = flag.replace("_", "-")
+            raise UsageError(
+                f"--{spelled} means nothing to --executor {executor}", hint="--executor lambda"
+            )
+
+
+def _parse_prefix(text: str | None) -> tuple[str | None, str]:
+    """Return bucket, if there is one, and prefix of ``PREFIX`` or ``s3://BUCKET/PREFIX``."""
+    if text is None:
+        return None, CONTROL_PREFIX
+    bucket: str | None = None
+    prefix = text
+    if text.startswith("s3://"):
+        bucket, _, prefix = text.removeprefix("s3://").partition("/")
+    if bucket == "" or not prefix.strip("/") or prefix.startswith("/"):
+        raise UsageError(
+            f"--control-prefix {text!r} is no prefix",
+            hint=f"as in {CONTROL_PREFIX} or s3://bucket/{CONTROL_PREFIX}",
+        )
+    return bucket, prefix if prefix.endswith("/") else prefix + "/"

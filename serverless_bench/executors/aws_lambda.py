@@ -1,0 +1,235 @@
+"""Run functions on AWS Lambda, or on anything that answers its Invoke API.
+
+Events go out at the rate at which Lambda makes environments, and no more at once than the
+account may have alive: an event that waits in Lambda's queue is one that nobody can see.
+A refused one is sent again after a random pause (AWS Architecture Blog, "Exponential
+Backoff And Jitter"); what was accepted twice runs once, because the attempt is claimed.
+"""
+
+import json
+import random
+from collections.abc import Collection, Generator, Iterable, Sequence
+from dataclasses import asdict
+from itertools import count
+from typing import Any, Final
+
+import botocore.session
+from botocore import exceptions as boto
+from botocore.config import Config
+
+from serverless_bench.clock import monotonic_ns, sleep
+from serverless_bench.errors import ExecutorError, UsageError
+from serverless_bench.executors.base import Live
+from serverless_bench.executors.remote import NotLaunchedError, RemoteMap
+from serverless_bench.record import Outcome
+from serverless_bench.spec import InvocationSpec, JobSpec
+from serverless_bench.units import NS_PER_S
+
+BURST: Final = 1000
+PER_S: Final = 100.0
+"""New environments that one function gets at once, and per second after that (AWS Lambda
+developer guide, "Lambda scaling behavior": 1,000 every 10 seconds, refilled continuously,
+what is not used does not add up)."""
+_THREADS: Final = 24
+_PATIENCE_S: Final = 120.0
+_BASE_S: Final = 0.1
+_CAP_S: Final = 5.0
+_PASSING: Final = frozenset(
+    {"EC2ThrottledException", "ServiceException", "ThrottlingException", "TooManyRequestsException"}
+)
+_EXPIRED: Final = frozenset(
+    {"ExpiredTokenException", "InvalidSignatureException", "UnrecognizedClientException"}
+)
+_QUOTA_UNKNOWN: Final = 1000
+"""The quota of an account that never asked for more; new accounts have less."""
+
+
+class LambdaExecutor:
+    """Invokes deployed functions, and finds what they measured below the control prefix.
+
+    Parameters
+    ----------
+    job
+        Has ``functions`` and ``control``; its ``concurrency`` is the most that is alive at
+        once, if the account's quota is not lower.
+    """
+
+    def __init__(self, job: JobSpec) -> None:
+        self._job = job
+
+    def map(
+        self, invocations: Iterable[InvocationSpec], live: Live
+    ) -> Generator[Outcome, None, None]:
+        """See ``Executor``."""
+        if not self._job.functions:
+            raise UsageError(
+                "--executor lambda needs to know which function to invoke",
+                hint="--stack NAME for what `sam deploy` made; --function NAME for any other;"
+                " `sbench lambda-host` runs one here",
+            )
+        return RemoteMap(self._job, _Invoker(self._job, live), live).run(invocations)
+
+    def recover(
+        self,
+        invocations: Iterable[InvocationSpec],
+        live: Live,
+        since_ns: int,
+        known: Collection[tuple[int, str]],
+    ) -> Generator[Outcome, None, None]:
+        """See ``Recovering``."""
+        return RemoteMap(self._job, None, live, since_ns=since_ns, known=known).run(invocations)
+
+
+class _Invoker:
+    """Sends events; see ``remote.Launcher``."""
+
+    batch = 1
+    threads = _THREADS
+
+    def __init__(self, job: JobSpec, live: Live) -> None:
+        self._job = job
+        self._live = live
+        self._client = self._open()
+        self._turn = count()
+        self._most = self._quota()
+        names = len(job.functions)
+        self._bucket = TokenBucket(rate_per_s=PER_S * names, burst=BURST * names)
+        self._renewed_ns = 0
+
+    def room(self, flying: int) -> int:
+        """See ``Launcher``."""
+        return min(self._most - flying, self._bucket.available())
+
+    def take(self, count: int) -> None:
+        """See ``Launcher``."""
+        self._bucket.take(count)
+
+    def launch(self, invocations: Sequence[InvocationSpec]) -> int:
+        """See ``Launcher``."""
+        for invocation in invocations:
+            return self._invoke(json.dumps(asdict(invocation)).encode())
+        return 0
+
+    def close(self) -> None:
+        """See ``Launcher``."""
+        self._client.close()
+
+    def _invoke(self, payload: bytes) -> int:
+        functions = self._job.functions
+        give_up_ns = monotonic_ns() + round(_PATIENCE_S * NS_PER_S)
+        for refusals in count():
+            name = functions[next(self._turn) % len(functions)]
+            try:
+                self._client.invoke(FunctionName=name, InvocationType="Event", Payload=payload)
+            except (boto.BotoCoreError, boto.ClientError) as exc:
+                self._bear(exc, name)
+                problem = str(exc)
+            else:
+                return refusals
+            if monotonic_ns() > give_up_ns:
+                break
+            sleep(random.uniform(0, min(_CAP_S, _BASE_S * 2**refusals)))  # noqa: S311
+        raise NotLaunchedError(f"not launched for {_PATIENCE_S:g} s: {problem}", refusals + 1)
+
+    def _bear(self, exc: Exception, name: str) -> None:
+        """Return if the next try may succeed."""
+        if isinstance(exc, boto.ClientError):
+            code = exc.response.get("Error", {}).get("Code", "")
+            status = exc.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
+            if code in _EXPIRED:
+                self._renew(code)
+            elif code not in _PASSING and status < 500:
+                raise ExecutorError(
+                    f"function {name!r} cannot be invoked: {exc}",
+                    hint="check --function or --stack, the region, and lambda:InvokeFunction",
+                ) from exc
+        elif isinstance(exc, boto.NoCredentialsError | boto.PartialCredentialsError):
+            raise ExecutorError(
+                "there are no credentials to invoke functions with",
+                hint="set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE",
+            ) from exc
+        elif not isinstance(exc, boto.HTTPClientError | boto.CredentialRetrievalError):
+            raise ExecutorError(f"function {name!r} cannot be invoked: {exc}") from exc
+
+    def _renew(self, code: str) -> None:
+        """Look for credentials again: those of a profile may have been renewed."""
+        now_ns = monotonic_ns()
+        if now_ns - self._renewed_ns > NS_PER_S:
+            self._renewed_ns = now_ns
+            self._client = self._open()
+            note = f"the credentials were refused ({code}); tried again with what the profile has"
+            if note not in self._live.notes:
+                self._live.notes.append(note)
+
+    def _open(self) -> Any:  # noqa: ANN401 - made at run time by botocore
+        return open_lambda(self._job.target.region, connections=_THREADS)
+
+    def _quota(self) -> int:
+        """Return how many functions may be alive at once."""
+        asked = min(self._job.concurrency, self._job.invocations)
+        try:
+            limits = self._client.get_account_settings()["AccountLimit"]
+            quota = int(limits.get("UnreservedConcurrentExecutions", _QUOTA_UNKNOWN))
+            reserved = [
+                self._client.get_function_concurrency(FunctionName=name).get(
+                    "ReservedConcurrentExecutions"
+                )
+                for name in self._job.functions
+            ]
+        except (boto.BotoCoreError, boto.ClientError, KeyError) as exc:
+            self._live.notes.append(f"the concurrency quota is unknown ({exc}); 1,000 assumed")
+            quota, reserved = _QUOTA_UNKNOWN, []
+        if reserved and None not in reserved:
+            quota = sum(number for number in reserved if number is not None)
+        if quota < 1:
+            raise ExecutorError(
+                "the quota lets no function run", hint="raise the reserved concurrency"
+            )
+        if quota < asked:
+            batches = -(-self._job.invocations // quota)
+            self._live.notes.append(
+                f"the quota lets {quota} functions run at once: {batches} batches instead of one"
+            )
+        return min(asked, quota)
+
+
+class TokenBucket:
+    """Tokens that come back at a rate, up to so many.
+
+    Parameters
+    ----------
+    rate_per_s, burst
+        How fast, and how many there are at first and at most.
+    """
+
+    def __init__(self, *, rate_per_s: float, burst: int) -> None:
+        self._rate_per_s = rate_per_s
+        self._burst = burst
+        self._tokens = float(burst)
+        self._then_ns = monotonic_ns()
+
+    def available(self) -> int:
+        """Return how many tokens are there."""
+        now_ns = monotonic_ns()
+        came = (now_ns - self._then_ns) / NS_PER_S * self._rate_per_s
+        self._tokens = min(float(self._burst), self._tokens + came)
+        self._then_ns = now_ns
+        return int(self._tokens)
+
+    def take(self, count: int) -> None:
+        """Take tokens that ``available`` has promised."""
+        self._tokens -= count
+
+
+def open_lambda(region: str, *, connections: int = 10) -> Any:  # noqa: ANN401
+    """Return a botocore client for Lambda that tries nothing twice by itself."""
+    return botocore.session.Session().create_client(
+        "lambda",
+        region_name=region,
+        config=Config(
+            connect_timeout=5,
+            read_timeout=30,
+            max_pool_connections=connections,
+            retries={"mode": "standard", "total_max_attempts": 1},
+        ),
+    )

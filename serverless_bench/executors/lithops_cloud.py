@@ -1,0 +1,176 @@
+"""What Lithops needs when its functions are not on this machine.
+
+It launches, and that is all: records go to the store and are found there, because Lithops
+waits without end for calls that it has lost (docs/executors.md). Written for 3.8.
+"""
+
+import os
+import re
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from typing import Any, Final
+
+from botocore import exceptions as boto
+
+from serverless_bench.clock import monotonic_ns, sleep
+from serverless_bench.delivery import work
+from serverless_bench.errors import UsageError
+from serverless_bench.units import NS_PER_S
+
+MAX_TIMEOUT_S: Final = 900
+"""AWS Lambda's, and the longest that Lithops' backends agree on."""
+_SECRET: Final = re.compile(r"access_key|secret|session_token|password|api_?key|private_key")
+_EVENT_AGE_S: Final = (60, 21600)
+"""What AWS takes for MaximumEventAgeInSeconds (Lambda developer guide)."""
+_SETTLE_S: Final = 5.0
+
+
+def refuse_keys(config: Mapping[str, Any]) -> None:
+    """Refuse a configuration that holds credentials.
+
+    Lithops puts the whole configuration into the payload of every call.
+
+    Raises
+    ------
+    UsageError
+        If there are any; it names where, and not what.
+    """
+    for path, value in _leaves(config):
+        if value and _SECRET.search(path.rpartition(".")[2]):
+            raise UsageError(
+                f"the Lithops configuration holds a key: {path}",
+                hint="remove it: Lithops sends it with every call; use AWS_PROFILE or"
+                " AWS_ACCESS_KEY_ID here, and the execution role there",
+            )
+
+
+def _leaves(node: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, Any]]:
+    for name, value in node.items():
+        where = f"{path}.{name}" if path else str(name)
+        if isinstance(value, Mapping):
+            yield from _leaves(value, where)
+        else:
+            yield where, value
+
+
+def launch_all(
+    executor: Any,  # noqa: ANN401 - Lithops is untyped
+    told: dict[str, Any],
+    order: Mapping[str, Any],
+    *,
+    hear: Callable[[], dict[str, Any]],
+    say: Callable[[dict[str, Any]], None],
+) -> None:
+    """Launch batches until the driver wants no more, and delete what Lithops stored.
+
+    Parameters
+    ----------
+    executor
+        Lithops' ``FunctionExecutor``.
+    told
+        The first batch.
+    order
+        What the driver said first.
+    hear, say
+        From and to the driver.
+    """
+    backend = executor.compute_handler.backend
+    if endpoint := _endpoint():
+        _redirect(backend, endpoint)
+    timeout_s = min(order["timeout_s"], MAX_TIMEOUT_S)
+    futures: list[Any] = []
+    _forget_what_is_gone(executor)
+    try:
+        while told:
+            batch = told["launch"]
+            futures += executor.map(
+                work,
+                [{"event": event, "remaining_s": timeout_s} for event in batch],
+                timeout=timeout_s,
+                include_modules=None,
+            )
+            if len(futures) == len(batch):
+                _ask_no_retries(executor, order["event_age_s"])
+            say({"launched": len(batch)})
+            told = hear()
+    finally:
+        _forget(executor, futures)
+
+
+def _endpoint() -> str | None:
+    return os.environ.get("AWS_ENDPOINT_URL_LAMBDA") or os.environ.get("AWS_ENDPOINT_URL")
+
+
+def _redirect(backend: Any, endpoint: str) -> None:  # noqa: ANN401 - Lithops is untyped
+    """Send invocations where every other AWS client sends them.
+
+    Lithops' own request goes to a host name in its source and knows no endpoint.
+    """
+    host, session = getattr(backend, "host", None), getattr(backend, "session", None)
+    if host is None or session is None:
+        return
+    send = session.send
+
+    def redirected(request: Any) -> Any:  # noqa: ANN401 - botocore's own
+        request.url = request.url.replace(f"https://{host}", endpoint)
+        return send(request)
+
+    session.send = redirected
+
+
+def _runtime(executor: Any) -> tuple[str, int]:  # noqa: ANN401 - Lithops is untyped
+    """Return name and memory of the runtime that Lithops is going to use."""
+    settings = executor.config[executor.config["lithops"]["backend"]]
+    backend = executor.compute_handler.backend
+    name = settings.get("runtime") or backend._get_default_runtime_name()  # noqa: SLF001
+    return name, settings["runtime_memory"]
+
+
+def _forget_what_is_gone(executor: Any) -> None:  # noqa: ANN401 - Lithops is untyped
+    """Make Lithops deploy its function again if somebody has deleted it.
+
+    It remembers for ever, in its bucket and in the user's home, that it has deployed one,
+    and then every call is answered 404, which it logs.
+    """
+    backend = executor.compute_handler.backend
+    with suppress(AttributeError, KeyError, boto.BotoCoreError):
+        runtime = _runtime(executor)
+        name = backend._format_function_name(*runtime)  # noqa: SLF001 - no other way to it
+        try:
+            backend.lambda_client.get_function_configuration(FunctionName=name)
+        except boto.ClientError as exc:
+            if exc.response.get("ResponseMetadata", {}).get("HTTPStatusCode") == 404:
+                executor.internal_storage.delete_runtime_meta(backend.get_runtime_key(*runtime))
+
+
+def _ask_no_retries(executor: Any, age_s: int) -> None:  # noqa: ANN401 - Lithops is untyped
+    """Tell Lambda to deliver each event once and not late; by default it tries three times.
+
+    A backend that is not Lambda, or a role that may not do this, costs duplicates, which
+    are found, and nothing else.
+    """
+    backend = executor.compute_handler.backend
+    with suppress(AttributeError, KeyError, boto.BotoCoreError, boto.ClientError):
+        name = backend._format_function_name(*_runtime(executor))  # noqa: SLF001 - as above
+        low, high = _EVENT_AGE_S
+        backend.lambda_client.put_function_event_invoke_config(
+            FunctionName=name,
+            MaximumRetryAttempts=0,
+            MaximumEventAgeInSeconds=min(max(age_s, low), high),
+        )
+
+
+def _forget(executor: Any, futures: list[Any]) -> None:  # noqa: ANN401 - Lithops is untyped
+    """Delete what Lithops stored for this job: functions, arguments, states, results.
+
+    Its workers write a state after ours have written the record, so it waits a little for
+    those; its own cleaner would be a process that outlives us.
+    """
+    until_ns = monotonic_ns() + round(_SETTLE_S * NS_PER_S)
+    while monotonic_ns() < until_ns and not all(f.ready or f.success or f.done for f in futures):
+        sleep(0.1)
+    storage = executor.internal_storage
+    bucket, backend = storage.bucket, storage.storage
+    keys = backend.list_keys(bucket, f"lithops.jobs/{executor.executor_id}")
+    if keys:
+        backend.delete_objects(bucket, keys)

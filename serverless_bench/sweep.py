@@ -1,0 +1,201 @@
+"""Delete what a run made, and nothing else.
+
+Two things must hold before anything is deleted: its key stands in the run's ledger, or
+derives from the run as a claim's and a record's do; and what is there begins like
+something that the run wrote. It is then deleted if it still is the object that was
+looked at (``If-Match``), where the store can do that.
+"""
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from enum import Enum
+from functools import partial
+from itertools import islice
+from typing import Any, Final
+
+from serverless_bench.bucket import explained, open_s3
+from serverless_bench.control import for_run, parse_claim, parse_record
+from serverless_bench.errors import NotFound, OperationError, StoreError
+from serverless_bench.keys import declared_size
+from serverless_bench.keystream import Keystream, hash_key, identify
+from serverless_bench.objects import Head, Objects
+from serverless_bench.spec import Target
+from serverless_bench.stores.embedded import Lease, default_directory
+
+_BATCH: Final = 1000
+_THREADS: Final = 8
+_PATIENCE_S: Final = 30.0
+_HEAD_BYTES: Final = 256
+_PIECE: Final = 32
+"""Two counter blocks of the keystream tell whose bytes they are."""
+_GATE: Final = b"+"
+"""What the objects of a gate hold; see ``gate``."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Deleted:
+    """What ``delete`` did."""
+
+    objects: int = 0
+    uploads: int = 0
+    """Multipart uploads that were still open and are now aborted."""
+    control: int = 0
+    """Claims and records."""
+    failed: list[str] = field(default_factory=list)
+    """Keys that the store refused to delete."""
+    foreign: list[str] = field(default_factory=list)
+    """Keys at which something is that the run did not write; left as it is."""
+
+
+class _End(Enum):
+    """What became of one key."""
+
+    DELETED = "deleted"
+    ABSENT = "absent"
+    FOREIGN = "foreign"
+    FAILED = "failed"
+
+
+def delete(target: Target, keys: Iterable[str]) -> Deleted:
+    """Delete objects by key and abort the uploads of those keys that are still open.
+
+    The embedded store gives their space back to the disk.
+
+    Parameters
+    ----------
+    target
+        Where.
+    keys
+        The ledger of a run: nothing else is ever touched.
+
+    Raises
+    ------
+    StoreError
+        If the store does not answer or refuses.
+    """
+    mine = list(keys)
+    hashes = {hash_key(key) for key in mine}
+    deleted = Deleted()
+    with explained(target):
+        # Asked first: it says in one request whether the store answers and lets us in.
+        uploads = list(_open_uploads(target)) if mine else []
+    objects = Objects(replace(target, prefix=""))
+    for key, end in _delete_all(objects, mine, partial(_is_ours, hashes=hashes)):
+        deleted.objects += end is _End.DELETED
+        _note(deleted, key, end)
+    known = set(mine)
+    with explained(target):
+        client = open_s3(target)
+        for upload in uploads:
+            if upload["Key"] in known:
+                client.abort_multipart_upload(
+                    Bucket=target.bucket, Key=upload["Key"], UploadId=upload["UploadId"]
+                )
+                deleted.uploads += 1
+    if target.store is not None and (lease := Lease.take(default_directory(), start=False)):
+        lease.ask("reclaim")
+        lease.release()
+    return deleted
+
+
+def delete_control(control: Target, run_id: str) -> Deleted:
+    """Delete the claims and records of a run.
+
+    Parameters
+    ----------
+    control
+        The job's control target.
+    run_id
+        Of the run.
+
+    Raises
+    ------
+    StoreError
+        If the prefix cannot be listed.
+    """
+    deleted = Deleted()
+    objects = Objects(for_run(control, run_id))
+    for folder, parse in (("records/", parse_record), ("claims/", parse_claim)):
+        try:
+            names = [folder + n for n in objects.list_all(folder, patience_s=_PATIENCE_S)]
+        except OperationError as exc:
+            raise StoreError(f"{control.bucket}/{control.prefix} cannot be listed: {exc}") from exc
+        written = [name for name in names if parse(name.removeprefix(folder)) is not None]
+        for name, end in _delete_all(objects, written, partial(_names_run, run_id=run_id)):
+            deleted.control += end is _End.DELETED
+            _note(deleted, f"{control.prefix}{run_id}/{name}", end)
+    return deleted
+
+
+def _note(deleted: Deleted, key: str, end: _End) -> None:
+    if end is _End.FAILED:
+        deleted.failed.append(key)
+    elif end is _End.FOREIGN:
+        deleted.foreign.append(key)
+
+
+def _delete_all(
+    objects: Objects, names: Sequence[str], is_ours: Callable[[str, Head], bool]
+) -> Iterator[tuple[str, _End]]:
+    remaining = iter(names)
+    try:
+        with ThreadPoolExecutor(_THREADS) as pool:
+            while batch := list(islice(remaining, _BATCH)):
+                ends = pool.map(partial(_delete_one, objects, is_ours), batch)
+                yield from zip(batch, ends, strict=True)
+    finally:
+        objects.close()
+
+
+def _delete_one(objects: Objects, is_ours: Callable[[str, Head], bool], name: str) -> _End:
+    try:
+        head = objects.head(name, _HEAD_BYTES, patience_s=_PATIENCE_S)
+        if not is_ours(name, head):
+            return _End.FOREIGN
+        _delete_if_same(objects, name, head.etag)
+    except NotFound:
+        return _End.ABSENT
+    except OperationError as exc:
+        # 412: somebody has written there since we looked; 416: it is empty, so not ours.
+        return _End.FOREIGN if exc.status in {412, 416} else _End.FAILED
+    return _End.DELETED
+
+
+def _delete_if_same(objects: Objects, name: str, etag: str) -> None:
+    try:
+        objects.delete(name, etag=etag, patience_s=_PATIENCE_S)
+    except OperationError as exc:
+        if exc.status not in {400, 501}:
+            raise
+        # No conditional deletes here; what we saw a moment ago has to do.
+        objects.delete(name, etag="", patience_s=_PATIENCE_S)
+
+
+def _is_ours(key: str, head: Head, *, hashes: set[int]) -> bool:
+    """Tell whether an object begins with bytes that a run with these keys makes.
+
+    Bytes of another object of the same run count too, and a few wrong ones do not
+    matter: a store that mixes up what it was given does not keep us from cleaning up.
+    """
+    if declared_size(key) is None:
+        return head.data == _GATE and head.size == len(_GATE)
+    if Keystream(key).agrees(0, memoryview(head.data)):
+        return True
+    pieces = (head.data[at : at + _PIECE] for at in range(0, len(head.data), _PIECE))
+    origins = (identify(memoryview(piece)) for piece in pieces)
+    return any(origin is not None and origin.key_hash in hashes for origin in origins)
+
+
+def _names_run(name: str, head: Head, *, run_id: str) -> bool:
+    """Tell whether a claim or a record says that it is of this run."""
+    del name
+    start = head.data.decode("utf-8", "replace").replace(" ", "")
+    return start.startswith("{") and f'"run_id":{json.dumps(run_id)}' in start
+
+
+def _open_uploads(target: Target) -> Iterator[Any]:
+    pages = open_s3(target).get_paginator("list_multipart_uploads")
+    for page in pages.paginate(Bucket=target.bucket, Prefix=target.prefix):
+        yield from page.get("Uploads", [])
