@@ -1,0 +1,298 @@
+"""``sbench lambda-host``."""
+
+import asyncio
+import json
+import os
+import signal
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any, Final
+
+import botocore.session
+import click
+
+from serverless_bench import plugins
+from serverless_bench.cli.options import group, option
+from serverless_bench.errors import PluginError, UsageError
+from serverless_bench.lambda_host.faults import FaultKind, Rule
+from serverless_bench.lambda_host.functions import Function
+from serverless_bench.lambda_host.settings import MAX_TIMEOUT_S, MEMORY_MIB, Settings, arn
+from serverless_bench.plan import plan
+from serverless_bench.spec import JobSpec, Target, Transfer
+from serverless_bench.stores.embedded import embedded_store
+
+_SERVER: Final = {"lambda-host": "serverless_bench.lambda_host.server:serving"}
+_DELIVER: Final = {"lambda-host": "serverless_bench.delivery:deliver"}
+_SCRIPTED: Final = {"lambda-host": "serverless_bench.lambda_host.scripted:Scripted"}
+_HANDLER: Final = "serverless_bench.handler.handler"
+_PATIENCE_S: Final = 3.0
+_TELL_IT: Final = """\
+lambda host at {url}
+{limits}
+  export {exports}
+  sbench write --executor lambda --function {name} --number 50 --mb 8
+logs: {logs}
+what it did: {url}/sbench/status, and here after Ctrl-C"""
+
+_FAULTS: Final = {
+    FaultKind.THROTTLE: "Answer 429 TooManyRequestsException.",
+    FaultKind.CUT: "Take and run an event, and reset the connection.",
+    FaultKind.DUPLICATE: "Deliver an event twice.",
+    FaultKind.LATE: "Hold an event, or of a duplicate the second delivery.",
+    FaultKind.DROP: "Accept an event and never deliver it.",
+    FaultKind.KILL: "Kill the environment as soon as it has the event.",
+}
+
+function_options = group(
+    option(
+        "--function",
+        multiple=True,
+        default=("sbench-worker",),
+        show_default=True,
+        help="Name that can be invoked; as often as you like.",
+    ),
+    option(
+        "--code",
+        type=click.Path(exists=True, file_okay=False, path_type=Path),
+        help="Directory with the function's code; this installation without it.",
+    ),
+    option(
+        "--layer",
+        multiple=True,
+        type=click.Path(exists=True, file_okay=False, path_type=Path),
+        help="Directory with an unzipped layer.",
+    ),
+    option("--handler", default=_HANDLER, show_default=True, help="MODULE.FUNCTION."),
+    option("--preload", multiple=True, help="Module to import before environments are forked."),
+    option(
+        "--memory", type=int, default=1769, show_default=True, metavar="MIB", help="Per function."
+    ),
+    option("--timeout", type=float, default=900.0, show_default=True, help="Seconds to live."),
+    option("--fresh", is_flag=True, help="Start a new interpreter for each environment."),
+    option("--share-packages", is_flag=True, help="Created functions see this installation."),
+    option("--pass", multiple=True, metavar="NAME", help="Variable to hand on."),
+)
+"""What is run, and how."""
+
+wall_options = group(
+    option("--concurrency", type=int, default=1000, show_default=True, help="In the account."),
+    option("--reserved", type=int, help="Reserved for each function."),
+    option("--request-rate", type=float, metavar="N", help="Invoke requests per second."),
+    option("--burst", type=int, default=1000, show_default=True, help="Requests at once."),
+    option("--event-retries", type=int, default=0, show_default=True, help="Of a failed event."),
+    option(
+        "--event-age", type=float, default=60.0, show_default=True, help="Seconds in the queue."
+    ),
+    option(
+        "--retry-delay",
+        type=float,
+        default=1.0,
+        show_default=True,
+        help="Seconds before a retry; doubles.",
+    ),
+    option(
+        "--init-timeout",
+        type=float,
+        default=60.0,
+        show_default=True,
+        help="Seconds that an environment may take to start.",
+    ),
+    option("--cpu-limit", is_flag=True, help="One processor per 1769 MIB, as on AWS."),
+    option("--cpus", type=float, help="Processors per environment; turns --cpu-limit on."),
+    option("--no-memory-limit", is_flag=True, help="Let environments have any memory."),
+)
+"""What stops a function, and what stops its callers."""
+
+fault_options = group(
+    *(
+        option(f"--{kind}", metavar="RULE", help=f"{text} RULE: 0.3 or 'index=3,5 attempt=0'.")
+        for kind, text in _FAULTS.items()
+    ),
+    option("--late-s", type=float, default=3600.0, show_default=True, help="How long --late is."),
+    option("--seed", type=int, default=0, show_default=True, help="Decides what fails."),
+)
+"""Which requests go wrong."""
+
+
+@click.command("lambda-host", context_settings={"ignore_unknown_options": False})
+@option("--port", type=int, default=0, help="Port to listen on; a free one without it.")
+@option("--region", default="us-east-1", show_default=True, help="Where it says that it is.")
+@function_options
+@wall_options
+@fault_options
+@option("--scripted", is_flag=True, help="Run no processes; the host answers by itself.")
+@option("--duration", type=float, default=0.0, help="Seconds that a --scripted call lasts.")
+@option(
+    "--log-dir",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Directory for what functions print; a temporary one without it.",
+)
+@click.argument("command", nargs=-1, type=click.UNPROCESSED, metavar="[-- COMMAND ...]")
+def command(command: tuple[str, ...], log_dir: Path | None, **flags: Any) -> int:  # noqa: ANN401
+    """Answer AWS Lambda's Invoke API on this machine, each function in a process.
+
+    With a COMMAND, run it with the host's address in its environment, and end with it.
+    """
+    settings = _settings(log_dir, flags)
+    functions = _functions(settings, flags)
+    serving = plugins.load("commands", _SERVER, "lambda-host")
+    with _credentials():
+        return asyncio.run(_run(serving(settings, functions, _scripted(flags)), flags, command))
+
+
+async def _run(
+    serving: Any,  # noqa: ANN401 - loaded by name
+    flags: Mapping[str, Any],
+    command: Sequence[str],
+) -> int:
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        # Ctrl-C and SIGTERM are how it ends.
+        loop.add_signal_handler(number, stop.set)
+    async with serving as served:
+        if flags["reserved"] is not None:
+            served.host.gate.reserved |= dict.fromkeys(flags["function"], flags["reserved"])
+        told = _exports(flags["region"], served.url)
+        if command:
+            return await _with(command, {**os.environ, **told}, stop)
+        click.echo(
+            _TELL_IT.format(
+                url=served.url,
+                limits=served.host.shared.limits.describe(),
+                exports=" ".join(f"{name}={value}" for name, value in told.items()),
+                name=flags["function"][0],
+                logs=served.host.shared.logs,
+            )
+        )
+        await stop.wait()
+        click.echo(json.dumps(served.statistics()))
+    return 0
+
+
+async def _with(command: Sequence[str], environment: Mapping[str, str], stop: asyncio.Event) -> int:
+    """Run a command to its end, or to ours; return its exit code."""
+    try:
+        process = await asyncio.create_subprocess_exec(*command, env=environment)
+    except OSError as exc:
+        raise UsageError(f"cannot run {command[0]!r}: {exc.strerror}") from exc
+    ended = asyncio.create_task(process.wait())
+    asked = asyncio.create_task(stop.wait())
+    await asyncio.wait({ended, asked}, return_when=asyncio.FIRST_COMPLETED)
+    asked.cancel()
+    if not ended.done():
+        process.terminate()
+        await asyncio.wait({ended}, timeout=_PATIENCE_S)
+    if not ended.done():
+        process.kill()
+    code = await ended
+    return code if code >= 0 else 128 - code
+
+
+def _settings(logs: Path | None, flags: Mapping[str, Any]) -> Settings:
+    if flags["memory"] not in MEMORY_MIB:
+        first, last = MEMORY_MIB.start, MEMORY_MIB.stop - 1
+        raise UsageError(f"--memory must be {first} to {last} MiB, got {flags['memory']}")
+    if not 0 < flags["timeout"] <= MAX_TIMEOUT_S:
+        raise UsageError(f"--timeout must be above 0 and at most 900, got {flags['timeout']:g}")
+    if flags["duration"] < 0 or (flags["reserved"] or 0) < 0:
+        raise UsageError("--duration and --reserved are not negative")
+    return Settings(
+        port=flags["port"],
+        region=flags["region"],
+        logs=None if logs is None else logs.resolve(),
+        fresh=flags["fresh"],
+        share_packages=flags["share_packages"],
+        passed=flags["pass"],
+        concurrency=flags["concurrency"],
+        request_per_s=flags["request_rate"],
+        burst=flags["burst"],
+        event_retries=flags["event_retries"],
+        event_age_s=flags["event_age"],
+        retry_delay_s=flags["retry_delay"],
+        init_s=flags["init_timeout"],
+        limit_cpu=flags["cpu_limit"] or flags["cpus"] is not None,
+        cpus=flags["cpus"],
+        limit_memory=not flags["no_memory_limit"],
+        rules={kind: _rule(kind, flags[kind]) for kind in FaultKind if flags[kind] is not None},
+        seed=flags["seed"],
+        late_s=flags["late_s"],
+    )
+
+
+def _rule(kind: FaultKind, text: str) -> Rule:
+    try:
+        return Rule.parse(text)
+    except UsageError as exc:
+        raise UsageError(f"--{kind} {text}: {exc}", hint=exc.hint) from exc
+
+
+def _functions(settings: Settings, flags: Mapping[str, Any]) -> list[Function]:
+    ours = flags["code"] is None and flags["handler"] == _HANDLER
+    function = Function(
+        name="",
+        arn="",
+        handler=flags["handler"],
+        code=None if flags["code"] is None else flags["code"].resolve(),
+        layers=tuple(layer.resolve() for layer in flags["layer"]),
+        memory_mib=flags["memory"],
+        timeout_s=flags["timeout"],
+        # Not the handler itself: it notes when its environment was born.
+        preload=("serverless_bench.delivery", *flags["preload"]) if ours else flags["preload"],
+        rehearse=(_rehearsal(),) if ours else (),
+    )
+    return [
+        replace(function, name=name, arn=arn(settings.region, name)) for name in flags["function"]
+    ]
+
+
+def _rehearsal() -> dict[str, Any]:
+    """Return a call that does once what every first invocation does besides its transfer."""
+    job = JobSpec(
+        workload="write",
+        invocations=1,
+        concurrency=1,
+        object_bytes=1,
+        target=Target(bucket="rehearsal", endpoint_url="http://127.0.0.1:1"),
+        transfer=Transfer(retries=0, timeout_s=1.0),
+    )
+    event = replace(next(plan(job, run_id="", created_ns=0)), not_after_ns=sys.maxsize)
+    return {"call": "serverless_bench.executors.zygote:rehearse", "arguments": [asdict(event)]}
+
+
+def _scripted(flags: Mapping[str, Any]) -> Any:  # noqa: ANN401 - loaded by name
+    if not flags["scripted"]:
+        return None
+    deliver = plugins.load("commands", _DELIVER, "lambda-host")
+    return plugins.load("commands", _SCRIPTED, "lambda-host")(deliver, flags["duration"])
+
+
+def _exports(region: str, url: str) -> dict[str, str]:
+    told = {"AWS_ENDPOINT_URL_LAMBDA": url, "AWS_ENDPOINT_URL_STS": url}
+    if not os.environ.get("AWS_REGION") and not os.environ.get("AWS_DEFAULT_REGION"):
+        told["AWS_DEFAULT_REGION"] = region
+    return told
+
+
+@contextmanager
+def _credentials() -> Iterator[None]:
+    """Have credentials in the environment: the user's, or those of the embedded store."""
+    session = botocore.session.Session()
+    # A machine outside AWS would wait for it in vain.
+    session.get_component("credential_provider").remove("iam-role")
+    if session.get_credentials() is not None:
+        yield
+        return
+    try:
+        lease = embedded_store()
+        with lease as held:
+            os.environ.setdefault("AWS_ENDPOINT_URL_S3", held.address.endpoint_url)
+            yield
+    except PluginError as exc:
+        hint = f"set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or: {exc.hint}"
+        raise PluginError(
+            f"there are no credentials to give to functions; {exc}", hint=hint
+        ) from exc

@@ -1,0 +1,89 @@
+"""What a host has done, to be compared with what a driver reports."""
+
+from collections import deque
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(slots=True, kw_only=True)
+class Counts:
+    """Numbers of Invoke requests, of deliveries and of environments."""
+
+    invokes: int = 0
+    """Invoke requests of any kind."""
+    accepted: int = 0
+    """Of those, answered with a 2xx or cut after being taken."""
+    throttled: int = 0
+    rejected: int = 0
+    """Answered with another 4xx."""
+    cut: int = 0
+    duplicated: int = 0
+    late: int = 0
+    dropped: int = 0
+    killed: int = 0
+    expired: int = 0
+    """Events that grew too old in the queue."""
+    retried: int = 0
+    """Further deliveries of events that failed."""
+    delivered: int = 0
+    """Deliveries to a function."""
+    succeeded: int = 0
+    failed: int = 0
+    """Deliveries that ended with an error of any kind."""
+    timeouts: int = 0
+    exits: int = 0
+    """Deliveries during which the process ended by itself."""
+    cold_starts: int = 0
+    running: int = 0
+    """Deliveries at this moment."""
+    peak_running: int = 0
+    first_accepted_ns: int | None = None
+    last_accepted_ns: int | None = None
+    alive: int = 0
+    """Environments at this moment."""
+    peak_alive: int = 0
+    ready: int = 0
+    """Environments that have come to their first question for an event, ever."""
+    init_ms: deque[float] = field(default_factory=lambda: deque(maxlen=10_000))
+    """From the order for an environment to its first question; the last ones."""
+
+    def accept(self, now_ns: int) -> None:
+        """Count an Invoke request that is taken."""
+        self.accepted += 1
+        self.last_accepted_ns = now_ns
+        if self.first_accepted_ns is None:
+            self.first_accepted_ns = now_ns
+
+    def ready_after(self, init_ms: float) -> None:
+        """Count an environment that has asked for its first event."""
+        self.ready += 1
+        self.init_ms.append(init_ms)
+
+    def born(self) -> None:
+        """Count an environment."""
+        self.alive += 1
+        self.peak_alive = max(self.peak_alive, self.alive)
+
+    def begin(self) -> None:
+        """Count a delivery."""
+        self.delivered += 1
+        self.running += 1
+        self.peak_running = max(self.peak_running, self.running)
+
+    def end(self, kind: str, error: str) -> None:
+        """Count the end of a delivery; ``kind`` and ``error`` as in ``Answer``."""
+        self.running -= 1
+        self.succeeded += not error
+        self.failed += bool(error)
+        self.timeouts += kind == "Sandbox.Timedout"
+        self.exits += kind == "Runtime.ExitError"
+
+    def to_json(self) -> dict[str, Any]:
+        """Return all of it; durations as median and largest."""
+        told: dict[str, Any] = {
+            name: getattr(self, name) for name in self.__slots__ if name != "init_ms"
+        }
+        durations = sorted(self.init_ms)
+        told["init_ms_median"] = durations[len(durations) // 2] if durations else None
+        told["init_ms_max"] = durations[-1] if durations else None
+        return told

@@ -1,0 +1,91 @@
+"""What tests ask and tell a host while it runs: ``/sbench/...``."""
+
+import asyncio
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from aiohttp import web
+
+from serverless_bench.errors import UsageError
+from serverless_bench.lambda_host.answers import ApiError, reply
+from serverless_bench.lambda_host.faults import FaultKind, FaultPlan, Rule
+from serverless_bench.lambda_host.host import Host
+
+
+class Desk:
+    """Answers ``/sbench/status``, ``/sbench/faults`` and ``/sbench/release``.
+
+    Parameters
+    ----------
+    host
+        Which one.
+    """
+
+    def __init__(self, host: Host) -> None:
+        self._host = host
+
+    def routes(self) -> list[web.RouteDef]:
+        """Return what it answers."""
+        return [
+            web.get("/sbench/status", self.status),
+            web.put("/sbench/faults", self.faults),
+            web.post("/sbench/release", self.release),
+        ]
+
+    async def status(self, request: web.Request) -> web.Response:
+        """Say what happened so far; with ``?memory=1`` also what the environments use."""
+        told = self.statistics()
+        if request.query.get("memory"):
+            pids = [
+                environment.pid
+                for installed in self._host.functions.values()
+                for environment in installed.pool
+            ]
+            told["memory"] = await asyncio.to_thread(_memory, pids)
+        return reply(200, told)
+
+    def statistics(self) -> dict[str, Any]:
+        """Return what happened so far."""
+        return {
+            **self._host.counts.to_json(),
+            "queued": len(self._host.events),
+            "held": self._host.events.held,
+        }
+
+    async def faults(self, request: web.Request) -> web.Response:
+        """Take a new plan; faults that it does not name are off."""
+        try:
+            told = json.loads(await request.read())
+            if not isinstance(told, Mapping):
+                raise UsageError("faults are a JSON object")  # noqa: TRY301 - as any other
+            rules = {
+                FaultKind(name): Rule.from_json(rule)
+                for name, rule in told.items()
+                if name not in {"seed", "late_s"}
+            }
+            self._host.plan = FaultPlan(int(told.get("seed", self._host.settings.seed)), rules)
+            self._host.late_s = float(told.get("late_s", self._host.late_s))
+        except (ValueError, TypeError, UsageError) as exc:
+            raise ApiError(400, "InvalidParameterValueException", str(exc)) from exc
+        return reply(200, {"faults": sorted(rules)})
+
+    async def release(self, request: web.Request) -> web.Response:
+        """Deliver the events that are held."""
+        del request
+        return reply(200, {"released": self._host.events.release()})
+
+
+def _memory(pids: list[int]) -> dict[str, Any]:
+    """Return the mean proportional and resident set of processes, in KiB."""
+    pss = rss = read = 0
+    for pid in pids:
+        try:
+            lines = Path(f"/proc/{pid}/smaps_rollup").read_text(encoding="ascii").splitlines()
+        except OSError:
+            continue  # it has ended
+        kib = {line.split(":")[0]: int(line.split()[1]) for line in lines[1:]}
+        pss, rss, read = pss + kib["Pss"], rss + kib["Rss"], read + 1
+    each = max(read, 1)
+    return {"environments": read, "pss_kib_each": pss / each, "rss_kib_each": rss / each}

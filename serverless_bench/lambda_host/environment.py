@@ -1,0 +1,241 @@
+"""One execution environment: a process that asks for events and answers them."""
+
+import asyncio
+import base64
+import json
+import signal
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from serverless_bench.clock import monotonic_ns, utc_stamp, wall_ns
+from serverless_bench.lambda_host.functions import LATEST, Function
+from serverless_bench.lambda_host.parent import Parent
+from serverless_bench.units import MIB
+
+TAIL_BYTES: Final = 4096
+"""How much of the log an invocation may ask for (AWS Lambda API reference, Invoke)."""
+MAX_ANSWER_BYTES: Final = 6_291_556
+"""What the Runtime API takes (message of AWS' own runtime)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Call:
+    """One delivery of an event."""
+
+    request_id: str
+    payload: bytes
+    client_context: str = ""
+    fatal: bool = False
+    """Whether the environment is to be killed as soon as it has the event."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """How a delivery ended."""
+
+    body: bytes
+    error: str = ""
+    """``Unhandled`` if the function did not answer; else empty."""
+    kind: str = ""
+    """AWS' word for the failure; empty if there was none."""
+    log: bytes = b""
+    """Its part of the log, at most ``TAIL_BYTES``."""
+
+    def tail(self) -> str:
+        """Return the log as a header has it."""
+        return base64.b64encode(self.log).decode()
+
+
+class InitError(Exception):
+    """The environment did not come to its first event; ``answer`` says why."""
+
+    def __init__(self, answer: Answer) -> None:
+        super().__init__(answer.kind)
+        self.answer = answer
+
+
+@dataclass(slots=True, kw_only=True, eq=False)
+class Environment:
+    """A process and what the Runtime API needs to know about it.
+
+    ``Pool.spawn`` makes it; after ``started`` it serves one ``invoke`` at a time.
+    """
+
+    function: Function
+    stream: str
+    """Name of its log stream."""
+    log: Path
+    parent: Parent
+    init_s: float
+    pid: int = 0
+    exited: asyncio.Future[int] = field(init=False)
+    failure: bytes = b""
+    """What it posted as its initialisation error."""
+    born_ns: int = field(default_factory=monotonic_ns)
+    init_ms: float | None = None
+    """From the order to its first question for an event; reported once."""
+    _asked: asyncio.Event = field(default_factory=asyncio.Event)
+    _orders: "asyncio.Queue[Mapping[str, Any] | None]" = field(default_factory=asyncio.Queue)
+    _current: tuple[str, "asyncio.Future[Answer]"] | None = None
+
+    @property
+    def alive(self) -> bool:
+        """Whether its process runs."""
+        return not self.exited.done()
+
+    # What the Runtime API does with it.
+
+    async def next_order(self) -> Mapping[str, Any] | None:
+        """Return the next event for the process; None if it is to have no more."""
+        self._asked.set()
+        order = await self._orders.get()
+        self._asked.clear()
+        return order
+
+    def answer(self, request_id: str, answer: Answer) -> bool:
+        """Take what the process answered; return whether it was asked that."""
+        if self._current is None or self._current[0] != request_id or self._current[1].done():
+            return False
+        self._current[1].set_result(answer)
+        return True
+
+    # What the host does with it.
+
+    async def started(self) -> None:
+        """Wait until the process asks for its first event.
+
+        Raises
+        ------
+        InitError
+            If it does not.
+        """
+        ended = await self._until(self._asked.wait(), self.init_s)
+        if ended is None:
+            self.init_ms = (monotonic_ns() - self.born_ns) / 1e6
+            return
+        if ended == _LATE:
+            await self.end()
+            text = f"INIT_REPORT Status: timeout after {self.init_s:.2f} s"
+            raise InitError(self._failed("", "Sandbox.Timedout", text))
+        if self.failure:
+            raise InitError(Answer(body=self.failure, error="Unhandled", kind="Init"))
+        raise InitError(self._failed("", "Runtime.ExitError", _exit_text(self.exited.result())))
+
+    def not_born(self, why: str) -> Answer:
+        """Return the answer for whoever waits for a process that could not be made."""
+        return self._failed("", "Runtime.ExitError", why)
+
+    async def invoke(self, call: Call, timeout_s: float) -> Answer:
+        """Have the process handle one event; afterwards it may have ended."""
+        answered: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
+        self._current = (call.request_id, answered)
+        start_ns, peak_mib = monotonic_ns(), 0
+        began = self._note(f"START RequestId: {call.request_id} Version: {LATEST}\n")
+        self._orders.put_nowait(
+            {
+                "request_id": call.request_id,
+                "payload": call.payload,
+                "deadline_ms": wall_ns() // 1_000_000 + round(timeout_s * 1000),
+                "client_context": call.client_context,
+                "arn": self.function.arn,
+            }
+        )
+        if call.fatal:
+            # It may have done everything by then; nobody hears its answer.
+            self.parent.kill(self.pid)
+            await asyncio.wait({self.exited})
+        ended = await self._until(_both(answered, self._asked), timeout_s)
+        if answered.done() and ended != _LATE and not call.fatal:
+            answer = answered.result()
+        elif ended == _LATE:
+            peak_mib = _peak_mib(self.pid)
+            await self.end()
+            text = f"Task timed out after {timeout_s:.2f} seconds"
+            self._note(f"{utc_stamp(separators=True)} {call.request_id} {text}\n\n")
+            answer = self._failed(call.request_id, "Sandbox.Timedout", text)
+        else:
+            text = _exit_text(self.exited.result())
+            answer = self._failed(call.request_id, "Runtime.ExitError", text)
+        self._current = None
+        took_ms = (monotonic_ns() - start_ns) / 1e6
+        self._report(call.request_id, took_ms, peak_mib or _peak_mib(self.pid))
+        return Answer(body=answer.body, error=answer.error, kind=answer.kind, log=self._tail(began))
+
+    async def end(self) -> None:
+        """Kill the process, and wait for its end."""
+        if self.alive:
+            self.parent.kill(self.pid)
+            await asyncio.shield(self.exited)
+        self._orders.put_nowait(None)
+
+    async def _until(self, happens: Any, timeout_s: float) -> str | None:  # noqa: ANN401
+        """Wait for something; return why it did not happen, None if it did."""
+        task = asyncio.ensure_future(happens)
+        try:
+            await asyncio.wait(
+                {task, self.exited}, timeout=timeout_s, return_when=asyncio.FIRST_COMPLETED
+            )
+            if task.done():
+                return None
+            return _DEAD if self.exited.done() else _LATE
+        finally:
+            task.cancel()
+
+    def _failed(self, request_id: str, kind: str, text: str) -> Answer:
+        told = {"errorType": kind, "errorMessage": f"RequestId: {request_id} Error: {text}"}
+        return Answer(body=json.dumps(told).encode(), error="Unhandled", kind=kind)
+
+    def _note(self, text: str) -> int:
+        """Append to the log; return where."""
+        with self.log.open("ab") as log:
+            begin = log.tell()
+            log.write(text.encode())
+        return begin
+
+    def _report(self, request_id: str, took_ms: float, peak_mib: int) -> None:
+        init = "" if self.init_ms is None else f"\tInit Duration: {self.init_ms:.2f} ms"
+        self.init_ms = None
+        self._note(
+            f"END RequestId: {request_id}\n"
+            f"REPORT RequestId: {request_id}\tDuration: {took_ms:.2f} ms\t"
+            f"Billed Duration: {int(took_ms) + 1} ms\t"
+            f"Memory Size: {self.function.memory_mib} MB\t"
+            f"Max Memory Used: {peak_mib} MB{init}\n"
+        )
+
+    def _tail(self, began: int) -> bytes:
+        with self.log.open("rb") as log:
+            log.seek(0, 2)
+            log.seek(max(began, log.tell() - TAIL_BYTES))
+            return log.read(TAIL_BYTES)
+
+
+_DEAD: Final = "dead"
+_LATE: Final = "late"
+
+
+async def _both(answered: "asyncio.Future[Answer]", asked: asyncio.Event) -> None:
+    # Not only the answer: an environment is free when it asks again. The event that was
+    # set for this invocation is cleared as soon as the process has it.
+    await asyncio.shield(answered)
+    await asked.wait()
+
+
+def _exit_text(status: int) -> str:
+    if status == 0:
+        return "Runtime exited without providing a reason"
+    if status < 0:
+        name = "killed" if status == -signal.SIGKILL else signal.strsignal(-status)
+        return f"Runtime exited with error: signal: {str(name).lower()}"
+    return f"Runtime exited with error: exit status {status}"
+
+
+def _peak_mib(pid: int) -> int:
+    try:
+        status = Path(f"/proc/{pid}/status").read_text(encoding="ascii")
+    except OSError:
+        return 0
+    kib = next((line.split()[1] for line in status.splitlines() if "VmHWM" in line), "0")
+    return int(kib) * 1024 // MIB

@@ -1,0 +1,151 @@
+"""Execution environments on request, for another Lambda than ours.
+
+LocalStack decides itself when it wants an environment and which event goes where; it
+only has them made here. A client needs nothing but HTTP::
+
+    POST   /sbench/environments                  make one; it has asked for an event
+    POST   /sbench/environments/ID/invocations   the body is the event
+    GET    /sbench/environments/ID/logs
+    DELETE /sbench/environments/ID
+"""
+
+import asyncio
+import base64
+import json
+import uuid
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from aiohttp import web
+
+from serverless_bench.lambda_host.answers import ApiError, reply
+from serverless_bench.lambda_host.environment import Answer, Call, Environment, InitError
+from serverless_bench.lambda_host.functions import Function
+from serverless_bench.lambda_host.host import Host
+from serverless_bench.lambda_host.pool import Pool
+from serverless_bench.lambda_host.settings import MAX_TIMEOUT_S, MIB_PER_CPU
+
+
+@dataclass(slots=True, kw_only=True, eq=False)
+class _Lent:
+    pool: Pool
+    environment: Environment
+    logs: list[Path]
+    turn: asyncio.Lock = field(default_factory=asyncio.Lock)
+    """One event at a time."""
+
+
+class EnvironmentsApi:
+    """Makes environments for whoever asks, one process each.
+
+    Parameters
+    ----------
+    host
+        Whose limits and variables they have.
+    """
+
+    def __init__(self, host: Host) -> None:
+        self._host = host
+        self._lent: dict[str, _Lent] = {}
+
+    def routes(self) -> list[web.RouteDef]:
+        """Return what it answers."""
+        one = "/sbench/environments/{id}"
+        return [
+            web.post("/sbench/environments", self.make),
+            web.post(f"{one}/invocations", self.invoke),
+            web.get(f"{one}/logs", self.logs),
+            web.delete(one, self.end),
+        ]
+
+    async def make(self, request: web.Request) -> web.Response:
+        """Make an environment."""
+        try:
+            function = _function(json.loads(await request.read()))
+        except (ValueError, TypeError, KeyError, AttributeError) as exc:
+            raise ApiError(400, "InvalidParameterValueException", repr(exc)) from exc
+        pool = Pool(function, self._host.shared)
+        try:
+            environment = await pool.spawn()
+        except InitError as exc:
+            await pool.kill()
+            return web.Response(status=502, body=exc.answer.body, content_type="application/json")
+        name = uuid.uuid4().hex
+        self._lent[name] = _Lent(pool=pool, environment=environment, logs=[environment.log])
+        return reply(201, {"id": name})
+
+    async def invoke(self, request: web.Request) -> web.Response:
+        """Have an environment handle an event; a dead one is replaced before that."""
+        lent = self._find(request)
+        call = Call(
+            request_id=request.headers.get("X-Sbench-Request-Id") or str(uuid.uuid4()),
+            payload=await request.content.read() or b"{}",
+            client_context=base64.b64decode(
+                request.headers.get("X-Amz-Client-Context", "")
+            ).decode(),
+        )
+        try:
+            timeout_s = float(request.headers.get("X-Sbench-Timeout-S", MAX_TIMEOUT_S))
+        except ValueError as exc:
+            raise ApiError(400, "InvalidParameterValueException", str(exc)) from exc
+        async with lent.turn:
+            return _answered(await _run(lent, call, timeout_s))
+
+    async def logs(self, request: web.Request) -> web.Response:
+        """Return all that the function has printed."""
+        text = b"".join(path.read_bytes() for path in self._find(request).logs if path.exists())
+        return web.Response(body=text, content_type="text/plain")
+
+    async def end(self, request: web.Request) -> web.Response:
+        """End an environment."""
+        lent = self._find(request)
+        del self._lent[request.match_info["id"]]
+        await lent.pool.kill()
+        return reply(204, None)
+
+    async def stop(self) -> None:
+        """End all."""
+        while self._lent:
+            await self._lent.popitem()[1].pool.kill()
+
+    def _find(self, request: web.Request) -> _Lent:
+        name = request.match_info["id"]
+        if name not in self._lent:
+            raise ApiError(404, "ResourceNotFoundException", f"no environment {name}")
+        return self._lent[name]
+
+
+async def _run(lent: _Lent, call: Call, timeout_s: float) -> Answer:
+    try:
+        if not lent.environment.alive:
+            lent.environment = await lent.pool.spawn()
+            lent.logs.append(lent.environment.log)
+    except InitError as exc:
+        return exc.answer
+    return await lent.environment.invoke(call, timeout_s)
+
+
+def _function(asked: dict[str, object]) -> Function:
+    environment, layers = asked.get("environment") or {}, asked.get("layers") or []
+    if not isinstance(environment, dict) or not isinstance(layers, list):
+        raise TypeError("environment is an object, layers are a list")
+    code = Path(str(asked["code"]))
+    if not code.is_dir():
+        raise ValueError(f"no directory {code}")
+    return Function(
+        name=str(asked["function"]),
+        arn=str(asked.get("arn") or ""),
+        handler=str(asked["handler"]),
+        code=code,
+        layers=tuple(Path(str(layer)) for layer in layers),
+        environment={str(k): str(v) for k, v in environment.items()},
+        foreign=True,
+        memory_mib=int(str(asked.get("memory_mib") or MIB_PER_CPU)),
+    )
+
+
+def _answered(answer: Answer) -> web.Response:
+    headers = {"X-Amz-Log-Result": answer.tail()}
+    if answer.error:
+        headers["X-Amz-Function-Error"] = answer.error
+    return web.Response(body=answer.body, headers=headers, content_type="application/json")

@@ -1,0 +1,150 @@
+"""The Runtime API: where the processes ask for events and post their answers.
+
+One listener serves all of them. Each is told a loopback address of its own
+(``127.1.x.y``), and the address that it connects to says who it is. A path would not do:
+``awslambdaric`` splits ``AWS_LAMBDA_RUNTIME_API`` at the colon when it reports that a
+handler cannot be imported.
+"""
+
+import asyncio
+import json
+import socket
+from typing import Final
+
+from aiohttp import web
+
+from serverless_bench.errors import PluginError
+from serverless_bench.lambda_host.environment import MAX_ANSWER_BYTES, Answer, Environment
+
+_ROOT: Final = "/2018-06-01/runtime/"
+_NET: Final = 127 << 24 | 1 << 16
+_ADDRESSES: Final = 1 << 16
+_KEEP_ALIVE_S: Final = 86_400.0
+"""A process keeps its connection while it works."""
+BACKLOG: Final = 4096
+"""A thousand processes may connect at once."""
+
+
+class RuntimeApi:
+    """Serves every execution environment of the host."""
+
+    def __init__(self) -> None:
+        self._environments: dict[str, Environment] = {}
+        self._next = 1
+        self._server: web.Server | None = None
+        self._listener: asyncio.Server | None = None
+        self.port = 0
+
+    async def start(self) -> None:
+        """Begin to listen.
+
+        Raises
+        ------
+        PluginError
+            If this is not Linux.
+        """
+        if not hasattr(socket, "SO_BINDTODEVICE"):
+            raise PluginError(
+                "the Lambda host runs functions on Linux only",
+                hint="--scripted answers invocations without functions",
+            )
+        listener = socket.socket()
+        # All of 127/8, and nothing from outside.
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_BINDTODEVICE, b"lo\0")
+        listener.bind(("0.0.0.0", 0))  # noqa: S104 - see above
+        self.port = listener.getsockname()[1]
+        self._server = web.Server(self._handle, keepalive_timeout=_KEEP_ALIVE_S, access_log=None)
+        self._listener = await asyncio.get_running_loop().create_server(
+            self._server, sock=listener, backlog=BACKLOG
+        )
+
+    async def stop(self) -> None:
+        """Listen no more."""
+        if self._listener is not None and self._server is not None:
+            self._listener.close()
+            await self._server.shutdown(0.1)
+
+    def address(self) -> str:
+        """Return an address that no living environment has."""
+        for _ in range(_ADDRESSES):
+            number = _NET + self._next
+            self._next = self._next % (_ADDRESSES - 2) + 1
+            address = socket.inet_ntoa(number.to_bytes(4))
+            if address not in self._environments:
+                return address
+        raise OverflowError("every address of 127.1/16 is taken")
+
+    def add(self, address: str, environment: Environment) -> None:
+        """Know ``environment`` by ``address`` until its process ends."""
+        self._environments[address] = environment
+
+    def remove(self, address: str) -> None:
+        """Forget who had ``address``."""
+        self._environments.pop(address, None)
+
+    async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
+        own = request.transport.get_extra_info("sockname") if request.transport else None
+        environment = self._environments.get(own[0]) if own else None
+        if environment is None:
+            return _reply(410, {})
+        match request.path.removeprefix(_ROOT).split("/"):
+            case ["invocation", "next"]:
+                return await _next(environment)
+            case ["invocation", request_id, "response"]:
+                return await _response(environment, request_id, request)
+            case ["invocation", request_id, "error"]:
+                return await _error(environment, request_id, request)
+            case ["init", "error"]:
+                environment.failure = await request.content.read()
+                return _accepted(taken=True)
+            case _:
+                return _reply(404, {"errorType": "NotFound", "errorMessage": request.path})
+
+
+async def _next(environment: Environment) -> web.Response:
+    order = await environment.next_order()
+    if order is None:
+        return _reply(410, {})
+    headers = {
+        "Lambda-Runtime-Aws-Request-Id": order["request_id"],
+        "Lambda-Runtime-Deadline-Ms": str(order["deadline_ms"]),
+        "Lambda-Runtime-Invoked-Function-Arn": order["arn"],
+        "Lambda-Runtime-Trace-Id": "Root=1-00000000-000000000000000000000000;Sampled=0",
+    }
+    if order["client_context"]:
+        headers["Lambda-Runtime-Client-Context"] = order["client_context"]
+    # Without a Content-Type, awslambdaric's native client crashes.
+    return web.Response(body=order["payload"], headers=headers, content_type="application/json")
+
+
+async def _response(
+    environment: Environment, request_id: str, request: web.BaseRequest
+) -> web.Response:
+    body = await request.content.read()
+    if len(body) <= MAX_ANSWER_BYTES:
+        return _accepted(taken=environment.answer(request_id, Answer(body=body)))
+    kind = "Function.ResponseSizeTooLarge"
+    text = f"Response payload size exceeded maximum allowed payload size ({MAX_ANSWER_BYTES} bytes)"
+    told = json.dumps({"errorMessage": f"{text}.", "errorType": kind}).encode()
+    environment.answer(request_id, Answer(body=told, error="Unhandled", kind=kind))
+    too_large = f"Exceeded maximum allowed payload size ({MAX_ANSWER_BYTES} bytes)."
+    return _reply(413, {"errorType": "RequestEntityTooLarge", "errorMessage": too_large})
+
+
+async def _error(
+    environment: Environment, request_id: str, request: web.BaseRequest
+) -> web.Response:
+    kind = request.headers.get("Lambda-Runtime-Function-Error-Type", "Unhandled")
+    body = await request.content.read()
+    answer = Answer(body=body, error="Unhandled", kind=kind)
+    return _accepted(taken=environment.answer(request_id, answer))
+
+
+def _accepted(*, taken: bool) -> web.Response:
+    if taken:
+        return _reply(202, {"status": "OK"})
+    return _reply(400, {"errorType": "InvalidRequestID", "errorMessage": "Invalid request ID"})
+
+
+def _reply(status: int, told: dict[str, str]) -> web.Response:
+    return web.json_response(told, status=status)

@@ -1,0 +1,167 @@
+"""Listens for Lambda's clients."""
+
+import asyncio
+import resource
+import tempfile
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Final, Protocol
+
+from aiohttp import web
+
+from serverless_bench.errors import UsageError
+from serverless_bench.lambda_host.answers import ApiError, reply
+from serverless_bench.lambda_host.control import ControlApi
+from serverless_bench.lambda_host.counts import Counts
+from serverless_bench.lambda_host.desk import Desk
+from serverless_bench.lambda_host.environments import EnvironmentsApi
+from serverless_bench.lambda_host.functions import PACKAGES, Function, make_runtime
+from serverless_bench.lambda_host.host import Deliver, Host
+from serverless_bench.lambda_host.invoke import InvokeApi
+from serverless_bench.lambda_host.layers import Layers
+from serverless_bench.lambda_host.layers_api import LayersApi
+from serverless_bench.lambda_host.limits import Limits
+from serverless_bench.lambda_host.pool import Shared
+from serverless_bench.lambda_host.runtime_api import BACKLOG, RuntimeApi
+from serverless_bench.lambda_host.settings import Settings
+from serverless_bench.units import MIB
+
+_FILES_EACH: Final = 2
+"""Open files per invocation: its environment's connection, and its caller's."""
+_SPARE_FILES: Final = 512
+_SWEEP_S: Final = 1.0
+_MAX_BODY: Final = 256 * MIB
+"""A function's code in one request; AWS takes 50 MB of it."""
+
+
+@asynccontextmanager
+async def serving(
+    settings: Settings, functions: Sequence[Function], scripted: Deliver | None = None
+) -> AsyncIterator["Serving"]:
+    """Run a host for the length of a block.
+
+    Parameters
+    ----------
+    settings
+        How it behaves.
+    functions
+        What can be invoked from the beginning; ``arn`` empty is filled in.
+    scripted
+        Stands in for every process.
+
+    Raises
+    ------
+    PluginError
+        If a library is missing, or this is not Linux.
+    UsageError
+        If it cannot listen.
+    """
+    _allow_open_files(settings.concurrency * _FILES_EACH + _SPARE_FILES)
+    with tempfile.TemporaryDirectory(prefix="sbench-lambda-") as scratch:
+        runtime_api = RuntimeApi()
+        if scripted is None:
+            make_runtime(Path(scratch, PACKAGES))
+            await runtime_api.start()
+        shared = Shared(
+            settings=settings,
+            scratch=Path(scratch),
+            logs=settings.logs or Path(scratch, "logs"),
+            runtime_api=runtime_api,
+            limits=Limits(
+                memory=settings.limit_memory and scripted is None, cpu=settings.limit_cpu
+            ),
+            counts=Counts(),
+        )
+        host = Host(settings, shared, scripted)
+        for function in functions:
+            host.install(function)
+        lent = EnvironmentsApi(host)
+        layers = Layers(settings.region, Path(scratch, "layers"))
+        control = ControlApi(host, layers, Path(scratch))
+        desk = Desk(host)
+        apis: list[Api] = [InvokeApi(host), control, LayersApi(layers), desk, lent]
+        runner, port = await _listen(settings.port, apis)
+        sweeping = asyncio.create_task(_sweep(host))
+        try:
+            yield Serving(host, port, desk)
+        finally:
+            sweeping.cancel()
+            await runner.cleanup()
+            await lent.stop()
+            await host.stop()
+            await runtime_api.stop()
+
+
+class Serving:
+    """A host that listens.
+
+    Parameters
+    ----------
+    host
+        What it serves.
+    port
+        Where.
+    desk
+        Knows what happened.
+    """
+
+    def __init__(self, host: Host, port: int, desk: Desk) -> None:
+        self.host = host
+        self.statistics = desk.statistics
+        self.url = f"http://127.0.0.1:{port}"
+
+
+class Api(Protocol):
+    """Answers some of the requests."""
+
+    def routes(self) -> list[web.RouteDef]:
+        """Return what it answers."""
+
+
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+
+@web.middleware
+async def _errors(request: web.Request, handler: Handler) -> web.StreamResponse:
+    try:
+        return await handler(request)
+    except ApiError as exc:
+        return exc.response()
+    except web.HTTPException as exc:
+        return reply(exc.status, {"Message": exc.reason}, {"x-amzn-ErrorType": "UnknownOperation"})
+
+
+async def _sweep(host: Host) -> None:
+    """Drop events that have become too old while nothing else happened."""
+    while True:
+        await asyncio.sleep(_SWEEP_S)
+        host.events.pump()
+
+
+async def _listen(port: int, apis: Sequence[Api]) -> tuple[web.AppRunner, int]:
+    app = web.Application(middlewares=[_errors], client_max_size=_MAX_BODY)
+    for api in apis:
+        app.add_routes(api.routes())
+    runner = web.AppRunner(app, access_log=None, keepalive_timeout=3600.0, shutdown_timeout=0.1)
+    await runner.setup()
+    site = web.TCPSite(runner, "127.0.0.1", port, backlog=BACKLOG)
+    try:
+        await site.start()
+    except OSError as exc:
+        await runner.cleanup()
+        raise UsageError(f"cannot listen on port {port}: {exc.strerror}") from exc
+    address = runner.addresses[0]
+    return runner, int(address[1])
+
+
+def _allow_open_files(count: int) -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft >= count or soft == resource.RLIM_INFINITY:
+        return
+    if hard != resource.RLIM_INFINITY and hard < count:
+        raise UsageError(
+            f"{count} open files are needed and {hard} allowed",
+            hint="lower --concurrency, or raise the limit with `ulimit -Hn`",
+        )
+    resource.setrlimit(resource.RLIMIT_NOFILE, (count, hard))

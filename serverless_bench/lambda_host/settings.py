@@ -1,0 +1,83 @@
+"""What a Lambda host is told when it starts."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from serverless_bench.errors import UsageError
+from serverless_bench.lambda_host.faults import FaultKind, Rule
+
+ACCOUNT: Final = "123456789012"
+"""The account number of AWS' own examples."""
+MAX_TIMEOUT_S: Final = 900.0
+MEMORY_MIB: Final = range(128, 10_241)
+"""AWS Lambda developer guide, "Lambda quotas"."""
+MIB_PER_CPU: Final = 1769
+"""AWS Lambda developer guide, "Configure Lambda function memory": one vCPU."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """How a host behaves; by default as an account without faults, limits or a wall."""
+
+    port: int = 0
+    """0 takes a free one."""
+    region: str = "us-east-1"
+    logs: Path | None = None
+    """For what functions print; None for a directory that goes with the host."""
+    fresh: bool = False
+    """A new interpreter for each environment, not a fork."""
+    share_packages: bool = False
+    """Whether created functions see the packages of this installation, last."""
+    passed: tuple[str, ...] = ()
+    """Environment variables of the host that functions see besides ``AWS_*``."""
+    concurrency: int = 1000
+    """Invocations at once in the account (the default quota)."""
+    request_per_s: float | None = None
+    """Invoke requests per second; None has no limit."""
+    burst: int = 1000
+    """How many more may come at once."""
+    event_retries: int = 0
+    """How often an asynchronous event that failed is delivered again; AWS: 2."""
+    event_age_s: float = 60.0
+    """After this long in the queue an event is dropped; AWS: 6 h."""
+    retry_delay_s: float = 1.0
+    """Before the first further delivery, twice that before the second; AWS: 60 s."""
+    init_s: float = 60.0
+    """How long an environment may take to start; AWS: 10 s, but not for 1,000 on 2 cores."""
+    limit_cpu: bool = False
+    cpus: float | None = None
+    """Per environment; None is the share that AWS gives for the memory."""
+    limit_memory: bool = True
+    rules: Mapping[FaultKind, Rule] = field(default_factory=dict)
+    seed: int = 0
+    late_s: float = 3600.0
+
+    def __post_init__(self) -> None:
+        _at_least("--port", self.port, 0)
+        _at_least("--concurrency", self.concurrency, 0)
+        _at_least("--burst", self.burst, 1)
+        _at_least("--event-retries", self.event_retries, 0)
+        for flag, value in (
+            ("--request-rate", self.request_per_s),
+            ("--cpus", self.cpus),
+            ("--event-age", self.event_age_s),
+            ("--init-timeout", self.init_s),
+        ):
+            if value is not None and not value > 0:
+                raise UsageError(f"{flag} must be above 0, got {value:g}")
+        for flag, seconds in (("--retry-delay", self.retry_delay_s), ("--late-s", self.late_s)):
+            _at_least(flag, seconds, 0)
+        if self.port > 65_535:
+            raise UsageError(f"--port must be at most 65535, got {self.port}")
+
+
+def _at_least(flag: str, value: float, least: int) -> None:
+    if not value >= least:
+        raise UsageError(f"{flag} must be at least {least}, got {value:g}")
+
+
+def arn(region: str, name: str) -> str:
+    """Return the address of a function of this host."""
+    return f"arn:aws:lambda:{region}:{ACCOUNT}:function:{name}"
