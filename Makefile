@@ -6,13 +6,14 @@ BIN := .venv/bin
 UV := $(BIN)/uv pip
 COMPILE := $(UV) compile --quiet --universal --generate-hashes --no-annotate --python-version 3.11 \
 	--custom-compile-command "make requirements"
+LOCALSTACK := serverless_bench/stores/localstack
 
 .PHONY: demo test full check lint types contracts docs golden requirements clean
 
 demo: .venv/run  ## write, read, report and plot on a store that starts by itself
 	$(BIN)/sbench demo
 
-test: .venv/dev  ## the tests that take minutes
+test: .venv/dev .venv-sam/ready  ## the tests that take minutes
 	$(BIN)/python -m pytest -n 2 --dist loadfile
 
 full: .venv/dev  ## the tests that take longer; their figures stand in docs/performance.md
@@ -40,6 +41,12 @@ requirements: .venv/uv
 	echo uv | $(COMPILE) - -o requirements/uv.txt
 	$(COMPILE) pyproject.toml $(foreach extra,boto3 frames local plots,--extra $(extra)) --group build -o requirements/run.txt
 	$(COMPILE) pyproject.toml --extra all --group build --group test -o requirements/dev.txt
+	printf 'botocore\ncryptography\n' | $(COMPILE) - --constraint requirements/run.txt -o requirements/function.txt
+	printf 'aws-sam-cli==1.170.0\ncfn-lint\nuv\n' | $(COMPILE) - --constraint requirements/uv.txt -o requirements/sam.txt
+	printf 'localstack-core[runtime]==4.13.1\nsetuptools\n' | \
+		$(COMPILE) - --exclude-newer 2026-02-20 -o $(LOCALSTACK)/4.13.1.txt
+	printf 'localstack-core[runtime]==2026.3.0\nsetuptools\n' | \
+		$(subst --universal,,$(subst 3.11,3.13,$(COMPILE))) - --exclude-newer 2026-04-15 -o $(LOCALSTACK)/2026.3.0.txt
 
 .venv/uv: requirements/uv.txt
 	@test -n "$(PYTHON)" || { echo "sbench needs Python 3.11 or newer, with its venv module" >&2; exit 1; }
@@ -52,5 +59,10 @@ requirements: .venv/uv
 	$(UV) install --quiet --no-deps --no-build-isolation -e .
 	@touch $@
 
+.venv-sam/ready: requirements/sam.txt .venv/uv  ## AWS SAM CLI and cfn-lint, whose libraries are not ours
+	$(BIN)/uv venv --quiet --clear --python $(BIN)/python .venv-sam
+	$(UV) install --quiet --python .venv-sam --require-hashes -r $<
+	@touch $@
+
 clean:
-	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf .aws-sam .venv .venv-sam .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache

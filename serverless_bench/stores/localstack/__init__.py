@@ -1,0 +1,14 @@
+"""LocalStack, to try the deployed template without an account and without Docker.
+
+LocalStack answers S3, CloudFormation with the SAM transform, IAM, STS, CloudWatch Logs
+and Lambda; what it cannot do here is run a function, because it wants Docker for that.
+So a plugin of ours goes into it, and asks sbench's own Lambda host for processes::
+
+    sam, boto3, sbench --> LocalStack (own environment, own Python packages)
+                              executor.py --HTTP--> sbench lambda-host --> processes
+
+``environment`` installs it, ``server`` runs it, and ``executor`` is the plugin, which is
+never imported here. It is no member of ``stores.STORES``: that is a table of stores to
+measure against, which one keeper shares between commands; this one is slow, keeps
+nothing, and is wanted for everything but its store.
+"""

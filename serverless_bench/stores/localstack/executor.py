@@ -1,0 +1,162 @@
+"""Run LocalStack's functions as processes of sbench's Lambda host.
+
+This file is copied into LocalStack's environment: it imports nothing of sbench, and
+nothing that LocalStack has not. LocalStack finds it by its entry point (the group
+``localstack.lambda.runtime_executor``) and asks it for execution environments; each one
+is lent by the host at ``SBENCH_LAMBDA_HOST``.
+"""
+
+import base64
+import http.client
+import json
+import os
+from typing import Any
+from urllib.parse import urlsplit
+
+from localstack.services.lambda_.invocation.executor_endpoint import StatusErrorException
+from localstack.services.lambda_.invocation.lambda_models import InvocationResult
+from localstack.services.lambda_.invocation.plugins import RuntimeExecutorPlugin
+from localstack.services.lambda_.invocation.runtime_executor import RuntimeExecutor
+
+NAME = "sbench"
+_HOST = "SBENCH_LAMBDA_HOST"
+_START_S = 120.0
+_PATIENCE_S = 30.0
+"""What the host may take longer than the function's own timeout."""
+_OURS = "127.0.0.1"
+
+
+class HostError(RuntimeError):
+    """The host did not do what it was asked for; LocalStack shows this to its caller."""
+
+
+class SbenchExecutor(RuntimeExecutor):  # type: ignore[misc]  # LocalStack has no types here
+    """One execution environment, lent by the host."""
+
+    _path = ""
+
+    def start(self, env_vars: dict[str, str]) -> None:
+        """Borrow an environment; it has asked for an event when this returns."""
+        config = self.function_version.config
+        asked = {
+            "function": self.function_version.id.function_name,
+            "arn": self.function_version.qualified_arn,
+            "code": str(config.code.get_unzipped_code_location()),
+            "layers": [_layer(layer) for layer in config.layers or ()],
+            "handler": config.handler,
+            "environment": {name: str(value) for name, value in env_vars.items()},
+            "memory_mib": config.memory_size,
+        }
+        answer = _ask("POST", "/sbench/environments", json.dumps(asked).encode())
+        if answer.status == http.client.BAD_GATEWAY:
+            # It did not come to its first event: what it said is the caller's answer.
+            raise StatusErrorException("the environment did not start", payload=answer.body)
+        self._path = f"/sbench/environments/{json.loads(answer.body)['id']}"
+
+    def stop(self) -> None:
+        """Give it back, whatever it does."""
+        if self._path:
+            path, self._path = self._path, ""
+            _ask("DELETE", path)
+
+    def invoke(self, payload: dict[str, str]) -> InvocationResult:
+        """Have it handle one event."""
+        timeout_s = float(self.function_version.config.timeout)
+        request_id = payload["invoke-id"]
+        headers = {"X-Sbench-Timeout-S": f"{timeout_s:g}", "X-Sbench-Request-Id": request_id}
+        answer = _ask(
+            "POST",
+            f"{self._path}/invocations",
+            payload["payload"].encode(),
+            headers,
+            timeout_s=timeout_s + _PATIENCE_S,
+        )
+        return InvocationResult(
+            request_id=request_id,
+            payload=answer.body,
+            is_error="X-Amz-Function-Error" in answer.headers,
+            logs=base64.b64decode(answer.headers.get("X-Amz-Log-Result", "")).decode(
+                errors="replace"
+            ),
+        )
+
+    def get_logs(self) -> str:
+        """Return all that it has printed; nothing once it was given back."""
+        if not self._path:
+            return ""
+        return _ask("GET", f"{self._path}/logs").body.decode(errors="replace")
+
+    def get_address(self) -> str:
+        """Return where LocalStack reaches the environment; it never needs to."""
+        return _OURS
+
+    def get_endpoint_from_executor(self) -> str:
+        """Return where the environment reaches LocalStack."""
+        return _OURS
+
+    def get_runtime_endpoint(self) -> str:
+        """Return where an environment of Docker would report to; ours does not."""
+        return f"http://{_OURS}/"
+
+    @classmethod
+    def prepare_version(cls, function_version: Any) -> None:  # noqa: ANN401 - LocalStack's own
+        """Unzip the code."""
+        function_version.config.code.prepare_for_execution()
+
+    @classmethod
+    def cleanup_version(cls, function_version: Any) -> None:  # noqa: ANN401 - LocalStack's own
+        """Delete the unzipped code."""
+        function_version.config.code.destroy_cached()
+
+
+class SbenchPlugin(RuntimeExecutorPlugin):  # type: ignore[misc]  # LocalStack has no types here
+    """What the entry point names."""
+
+    name = NAME
+
+    def load(self, *arguments: object, **options: object) -> type[SbenchExecutor]:
+        """Return the executor."""
+        del arguments, options
+        return SbenchExecutor
+
+
+class _Answer:
+    def __init__(self, response: http.client.HTTPResponse) -> None:
+        self.body = response.read()
+        self.headers = response.headers
+        self.status = response.status
+
+
+def _ask(
+    method: str,
+    path: str,
+    body: bytes = b"",
+    headers: dict[str, str] | None = None,
+    timeout_s: float = _START_S,
+) -> _Answer:
+    """Send one request to the host.
+
+    Raises
+    ------
+    HostError
+        If it cannot be reached, or refuses; the text is its own.
+    """
+    address = urlsplit(os.environ[_HOST])
+    connection = http.client.HTTPConnection(
+        address.hostname or _OURS, address.port, timeout=timeout_s
+    )
+    try:
+        connection.request(method, path, body, headers or {})
+        answer = _Answer(connection.getresponse())
+    except OSError as exc:
+        raise HostError(f"sbench's Lambda host: {exc}") from exc
+    finally:
+        connection.close()
+    if answer.status >= http.client.BAD_REQUEST and answer.status != http.client.BAD_GATEWAY:
+        raise HostError(answer.body.decode(errors="replace"))
+    return answer
+
+
+def _layer(layer: Any) -> str:  # noqa: ANN401 - LocalStack's own
+    layer.code.prepare_for_execution()
+    return str(layer.code.get_unzipped_code_location())

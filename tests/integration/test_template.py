@@ -1,0 +1,125 @@
+"""The stack as SAM sees it, and the zip file that it would upload."""
+
+import json
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from serverless_bench.clients import CLIENTS
+from serverless_bench.workloads import WORKLOADS
+from tests.sam import ROOT, build, sam
+from tests.template import Template
+
+HEAVY = {"boto3", "click", "cloudpickle", "lithops", "numpy", "orjson", "pandas", "rich"}
+PLATFORMS = {path.parent.name for path in (ROOT / "function").glob("*/platform")}
+
+
+@pytest.fixture(scope="module")
+def code(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What `sam build` makes of the function."""
+    return build(tmp_path_factory.mktemp("sam")) / "WorkerFunction"
+
+
+def imported(code: Path, statement: str) -> tuple[set[str], float]:
+    """Return the modules after a statement, and the milliseconds that it took.
+
+    ``code`` is all there is besides the standard library, as in Lambda.
+    """
+    script = (
+        f"import sys, time; sys.path.insert(0, {str(code)!r}); began = time.perf_counter()\n"
+        f"{statement}\n"
+        "import json; took = (time.perf_counter() - began) * 1000\n"
+        "print(json.dumps([sorted(sys.modules), took]))"
+    )
+    command = [sys.executable, "-I", "-S", "-B", "-c", script]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    modules, took = json.loads(done.stdout)
+    return set(modules), took
+
+
+def test_sam_and_its_linter_find_no_fault(tmp_path: Path) -> None:
+    assert "is a valid SAM Template" in sam(tmp_path, "validate", "--lint")
+
+
+def test_the_zip_is_small(code: Path, tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / "code.zip", "w", zipfile.ZIP_DEFLATED) as archive:
+        for path in code.rglob("*"):
+            archive.write(path, path.relative_to(code))
+    size = (tmp_path / "code.zip").stat().st_size
+    unzipped = sum(path.stat().st_size for path in code.rglob("*") if path.is_file())
+    print(f"zip {size / 1e6:.2f} MB, unzipped {unzipped / 1e6:.1f} MB")  # noqa: T201
+    assert size < 8e6
+    assert unzipped < 30e6
+
+
+def test_the_zip_has_what_the_body_needs(code: Path) -> None:
+    there = {path.name for path in code.iterdir()} - {"__pycache__"}
+    backend = next(name for name in there if name.startswith("_cffi_backend"))
+    assert there - {backend} == {
+        *("botocore", "cryptography", "dateutil", "jmespath", "serverless_bench", "six.py"),
+        "urllib3",
+    }
+    ours = {
+        str(p.relative_to(code / "serverless_bench"))
+        for p in code.rglob("serverless_bench/**/*.py")
+    }
+    assert {"handler.py", "body.py", "clients/wire.py"} <= ours
+    assert {f"workloads/{name}.py" for name in WORKLOADS} <= ours
+    # It needs boto3, which is not there.
+    assert "boto3" in CLIENTS
+    assert "clients/boto3.py" not in ours
+    assert not any(name.startswith(("cli/", "executors/", "lambda_host/")) for name in ours)
+
+
+def test_the_zip_has_bytecode_that_is_not_checked(code: Path) -> None:
+    sources = [*code.rglob("*.py")]
+    compiled = {path.name.split(".")[0]: path for path in code.rglob("*.pyc")}
+    assert len([*code.rglob("*.pyc")]) == len(sources)
+    # PEP 552: the second word is 1 for "unchecked hash".
+    assert compiled["handler"].read_bytes()[4:8] == (1).to_bytes(4, "little")
+
+
+def test_the_handler_is_importable_and_light(code: Path) -> None:
+    statement = "import serverless_bench.handler; serverless_bench.handler.handler"
+    modules, took = imported(code, statement)
+    print(f"import of the handler: {took:.0f} ms, {len(modules)} modules")  # noqa: T201
+    assert {name.partition(".")[0] for name in modules}.isdisjoint(HEAVY)
+
+
+def test_every_plugin_of_the_zip_is_importable(code: Path) -> None:
+    plugins = ["clients.wire", *(f"workloads.{name}" for name in WORKLOADS)]
+    lines = [f"import serverless_bench.{name}" for name in plugins]
+    modules, _ = imported(code, "\n".join(lines))
+    assert {f"serverless_bench.{name}" for name in plugins} <= modules
+
+
+def test_there_is_a_platform_for_every_parameter() -> None:
+    parameters = Template().source["Parameters"]
+    assert {
+        f"{runtime}-{architecture}"
+        for runtime in parameters["Runtime"]["AllowedValues"]
+        for architecture in parameters["Architecture"]["AllowedValues"]
+    } == PLATFORMS
+
+
+@pytest.mark.parametrize("platform", sorted(PLATFORMS))
+def test_it_can_be_built_for_every_platform(platform: str, tmp_path: Path) -> None:
+    recipe = ROOT / "function" / "recipe" / "Makefile"
+    subprocess.run(
+        ["make", "--silent", "-f", recipe, "build-WorkerFunction", f"ARTIFACTS_DIR={tmp_path}"],
+        cwd=ROOT / "function" / platform,
+        check=True,
+        capture_output=True,
+    )
+    runtime, architecture = platform.removeprefix("python").split("-")
+    machine = {"arm64": "aarch64"}.get(architecture, architecture)
+    (backend,) = tmp_path.glob("_cffi_backend*")
+    assert (
+        backend.name == f"_cffi_backend.cpython-{runtime.replace('.', '')}-{machine}-linux-gnu.so"
+    )
+    (rust,) = tmp_path.rglob("_rust.abi3.so")
+    # ELF header, e_machine: 0xB7 is AArch64, 0x3E is x86-64.
+    assert rust.read_bytes()[18] == {"aarch64": 0xB7, "x86_64": 0x3E}[machine]

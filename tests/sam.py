@@ -1,0 +1,46 @@
+"""AWS SAM CLI, from the environment that ``make .venv-sam/ready`` makes for it."""
+
+import os
+import platform
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+SAM = ROOT / ".venv-sam" / "bin" / "sam"
+RUNTIME = f"python{sys.version_info.major}.{sys.version_info.minor}"
+"""What can be imported here."""
+ARCHITECTURE = {"aarch64": "arm64"}.get(platform.machine(), platform.machine())
+OURS = ["--parameter-overrides", f"Runtime={RUNTIME}", f"Architecture={ARCHITECTURE}"]
+
+
+def sam(scratch: Path, *arguments: str | Path, environment: Mapping[str, str] | None = None) -> str:
+    """Run ``sam`` in the root of the repository, and return what it says."""
+    assert SAM.exists(), "make .venv-sam/ready"
+    own = {
+        "SAM_CLI_TELEMETRY": "0",
+        "SAM_CLI_POLL_DELAY": "1",
+        # What it would keep in the user's home directory.
+        "__SAM_CLI_APP_DIR": str(scratch / "sam"),
+        "AWS_DEFAULT_REGION": "us-east-1",
+    }
+    done = subprocess.run(
+        [str(SAM), *map(str, arguments)],
+        cwd=ROOT,
+        env={**os.environ, **own, **(environment or {})},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout
+    return done.stdout
+
+
+def build(scratch: Path) -> Path:
+    """Run ``sam build`` for this machine and return the folder that it made."""
+    folder = scratch / "build"
+    sam(scratch, "build", "--build-dir", folder, *OURS)
+    return folder
