@@ -84,6 +84,8 @@ class Run:
     probes: tuple[tuple[int, int, int], ...] = ()
     """The driver's own requests for the store's time: sent and received on the driver's
     clock, in ns, and the ``Date`` of the answer in seconds."""
+    requests: Mapping[str, int] | None = None
+    """Requests that the driver made to find records; None if they came by themselves."""
     gate: Mapping[str, Any] | None = None
     """How the gate opened; see ``attendant.Attendant.report``. None without a gate."""
     skipped_lines: int
@@ -317,6 +319,7 @@ def _load(path: Path, unsaved: Sequence[bytes], *, detail: bool) -> Run:
         ended=reader.ended,
         waves=tuple(reader.waves),
         probes=_probes(reader.end),
+        requests=reader.end.get("requests"),
         gate=reader.end.get("gate"),
         skipped_lines=reader.skipped,
     )

@@ -20,7 +20,11 @@ Mask = NDArray[np.bool_]
 ABSENT: Final = -1
 """Stands for None in integer columns: no instant, size or count is negative."""
 
-_DURATIONS: Final = frozenset({"payload_ns", "step_ns", "wait_ns"})
+RATE_PERCENTILES: Final = (1, 5, 50, 95, 99)
+
+_DURATIONS: Final = frozenset(
+    {"gate_wait_ns", "import_ns", "payload_ns", "run_wait_ns", "step_ns", "wait_ns"}
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,6 +49,18 @@ class Frames:
 def is_text(column: NDArray[Any], text: str | None) -> Mask:
     """Return which rows of a text column are ``text``, or are empty for None."""
     return np.asarray(column == text, dtype=np.bool_)
+
+
+def percentiles(values: Floats) -> dict[str, float] | None:
+    """Return p1, p5, p50, p95 and p99 of raw values, or None if there are none.
+
+    NumPy's default method, linear interpolation between order statistics (Hyndman and
+    Fan's type 7).
+    """
+    if not len(values):
+        return None
+    found = np.percentile(values, RATE_PERCENTILES)
+    return {f"p{p}": float(v) for p, v in zip(RATE_PERCENTILES, found, strict=True)}
 
 
 def to_frame(table: Table) -> "pd.DataFrame":

@@ -215,6 +215,8 @@ class _Fanout:
         except KeyboardInterrupt as exc:
             self._cause = exc
         self._archive.closing.update(attendant.report())
+        if self._live.requests:
+            self._archive.closing["requests"] = self._live.requests
 
     def launch(self, invocations: Iterator[InvocationSpec]) -> None:
         """Run invocations and save their outcomes."""

@@ -4,6 +4,7 @@ No object is made per row: a million operations would take 1.8 GiB as objects.
 """
 
 from array import array
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import MISSING, fields
 from typing import Any, Final, get_type_hints
@@ -209,7 +210,10 @@ def with_status(received: Table, planned: int) -> Table:
 def _joined(before: Mapping[str, Any], end: Mapping[str, Any]) -> dict[str, Any]:
     """Return the last line's words with what an earlier driver of the run has said."""
     probes = [*before.get("probes", ()), *end.get("probes", ())]
-    return {**before, **end, "probes": probes}
+    joined = {**before, **end, "probes": probes}
+    if "requests" in joined:
+        joined["requests"] = Counter(before.get("requests", {})) + Counter(end.get("requests", {}))
+    return joined
 
 
 def _padded(column: NDArray[Any], count: int) -> NDArray[Any]:

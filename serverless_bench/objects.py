@@ -17,7 +17,7 @@ from serverless_bench.spec import Target, Transfer
 from serverless_bench.tries import Tries
 from serverless_bench.units import KIB, NS_PER_S
 
-_TRANSFER: Final = Transfer(block_bytes=64 * KIB, timeout_s=20.0, retries=20)
+_TRANSFER: Final = Transfer(block_bytes=64 * KIB, timeout_s=30.0, retries=20)
 """Retries end with the patience of the caller, not with a count."""
 
 T = TypeVar("T")

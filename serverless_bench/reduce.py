@@ -16,9 +16,10 @@ import numpy as np
 from serverless_bench.archive import Run
 from serverless_bench.bound import Bound, bound
 from serverless_bench.checks import Facts, failures
-from serverless_bench.columns import ABSENT, Floats, Mask, Table, is_text
+from serverless_bench.columns import ABSENT, Floats, Mask, Table, is_text, percentiles
 from serverless_bench.cost.bill import Bill, bill
 from serverless_bench.cost.prices import Prices
+from serverless_bench.deliveries import Deliveries, deliveries
 from serverless_bench.offsets import Offsets, aligned, worker_offsets
 from serverless_bench.series import counted, function_spans, good_operations
 from serverless_bench.traffic import Traffic, service_s, traffic
@@ -28,7 +29,6 @@ from serverless_bench.windows import Windows, windows
 MAX_CORRUPT: Final = 50
 REPORT_SCHEMA: Final = 1
 """Raised when a field of the JSON report changes its meaning or goes."""
-RATE_PERCENTILES: Final = (1, 5, 50, 95, 99)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -145,6 +145,8 @@ class Summary:
     """Why there is no headline: what cannot be; empty as a rule."""
     corrupt: tuple[Mapping[str, Any], ...]
     """Up to ``MAX_CORRUPT`` bad ranges, with key, offset, length and what was there."""
+    deliveries: Deliveries | None = None
+    """None unless functions were far away, or some were launched again."""
     bill: Bill | None = None
     """None unless the functions had a memory size, hence a price."""
 
@@ -152,11 +154,12 @@ class Summary:
         """Return the JSON document of a report; docs/report.md lists its fields.
 
         The fields are this class's, with ``t50_s`` ... ``t100_s`` in place of ``done_s``
-        and the fields of ``traffic`` in its place; ``bill`` only if there is one.
+        and the fields of ``traffic`` in its place; ``bill`` and ``deliveries`` only if there are.
         """
         data = {"report_schema": REPORT_SCHEMA, **asdict(self)}
-        if self.bill is None:
-            del data["bill"]
+        for name in ("bill", "deliveries"):
+            if data[name] is None:
+                del data[name]
         data |= data.pop("traffic")
         done = data.pop("done_s")
         return data | {f"{name}_s": value for name, value in done.items()}
@@ -243,6 +246,7 @@ def summarize(run: Run, *, with_warmup: bool = False, prices: Prices | None = No
         bounds=None if withheld else _bounds(run, counts, rates, found),
         withheld=withheld,
         corrupt=_corrupt(run),
+        deliveries=deliveries(run),
         bill=bill(run, prices),
     )
 
@@ -325,18 +329,6 @@ def function_rates(run: Run) -> Floats:
 def _latency_s(operations: Table, good: Mask, begin: str, end: str) -> dict[str, float] | None:
     there = good & (operations[begin] != ABSENT) & (operations[end] != ABSENT)
     return percentiles((operations[end][there] - operations[begin][there]) / NS_PER_S)
-
-
-def percentiles(values: Floats) -> dict[str, float] | None:
-    """Return p1, p5, p50, p95 and p99 of raw values, or None if there are none.
-
-    NumPy's default method, linear interpolation between order statistics (Hyndman and
-    Fan's type 7).
-    """
-    if not len(values):
-        return None
-    found = np.percentile(values, RATE_PERCENTILES)
-    return {f"p{p}": float(v) for p, v in zip(RATE_PERCENTILES, found, strict=True)}
 
 
 def _errors(functions: Table) -> dict[str, int]:

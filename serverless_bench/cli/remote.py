@@ -14,6 +14,8 @@ _INVOKING: Final = frozenset({"lambda"})
 """Executors that invoke deployed functions."""
 _REMOTE: Final = _INVOKING | {"lithops"}
 """Executors whose functions leave their records in the store."""
+_DEPLOYED: Final = "wire"
+"""The client that ``sam build`` packs."""
 _ENDPOINTS: Final = ("AWS_ENDPOINT_URL_LAMBDA", "AWS_ENDPOINT_URL")
 
 
@@ -53,6 +55,11 @@ def find_remote(flags: dict[str, Any]) -> Remote:
         return Remote()
     bucket, prefix = _parse_prefix(flags["control_prefix"])
     if name is not None:
+        if flags["client"] != _DEPLOYED:
+            raise UsageError(
+                f"the deployed function has the client {_DEPLOYED!r} and not {flags['client']!r}",
+                hint="its zip holds what the body needs and no more; docs/aws.md",
+            )
         stack = read_stack(name, region=flags["region"])
         flags["bucket"] = flags["bucket"] or stack.data_bucket
         flags["region"] = flags["region"] or stack.region

@@ -20,7 +20,7 @@ from botocore.config import Config
 from serverless_bench.clock import monotonic_ns, sleep
 from serverless_bench.errors import ExecutorError, UsageError
 from serverless_bench.executors.base import Live
-from serverless_bench.executors.remote import NotLaunchedError, RemoteMap
+from serverless_bench.executors.remote import NotLaunchedError, RemoteMap, Seen
 from serverless_bench.record import Outcome
 from serverless_bench.spec import InvocationSpec, JobSpec
 from serverless_bench.units import NS_PER_S
@@ -56,6 +56,7 @@ class LambdaExecutor:
 
     def __init__(self, job: JobSpec) -> None:
         self._job = job
+        self._seen = Seen(job.invocations)
 
     def map(
         self, invocations: Iterable[InvocationSpec], live: Live
@@ -67,7 +68,8 @@ class LambdaExecutor:
                 hint="--stack NAME for what `sam deploy` made; --function NAME for any other;"
                 " `sbench lambda-host` runs one here",
             )
-        return RemoteMap(self._job, _Invoker(self._job, live), live).run(invocations)
+        launcher = _Invoker(self._job, live)
+        return RemoteMap(self._job, launcher, live, seen=self._seen).run(invocations)
 
     def recover(
         self,
@@ -77,7 +79,8 @@ class LambdaExecutor:
         known: Collection[tuple[int, str]],
     ) -> Generator[Outcome, None, None]:
         """See ``Recovering``."""
-        return RemoteMap(self._job, None, live, since_ns=since_ns, known=known).run(invocations)
+        remote = RemoteMap(self._job, None, live, since_ns=since_ns, seen=self._seen, known=known)
+        return remote.run(invocations)
 
 
 class _Invoker:

@@ -21,6 +21,8 @@ class Live:
     """Bytes that workers have moved so far; None where the executor cannot know."""
     notes: list[str] = field(default_factory=list)
     """What the user should know about the launch itself."""
+    requests: dict[str, int] = field(default_factory=dict)
+    """Requests that the driver made to find records, by kind."""
 
 
 class Executor(Protocol):

@@ -17,7 +17,7 @@ from typing import IO, Any, Final, Self
 from serverless_bench.clock import EpochClock
 from serverless_bench.errors import ExecutorError, PluginError
 from serverless_bench.executors.base import GRACE_S, Live
-from serverless_bench.executors.remote import RemoteMap
+from serverless_bench.executors.remote import RemoteMap, Seen
 from serverless_bench.record import InvocationRecord, Lost, Outcome
 from serverless_bench.spec import InvocationSpec, JobSpec
 from serverless_bench.units import NS_PER_S
@@ -46,6 +46,7 @@ class LithopsExecutor:
                 hint="pip install 'serverless-bench[lithops]'",
             )
         self._job = job
+        self._seen = Seen(job.invocations)
 
     def map(
         self, invocations: Iterable[InvocationSpec], live: Live
@@ -57,7 +58,7 @@ class LithopsExecutor:
                 yield from self._follow(host, invocations, live)
             else:
                 launcher = _Launcher(host, self._job)
-                yield from RemoteMap(self._job, launcher, live).run(invocations)
+                yield from RemoteMap(self._job, launcher, live, seen=self._seen).run(invocations)
 
     def recover(
         self,
@@ -70,7 +71,9 @@ class LithopsExecutor:
         with _Host(self._order()) as host:
             backend = host.backend()
         if backend != _LOCAL and self._job.control is not None:
-            remote = RemoteMap(self._job, None, live, since_ns=since_ns, known=known)
+            remote = RemoteMap(
+                self._job, None, live, since_ns=since_ns, seen=self._seen, known=known
+            )
             yield from remote.run(invocations)
 
     def _order(self) -> dict[str, Any]:

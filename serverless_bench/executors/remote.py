@@ -14,6 +14,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from queue import Empty, SimpleQueue
+from threading import Lock
 from typing import Any, Final, Protocol
 
 import orjson
@@ -43,8 +44,8 @@ _SLOWEST_POLL_S: Final = 0.7
 _SLOWER_AFTER_S: Final = 100.0
 _CHECK_S: Final = 0.5
 _FETCHERS: Final = 8
-_REQUEST_S: Final = 20.0
-_PATIENCE_S: Final = 120.0
+_REQUEST_S: Final = 60.0
+_PATIENCE_S: Final = 300.0
 """How long the control prefix may be out of reach before the driver gives up."""
 _SKEW_S: Final = 2.0
 """What a worker's clock may be off, beyond what the store's ``Date`` says of ours."""
@@ -105,20 +106,41 @@ class _Flight:
 
 
 @dataclass(slots=True)
-class Traffic:
-    """What collecting has cost."""
-
-    lists: int = 0
-    gets: int = 0
-    claims: int = 0
-
-
-@dataclass(slots=True)
 class _Told:
     """What a thread has to say."""
 
     then: Callable[..., Iterable[Outcome]]
     arguments: tuple[Any, ...] = field(default=())
+
+
+class Seen:
+    """The records of a run that have been asked for; one for all of a run's waves.
+
+    By index it keeps the digits of one delivery, and the few further ones apart: a set of
+    keys would grow to tens of MB with 100,000 functions.
+
+    Parameters
+    ----------
+    invocations
+        Of the run.
+    """
+
+    def __init__(self, invocations: int) -> None:
+        self._first = array("Q", bytes(8 * invocations))
+        self._further: set[tuple[int, int]] = set()
+
+    def add(self, index: int, delivery: str) -> bool:
+        """Note a record, and return whether it is one of the run that was not noted yet."""
+        if index >= len(self._first):
+            return False
+        digits = int(delivery[:16], 16)
+        if not self._first[index]:
+            self._first[index] = digits
+            return True
+        if self._first[index] == digits or (index, digits) in self._further:
+            return False
+        self._further.add((index, digits))
+        return True
 
 
 class RemoteMap:
@@ -134,6 +156,8 @@ class RemoteMap:
         When the earliest of the invocations may have been launched, on the driver's clock.
     live
         Kept up to date.
+    seen
+        What an earlier wave of the same driver has found.
     known
         Index and delivery of records that are saved already.
     """
@@ -145,6 +169,7 @@ class RemoteMap:
         live: Live,
         *,
         since_ns: int | None = None,
+        seen: Seen | None = None,
         known: Collection[tuple[int, str]] = (),
     ) -> None:
         if job.control is None:
@@ -157,18 +182,15 @@ class RemoteMap:
         self._since_ns = self._clock.now_ns() if since_ns is None else since_ns
         self._told: SimpleQueue[_Told] = SimpleQueue()
         self._flights: dict[int, _Flight] = {}
-        # By index the digits of the delivery whose record was fetched: a set of keys
-        # would grow to tens of MB with 100,000 functions.
-        self._fetched = array("Q", bytes(8 * job.invocations))
-        self._extra: set[tuple[int, int]] = set()
+        self._seen = Seen(job.invocations) if seen is None else seen
         self._fetching = 0
+        self._counting = Lock()
         self._listing = False
         self._next_list_ns = self._next_check_ns = 0
         self._heard_ns = self._clock.now_ns()
         self._behind_ns = 0
-        self.traffic = Traffic()
         for index, delivery in known:
-            self._is_new(RecordKey(index, 0, delivery))
+            self._seen.add(index, delivery)
 
     def run(self, invocations: Iterable[InvocationSpec]) -> Generator[Outcome, None, None]:
         """Yield one outcome per invocation, and one per further record of it."""
@@ -316,7 +338,7 @@ class RemoteMap:
         after = before(targets[0])
         try:
             while True:
-                self.traffic.lists += 1
+                self._count("list")
                 names, more = self._store.list_page("records/", after, patience_s=_REQUEST_S)
                 found += names
                 last = next((k for n in reversed(names) if (k := parse_record(n))), None)
@@ -344,27 +366,14 @@ class RemoteMap:
         already = self._fetching
         for name in names:
             key = parse_record(name)
-            if key is not None and self._is_new(key):
+            if key is not None and self._seen.add(key.index, key.delivery):
                 self._fetching += 1
                 self._ask(self._fetch, key)
         return self._fetching - already
 
-    def _is_new(self, key: RecordKey) -> bool:
-        """Return whether nobody has asked for this record, and note that somebody does."""
-        if key.index >= len(self._fetched):
-            return False
-        digits = int(key.delivery[:16], 16)
-        if not self._fetched[key.index]:
-            self._fetched[key.index] = digits
-            return True
-        if self._fetched[key.index] == digits or (key.index, digits) in self._extra:
-            return False
-        self._extra.add((key.index, digits))
-        return True
-
     def _fetch(self, key: RecordKey) -> None:
         try:
-            self.traffic.gets += 1
+            self._count("get")
             data = self._store.get(record_name(key), patience_s=_REQUEST_S)
         except OperationError as exc:
             self._say(self._on_unreachable, exc)
@@ -404,7 +413,7 @@ class RemoteMap:
     def _look_once_more(self) -> Iterator[Outcome]:
         """Find what came beside the records that counted: duplicates, and late ones."""
         try:
-            self.traffic.lists += 1 + self._job.invocations // 1000
+            self._count("list", 1 + self._job.invocations // 1000)
             names = list(self._store.list_all("records/", patience_s=_REQUEST_S))
         except OperationError:
             return
@@ -420,12 +429,12 @@ class RemoteMap:
         try:
             if flight.began:
                 names, _ = self._store.list_page("records/", before(index), patience_s=_REQUEST_S)
-                self.traffic.lists += 1
+                self._count("list")
                 keys = [key for name in names if (key := parse_record(name))]
                 there = any((key.index, key.attempt) == (index, attempt) for key in keys)
                 self._say(self._on_silent, flight, there, names)
                 return
-            self.traffic.claims += 1
+            self._count("get")
             holder = get_claim(self._store, index, attempt, patience_s=_REQUEST_S)
             late_ns = flight.submitted_ns + round(self._job.start_timeout_s * NS_PER_S)
             if holder is None and (flight.problem or self._clock.now_ns() >= late_ns):
@@ -509,6 +518,10 @@ class RemoteMap:
                 self._say(self._on_fatal, ExecutorError(f"{type(exc).__name__}: {exc}"))
 
         self._fetchers.submit(run)
+
+    def _count(self, kind: str, number: int = 1) -> None:
+        with self._counting:
+            self._live.requests[kind] = self._live.requests.get(kind, 0) + number
 
     def _say(self, then: Callable[..., Iterable[Outcome]], *arguments: object) -> None:
         self._told.put(_Told(then, arguments))

@@ -4,9 +4,11 @@ from collections.abc import Iterator, Mapping
 from typing import Final, Protocol, TextIO
 
 from serverless_bench.bound import Bound
+from serverless_bench.columns import RATE_PERCENTILES
 from serverless_bench.cost.bill import Bill
 from serverless_bench.cost.usage import format_money
-from serverless_bench.reduce import RATE_PERCENTILES, GateSummary, Summary
+from serverless_bench.deliveries import Deliveries
+from serverless_bench.reduce import GateSummary, Summary
 from serverless_bench.units import (
     MIB,
     format_rate,
@@ -73,8 +75,7 @@ def rows(summary: Summary) -> Iterator[tuple[str, str]]:
         "workers",
         f"{summary.executor}, {summary.workers} used, {summary.cold_starts} cold starts",
     )
-    if summary.bill:
-        yield from _bill(summary.bill)
+    yield from _remote(summary)
 
 
 def problems(summary: Summary) -> Iterator[str]:
@@ -200,6 +201,30 @@ def _clocks(summary: Summary) -> str:
         f" {format_seconds(clocks.width_max_s)} (worst)"
     )
     return f"{text}; {clocks.corrected} shifted" if clocks.corrected else text
+
+
+def _remote(summary: Summary) -> Iterator[tuple[str, str]]:
+    if summary.deliveries:
+        yield from _deliveries(summary.deliveries)
+    if summary.bill:
+        yield from _bill(summary.bill)
+
+
+def _deliveries(found: Deliveries) -> Iterator[tuple[str, str]]:
+    events = (
+        f"{found.received} records received, {found.refusals} launches refused,"
+        f" {found.never_began} attempts taken back"
+    )
+    yield "events", events
+    for wave in found.waves:
+        after = format_seconds(wave.after_s)
+        yield f"wave {wave.number}", f"{wave.count} functions launched again after {after}"
+    if found.lag_s:
+        each = "" if found.requests_each is None else f", {found.requests_each:.2f} requests each"
+        yield "records arrived after", _percentiles(found.lag_s, format_seconds) + each
+    if found.import_s:
+        yield "cold start, import", _percentiles(found.import_s, format_seconds)
+        yield "to the first byte", _percentiles(found.cold_start_s, format_seconds)
 
 
 def _bill(bill: Bill) -> Iterator[tuple[str, str]]:

@@ -9,7 +9,8 @@ from dataclasses import fields
 from typing import Final, TextIO
 
 from serverless_bench.bound import KINDS, Bound
-from serverless_bench.reduce import RATE_PERCENTILES, Bounds, Clocks, GateSummary, Summary
+from serverless_bench.columns import RATE_PERCENTILES
+from serverless_bench.reduce import Bounds, Clocks, GateSummary, Summary
 
 _PERCENTILES: Final = tuple(f"p{p}" for p in RATE_PERCENTILES)
 _NESTED: Final[Mapping[str, tuple[str, ...]]] = {
@@ -24,7 +25,7 @@ _NESTED: Final[Mapping[str, tuple[str, ...]]] = {
     "gate.wait_s": _PERCENTILES,
 }
 _COUNTS: Final = ("errors", "errors_of_attempts", "throttled_by_prefix")
-_LEFT_OUT: Final = ("bill", "corrupt")
+_LEFT_OUT: Final = ("bill", "corrupt", "deliveries")
 """Not the same columns for every run; the JSON report has them."""
 
 

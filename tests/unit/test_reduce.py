@@ -5,8 +5,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from serverless_bench.columns import percentiles
 from serverless_bench.record import BadRange, Found, Outcome, Step
-from serverless_bench.reduce import percentiles, summarize
+from serverless_bench.reduce import summarize
 from serverless_bench.spec import OperationKind
 from tests.runs import S, attempt, job, lost, operation, outcome, record, saved
 
