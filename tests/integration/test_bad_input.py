@@ -12,6 +12,7 @@ from tests.command import COMMAND, Sbench
 from tests.servers import KEYS, Server, free_port
 
 READ = ("read", "--key", "k")
+LAMBDA = ("write", "--executor", "lambda", "--function", "f")
 
 
 @pytest.fixture
@@ -50,6 +51,15 @@ BAD = [
     (2, "needs a --bucket", ("write", "--endpoint-url", "http://127.0.0.1:1")),
     (2, "Invalid endpoint", (*READ, "--endpoint-url", "nonsense", "--bucket", "bbb")),
     (2, "is not a bucket name", (*READ, "--endpoint-url", "http://127.0.0.1:1", "--bucket", "b/c")),
+    (2, "which function to invoke", ("write", "--executor", "lambda")),
+    (2, "cannot reach the embedded store", (*LAMBDA,)),
+    (2, "--stack means nothing to --executor local", ("write", "--stack", "s")),
+    (2, "--function means nothing to --executor local", ("write", "--function", "f")),
+    (2, "--control-prefix means nothing", ("write", "--control-prefix", "c/")),
+    (2, "--control-prefix '/' is no prefix", (*LAMBDA, "--control-prefix", "/")),
+    (2, "--control-prefix 's3://b' is no prefix", (*LAMBDA, "--control-prefix", "s3://b")),
+    (2, "--start-timeout must be positive", ("write", "--start-timeout", "0")),
+    (2, "has the client 'wire'", (*LAMBDA[:3], "--stack", "s", "--client", "boto3")),
     (3, "unknown client 'nope'", ("write", "--client", "nope")),
     (3, "unknown executor 'nope'", ("write", "--executor", "nope")),
     (3, "unknown reporter 'nope'", ("write", "--format", "nope")),
@@ -58,6 +68,7 @@ BAD = [
     (8, "is damaged", ("report", "damaged")),
     (8, "is not a run directory", ("plot", "nowhere")),
     (8, "is not a run directory", ("clean", "nowhere")),
+    (8, "is not a run directory", ("resume", "nowhere")),
 ]
 
 

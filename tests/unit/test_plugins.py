@@ -104,6 +104,6 @@ def test_an_extra_serves_a_plugin() -> None:
         tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
     )
     served = {name for _, table in FAMILIES for name in table} | {
-        *("all", "compare", "frames", "local", "plots")
+        *("all", "compare", "frames", "lambda-host", "local", "plots")
     }
     assert extras <= served
