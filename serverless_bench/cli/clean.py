@@ -12,6 +12,7 @@ from serverless_bench.cli.options import run_argument
 from serverless_bench.cli.resume import relocated
 from serverless_bench.cli.target import open_target_of
 from serverless_bench.clock import sleep, wall_ns
+from serverless_bench.columns import ABSENT, is_text
 from serverless_bench.fanout import resume_job
 from serverless_bench.spec import Target
 from serverless_bench.sweep import Deleted, delete, delete_control
@@ -51,9 +52,9 @@ def delete_objects(run: Run) -> Deleted | None:
         return None
     with open_target_of(run) as target:
         job = relocated(run.job, target)
-        died_ns = None if run.ended else wall_ns()
-        if job.control is not None and not run.ended:
-            click.echo("its driver died: waiting for functions that still run", err=True)
+        died_ns = wall_ns() if _is_unfinished(run) else None
+        if job.control is not None and died_ns is not None:
+            click.echo("its driver ended early: waiting for functions that still run", err=True)
             run = resume_job(job, run.path, launch=False)
         deleted = delete(target, ledger)
         if job.control is not None:
@@ -64,6 +65,12 @@ def delete_objects(run: Run) -> Deleted | None:
             deleted.foreign += control.foreign
         _tell_the_rest(target)
     return deleted
+
+
+def _is_unfinished(run: Run) -> bool:
+    """Tell whether functions may run that nobody waits for: the driver died, or was ended."""
+    lost = is_text(run.functions["status"], "lost")
+    return not run.ended or bool((run.functions["collected_ns"][lost] == ABSENT).any())
 
 
 def _outwait(run: Run, died_ns: int | None) -> None:

@@ -20,7 +20,9 @@ from botocore.config import Config
 from serverless_bench.clock import monotonic_ns, sleep
 from serverless_bench.errors import ExecutorError, UsageError
 from serverless_bench.executors.base import Live
-from serverless_bench.executors.remote import NotLaunchedError, RemoteMap, Seen
+from serverless_bench.executors.remote.launcher import NotLaunchedError, TokenBucket
+from serverless_bench.executors.remote.map import RemoteMap
+from serverless_bench.executors.remote.seen import Seen
 from serverless_bench.record import Outcome
 from serverless_bench.spec import InvocationSpec, JobSpec
 from serverless_bench.units import NS_PER_S
@@ -84,7 +86,7 @@ class LambdaExecutor:
 
 
 class _Invoker:
-    """Sends events; see ``remote.Launcher``."""
+    """Sends events; see ``remote.launcher``."""
 
     batch = 1
     threads = _THREADS
@@ -194,34 +196,6 @@ class _Invoker:
                 f"the quota lets {quota} functions run at once: {batches} batches instead of one"
             )
         return min(asked, quota)
-
-
-class TokenBucket:
-    """Tokens that come back at a rate, up to so many.
-
-    Parameters
-    ----------
-    rate_per_s, burst
-        How fast, and how many there are at first and at most.
-    """
-
-    def __init__(self, *, rate_per_s: float, burst: int) -> None:
-        self._rate_per_s = rate_per_s
-        self._burst = burst
-        self._tokens = float(burst)
-        self._then_ns = monotonic_ns()
-
-    def available(self) -> int:
-        """Return how many tokens are there."""
-        now_ns = monotonic_ns()
-        came = (now_ns - self._then_ns) / NS_PER_S * self._rate_per_s
-        self._tokens = min(float(self._burst), self._tokens + came)
-        self._then_ns = now_ns
-        return int(self._tokens)
-
-    def take(self, count: int) -> None:
-        """Take tokens that ``available`` has promised."""
-        self._tokens -= count
 
 
 def open_lambda(region: str, *, connections: int = 10) -> Any:  # noqa: ANN401

@@ -17,7 +17,8 @@ from typing import IO, Any, Final, Self
 from serverless_bench.clock import EpochClock
 from serverless_bench.errors import ExecutorError, PluginError
 from serverless_bench.executors.base import GRACE_S, Live
-from serverless_bench.executors.remote import RemoteMap, Seen
+from serverless_bench.executors.remote.map import RemoteMap
+from serverless_bench.executors.remote.seen import Seen
 from serverless_bench.record import InvocationRecord, Lost, Outcome
 from serverless_bench.spec import InvocationSpec, JobSpec
 from serverless_bench.units import NS_PER_S
@@ -215,7 +216,7 @@ class _Host:
 
 
 class _Launcher:
-    """Hands batches to Lithops; see ``remote.Launcher``.
+    """Hands batches to Lithops; see ``remote.launcher``.
 
     Lithops is believed about nothing after that: a call that it lost is one that has not
     begun in time.

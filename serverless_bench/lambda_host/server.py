@@ -128,6 +128,9 @@ async def _errors(request: web.Request, handler: Handler) -> web.StreamResponse:
         return await handler(request)
     except ApiError as exc:
         return exc.response()
+    except ConnectionError:
+        # The client went away in the middle of its request; nobody hears this answer.
+        return reply(400, {"Message": "the request came to no end"})
     except web.HTTPException as exc:
         return reply(exc.status, {"Message": exc.reason}, {"x-amzn-ErrorType": "UnknownOperation"})
 

@@ -1,0 +1,82 @@
+"""What hands invocations over, and how fast it may."""
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from serverless_bench.clock import monotonic_ns
+from serverless_bench.errors import SbenchError
+from serverless_bench.spec import InvocationSpec
+from serverless_bench.units import NS_PER_S
+
+
+class NotLaunchedError(SbenchError):
+    """A batch was refused for too long; it may still have been accepted once.
+
+    Parameters
+    ----------
+    message
+        Why.
+    refusals
+        How often.
+    """
+
+    def __init__(self, message: str, refusals: int) -> None:
+        super().__init__(message)
+        self.refusals = refusals
+
+
+class Launcher(Protocol):
+    """Hands invocations over to whatever runs functions, and is believed about nothing."""
+
+    batch: int
+    """How many invocations one ``launch`` takes at most."""
+    threads: int
+    """How many calls of ``launch`` may be under way at once."""
+
+    def room(self, flying: int) -> int:
+        """Return how many more may be launched now, with ``flying`` under way."""
+
+    def take(self, count: int) -> None:
+        """Note that ``count`` of them are going to be launched."""
+
+    def launch(self, invocations: Sequence[InvocationSpec]) -> int:
+        """Hand over a batch and return how often it was refused before.
+
+        Raises
+        ------
+        NotLaunchedError
+            If it was refused for too long.
+        ExecutorError
+            If nothing can ever be launched like this.
+        """
+
+    def close(self) -> None:
+        """End; what was handed over goes on."""
+
+
+class TokenBucket:
+    """Tokens that come back at a rate, up to so many.
+
+    Parameters
+    ----------
+    rate_per_s, burst
+        How fast, and how many there are at first and at most.
+    """
+
+    def __init__(self, *, rate_per_s: float, burst: int) -> None:
+        self._rate_per_s = rate_per_s
+        self._burst = burst
+        self._tokens = float(burst)
+        self._then_ns = monotonic_ns()
+
+    def available(self) -> int:
+        """Return how many tokens are there."""
+        now_ns = monotonic_ns()
+        came = (now_ns - self._then_ns) / NS_PER_S * self._rate_per_s
+        self._tokens = min(float(self._burst), self._tokens + came)
+        self._then_ns = now_ns
+        return int(self._tokens)
+
+    def take(self, count: int) -> None:
+        """Take tokens that ``available`` has promised."""
+        self._tokens -= count

@@ -1,0 +1,36 @@
+"""Which records a driver has asked for."""
+
+from array import array
+
+from serverless_bench.control import RecordKey
+
+
+class Seen:
+    """The records of a run that have been asked for; one for all of a run's waves.
+
+    By index it keeps the digits of one delivery, and the few further ones apart: a set of
+    keys would grow to tens of MB with 100,000 functions.
+
+    Parameters
+    ----------
+    invocations
+        Of the run.
+    """
+
+    def __init__(self, invocations: int) -> None:
+        self._first = array("Q", bytes(8 * invocations))
+        self._further: set[tuple[int, int]] = set()
+
+    def add(self, key: RecordKey) -> bool:
+        """Note a record, and return whether it is one of the run that was not noted yet."""
+        index = key.index
+        if index >= len(self._first):
+            return False
+        digits = int(key.delivery[:16], 16)
+        if not self._first[index]:
+            self._first[index] = digits
+            return True
+        if self._first[index] == digits or (index, digits) in self._further:
+            return False
+        self._further.add((index, digits))
+        return True

@@ -1,0 +1,152 @@
+"""The control prefix of a run as its driver sees it; every method waits for the network."""
+
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Final
+
+import orjson
+
+from serverless_bench.clock import Clock, http_date_s
+from serverless_bench.control import (
+    RecordKey,
+    before,
+    claim,
+    claim_name,
+    for_run,
+    get_claim,
+    parse_record,
+    record_name,
+)
+from serverless_bench.errors import OperationError, StoreError
+from serverless_bench.objects import Objects
+from serverless_bench.record import InvocationRecord
+from serverless_bench.spec import Target
+from serverless_bench.units import NS_PER_S
+
+_FOLDER: Final = "records/"
+_REQUEST_S: Final = 60.0
+"""How long one request may take, with its tries."""
+SKEW_S: Final = 2.0
+"""What a clock may be off without a word about it."""
+
+
+class ControlView:
+    """Claims and records of one run; threads may share it.
+
+    Parameters
+    ----------
+    control
+        The job's control target.
+    run_id
+        Of the run.
+    count
+        Told of every GET and LIST: they cost money.
+    """
+
+    def __init__(self, control: Target, run_id: str, count: Callable[[str], None]) -> None:
+        self._where = f"{control.bucket}/{control.prefix}"
+        self._run_id = run_id
+        self._store = Objects(for_run(control, run_id))
+        self._count = count
+
+    def reach(self, clock: Clock) -> int:
+        """Look whether the prefix can be listed, and return how far our clock is ahead, in ns.
+
+        0 if that is less than what the store's whole seconds can tell.
+
+        Raises
+        ------
+        StoreError
+            If it cannot be listed.
+        """
+        try:
+            self._page("")
+        except OperationError as exc:
+            raise StoreError(
+                f"the control prefix {self._where} cannot be listed: {exc}",
+                hint="check --control-prefix, --stack, and what these credentials may do",
+            ) from exc
+        date_s = http_date_s(self._store.date)
+        if date_s is None:
+            return 0
+        ahead_s = clock.now_ns() / NS_PER_S - date_s - 0.5
+        return round(ahead_s * NS_PER_S) if abs(ahead_s) > SKEW_S else 0
+
+    def records(self, targets: Sequence[int]) -> list[RecordKey]:
+        """Return records from the first target on; what lies between targets is skipped.
+
+        Parameters
+        ----------
+        targets
+            Indexes whose records are wanted, in order.
+        """
+        found: list[RecordKey] = []
+        after = before(targets[0])
+        while True:
+            names, more = self._page(after)
+            keys = _parsed(names)
+            found += keys
+            if not more or not names:
+                return found
+            after = names[-1]
+            if keys:
+                last = keys[-1].index
+                position = bisect_left(targets, last)
+                if position == len(targets):
+                    return found
+                if targets[position] > last:
+                    after = before(targets[position])
+
+    def records_of(self, index: int) -> list[RecordKey]:
+        """Return the records of one index, and maybe of further ones."""
+        names, _ = self._page(before(index))
+        return _parsed(names)
+
+    def all_records(self) -> list[RecordKey]:
+        """Return every record of the run."""
+        found: list[RecordKey] = []
+        after, more = "", True
+        while more:
+            names, more = self._page(after)
+            found += _parsed(names)
+            after = names[-1] if names else after
+            more = more and bool(names)
+        return found
+
+    def fetch(self, key: RecordKey) -> InvocationRecord | str:
+        """Return a record, or why it is none."""
+        self._count("get")
+        data = self._store.get(record_name(key), patience_s=_REQUEST_S)
+        try:
+            record = InvocationRecord.from_json(orjson.loads(data))
+        except (ValueError, TypeError, KeyError) as exc:
+            return f"unreadable record: {type(exc).__name__}: {exc}"
+        if (record.run_id, record.delivery) != (self._run_id, key.delivery):
+            return "the record is of another run"
+        return record
+
+    def holder(self, index: int, attempt: int) -> Mapping[str, Any] | None:
+        """Return the claim of an attempt; None if nobody has made it."""
+        self._count("get")
+        return get_claim(self._store, index, attempt, patience_s=_REQUEST_S)
+
+    def take_back(self, index: int, attempt: int, now_ns: int) -> Mapping[str, Any]:
+        """Claim an attempt so that no worker can begin it; return whose it is then."""
+        mine = {"run_id": self._run_id, "taken_back_ns": now_ns}
+        return claim(self._store, claim_name(index, attempt), mine, patience_s=_REQUEST_S)
+
+    def renew(self) -> None:
+        """Look for credentials again: those of a profile may have been renewed."""
+        self._store.renew()
+
+    def close(self) -> None:
+        """Close its connections."""
+        self._store.close()
+
+    def _page(self, after: str) -> tuple[list[str], bool]:
+        self._count("list")
+        return self._store.list_page(_FOLDER, after, patience_s=_REQUEST_S)
+
+
+def _parsed(names: Iterable[str]) -> list[RecordKey]:
+    return [key for name in names if (key := parse_record(name))]

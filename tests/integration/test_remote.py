@@ -1,0 +1,210 @@
+"""Launching far away and finding records, with processes that deliver for real."""
+
+import multiprocessing
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import asdict, dataclass, field, replace
+
+import pytest
+
+from serverless_bench.clock import wall_ns
+from serverless_bench.control import for_run, get_claim
+from serverless_bench.delivery import work
+from serverless_bench.errors import ExecutorError, StoreError
+from serverless_bench.executors.base import Live
+from serverless_bench.executors.remote.launcher import Launcher, NotLaunchedError
+from serverless_bench.executors.remote.map import RemoteMap
+from serverless_bench.executors.remote.seen import Seen
+from serverless_bench.objects import Objects
+from serverless_bench.plan import plan
+from serverless_bench.record import InvocationRecord, Lost, Outcome
+from serverless_bench.spec import InvocationSpec, JobSpec, Target
+from tests.servers import Server, credentials
+
+COUNT = 6
+RUN = "run"
+
+
+@pytest.fixture(scope="module")
+def workers(moto: Server) -> Iterator[ProcessPoolExecutor]:
+    # Not forked: this process has threads.
+    context = multiprocessing.get_context("spawn")
+    with credentials(moto.environment), ProcessPoolExecutor(2, context) as pool:
+        pool.submit(abs, 1).result(60)
+        yield pool
+
+
+@pytest.fixture
+def job(moto: Server, prefix: str) -> JobSpec:
+    target = Target(bucket=moto.bucket, endpoint_url=moto.endpoint_url, prefix=prefix)
+    return JobSpec(
+        workload="write",
+        target=target,
+        control=replace(target, prefix=f"{prefix}control/"),
+        invocations=COUNT,
+        concurrency=COUNT,
+        object_bytes=1000,
+        deadline_s=5,
+        start_timeout_s=20,
+    )
+
+
+@dataclass
+class Here:
+    """Hands events to processes of this machine, each as often as it is told."""
+
+    workers: ProcessPoolExecutor
+    times: Mapping[int, int] = field(default_factory=dict)
+    refuse: Callable[[InvocationSpec], Exception | None] = lambda _: None
+    batch: int = 1
+    threads: int = 2
+    most: int = COUNT
+    sent: list[InvocationSpec] = field(default_factory=list)
+    most_flying: int = 0
+    closed: bool = False
+
+    def room(self, flying: int) -> int:
+        self.most_flying = max(self.most_flying, flying)
+        return self.most - flying
+
+    def take(self, count: int) -> None:
+        assert count <= self.batch
+
+    def launch(self, invocations: Sequence[InvocationSpec]) -> int:
+        for one in invocations:
+            self.sent.append(one)
+            for _ in range(self.times.get(one.index, 1)):
+                self.workers.submit(work, asdict(one)).result(60)
+            if problem := self.refuse(one):
+                raise problem
+        return 0
+
+    def close(self) -> None:
+        self.closed = True
+
+
+def run(
+    job: JobSpec, launcher: Launcher | None, *, wave: int = 0, seen: Seen | None = None
+) -> list[Outcome]:
+    specs = plan(job, run_id=RUN, created_ns=wall_ns(), wave=wave)
+    return list(RemoteMap(job, launcher, Live(), seen=seen).run(specs))
+
+
+def lost(outcomes: Sequence[Outcome]) -> list[Lost]:
+    return [one.result for one in outcomes if isinstance(one.result, Lost)]
+
+
+def records(outcomes: Sequence[Outcome]) -> list[InvocationRecord]:
+    return [one.result for one in outcomes if isinstance(one.result, InvocationRecord)]
+
+
+def test_every_invocation_has_one_outcome(job: JobSpec, workers: ProcessPoolExecutor) -> None:
+    launcher = Here(workers, most=2)
+    outcomes = run(job, launcher)
+    assert sorted(one.index for one in records(outcomes)) == list(range(COUNT))
+    assert all(one.ok and one.delivery for one in records(outcomes))
+    assert launcher.most_flying <= 2
+    assert launcher.closed
+    for outcome in outcomes:
+        assert outcome.submitted_ns <= outcome.result.start_ns <= outcome.collected_ns  # type: ignore[union-attr]
+
+
+def test_an_event_says_until_when_it_may_begin(job: JobSpec, workers: ProcessPoolExecutor) -> None:
+    launcher, before_ns = Here(workers), wall_ns()
+    run(job, launcher)
+    for sent in launcher.sent:
+        assert before_ns + 19 * 10**9 < sent.not_after_ns < wall_ns() + 20 * 10**9
+
+
+def test_duplicates_are_collected_beside_what_counts(
+    job: JobSpec, workers: ProcessPoolExecutor
+) -> None:
+    outcomes = run(job, Here(workers, times={2: 3, 4: 2}))
+    counts = Counter((one.index, one.duplicate) for one in records(outcomes))
+    assert counts == {(i, False): 1 for i in range(COUNT)} | {(2, True): 2, (4, True): 1}
+    assert lost(outcomes) == []
+
+
+def test_what_never_begins_is_taken_back(job: JobSpec, workers: ProcessPoolExecutor) -> None:
+    launcher = Here(workers, times={1: 0})
+    outcomes = run(replace(job, start_timeout_s=1.0), launcher)
+    (gone,) = lost(outcomes)
+    assert (gone.index, gone.never_began) == (1, True)
+    assert "not begun" in gone.cause
+    assert len(records(outcomes)) == COUNT - 1
+    event = next(one for one in launcher.sent if one.index == 1)
+    later = replace(event, not_after_ns=event.not_after_ns + 10**12)
+    told = workers.submit(work, asdict(later)).result(60)
+    assert told["refused"].startswith("taken back"), "whatever comes after that does nothing"
+
+
+def test_what_was_refused_is_taken_back_at_once(job: JobSpec, workers: ProcessPoolExecutor) -> None:
+    def refuse(one: InvocationSpec) -> Exception | None:
+        return NotLaunchedError("429, and 429 again", 7) if one.index in {0, 3} else None
+
+    # The first of both was accepted after all.
+    outcomes = run(job, Here(workers, times={3: 0}, refuse=refuse))
+    (gone,) = lost(outcomes)
+    assert (gone.index, gone.never_began, gone.cause) == (3, True, "429, and 429 again")
+    by_index = {one.result.index: one for one in outcomes}
+    assert by_index[3].refusals == by_index[0].refusals == 7
+    assert isinstance(by_index[0].result, InvocationRecord)
+    assert by_index[0].result.ok
+
+
+def test_a_launcher_that_can_launch_nothing_ends_it(
+    job: JobSpec, workers: ProcessPoolExecutor
+) -> None:
+    launcher = Here(workers, refuse=lambda _: ExecutorError("no such function"))
+    with pytest.raises(ExecutorError, match="no such function"):
+        run(job, launcher)
+    assert launcher.closed
+
+
+def test_a_bug_in_a_launcher_is_no_hang(job: JobSpec, workers: ProcessPoolExecutor) -> None:
+    with pytest.raises(ExecutorError, match="KeyError"):
+        run(job, Here(workers, refuse=lambda _: KeyError("bug")))
+
+
+def test_a_control_prefix_out_of_reach_is_told_before_anything_is_launched(
+    job: JobSpec, workers: ProcessPoolExecutor
+) -> None:
+    assert job.control is not None
+    launcher = Here(workers)
+    with pytest.raises(StoreError, match="cannot be listed"):
+        run(replace(job, control=replace(job.control, bucket="nobodys")), launcher)
+    assert launcher.sent == []
+
+
+def test_the_next_wave_does_not_collect_the_first_again(
+    job: JobSpec, workers: ProcessPoolExecutor
+) -> None:
+    seen = Seen(COUNT)
+    first = run(job, Here(workers), seen=seen)
+    second = run(job, Here(workers), wave=1, seen=seen)
+    assert len(records(first)) == len(records(second)) == COUNT
+    assert {one.attempt for one in records(second)} == {1}
+
+
+def test_another_driver_finds_what_is_there_and_takes_back_the_rest(
+    job: JobSpec, workers: ProcessPoolExecutor
+) -> None:
+    since_ns = wall_ns()
+    specs = list(plan(job, run_id=RUN, created_ns=since_ns))
+    for spec in specs[:4]:
+        assert workers.submit(work, asdict(spec)).result(60)["ok"]
+    first = run(replace(job, start_timeout_s=0.1), Here(workers, times={4: 0, 5: 0}))
+    known = {(one.index, one.delivery or "") for one in records(first) if one.index != 0}
+    out = [replace(spec, attempt=1) for spec in specs[4:]]
+    follower = RemoteMap(job, None, Live(), since_ns=since_ns, known=known)
+    found = list(follower.run([specs[0], *out]))
+    assert [one.index for one in records(found) if not one.duplicate] == [0]
+    assert {(one.index, one.never_began) for one in lost(found)} == {(4, True), (5, True)}
+    assert {one.cause for one in lost(found)} == {"the driver that launched it has ended"}
+    assert job.control is not None
+    store = Objects(for_run(job.control, RUN))
+    for spec in out:
+        holder = get_claim(store, spec.index, 1, patience_s=5)
+        assert holder is not None
+        assert "delivery" not in holder
