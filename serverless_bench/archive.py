@@ -181,7 +181,7 @@ class Archive:
 
     def _open(self) -> None:
         self._records: BinaryIO = (self.path / "records.jsonl").open("ab", buffering=0)
-        hold(self._records, self.path)
+        _hold(self._records, self.path)
         self._keys: BinaryIO = (self.path / "keys.txt").open("ab", buffering=0)
 
     def begin_wave(self, number: int, created_ns: int, ledger: Iterable[str], count: int) -> None:
@@ -364,7 +364,22 @@ def _read_header(path: Path) -> dict[str, Any]:
     return dict(header)
 
 
-def hold(file: BinaryIO, path: Path) -> None:
+def refuse_if_held(path: Path) -> None:
+    """Return if no driver works on the run in ``path``.
+
+    Raises
+    ------
+    ArchiveError
+        If one does, or the directory is not ours to write to.
+    """
+    try:
+        with (path / "records.jsonl").open("ab") as records:
+            _hold(records, path)
+    except OSError as exc:
+        raise ArchiveError(f"cannot write {path / 'records.jsonl'}: {exc.strerror}") from exc
+
+
+def _hold(file: BinaryIO, path: Path) -> None:
     """Make this process the only one that writes to a run, as long as ``file`` is open.
 
     Raises

@@ -1,11 +1,12 @@
 """``sbench clean``."""
 
 import math
+from dataclasses import dataclass
 from pathlib import Path
 
 import click
 
-from serverless_bench.archive import Run, load_run
+from serverless_bench.archive import Run, load_run, refuse_if_held
 from serverless_bench.bucket import explained, open_s3
 from serverless_bench.cli.exit_codes import ExitCode
 from serverless_bench.cli.options import run_argument
@@ -32,12 +33,15 @@ def command(directory: Path) -> int:
     delivery can begin any more.
     """
     run = load_run(directory, detail=False)
-    deleted = delete_objects(run)
-    if deleted is None:
+    cleaned = delete_objects(run)
+    if cleaned is None:
         click.echo(f"{directory} wrote no objects: nothing to delete")
         return ExitCode.OK
+    deleted = cleaned.deleted
     records = f", {deleted.control} claims and records" if run.job.control else ""
     click.echo(f"deleted {deleted.objects} objects{records}, aborted {deleted.uploads} uploads")
+    if cleaned.rest:
+        click.echo(cleaned.rest)
     for key in deleted.failed:
         click.echo(f"sbench: the store refused to delete {key}", err=True)
     for key in deleted.foreign:
@@ -45,11 +49,22 @@ def command(directory: Path) -> int:
     return ExitCode.INCOMPLETE if deleted.failed or deleted.foreign else ExitCode.OK
 
 
-def delete_objects(run: Run) -> Deleted | None:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cleaned:
+    """What was deleted, and what else is there."""
+
+    deleted: Deleted
+    rest: str
+    """A line about objects below the prefix that are not of the run; empty if there are none."""
+
+
+def delete_objects(run: Run) -> Cleaned | None:
     """Delete what a run wrote; None if that was nothing."""
     ledger = run.ledger()
     if not ledger and run.job.control is None:
         return None
+    if not run.ended:
+        refuse_if_held(run.path)
     with open_target_of(run) as target:
         job = relocated(run.job, target)
         died_ns = wall_ns() if _is_unfinished(run) else None
@@ -63,8 +78,7 @@ def delete_objects(run: Run) -> Deleted | None:
             deleted.control = control.control
             deleted.failed += control.failed
             deleted.foreign += control.foreign
-        _tell_the_rest(target)
-    return deleted
+        return Cleaned(deleted=deleted, rest=_rest(target))
 
 
 def _is_unfinished(run: Run) -> bool:
@@ -87,7 +101,7 @@ def _outwait(run: Run, died_ns: int | None) -> None:
         sleep(left_s)
 
 
-def _tell_the_rest(target: Target) -> None:
+def _rest(target: Target) -> str:
     """Say what else lies below the prefix: it costs money, and is not of this run."""
     objects = size = 0
     with explained(target):
@@ -98,10 +112,11 @@ def _tell_the_rest(target: Target) -> None:
             size += sum(entry["Size"] for entry in page.get("Contents", ()))
         uploads = client.list_multipart_uploads(Bucket=target.bucket, Prefix=target.prefix)
         number = len(uploads.get("Uploads", ()))
-    if objects or number:
-        where = f"s3://{target.bucket}/{target.prefix}"
-        more = "+" if uploads.get("IsTruncated") else ""
-        click.echo(
-            f"not of this run, and still there below {where}: {objects} objects"
-            f" ({format_size(size)}), {number}{more} open uploads"
-        )
+    if not objects and not number:
+        return ""
+    where = f"s3://{target.bucket}/{target.prefix}"
+    more = "+" if uploads.get("IsTruncated") else ""
+    return (
+        f"not of this run, and still there below {where}: {objects} objects"
+        f" ({format_size(size)}), {number}{more} open uploads"
+    )

@@ -129,8 +129,8 @@ def test_quotas_and_event_settings_are_told(host: LambdaHost) -> None:
     }
     assert caller.get_account_settings()["AccountLimit"]["UnreservedConcurrentExecutions"] == 990
     caller.delete_function_concurrency(FunctionName=NAME)
-    with pytest.raises(ClientError, match="ResourceNotFound"):
-        caller.get_function_event_invoke_config(FunctionName=NAME)
+    told = caller.get_function_event_invoke_config(FunctionName=NAME)
+    assert (told["MaximumRetryAttempts"], told["MaximumEventAgeInSeconds"]) == (0, 60)
     caller.put_function_event_invoke_config(FunctionName=NAME, MaximumRetryAttempts=1)
     told = caller.get_function_event_invoke_config(FunctionName=NAME)
     assert (told["MaximumRetryAttempts"], told["MaximumEventAgeInSeconds"]) == (1, 21_600)
