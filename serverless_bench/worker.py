@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from serverless_bench import __version__
+from serverless_bench.errors import ExecutorError
 from serverless_bench.units import KIB
 
 _NO_TOKEN: Final = re.compile(r"[^A-Za-z0-9._-]+")
@@ -51,6 +52,25 @@ def memory_mib() -> int | None:
     """Return what a cloud function was given; None where there is no such limit."""
     size = os.environ.get("AWS_LAMBDA_FUNCTION_MEMORY_SIZE", "")
     return int(size) if size.isdigit() else None
+
+
+def allow_open_files(count: int) -> None:
+    """Raise this process's limit of open files, if it is lower.
+
+    Raises
+    ------
+    ExecutorError
+        If it must not be raised that far.
+    """
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft >= count or soft == resource.RLIM_INFINITY:
+        return
+    if hard != resource.RLIM_INFINITY and hard < count:
+        raise ExecutorError(
+            f"{count} open files are needed and {hard} allowed",
+            hint="lower --concurrency, or raise the limit with `ulimit -Hn`",
+        )
+    resource.setrlimit(resource.RLIMIT_NOFILE, (count, hard))
 
 
 def run_wait_ns() -> int | None:

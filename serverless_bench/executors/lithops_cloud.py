@@ -4,6 +4,7 @@ It launches, and that is all: records go to the store and are found there, becau
 waits without end for calls that it has lost (docs/executors.md). Written for 3.8.
 """
 
+import logging
 import os
 import re
 from collections.abc import Callable, Iterator, Mapping
@@ -74,6 +75,9 @@ def launch_all(
     hear, say
         From and to the driver.
     """
+    # A call that is refused raises in a thread of Lithops' own, where nobody hears it but the
+    # log, with a traceback. What it was for is found by its silence.
+    logging.getLogger("concurrent.futures").setLevel(logging.CRITICAL)
     backend = executor.compute_handler.backend
     if endpoint := _endpoint():
         _redirect(backend, endpoint)

@@ -2,7 +2,6 @@
 
 import json
 import mmap
-import resource
 import selectors
 import signal
 import socket
@@ -21,6 +20,7 @@ from serverless_bench.plan import plan
 from serverless_bench.record import InvocationRecord, Lost, Outcome
 from serverless_bench.spec import InvocationSpec, JobSpec
 from serverless_bench.units import NS_PER_S
+from serverless_bench.worker import allow_open_files
 
 _ZYGOTE: Final = "serverless_bench.executors.zygote"
 _ORDERS: Final = 16
@@ -60,7 +60,7 @@ class LocalExecutor:
     ) -> Generator[Outcome, None, None]:
         """See ``Executor``."""
         size = min(self._job.concurrency, self._job.invocations)
-        _allow_open_files(size + _SPARE_FDS)
+        allow_open_files(size + _SPARE_FDS)
         with _Pool(size, _rehearsal(self._job), live) as pool:
             yield from pool.run(iter(invocations), self._job.deadline_s + GRACE_S)
 
@@ -276,15 +276,3 @@ def _rehearsal(job: JobSpec) -> str:
         not_after_ns=sys.maxsize,
     )
     return json.dumps(asdict(rehearsal))
-
-
-def _allow_open_files(count: int) -> None:
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if soft >= count or soft == resource.RLIM_INFINITY:
-        return
-    if hard != resource.RLIM_INFINITY and hard < count:
-        raise ExecutorError(
-            f"{count} open files are needed and {hard} allowed",
-            hint="lower --concurrency, or raise the limit with `ulimit -Hn`",
-        )
-    resource.setrlimit(resource.RLIMIT_NOFILE, (count, hard))

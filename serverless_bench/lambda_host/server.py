@@ -1,7 +1,6 @@
 """Listens for Lambda's clients."""
 
 import asyncio
-import resource
 import tempfile
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
@@ -26,6 +25,7 @@ from serverless_bench.lambda_host.pool import Shared
 from serverless_bench.lambda_host.runtime_api import BACKLOG, RuntimeApi
 from serverless_bench.lambda_host.settings import Settings
 from serverless_bench.units import MIB
+from serverless_bench.worker import allow_open_files
 
 _FILES_EACH: Final = 2
 """Open files per invocation: its environment's connection, and its caller's."""
@@ -57,7 +57,7 @@ async def serving(
     UsageError
         If it cannot listen.
     """
-    _allow_open_files(settings.concurrency * _FILES_EACH + _SPARE_FILES)
+    allow_open_files(settings.concurrency * _FILES_EACH + _SPARE_FILES)
     with tempfile.TemporaryDirectory(prefix="sbench-lambda-") as scratch:
         runtime_api = RuntimeApi()
         if scripted is None:
@@ -156,15 +156,3 @@ async def _listen(port: int, apis: Sequence[Api]) -> tuple[web.AppRunner, int]:
         raise UsageError(f"cannot listen on port {port}: {exc.strerror}") from exc
     address = runner.addresses[0]
     return runner, int(address[1])
-
-
-def _allow_open_files(count: int) -> None:
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if soft >= count or soft == resource.RLIM_INFINITY:
-        return
-    if hard != resource.RLIM_INFINITY and hard < count:
-        raise UsageError(
-            f"{count} open files are needed and {hard} allowed",
-            hint="lower --concurrency, or raise the limit with `ulimit -Hn`",
-        )
-    resource.setrlimit(resource.RLIMIT_NOFILE, (count, hard))

@@ -1,0 +1,92 @@
+"""Make the table of docs/faults.md from the fault matrix, run now.
+
+make faults
+
+With FAULT_MATRIX=FILE results are kept, and those of earlier runs count, too: then
+``python docs/make_faults.py -k 429`` tries a few cells again.
+"""
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parents[1]
+sys.path.insert(0, str(ROOT))  # the matrix is a part of the tests
+
+from tests.matrix.cells import MATRIX  # noqa: E402
+from tests.matrix.rig import RESULTS  # noqa: E402
+
+PAGE = ROOT / "docs" / "faults.md"
+BEGIN, END = "<!-- begin of the matrix: make faults -->\n", "<!-- end of the matrix -->\n"
+COLUMNS = ("local", "lithops", "lambda")
+
+Cells = Mapping[tuple[str, str], Mapping[str, Any]]
+
+
+def main() -> None:
+    """Run the matrix, and put its table into the page."""
+    with tempfile.TemporaryDirectory() as scratch:
+        results = Path(os.environ.get(RESULTS, f"{scratch}/results.jsonl")).absolute()
+        tests = [f"tests/integration/test_fault_matrix_{column}.py" for column in COLUMNS]
+        subprocess.run(  # noqa: S603 - our own tests
+            [sys.executable, "-m", "pytest", "-q", *tests, *sys.argv[1:]],
+            cwd=ROOT,
+            env={**os.environ, RESULTS: str(results)},
+            check=True,
+        )
+        page = PAGE.read_text(encoding="utf-8")
+        lines = results.read_text(encoding="utf-8").splitlines()
+        PAGE.write_text(replaced(page, table(read(lines))), encoding="utf-8")
+
+
+def read(lines: Sequence[str]) -> Cells:
+    """Return results by fault and executor; the last one of each counts."""
+    results = map(json.loads, lines)
+    return {(result["fault"], result["executor"]): result for result in results}
+
+
+def table(cells: Cells) -> str:
+    """Return the matrix as Markdown."""
+    return "".join(f"| {' | '.join(row)} |\n" for row in rows(cells))
+
+
+def rows(cells: Cells) -> Iterator[tuple[str, ...]]:
+    """Yield the heading, and a row for every fault."""
+    yield ("fault", *(f"`{column}`" for column in COLUMNS))
+    yield ("---",) * (1 + len(COLUMNS))
+    for fault, row in MATRIX.items():
+        words = []
+        for column in COLUMNS:
+            reason = row[column]
+            words.append(
+                f"n/a: {reason}" if isinstance(reason, str) else cell(cells[fault, column])
+            )
+        yield (fault, *words)
+
+
+def cell(result: Mapping[str, Any]) -> str:
+    """Return the words of one cell."""
+    words = [
+        result["outcome"],
+        f"records {result['recovered']}/{result['requested']}",
+        f"orphans {result['orphans']}",
+    ]
+    if result["detect_s"] is not None:
+        words.insert(2, f"known after {result['detect_s']:.1f} s")
+    return "; ".join(words)
+
+
+def replaced(page: str, text: str) -> str:
+    """Return the page with another table."""
+    head, _, rest = page.partition(BEGIN)
+    _, _, tail = rest.partition(END)
+    return head + BEGIN + text + END + tail
+
+
+if __name__ == "__main__":
+    main()

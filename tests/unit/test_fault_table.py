@@ -1,0 +1,43 @@
+"""docs/faults.md says what became of every cell of the fault matrix."""
+
+from pathlib import Path
+
+import pytest
+
+from docs.make_faults import BEGIN, COLUMNS, END, PAGE, read, replaced, table
+from tests.matrix.cells import MATRIX
+
+
+@pytest.fixture
+def rows() -> dict[str, list[str]]:
+    text = PAGE.read_text().partition(BEGIN)[2].partition(END)[0]
+    lines = [line.strip("| ").split(" | ") for line in text.splitlines()]
+    return {fault: cells for fault, *cells in lines}
+
+
+def test_every_fault_and_every_executor_stands_in_the_table(rows: dict[str, list[str]]) -> None:
+    assert rows["fault"] == [f"`{column}`" for column in COLUMNS]
+    assert list(rows)[2:] == list(MATRIX)
+    for fault, cells in MATRIX.items():
+        for executor, text in zip(COLUMNS, rows[fault], strict=True):
+            cell = cells[executor]
+            if isinstance(cell, str):
+                assert text == f"n/a: {cell}"
+            else:
+                assert "orphans 0" in text
+                recovered, _, requested = text.split("records ")[1].split(";")[0].partition("/")
+                assert recovered == requested
+
+
+def test_results_become_a_table(tmp_path: Path) -> None:
+    lines = [
+        f'{{"fault": "{fault}", "executor": "{executor}", "outcome": "8 ok", "recovered": 8,'
+        f' "requested": 8, "detect_s": 1.25, "orphans": 0}}'
+        for fault, cells in MATRIX.items()
+        for executor, cell in cells.items()
+        if not isinstance(cell, str)
+    ]
+    text = table(read(lines))
+    assert text.count("\n") == len(MATRIX) + 2
+    assert "8 ok; records 8/8; known after 1.2 s; orphans 0" in text
+    assert replaced(f"a\n{BEGIN}old\n{END}b\n", text) == f"a\n{BEGIN}{text}{END}b\n"
