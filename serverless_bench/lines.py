@@ -38,8 +38,11 @@ class _Builder:
         for name in self._floats:
             ready[name] = array("d", columns[name])
         for name in self._texts:
-            # One object per distinct text: "put" stands in every row.
-            ready[name] = [self._same.setdefault(text, text) for text in columns[name]]
+            # One object per distinct text: "put" stands in every row. Where every row has
+            # its own, the index of them would only cost memory.
+            texts = columns[name]
+            same = self._same.setdefault
+            ready[name] = texts if name in _DISTINCT else [same(text, text) for text in texts]
         return ready
 
     def extend(self, ready: Mapping[str, Any]) -> None:
@@ -56,6 +59,7 @@ class _Builder:
         return table
 
 
+_DISTINCT: Final = frozenset({"delivery", "host_id", "key", "request_id"})
 _INTEGERS: Final = frozenset({int, int | None, bool})
 
 _FUNCTION_COLUMNS: Final[Mapping[str, object]] = {
@@ -217,6 +221,8 @@ def _joined(before: Mapping[str, Any], end: Mapping[str, Any]) -> dict[str, Any]
 
 
 def _padded(column: NDArray[Any], count: int) -> NDArray[Any]:
+    if not count:
+        return column
     if column.dtype == object:
         return np.concatenate([column, np.full(count, None, dtype=object)])
     absent = 0 if column.dtype == np.float64 else ABSENT

@@ -32,6 +32,8 @@ _SLOWEST_POLL_S: Final = 0.7
 _SLOWER_AFTER_S: Final = 100.0
 _CHECK_S: Final = 0.5
 _FETCHERS: Final = 8
+_AHEAD: Final = 4
+"""Launches that wait for a thread, per thread."""
 _PATIENCE_S: Final = 300.0
 """How long the control prefix may be out of reach before the driver gives up."""
 _NEVER_NS: Final = 1 << 62
@@ -94,7 +96,7 @@ class RemoteMap:
         self._seen = Seen(job.invocations) if seen is None else seen
         for index, delivery in known:
             self._seen.add(RecordKey(index, 0, delivery))
-        self._fetching = 0
+        self._launching = self._fetching = 0
         self._counting = Lock()
         self._listing = False
         self._next_list_ns = self._next_check_ns = 0
@@ -142,7 +144,9 @@ class RemoteMap:
                 self._follow(spec)
             ahead.clear()
             return False
-        room = launcher.room(len(self._flights))
+        # What waits for a thread only takes memory.
+        least = _AHEAD * launcher.threads * launcher.batch - self._launching
+        room = min(launcher.room(len(self._flights)), least)
         while room > 0:
             batch = [*ahead, *islice(waiting, min(room, launcher.batch) - len(ahead))]
             ahead.clear()
@@ -155,6 +159,7 @@ class RemoteMap:
                 for spec in batch
             ]
             self._flights |= {flight.index: flight for flight in flights}
+            self._launching += len(flights)
             self._launchers.ask(
                 partial(self._launch, launcher, batch, flights),
                 partial(self._on_launched, flights),
@@ -184,6 +189,7 @@ class RemoteMap:
     def _on_launched(self, flights: Sequence[_Flight], refusals: int) -> Iterable[Outcome]:
         # One that has begun may be silent for its whole time; only then it is asked for.
         patience_s = min(self._job.start_timeout_s, self._job.deadline_s + GRACE_S)
+        self._launching -= len(flights)
         for flight in flights:
             flight.refusals = refusals
             flight.check_ns = flight.submitted_ns + round(patience_s * NS_PER_S)
@@ -191,6 +197,7 @@ class RemoteMap:
         return ()
 
     def _on_refused(self, flights: Sequence[_Flight], error: NotLaunchedError) -> Iterable[Outcome]:
+        self._launching -= len(flights)
         for flight in flights:
             flight.refusals, flight.problem, flight.check_ns = error.refusals, str(error), 0
         return ()
@@ -277,11 +284,10 @@ class RemoteMap:
     def _look_once_more(self) -> Iterator[Outcome]:
         """Find what came beside the records that counted: duplicates, and late ones."""
         try:
-            keys = self._view.all_records()
+            for keys in self._view.pages():
+                self._take(keys)
         except OperationError as exc:
             self._live.notes.append(f"duplicates were not looked for: {exc}")
-            return
-        self._take(keys)
         while self._fetching:
             yield from hear(self._heard, _TICK_S)
 

@@ -1,7 +1,7 @@
 """The control prefix of a run as its driver sees it; every method waits for the network."""
 
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import orjson
@@ -102,16 +102,14 @@ class ControlView:
         names, _ = self._page(before(index))
         return _parsed(names)
 
-    def all_records(self) -> list[RecordKey]:
-        """Return every record of the run."""
-        found: list[RecordKey] = []
+    def pages(self) -> Iterator[list[RecordKey]]:
+        """Yield every record of the run, a page at a time."""
         after, more = "", True
         while more:
             names, more = self._page(after)
-            found += _parsed(names)
+            yield _parsed(names)
             after = names[-1] if names else after
             more = more and bool(names)
-        return found
 
     def fetch(self, key: RecordKey) -> InvocationRecord | str:
         """Return a record, or why it is none."""
