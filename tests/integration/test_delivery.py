@@ -1,0 +1,139 @@
+"""A queue that delivers an event once, twice, late, or after it was taken back."""
+
+import json
+from collections.abc import Iterator
+from dataclasses import asdict, replace
+from typing import Any
+
+import pytest
+
+from serverless_bench.bucket import open_s3
+from serverless_bench.clock import wall_ns
+from serverless_bench.control import claim, claim_name, for_run, get_claim, parse_record
+from serverless_bench.delivery import RECORD_S, deliver, forget_stores, work
+from serverless_bench.objects import Objects
+from serverless_bench.plan import plan
+from serverless_bench.record import InvocationRecord
+from serverless_bench.spec import InvocationSpec, JobSpec, Target
+from serverless_bench.units import NS_PER_S
+from tests.servers import Server, credentials
+
+SIZE = 10_000
+NOBODY = "http://127.0.0.1:1"
+
+
+@pytest.fixture
+def target(moto: Server, prefix: str) -> Iterator[Target]:
+    with credentials(moto.environment):
+        yield Target(bucket=moto.bucket, endpoint_url=moto.endpoint_url, prefix=prefix)
+        forget_stores()
+
+
+@pytest.fixture
+def spec(target: Target) -> InvocationSpec:
+    job = JobSpec(
+        workload="write",
+        target=target,
+        control=replace(target, prefix=f"{target.prefix}control/"),
+        invocations=3,
+        objects=2,
+        object_bytes=SIZE,
+        deadline_s=20,
+    )
+    return list(plan(job, run_id="run", created_ns=wall_ns()))[1]
+
+
+def control_of(spec: InvocationSpec) -> Objects:
+    assert spec.control is not None
+    return Objects(for_run(spec.control, spec.run_id))
+
+
+def sizes(spec: InvocationSpec) -> dict[str, int]:
+    """Everything below the prefix."""
+    listed = open_s3(spec.target).list_objects_v2(
+        Bucket=spec.target.bucket, Prefix=spec.target.prefix
+    )
+    return {entry["Key"]: entry["Size"] for entry in listed.get("Contents", ())}
+
+
+def records(spec: InvocationSpec) -> list[str]:
+    return list(control_of(spec).list_all("records/", patience_s=5))
+
+
+def claim_of(spec: InvocationSpec) -> Any:
+    return get_claim(control_of(spec), spec.index, spec.attempt, patience_s=5)
+
+
+def test_a_delivery_claims_works_and_leaves_a_record(spec: InvocationSpec) -> None:
+    before_ns = wall_ns()
+    record, refused = deliver(asdict(spec))
+    assert record is not None
+    assert (record.ok, record.duplicate, refused) == (True, False, "")
+    assert [op.size for op in record.operations] == [SIZE, SIZE]
+    (name,) = records(spec)
+    key = parse_record(name)
+    assert key is not None
+    assert (key.index, key.attempt, key.delivery) == (1, 0, record.delivery)
+    claimed = claim_of(spec)
+    assert (claimed["run_id"], claimed["delivery"]) == ("run", record.delivery)
+    assert claimed["held_s"] == spec.deadline_s + RECORD_S
+    assert claimed["until_ns"] >= before_ns + round(claimed["held_s"] * NS_PER_S)
+    assert sorted(sizes(spec).values())[-2:] == [SIZE, SIZE]
+
+
+def test_the_record_in_the_store_is_the_record(spec: InvocationSpec) -> None:
+    record, _ = deliver(asdict(spec))
+    (name,) = records(spec)
+    data = control_of(spec).get(f"records/{name}", patience_s=5)
+    assert InvocationRecord.from_json(json.loads(data)) == record
+
+
+def test_a_second_delivery_moves_nothing_and_says_so(spec: InvocationSpec) -> None:
+    first, _ = deliver(asdict(spec))
+    there = {key: size for key, size in sizes(spec).items() if size == SIZE}
+    second, refused = deliver(asdict(spec))
+    assert first is not None
+    assert second is not None
+    assert (second.duplicate, second.operations, second.ok) == (True, (), False)
+    assert refused == second.error == f"duplicate: delivery {first.delivery} has this attempt"
+    assert len(records(spec)) == 2
+    assert there == {key: size for key, size in sizes(spec).items() if size == SIZE}
+    assert claim_of(spec)["delivery"] == first.delivery
+
+
+def test_what_was_taken_back_does_nothing_at_all(spec: InvocationSpec) -> None:
+    store = control_of(spec)
+    claim(store, claim_name(1, 0), {"run_id": "run", "taken_back_ns": 1}, patience_s=5)
+    before = sizes(spec)
+    record, refused = deliver(asdict(spec))
+    assert record is None
+    assert refused.startswith("taken back")
+    assert sizes(spec) == before
+    again = replace(spec, attempt=1)
+    assert work(asdict(again))["ok"], "the next attempt has a claim of its own"
+
+
+def test_a_late_delivery_asks_nobody(spec: InvocationSpec) -> None:
+    nowhere = replace(spec.target, endpoint_url=NOBODY)
+    late = replace(spec, not_after_ns=wall_ns() - 1, target=nowhere, control=nowhere)
+    assert work(asdict(late)) == {"refused": "expired: delivered after the run had given it up"}
+
+
+def test_time_that_the_process_has_bounds_the_work(spec: InvocationSpec) -> None:
+    deliver(asdict(spec), remaining_s=9.0)
+    assert claim_of(spec)["held_s"] == pytest.approx(9.0, abs=0.01)
+    deliver(asdict(replace(spec, attempt=1)), remaining_s=2.0)
+    held_s = get_claim(control_of(spec), 1, 1, patience_s=5)
+    assert held_s is not None
+    assert held_s["held_s"] == pytest.approx(RECORD_S + 0.1)
+
+
+def test_without_a_control_target_there_is_nowhere_to_go(spec: InvocationSpec) -> None:
+    with pytest.raises(ValueError, match="no control target"):
+        deliver(asdict(replace(spec, control=None)))
+
+
+def test_a_claim_that_is_no_json_is_nobodys(spec: InvocationSpec) -> None:
+    control_of(spec).put(claim_name(1, 0), b"[]", patience_s=5)
+    record, refused = deliver(asdict(spec))
+    assert (record, refused.split(":")[0]) == (None, "taken back")

@@ -1,0 +1,28 @@
+"""The fault matrix: ``--executor local``; see docs/faults.md."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.matrix.cells import cells
+from tests.matrix.suite import Results, a_hundred_kills, judge, suite
+from tests.servers import Server
+
+pytestmark = pytest.mark.skipif(not Path("/proc/self").exists(), reason="functions need Linux")
+
+
+@pytest.fixture(scope="module")
+def results(embedded: Server, request: pytest.FixtureRequest) -> Iterator[Results]:
+    with suite("local", embedded, request) as found:
+        yield found
+
+
+@pytest.mark.parametrize("fault", cells("local"))
+def test_a_cell(results: Results, fault: str) -> None:
+    judge(results, fault)
+
+
+@pytest.mark.full
+def test_a_driver_that_is_killed_a_hundred_times(embedded: Server, tmp_path: Path) -> None:
+    a_hundred_kills("local", embedded, tmp_path)

@@ -1,0 +1,201 @@
+"""What is not ours stays as it is, whatever is run, killed, resumed and cleaned up."""
+
+import json
+import tempfile
+import uuid
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from serverless_bench.archive import load_run
+from serverless_bench.body import forget_clients
+from serverless_bench.bucket import open_s3
+from serverless_bench.cli import clean
+from serverless_bench.cli.clean import delete_objects
+from serverless_bench.clock import wall_ns
+from serverless_bench.delivery import deliver, forget_stores
+from serverless_bench.fanout import resume_job, run_job
+from serverless_bench.keystream import Keystream
+from serverless_bench.plan import ledger, plan
+from serverless_bench.spec import JobSpec, Target
+from serverless_bench.sweep import delete, delete_control
+from tests.servers import Server, credentials
+
+HEX = "0123456789abcdef" * 2
+OTHER_RUN = "20200101T000000Z-0123456789ab"
+NUMBER = 3
+
+
+@pytest.fixture(scope="module", params=["embedded", "moto"])
+def server(request: pytest.FixtureRequest) -> Iterator[Server]:
+    found: Server = request.getfixturevalue(request.param)
+    with credentials(found.environment), pytest.MonkeyPatch.context() as patch:
+        # All clocks are this machine's: nothing comes late here.
+        patch.setattr(clean, "_MARGIN_S", 0.0)
+        yield found
+        forget_stores()
+        forget_clients()
+
+
+@dataclass
+class World:
+    """A bucket with foreign objects, and the runs in it."""
+
+    target: Target
+    control: Target
+    scratch: Path
+    runs: list[Path] = field(default_factory=list)
+    foreign: dict[str, bytes] = field(default_factory=dict)
+    spoiled: set[Path] = field(default_factory=set)
+    """Runs with an object that somebody has overwritten."""
+
+    def __post_init__(self) -> None:
+        self.s3: Any = open_s3(self.target)
+        data, control = self.target.prefix, self.control.prefix
+        valid = f"{data}{HEX}.300"
+        stream = bytearray(300)
+        Keystream(valid).readinto_at(0, stream)
+        record = json.dumps({"run_id": OTHER_RUN, "index": 1}).encode()
+        for key, body in {
+            f"{data}notes.txt": b"mine",
+            f"{data}{HEX[::-1]}.2000": bytes(2000),
+            valid: bytes(stream),  # of a run that has lost its directory
+            f"{data}gate/x/start": b"+",
+            f"{control}readme": b"",
+            f"{control}{OTHER_RUN}/records/00000001/0/{HEX}": record,
+            f"{control}{OTHER_RUN}/claims/00000001/0": record,
+        }.items():
+            self.put(key, body)
+        for key in (f"{data}upload", f"{data}{HEX}.900"):
+            self.s3.create_multipart_upload(Bucket=self.target.bucket, Key=key)
+        self.uploads = self.open_uploads()
+
+    def put(self, key: str, body: bytes) -> None:
+        self.s3.put_object(Bucket=self.target.bucket, Key=key, Body=body)
+        self.foreign[key] = body
+
+    def keys(self) -> set[str]:
+        listed = self.s3.list_objects_v2(Bucket=self.target.bucket, Prefix=self.target.prefix)
+        return {entry["Key"] for entry in listed.get("Contents", ())}
+
+    def open_uploads(self) -> set[str]:
+        listed = self.s3.list_multipart_uploads(
+            Bucket=self.target.bucket, Prefix=self.target.prefix
+        )
+        return {entry["UploadId"] for entry in listed.get("Uploads", ())}
+
+    def check(self) -> None:
+        """Nothing foreign is gone, or has other bytes."""
+        for key, body in self.foreign.items():
+            found = self.s3.get_object(Bucket=self.target.bucket, Key=key)["Body"].read()
+            assert found == body, key
+        assert self.open_uploads() == self.uploads
+
+    # What is done
+
+    def run(self, number: int) -> None:
+        path = self.scratch / str(len(self.runs))
+        job = JobSpec(
+            workload="write",
+            target=self.target,
+            control=self.control,
+            executor="inline",
+            invocations=NUMBER,
+            concurrency=1,
+            object_bytes=100 + number,
+            gate=0.5 if number % 2 else None,
+            start_timeout_s=0.001,
+        )
+        run = run_job(job, path)
+        mine = f"{self.control.prefix}{run.run_id}/"
+        # Somebody writes where only this run should.
+        self.put(f"{mine}records/00000001/0/{HEX}", b'{"run_id": "another"}')
+        self.put(f"{mine}records/00000001/0/{HEX[::-1]}", b"")
+        self.put(f"{mine}claims/00000002/5", b"no JSON at all")
+        self.put(f"{mine}more", b"about this run")
+        self.runs.append(path)
+
+    def kill(self, number: int) -> None:
+        """Leave the directory as a driver does that was killed while it wrote a line."""
+        path = self.chosen(number) / "records.jsonl"
+        data = path.read_bytes()
+        path.write_bytes(data[: len(data) * (number % 10) // 10])
+
+    def resume(self, number: int) -> None:
+        path = self.chosen(number)
+        resume_job(load_run(path).job, path)
+
+    def late(self, number: int) -> None:
+        """Deliver an event of the run once more, as a queue may."""
+        path = self.chosen(number)
+        if path in self.spoiled:
+            return
+        run = load_run(path)
+        job, known = replace(run.job, gate=None), set(run.ledger())
+        launched = [
+            spec
+            for wave in (0, *(wave["number"] for wave in run.waves))
+            for spec in plan(job, run_id=run.run_id, created_ns=wall_ns(), wave=wave)
+            if known.issuperset(ledger(job, [spec]))
+        ]
+        deliver(asdict(launched[number % len(launched)]))
+
+    def overwrite(self, number: int) -> None:
+        """Somebody puts something of theirs where the run wrote."""
+        path = self.chosen(number)
+        keys = load_run(path).ledger()
+        self.put(keys[number % len(keys)], b"theirs" * (number % 3))
+        self.spoiled.add(path)
+
+    def clean(self, number: int) -> None:
+        delete_objects(load_run(self.chosen(number)))
+
+    def sweep(self, number: int) -> None:
+        """The same, step by step and in another order."""
+        run = load_run(self.chosen(number))
+        delete_control(self.control, run.run_id)
+        delete(self.target, run.ledger())
+
+    def chosen(self, number: int) -> Path:
+        if not self.runs:
+            self.run(number)
+        return self.runs[number % len(self.runs)]
+
+
+ACTIONS = ("run", "kill", "resume", "late", "overwrite", "clean", "sweep")
+STEPS = st.lists(st.tuples(st.sampled_from(ACTIONS), st.integers(0, 99)), min_size=1, max_size=8)
+
+
+@settings(max_examples=4, suppress_health_check=[HealthCheck.too_slow])
+@given(STEPS)
+def test_nothing_foreign_changes(server: Server, steps: list[tuple[str, int]]) -> None:
+    go_through(server, steps)
+
+
+@pytest.mark.full
+@settings(max_examples=200, suppress_health_check=[HealthCheck.too_slow])
+@given(STEPS)
+def test_nothing_foreign_changes_for_long(server: Server, steps: list[tuple[str, int]]) -> None:
+    go_through(server, steps)
+
+
+def go_through(server: Server, steps: list[tuple[str, int]]) -> None:
+    target = Target(
+        bucket=server.bucket, endpoint_url=server.endpoint_url, prefix=f"{uuid.uuid4().hex}/"
+    )
+    # The control prefix lies in the data prefix: the worst place for it.
+    control = replace(target, prefix=f"{target.prefix}control/")
+    with tempfile.TemporaryDirectory() as scratch:
+        world = World(target, control, Path(scratch))
+        for action, number in steps:
+            getattr(world, action)(number)
+            world.check()
+        for number in range(len(world.runs)):
+            world.clean(number)
+        world.check()
+        assert world.keys() == set(world.foreign), "of ours nothing is left"

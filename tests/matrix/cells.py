@@ -1,0 +1,411 @@
+"""The fault matrix: every fault, and what it is on every executor.
+
+A cell runs through the command, checks the two identities and that no byte counts twice,
+resumes, cleans up, and returns its figures.
+"""
+
+import random
+import signal
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from functools import partial
+
+from serverless_bench.archive import load_run
+from serverless_bench.clock import monotonic_ns
+from serverless_bench.errors import INTERRUPTED
+from serverless_bench.fanout import resume_job
+from serverless_bench.lambda_host.limits import Limits
+from serverless_bench.reduce import Summary, summarize
+from serverless_bench.units import NS_PER_S
+from tests.lambda_hosts import LambdaHost
+from tests.matrix.proxy import (
+    Refusal,
+    expires,
+    proxy_of,
+    refuses_records,
+    s3_refusal,
+)
+from tests.matrix.rig import Result, Rig, Trial, client_of, idle
+from tests.processes import until
+
+Cell = Callable[[Rig, str], Result]
+"""From a rig and the name of the fault."""
+
+EVERY = 4
+"""Of so many functions a workload of ``testing.faults`` hits one."""
+SHARE = {"share": 0.3}
+"""Of the requests. Each seed below hits one or two of the first four, and not their repetition."""
+HOUR_S = 3600.0
+KILLS = 10
+SHELL_KIB = 8
+
+
+# What a function does
+
+
+def misbehaves(workload: str, rig: Rig, fault: str, prefix: str = "") -> Result:
+    """Some functions do what they must not; ``resume`` runs those that left no record."""
+    trial = rig.trial(workload)
+    first = trial.check(trial.write(workload=workload, prefix=prefix))
+    faulty = rig.number // EVERY
+    assert (first.ok, first.failed + first.lost) == (rig.number - faulty, faulty), first.errors
+    took_s = trial.detect_s("failed", "lost")
+    words = told(first)
+    if first.lost:
+        words += resumed(trial)
+    else:
+        assert "nothing to resume" in trial.resume().err
+    return trial.finish(fault, words, took_s)
+
+
+def runs_out_of_memory(rig: Rig, fault: str) -> Result:
+    """As above; functions of this machine in a group of their own, where it has groups."""
+    if rig.executor != "local":
+        return misbehaves("fault-oom", rig, fault)
+    limits = Limits(memory=True, cpu=False)
+    box = limits.box("matrix", 512, 1)
+    try:
+        into = "; ".join(f"echo $$ > {group}/cgroup.procs" for group in box.cgroups)
+        return misbehaves("fault-oom", rig, fault, into or "true")
+    finally:
+        limits.close()
+
+
+def told(summary: Summary) -> str:
+    names = ("ok", "failed", "lost", "duplicate")
+    counts = {name: getattr(summary, name) for name in names}
+    return ", ".join(f"{count} {name}" for name, count in counts.items() if count)
+
+
+def resumed(trial: Trial) -> str:
+    """Bring a run to its end, and say how that went."""
+    done = trial.resume()
+    summary = trial.check(done)
+    assert (done.code, summary.ok, summary.lost) == (0, trial.requested, 0), done.err
+    assert "nothing to resume" in trial.resume().err
+    return f"; resumed: {told(summary)}"
+
+
+# What the queue does
+
+
+def refused(rig: Rig, fault: str) -> Result:
+    """Three in ten requests are answered 429."""
+    with rig.faulty_host() as host:
+        before = host.status()["throttled"]
+        host.set_faults({"throttle": SHARE, "seed": 65})
+        return all_ok(rig, "throttle", fault, host, lambda: host.status()["throttled"] - before)
+
+
+def walled(rig: Rig, fault: str) -> Result:
+    """Two functions may be alive at once."""
+    with rig.faulty_host() as host, client_of(host) as caller:
+        names = [f["FunctionName"] for f in caller.list_functions()["Functions"]]
+        for name in names:
+            caller.put_function_concurrency(FunctionName=name, ReservedConcurrentExecutions=2)
+        try:
+            return all_ok(rig, "wall", fault, host, lambda: 1)
+        finally:
+            for name in names:
+                caller.delete_function_concurrency(FunctionName=name)
+
+
+def cut(rig: Rig, fault: str) -> Result:
+    """The connection breaks after the event was accepted, three times in ten."""
+    with rig.faulty_host() as host:
+        before = host.status()["cut"]
+        host.set_faults({"cut": SHARE, "seed": 6})
+        return all_ok(rig, "cut", fault, host, lambda: host.status()["cut"] - before)
+
+
+def twice(rig: Rig, fault: str) -> Result:
+    """Three in ten events are delivered twice."""
+    with rig.faulty_host() as host:
+        before = host.status()["duplicated"]
+        host.set_faults({"duplicate": SHARE, "seed": 42})
+        return all_ok(rig, "twice", fault, host, lambda: host.status()["duplicated"] - before)
+
+
+def all_ok(
+    rig: Rig, name: str, fault: str, host: LambdaHost, happened: Callable[[], int]
+) -> Result:
+    """Run under faults of the host that cost no function."""
+    trial = rig.trial(name, host)
+    done = trial.write()
+    assert happened() > 0
+    summary = trial.check(done)
+    assert (done.code, summary.ok) == (0, rig.number), done.err
+    host.set_faults({})
+    idle(host)
+    words = told(summary)
+    if waves := trial.waves():
+        words += f" after {waves + 1} launches"
+    return trial.finish(fault, words, trial.detect_s("superseded", "duplicate"))
+
+
+def late(rig: Rig, fault: str) -> Result:
+    """Events are held for an hour: given up, launched again, and then delivered after all."""
+    with rig.faulty_host() as host:
+        before = host.status()["late"]
+        host.set_faults({"late": SHARE, "late_s": HOUR_S, "seed": 33})
+        trial = rig.trial("late", host)
+        done = trial.write()
+        held = host.status()["late"] - before
+        assert held > 0
+        summary = trial.check(done)
+        assert (done.code, summary.ok) == (0, rig.number), done.err
+        there = trial.objects()
+        host.set_faults({})
+        assert host.release() == held
+        idle(host)
+        assert trial.objects() == there, "a late delivery touches nothing"
+        words = f"{told(summary)} after {trial.waves() + 1} launches; {held} late ones did nothing"
+        return trial.finish(fault, words, trial.detect_s("superseded"))
+
+
+def dropped(rig: Rig, fault: str) -> Result:
+    """Events are accepted and never delivered."""
+    with rig.faulty_host() as host:
+        before = host.status()["dropped"]
+        host.set_faults({"drop": SHARE, "seed": 13})
+        return all_ok(rig, "drop", fault, host, lambda: host.status()["dropped"] - before)
+
+
+# What the store does
+
+
+def record_refused(rig: Rig, fault: str, *, times: int | None) -> Result:
+    """The store answers 503 to the records of two functions."""
+    with proxy_of(rig.store.endpoint_url) as proxy:
+        trial = rig.trial("record-for-ever" if times is None else "record-a-while")
+        trial.endpoint_url = proxy.url
+        proxy.rule = refuses_records(s3_refusal(503, "SlowDown"), 1, 5, times=times)
+        first = trial.check(trial.write())
+        faulty = rig.number // EVERY
+        assert proxy.refused >= faulty
+        words = told(first)
+        if times is not None:
+            assert first.ok == rig.number
+            return trial.finish(fault, words, None)
+        assert (first.ok, first.lost) == (rig.number - faulty, faulty)
+        took_s = trial.detect_s("lost")
+        words += resumed(trial)
+        return trial.finish(fault, words, took_s)
+
+
+EXPIRED = s3_refusal(400, "ExpiredToken")
+NOT_INVOKED = Refusal(
+    403,
+    b'{"message": "The security token included in the request is expired"}',
+    {"x-amzn-ErrorType": "ExpiredTokenException", "Content-Type": "application/json"},
+)
+
+
+def of_the_driver(method: str, path: str) -> bool:
+    """Whether a request is one of those that only the driver makes."""
+    return method == "GET" and ("list-type=2" in path or "/records/" in path)
+
+
+def expired_a_while(rig: Rig, fault: str) -> Result:
+    """The driver's credentials are refused for two seconds, by both services."""
+    with lambda_proxy(rig) as invoking, proxy_of(rig.store.endpoint_url) as proxy:
+        trial = rig.trial("expired-a-while")
+        trial.endpoint_url = proxy.url
+        if invoking is not None:
+            environment = {**trial.sbench.environment, "AWS_ENDPOINT_URL_LAMBDA": invoking[0]}
+            trial = Trial(rig, trial.name, type(trial.sbench)(trial.sbench.directory, environment))
+            trial.endpoint_url = proxy.url
+        proxy.rule = expires(EXPIRED, of_the_driver, after=1, s=2.0)
+        done = trial.write()
+        assert proxy.refused > 0
+        summary = trial.check(done)
+        assert (done.code, summary.ok) == (0, rig.number), done.err
+        assert "note: the control prefix could not be read for a while" in done.err
+        if invoking is not None:
+            assert "credentials were refused" in done.err
+        return trial.finish(fault, told(summary), None)
+
+
+@contextmanager
+def lambda_proxy(rig: Rig) -> Iterator[tuple[str] | None]:
+    """Refuse invocations for a second, where it is our own code that makes them."""
+    if rig.executor != "lambda" or rig.plain is None:
+        yield None
+        return
+    with proxy_of(rig.plain.url) as proxy:
+        proxy.rule = expires(NOT_INVOKED, lambda _, path: "/invocations" in path, after=2, s=1.0)
+        yield (proxy.url,)
+
+
+def expired_for_ever(rig: Rig, fault: str) -> Result:
+    """The driver's credentials are refused until somebody brings others, and resumes."""
+    with proxy_of(rig.store.endpoint_url) as proxy:
+        trial = rig.trial("expired-for-ever")
+        trial.endpoint_url = proxy.url
+        proxy.rule = expires(EXPIRED, of_the_driver, after=2, s=HOUR_S)
+        began_ns = monotonic_ns()
+        done = trial.write(patience_s=4)
+        took_s = (monotonic_ns() - began_ns) / NS_PER_S
+        assert done.code == 4, done.err
+        assert "the control prefix cannot be read" in done.err
+        assert "sbench resume" in done.err
+        proxy.rule = lambda _, __: None
+        words = told(trial.check()) if trial.path.exists() else "nothing saved"
+        return trial.finish(fault, f"exit code 4, {words}" + resumed(trial), took_s)
+
+
+def workers_expired(rig: Rig, fault: str) -> Result:
+    """The credentials of local functions are refused from some object on."""
+    with proxy_of(rig.store.endpoint_url) as proxy:
+        trial = rig.trial("expired-workers")
+        trial.endpoint_url = proxy.url
+        puts = partial(_is_put, below=trial.prefixes[0])
+        proxy.rule = expires(EXPIRED, puts, after=10, s=HOUR_S)
+        done = trial.write()
+        summary = trial.check(done)
+        assert done.code == 6
+        assert set(summary.errors) == {"access_denied"}
+        assert summary.failed > 0
+        proxy.rule = lambda _, __: None
+        return trial.finish(fault, told(summary), trial.detect_s("failed"))
+
+
+def _is_put(method: str, path: str, *, below: str) -> bool:
+    return method == "PUT" and below in path
+
+
+# What happens to the driver
+
+
+def killed(rig: Rig, fault: str, *, kills: int = KILLS, seed: int = 1) -> Result:
+    """The driver is killed with -9 at random moments and resumed."""
+    draw = random.Random(seed)
+    delays_s = [draw.uniform(0, 1.5) for _ in range(kills)]
+    with ThreadPoolExecutor(rig.at_once) as threads:
+        tries = [
+            threads.submit(_killed_once, rig, f"kill-{seed}-{number}", delay_s)
+            for number, delay_s in enumerate(delays_s)
+        ]
+        results = [done.result(timeout=3000) for done in tries]
+    recovered = sum(result.recovered for result in results)
+    return Result(
+        fault=fault,
+        executor=rig.executor,
+        outcome=f"{kills} of {kills} runs complete after resume",
+        recovered=recovered,
+        requested=sum(result.requested for result in results),
+        detect_s=max(result.detect_s or 0 for result in results),
+        orphans=sum(result.orphans for result in results),
+    )
+
+
+def _killed_once(rig: Rig, name: str, delay_s: float) -> Result:
+    trial = rig.trial(name)
+    trial.requested = 2 * rig.number
+    driver = trial.start("--number", trial.requested, "--concurrency", rig.number, "--deadline", 20)
+    until(lambda: (trial.path / "records.jsonl").exists() or driver.poll() is not None)
+    threading.Event().wait(delay_s)
+    driver.send_signal(signal.SIGKILL)
+    driver.wait(30)
+    trial.check()
+    began_ns = monotonic_ns()
+    run = load_run(trial.path)
+    resume_job(run.job, trial.path)
+    took_s = (monotonic_ns() - began_ns) / NS_PER_S
+    summary = trial.check()
+    assert summary.ok == trial.requested, summary.errors
+    return trial.finish("", told(summary), took_s)
+
+
+def interrupted(rig: Rig, fault: str) -> Result:
+    """Ctrl-C while functions write, and ``sbench clean`` at once: it waits for them."""
+    trial = rig.trial("interrupted")
+    driver = trial.start("--duration", 2)
+    until(lambda: sum("/claims/" in key for key in trial.objects()) == rig.number)
+    driver.send_signal(signal.SIGINT)
+    assert driver.wait(60) == INTERRUPTED
+    before = summarize(load_run(trial.path))
+    left = trial.clean()
+    # Whatever still ran would have written again by now.
+    threading.Event().wait(3)
+    after = summarize(load_run(trial.path))
+    return Result(
+        fault=fault,
+        executor=rig.executor,
+        outcome=f"{told(before)}; cleaned up: {told(after)}",
+        recovered=after.ok + after.failed,
+        requested=after.requested,
+        detect_s=None,
+        orphans=left + len(trial.left()),
+    )
+
+
+def disk_full(rig: Rig, fault: str) -> Result:
+    """No file of the driver can grow beyond 8 KiB."""
+    trial = rig.trial("disk-full")
+    done = trial.write(prefix=f"ulimit -f {SHELL_KIB}")
+    assert done.code == 8, done.err
+    assert "the disk is full" in done.err
+    report = done.json
+    assert report["ok"] == report["requested"] == rig.number
+    first = trial.check()
+    assert first.lost > 0, "the disk did not take all"
+    words = f"report: {rig.number} ok, saved: {first.ok}" + resumed(trial)
+    return trial.finish(fault, words, None)
+
+
+NO_QUEUE = "no queue: a task goes over a socket to a process"
+NO_SERVICE = "no service: the pool has as many workers as were asked for"
+BY_SOCKET = "no such request: the record comes over the socket"
+
+MATRIX: Mapping[str, Mapping[str, Cell | str]] = {
+    "function raises": dict.fromkeys(
+        ("local", "lithops", "lambda"), partial(misbehaves, "fault-raise")
+    ),
+    "function exits": dict.fromkeys(
+        ("local", "lithops", "lambda"), partial(misbehaves, "fault-exit")
+    ),
+    "function is OOM-killed": dict.fromkeys(("local", "lithops", "lambda"), runs_out_of_memory),
+    "function hangs past its deadline": dict.fromkeys(
+        ("local", "lithops", "lambda"), partial(misbehaves, "fault-hang")
+    ),
+    "429 at 30 %": {"local": NO_SERVICE, "lithops": refused, "lambda": refused},
+    "concurrency wall (2 at once)": {"local": NO_SERVICE, "lithops": walled, "lambda": walled},
+    "connection cut after accept": {"local": NO_QUEUE, "lithops": cut, "lambda": cut},
+    "event delivered twice": {"local": NO_QUEUE, "lithops": twice, "lambda": twice},
+    "event an hour late": {"local": NO_QUEUE, "lithops": late, "lambda": late},
+    "event dropped": {"local": NO_QUEUE, "lithops": dropped, "lambda": dropped},
+    "record put fails for a while": {
+        "local": BY_SOCKET,
+        **dict.fromkeys(("lithops", "lambda"), partial(record_refused, times=2)),
+    },
+    "record put fails for ever": {
+        "local": BY_SOCKET,
+        **dict.fromkeys(("lithops", "lambda"), partial(record_refused, times=None)),
+    },
+    "driver killed with -9, at random": dict.fromkeys(("local", "lithops", "lambda"), killed),
+    "credentials expire for a while": {
+        "local": "a store's request is not repeated with what it has refused: next line",
+        "lithops": expired_a_while,
+        "lambda": expired_a_while,
+    },
+    "credentials expire for ever": {
+        "local": workers_expired,
+        "lithops": expired_for_ever,
+        "lambda": expired_for_ever,
+    },
+    "driver interrupted, cleaned up at once": {
+        "local": "functions end with their driver",
+        **dict.fromkeys(("lithops", "lambda"), interrupted),
+    },
+    "driver's disk full": dict.fromkeys(("local", "lithops", "lambda"), disk_full),
+}
+"""Rows and columns of the table in docs/faults.md; text is why there is no such cell."""
+
+
+def cells(executor: str) -> dict[str, Cell]:
+    """Return the cells of an executor that exist."""
+    row = {fault: columns[executor] for fault, columns in MATRIX.items()}
+    return {fault: cell for fault, cell in row.items() if not isinstance(cell, str)}

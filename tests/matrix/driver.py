@@ -1,0 +1,29 @@
+"""``sbench write`` with what only a test asks for: another workload, less patience.
+
+python -m tests.matrix.driver WORKLOAD PATIENCE_S [FLAGS OF SBENCH WRITE]
+"""
+
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+from serverless_bench.cli import job, write
+from serverless_bench.cli.main import main
+from serverless_bench.executors.remote import map as remote
+
+
+def run(workload: str, patience_s: str, *flags: str) -> int:
+    def prepare(_: str, given: dict[str, Any], **more: Any) -> job.Prepared:
+        return job.prepare(workload, given, **more)
+
+    changed: Mapping[Any, Mapping[str, object]] = {
+        write: {"prepare": prepare},
+        remote: {"_PATIENCE_S": float(patience_s)},
+    }
+    for module, names in changed.items():
+        vars(module).update(names)
+    return main(["write", *flags])
+
+
+if __name__ == "__main__":
+    sys.exit(run(*sys.argv[1:]))

@@ -1,0 +1,146 @@
+"""A proxy in front of a store or of the Lambda host that answers some requests by itself."""
+
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from http.client import HTTPConnection
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from urllib.parse import urlsplit
+
+from serverless_bench.clock import monotonic_ns
+from serverless_bench.units import NS_PER_S
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """What is answered in place of the server."""
+
+    status: int
+    body: bytes
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+
+Rule = Callable[[str, str], Refusal | None]
+"""From method and path to a refusal; None to ask the server."""
+
+
+def passes(method: str, path: str) -> None:
+    """Refuse nothing."""
+
+
+def s3_refusal(status: int, code: str) -> Refusal:
+    return Refusal(status, f"<Error><Code>{code}</Code></Error>".encode())
+
+
+class Proxy:
+    """Where it listens, and the rule of the moment."""
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+        self.rule: Rule = passes
+        self.refused = 0
+        self._lock = threading.Lock()
+
+    def decide(self, method: str, path: str) -> Refusal | None:
+        with self._lock:
+            refusal = self.rule(method, path)
+            self.refused += refusal is not None
+        return refusal
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True
+    server: "_Server"
+
+    def setup(self) -> None:
+        super().setup()
+        self.onward = HTTPConnection(self.server.netloc, timeout=60)
+
+    def finish(self) -> None:
+        self.onward.close()
+        super().finish()
+
+    def handle(self) -> None:
+        # A client that hangs up between two requests is no error.
+        with suppress(ConnectionError):
+            super().handle()
+
+    def answer(self) -> None:
+        body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        refusal = self.server.proxy.decide(self.command, self.path)
+        if refusal is not None:
+            self._say(refusal.status, refusal.headers, refusal.body)
+            return
+        # Host and all else as it came: it is signed.
+        self.onward.request(self.command, self.path, body, dict(self.headers.items()))
+        answer = self.onward.getresponse()
+        self._say(answer.status, dict(answer.headers.items()), answer.read())
+
+    def _say(self, status: int, headers: Mapping[str, str], body: bytes) -> None:
+        self.send_response_only(status)
+        for name, value in headers.items():
+            if name.lower() not in {"connection", "content-length", "transfer-encoding"}:
+                self.send_header(name, value)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(body)
+
+    do_GET = do_PUT = do_POST = do_HEAD = do_DELETE = answer  # noqa: N815
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+
+    def __init__(self, server_url: str) -> None:
+        super().__init__(("127.0.0.1", 0), _Handler)
+        self.netloc = urlsplit(server_url).netloc
+        self.proxy = Proxy(f"http://127.0.0.1:{self.server_address[1]}")
+
+
+@contextmanager
+def proxy_of(server_url: str) -> Iterator[Proxy]:
+    """Run a proxy of a server for the length of a block."""
+    with _Server(server_url) as server:
+        thread = threading.Thread(target=server.serve_forever, args=(0.05,))
+        thread.start()
+        try:
+            yield server.proxy
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+def refuses_records(refusal: Refusal, *indexes: int, times: int | None = None) -> Rule:
+    """Refuse the records of first attempts; ``times`` for each of them, or for ever."""
+    folders = {f"/records/{index:08}/0/": 0 for index in indexes}
+
+    def rule(method: str, path: str) -> Refusal | None:
+        for folder, seen in folders.items():
+            if method == "PUT" and folder in path and (times is None or seen < times):
+                folders[folder] += 1
+                return refusal
+        return None
+
+    return rule
+
+
+def expires(
+    refusal: Refusal, concerns: Callable[[str, str], bool], *, after: int, s: float
+) -> Rule:
+    """Refuse what ``concerns`` says for ``s`` seconds, once ``after`` such requests passed."""
+    seen, began_ns = 0, 0
+
+    def rule(method: str, path: str) -> Refusal | None:
+        nonlocal seen, began_ns
+        if not concerns(method, path):
+            return None
+        seen += 1
+        if seen <= after:
+            return None
+        began_ns = began_ns or monotonic_ns()
+        return refusal if monotonic_ns() - began_ns < s * NS_PER_S else None
+
+    return rule

@@ -1,0 +1,311 @@
+"""What a cell of the fault matrix is tried on, and how its outcome is judged."""
+
+import json
+import os
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from queue import SimpleQueue
+from typing import Any
+
+import botocore.session
+import numpy as np
+import orjson
+
+from serverless_bench.archive import Run, load_run
+from serverless_bench.bucket import open_s3
+from serverless_bench.cli.clean import delete_objects
+from serverless_bench.columns import ABSENT, is_text
+from serverless_bench.reduce import Summary, summarize
+from serverless_bench.spec import Target
+from serverless_bench.units import KIB, NS_PER_S
+from tests.command import Done, Sbench
+from tests.lambda_hosts import LambdaHost
+from tests.processes import until
+from tests.servers import Server
+
+NUMBER = 8
+OBJECTS = 2
+OBJECT_BYTES = 256 * KIB
+DEADLINE_S = 3
+ROOT = Path(__file__).parents[2]
+RESULTS = "FAULT_MATRIX"
+"""Variable that names a file to append results to."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Result:
+    """One cell."""
+
+    fault: str
+    executor: str
+    outcome: str
+    recovered: int
+    """Functions that have a record in the end."""
+    requested: int
+    detect_s: float | None
+    """From the launch until the driver knew; None where there was nothing to know."""
+    orphans: int
+    """Objects, control objects and uploads that are left after ``sbench clean``."""
+
+    def save(self) -> None:
+        if path := os.environ.get(RESULTS):
+            with Path(path).open("a") as file:
+                file.write(json.dumps(asdict(self)) + "\n")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rig:
+    """Everything that the cells of one executor share."""
+
+    executor: str
+    store: Server
+    directory: Path
+    environment: Mapping[str, str]
+    flags: Sequence[str] = ()
+    number: int = NUMBER
+    """Functions of a run."""
+    at_once: int = 6
+    """Cells that are tried side by side: most of a cell is waiting, for what is silent, and
+    for what may come late."""
+    start_s: float = 3
+    """``--start-timeout``."""
+    plain: LambdaHost | None = None
+    """A host without faults."""
+    faulty: "SimpleQueue[LambdaHost]" = field(default_factory=SimpleQueue)
+    """Hosts that one cell at a time has to itself."""
+
+    def trial(self, name: str, host: LambdaHost | None = None) -> "Trial":
+        """Begin a run of its own, below prefixes of its own."""
+        directory = self.directory / name
+        directory.mkdir()
+        environment = {**self.environment, "PYTHONPATH": str(ROOT)}
+        host = host or self.plain
+        if host is not None:
+            environment |= host.environment
+        return Trial(self, name, Sbench(directory, environment))
+
+    @contextmanager
+    def faulty_host(self) -> Iterator[LambdaHost]:
+        """Have a host for oneself."""
+        host = self.faulty.get(timeout=240)
+        try:
+            yield host
+        finally:
+            host.set_faults({})
+            host.release()
+            self.faulty.put(host)
+
+
+class Trial:
+    """One run with a fault, from its first function to its last object.
+
+    Parameters
+    ----------
+    rig
+        Where.
+    name
+        Of its directory and its prefixes.
+    sbench
+        In that directory.
+    """
+
+    def __init__(self, rig: Rig, name: str, sbench: Sbench) -> None:
+        self.rig = rig
+        self.name = name
+        self.sbench = sbench
+        self.path = sbench.directory / "sbench-runs" / "w"
+        self.endpoint_url = rig.store.endpoint_url
+        self.requested = rig.number
+        self.s3 = open_s3(Target(bucket=rig.store.bucket, endpoint_url=rig.store.endpoint_url))
+
+    # The commands
+
+    def write(
+        self, *flags: str | int, workload: str = "write", patience_s: float = 120, prefix: str = ""
+    ) -> Done:
+        """Run ``sbench write`` to its end; ``prefix`` goes before it in a shell."""
+        command = self._command(workload, patience_s, flags)
+        if prefix:
+            command = ["bash", "-c", f"{prefix}; exec {shlex.join(command)}"]
+        done = subprocess.run(
+            command,
+            cwd=self.sbench.directory,
+            env={**os.environ, **self.sbench.environment},
+            capture_output=True,
+            text=True,
+            timeout=100,
+            check=False,
+        )
+        assert "Traceback" not in done.stderr, done.stderr
+        return Done(done.returncode, done.stdout, done.stderr)
+
+    def start(self, *flags: str | int) -> "subprocess.Popen[bytes]":
+        """Start ``sbench write``."""
+        return subprocess.Popen(
+            self._command("write", 120, flags),
+            cwd=self.sbench.directory,
+            env={**os.environ, **self.sbench.environment},
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+
+    def _command(self, workload: str, patience_s: float, flags: Sequence[str | int]) -> list[str]:
+        control: list[str] = []
+        if self.rig.executor != "local":
+            control = [
+                "--control-prefix",
+                self.prefixes[1],
+                "--start-timeout",
+                str(self.rig.start_s),
+            ]
+        return [
+            *(sys.executable, "-m", "tests.matrix.driver", workload, str(patience_s)),
+            *("--executor", self.rig.executor, *self.rig.flags, *control),
+            *("--endpoint-url", self.endpoint_url, "--bucket", self.rig.store.bucket),
+            *("--prefix", self.prefixes[0], "--deadline", str(DEADLINE_S), "--name", "w"),
+            *(
+                "--number",
+                str(self.rig.number),
+                "--objects",
+                str(OBJECTS),
+                "--size",
+                f"{OBJECT_BYTES}B",
+            ),
+            *("--format", "json", *map(str, flags)),
+        ]
+
+    def resume(self) -> Done:
+        return self.sbench("resume", "sbench-runs/w", "--format", "json")
+
+    def clean(self) -> int:
+        """Clean up, and return how much is left."""
+        cleaned = delete_objects(load_run(self.path))
+        assert cleaned is not None
+        assert not cleaned.deleted.failed
+        assert not cleaned.deleted.foreign
+        return len(self.left())
+
+    # What is there
+
+    @property
+    def prefixes(self) -> tuple[str, str]:
+        """Of the data, and of claims and records."""
+        return f"{self.name}/", f"{self.name}-control/"
+
+    def objects(self) -> dict[str, int]:
+        """Sizes by key of everything below both prefixes."""
+        found: dict[str, int] = {}
+        for prefix in self.prefixes:
+            pages = self.s3.get_paginator("list_objects_v2")
+            for page in pages.paginate(Bucket=self.rig.store.bucket, Prefix=prefix):
+                found |= {entry["Key"]: entry["Size"] for entry in page.get("Contents", ())}
+        return found
+
+    def left(self) -> list[str]:
+        """Keys, and keys of open uploads."""
+        uploads = self.s3.list_multipart_uploads(Bucket=self.rig.store.bucket, Prefix=self.name)
+        return [*self.objects(), *(upload["Key"] for upload in uploads.get("Uploads", ()))]
+
+    def check(self, done: Done | None = None) -> Summary:
+        """Check the identities, the bytes and the causes of the run as it is now."""
+        run = load_run(self.path)
+        summary = summarize(run)
+        counts = {name: getattr(summary, name) for name in COUNTS}
+        if done is not None:
+            assert {name: done.json[name] for name in COUNTS} == counts
+        assert summary.requested == summary.ok + summary.failed + summary.lost == self.requested
+        if done is None or done.code != 8:  # else some records are in the report alone
+            received = self._deliveries()
+            assert len(received) == summary.ok + summary.failed + summary.duplicate
+            assert len(set(received)) == len(received), "a record is counted once"
+        self._check_bytes(run, summary)
+        lost = is_text(run.functions["status"], "lost") | is_text(run.functions["status"], "failed")
+        assert all(run.functions["error"][lost])
+        assert summary.withheld == ()
+        return summary
+
+    def _lines(self) -> list[bytes]:
+        # What stands behind the last line break was cut off.
+        return (self.path / "records.jsonl").read_bytes().split(b"\n")[:-1]
+
+    def _deliveries(self) -> list[tuple[int, int, str | None]]:
+        """What names a record, of all that were received."""
+        lines = [orjson.loads(line) for line in self._lines()]
+        records = [line["record"] for line in lines if "record" in line]
+        return [(r["index"], r["attempt"], r["delivery"]) for r in records]
+
+    def _check_bytes(self, run: Run, summary: Summary) -> None:
+        """No byte is counted twice, and all that are counted are there."""
+        status = run.functions["status"][run.operations["function"]]
+        counts = is_text(status, "ok") | is_text(status, "failed")
+        counts &= np.array([error is None for error in run.operations["error"]], dtype=bool)
+        keys = run.operations["key"][counts].tolist()
+        there = self.objects()
+        assert len(set(keys)) == len(keys)
+        assert sum(there[key] for key in keys) == run.operations["bytes"][counts].sum()
+        assert summary.bytes == OBJECT_BYTES * len(keys)
+        # What no counting function wrote stands in the ledger, too.
+        data = {key for key in there if key.startswith(self.prefixes[0])}
+        assert data <= set(run.ledger())
+
+    def detect_s(self, *statuses: str) -> float | None:
+        """How long it took to know the latest of the functions with these statuses."""
+        functions = load_run(self.path).functions
+        found = np.isin(functions["status"].astype(str), statuses)
+        found &= functions["submitted_ns"] != ABSENT
+        if not found.any():
+            return None
+        took = functions["collected_ns"][found] - functions["submitted_ns"][found]
+        return float(took.max()) / NS_PER_S
+
+    def waves(self) -> int:
+        """How many launches of what was missing there were."""
+        return len(load_run(self.path).waves)
+
+    def finish(self, fault: str, outcome: str, detect_s: float | None) -> Result:
+        """Clean up and return the cell."""
+        summary = self.check()
+        return Result(
+            fault=fault,
+            executor=self.rig.executor,
+            outcome=outcome,
+            recovered=summary.ok + summary.failed,
+            requested=summary.requested,
+            detect_s=detect_s,
+            orphans=self.clean(),
+        )
+
+
+COUNTS = ("requested", "ok", "failed", "lost", "duplicate", "bytes")
+
+
+@contextmanager
+def client_of(host: LambdaHost) -> Iterator[Any]:
+    """Lambda's own API."""
+    environment = host.environment
+    caller = botocore.session.Session().create_client(
+        "lambda",
+        endpoint_url=host.url,
+        region_name="us-east-1",
+        aws_access_key_id=environment["AWS_ACCESS_KEY_ID"],
+        aws_secret_access_key=environment["AWS_SECRET_ACCESS_KEY"],
+    )
+    try:
+        yield caller
+    finally:
+        caller.close()
+
+
+def idle(host: LambdaHost) -> None:
+    """Wait until nothing runs and nothing waits."""
+
+    def settled() -> bool:
+        status = host.status()
+        return not status["running"] and not status["queued"]
+
+    until(settled, 40)

@@ -1,0 +1,160 @@
+"""One rig per executor."""
+
+import json
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
+from functools import partial
+from importlib.metadata import version
+from pathlib import Path
+from queue import SimpleQueue
+from typing import Final
+
+from serverless_bench.bucket import ensure, open_s3
+from serverless_bench.spec import Target
+from tests.lambda_hosts import NAME, LambdaHost, running_host
+from tests.matrix.rig import Rig, client_of
+from tests.processes import until
+from tests.servers import Server, credentials
+
+HOSTS: Final = 2
+"""With faults; one more is without."""
+VERSION: Final = version("lithops").replace(".", "")
+PYTHON: Final = f"{sys.version_info.major}{sys.version_info.minor}"
+EMPTY_ZIP: Final = b"PK\5\6" + bytes(18)
+
+
+@contextmanager
+def local_rig(store: Server, directory: Path) -> Iterator[Rig]:
+    with credentials(store.environment):
+        flags = ("--concurrency", "2")
+        yield Rig(
+            executor="local",
+            store=store,
+            directory=directory,
+            environment=store.environment,
+            flags=flags,
+        )
+
+
+@contextmanager
+def lambda_rig(store: Server, directory: Path) -> Iterator[Rig]:
+    with ExitStack() as stack:
+        plain, faulty = hosts(stack, *[store.environment] * (HOSTS + 1))
+        stack.enter_context(credentials(plain.environment))
+        yield Rig(
+            executor="lambda",
+            store=store,
+            directory=directory,
+            environment=plain.environment,
+            flags=("--function", NAME),
+            plain=plain,
+            faulty=faulty,
+        )
+
+
+@contextmanager
+def lithops_rig(store: Server, directory: Path) -> Iterator[Rig]:
+    """Lithops with its aws_lambda backend; its runtime is deployed on every host."""
+    with ExitStack() as stack:
+        stack.enter_context(credentials(store.environment))
+        environments = [_lithops(store, directory / str(n)) for n in range(HOSTS + 1)]
+        plain, faulty = hosts(stack, *environments)
+        stack.enter_context(credentials(plain.environment))
+        rig = Rig(
+            executor="lithops",
+            store=store,
+            directory=directory,
+            environment=store.environment,
+            number=4,
+            at_once=4,
+            start_s=8,
+            plain=plain,
+            faulty=faulty,
+        )
+        with ThreadPoolExecutor() as threads:
+            list(threads.map(partial(deploy, rig), [plain, *(faulty.get() for _ in range(HOSTS))]))
+        yield rig
+        for number in range(HOSTS + 1):
+            _check_no_jobs(store, f"lithops-{number}")
+
+
+def _lithops(store: Server, home: Path) -> Mapping[str, str]:
+    """Return what a host and its clients need; each host has functions and a bucket of its own."""
+    home.mkdir()
+    bucket = f"lithops-{home.name}"
+    ensure(Target(bucket=bucket, endpoint_url=store.endpoint_url))
+    configuration = home / "lithops.json"
+    configuration.write_text(json.dumps(LITHOPS | {"aws_s3": {"storage_bucket": bucket}}))
+    return {
+        **store.environment,
+        "AWS_ENDPOINT_URL_S3": store.endpoint_url,
+        "LITHOPS_CONFIG_FILE": str(configuration),
+        "HOME": str(home),
+    }
+
+
+def _check_no_jobs(store: Server, bucket: str) -> None:
+    """Lithops' own objects are gone, too, once its host process has ended."""
+    s3 = open_s3(Target(bucket=bucket, endpoint_url=store.endpoint_url))
+
+    def jobs() -> list[str]:
+        listed = s3.list_objects_v2(Bucket=bucket, Prefix="lithops.jobs/")
+        return [entry["Key"] for entry in listed.get("Contents", ())]
+
+    with suppress(AssertionError):
+        until(lambda: not jobs(), 20)
+    assert jobs() == []
+
+
+def hosts(
+    stack: ExitStack, *environments: Mapping[str, str]
+) -> tuple[LambdaHost, "SimpleQueue[LambdaHost]"]:
+    """Start a host without faults, and some for faults."""
+    # A function that hangs is ended after 12 s, within which the driver has given it up.
+    flags = ("--memory", 256, "--timeout", 12, "--share-packages")
+    with ThreadPoolExecutor() as threads:
+        running = [running_host(environment, flags) for environment in environments]
+        plain, *others = threads.map(stack.enter_context, running)
+    faulty: SimpleQueue[LambdaHost] = SimpleQueue()
+    for host in others:
+        faulty.put(host)
+    return plain, faulty
+
+
+def deploy(rig: Rig, host: LambdaHost) -> None:
+    """Have Lithops make its function: once, and before there are faults."""
+    # Its dependencies are in a layer that it would build; here they are installed.
+    with client_of(host) as caller:
+        caller.publish_layer_version(
+            LayerName=f"lithops_v{VERSION}_host_default-runtime-v{PYTHON}_layer",
+            Content={"ZipFile": EMPTY_ZIP},
+        )
+    trial = rig.trial(f"deploy-{host.pid}", host)
+    done = trial.write("--number", 1, "--start-timeout", 60)
+    assert done.code == 0, done.err
+    if host is not rig.plain:
+        rig.faulty.put(host)
+
+
+LITHOPS: Final = {
+    "lithops": {
+        "backend": "aws_lambda",
+        "storage": "aws_s3",
+        "monitoring_interval": 0.2,
+        "telemetry": False,
+    },
+    "aws": {"region": "us-east-1"},
+    "aws_lambda": {
+        "execution_role": "arn:aws:iam::123456789012:role/worker",
+        "runtime_memory": 256,
+    },
+}
+"""What is the same for every host. It holds no keys."""
+
+RIGS: Final[Mapping[str, Callable[[Server, Path], AbstractContextManager[Rig]]]] = {
+    "local": local_rig,
+    "lithops": lithops_rig,
+    "lambda": lambda_rig,
+}

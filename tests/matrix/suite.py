@@ -1,0 +1,46 @@
+"""Run the cells of an executor side by side, and judge them one by one."""
+
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.matrix.cells import cells, killed
+from tests.matrix.rig import Result
+from tests.matrix.rigs import RIGS
+from tests.servers import Server
+
+Results = dict[str, "Future[Result]"]
+
+
+@contextmanager
+def suite(executor: str, store: Server, request: pytest.FixtureRequest) -> Iterator[Results]:
+    """Yield a future result for every cell that a test of the module asks for."""
+    items = [item for item in request.session.items if item.path == request.path]
+    asked = [item.callspec.params["fault"] for item in items if isinstance(item, pytest.Function)]
+    directory = request.getfixturevalue("tmp_path_factory").mktemp("matrix")
+    with RIGS[executor](store, directory) as rig, ThreadPoolExecutor(rig.at_once) as threads:
+        yield {
+            fault: threads.submit(cell, rig, fault)
+            for fault, cell in cells(executor).items()
+            if fault in asked
+        }
+
+
+def judge(results: Results, fault: str) -> Result:
+    """Return what a cell found, once it has found it."""
+    result = results[fault].result(timeout=240)
+    result.save()
+    assert result.orphans == 0
+    assert result.recovered == result.requested
+    return result
+
+
+def a_hundred_kills(executor: str, store: Server, directory: Path) -> None:
+    """Kill and resume far more often, at other moments than a cell does."""
+    with RIGS[executor](store, directory) as rig:
+        result = killed(rig, "driver killed with -9, at random, 100 times", kills=100, seed=2)
+    result.save()
+    assert (result.recovered, result.orphans) == (result.requested, 0)
