@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from serverless_bench.archive import load_run as load_run
     from serverless_bench.bucket import embedded_target as embedded_target
     from serverless_bench.errors import SbenchError as SbenchError
+    from serverless_bench.fanout import resume_job as resume_job
     from serverless_bench.fanout import run_job as run_job
     from serverless_bench.reduce import Summary as Summary
     from serverless_bench.reduce import summarize as summarize
@@ -56,6 +57,7 @@ _PUBLIC = {
     "Transfer": "spec",
     "embedded_target": "bucket",
     "load_run": "archive",
+    "resume_job": "fanout",
     "run_job": "fanout",
     "summarize": "reduce",
     "timeline": "series",

@@ -30,6 +30,11 @@ _PATIENCE_S: Final = 30.0
 _HEAD_BYTES: Final = 256
 _PIECE: Final = 32
 """Two counter blocks of the keystream tell whose bytes they are."""
+_CHANGED: Final = 412
+_NO_SUCH_RANGE: Final = 416
+"""The answer for the first bytes of an object that has none."""
+_EMPTY_ETAG: Final = '"d41d8cd98f00b204e9800998ecf8427e"'
+"""MD5 of nothing."""
 _GATE: Final = b"+"
 """What the objects of a gate hold; see ``gate``."""
 
@@ -151,16 +156,25 @@ def _delete_all(
 
 def _delete_one(objects: Objects, is_ours: Callable[[str, Head], bool], name: str) -> _End:
     try:
-        head = objects.head(name, _HEAD_BYTES, patience_s=_PATIENCE_S)
+        head = _head_of(objects, name)
         if not is_ours(name, head):
             return _End.FOREIGN
         _delete_if_same(objects, name, head.etag)
     except NotFound:
         return _End.ABSENT
     except OperationError as exc:
-        # 412: somebody has written there since we looked; 416: it is empty, so not ours.
-        return _End.FOREIGN if exc.status in {412, 416} else _End.FAILED
+        # 412: somebody has written there since we looked.
+        return _End.FOREIGN if exc.status == _CHANGED else _End.FAILED
     return _End.DELETED
+
+
+def _head_of(objects: Objects, name: str) -> Head:
+    try:
+        return objects.head(name, _HEAD_BYTES, patience_s=_PATIENCE_S)
+    except OperationError as exc:
+        if exc.status != _NO_SUCH_RANGE:
+            raise
+        return Head(b"", _EMPTY_ETAG, 0)
 
 
 def _delete_if_same(objects: Objects, name: str, etag: str) -> None:
@@ -181,6 +195,9 @@ def _is_ours(key: str, head: Head, *, hashes: set[int]) -> bool:
     """
     if declared_size(key) is None:
         return head.data == _GATE and head.size == len(_GATE)
+    if head.size == 0:
+        # SeaweedFS makes this of an upload whose worker was killed before its first byte.
+        return True
     if Keystream(key).agrees(0, memoryview(head.data)):
         return True
     pieces = (head.data[at : at + _PIECE] for at in range(0, len(head.data), _PIECE))

@@ -51,8 +51,7 @@ def cost_flags(flags: dict[str, Any]) -> CostFlags:
                 )
     if limit is not None and not limit > 0:
         raise UsageError(f"--max-cost must be positive, got {limit:g}")
-    if flags["memory"] is not None and flags["memory"] < 128:
-        raise UsageError(f"--memory must be at least 128, got {flags['memory']}")
+    check_memory(flags["memory"])
     path = flags["prices"]
     return CostFlags(
         limit=limit,
@@ -60,6 +59,18 @@ def cost_flags(flags: dict[str, Any]) -> CostFlags:
         memory_mib=flags["memory"],
         architecture=flags["arch"],
     )
+
+
+def check_memory(mib: int | None) -> None:
+    """Refuse a memory size that no function can have.
+
+    Raises
+    ------
+    UsageError
+        If it is not 128 to 10,240 MB (AWS Lambda developer guide, "Lambda quotas").
+    """
+    if mib is not None and not 128 <= mib <= 10_240:
+        raise UsageError(f"--memory must be 128 to 10240 MB, got {mib}")
 
 
 class Budget:

@@ -232,6 +232,8 @@ def _rule(kind: FaultKind, text: str) -> Rule:
 
 def _functions(settings: Settings, flags: Mapping[str, Any]) -> list[Function]:
     ours = flags["code"] is None and flags["handler"] == _HANDLER
+    if not all(flags["function"]):
+        raise UsageError("--function needs a name", hint="as in --function sbench-worker")
     function = Function(
         name="",
         arn="",

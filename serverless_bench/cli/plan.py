@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.table import Table
 
 from serverless_bench.account import read_function, read_quota
+from serverless_bench.cli.budget import check_memory
 from serverless_bench.cli.exit_codes import ExitCode
 from serverless_bench.cli.options import option, prices_option, transfer_options
 from serverless_bench.cli.write import object_size
@@ -151,7 +152,8 @@ def command(
 
 
 def _plan(number: int, object_bytes: int, flags: Mapping[str, Any]) -> _Plan:
-    for name in ("objects", "read_times", "memory", "quota"):
+    check_memory(flags["memory"])
+    for name in ("objects", "read_times", "quota"):
         _at_least("--" + name.replace("_", "-"), flags[name], 1)
     _at_least("--number", number, 1)
     _at_least("--keep", flags["keep"], 0)

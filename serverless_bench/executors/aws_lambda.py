@@ -42,6 +42,12 @@ _PASSING: Final = frozenset(
 _EXPIRED: Final = frozenset(
     {"ExpiredTokenException", "InvalidSignatureException", "UnrecognizedClientException"}
 )
+_LOST: Final = (
+    boto.ConnectionError,
+    boto.CredentialRetrievalError,
+    boto.EndpointConnectionError,
+    boto.HTTPClientError,
+)
 _QUOTA_UNKNOWN: Final = 1000
 """The quota of an account that never asked for more; new accounts have less."""
 
@@ -100,6 +106,9 @@ class _Invoker:
         names = len(job.functions)
         self._bucket = TokenBucket(rate_per_s=PER_S * names, burst=BURST * names)
         self._renewed_ns = 0
+        self._accepted = False
+        """Whether the service has ever taken an event: then a lost connection is no reason
+        to give up."""
 
     def room(self, flying: int) -> int:
         """See ``Launcher``."""
@@ -130,6 +139,7 @@ class _Invoker:
                 self._bear(exc, name)
                 problem = str(exc)
             else:
+                self._accepted = True
                 return refusals
             if monotonic_ns() > give_up_ns:
                 break
@@ -153,8 +163,15 @@ class _Invoker:
                 "there are no credentials to invoke functions with",
                 hint="set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE",
             ) from exc
-        elif not isinstance(exc, boto.HTTPClientError | boto.CredentialRetrievalError):
-            raise ExecutorError(f"function {name!r} cannot be invoked: {exc}") from exc
+        elif not isinstance(exc, _LOST) or self._is_nowhere(exc):
+            raise ExecutorError(
+                f"function {name!r} cannot be invoked: {exc}",
+                hint="check the region, the network, and AWS_ENDPOINT_URL_LAMBDA if it is set",
+            ) from exc
+
+    def _is_nowhere(self, exc: Exception) -> bool:
+        """Tell whether there never was anybody at the endpoint."""
+        return isinstance(exc, boto.EndpointConnectionError) and not self._accepted
 
     def _renew(self, code: str) -> None:
         """Look for credentials again: those of a profile may have been renewed."""

@@ -149,7 +149,7 @@ class World:
         """Somebody puts something of theirs where the run wrote."""
         path = self.chosen(number)
         keys = load_run(path).ledger()
-        self.put(keys[number % len(keys)], b"theirs" * (number % 3))
+        self.put(keys[number % len(keys)], b"theirs" * (1 + number % 3))
         self.spoiled.add(path)
 
     def clean(self, number: int) -> None:
@@ -199,3 +199,15 @@ def go_through(server: Server, steps: list[tuple[str, int]]) -> None:
             world.clean(number)
         world.check()
         assert world.keys() == set(world.foreign), "of ours nothing is left"
+
+
+def test_an_upload_that_was_cut_off_leaves_nothing(server: Server, prefix: str) -> None:
+    """A store may keep an empty object of an upload whose worker was killed."""
+    target = Target(bucket=server.bucket, endpoint_url=server.endpoint_url, prefix=prefix)
+    key, other = f"{prefix}{HEX}.5000", f"{prefix}{HEX[::-1]}.5000"
+    s3: Any = open_s3(target)
+    for empty in (key, other):
+        s3.put_object(Bucket=target.bucket, Key=empty, Body=b"")
+    assert (delete(target, [key]).objects, delete(target, [key]).objects) == (1, 0)
+    listed = s3.list_objects_v2(Bucket=target.bucket, Prefix=prefix)["Contents"]
+    assert [entry["Key"] for entry in listed] == [other]

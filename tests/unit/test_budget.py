@@ -83,7 +83,7 @@ def test_reads_need_sizes() -> None:
     [
         ("max_cost", 0.0, "positive"),
         ("max_cost", float("nan"), "positive"),
-        ("memory", 64, "at least 128"),
+        ("memory", 64, "must be 128 to 10240"),
     ],
 )
 def test_flags_are_checked(name: str, value: float, says: str) -> None:

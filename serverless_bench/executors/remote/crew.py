@@ -1,10 +1,10 @@
 """Threads that wait for the network, so that one thread can decide."""
 
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
 from queue import Empty, SimpleQueue
+from threading import Event, Thread
 from typing import TypeVar
 
 from serverless_bench.errors import ExecutorError, SbenchError
@@ -28,8 +28,20 @@ class Crew:
     """
 
     def __init__(self, threads: int, heard: Heard) -> None:
-        self._pool = ThreadPoolExecutor(max(1, threads))
+        self._tasks: SimpleQueue[Callable[[], None]] = SimpleQueue()
         self._heard = heard
+        self._over = Event()
+        self._threads = threads
+        for _ in range(threads):
+            # A daemon: Ctrl-C must not wait for a store that does not answer.
+            Thread(target=self._work, daemon=True).start()
+
+    def _work(self) -> None:
+        while True:
+            task = self._tasks.get()
+            if self._over.is_set():
+                return
+            task()
 
     def ask(
         self,
@@ -63,11 +75,13 @@ class Crew:
             else:
                 self._heard.put(partial(then, result))
 
-        self._pool.submit(run)
+        self._tasks.put(run)
 
     def dismiss(self) -> None:
         """Start nothing more; what is under way is not waited for."""
-        self._pool.shutdown(wait=False, cancel_futures=True)
+        self._over.set()
+        for _ in range(self._threads):
+            self._tasks.put(lambda: None)
 
 
 def hear(heard: Heard, patience_s: float) -> Iterator[Outcome]:

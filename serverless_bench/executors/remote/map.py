@@ -91,7 +91,6 @@ class RemoteMap:
         self._clock = EpochClock()
         self._since_ns = self._clock.now_ns() if since_ns is None else since_ns
         self._heard: Heard = SimpleQueue()
-        self._fetchers = Crew(_FETCHERS, self._heard)
         self._flights: dict[int, _Flight] = {}
         self._seen = Seen(job.invocations) if seen is None else seen
         for index, delivery in known:
@@ -111,6 +110,7 @@ class RemoteMap:
             return
         self._view = ControlView(self._job.control, first.run_id, self._count)
         launcher = self._launcher
+        self._fetchers = Crew(_FETCHERS, self._heard)
         self._launchers = Crew(0 if launcher is None else launcher.threads, self._heard)
         try:
             self._ahead_ns = self._view.reach(self._clock)
