@@ -23,6 +23,14 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
 
 
+FIRST = ("test_stack.py", "test_fault_matrix_lithops.py", "test_fault_matrix_lambda.py")
+"""Files that take long, and mostly wait: the others fill the time that they leave."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    items.sort(key=lambda item: item.path.name not in FIRST)
+
+
 @pytest.fixture(scope="session", autouse=True)
 def no_settings_of_the_user() -> None:
     """Nothing in the user's environment or files changes what a test sees."""

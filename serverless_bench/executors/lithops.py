@@ -13,6 +13,7 @@ from collections.abc import Collection, Generator, Iterable, Iterator, Sequence
 from dataclasses import asdict
 from importlib.util import find_spec
 from typing import IO, Any, Final, Self
+from weakref import finalize
 
 from serverless_bench.clock import EpochClock
 from serverless_bench.errors import ExecutorError, PluginError
@@ -48,14 +49,15 @@ class LithopsExecutor:
             )
         self._job = job
         self._seen = Seen(job.invocations)
+        self._waiting: _Host | None = None
+        self._backend = ""
 
     def map(
         self, invocations: Iterable[InvocationSpec], live: Live
     ) -> Generator[Outcome, None, None]:
         """See ``Executor``."""
-        host = _Host(self._order())
-        with host:
-            if host.backend() == _LOCAL or self._job.control is None:
+        with self._host() as host:
+            if self._backend == _LOCAL or self._job.control is None:
                 yield from self._follow(host, invocations, live)
             else:
                 launcher = _Launcher(host, self._job)
@@ -69,21 +71,33 @@ class LithopsExecutor:
         known: Collection[tuple[int, str]],
     ) -> Generator[Outcome, None, None]:
         """See ``Recovering``; functions on this machine have died with their driver."""
-        with _Host(self._order()) as host:
-            backend = host.backend()
-        if backend != _LOCAL and self._job.control is not None:
+        self._waiting = self._host()
+        # Whether or not there is anything to launch after this, it ends with the executor.
+        finalize(self, self._waiting.close)
+        if self._backend != _LOCAL and self._job.control is not None:
             remote = RemoteMap(
                 self._job, None, live, since_ns=since_ns, seen=self._seen, known=known
             )
             yield from remote.run(invocations)
 
-    def _order(self) -> dict[str, Any]:
+    def _host(self) -> "_Host":
+        """Return a host that waits for what there is to do; one that did nothing yet is used."""
+        if self._waiting is not None:
+            host, self._waiting = self._waiting, None
+            return host
         job = self._job
-        return {
+        order = {
             "concurrency": min(job.concurrency, job.invocations),
             "timeout_s": round(job.deadline_s + GRACE_S),
             "event_age_s": round(job.start_timeout_s),
         }
+        host = _Host(order)
+        try:
+            self._backend = host.backend()
+        except BaseException:
+            host.close()
+            raise
+        return host
 
     def _follow(
         self, host: "_Host", invocations: Iterable[InvocationSpec], live: Live
@@ -142,6 +156,10 @@ class _Host:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End the host, if it has not ended, and wait until it has."""
         for pipe in (self._process.stdin, self._process.stdout):
             if pipe is not None:
                 pipe.close()

@@ -1,5 +1,6 @@
 """Objects that are not what was written: found from the key file alone, named, counted."""
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -38,7 +39,8 @@ def test_every_kind_of_damage_is_found_and_named(
     for at in (7, 2_500_000):
         two_flips[at] ^= 0x80
     one_flip = bytearray(content(flipped))
-    one_flip[1_234_567] ^= 1
+    # Not to zero, which would be another diagnosis.
+    one_flip[1_234_567] ^= 1 if one_flip[1_234_567] != 1 else 2
     damaged: dict[str, bytes] = {
         flipped: bytes(one_flip),
         cut: content(cut)[:-1000],
@@ -82,7 +84,7 @@ def test_every_kind_of_damage_is_found_and_named(
 
     text = alone("report", "sbench-runs/r").out
     assert f"{flipped}: 1 bytes at 1234567 are not what was written" in text
-    assert f"bytes from offset 0 of {other}" in text
+    assert re.search(f"bytes from offset [0-3] of {re.escape(other)}", text)
     run = load_run(Path(alone.directory) / "sbench-runs" / "r")
     assert len(run.bad_ranges["key"]) == 9
 
@@ -110,7 +112,8 @@ def test_ranges_find_damage_too(sbench: Sbench, embedded: Server) -> None:
     (key,) = (sbench.directory / "k").read_text().split()
     data = bytearray(16 << 20)
     Keystream(key).readinto_at(0, data)
-    data[(5 << 20) - 8 : (5 << 20) + 8] = bytes(16)  # across the border of two ranges
+    border = slice((5 << 20) - 8, (5 << 20) + 8)  # of two ranges
+    data[border] = bytes(byte ^ 0xFF for byte in data[border])
     data[11 << 20] ^= 1
     with credentials(embedded.environment):
         s3 = open_s3(Target(bucket=embedded.bucket, endpoint_url=embedded.endpoint_url))

@@ -31,7 +31,7 @@ from tests.servers import Server
 NUMBER = 8
 OBJECTS = 2
 OBJECT_BYTES = 256 * KIB
-DEADLINE_S = 3
+DEADLINE_S = 6
 ROOT = Path(__file__).parents[2]
 RESULTS = "FAULT_MATRIX"
 """Variable that names a file to append results to."""
@@ -69,10 +69,10 @@ class Rig:
     flags: Sequence[str] = ()
     number: int = NUMBER
     """Functions of a run."""
-    at_once: int = 6
+    at_once: int = 4
     """Cells that are tried side by side: most of a cell is waiting, for what is silent, and
     for what may come late."""
-    start_s: float = 3
+    start_s: float = 5
     """``--start-timeout``."""
     plain: LambdaHost | None = None
     """A host without faults."""

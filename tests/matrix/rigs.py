@@ -68,8 +68,8 @@ def lithops_rig(store: Server, directory: Path) -> Iterator[Rig]:
             directory=directory,
             environment=store.environment,
             number=4,
-            at_once=4,
-            start_s=8,
+            at_once=3,
+            start_s=15,
             plain=plain,
             faulty=faulty,
         )
@@ -105,15 +105,17 @@ def _check_no_jobs(store: Server, bucket: str) -> None:
 
     with suppress(AssertionError):
         until(lambda: not jobs(), 20)
-    assert jobs() == []
+    # A worker that ends after the host process has may still say so (docs/faults.md).
+    late = tuple(f"/{name}" for name in ("status.json", ".init", ".begin"))
+    assert [key for key in jobs() if not key.endswith(late)] == []
 
 
 def hosts(
     stack: ExitStack, *environments: Mapping[str, str]
 ) -> tuple[LambdaHost, "SimpleQueue[LambdaHost]"]:
     """Start a host without faults, and some for faults."""
-    # A function that hangs is ended after 12 s, within which the driver has given it up.
-    flags = ("--memory", 256, "--timeout", 12, "--share-packages")
+    # A function that hangs is ended by the host at last; the driver has given it up before.
+    flags = ("--memory", 256, "--timeout", 25, "--share-packages")
     with ThreadPoolExecutor() as threads:
         running = [running_host(environment, flags) for environment in environments]
         plain, *others = threads.map(stack.enter_context, running)
