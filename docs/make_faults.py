@@ -23,6 +23,7 @@ from tests.matrix.rig import RESULTS  # noqa: E402
 
 PAGE = ROOT / "docs" / "faults.md"
 BEGIN, END = "<!-- begin of the matrix: make faults -->\n", "<!-- end of the matrix -->\n"
+CELLS = (sys.executable, "-m", "pytest", "-q", "-m", "", "-k", "test_a_cell")
 COLUMNS = ("local", "lithops", "lambda")
 
 Cells = Mapping[tuple[str, str], Mapping[str, Any]]
@@ -34,7 +35,7 @@ def main() -> None:
         results = Path(os.environ.get(RESULTS, f"{scratch}/results.jsonl")).absolute()
         tests = [f"tests/integration/test_fault_matrix_{column}.py" for column in COLUMNS]
         subprocess.run(  # noqa: S603 - our own tests
-            [sys.executable, "-m", "pytest", "-q", *tests, *sys.argv[1:]],
+            [*CELLS, *tests, *sys.argv[1:]],
             cwd=ROOT,
             env={**os.environ, RESULTS: str(results)},
             check=True,

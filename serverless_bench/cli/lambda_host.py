@@ -205,6 +205,7 @@ def _settings(logs: Path | None, flags: Mapping[str, Any]) -> Settings:
         region=flags["region"],
         logs=None if logs is None else logs.resolve(),
         fresh=flags["fresh"],
+        preload=flags["preload"],
         share_packages=flags["share_packages"],
         passed=flags["pass"],
         concurrency=flags["concurrency"],

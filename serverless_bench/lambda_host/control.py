@@ -90,6 +90,7 @@ class ControlApi:
             handler=asked["Handler"],
             code=directory,
             shared=self._host.settings.share_packages,
+            preload=self._host.settings.preload,
         )
         installed = self._host.install(self._configured(function, asked))
         self._describe(installed, asked, data)

@@ -28,6 +28,8 @@ class Settings:
     """For what functions print; None for a directory that goes with the host."""
     fresh: bool = False
     """A new interpreter for each environment, not a fork."""
+    preload: tuple[str, ...] = ()
+    """Modules that created functions find imported, besides what the host's own preload."""
     share_packages: bool = False
     """Whether created functions see the packages of this installation, last."""
     passed: tuple[str, ...] = ()

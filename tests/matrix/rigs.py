@@ -2,7 +2,7 @@
 
 import json
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from functools import partial
@@ -60,7 +60,8 @@ def lithops_rig(store: Server, directory: Path) -> Iterator[Rig]:
     with ExitStack() as stack:
         stack.enter_context(credentials(store.environment))
         environments = [_lithops(store, directory / str(n)) for n in range(HOSTS + 1)]
-        plain, faulty = hosts(stack, *environments)
+        # Each environment would spend a second of processor time on these imports.
+        plain, faulty = hosts(stack, *environments, preload=WORKER)
         stack.enter_context(credentials(plain.environment))
         rig = Rig(
             executor="lithops",
@@ -111,11 +112,12 @@ def _check_no_jobs(store: Server, bucket: str) -> None:
 
 
 def hosts(
-    stack: ExitStack, *environments: Mapping[str, str]
+    stack: ExitStack, *environments: Mapping[str, str], preload: Sequence[str] = ()
 ) -> tuple[LambdaHost, "SimpleQueue[LambdaHost]"]:
     """Start a host without faults, and some for faults."""
     # A function that hangs is ended by the host at last; the driver has given it up before.
-    flags = ("--memory", 256, "--timeout", 25, "--share-packages")
+    flags = ["--memory=256", "--timeout=25", "--share-packages"]
+    flags += [f"--preload={module}" for module in preload]
     with ThreadPoolExecutor() as threads:
         running = [running_host(environment, flags) for environment in environments]
         plain, *others = threads.map(stack.enter_context, running)
@@ -140,6 +142,7 @@ def deploy(rig: Rig, host: LambdaHost) -> None:
         rig.faulty.put(host)
 
 
+WORKER: Final = ("boto3", "lithops.worker", "lithops.storage.backends.aws_s3")
 LITHOPS: Final = {
     "lithops": {
         "backend": "aws_lambda",
