@@ -325,7 +325,8 @@ def interrupted(rig: Rig, fault: str) -> Result:
     trial = rig.trial("interrupted")
     driver = trial.start("--duration", 4)
     until(lambda: sum("/claims/" in key for key in trial.objects()) == rig.number)
-    driver.send_signal(signal.SIGINT)
+    # What Ctrl-C does, and what a shell's background jobs do not ignore.
+    driver.send_signal(signal.SIGTERM)
     assert driver.wait(60) == INTERRUPTED
     before = summarize(load_run(trial.path))
     left = trial.clean()
