@@ -118,12 +118,12 @@ class Objects:
         keys, more = self._run("list", call, patience_s)
         return [key.removeprefix(prefix) for key in keys], more
 
-    def list_all(self, folder: str, *, patience_s: float) -> Iterator[str]:
-        """Yield every name in ``folder``."""
+    def list_pages(self, folder: str, *, patience_s: float) -> Iterator[list[str]]:
+        """Yield every name in ``folder``, a page at a time."""
         after, more = "", True
         while more:
             names, more = self.list_page(folder, after, patience_s=patience_s)
-            yield from names
+            yield names
             after = names[-1] if names else ""
             more = more and bool(names)
 

@@ -124,7 +124,8 @@ def delete_control(control: Target, run_id: str) -> Deleted:
     objects = Objects(for_run(control, run_id))
     for folder, parse in (("records/", parse_record), ("claims/", parse_claim)):
         try:
-            names = [folder + n for n in objects.list_all(folder, patience_s=_PATIENCE_S)]
+            pages = objects.list_pages(folder, patience_s=_PATIENCE_S)
+            names = [folder + name for page in pages for name in page]
         except OperationError as exc:
             raise StoreError(f"{control.bucket}/{control.prefix} cannot be listed: {exc}") from exc
         written = [name for name in names if parse(name.removeprefix(folder)) is not None]

@@ -33,7 +33,7 @@ def command(directory: Path) -> int:
     delivery can begin any more.
     """
     run = load_run(directory, detail=False)
-    cleaned = delete_objects(run)
+    cleaned = delete_objects(run, survey=True)
     if cleaned is None:
         click.echo(f"{directory} wrote no objects: nothing to delete")
         return ExitCode.OK
@@ -58,8 +58,11 @@ class Cleaned:
     """A line about objects below the prefix that are not of the run; empty if there are none."""
 
 
-def delete_objects(run: Run) -> Cleaned | None:
-    """Delete what a run wrote; None if that was nothing."""
+def delete_objects(run: Run, *, survey: bool = False) -> Cleaned | None:
+    """Delete what a run wrote; None if that was nothing.
+
+    With ``survey`` the whole prefix is listed after that, to say what else is there.
+    """
     ledger = run.ledger()
     if not ledger and run.job.control is None:
         return None
@@ -78,7 +81,7 @@ def delete_objects(run: Run) -> Cleaned | None:
             deleted.control = control.control
             deleted.failed += control.failed
             deleted.foreign += control.foreign
-        return Cleaned(deleted=deleted, rest=_rest(target))
+        return Cleaned(deleted=deleted, rest=_rest(target) if survey else "")
 
 
 def _is_unfinished(run: Run) -> bool:

@@ -57,7 +57,8 @@ def sizes(spec: InvocationSpec) -> dict[str, int]:
 
 
 def records(spec: InvocationSpec) -> list[str]:
-    return list(control_of(spec).list_all("records/", patience_s=5))
+    pages = control_of(spec).list_pages("records/", patience_s=5)
+    return [name for page in pages for name in page]
 
 
 def claim_of(spec: InvocationSpec) -> Any:

@@ -104,12 +104,9 @@ class ControlView:
 
     def pages(self) -> Iterator[list[RecordKey]]:
         """Yield every record of the run, a page at a time."""
-        after, more = "", True
-        while more:
-            names, more = self._page(after)
+        for names in self._store.list_pages(_FOLDER, patience_s=_REQUEST_S):
+            self._count("list")
             yield _parsed(names)
-            after = names[-1] if names else after
-            more = more and bool(names)
 
     def fetch(self, key: RecordKey) -> InvocationRecord | str:
         """Return a record, or why it is none."""
