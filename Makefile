@@ -44,7 +44,7 @@ requirements: .venv/uv
 	echo uv | $(COMPILE) - -o requirements/uv.txt
 	$(COMPILE) pyproject.toml $(foreach extra,boto3 frames local plots,--extra $(extra)) --group build -o requirements/run.txt
 	$(COMPILE) pyproject.toml --extra all --group build --group test -o requirements/dev.txt
-	printf 'botocore\ncryptography\n' | $(COMPILE) - --constraint requirements/run.txt -o requirements/function.txt
+	printf 'botocore\ncloudpickle\ncryptography\n' | $(COMPILE) - --constraint requirements/run.txt -o requirements/function.txt
 	printf 'aws-sam-cli==1.170.0\ncfn-lint\nuv\n' | $(COMPILE) - --constraint requirements/uv.txt -o requirements/sam.txt
 	printf 'localstack-core[runtime]==4.13.1\nsetuptools\n' | \
 		$(COMPILE) - --exclude-newer 2026-02-20 -o $(LOCALSTACK)/4.13.1.txt

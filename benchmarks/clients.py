@@ -28,7 +28,7 @@ from functools import partial
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from serverless_bench.body import measure
+from serverless_bench.measure import measure
 from serverless_bench.clients import CLIENTS, open_client
 from serverless_bench.clock import EpochClock, monotonic_ns
 from serverless_bench.keys import object_key

@@ -11,6 +11,7 @@ Data flows in one direction, through files that are named after the steps::
     series      a run to bytes over time          Timeline
     windows     its best, its steady, its whole throughput
     traffic     its tries: offered load, throttles, waits
+    latencies   how long operations took, in histograms that can be added up
     bound       what bounded each function
     checks      what cannot be
     cost        what AWS bills for it
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
     from serverless_bench.spec import JobSpec as JobSpec
     from serverless_bench.spec import Target as Target
     from serverless_bench.spec import Transfer as Transfer
+    from serverless_bench.tools import Tools as Tools
 
 __version__ = "0.1.0"
 
@@ -54,6 +56,7 @@ _PUBLIC = {
     "Summary": "reduce",
     "Target": "spec",
     "Timeline": "series",
+    "Tools": "tools",
     "Transfer": "spec",
     "embedded_target": "bucket",
     "load_run": "archive",

@@ -26,9 +26,9 @@ Schema history
 import errno
 import fcntl
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
 from typing import Any, BinaryIO, Final, Self
@@ -42,12 +42,13 @@ from serverless_bench.errors import ArchiveError
 from serverless_bench.keystream import hash_key
 from serverless_bench.lines import LinesReader, with_status
 from serverless_bench.record import InvocationRecord, Outcome
-from serverless_bench.spec import JobSpec, OperationKind
+from serverless_bench.spec import OWN_FUNCTION, JobSpec, OperationKind
 
 SCHEMA: Final = 1
 
 _TAIL_BYTES: Final = 1 << 20
 
+_WRITING: Final = frozenset({OperationKind.WRITE_ARRAY, OperationKind.APPEND_ARRAY})
 _DETAIL: Final = frozenset({"detail", "host_id", "key", "python", "remote", "request_id"})
 """Text that differs from row to row; a report does without."""
 
@@ -84,6 +85,8 @@ class Run:
     probes: tuple[tuple[int, int, int], ...] = ()
     """The driver's own requests for the store's time: sent and received on the driver's
     clock, in ns, and the ``Date`` of the answer in seconds."""
+    usages: Table = field(default_factory=dict)
+    """What libraries used during operations that were watched; empty if none was."""
     requests: Mapping[str, int] | None = None
     """Requests that the driver made to find records; None if they came by themselves."""
     gate: Mapping[str, Any] | None = None
@@ -100,6 +103,7 @@ class Run:
             operations=to_frame(self.operations),
             attempts=to_frame(self.attempts),
             progress=to_frame(self.steps),
+            usages=to_frame(self.usages),
         )
 
     def keys(self) -> list[str]:
@@ -239,10 +243,7 @@ class Archive:
         self._append(self._records, orjson.dumps(outcome.to_json()) + b"\n")
         result = outcome.result
         if isinstance(result, InvocationRecord):
-            puts = (op for op in result.operations if op.kind is OperationKind.PUT)
-            # Once each: with a duration an invocation writes its objects again and again.
-            written = dict.fromkeys(op.key for op in puts if op.error is None)
-            keys = "".join(f"{key}\n" for key in written)
+            keys = "".join(f"{key}\n" for key in readable(result))
             self._append(self._keys, keys.encode())
 
     def load(self) -> Run:
@@ -298,7 +299,9 @@ def _load(path: Path, unsaved: Sequence[bytes], *, detail: bool) -> Run:
         raise ArchiveError(
             f"{path / 'run.json'} does not describe a run: {type(exc).__name__}: {exc}"
         ) from exc
-    reader = LinesReader(job.invocations, frozenset() if detail else _DETAIL)
+    # A block of the user's own has its name where an object has its key.
+    skip = _DETAIL - {"key"} if job.workload == OWN_FUNCTION else _DETAIL
+    reader = LinesReader(job.invocations, frozenset() if detail else skip)
     try:
         with (path / "records.jsonl").open("rb") as lines:
             reader.read(lines)
@@ -323,6 +326,35 @@ def _load(path: Path, unsaved: Sequence[bytes], *, detail: bool) -> Run:
         gate=reader.end.get("gate"),
         skipped_lines=reader.skipped,
     )
+
+
+def readable(record: InvocationRecord) -> list[str]:
+    """Return the keys of the objects that an invocation has left as their keys say.
+
+    Those that were deleted or overwritten with other bytes are no good to a reader.
+    """
+    written: dict[str, bool] = {}
+    for op in record.operations:
+        if op.kind is OperationKind.DELETE:
+            written[op.key] = False
+        elif op.kind is OperationKind.DELETE_MANY:
+            # Its record names the first of the keys alone.
+            written = dict.fromkeys(written, False)
+        elif op.kind is OperationKind.PUT:
+            # Once written it is there, even if it could not be written again.
+            good = op.error is None or written.get(op.key, False)
+            written[op.key] = good and not op.generation
+    return [*(key for key, good in written.items() if good), *_whole_arrays(record)]
+
+
+def _whole_arrays(record: InvocationRecord) -> Iterator[str]:
+    """Yield the keys of arrays that were written to their end, without a gap."""
+    reach: dict[str, int] = {}
+    for op in record.operations:
+        if op.kind in _WRITING and op.error is None and op.offset <= reach.get(op.key, 0):
+            reach[op.key] = max(reach.get(op.key, 0), op.offset + op.bytes)
+    sizes = {op.key: op.size for op in record.operations}
+    yield from (key for key, end in reach.items() if end == sizes[key])
 
 
 def _probes(end: Mapping[str, Any]) -> tuple[tuple[int, int, int], ...]:

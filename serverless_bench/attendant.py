@@ -49,7 +49,9 @@ class Attendant:
         self._probes: list[tuple[int, int, int]] = []
         self._gate: dict[str, Any] | None = None
         self._thread = threading.Thread(target=self._attend, daemon=True)
-        self._needed = bool(job.gate) or job.workload != "noop"
+        # Nothing of a noop, or of an array in files, goes to the store.
+        in_files = job.load.array is not None and job.load.array.path is not None
+        self._needed = bool(job.gate) or not (job.workload == "noop" or in_files)
 
     def __enter__(self) -> Self:
         if self._needed:

@@ -7,6 +7,9 @@ launch
 client
     For 85 % of its time or more the function used a processor, or waited for one: a
     faster store would not have been noticed.
+schedule
+    In an open loop it was through with its last operation soon after that was due: it did
+    what was asked, and nothing more was.
 function network
     Its bytes over time are a straight line, after a burst or from the start, and the
     other functions' lines are as steep: the mark of a limit that each function has for
@@ -31,7 +34,7 @@ from serverless_bench.columns import ABSENT, Floats, Ints, Mask
 from serverless_bench.series import function_spans
 from serverless_bench.units import NS_PER_S
 
-KINDS: Final = ("launch", "client", "function_network", "store", "unknown")
+KINDS: Final = ("launch", "client", "schedule", "function_network", "store", "unknown")
 CLIENT_SHARE: Final = 0.85
 _SAMPLE: Final = 200
 """Functions whose curves are fitted; evenly spaced among all."""
@@ -48,6 +51,8 @@ _ALIKE: Final = 0.02
 """How far p95 and p5 of the slopes may be apart, by their median. Without a burst only
 a shaper makes rates this equal; functions that share a store do not."""
 _LEAST_ALIKE: Final = 3
+_SOON: Final = 0.05
+"""Share of a schedule's length by which its last operation may be late."""
 _LAMBDA_MIB_PER_CPU: Final = 1769
 """AWS Lambda developer guide, "Configure Lambda function memory"."""
 
@@ -97,16 +102,18 @@ def bound(run: Run, good: Mask) -> Bound:
     limited = _limited(buckets)
     is_launch = launch > 0.5
     is_client = ~is_launch & (client >= CLIENT_SHARE)
-    left = ~is_launch & ~is_client
+    is_asked = ~is_launch & ~is_client & _on_schedule(run, rows)
+    left = ~is_launch & ~is_client & ~is_asked
     rest, silent = int(left.sum()), int((left & np.isnan(client)).sum())
     # Of a sample: the share of the sample stands for all that are left.
-    asked = [i for i in buckets if not is_launch[i] and not is_client[i]]
-    share = len([i for i in asked if i in limited]) / len(asked) if asked else 0.0
+    sample = [i for i in buckets if left[i]]
+    share = len([i for i in sample if i in limited]) / len(sample) if sample else 0.0
     network = round(rest * share)
     unknown = min(silent, rest - network)
     found = {
         "launch": int(is_launch.sum()),
         "client": int(is_client.sum()),
+        "schedule": int(is_asked.sum()),
         "function_network": network,
         "store": rest - network - unknown,
         "unknown": unknown,
@@ -153,13 +160,29 @@ def _client_share(run: Run, rows: Ints) -> Floats:
     table = run.functions
     used_ns = (table["cpu_user_s"] + table["cpu_sys_s"])[rows] * NS_PER_S
     used_ns = used_ns + np.maximum(table["run_wait_ns"][rows], 0)
-    cores = np.minimum(np.maximum(table["cpus"][rows], 1), run.job.transfer.connections)
+    at_once = run.job.transfer.connections * run.job.load.threads
+    cores = np.minimum(np.maximum(table["cpus"][rows], 1), at_once)
     memory = table["memory_mib"][rows]
     given = np.where(memory == ABSENT, cores, memory / _LAMBDA_MIB_PER_CPU)
     wall_ns = table["end_ns"][rows] - table["start_ns"][rows]
     wall_ns = wall_ns - np.maximum(table["gate_wait_ns"][rows], 0)
     share = used_ns / np.maximum(wall_ns * np.minimum(cores, given), 1)
     return np.where(table["cpus"][rows] == ABSENT, np.nan, share)
+
+
+def _on_schedule(run: Run, rows: Ints) -> Mask:
+    """Return which functions kept up with the instants at which operations were due."""
+    operations = run.operations
+    due = operations["intended_ns"] != ABSENT
+    function, intended = operations["function"][due], operations["intended_ns"][due]
+    size = len(run.functions["index"])
+    first = np.full(size, np.iinfo(np.int64).max)
+    last, end = np.zeros(size, dtype=np.int64), np.zeros(size, dtype=np.int64)
+    np.minimum.at(first, function, intended)
+    np.maximum.at(last, function, intended)
+    np.maximum.at(end, function, operations["end_ns"][due])
+    late = (end - last)[rows]
+    return np.asarray((last > first)[rows] & (late <= _SOON * (last - first)[rows]), dtype=np.bool_)
 
 
 def _buckets(run: Run, good: Mask, rows: Ints) -> dict[int, Bucket]:

@@ -29,9 +29,9 @@ _DURATIONS: Final = frozenset(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Frames:
-    """A run as four tidy pandas frames.
+    """A run as tidy pandas frames.
 
-    The column ``function`` of the other three is the index of ``functions``. Instants
+    The column ``function`` of the others is the index of ``functions``. Instants
     are UTC timestamps without the ``_ns`` in their names, everything else keeps its unit
     there, and what is absent is missing (``NaT``, ``NA``).
     """
@@ -39,11 +39,13 @@ class Frames:
     functions: "pd.DataFrame"
     """One row per planned invocation, and one per further line about it."""
     operations: "pd.DataFrame"
-    """One row per object moved."""
+    """One row per operation."""
     attempts: "pd.DataFrame"
     """One row per HTTP try."""
     progress: "pd.DataFrame"
     """One row per stretch of an operation with an even rate."""
+    usages: "pd.DataFrame"
+    """One row per operation whose library was watched."""
 
 
 def is_text(column: NDArray[Any], text: str | None) -> Mask:

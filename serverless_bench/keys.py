@@ -4,6 +4,17 @@ A key is ``PREFIX HEX . SIZE``: 32 hexadecimal digits that nobody can predict, a
 the object's size in bytes. The digits spread the objects over the store's partitions;
 the size lets a reader see from the key alone that an object was truncated.
 
+Objects that compress or repeat themselves say so at the end of their key, in hundredths:
+``.z200`` compresses 2 : 1, of ``.d400`` each 4 KiB block stands 4 times, ``.z200d400`` is
+both; see ``payload``.
+
+The layout says where the digits come from::
+
+    random          hash of run, invocation, attempt and number
+    sharded:N       the same, in N folders: PREFIX 00/ HEX . SIZE
+    sequential      12 digits of the run's hash, 8 of the invocation, 4 of its attempt and
+                    8 of the object's number: keys in the order of their making
+
 Keys derive from the run id, which is fresh for every run, and never from the seed: two
 runs with one seed must not overwrite each other.
 """
@@ -18,7 +29,14 @@ from typing import Final
 from serverless_bench.clock import utc_stamp
 from serverless_bench.errors import UsageError
 
-_OURS: Final = re.compile(r"(?:.*/)?[0-9a-f]{32}\.([1-9][0-9]{0,15})", re.DOTALL)
+_OURS: Final = re.compile(
+    r"(?:.*/)?[0-9a-f]{32}\.([1-9][0-9]{0,15})"
+    r"(?:\.(?=[zd])(?:z([1-9][0-9]{2,3}))?(?:d([1-9][0-9]{2,4}))?)?",
+    re.DOTALL,
+)
+MAX_COMPRESSIBILITY: Final = 50
+MAX_DUPLICATION: Final = 100
+_MAX_FOLDERS: Final = 65536
 _MAX_KEY_BYTES: Final = 1024
 """Amazon S3 user guide, "Naming Amazon S3 objects": at most 1,024 bytes of UTF-8."""
 
@@ -28,19 +46,109 @@ def new_run_id(created_ns: int) -> str:
     return f"{utc_stamp(created_ns)}-{secrets.token_hex(6)}"
 
 
-def object_key(
-    *, prefix: str, run_id: str, index: int, attempt: int, number: int, size: int
+def object_key(  # noqa: PLR0913 - they are all that a key depends on
+    *,
+    prefix: str,
+    run_id: str,
+    index: int,
+    attempt: int,
+    number: int,
+    size: int,
+    layout: str = "random",
+    compressibility: float = 1.0,
+    duplication: float = 1.0,
 ) -> str:
-    """Return the key of the ``number``-th object that an invocation attempt writes."""
+    """Return the key of the ``number``-th object that an invocation attempt writes.
+
+    Parameters
+    ----------
+    prefix, run_id, index, attempt, number
+        Whose object it is.
+    size
+        Its bytes.
+    layout
+        ``random``, ``sharded:N`` or ``sequential``.
+    compressibility, duplication
+        What the object's bytes shall have, 1.0 for none; see ``payload``.
+
+    Raises
+    ------
+    UsageError
+        If the layout or a ratio is none.
+    """
+    folders = parse_layout(layout)
     name = f"{run_id}/{index}/{attempt}/{number}"
     digits = hashlib.blake2b(name.encode(), digest_size=16).hexdigest()
-    return f"{prefix}{digits}.{size}"
+    if layout == "sequential":
+        run = hashlib.blake2b(run_id.encode(), digest_size=6).hexdigest()
+        digits = f"{run}{index:08x}{attempt:04x}{number:08x}"
+    folder = ""
+    if folders:
+        width = max(2, len(f"{folders - 1:x}"))
+        folder = f"{int(digits, 16) % folders:0{width}x}/"
+    return f"{prefix}{folder}{digits}.{size}{_suffix(compressibility, duplication)}"
+
+
+def parse_layout(text: str) -> int | None:
+    """Return in how many folders the keys of a layout lie; None for no folders.
+
+    Raises
+    ------
+    UsageError
+        If ``text`` is not ``random``, ``sharded:N`` or ``sequential``.
+    """
+    if text in ("random", "sequential"):
+        return None
+    kind, _, count = text.partition(":")
+    if kind == "sharded" and count.isdecimal() and 1 <= int(count) <= _MAX_FOLDERS:
+        return int(count)
+    raise UsageError(
+        f"{text!r} is no layout of keys",
+        hint=f"write random, sequential, or sharded:N with 1 to {_MAX_FOLDERS} folders",
+    )
+
+
+def check_ratios(compressibility: float, duplication: float) -> None:
+    """Refuse ratios that no key can declare.
+
+    Raises
+    ------
+    UsageError
+        If one is out of bounds.
+    """
+    for name, value, most in (
+        ("compressibility", compressibility, MAX_COMPRESSIBILITY),
+        ("duplication", duplication, MAX_DUPLICATION),
+    ):
+        if not 1 <= value <= most:
+            raise UsageError(
+                f"--{name} must be from 1 to {most}, got {value:g}",
+                hint="it is a ratio: 1 for none, 2 for twice as many bytes as are left",
+            )
 
 
 def declared_size(key: str) -> int | None:
     """Return the size that a key declares; None if sbench did not make this key."""
     match = _OURS.fullmatch(key)
     return int(match[1]) if match else None
+
+
+def declared_ratios(key: str) -> tuple[int, int] | None:
+    """Return compressibility and duplication that a key declares, in hundredths.
+
+    None if it declares neither: the object is plain keystream, or not of sbench.
+    """
+    match = _OURS.fullmatch(key)
+    if match is None or (match[2] is None and match[3] is None):
+        return None
+    return int(match[2] or 100), int(match[3] or 100)
+
+
+def _suffix(compressibility: float, duplication: float) -> str:
+    check_ratios(compressibility, duplication)
+    z, d = round(compressibility * 100), round(duplication * 100)
+    text = (f"z{z}" if z > 100 else "") + (f"d{d}" if d > 100 else "")
+    return f".{text}" if text else ""
 
 
 def write_key_file(path: Path, keys: Iterable[str]) -> None:

@@ -129,7 +129,7 @@ class LinesReader:
             self.ended = False
             return
         record = data.get("record")
-        tables = {} if record is None else {n: _completed(n, record[n]) for n in TABLES}
+        tables = {} if record is None else {n: _completed(n, _found(n, record)) for n in TABLES}
         row: dict[str, Any] = dict.fromkeys(self._columns)
         row |= {"cpu_user_s": 0.0, "cpu_sys_s": 0.0, "max_rss_bytes": 0, "cold_start": 0}
         row |= {"submitted_ns": data["submitted_ns"], "collected_ns": data["collected_ns"]}
@@ -156,6 +156,14 @@ class LinesReader:
         self._rows += 1
 
 
+def _found(name: str, record: Mapping[str, Any]) -> Mapping[str, list[Any]]:
+    """Return a table of a record; one that its version of sbench did not know is empty."""
+    if name == "usages" and name not in record:
+        return {field.name: [] for field in fields(TABLES[name])}
+    columns: Mapping[str, list[Any]] = record[name]
+    return columns
+
+
 def _completed(name: str, columns: Mapping[str, list[Any]]) -> dict[str, list[Any]]:
     """Return a table with the columns that its version of sbench did not know yet."""
     count = len(next(iter(columns.values()), ()))
@@ -169,7 +177,7 @@ def _check_numbers(tables: Mapping[str, Mapping[str, list[Any]]]) -> None:
     count = len(tables["operations"]["index"])
     if tables["operations"]["index"] != list(range(count)):
         raise ValueError("operations are not numbered from 0")
-    for name in ("attempts", "steps", "bad_ranges"):
+    for name in ("attempts", "steps", "bad_ranges", "usages"):
         numbers = tables[name]["operation"]
         if numbers and not 0 <= min(numbers) <= max(numbers) < count:
             raise ValueError(f"{name} of no operation")

@@ -153,6 +153,8 @@ def join_curves(curves: Iterable[list[Point]], start_ns: int) -> list[tuple[int,
         grid lines by differences of a running total.
     """
     listed = list(curves)
+    if not listed:
+        return []
     if len(listed) == 1:
         points = [(start_ns, 0), *listed[0]]
         steps = ((t1 - t0, b1 - b0) for (t0, b0), (t1, b1) in pairwise(points))

@@ -6,7 +6,7 @@ again until the caller's patience ends.
 
 import random
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final, TypeVar
 
@@ -44,8 +44,9 @@ class Objects:
     """
 
     def __init__(self, target: Target) -> None:
-        self._target = target
-        self._client = WireClient(target, _TRANSFER)
+        # The knobs belong to the library that is measured.
+        self._target = replace(target, client="wire", options=())
+        self._client = WireClient(self._target, _TRANSFER)
         self._prefix = target.prefix
         self._draw = random.Random()  # noqa: S311 - jitter is no secret
         self.date: str | None = None
@@ -102,7 +103,7 @@ class Objects:
         OperationError
             With status 412 if it is another one, where the store has conditional deletes.
         """
-        call = partial(self._client.delete, self._prefix + name, etag)
+        call = partial(self._client.delete, self._prefix + name, etag=etag)
         self._run("delete", call, patience_s)
 
     def list_page(self, folder: str, after: str, *, patience_s: float) -> tuple[list[str], bool]:
@@ -129,7 +130,8 @@ class Objects:
 
     def renew(self) -> None:
         """Look for credentials again: those of a profile may have been renewed."""
-        self._client = WireClient(self._target, _TRANSFER)
+        before, self._client = self._client, WireClient(self._target, _TRANSFER)
+        before.close()
 
     def close(self) -> None:
         """Close its connections."""

@@ -28,7 +28,9 @@ from serverless_bench.units import NS_PER_S
 _UNKNOWN: Final = 1 << 62
 _STEP_NS: Final = 100_000_000
 """NTP slews a clock by 0.5 ms a second at most (adjtime(3)); this is a step, or a freeze."""
-_MOVED: Final = ("start_ns", "end_ns", "first_byte_ns", "last_byte_sent_ns", "answered_ns")
+_MOVED: Final = frozenset(
+    {"start_ns", "end_ns", "first_byte_ns", "last_byte_sent_ns", "answered_ns", "intended_ns"}
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -2,9 +2,10 @@
 
 import hashlib
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import replace
 
 from serverless_bench.gate import gate_keys, poll_s
-from serverless_bench.spec import InvocationSpec, JobSpec, OperationKind
+from serverless_bench.spec import InvocationSpec, JobSpec, Load, Target
 from serverless_bench.units import NS_PER_S
 from serverless_bench.workloads import open_workload
 
@@ -50,7 +51,7 @@ def plan(
             index=index,
             attempt=wave,
             workload=job.workload,
-            target=job.target,
+            target=_target(job, index),
             transfer=job.transfer,
             objects=job.objects,
             object_bytes=job.object_bytes,
@@ -64,7 +65,20 @@ def plan(
             not_after_ns=not_after_ns,
             seed=derive_seed(job.seed, index),
             control=job.control,
+            load=_share(job),
         )
+
+
+def _target(job: JobSpec, index: int) -> Target:
+    """Return the target of one invocation: they take turns at the endpoints."""
+    endpoints = (job.target.endpoint_url, *job.endpoints)
+    return replace(job.target, endpoint_url=endpoints[index % len(endpoints)])
+
+
+def _share(job: JobSpec) -> Load:
+    """Return the load of one invocation: of a rate, its share."""
+    rate = job.load.rate_per_s
+    return job.load if rate is None else replace(job.load, rate_per_s=rate / job.invocations)
 
 
 def ledger(job: JobSpec, invocations: Iterable[InvocationSpec]) -> Iterator[str]:
@@ -74,9 +88,7 @@ def ledger(job: JobSpec, invocations: Iterable[InvocationSpec]) -> Iterator[str]
         return
     for invocation in invocations:
         yield from gate_keys(invocation)
-        for operation in workload.operations(invocation):
-            if operation.kind is OperationKind.PUT:
-                yield operation.key
+        yield from workload.keys(invocation)
 
 
 def derive_seed(seed: int, *path: int) -> int:

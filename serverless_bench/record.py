@@ -130,6 +130,30 @@ class OperationRecord:
     """``OperationError.code``; None when the operation succeeded."""
     warmup: bool = False
     """Whether it ran before the measurement proper; a report leaves such operations out."""
+    offset: int = 0
+    """Where a range began."""
+    generation: int = 0
+    """Which bytes were written, or expected: how often the object had been overwritten."""
+    count: int = 1
+    """Keys that it concerned: more or fewer than one for a listing or a deletion of many."""
+    intended_ns: int | None = None
+    """When it should have begun, in an open loop; None in a closed one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Usage:
+    """What a library used during one operation that was watched."""
+
+    operation: int
+    """``OperationRecord.index``."""
+    rss_before_bytes: int | None
+    """Resident set when the operation began; None where it cannot be read."""
+    rss_peak_bytes: int | None
+    """Largest resident set during the operation."""
+    threads_peak: int | None
+    """Most threads at once."""
+    cpu_user_s: float
+    cpu_sys_s: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -159,6 +183,7 @@ class InvocationRecord:
     attempts: tuple[Attempt, ...] = ()
     steps: tuple[Step, ...] = ()
     bad_ranges: tuple[BadRange, ...] = ()
+    usages: tuple[Usage, ...] = ()
     error: str | None = None
     """Why the body stopped before its last operation; None when it did not."""
     run_wait_ns: int | None = None
@@ -206,7 +231,11 @@ class InvocationRecord:
         TypeError, ValueError, KeyError
             If ``data`` is anything else.
         """
-        rows = {name: from_columns(row_type, data[name]) for name, row_type in TABLES.items()}
+        rows = {
+            name: from_columns(row_type, data[name])
+            for name, row_type in TABLES.items()
+            if name in data
+        }
         return cls(**{**data, **rows})
 
 
@@ -215,6 +244,7 @@ TABLES: Mapping[str, type] = {
     "attempts": Attempt,
     "steps": Step,
     "bad_ranges": BadRange,
+    "usages": Usage,
 }
 """Every table of an ``InvocationRecord`` and the type of its rows."""
 

@@ -8,7 +8,7 @@ clock first, as far as its evidence goes (``offsets``).
 import math
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Final
 
 import numpy as np
@@ -20,6 +20,8 @@ from serverless_bench.columns import ABSENT, Floats, Mask, Table, is_text, perce
 from serverless_bench.cost.bill import Bill, bill
 from serverless_bench.cost.prices import Prices
 from serverless_bench.deliveries import Deliveries, deliveries
+from serverless_bench.latencies import Latencies, latencies
+from serverless_bench.library_use import LibraryUse, library_use
 from serverless_bench.offsets import Offsets, aligned, worker_offsets
 from serverless_bench.series import counted, function_spans, good_operations
 from serverless_bench.traffic import Traffic, service_s, traffic
@@ -149,6 +151,12 @@ class Summary:
     """None unless functions were far away, or some were launched again."""
     bill: Bill | None = None
     """None unless the functions had a memory size, hence a price."""
+    threads: int = 1
+    """Operations of one function in flight at once, as planned."""
+    latencies: Latencies = field(default_factory=Latencies)
+    """How long operations took, by kind and size class and over time."""
+    libraries: tuple[LibraryUse, ...] = ()
+    """What libraries used that were watched; empty unless arrays were moved."""
 
     def to_json(self) -> dict[str, Any]:
         """Return the JSON document of a report; docs/report.md lists its fields.
@@ -190,7 +198,8 @@ def summarize(run: Run, *, with_warmup: bool = False, prices: Prices | None = No
     mine = counts_in[operations["function"]]
     warmup = mine & (operations["warmup"] > 0)
     mine &= ~warmup
-    unknown = is_text(operations["kind"], "get") & (operations["size"] == ABSENT)
+    reads = is_text(operations["kind"], "get") | is_text(operations["kind"], "get_range")
+    unknown = reads & (operations["size"] == ABSENT)
     found = windows(run, good)
     withheld = failures(Facts(run=run, good=good, windows=found, counts=counts))
     shown = Windows(span_s=found.span_s) if withheld else found
@@ -201,7 +210,7 @@ def summarize(run: Run, *, with_warmup: bool = False, prices: Prices | None = No
         run_id=run.run_id,
         name=run.job.name,
         phase=run.job.workload,
-        client=run.job.target.client,
+        client=_library(run),
         executor=run.job.executor,
         requested=run.job.invocations,
         ok=counts["ok"],
@@ -248,7 +257,16 @@ def summarize(run: Run, *, with_warmup: bool = False, prices: Prices | None = No
         corrupt=_corrupt(run),
         deliveries=deliveries(run),
         bill=bill(run, prices),
+        threads=run.job.load.threads,
+        latencies=latencies(run, good),
+        libraries=library_use(run, good),
     )
+
+
+def _library(run: Run) -> str:
+    """Return the name of the library that moved the bytes."""
+    array = run.job.load.array
+    return run.job.target.client if array is None else array.library
 
 
 def _clocks(offsets: Offsets) -> Clocks:
@@ -308,9 +326,12 @@ def _done_s(run: Run, good: Mask) -> dict[str, float | None]:
     is_ok = is_text(run.functions["status"], "ok")
     if not good.any() or not is_ok.any():
         return names
-    last = np.full(len(is_ok), np.iinfo(np.int64).min)
+    # A function whose share of the work was nothing is done when it ends.
+    idle = np.ones(len(is_ok), dtype=np.bool_)
+    idle[run.operations["function"][good]] = False
+    last = np.where(idle, run.functions["end_ns"], np.iinfo(np.int64).min)
     np.maximum.at(last, run.operations["function"][good], run.operations["end_ns"][good])
-    done = np.sort(last[is_ok]) - run.operations["start_ns"][good].min()
+    done = np.maximum(np.sort(last[is_ok]) - run.operations["start_ns"][good].min(), 0)
     for name in names:
         needed = -(-run.job.invocations * int(name[1:]) // 100)
         if needed <= len(done):

@@ -27,7 +27,8 @@ class Timeline:
     segment_bytes: Ints
     """Bytes moved in each segment, shape ``(segments,)``; they add up to all bytes."""
     in_flight: Floats
-    """Mean number of operations under way in each segment, shape ``(segments,)``."""
+    """Mean number of operations under way in each segment, shape ``(segments,)``; without
+    the user's own stretches (``call``) if operations of ours are in them."""
     earliest: Ints
     latest: Ints
     """Bytes moved by the end of each segment if every worker's clock was as far behind,
@@ -86,15 +87,12 @@ def timeline(run: Run, *, segment_ns: int = NS_PER_S) -> Timeline:
     sure = offsets.known & ~offsets.suspect
     early = np.where(sure, offsets.high_ns - offsets.best_ns, 0)
     late = np.where(sure, offsets.low_ns - offsets.best_ns, 0)
-    start, end = (run.operations[name][grid.good] for name in ("start_ns", "end_ns"))
     return Timeline(
         start_ns=grid.start_ns,
         end_ns=grid.end_ns,
         segment_ns=segment_ns,
         segment_bytes=_spread_steps(run, grid),
-        in_flight=_mean_in_flight(
-            start - grid.start_ns, end - grid.start_ns, segment_ns, grid.count
-        ),
+        in_flight=_in_flight(run, grid),
         earliest=np.cumsum(_spread_steps(run, grid, early)),
         latest=np.cumsum(_spread_steps(run, grid, late)),
     )
@@ -109,11 +107,7 @@ def segments(run: Run, *, segment_ns: int) -> tuple[Ints, Floats]:
         As ``timeline``.
     """
     grid = _grid(run, segment_ns)
-    start, end = (
-        run.operations[name][grid.good] - grid.start_ns for name in ("start_ns", "end_ns")
-    )
-    flying = _mean_in_flight(start, end, segment_ns, grid.count)
-    return _spread_steps(run, grid), flying
+    return _spread_steps(run, grid), _in_flight(run, grid)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -268,6 +262,15 @@ def _spread(segments: Ints, begin: Ints, length: Ints, moved: Ints, segment_ns: 
     until = np.where(nth == pieces[of] - 1, moved[of], (moved[of] * share).astype(np.int64))
     before = np.where(nth == 0, 0, np.concatenate(([0], until[:-1])))
     np.add.at(segments, cell, until - before)
+
+
+def _in_flight(run: Run, grid: _Grid) -> Floats:
+    """Return the mean number of operations under way, each of them once."""
+    wanted = grid.good & ~is_text(run.operations["kind"], "call")
+    if not wanted.any():
+        wanted = grid.good
+    start, end = (run.operations[name][wanted] - grid.start_ns for name in ("start_ns", "end_ns"))
+    return _mean_in_flight(start, end, grid.segment_ns, grid.count)
 
 
 def _mean_in_flight(start: Ints, end: Ints, segment_ns: int, count: int) -> Floats:

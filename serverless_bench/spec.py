@@ -20,6 +20,9 @@ DEFAULT_PART_BYTES: Final = 64 * MIB
 """1,800 functions at 95 MB/s make 2,550 UploadPart/s at 64 MiB, below the 3,500 PUT/s of
 one S3 partition; at boto3's 8 MiB it would be 20,400."""
 
+OWN_FUNCTION: Final = "function"
+"""The workload whose operations are decided by code that comes with the invocation."""
+
 
 class Verify(StrEnum):
     """How much of what is read is compared with what was written."""
@@ -39,11 +42,38 @@ class Addressing(StrEnum):
     VIRTUAL = "virtual"
 
 
+class Stat(StrEnum):
+    """How the size of an object is learned before it is read."""
+
+    KEY = "key"
+    """It stands in the key: no request."""
+    EACH = "each"
+    """A HEAD before every get, as libraries do that split what they read into ranges."""
+    BEFORE = "before"
+    """All HEADs before the first get, and none after (sai3-bench's pre-stat)."""
+
+
 class OperationKind(StrEnum):
     """The measured actions that a workload can ask for."""
 
     PUT = "put"
     GET = "get"
+    GET_RANGE = "get_range"
+    HEAD = "head"
+    LIST = "list"
+    DELETE = "delete"
+    DELETE_MANY = "delete_many"
+    COPY = "copy"
+    WRITE_ARRAY = "write_array"
+    APPEND_ARRAY = "append_array"
+    READ_ARRAY = "read_array"
+    CALL = "call"
+    """A stretch of the user's own function."""
+
+    @property
+    def creates(self) -> bool:
+        """Whether it makes an object at its key."""
+        return self in {OperationKind.PUT, OperationKind.COPY}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,9 +91,13 @@ class Target:
     addressing: Addressing = Addressing.AUTO
     store: str | None = None
     """Name in ``stores.STORES`` of the store that sbench runs here; None for any other."""
+    options: tuple[tuple[str, str], ...] = ()
+    """The client library's own knobs, as names and values; ``Client.options`` has them."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "addressing", Addressing(self.addressing))
+        # JSON has no tuples, and a target is a key of dictionaries.
+        object.__setattr__(self, "options", tuple((n, v) for n, v in self.options))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,9 +115,16 @@ class Transfer:
     """Further tries after a try that failed for a reason that may pass; 0 for none."""
     timeout_s: float = 60.0
     """A try ends when no byte has moved for this long."""
+    min_split_bytes: int | None = None
+    """Objects below this size are read whole, whatever ``part_bytes`` says."""
+    stat: Stat = Stat.KEY
+    """How sizes are learned before objects are read."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "verify", Verify(self.verify))
+        object.__setattr__(self, "stat", Stat(self.stat))
+        if self.min_split_bytes is not None:
+            _at_least("--min-split-mb", self.min_split_bytes, 1)
         _at_least("--connections", self.connections, 1)
         _at_least("--block-kib", self.block_bytes // KIB, 1)
         _at_least("--retries", self.retries, 0)
@@ -102,6 +143,8 @@ class Transfer:
         Several connections need parts, and so does a put of more than 5 GiB (Amazon S3 user
         guide, "Uploading objects"): both get a size where none was asked for.
         """
+        if kind is OperationKind.GET and size < (self.min_split_bytes or 0):
+            return None
         chosen = self.part_bytes
         if chosen is None and self.connections > 1:
             share = -(-size // self.connections)
@@ -111,6 +154,88 @@ class Transfer:
         if chosen is None or size <= chosen:
             return None
         return max(chosen, -(-size // MAX_PARTS))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ArraySpec:
+    """An array that a library writes, appends to or reads; docs/arrays.md."""
+
+    library: str
+    """Name in ``arrays.ARRAYS``."""
+    operation: str = "write"
+    """write, append or read."""
+    driver: str = "zarr"
+    """Format on the store: zarr (version 2) or zarr3."""
+    shape: tuple[int, ...]
+    """Of the array, and of what one append adds."""
+    chunks: tuple[int, ...]
+    shards: tuple[int, ...] | None = None
+    """Chunks that share an object; None for an object per chunk."""
+    dtype: str = "float32"
+    codec: str = "none"
+    """none, blosc-lz4 or zstd."""
+    source: str = "numpy"
+    """What holds the data in memory: numpy or jax."""
+    path: str | None = None
+    """A directory for arrays in files; None for the target's bucket."""
+    options: tuple[tuple[str, str], ...] = ()
+    """The library's own knobs, as names and values."""
+
+    def __post_init__(self) -> None:
+        for name in ("shape", "chunks", "shards"):
+            if (value := getattr(self, name)) is not None:
+                object.__setattr__(self, name, tuple(value))
+        object.__setattr__(self, "options", tuple((n, v) for n, v in self.options))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Load:
+    """What the operations of a function are like, beyond how many objects there are."""
+
+    threads: int = 1
+    """Operations of one function in flight at once; each thread has objects of its own."""
+    sizes: str | None = None
+    """Distribution of object sizes, in the text form of ``sizes``; None for one size."""
+    layout: str = "random"
+    """How keys are laid out: random, sharded:N or sequential."""
+    compressibility: float = 1.0
+    """How many times smaller a compressor makes the bytes."""
+    duplication: float = 1.0
+    """How often each 4 KiB block stands in an object, on average."""
+    mix: tuple[tuple[str, float], ...] = ()
+    """Weights of the operations of a mixed workload, by kind."""
+    operations: int | None = None
+    """Operations that a function performs of a mix; None for as long as ``duration_s``."""
+    rate_per_s: float | None = None
+    """Operations that are to begin per second, whether or not earlier ones are through
+    (open loop): of the whole job, or in an invocation its share. None for a closed loop."""
+    arrivals: str = "uniform"
+    """When they begin: at even distances, or poisson."""
+    split: int | None = None
+    """Functions that share each object that is read; None if each reads whole objects."""
+    range_bytes: int = MIB
+    """Length of what a get_range of a mix reads, at a random offset."""
+    array: ArraySpec | None = None
+    code: str | None = None
+    """The user's own function, as cloudpickle and Base64."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "mix", tuple((str(n), float(w)) for n, w in self.mix))
+        _at_least("--threads", self.threads, 1)
+        for flag, value in (("--operations", self.operations), ("--split", self.split)):
+            if value is not None:
+                _at_least(flag, value, 1)
+        _at_least("--range-kib", self.range_bytes, 1)
+        if self.rate_per_s is not None:
+            _positive("--rate", self.rate_per_s)
+        for flag, ratio in (
+            ("--compressibility", self.compressibility),
+            ("--duplication", self.duplication),
+        ):
+            if not 1 <= ratio <= 100:
+                raise UsageError(f"{flag} must be between 1 and 100, got {ratio:g}")
+        if self.arrivals not in {"uniform", "poisson"}:
+            raise UsageError(f"--arrivals must be uniform or poisson, got {self.arrivals!r}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -155,6 +280,9 @@ class JobSpec:
     start_timeout_s: float = 60.0
     """What has not begun this long after its launch is launched again, and can not begin
     any more; only with ``control``."""
+    load: Load = field(default_factory=Load)
+    endpoints: tuple[str, ...] = ()
+    """Further endpoints of the same bucket; the functions take turns."""
 
     def __post_init__(self) -> None:
         for flag, value in (
@@ -196,6 +324,8 @@ class JobSpec:
                 "transfer": Transfer(**data["transfer"]),
                 "functions": tuple(data.get("functions", ())),
                 "control": _target_or_none(data.get("control")),
+                "load": _load(data.get("load", {})),
+                "endpoints": tuple(data.get("endpoints", ())),
             }
         )
 
@@ -234,6 +364,8 @@ class InvocationSpec:
     """Unrelated to the seeds of the other invocations."""
     control: Target | None = None
     """As in ``JobSpec``."""
+    load: Load = field(default_factory=Load)
+    """As in ``JobSpec``; its rate is this function's share."""
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Self:
@@ -245,6 +377,7 @@ class InvocationSpec:
                 "transfer": Transfer(**data["transfer"]),
                 "keys": tuple(data["keys"]),
                 "control": _target_or_none(data.get("control")),
+                "load": _load(data.get("load", {})),
             }
         )
 
@@ -259,6 +392,19 @@ class OperationSpec:
     size: int | None
     """Bytes of the object; None when its key does not say (a foreign object)."""
     generation: int = 0
+    offset: int = 0
+    """Where a range begins."""
+    length: int | None = None
+    """Bytes of a range; None for the whole object."""
+    keys: tuple[str, ...] = ()
+    """What is deleted at once; the source of a copy."""
+    content: str | None = None
+    """Key of the object whose bytes this one holds; None for its own, as a rule."""
+
+
+def _load(data: Mapping[str, Any]) -> Load:
+    array = data.get("array")
+    return Load(**{**data, "array": None if array is None else ArraySpec(**array)})
 
 
 def _target_or_none(data: Mapping[str, Any] | None) -> Target | None:

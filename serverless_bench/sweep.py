@@ -9,6 +9,7 @@ looked at (``If-Match``), where the store can do that.
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from functools import partial
@@ -18,9 +19,11 @@ from typing import Any, Final
 from serverless_bench.bucket import explained, open_s3
 from serverless_bench.control import for_run, parse_claim, parse_record
 from serverless_bench.errors import NotFound, OperationError, StoreError
+from serverless_bench.grid import METADATA, MIN_RUN_BYTES, array_of, is_smaller_level
 from serverless_bench.keys import declared_size
-from serverless_bench.keystream import Keystream, hash_key, identify
+from serverless_bench.keystream import BLOCK, hash_key, identify
 from serverless_bench.objects import Head, Objects
+from serverless_bench.payload import content_of
 from serverless_bench.spec import Target
 from serverless_bench.stores.embedded import Lease, default_directory
 
@@ -30,6 +33,10 @@ _PATIENCE_S: Final = 30.0
 _HEAD_BYTES: Final = 256
 _PIECE: Final = 32
 """Two counter blocks of the keystream tell whose bytes they are."""
+_CHUNK_PIECE: Final = 3 * BLOCK
+"""What holds two counter blocks wherever they begin."""
+_CHUNK_LOOK: Final = MIN_RUN_BYTES - _CHUNK_PIECE
+_BLOSC_HEAD: Final = 16
 _CHANGED: Final = 412
 _NO_SUCH_RANGE: Final = 416
 """The answer for the first bytes of an object that has none."""
@@ -81,15 +88,16 @@ def delete(target: Target, keys: Iterable[str]) -> Deleted:
         If the store does not answer or refuses.
     """
     mine = list(keys)
-    hashes = {hash_key(key) for key in mine}
+    # A chunk holds bytes of its array, whose key is not one of an object.
+    hashes = {hash_key(array_of(key) or key) for key in mine}
     deleted = Deleted()
     with explained(target):
         # Asked first: it says in one request whether the store answers and lets us in.
         uploads = list(_open_uploads(target)) if mine else []
-    objects = Objects(replace(target, prefix=""))
-    for key, end in _delete_all(objects, mine, partial(_is_ours, hashes=hashes)):
-        deleted.objects += end is _End.DELETED
-        _note(deleted, key, end)
+    with closing(Objects(replace(target, prefix=""))) as objects:
+        for key, end in _delete_all(objects, mine, partial(_is_ours, hashes=hashes)):
+            deleted.objects += end is _End.DELETED
+            _note(deleted, key, end)
     known = set(mine)
     with explained(target):
         client = open_s3(target)
@@ -120,8 +128,12 @@ def delete_control(control: Target, run_id: str) -> Deleted:
     StoreError
         If the prefix cannot be listed.
     """
+    with closing(Objects(for_run(control, run_id))) as objects:
+        return _delete_control(objects, control, run_id)
+
+
+def _delete_control(objects: Objects, control: Target, run_id: str) -> Deleted:
     deleted = Deleted()
-    objects = Objects(for_run(control, run_id))
     for folder, parse in (("records/", parse_record), ("claims/", parse_claim)):
         try:
             pages = objects.list_pages(folder, patience_s=_PATIENCE_S)
@@ -146,13 +158,10 @@ def _delete_all(
     objects: Objects, names: Sequence[str], is_ours: Callable[[str, Head], bool]
 ) -> Iterator[tuple[str, _End]]:
     remaining = iter(names)
-    try:
-        with ThreadPoolExecutor(_THREADS) as pool:
-            while batch := list(islice(remaining, _BATCH)):
-                ends = pool.map(partial(_delete_one, objects, is_ours), batch)
-                yield from zip(batch, ends, strict=True)
-    finally:
-        objects.close()
+    with ThreadPoolExecutor(_THREADS) as pool:
+        while batch := list(islice(remaining, _BATCH)):
+            ends = pool.map(partial(_delete_one, objects, is_ours), batch)
+            yield from zip(batch, ends, strict=True)
 
 
 def _delete_one(objects: Objects, is_ours: Callable[[str, Head], bool], name: str) -> _End:
@@ -194,16 +203,40 @@ def _is_ours(key: str, head: Head, *, hashes: set[int]) -> bool:
     Bytes of another object of the same run count too, and a few wrong ones do not
     matter: a store that mixes up what it was given does not keep us from cleaning up.
     """
+    if array_of(key) is not None:
+        return _is_of_array(key, head, hashes)
     if declared_size(key) is None:
         return head.data == _GATE and head.size == len(_GATE)
     if head.size == 0:
         # SeaweedFS makes this of an upload whose worker was killed before its first byte.
         return True
-    if Keystream(key).agrees(0, memoryview(head.data)):
+    if content_of(key).agrees(0, memoryview(head.data)):
         return True
     pieces = (head.data[at : at + _PIECE] for at in range(0, len(head.data), _PIECE))
     origins = (identify(memoryview(piece)) for piece in pieces)
     return any(origin is not None and origin.key_hash in hashes for origin in origins)
+
+
+def _is_of_array(key: str, head: Head, hashes: set[int]) -> bool:
+    """Tell whether an object of an array is metadata, or begins like a chunk of ours.
+
+    Incompressible bytes stand in every codec as they are, behind a head. Blosc shuffles
+    those of a chunk at the edge, which it can compress: then its own head has to do. The
+    further levels of an image hold means of ours: their keys alone say that they are ours.
+    """
+    if key.rpartition("/")[2] in METADATA:
+        return head.data.lstrip()[:1] == b"{"
+    if is_smaller_level(key) or _is_blosc(head):
+        return True
+    pieces = (head.data[at : at + _CHUNK_PIECE] for at in range(0, _CHUNK_LOOK, BLOCK))
+    origins = (identify(memoryview(piece)) for piece in pieces)
+    return any(origin is not None and origin.key_hash in hashes for origin in origins)
+
+
+def _is_blosc(head: Head) -> bool:
+    """Tell whether an object begins with a frame of Blosc (c-blosc, README_CHUNK_FORMAT)."""
+    version, size = head.data[:1], int.from_bytes(head.data[12:16], "little")
+    return version == b"\x02" and _BLOSC_HEAD < size <= head.size
 
 
 def _names_run(name: str, head: Head, *, run_id: str) -> bool:

@@ -131,7 +131,8 @@ def _prefixes(run: Run, rows: Ints) -> list[str]:
 
 def _amplification(run: Run, good: Mask) -> float | None:
     operations = run.operations
-    reads = good & is_text(operations["kind"], "get")
+    kinds = operations["kind"]
+    reads = good & (is_text(kinds, "get") | is_text(kinds, "get_range"))
     useful = int(operations["bytes"][reads].sum())
     if not useful:
         return None

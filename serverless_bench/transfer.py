@@ -1,4 +1,4 @@
-"""Move one object: whole or in parts, over one connection or several."""
+"""Move one object, or a range of it: whole or in parts, over one connection or several."""
 
 import threading
 from collections.abc import Callable
@@ -9,9 +9,11 @@ from functools import partial
 from serverless_bench.clients.base import Client
 from serverless_bench.clock import monotonic_ns
 from serverless_bench.errors import Corrupt, OperationError
-from serverless_bench.keystream import Keystream
+from serverless_bench.keystream import ReadableAt
 from serverless_bench.meter import Meter
-from serverless_bench.spec import OperationSpec, Transfer
+from serverless_bench.payload import content_of
+from serverless_bench.record import Usage
+from serverless_bench.spec import OperationKind, OperationSpec, Transfer
 from serverless_bench.tries import Tries
 from serverless_bench.verify import BadRanges, RangeSink
 
@@ -19,7 +21,7 @@ from serverless_bench.verify import BadRanges, RangeSink
 class RangeSource:
     """A range of a keystream as the body of one request."""
 
-    def __init__(self, keystream: Keystream, offset: int, size: int, told: "Checks") -> None:
+    def __init__(self, keystream: ReadableAt, offset: int, size: int, told: "Checks") -> None:
         self._keystream = keystream
         self._offset = offset
         self._told = told
@@ -39,6 +41,10 @@ class Checks:
     payload_ns: int = 0
     verified_bytes: int = 0
     bad: BadRanges = field(default_factory=BadRanges)
+    usage: Usage | None = None
+    """What a library used, where it was watched."""
+    after: Callable[[], None] | None = None
+    """Compares what came, once the clock has stopped; where that can wait."""
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def add_payload(self, duration_ns: int) -> None:
@@ -56,8 +62,10 @@ def put_object(operation: OperationSpec, transfer: Transfer, tries: Tries, check
         If it could not be written; an upload in parts was given up then.
     """
     client, key, size = tries.client, operation.key, _known(operation)
-    keystream = Keystream(key, operation.generation)
-    part_bytes = transfer.part_size(operation.kind, size)
+    keystream = content_of(key, operation.generation)
+    # A library that cuts uploads itself is given whole objects.
+    parts = "multipart" in client.operations
+    part_bytes = transfer.part_size(operation.kind, size) if parts else None
     if part_bytes is None:
         source = RangeSource(keystream, 0, size, checks)
         tries.run("put", partial(client.put, key, source))
@@ -80,8 +88,22 @@ def put_object(operation: OperationSpec, transfer: Transfer, tries: Tries, check
         raise
 
 
-def get_object(operation: OperationSpec, transfer: Transfer, tries: Tries, checks: Checks) -> None:
-    """Read one object and compare it.
+def get_object(
+    operation: OperationSpec,
+    transfer: Transfer,
+    tries: Tries,
+    checks: Checks,
+    *,
+    said_bytes: int | None = None,
+) -> None:
+    """Read one object, or the range of it that the operation asks for, and compare it.
+
+    Parameters
+    ----------
+    operation, transfer, tries, checks
+        As in ``operations.perform``.
+    said_bytes
+        What the store says is the size of an object that sbench did not write.
 
     Raises
     ------
@@ -90,11 +112,17 @@ def get_object(operation: OperationSpec, transfer: Transfer, tries: Tries, check
     OperationError
         If it could not be read.
     """
-    client, key, size = tries.client, operation.key, operation.size
-    keystream = None if size is None else Keystream(key, operation.generation)
-    part_bytes = None if size is None else transfer.part_size(operation.kind, size)
-    step = part_bytes or size
-    count = 1 if size is None or step is None else -(-size // step)
+    client, key = tries.client, operation.key
+    size = said_bytes if operation.size is None else operation.size
+    first, length = operation.offset, size if operation.length is None else operation.length
+    foreign = operation.size is None
+    keystream = None if foreign else content_of(operation.content or key, operation.generation)
+    ranges = length is not None and "range" in client.operations
+    part_bytes = transfer.part_size(OperationKind.GET, length) if ranges and length else None
+    if part_bytes is None and operation.length is not None:
+        part_bytes = operation.length
+    step = part_bytes or length
+    count = 1 if not length or step is None else -(-length // step)
     sinks: list[RangeSink | None] = [None] * count
 
     def fetch(meter: Meter, offset: int, length: int | None) -> RangeSink:
@@ -106,10 +134,10 @@ def get_object(operation: OperationSpec, transfer: Transfer, tries: Tries, check
         return sink
 
     def download(index: int) -> None:
-        offset = index * (step or 0)
-        length = None if size is None or step is None else min(step, size - offset)
-        call = partial(fetch, offset=offset, length=length)
-        sinks[index] = tries.run("get", call, part=index + 1 if part_bytes else 0)
+        offset = first + index * (step or 0)
+        wanted = None if length is None or step is None else min(step, first + length - offset)
+        call = partial(fetch, offset=offset, length=wanted)
+        sinks[index] = tries.run("get", call, part=index + 1 if count > 1 else 0)
 
     try:
         each(download, count, transfer.connections)

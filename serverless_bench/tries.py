@@ -123,4 +123,6 @@ class Tries:
         return [meter.curve for meter in self.succeeded()]
 
 
-_MOVING: Final = frozenset({"put", "upload_part", "get"})
+_MOVING: Final = frozenset(
+    {"put", "upload_part", "get", "write_array", "append_array", "read_array", "call"}
+)

@@ -15,7 +15,7 @@ FINE_SEGMENT_NS: Final = 100_000_000
 _MAX_SEGMENTS: Final = 1 << 17
 STEADY_SHARE: Final = 0.9
 STEADY_S: Final = 3.0
-"""A steady window has at least this share of the planned concurrency for this long."""
+"""A steady window has at least this share of the planned operations for this long."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,7 +50,13 @@ def windows(run: Run, good: Mask) -> Windows:
     segment_ns = FINE_SEGMENT_NS * max(1, -(-span_ns // (FINE_SEGMENT_NS * _MAX_SEGMENTS)))
     fine, in_flight = segments(run, segment_ns=segment_ns)
     running = np.concatenate(([0], np.cumsum(fine)))
-    planned = min(run.job.concurrency, run.job.invocations)
+    planned = planned_at_once(run)
+    if not running[-1]:
+        # Heads, lists and deletions alone: no byte moved, which is no throughput of zero.
+        return Windows(
+            span_s=span_ns / NS_PER_S,
+            mean_in_flight=float(in_flight.sum()) * segment_ns / max(span_ns, 1),
+        )
     steady = _steady(in_flight, running, segment_ns, planned)
     return Windows(
         peak_1s=_best(running, span_ns, segment_ns, NS_PER_S),
@@ -62,6 +68,11 @@ def windows(run: Run, good: Mask) -> Windows:
         timeline_bytes=int(running[-1]),
         mean_in_flight=float(in_flight.sum()) * segment_ns / max(span_ns, 1),
     )
+
+
+def planned_at_once(run: Run) -> int:
+    """Return how many operations are in flight if all functions and threads are at work."""
+    return min(run.job.concurrency, run.job.invocations) * run.job.load.threads
 
 
 def _best(running: Ints, span_ns: int, segment_ns: int, window_ns: int) -> float | None:

@@ -15,6 +15,8 @@ _NO_TOKEN: Final = re.compile(r"[^A-Za-z0-9._-]+")
 
 
 _birth: tuple[int, int, int] | None = None
+_forgotten_peak: tuple[int, int] = (0, 0)
+"""A process and its largest resident set before the kernel was told to forget it."""
 
 
 def note_birth(born_ns: int, import_ns: int) -> None:
@@ -85,8 +87,29 @@ def run_wait_ns() -> int | None:
         return None
 
 
+def forget_peak_rss() -> bool:
+    """Let the kernel measure the peak of the resident set anew; tell whether it does.
+
+    Linux does so when 5 is written to ``/proc/self/clear_refs`` (proc_pid_clear_refs(5)).
+    ``peak_rss_bytes`` still remembers the peak so far.
+    """
+    global _forgotten_peak  # noqa: PLW0603 - one process, one peak
+    peak = (os.getpid(), peak_rss_bytes())
+    try:
+        Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
+    except OSError:
+        return False
+    _forgotten_peak = peak
+    return True
+
+
 def peak_rss_bytes() -> int:
     """Return the largest resident set that this process has had."""
+    forgotten = _forgotten_peak[1] if _forgotten_peak[0] == os.getpid() else 0
+    return max(forgotten, _peak_rss_bytes())
+
+
+def _peak_rss_bytes() -> int:
     try:
         status = Path("/proc/self/status").read_text(encoding="ascii")
     except OSError:

@@ -16,7 +16,10 @@ from pathlib import Path
 
 PACKAGE = "serverless_bench"
 SOURCE = Path(__file__).resolve().parents[2] / PACKAGE
-ROOTS = ("handler", "clients.wire", "workloads.noop", "workloads.read", "workloads.write")
+ROOTS = (
+    *("handler", "clients.wire", "workloads.function", "workloads.mixed"),
+    *("workloads.noop", "workloads.read", "workloads.write"),
+)
 """What is imported by name: the entry point, and the plugins that need no more libraries."""
 USELESS = (
     # cffi's compiler; at run time cryptography needs the backend module alone.

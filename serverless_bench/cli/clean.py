@@ -8,6 +8,7 @@ import click
 
 from serverless_bench.archive import Run, load_run, refuse_if_held
 from serverless_bench.bucket import explained, open_s3
+from serverless_bench.cli.array_files import is_in_files, remove_arrays
 from serverless_bench.cli.exit_codes import ExitCode
 from serverless_bench.cli.options import run_argument
 from serverless_bench.cli.resume import relocated
@@ -63,6 +64,8 @@ def delete_objects(run: Run, *, survey: bool = False) -> Cleaned | None:
 
     With ``survey`` the whole prefix is listed after that, to say what else is there.
     """
+    if is_in_files(run.job):
+        return Cleaned(deleted=Deleted(objects=remove_arrays(run)), rest="")
     ledger = run.ledger()
     if not ledger and run.job.control is None:
         return None

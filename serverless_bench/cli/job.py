@@ -3,10 +3,12 @@
 import os
 import secrets
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from contextvars import ContextVar
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any, Final
+from urllib.parse import urlsplit
 
 import click
 
@@ -18,16 +20,20 @@ from serverless_bench.cli.progress import progress
 from serverless_bench.cli.remote import Remote, find_remote
 from serverless_bench.cli.target import Where
 from serverless_bench.clients import client_class
+from serverless_bench.clients.options import check as check_options
 from serverless_bench.clock import utc_stamp
 from serverless_bench.errors import UsageError
 from serverless_bench.executors import open_executor
 from serverless_bench.executors.base import Live
 from serverless_bench.exporters.pywren import write_pickle
 from serverless_bench.fanout import CutShort, run_job
+from serverless_bench.keys import parse_layout
+from serverless_bench.operations import needs
 from serverless_bench.reduce import summarize
 from serverless_bench.reporters import open_reporter
 from serverless_bench.reporters.base import Reporter
-from serverless_bench.spec import JobSpec, Target, Transfer, Verify
+from serverless_bench.sizes import parse_sizes
+from serverless_bench.spec import JobSpec, Load, OperationKind, Stat, Target, Transfer, Verify
 from serverless_bench.units import KIB, MIB, parse_link
 
 _LOCAL_PER_CPU: Final = 4
@@ -60,6 +66,43 @@ class Finished:
     exit_code: int
 
 
+class Planned(Exception):
+    """What ``prepare`` ends with inside of ``planning``: nothing is to be started.
+
+    Parameters
+    ----------
+    prepared
+        What would be.
+    """
+
+    def __init__(self, prepared: Prepared) -> None:
+        super().__init__()
+        self.prepared = prepared
+
+
+_PLANNING: Final = ContextVar("planning", default=False)
+
+
+def prepared_by(command: click.Command, flags: Mapping[str, Any]) -> Prepared:
+    """Return what a command would start with these flags, checked as the command does it.
+
+    Raises
+    ------
+    UsageError, PluginError
+        As the command.
+    """
+    if command.callback is None:
+        raise TypeError(f"{command.name} does nothing")
+    token = _PLANNING.set(True)
+    try:
+        command.callback(**flags)
+    except Planned as exc:
+        return exc.prepared
+    finally:
+        _PLANNING.reset(token)
+    raise TypeError(f"{command.name} prepares no job")
+
+
 def prepare(
     workload: str,
     flags: dict[str, Any],
@@ -69,6 +112,7 @@ def prepare(
     object_bytes: int | None = None,
     repeats: int = 1,
     keys: Sequence[str] = (),
+    load: Mapping[str, Any] | None = None,
 ) -> Prepared:
     """Check a command's flags before anything starts.
 
@@ -80,6 +124,8 @@ def prepare(
         Of ``target_options``, ``transfer_options``, ``run_options`` and ``format_option``.
     keys
         Objects to read.
+    load
+        Fields of ``Load`` that no flag of ``load_options`` and ``object_options`` sets.
 
     Raises
     ------
@@ -92,10 +138,17 @@ def prepare(
     cost = cost_flags(flags)
     remote = find_remote(flags)
     where = Where(**{field.name: flags[field.name] for field in fields(Where)})
+    where, endpoints = several(where)
     job = JobSpec(
         name=flags["name"] or f"{utc_stamp()}-{workload}-{secrets.token_hex(2)}",
         workload=workload,
-        target=Target(client=where.client, bucket="", prefix=where.prefix, endpoint_url=""),
+        target=Target(
+            client=where.client,
+            bucket="",
+            prefix=where.prefix,
+            endpoint_url="",
+            options=client_options(flags.get("client_option", ())),
+        ),
         transfer=_transfer(flags),
         executor=executor,
         invocations=invocations,
@@ -112,16 +165,18 @@ def prepare(
         seed=flags["seed"],
         functions=remote.functions,
         start_timeout_s=flags["start_timeout"],
+        load=_load(flags, load or {}),
+        endpoints=endpoints,
     )
     if Path(job.name).name != job.name:
         raise UsageError(f"--name {job.name!r} is not a plain name", hint="--run-dir takes a path")
     check_writable("--pickle", flags.get("pickle"))
-    client_class(where.client)
+    _check_client(job)
     open_executor(job)
     ceiling = flags.get("ceiling", False)
     if ceiling:
         check_ceiling(job)
-    return Prepared(
+    prepared = Prepared(
         job=job,
         where=where,
         remote=remote,
@@ -133,11 +188,15 @@ def prepare(
         keys=keys,
         ceiling=ceiling,
     )
+    if _PLANNING.get():
+        raise Planned(prepared)
+    return prepared
 
 
 def perform(prepared: Prepared, target: Target) -> Finished:
     """Run a job and report on it; its run directory is named before it starts."""
     control = prepared.remote.control(target)
+    target = replace(target, options=prepared.job.target.options)
     job, live = replace(prepared.job, target=target, control=control), Live()
     cost = prepared.cost
     budget = None if cost.limit is None else Budget(job, cost, prepared.keys)
@@ -189,7 +248,84 @@ def _transfer(flags: dict[str, Any]) -> Transfer:
         verify=Verify(flags["verify"]),
         retries=flags["retries"],
         timeout_s=flags["timeout"],
+        min_split_bytes=_mib(flags.get("min_split_mb")),
+        stat=Stat(flags.get("stat", Stat.KEY)),
     )
+
+
+def _mib(count: float | None) -> int | None:
+    return None if count is None else round(count * MIB)
+
+
+def _load(flags: Mapping[str, Any], more: Mapping[str, Any]) -> Load:
+    """Return what the flags say of a function's operations; some commands lack some."""
+    named = {
+        "threads": "threads",
+        "rate": "rate_per_s",
+        "arrivals": "arrivals",
+        "layout": "layout",
+        "compressibility": "compressibility",
+        "duplication": "duplication",
+    }
+    given: dict[str, Any] = {name: flags[flag] for flag, name in named.items() if flag in flags}
+    if flags.get("sizes") is not None:
+        # The text that the functions get needs no file.
+        given["sizes"] = str(parse_sizes(flags["sizes"]))
+    parse_layout(given.get("layout", "random"))
+    return Load(**given, **more)
+
+
+def client_options(given: Sequence[str]) -> tuple[tuple[str, str], ...]:
+    """Return knobs as names and values.
+
+    Raises
+    ------
+    UsageError
+        If one is not ``NAME=VALUE``, or comes twice.
+    """
+    pairs = [text.partition("=") for text in given]
+    for text, (name, _, value) in zip(given, pairs, strict=True):
+        if not name or not value:
+            raise UsageError(f"--client-option {text!r} is not NAME=VALUE")
+    names = [name for name, _, _ in pairs]
+    if len(set(names)) < len(names):
+        raise UsageError(f"--client-option gives one of {', '.join(names)} twice")
+    return tuple(sorted((name, value) for name, _, value in pairs))
+
+
+def several(where: Where) -> tuple[Where, tuple[str, ...]]:
+    """Split a list of endpoints into the first one and the others.
+
+    Raises
+    ------
+    UsageError
+        If one of them is no URL.
+    """
+    if where.endpoint_url is None or "," not in where.endpoint_url:
+        return where, ()
+    urls = [url.strip().rstrip("/") for url in where.endpoint_url.split(",")]
+    for url in urls:
+        parts = urlsplit(url)
+        if parts.scheme not in {"http", "https"} or not parts.hostname:
+            raise UsageError(f"--endpoint-url {url!r} is not a URL", hint="as http://host:port")
+    return replace(where, endpoint_url=urls[0]), tuple(urls[1:])
+
+
+def _check_client(job: JobSpec) -> None:
+    """Refuse operations that the client does not offer, and knobs that it does not have."""
+    client = client_class(job.target.client)
+    check_options(job.target)
+    kinds = [OperationKind(name) for name, _ in job.load.mix]
+    if job.load.split is not None:
+        kinds.append(OperationKind.GET_RANGE)
+    lacking = sorted({needs(kind) for kind in kinds} - client.operations)
+    if job.transfer.stat is not Stat.KEY and "head" not in client.operations:
+        lacking.append("head")
+    if lacking:
+        raise UsageError(
+            f"--client {job.target.client} does not offer {', '.join(lacking)}",
+            hint=f"it offers {', '.join(sorted(client.operations))}; wire and boto3 offer all",
+        )
 
 
 def _concurrency(asked: int | None, executor: str, invocations: int) -> int:

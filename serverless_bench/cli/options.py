@@ -6,7 +6,7 @@ from typing import Any, Final, TypeVar
 
 import click
 
-from serverless_bench.spec import Addressing, Verify
+from serverless_bench.spec import Addressing, Stat, Verify
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -50,7 +50,11 @@ def group(*options: Callable[[F], F]) -> Callable[[F], F]:
 
 target_options = group(
     option("--bucket", help="Bucket; without it, and without an endpoint, a store starts here."),
-    option("--endpoint-url", help="Any S3-compatible store; AWS if only a bucket is named."),
+    option(
+        "--endpoint-url",
+        help="Any S3-compatible store; AWS if only a bucket is named. Of several, with commas"
+        " between them, functions take turns.",
+    ),
     option("--region", help="Where the bucket lives; found out if not given."),
     option(
         "--addressing",
@@ -60,6 +64,12 @@ target_options = group(
         help="Bucket in the host name or in the path.",
     ),
     option("--client", default="wire", show_default=True, help="Library that moves the bytes."),
+    option(
+        "--client-option",
+        multiple=True,
+        metavar="NAME=VALUE",
+        help="A knob of that library; docs/clients.md has them.",
+    ),
 )
 
 transfer_options = group(
@@ -87,7 +97,57 @@ transfer_options = group(
         show_default=True,
         help="Seconds without a byte that end a try.",
     ),
+    option("--min-split-mb", type=float, help="MiB; smaller objects are read whole."),
+    option(
+        "--stat",
+        type=click.Choice([s.value for s in Stat]),
+        default=Stat.KEY.value,
+        show_default=True,
+        help="How sizes are learned before a read: from the key, by a HEAD each, or all before.",
+    ),
 )
+
+load_options = group(
+    option("--threads", type=int, default=1, show_default=True, help="Operations at once, each."),
+    option(
+        "--rate",
+        type=float,
+        help="Operations that begin per second, of all functions (open loop).",
+    ),
+    option(
+        "--arrivals",
+        type=click.Choice(["uniform", "poisson"]),
+        default="uniform",
+        show_default=True,
+        help="When they begin, with --rate.",
+    ),
+)
+"""How a function goes through its operations."""
+
+object_options = group(
+    option("--sizes", help="Distribution of sizes, as in loguniform:4KiB:64MiB; docs/payload.md."),
+    option(
+        "--layout",
+        default="random",
+        show_default=True,
+        help="Keys: random, sharded:N or sequential.",
+    ),
+    option(
+        "--compressibility",
+        type=float,
+        default=1.0,
+        show_default=True,
+        help="How many times smaller a compressor makes the bytes.",
+    ),
+    option(
+        "--duplication",
+        type=float,
+        default=1.0,
+        show_default=True,
+        help="How often each 4 KiB block stands in an object.",
+    ),
+)
+"""What new objects are like."""
 
 link_option = option(
     "--link", help="What the network carries at most, as in 20Gbit: more is not believed."

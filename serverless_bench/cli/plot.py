@@ -6,6 +6,7 @@ from pathlib import Path
 import click
 
 from serverless_bench.archive import Run, load_run
+from serverless_bench.cli.options import option
 from serverless_bench.errors import ArchiveError, PluginError
 
 
@@ -22,17 +23,25 @@ from serverless_bench.errors import ArchiveError, PluginError
     type=click.Path(dir_okay=False, path_type=Path),
     help="Picture to write, in the format that its name says.  [default: DIR/figure.png]",
 )
-def command(directories: tuple[Path, ...], output: Path | None) -> int:
+@option("--latency", is_flag=True, help="Draw how long operations took, also of a plain run.")
+def command(directories: tuple[Path, ...], output: Path | None, *, latency: bool) -> int:
     """Draw one run, or a write and its read, into one picture."""
     runs = [load_run(directory) for directory in directories]
     path = output or directories[-1] / "figure.png"
-    save_figure(runs, path)
+    save_figure(runs, path, latency=latency)
     click.echo(f"figure: {path}")
     return 0
 
 
-def save_figure(runs: Sequence[Run], path: Path) -> None:
+def save_figure(runs: Sequence[Run], path: Path, *, latency: bool = False) -> None:
     """Draw ``runs`` and save the picture.
+
+    Parameters
+    ----------
+    runs, latency
+        As in ``plots.figure``.
+    path
+        Its end says which format.
 
     Raises
     ------
@@ -49,6 +58,6 @@ def save_figure(runs: Sequence[Run], path: Path) -> None:
             hint="pip install 'serverless-bench[plots]'",
         ) from exc
     try:
-        figure(runs).savefig(path, dpi=120)
+        figure(runs, latency=latency).savefig(path, dpi=120)
     except (OSError, ValueError) as exc:
         raise ArchiveError(f"cannot write {path}: {exc}", hint="choose another --output") from exc

@@ -10,6 +10,7 @@ from serverless_bench.cli.options import (
     DEFAULT_PREFIX,
     ceiling_option,
     format_option,
+    load_options,
     option,
     pickle_option,
     run_options,
@@ -31,6 +32,8 @@ from serverless_bench.keys import read_key_file
 @option("--key", help="Read this one object in every function.")
 @option("--read-times", type=int, default=1, show_default=True, help="Reads of each object.")
 @option("--objects", type=int, default=1, show_default=True, help="Objects per function.")
+@option("--split", type=int, help="Functions that share each object; each reads a range.")
+@load_options
 @target_options
 @transfer_options
 @run_options
@@ -43,6 +46,7 @@ def command(
     key: str | None,
     read_times: int,
     objects: int,
+    split: int | None,
     **flags: Any,  # noqa: ANN401 - the shared groups of flags
 ) -> int:
     """Read objects back, compare every byte and report the throughput.
@@ -56,10 +60,16 @@ def command(
         )
     keys = [key] if key is not None else read_key_file(key_file or Path())
     # PyWren's 0 stands for all keys (s3_benchmark.py:122).
-    invocations = number or max(1, len(keys) // max(1, objects))
+    invocations = number or max(1, len(keys) * (split or 1) // max(1, objects))
     flags["prefix"] = DEFAULT_PREFIX
     prepared = prepare(
-        "read", flags, invocations=invocations, objects=objects, repeats=read_times, keys=keys
+        "read",
+        flags,
+        invocations=invocations,
+        objects=objects,
+        repeats=read_times,
+        keys=[key for key in keys for _ in range(split or 1)],
+        load={"split": split},
     )
     with open_target(prepared.where) as target:
         return perform(prepared, target).exit_code

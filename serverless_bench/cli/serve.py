@@ -54,6 +54,7 @@ shape_options = group(
     option("--function-rate", type=float, metavar="MIB/S", help="Once the burst is used up."),
     option("--put-limit", type=float, metavar="N", help="Writes per second and prefix."),
     option("--get-limit", type=float, metavar="N", help="Reads per second and prefix."),
+    option("--stall", metavar="AT:FOR", help="No answer for FOR seconds, AT seconds after the first."),
     option("--clock-skew", type=float, default=0.0, metavar="S", help="Error of its clock."),
 )
 
@@ -99,6 +100,7 @@ def command(host: str, port: int, tls: Path | None, **flags: Any) -> int:  # noq
             function_bytes_per_s=_bytes(flags["function_rate"]),
             put_per_s=flags["put_limit"],
             get_per_s=flags["get_limit"],
+            stall=flags["stall"],
         ),
         clock_skew_s=flags["clock_skew"],
     )

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 import click
 
@@ -135,8 +135,13 @@ def load_task(path: Path) -> Task:
     return task
 
 
+class _Embedded(Protocol):
+    @property
+    def embedded(self) -> bool: ...
+
+
 @contextmanager
-def store_kept_up(tasks: Iterable[Task]) -> Iterator[None]:
+def store_kept_up(tasks: Iterable[_Embedded]) -> Iterator[None]:
     """Keep the embedded store up from run to run if a task uses it.
 
     Only a lease: its credentials are in the environment during the runs that need them,

@@ -9,6 +9,8 @@ from serverless_bench.cli.job import check_writable, perform, prepare
 from serverless_bench.cli.options import (
     ceiling_option,
     format_option,
+    load_options,
+    object_options,
     option,
     pickle_option,
     run_options,
@@ -18,6 +20,7 @@ from serverless_bench.cli.options import (
 from serverless_bench.cli.target import check_room, open_target
 from serverless_bench.errors import UsageError
 from serverless_bench.keys import write_key_file
+from serverless_bench.sizes import parse_sizes
 from serverless_bench.units import MIB, format_size, parse_size
 
 DEFAULT_MB = 64
@@ -34,6 +37,8 @@ DEFAULT_MB = 64
     type=click.Path(dir_okay=False, path_type=Path),
     help="Write the keys here, one per line.",
 )
+@object_options
+@load_options
 @target_options
 @transfer_options
 @run_options
@@ -53,19 +58,35 @@ def command(
     Every object goes to a random key and holds pseudorandom bytes that a reader can
     check from the key alone.
     """
-    object_bytes = object_size(mb, size)
+    object_bytes, mean_bytes = object_sizes(mb, size, flags["sizes"])
     prepared = prepare(
         "write", flags, invocations=number, objects=objects, object_bytes=object_bytes
     )
     check_writable("--key-file", key_file)
     if prepared.where.embedded:
-        what = f"{number * objects} objects of {format_size(object_bytes)}"
-        check_room(number * objects * object_bytes, what)
+        what = f"{number * objects} objects of {format_size(mean_bytes)}"
+        check_room(number * objects * mean_bytes, what)
     with open_target(prepared.where) as target:
         done = perform(prepared, target)
     if key_file is not None:
         write_key_file(key_file, done.run.keys())
     return done.exit_code
+
+
+def object_sizes(mb: int | None, size: str | None, sizes: str | None) -> tuple[int | None, int]:
+    """Return the bytes of an object, or None if they are drawn, and their mean.
+
+    Raises
+    ------
+    UsageError
+        As ``object_size``, and if a size and a distribution are given.
+    """
+    if sizes is None:
+        fixed = object_size(mb, size)
+        return fixed, fixed
+    if mb is not None or size is not None:
+        raise UsageError("--sizes comes in place of --mb and --size", hint="give one of them")
+    return None, round(parse_sizes(sizes).mean())
 
 
 def object_size(mb: int | None, size: str | None) -> int:

@@ -8,7 +8,12 @@ from serverless_bench.clients.base import Client
 from serverless_bench.spec import Target, Transfer
 
 CLIENTS: Final[Mapping[str, str]] = {
+    "awscrt": "serverless_bench.clients.awscrt:AwsCrtClient",
     "boto3": "serverless_bench.clients.boto3:Boto3Client",
+    "minio": "serverless_bench.clients.minio:MinioClient",
+    "obstore": "serverless_bench.clients.obstore:ObstoreClient",
+    "s3dlio": "serverless_bench.clients.s3dlio:S3dlioClient",
+    "s3torchconnector": "serverless_bench.clients.s3torchconnector:S3TorchConnectorClient",
     "wire": "serverless_bench.clients.wire:WireClient",
 }
 

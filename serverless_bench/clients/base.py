@@ -3,8 +3,16 @@
 from collections.abc import Mapping, Sequence
 from typing import ClassVar, Final, Literal, Protocol
 
+from serverless_bench.spec import Addressing
+
 AWS_HOST: Final = ".amazonaws.com"
 """What the host names of Amazon's S3 have in common."""
+
+ALL_OPERATIONS: Final = frozenset(
+    {"put", "get", "range", "multipart", "head", "list", "delete", "delete_many", "copy"}
+)
+"""What a client may offer: ``range`` is a get of a part of an object, ``multipart`` an upload
+in parts that are requests of their own."""
 
 
 class Source(Protocol):
@@ -55,7 +63,9 @@ class Client(Protocol):
 
     A client reads no clock, logs nothing, never tries again by itself, and raises only
     ``OperationError``. Threads may call it at once; it keeps as many connections as it
-    has calls in flight. It gets its credentials from its environment.
+    has calls in flight. It gets its credentials from its environment. One whose library
+    starts threads of its own says ``forkable = False``, and is then opened only where no
+    process is forked any more.
     """
 
     attempts: ClassVar[Literal["exact", "hidden"]]
@@ -66,6 +76,11 @@ class Client(Protocol):
     """How requests are signed, for the run's provenance."""
     checksum: ClassVar[str]
     """Which checksums the library adds, for the run's provenance."""
+    operations: ClassVar[frozenset[str]]
+    """What the library offers, of ``ALL_OPERATIONS``; the methods for the rest are not called,
+    and need not be there."""
+    options: ClassVar[Mapping[str, str]]
+    """The library's own knobs, and what each does: what ``Target.options`` may name."""
 
     def put(self, key: str, source: Source, exchange: Exchange) -> None:
         """Write one object in one request."""
@@ -101,8 +116,33 @@ class Client(Protocol):
     def abort_multipart(self, key: str, upload_id: str, exchange: Exchange) -> None:
         """Give an upload up, and its parts with it."""
 
+    def head(self, key: str, exchange: Exchange) -> int:
+        """Return the size of one object in bytes."""
+
+    def list_keys(self, prefix: str, after: str, exchange: Exchange) -> tuple[list[str], bool]:
+        """Return up to a thousand keys behind ``after``, and whether there are more."""
+
+    def delete(self, key: str, exchange: Exchange) -> None:
+        """Delete one object; one that is not there is no error."""
+
+    def delete_many(self, keys: Sequence[str], exchange: Exchange) -> None:
+        """Delete up to a thousand objects in one request."""
+
+    def copy(self, source: str, key: str, exchange: Exchange) -> None:
+        """Make an object of the bytes of another one, inside the store."""
+
     def move(self, *, region: str | None, endpoint_url: str | None) -> None:
         """Send later requests elsewhere, because the store said so."""
 
     def close(self) -> None:
         """Release connections."""
+
+
+def is_virtual(addressing: Addressing, host: str, bucket: str) -> bool:
+    """Tell whether the bucket belongs into the host name.
+
+    A bucket with a dot does not match the certificate of ``*.s3.amazonaws.com``.
+    """
+    if addressing is Addressing.AUTO:
+        return AWS_HOST in host and "." not in bucket
+    return addressing is Addressing.VIRTUAL

@@ -11,6 +11,7 @@ import os
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, cast
 from urllib.parse import urlsplit
 
@@ -19,7 +20,8 @@ from botocore import exceptions as boto
 from botocore.config import Config
 from botocore.parsers import ResponseParserError
 
-from serverless_bench.clients.base import AWS_HOST, Exchange, Sink, Source
+from serverless_bench.clients.base import ALL_OPERATIONS, AWS_HOST, Exchange, Sink, Source
+from serverless_bench.clients.options import documented, option, parse
 from serverless_bench.clients.s3_errors import s3_error
 from serverless_bench.errors import (
     AccessDenied,
@@ -38,7 +40,7 @@ from serverless_bench.worker import user_agent
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
     from mypy_boto3_s3 import S3Client
-    from mypy_boto3_s3.type_defs import GetObjectRequestTypeDef
+    from mypy_boto3_s3.type_defs import DeleteTypeDef, GetObjectRequestTypeDef
 
 _CONNECT_S: Final = 10.0
 
@@ -61,6 +63,19 @@ ERRORS: Final[Mapping[type[Exception], type[OperationError]]] = {
 """What botocore raises besides ``ClientError``; the first match wins."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Knobs:
+    """What can be set of boto3."""
+
+    payload_signing: Literal["library", "sha256", "unsigned"] = option(
+        "library", "hash of the body in the signature; the library takes one over http"
+    )
+    checksum: Literal["library", "when_supported", "when_required"] = option(
+        "library", "when uploads get a checksum (request_checksum_calculation)"
+    )
+    max_pool: int = option(64, "connections kept; the library's own pool has 10", least=1)
+
+
 class Boto3Client:
     """Single S3 requests through ``boto3.client("s3")``.
 
@@ -73,11 +88,15 @@ class Boto3Client:
     attempts: ClassVar[Literal["exact", "hidden"]] = "exact"
     progress: ClassVar[Literal["wire", "body", "none"]] = "body"
     signing: ClassVar[str] = "library default"
+    operations: ClassVar[frozenset[str]] = ALL_OPERATIONS
+    knobs: ClassVar[type] = Knobs
+    options: ClassVar[Mapping[str, str]] = documented(Knobs)
     checksum: ClassVar[str] = os.environ.get("AWS_REQUEST_CHECKSUM_CALCULATION", "library default")
 
     def __init__(self, target: Target, transfer: Transfer) -> None:
         self._target = target
         self._transfer = transfer
+        self._knobs = parse(Knobs, target)
         self._sending = threading.local()
         self._client = self._open(target.region, target.endpoint_url)
 
@@ -164,11 +183,57 @@ class Boto3Client:
             )
             self._told(answer, exchange)
 
+    def head(self, key: str, exchange: Exchange) -> int:
+        """See ``Client``."""
+        with self._telling(exchange):
+            answer = self._client.head_object(Bucket=self._target.bucket, Key=key)
+            self._told(answer, exchange)
+        return answer["ContentLength"]
+
+    def list_keys(self, prefix: str, after: str, exchange: Exchange) -> tuple[list[str], bool]:
+        """See ``Client``."""
+        with self._telling(exchange):
+            answer = self._client.list_objects_v2(
+                Bucket=self._target.bucket, Prefix=prefix, StartAfter=after
+            )
+            self._told(answer, exchange)
+        return [entry["Key"] for entry in answer.get("Contents", ())], answer["IsTruncated"]
+
+    def delete(self, key: str, exchange: Exchange) -> None:
+        """See ``Client``."""
+        with self._telling(exchange):
+            answer = self._client.delete_object(Bucket=self._target.bucket, Key=key)
+            self._told(answer, exchange)
+
+    def delete_many(self, keys: Sequence[str], exchange: Exchange) -> None:
+        """See ``Client``."""
+        asked = {"Objects": [{"Key": key} for key in keys], "Quiet": True}
+        with self._telling(exchange):
+            answer = self._client.delete_objects(
+                Bucket=self._target.bucket, Delete=cast("DeleteTypeDef", asked)
+            )
+            self._told(answer, exchange)
+        for left in answer.get("Errors", ()):
+            raise s3_error(500, left.get("Code", ""), left.get("Message", ""), {})
+
+    def copy(self, source: str, key: str, exchange: Exchange) -> None:
+        """See ``Client``."""
+        bucket = self._target.bucket
+        with self._telling(exchange):
+            answer = self._client.copy_object(
+                Bucket=bucket, Key=key, CopySource={"Bucket": bucket, "Key": source}
+            )
+            self._told(answer, exchange)
+
     def close(self) -> None:
         """See ``Client``."""
         self._client.close()
 
     def _open(self, region: str, endpoint_url: str | None) -> "S3Client":
+        how: Any = {"addressing_style": self._target.addressing.value}
+        if self._knobs.payload_signing != "library":
+            how["payload_signing_enabled"] = self._knobs.payload_signing == "sha256"
+        when = None if self._knobs.checksum == "library" else self._knobs.checksum
         client = boto3.client(
             "s3",
             region_name=region,
@@ -177,8 +242,9 @@ class Boto3Client:
                 retries={"total_max_attempts": 1},
                 connect_timeout=min(self._transfer.timeout_s, _CONNECT_S),
                 read_timeout=self._transfer.timeout_s,
-                max_pool_connections=max(self._transfer.connections, 1),
-                s3={"addressing_style": self._target.addressing.value},
+                max_pool_connections=max(self._transfer.connections, self._knobs.max_pool),
+                s3=how,
+                request_checksum_calculation=when,
                 user_agent_extra=user_agent(),
             ),
         )

@@ -4,45 +4,69 @@
 from the keystream's buffer straight to the socket, and from the socket into a buffer
 that is used again. docs/decisions/0003-wire.md has the measurements behind that split.
 
-The payload is not hashed (``UNSIGNED-PAYLOAD``): a store is checked by reading back, by
-a reader that knows what the bytes have to be.
+The payload is not hashed (``UNSIGNED-PAYLOAD``), unless an option asks for it: a store is
+checked by reading back, by a reader that knows what the bytes have to be.
 """
 
+import hashlib
 import xml.etree.ElementTree as ET
+from base64 import b64encode
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from http.client import HTTPResponse
 from typing import ClassVar, Final, Literal
 from urllib.parse import SplitResult, quote, unquote_plus, urlencode, urlsplit
 
 from botocore.auth import S3SigV4Auth
 from botocore.awsrequest import AWSRequest
-from botocore.credentials import Credentials, EnvProvider
+from botocore.credentials import Credentials, EnvProvider, ReadOnlyCredentials
 from botocore.utils import get_environ_proxies
 
-from serverless_bench.clients.base import AWS_HOST, Exchange, Sink, Source
+from serverless_bench.clients.base import (
+    ALL_OPERATIONS,
+    AWS_HOST,
+    Exchange,
+    Sink,
+    Source,
+    is_virtual,
+)
+from serverless_bench.clients.options import documented, option, parse
 from serverless_bench.clients.s3_errors import s3_error
 from serverless_bench.clients.wire_connection import Connection, translated
 from serverless_bench.errors import AccessDenied, BadResponse
-from serverless_bench.spec import Addressing, Target, Transfer
+from serverless_bench.spec import Target, Transfer
 from serverless_bench.worker import user_agent
 
 _SMALL: Final = 1 << 20
 """Answers that are read into memory (errors, ids) are at most this long."""
 
 
-class _UnsignedPayloadAuth(S3SigV4Auth):
-    """Signature version 4 without a hash of the body, also over plain HTTP.
+class _Auth(S3SigV4Auth):
+    """Signature version 4 with what stands for the body given, also over plain HTTP.
 
     botocore would hash the whole body when the URL is not https; S3 takes
     ``UNSIGNED-PAYLOAD`` either way (Amazon S3 API reference, "Authenticating requests").
     """
 
+    def __init__(self, credentials: ReadOnlyCredentials, region: str, payload: str) -> None:
+        super().__init__(credentials, "s3", region)
+        self._payload = payload
+
     def payload(self, request: AWSRequest) -> str:
-        """Return what stands in place of the hash."""
+        """Return what stands for the body in the signature."""
         del request
-        return "UNSIGNED-PAYLOAD"
+        return self._payload
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Knobs:
+    """What can be set of this client."""
+
+    payload_signing: Literal["unsigned", "sha256"] = option(
+        "unsigned", "what stands for the body in the signature; its hash makes the bytes twice"
+    )
 
 
 class WireClient:
@@ -56,10 +80,14 @@ class WireClient:
 
     attempts: ClassVar[Literal["exact", "hidden"]] = "exact"
     progress: ClassVar[Literal["wire", "body", "none"]] = "wire"
-    signing: ClassVar[str] = "SigV4, UNSIGNED-PAYLOAD"
+    signing: ClassVar[str] = "SigV4, UNSIGNED-PAYLOAD unless payload_signing=sha256"
     checksum: ClassVar[str] = "none"
+    operations: ClassVar[frozenset[str]] = ALL_OPERATIONS
+    knobs: ClassVar[type] = Knobs
+    options: ClassVar[Mapping[str, str]] = documented(Knobs)
 
     def __init__(self, target: Target, transfer: Transfer) -> None:
+        self._hashes = parse(Knobs, target).payload_signing == "sha256"
         self._target = target
         self._transfer = transfer
         self._region = target.region
@@ -113,8 +141,44 @@ class WireClient:
             found = answer.headers
             return data, found.get("ETag", ""), found.get("Content-Range", "")
 
-    def delete(self, key: str, etag: str, exchange: Exchange) -> None:
-        """Delete one object; with an entity tag, only if that is still its own."""
+    def head(self, key: str, exchange: Exchange) -> int:
+        """See ``Client``."""
+        with self._request("HEAD", key, exchange) as (answer, _):
+            size = answer.headers.get("Content-Length", "")
+            answer.read()
+        if not size.isdigit():
+            raise BadResponse("the store says no size", status=answer.status)
+        return int(size)
+
+    def delete_many(self, keys: Sequence[str], exchange: Exchange) -> None:
+        """See ``Client``."""
+        root = ET.Element("Delete")
+        ET.SubElement(root, "Quiet").text = "true"
+        for key in keys:
+            ET.SubElement(ET.SubElement(root, "Object"), "Key").text = key
+        body = ET.tostring(root)
+        # S3 asks for a checksum of this one request (Amazon S3 API reference, "DeleteObjects").
+        digest = b64encode(hashlib.md5(body, usedforsecurity=False).digest()).decode()
+        headers = {"Content-MD5": digest}
+        with self._request("POST", "", exchange, query="delete=", headers=headers, body=body) as (
+            answer,
+            _,
+        ):
+            text = _text(answer)
+        # The answer is 200 even if some are left.
+        if code := _element(text, "Code"):
+            raise s3_error(500, code, _element(text, "Message"), {})
+
+    def copy(self, source: str, key: str, exchange: Exchange) -> None:
+        """See ``Client``."""
+        headers = {"x-amz-copy-source": quote(f"{self._target.bucket}/{source}", safe="/")}
+        with self._request("PUT", key, exchange, headers=headers) as (answer, _):
+            text = _text(answer)
+        if code := _element(text, "Code"):
+            raise s3_error(500, code, _element(text, "Message"), {})
+
+    def delete(self, key: str, exchange: Exchange, *, etag: str = "") -> None:
+        """See ``Client``; with an entity tag, only if that is still its own."""
         headers = {"If-Match": etag} if etag else {}
         with self._request("DELETE", key, exchange, headers=headers) as (answer, _):
             _text(answer)
@@ -192,7 +256,7 @@ class WireClient:
         asked = {"Host": parts.netloc, "User-Agent": self._name, **(headers or {})}
         if method in {"PUT", "POST"}:
             asked["Content-Length"] = str(len(body) if isinstance(body, bytes) else body.size)
-        asked = self._signed(method, url, asked)
+        asked = self._signed(method, url, asked, body)
         connection = self._connect(parts, exchange)
         answer: HTTPResponse | None = None
         try:
@@ -235,13 +299,27 @@ class WireClient:
             base = f"{endpoint.scheme}://{endpoint.netloc}/{bucket}"
         return f"{base}{path}?{query}" if query else base + path
 
-    def _signed(self, method: str, url: str, headers: Mapping[str, str]) -> dict[str, str]:
+    def _signed(
+        self, method: str, url: str, headers: Mapping[str, str], body: Source | bytes
+    ) -> dict[str, str]:
         if self._credentials is None:
             raise AccessDenied("no credentials: set AWS_ACCESS_KEY_ID or AWS_PROFILE")
         request = AWSRequest(method=method, url=url, headers=headers)
         frozen = self._credentials.get_frozen_credentials()
-        _UnsignedPayloadAuth(frozen, "s3", self._region).add_auth(request)
+        payload = self._hash(body) if self._hashes else "UNSIGNED-PAYLOAD"
+        _Auth(frozen, self._region, payload).add_auth(request)
         return dict(request.headers.items())
+
+    def _hash(self, body: Source | bytes) -> str:
+        if isinstance(body, bytes):
+            return hashlib.sha256(body).hexdigest()
+        hashed = hashlib.sha256()
+        room = memoryview(bytearray(min(self._transfer.block_bytes, body.size)))
+        for offset in range(0, body.size, len(room) or 1):
+            block = room[: body.size - offset]
+            body.readinto_at(offset, block)
+            hashed.update(block)
+        return hashed.hexdigest()
 
     def _error(self, answer: HTTPResponse) -> Exception:
         text = _text(answer)
@@ -257,16 +335,6 @@ class WireClient:
             region=_element(text, "Region") or None,
             endpoint=f"{self._endpoint.scheme}://{host}" if host else None,
         )
-
-
-def is_virtual(addressing: Addressing, host: str, bucket: str) -> bool:
-    """Tell whether the bucket belongs into the host name.
-
-    A bucket with a dot does not match the certificate of ``*.s3.amazonaws.com``.
-    """
-    if addressing is Addressing.AUTO:
-        return AWS_HOST in host and "." not in bucket
-    return addressing is Addressing.VIRTUAL
 
 
 def _find_credentials() -> Credentials | None:

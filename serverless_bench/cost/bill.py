@@ -6,7 +6,8 @@ millisecond, and a cold one's initialisation as well (AWS Lambda pricing; the la
 imports took; ``CONTROL_S`` stands for the two requests around it.
 
 Tries that the store answered with 5xx are free (Amazon S3 user guide, "Billing for Amazon
-S3 error responses"); so are aborts of uploads, and tries without an answer count.
+S3 error responses"); so are deletions and aborts of uploads, and tries without an answer
+count. HEAD costs what GET costs; COPY and LIST cost what PUT costs (Amazon S3 pricing).
 """
 
 import math
@@ -37,6 +38,8 @@ CONTROL_S: Final = 0.1
 """Of an invocation, for its claim and its record: two puts of some 40 ms (Skyrise, EDBT
 2025, section 4.3.3, median put of 1 KiB)."""
 _NS_PER_MS: Final = 1_000_000
+_FREE: Final = ("abort_multipart", "delete", "delete_many")
+_GET_CLASS: Final = ("get", "head")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -148,11 +151,9 @@ def outcome_usage(outcome: Outcome, job: JobSpec, *, memory_mib: int, architectu
     spent_ns += round(CONTROL_S * NS_PER_S) if controlled else 0
     billed_ms = -(-spent_ns // _NS_PER_MS)
     billed_tries = [
-        a.request
-        for a in result.attempts
-        if (a.status or 0) < 500 and a.request != "abort_multipart"
+        a.request for a in result.attempts if (a.status or 0) < 500 and a.request not in _FREE
     ]
-    gets = billed_tries.count("get")
+    gets = sum(billed_tries.count(name) for name in _GET_CLASS)
     return Usage(
         architecture=architecture,
         gb_s=billed_ms / 1000 * (result.memory_mib or memory_mib) / 1024,
@@ -176,7 +177,7 @@ def billed_ns(run: Run, there: Mask) -> Ints:
 
 def _usage(run: Run, there: Mask) -> Usage:
     count, requests = int(there.sum()), _requests(run)
-    gets = requests.pop("get", 0)
+    gets = sum(requests.pop(name, 0) for name in _GET_CLASS)
     controlled = count if run.job.control else 0
     gib = run.functions["memory_mib"][there] / 1024
     return Usage(
@@ -194,7 +195,9 @@ def _usage(run: Run, there: Mask) -> Usage:
 def _requests(run: Run) -> dict[str, int]:
     """Return the billed tries by kind."""
     attempts = run.attempts
-    billed = (attempts["status"] < 500) & ~is_text(attempts["request"], "abort_multipart")
+    billed = attempts["status"] < 500
+    for name in _FREE:
+        billed &= ~is_text(attempts["request"], name)
     kinds, counts = np.unique(attempts["request"][billed].astype(str), return_counts=True)
     return {str(kind): int(count) for kind, count in zip(kinds, counts, strict=True)}
 

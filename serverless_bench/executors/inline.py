@@ -5,6 +5,7 @@ from collections.abc import Generator, Iterable
 from serverless_bench.body import forget_clients, run_invocation
 from serverless_bench.clock import EpochClock
 from serverless_bench.executors.base import Live
+from serverless_bench.own_code import allowed_here
 from serverless_bench.record import InvocationRecord, Lost, Outcome
 from serverless_bench.spec import InvocationSpec, JobSpec
 
@@ -31,7 +32,8 @@ class InlineExecutor:
                 submitted_ns = clock.now_ns()
                 result: InvocationRecord | Lost
                 try:
-                    result = run_invocation(invocation, on_moved=on_moved)
+                    with allowed_here():
+                        result = run_invocation(invocation, on_moved=on_moved)
                 except Exception as exc:  # noqa: BLE001 - a lost call must not lose the others
                     cause = f"{type(exc).__name__}: {exc}"
                     result = Lost(index=invocation.index, attempt=invocation.attempt, cause=cause)

@@ -28,6 +28,7 @@ from serverless_bench.body import handle
 from serverless_bench.clock import sleep, wall_ns
 from serverless_bench.errors import SbenchError
 from serverless_bench.executors.lithops_cloud import MAX_TIMEOUT_S, launch_all, refuse_keys
+from serverless_bench.own_code import ALLOW_CODE
 
 _POLL_S: Final = 0.1
 
@@ -103,6 +104,7 @@ def _follow(executor: Any, invocations: list[dict[str, Any]], timeout_s: int) ->
         handle,
         [{"event": spec} for spec in invocations],
         timeout=timeout_s,
+        extra_env={ALLOW_CODE: "1"},
         # The package is installed where functions run; without this, Lithops would ship
         # its source with every job.
         include_modules=None,

@@ -2,6 +2,7 @@
 
 import json
 import mmap
+import os
 import selectors
 import signal
 import socket
@@ -13,12 +14,14 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Final, Self
 from urllib.parse import urlsplit
 
+from serverless_bench.clients import client_class
 from serverless_bench.clock import EpochClock
 from serverless_bench.errors import ExecutorError
 from serverless_bench.executors.base import GRACE_S, Live
+from serverless_bench.own_code import ALLOW_CODE
 from serverless_bench.plan import plan
 from serverless_bench.record import InvocationRecord, Lost, Outcome
-from serverless_bench.spec import InvocationSpec, JobSpec
+from serverless_bench.spec import InvocationSpec, JobSpec, Load
 from serverless_bench.units import NS_PER_S
 from serverless_bench.worker import allow_open_files
 
@@ -86,6 +89,8 @@ class _Pool:
         self._zygote = subprocess.Popen(  # noqa: S603 - our own module
             # -P: what lies in the current directory is not ours to import.
             [sys.executable, "-P", "-m", _ZYGOTE, *map(str, fds), rehearsal],
+            # Nobody but this driver can hand these workers anything.
+            env={**os.environ, ALLOW_CODE: "1"},
             pass_fds=fds,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
@@ -269,9 +274,15 @@ def _rehearsal(job: JobSpec) -> str:
     """Return an invocation like the job's that fails at a closed port of this machine."""
     scheme = urlsplit(job.target.endpoint_url).scheme
     once = replace(job, workload="write", object_bytes=1, duration_s=None, warmup=0, gate=None)
+    # Neither a rate to keep nor code: what is passed as an argument must be short.
+    once = replace(once, load=Load())
+    target = replace(job.target, endpoint_url=f"{scheme}://127.0.0.1:1")
+    if not getattr(client_class(target.client), "forkable", True):
+        # Threads do not come along into a fork: what waits for one would wait for ever.
+        target = replace(target, client="wire", options=())
     rehearsal = replace(
         next(plan(once, run_id="", created_ns=0)),
-        target=replace(job.target, endpoint_url=f"{scheme}://127.0.0.1:1"),
+        target=target,
         transfer=replace(job.transfer, retries=0, timeout_s=1.0),
         not_after_ns=sys.maxsize,
     )

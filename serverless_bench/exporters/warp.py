@@ -20,6 +20,8 @@ COLUMNS: Final = (
     *("idx", "thread", "op", "client_id", "n_objects", "bytes", "endpoint", "file", "error"),
     *("start", "first_byte", "last_byte", "end", "duration_ns", "cat"),
 )
+_NAMES: Final = {"get_range": "GET", "head": "STAT", "delete_many": "DELETE"}
+"""What warp calls operations, where it is not our name in capitals."""
 _THREADS: Final = 1 << 16
 _CHUNK: Final = 1 << 16
 """Rows that are text at a time."""
@@ -47,12 +49,12 @@ def _chunks(run: Run) -> Iterator[Iterator[Sequence[object]]]:
 
 def _rows(run: Run, operations: Table, begin: int) -> Iterator[Sequence[object]]:
     index = run.functions["index"][operations["function"]].tolist()
-    is_get = operations["kind"] == "get"
     start, end = operations["start_ns"], operations["end_ns"]
     # warp asks when the last byte left for the network, so of a read there is none.
     columns = zip(
         index,
-        ["GET" if get else "PUT" for get in is_get],
+        [_NAMES.get(kind, kind.upper()) for kind in operations["kind"]],
+        operations["count"].tolist(),
         operations["bytes"].tolist(),
         operations["key"],
         operations["error"],
@@ -64,10 +66,12 @@ def _rows(run: Run, operations: Table, begin: int) -> Iterator[Sequence[object]]
         strict=True,
     )
     endpoint = run.job.target.endpoint_url
-    for i, (number, kind, size, key, error, *instants, duration) in enumerate(columns, begin):
+    for i, (number, kind, count, size, key, error, *instants, duration) in enumerate(
+        columns, begin
+    ):
         client, thread = divmod(number, _THREADS)
         yield (
-            *(i, thread, kind, f"sbench{client}", 1, size, endpoint, key, error or ""),
+            *(i, thread, kind, f"sbench{client}", count, size, endpoint, key, error or ""),
             *(*instants, duration, 0),
         )
 

@@ -5,7 +5,8 @@ Colours are the ones of the PyWren article of 2016: writes green, reads blue.
 
 from serverless_bench.plots.figure import figure
 from serverless_bench.plots.jobs import draw_jobs
+from serverless_bench.plots.latency import draw_latency
 from serverless_bench.plots.rates import draw_rates
 from serverless_bench.plots.throughput import draw_throughput
 
-__all__ = ["draw_jobs", "draw_rates", "draw_throughput", "figure"]
+__all__ = ["draw_jobs", "draw_latency", "draw_rates", "draw_throughput", "figure"]

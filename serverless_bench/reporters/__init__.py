@@ -10,6 +10,7 @@ REPORTERS: Final[Mapping[str, str]] = {
     "csv": "serverless_bench.reporters.csv:report",
     "json": "serverless_bench.reporters.json:report",
     "markdown": "serverless_bench.reporters.markdown:report",
+    "operations": "serverless_bench.reporters.operations:report",
     "text": "serverless_bench.reporters.text:report",
 }
 

@@ -46,7 +46,7 @@ def headline(summary: Summary) -> str:
 def rows(summary: Summary) -> Iterator[tuple[str, str]]:
     """Yield what the table of a report says, name and value."""
     yield "bytes moved", _bytes(summary)
-    if summary.phase == "read":
+    if summary.phase == "read" or summary.verified_bytes or summary.corrupt_objects:
         yield "verified", _verified(summary)
     if summary.withheld:
         yield "throughput", "withheld, see below"
@@ -124,9 +124,12 @@ def _verified(summary: Summary) -> str:
 
 
 def _steady(summary: Summary) -> str:
+    if summary.steady_bytes_per_s is None and summary.latencies.open_loop:
+        return "- (open loop: functions wait until operations are due)"
     if summary.steady_bytes_per_s is None:
-        needed = -(-summary.planned_concurrency * 9 // 10)
-        return f"- (never {needed} functions at work for 3 s)"
+        needed = -(-summary.planned_concurrency * summary.threads * 9 // 10)
+        what = "threads" if summary.threads > 1 else "functions"
+        return f"- (never {needed} {what} at work for 3 s)"
     return _over(summary.steady_bytes_per_s, summary.steady_window_s)
 
 
@@ -147,7 +150,10 @@ def _done(summary: Summary) -> str:
 
 def _tries(summary: Summary) -> str:
     traffic = summary.traffic
-    text = f"{traffic.attempts} for {summary.operations} objects"
+    what = "operations" if summary.latencies.notable else "objects"
+    text = f"{traffic.attempts} for {summary.operations + summary.warmup_operations} {what}"
+    if summary.warmup_operations:
+        text += " with the warm-up"
     if traffic.throttled:
         text += f", {traffic.throttled} throttled (at most {traffic.throttled_peak_per_s} in 1 s)"
     if traffic.retried_bytes:
@@ -171,6 +177,7 @@ _BOUND: Final[Mapping[str, str]] = {
     "client": "client",
     "function_network": "the function's own network",
     "launch": "launch",
+    "schedule": "the rate that was asked for",
     "store": "store",
     "unknown": "not known",
 }

@@ -25,8 +25,9 @@ _NESTED: Final[Mapping[str, tuple[str, ...]]] = {
     "gate.wait_s": _PERCENTILES,
 }
 _COUNTS: Final = ("errors", "errors_of_attempts", "throttled_by_prefix")
-_LEFT_OUT: Final = ("bill", "corrupt", "deliveries")
-"""Not the same columns for every run; the JSON report has them."""
+_LEFT_OUT: Final = ("bill", "corrupt", "deliveries", "latencies", "libraries")
+"""Not the same columns for every run; the JSON report has them, and the reporter
+``operations`` has the latencies as a table of their own."""
 
 
 def report(summary: Summary, out: TextIO) -> None:

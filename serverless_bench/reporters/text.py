@@ -7,6 +7,7 @@ from rich.table import Table
 
 from serverless_bench.reduce import Summary
 from serverless_bench.reporters.base import headline, problems, rows
+from serverless_bench.reporters.tables import Section, sections
 
 _WIDTH = 100
 
@@ -25,7 +26,20 @@ def report(summary: Summary, out: TextIO) -> None:
         first = f"{summary.phase}: {headline(summary)}"
         console.print(first, style="bold red" if failed else "bold", soft_wrap=True)
         console.print(table)
+        for section in sections(summary):
+            console.print(f"\n {section.title}", style="bold")
+            console.print(_table(section))
         for line in problems(summary):
             console.print(f"  {line}", style="red", soft_wrap=True)
     # The table fills its lines with blanks, which nobody wants in a file.
     out.writelines(f"{line.rstrip()}\n" for line in captured.get().splitlines())
+
+
+def _table(section: Section) -> Table:
+    table = Table(box=None, header_style="dim", padding=(0, 1, 0, 0), pad_edge=True)
+    for number, name in enumerate(section.header):
+        is_name = number < section.names
+        table.add_column(name, justify="left" if is_name else "right", no_wrap=True)
+    for row in section.rows:
+        table.add_row(*row)
+    return table

@@ -7,12 +7,13 @@ They are registered as ``fault-raise``, ``fault-exit``, ``fault-kill``, ``fault-
 import os
 import signal
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
 from serverless_bench.spec import InvocationSpec, OperationKind, OperationSpec
 from serverless_bench.units import MIB
+from serverless_bench.workloads import Stream, Workload
 from serverless_bench.workloads.write import Write
 
 FAULTY_EVERY, FAULTY_INDEX = 4, 1
@@ -38,7 +39,7 @@ class _Trap(OperationSpec):
             self.misbehave()
 
 
-class Fault:
+class Fault(Workload):
     """A workload whose invocations 1, 5, 9, ... misbehave at their first attempt.
 
     With a size for objects it writes them, and what misbehaves has written all of its own
@@ -55,10 +56,10 @@ class Fault:
     def __init__(self, misbehave: Callable[[], None]) -> None:
         self._misbehave = misbehave
 
-    def operations(self, invocation: InvocationSpec) -> Iterator[OperationSpec]:
+    def operations(self, invocation: InvocationSpec, thread: int = 0) -> Stream:
         """Yield the puts, or never get to the last one."""
         sized = invocation.object_bytes is not None
-        puts = list(Write().operations(invocation)) if sized else []
+        puts = list(Write().operations(invocation, thread)) if sized else []
         yield from puts[:-1]
         if invocation.index % FAULTY_EVERY != FAULTY_INDEX or invocation.attempt:
             yield from puts[-1:]

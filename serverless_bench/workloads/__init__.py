@@ -1,27 +1,50 @@
 """What one function does: each workload turns an invocation into operations."""
 
-from collections.abc import Iterator, Mapping
-from typing import Final, Protocol, cast
+from collections.abc import Generator, Iterator, Mapping
+from typing import Final, cast
 
 from serverless_bench import plugins
 from serverless_bench.spec import InvocationSpec, OperationSpec
 
 WORKLOADS: Final[Mapping[str, str]] = {
+    "array": "serverless_bench.workloads.array:WORKLOAD",
+    "function": "serverless_bench.workloads.function:WORKLOAD",
+    "mixed": "serverless_bench.workloads.mixed:WORKLOAD",
     "noop": "serverless_bench.workloads.noop:WORKLOAD",
     "read": "serverless_bench.workloads.read:WORKLOAD",
     "write": "serverless_bench.workloads.write:WORKLOAD",
 }
 
+Stream = Generator[OperationSpec, bool | None, None]
+"""Operations of one thread, one after the other; it is sent whether each succeeded."""
 
-class Workload(Protocol):
-    """Pure: performs nothing, reads no clock, and gives the same answer again."""
 
-    @property
-    def creates_objects(self) -> bool:
-        """Whether its puts have to stand in the run's ledger before it may run."""
+class Workload:
+    """Performs nothing, reads no clock, and gives the same answers again."""
 
-    def operations(self, invocation: InvocationSpec) -> Iterator[OperationSpec]:
-        """Yield what the invocation is to do, in order."""
+    creates_objects = False
+    """Whether it makes objects: they have to stand in the run's ledger before it may run."""
+
+    def keys(self, invocation: InvocationSpec) -> Iterator[str]:
+        """Yield every key that the invocation may create."""
+        if not self.creates_objects:
+            return
+        for thread in range(invocation.load.threads):
+            for operation in self.operations(invocation, thread):
+                if operation.kind.creates:
+                    yield operation.key
+
+    def prepare(self, invocation: InvocationSpec, thread: int) -> Stream:  # noqa: ARG002
+        """Yield what one thread is to do before the measurement begins: nothing, as a rule."""
+        yield from ()
+
+    def operations(self, invocation: InvocationSpec, thread: int = 0) -> Stream:
+        """Yield what one thread of the invocation is to do, in order.
+
+        A workload whose next operation depends on what came of the last one finds that
+        as the value of its ``yield``.
+        """
+        raise NotImplementedError
 
 
 def open_workload(name: str) -> Workload:

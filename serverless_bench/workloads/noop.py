@@ -1,16 +1,13 @@
 """Nothing: what remains is what the fan-out itself costs."""
 
-from collections.abc import Iterator
+from serverless_bench.spec import InvocationSpec
+from serverless_bench.workloads import Stream, Workload
 
-from serverless_bench.spec import InvocationSpec, OperationSpec
 
-
-class Noop:
+class Noop(Workload):
     """An invocation without operations."""
 
-    creates_objects = False
-
-    def operations(self, invocation: InvocationSpec) -> Iterator[OperationSpec]:  # noqa: ARG002
+    def operations(self, invocation: InvocationSpec, thread: int = 0) -> Stream:  # noqa: ARG002
         """Yield nothing."""
         yield from ()
 

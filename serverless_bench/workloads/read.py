@@ -1,22 +1,50 @@
 """Read existing objects and compare every byte with what was written."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from serverless_bench.keys import declared_size
-from serverless_bench.spec import InvocationSpec, OperationKind, OperationSpec
+from serverless_bench.spec import InvocationSpec, OperationKind, OperationSpec, Stat
+from serverless_bench.workloads import Stream, Workload
 
 
-class Read:
-    """One get for each key of the invocation, the whole list as often as asked."""
+class Read(Workload):
+    """One get for each key of the invocation, the whole list as often as asked.
 
-    creates_objects = False
+    With ``load.split`` each key is shared by that many functions: each reads a range.
+    """
 
-    def operations(self, invocation: InvocationSpec) -> Iterator[OperationSpec]:
+    def prepare(self, invocation: InvocationSpec, thread: int) -> Stream:
+        """Yield a head for each key, where sizes are to be known before."""
+        if invocation.transfer.stat is Stat.BEFORE:
+            keys = tuple(dict.fromkeys(invocation.keys))
+            for key in keys[thread :: invocation.load.threads]:
+                size = declared_size(key)
+                yield OperationSpec(index=0, kind=OperationKind.HEAD, key=key, size=size)
+
+    def operations(self, invocation: InvocationSpec, thread: int = 0) -> Stream:
         """Yield the gets; an object that sbench did not write has no known size."""
-        for index, key in enumerate(invocation.keys * invocation.repeats):
-            yield OperationSpec(
-                index=index, kind=OperationKind.GET, key=key, size=declared_size(key)
+        keys = invocation.keys * invocation.repeats
+        for index in range(thread, len(keys), invocation.load.threads):
+            whole = OperationSpec(
+                index=index,
+                kind=OperationKind.GET,
+                key=keys[index],
+                size=declared_size(keys[index]),
             )
+            yield from _share(whole, invocation)
+
+
+def _share(whole: OperationSpec, invocation: InvocationSpec) -> Iterator[OperationSpec]:
+    """Yield the operation, or the range of it that is this function's."""
+    split = invocation.load.split
+    if split is None or whole.size is None:
+        yield whole
+        return
+    mine = invocation.index % split
+    begin, end = (whole.size * n // split for n in (mine, mine + 1))
+    if end > begin:
+        yield replace(whole, kind=OperationKind.GET_RANGE, offset=begin, length=end - begin)
 
 
 WORKLOAD = Read()

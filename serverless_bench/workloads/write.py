@@ -1,31 +1,22 @@
-"""Write new objects of one size at random keys."""
+"""Write new objects at random keys."""
 
-from collections.abc import Iterator
-
-from serverless_bench.keys import object_key
+from serverless_bench.planned import planned_object
 from serverless_bench.spec import InvocationSpec, OperationKind, OperationSpec
+from serverless_bench.workloads import Stream, Workload
 
 
-class Write:
+class Write(Workload):
     """One put for each object of the invocation."""
 
     creates_objects = True
 
-    def operations(self, invocation: InvocationSpec) -> Iterator[OperationSpec]:
+    def operations(self, invocation: InvocationSpec, thread: int = 0) -> Stream:
         """Yield the puts; their keys depend on run, index and attempt alone."""
-        size = invocation.object_bytes
-        if size is None:
-            raise ValueError("the write workload needs object_bytes")
-        for number in range(invocation.objects):
-            key = object_key(
-                prefix=invocation.target.prefix,
-                run_id=invocation.run_id,
-                index=invocation.index,
-                attempt=invocation.attempt,
-                number=number,
-                size=size,
+        for number in range(thread, invocation.objects, invocation.load.threads):
+            made = planned_object(invocation, number)
+            yield OperationSpec(
+                index=number, kind=OperationKind.PUT, key=made.key, size=made.size
             )
-            yield OperationSpec(index=number, kind=OperationKind.PUT, key=key, size=size)
 
 
 WORKLOAD = Write()

@@ -108,11 +108,14 @@ def test_the_readme_has_both_commands_and_ci_runs_the_second() -> None:
     assert "make test" in (ROOT / ".ci" / "run").read_text()
 
 
-def test_python_in_the_documents_runs(sbench: Sbench, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("name", ["own-function", "python"])
+def test_python_in_the_documents_runs(
+    name: str, sbench: Sbench, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(sbench.directory)
-    for name, value in sbench.environment.items():
-        monkeypatch.setenv(name, value)
-    page = (ROOT / "docs" / "python.md").read_text()
+    for variable, value in sbench.environment.items():
+        monkeypatch.setenv(variable, value)
+    page = (ROOT / "docs" / f"{name}.md").read_text()
     code = "\n".join(re.findall(r"```python\n(.*?)```", page, re.DOTALL))
     script = sbench.directory / "from_the_page.py"
     script.write_text(code)

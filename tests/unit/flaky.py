@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import ClassVar, Literal
 
-from serverless_bench.clients.base import Exchange, Sink, Source
+from serverless_bench.clients.base import ALL_OPERATIONS, Exchange, Sink, Source
 from serverless_bench.errors import OperationError
 
 
@@ -14,6 +14,8 @@ class FlakyClient:
     progress: ClassVar[Literal["wire", "body", "none"]] = "wire"
     signing: ClassVar[str] = "none"
     checksum: ClassVar[str] = "none"
+    operations: ClassVar[frozenset[str]] = ALL_OPERATIONS
+    options: ClassVar[Mapping[str, str]] = {}
 
     def __init__(self, script: Mapping[str, Sequence[Exception | None]] | None = None) -> None:
         self.script = {request: list(errors) for request, errors in (script or {}).items()}
@@ -52,6 +54,27 @@ class FlakyClient:
         exchange.first_byte()
         exchange.moved(len(data))
         sink.write_at(0, memoryview(data))
+
+    def head(self, key: str, exchange: Exchange) -> int:
+        self._maybe_fail("head", exchange)
+        return len(self.objects[key])
+
+    def list_keys(self, prefix: str, after: str, exchange: Exchange) -> tuple[list[str], bool]:
+        self._maybe_fail("list", exchange)
+        return sorted(k for k in self.objects if k.startswith(prefix) and k > after), False
+
+    def delete(self, key: str, exchange: Exchange) -> None:
+        self._maybe_fail("delete", exchange)
+        self.objects.pop(key, None)
+
+    def delete_many(self, keys: Sequence[str], exchange: Exchange) -> None:
+        self._maybe_fail("delete_many", exchange)
+        for key in keys:
+            self.objects.pop(key, None)
+
+    def copy(self, source: str, key: str, exchange: Exchange) -> None:
+        self._maybe_fail("copy", exchange)
+        self.objects[key] = self.objects[source]
 
     def create_multipart(self, key: str, exchange: Exchange) -> str:
         self._maybe_fail("create_multipart", exchange)

@@ -16,6 +16,7 @@ from serverless_bench.columns import ABSENT, Table
 from serverless_bench.errors import ArchiveError
 from serverless_bench.keystream import hash_key
 from serverless_bench.record import (
+    TABLES,
     Attempt,
     BadRange,
     Found,
@@ -24,6 +25,7 @@ from serverless_bench.record import (
     OperationRecord,
     Outcome,
     Step,
+    Usage,
 )
 from serverless_bench.reduce import summarize
 from serverless_bench.spec import OperationKind
@@ -57,7 +59,8 @@ def records(draw: st.DrawFn, index: int) -> InvocationRecord:
             draw(rows(OperationRecord, index=st.just(number))) for number in range(size)
         )
     }
-    for name, row_type in (("attempts", Attempt), ("steps", Step), ("bad_ranges", BadRange)):
+    tables = {"attempts": Attempt, "steps": Step, "bad_ranges": BadRange, "usages": Usage}
+    for name, row_type in tables.items():
         places = [
             draw(st.integers(0, size - 1)) for _ in range(draw(st.integers(0, 3)) if size else 0)
         ]
@@ -85,7 +88,7 @@ def test_every_row_comes_back_as_columns(data: st.DataObject) -> None:
     with tempfile.TemporaryDirectory() as scratch:
         run = saved(Path(scratch) / "run", outcomes)
     for function, one in enumerate(every):
-        for name in ("operations", "attempts", "steps", "bad_ranges"):
+        for name in TABLES:
             table: Table = getattr(run, name)
             rows = np.flatnonzero(table["function"] == function)
             assert len(rows) == len(getattr(one, name))
@@ -259,15 +262,22 @@ def test_records_of_an_older_version_are_read(tmp_path: Path) -> None:
     path = saved(tmp_path / "run", [outcome(record(0, [operation()]))]).path
     lines = [json.loads(line) for line in (path / "records.jsonl").read_text().splitlines()]
     first = lines[0]["record"]
-    for table, columns in {"operations": ["warmup"], "attempts": ["answered_ns", "date_s"]}.items():
+    older = {
+        "operations": ["warmup", "offset", "count", "intended_ns"],
+        "attempts": ["answered_ns", "date_s"],
+    }
+    for table, columns in older.items():
         for column in columns:
             del first[table][column]
-    for column in ("gate_late", "gate_wait_ns", "run_wait_ns", "cpus", "memory_mib"):
+    for column in ("gate_late", "gate_wait_ns", "run_wait_ns", "cpus", "memory_mib", "usages"):
         del first[column]
     (path / "records.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
     run = load_run(path)
     assert run.skipped_lines == 0
     assert list(run.operations["warmup"]) == [0]
+    assert list(run.operations["intended_ns"]) == [ABSENT]
+    assert list(run.operations["count"]) == [1]
     assert list(run.attempts["date_s"]) == [ABSENT]
+    assert list(run.usages["threads_peak"]) == []
     assert list(run.functions["gate_wait_ns"]) == [ABSENT]
     assert summarize(run).ok == 1

@@ -152,6 +152,22 @@ def test_silence_is_not_an_answer(tmp_path: Path) -> None:
     assert told(run) == {"unknown": 8}
 
 
+@pytest.mark.parametrize(("late_s", "by"), [(0, "schedule"), (0.4, "schedule"), (2, "store")])
+def test_who_does_what_was_asked_is_bounded_by_the_schedule(
+    tmp_path: Path, late_s: float, by: str
+) -> None:
+    # Due every 0.1 s for 10 s, and more and more late.
+    ops = []
+    for number in range(100):
+        due = number * S // 10
+        start = due + round(late_s * S * number / 99)
+        op = operation(number, start_ns=start, end_ns=start + S // 50)
+        ops.append(replace(op, intended_ns=due))
+    one = replace(record(0, ops), cpus=2, run_wait_ns=0)
+    run = saved(tmp_path / "run", [Outcome(submitted_ns=0, collected_ns=99 * S, result=one)])
+    assert told(run) == {by: 1}
+
+
 def test_nothing_moved_nothing_bounded(tmp_path: Path) -> None:
     failed = operation(error="not_found", size=0)
     run = saved(

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from serverless_bench.cost.advice import traps, warnings
-from serverless_bench.cost.bill import bill
+from serverless_bench.cost.bill import bill, outcome_usage
 from serverless_bench.cost.forecast import (
     Load,
     Route,
@@ -172,7 +172,7 @@ def test_a_function_that_needs_more_than_it_has_is_warned_of() -> None:
 
 loads = st.builds(
     Load,
-    kind=st.sampled_from(OperationKind),
+    kind=st.sampled_from((PUT, GET)),
     functions=st.integers(1, 300),
     objects=st.integers(1, 5),
     object_bytes=st.integers(1, 1 << 33),
@@ -311,6 +311,21 @@ def test_the_bill_of_a_run(tmp_path: Path) -> None:
     assert found.estimate is not None
     assert found.error is not None
     assert found.total * (1 + found.error) == pytest.approx(found.estimate)
+
+
+def test_each_request_has_its_class(tmp_path: Path) -> None:
+    names = ("get", "head", "put", "copy", "list", "delete", "delete_many")
+    ops = [operation(number) for number in range(len(names))]
+    tries = [replace(attempt(n, size=0), request=name) for n, name in enumerate(names)]
+    one = replace(record(0, ops, attempts=tries), memory_mib=1024)
+    found = bill(saved(tmp_path / "run", [outcome(one)]), PRICES)
+    assert found is not None
+    assert set(found.requests) == {"get", "head", "put", "copy", "list", "control"}
+    assert found.dollars.gets == pytest.approx(2 * PRICES.s3_get)
+    assert found.dollars.puts == pytest.approx(3 * PRICES.s3_put)
+    of = job(invocations=1)
+    expected = outcome_usage(outcome(one), of, memory_mib=1024, architecture="x86_64")
+    assert (expected.gets, expected.puts) == (2, 3)
 
 
 def test_runs_without_memory_have_no_bill(tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 import csv
 import io
 import pickle
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -97,6 +98,18 @@ def test_more_functions_than_warp_numbers_threads(tmp_path: Path, run: Run) -> N
     lines = exported(run, "warp").decode().splitlines()
     rows = list(csv.DictReader(lines[:-1], delimiter="\t"))
     assert (rows[1]["client_id"], rows[1]["thread"]) == ("sbench1", "5")
+
+
+def test_warp_has_names_for_what_moves_no_bytes(tmp_path: Path) -> None:
+    kinds = ["get_range", "head", "list", "delete", "delete_many", "copy"]
+    ops = [
+        replace(operation(n, kind=OperationKind(kind)), count=10 if kind == "delete_many" else 1)
+        for n, kind in enumerate(kinds)
+    ]
+    lines = exported(saved(tmp_path / "run", [outcome(record(0, ops))]), "warp").decode()
+    rows = list(csv.DictReader(lines.splitlines()[:-1], delimiter="\t"))
+    assert [row["op"] for row in rows] == ["GET", "STAT", "LIST", "DELETE", "DELETE", "COPY"]
+    assert [row["n_objects"] for row in rows] == ["1", "1", "1", "1", "10", "1"]
 
 
 def test_warm_up_stays_at_home(run: Run) -> None:

@@ -5,7 +5,29 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from serverless_bench.errors import UsageError
-from serverless_bench.keys import declared_size, object_key, read_key_file, write_key_file
+from serverless_bench.keys import (
+    check_ratios,
+    declared_ratios,
+    declared_size,
+    object_key,
+    parse_layout,
+    read_key_file,
+    write_key_file,
+)
+
+LAYOUTS = ["random", "sequential", "sharded:1", "sharded:16", "sharded:1000", "sharded:65536"]
+
+
+def key_of(index: int = 0, number: int = 0, attempt: int = 0, layout: str = "random") -> str:
+    return object_key(
+        prefix="p/",
+        run_id="r",
+        index=index,
+        attempt=attempt,
+        number=number,
+        size=5,
+        layout=layout,
+    )
 
 
 @given(st.integers(1, 10**15), st.text(max_size=20), st.integers(0, 10**6), st.integers(0, 9))
@@ -13,6 +35,123 @@ def test_a_key_gives_its_size_back(size: int, prefix: str, index: int, attempt: 
     slash = f"{prefix}/"
     key = object_key(prefix=slash, run_id="r", index=index, attempt=attempt, number=0, size=size)
     assert declared_size(key) == size
+
+
+# Frozen: a ledger or a key file of any released version names objects by these.
+GOLDEN = [
+    ("random", "p/f40daa9646bda3f5781567f7b1aae957.5"),
+    ("sequential", "p/bc005edd62270000000700010000012c.5"),
+    ("sharded:1", "p/00/f40daa9646bda3f5781567f7b1aae957.5"),
+    ("sharded:300", "p/11f/f40daa9646bda3f5781567f7b1aae957.5"),
+    ("sharded:65536", "p/e957/f40daa9646bda3f5781567f7b1aae957.5"),
+]
+
+
+@pytest.mark.parametrize(("layout", "key"), GOLDEN)
+def test_keys_are_frozen(layout: str, key: str) -> None:
+    assert key_of(7, 300, 1, layout) == key
+
+
+@given(
+    st.integers(1, 10**15),
+    st.sampled_from(LAYOUTS),
+    st.floats(1, 50),
+    st.floats(1, 100),
+    st.integers(0, 10**6),
+)
+def test_a_key_gives_its_ratios_back(
+    size: int, layout: str, compressibility: float, duplication: float, number: int
+) -> None:
+    key = object_key(
+        prefix="a/",
+        run_id="r",
+        index=3,
+        attempt=1,
+        number=number,
+        size=size,
+        layout=layout,
+        compressibility=compressibility,
+        duplication=duplication,
+    )
+    assert declared_size(key) == size
+    ratios = (round(compressibility * 100), round(duplication * 100))
+    assert declared_ratios(key) == (None if ratios == (100, 100) else ratios)
+
+
+@pytest.mark.parametrize(
+    ("compressibility", "duplication", "suffix"),
+    [
+        (1, 1, ""),
+        (2, 1, ".z200"),
+        (1, 4, ".d400"),
+        (1.5, 2.25, ".z150d225"),
+        (50, 100, ".z5000d10000"),
+    ],
+)
+def test_ratios_stand_at_the_end(compressibility: float, duplication: float, suffix: str) -> None:
+    key = object_key(
+        prefix="",
+        run_id="r",
+        index=0,
+        attempt=0,
+        number=0,
+        size=9,
+        compressibility=compressibility,
+        duplication=duplication,
+    )
+    assert key[32:] == f".9{suffix}"
+
+
+@pytest.mark.parametrize(
+    ("compressibility", "duplication"), [(0.99, 1), (50.1, 1), (1, 0), (1, 101), (float("nan"), 1)]
+)
+def test_a_ratio_out_of_bounds_is_refused(compressibility: float, duplication: float) -> None:
+    with pytest.raises(UsageError, match="must be from 1 to"):
+        check_ratios(compressibility, duplication)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_no_two_objects_share_a_key(layout: str) -> None:
+    keys = [
+        key_of(index, number, attempt, layout)
+        for index in range(20)
+        for attempt in range(3)
+        for number in range(20)
+    ]
+    assert len(set(keys)) == len(keys)
+
+
+def test_sequential_keys_sort_as_they_are_made() -> None:
+    keys = [key_of(index, number, 0, "sequential") for index in (0, 9, 300) for number in (0, 99)]
+    assert keys == sorted(keys)
+    assert len({key[:14] for key in keys}) == 1
+
+
+@pytest.mark.parametrize(("count", "width"), [(1, 2), (16, 2), (256, 2), (257, 3), (65536, 4)])
+def test_shards_are_all_used(count: int, width: int) -> None:
+    keys = [key_of(0, number, 0, f"sharded:{count}") for number in range(2000)]
+    folders = {key.split("/")[1] for key in keys}
+    assert {len(folder) for folder in folders} == {width}
+    assert max(int(folder, 16) for folder in folders) < count
+    assert len(folders) >= min(count, 1000)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "sorted", "sharded", "sharded:", "sharded:0", "sharded:65537", "sharded:-1", "sharded:x"],
+)
+def test_what_is_no_layout(text: str) -> None:
+    with pytest.raises(UsageError, match="is no layout"):
+        parse_layout(text)
+
+
+@pytest.mark.parametrize(
+    "suffix", [".", ".x200", ".z", ".z99", ".z0200", ".d1", ".d200z200", ".z200.d200", ".z200d"]
+)
+def test_another_ending_is_foreign(suffix: str) -> None:
+    key = "f" * 32 + ".5" + suffix
+    assert declared_size(key) is None
+    assert declared_ratios(key) is None
 
 
 @pytest.mark.parametrize(

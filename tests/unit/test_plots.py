@@ -7,7 +7,7 @@ from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 
 from serverless_bench.archive import Run
-from serverless_bench.plots import draw_jobs, draw_rates, draw_throughput, figure
+from serverless_bench.plots import draw_jobs, draw_latency, draw_rates, draw_throughput, figure
 from serverless_bench.reduce import summarize
 from serverless_bench.spec import OperationKind
 from tests.runs import S, job, lost, operation, outcome, record, saved
@@ -71,8 +71,25 @@ def test_writes_are_green_and_reads_are_blue(write: Run, read: Run) -> None:
     assert colors[1][2] == max(colors[1])
 
 
+def test_latencies_are_drawn_by_kind(write: Run, axes: Axes) -> None:
+    draw_latency(write, axes)
+    p50, p99 = axes.lines
+    assert (p50.get_label(), axes.get_yscale()) == ("put", "log")
+    # All five puts took 3 s, and are too few for more than one segment.
+    assert np.asarray(p99.get_ydata()).tolist() == [3.0]
+
+
+def test_a_mixed_run_has_a_panel_for_its_latencies(write: Run, tmp_path: Path) -> None:
+    ops = [operation(), operation(1, kind=OperationKind.GET)]
+    mixed = saved(tmp_path / "mixed", [outcome(record(0, ops))])
+    assert len(figure([mixed]).axes) == 4
+    assert len(figure([write]).axes) == 3
+    assert len(figure([write], latency=True).axes) == 4
+    assert len(figure([write, mixed]).axes) == 6
+
+
 def test_a_run_of_nothing_can_be_drawn(nothing: Run, tmp_path: Path) -> None:
-    figure([nothing]).savefig(tmp_path / "nothing.png")
+    figure([nothing], latency=True).savefig(tmp_path / "nothing.png")
 
 
 def test_a_figure_is_saved(write: Run, read: Run, tmp_path: Path) -> None:

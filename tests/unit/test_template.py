@@ -29,6 +29,13 @@ def test_concurrency_is_reserved_on_request(asked: int, reserved: int | None) ->
     assert function.get("ReservedConcurrentExecutions") == reserved
 
 
+@pytest.mark.parametrize(("asked", "variable"), [("false", "0"), ("true", "1")])
+def test_code_of_others_is_run_on_request_alone(asked: str, variable: str) -> None:
+    function = Template(AllowCode=asked).properties("WorkerFunction")
+    assert function["Environment"]["Variables"]["SBENCH_ALLOW_CODE"] == variable
+    assert Template().source["Parameters"]["AllowCode"]["Default"] == "false"
+
+
 def test_the_log_is_the_functions_own_and_ends() -> None:
     template = Template(LogRetentionDays=1)
     log, function = template.properties("WorkerLog"), template.properties("WorkerFunction")

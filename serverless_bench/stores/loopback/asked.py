@@ -76,6 +76,9 @@ class Asked:
             If it is one that this server does not know.
         """
         unknown = [name for name in self.query if name not in _KNOWN and name[:6] != "X-Amz-"]
+        if not self.query.get("delimiter"):
+            # minio-py names it in every listing, also when there is none.
+            unknown = [name for name in unknown if name != "delimiter"]
         table = _ON_KEY if self.key else _ON_BUCKET
         if not self.bucket:
             table = {"GET": (("", "list_buckets"),)}

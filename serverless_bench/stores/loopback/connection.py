@@ -165,6 +165,8 @@ class Connection(BaseHTTPRequestHandler):
         if server.settings.shape.latency:
             draw = drawn(server.settings.seed, "latency", self.number)
             clock.sleep(server.shaper.latency_s(draw))
+        if self.asked.key and (stall_ns := server.shaper.stall_ns(monotonic_ns())):
+            clock.sleep(stall_ns / NS_PER_S)
         fields = {
             "x-amz-request-id": self.request_id,
             "x-amz-id-2": f"loopback/{self.request_id}",

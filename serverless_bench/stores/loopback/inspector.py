@@ -6,6 +6,7 @@ from typing import Final
 
 from serverless_bench.keys import declared_size
 from serverless_bench.keystream import PIECE, Keystream, hash_key, identify
+from serverless_bench.payload import content_of
 
 KEPT_BYTES: Final = 1 << 16
 """Objects that sbench did not make, such as markers, are kept up to this size."""
@@ -91,7 +92,7 @@ class Inspector:
         origin = identify(block[:TELLING_BYTES])
         mine = origin is not None and origin.key_hash == hash_key(self._key)
         if origin is not None and mine and self._offset in {None, origin.offset}:
-            self._keystream = Keystream(self._key, origin.generation)
+            self._keystream = content_of(self._key, origin.generation)
             self._start = origin.offset
         elif self._offset is not None:
             self._start = self._offset
@@ -99,12 +100,12 @@ class Inspector:
                 self._keystream = matching(self._key, self._offset, block)
             if self._keystream is None and declared_size(self._key) is not None:
                 # Nothing else can be meant; so the wrong bytes can be counted.
-                self._keystream = Keystream(self._key)
+                self._keystream = content_of(self._key)
 
 
 def matching(key: str, offset: int, data: memoryview) -> Keystream | None:
     """Return the first generation of ``key`` that has ``data`` at ``offset``."""
-    candidates = (Keystream(key, generation) for generation in range(_GENERATIONS))
+    candidates = (content_of(key, generation) for generation in range(_GENERATIONS))
     return next((k for k in candidates if k.agrees(offset, data)), None)
 
 

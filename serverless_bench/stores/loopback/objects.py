@@ -11,7 +11,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from serverless_bench.keys import declared_size
-from serverless_bench.keystream import Keystream, hash_key
+from serverless_bench.keystream import hash_key
+from serverless_bench.payload import content_of
 from serverless_bench.stores.loopback.answers import S3Error
 from serverless_bench.stores.loopback.parts import Upload
 
@@ -35,7 +36,7 @@ class Content:
     def readinto_at(self, offset: int, buffer: memoryview) -> None:
         """Fill ``buffer`` with the bytes from ``offset`` on."""
         if self.verbatim is None:
-            Keystream(self.key, self.generation).readinto_at(offset, buffer)
+            content_of(self.key, self.generation).readinto_at(offset, buffer)
         else:
             buffer[:] = self.verbatim[offset : offset + len(buffer)]
 

@@ -4,6 +4,7 @@ Nothing here sleeps or reads a clock: every method is given the present instant 
 returns a wait. Waits are reservations: whoever asks next is served after it.
 """
 
+import math
 import random
 import threading
 from collections.abc import Callable
@@ -33,9 +34,12 @@ class Shape:
     """PUT, POST and DELETE requests per second and prefix."""
     get_per_s: float | None = None
     """GET and HEAD requests per second and prefix."""
+    stall: str | None = None
+    """When no answer leaves the store, see ``parse_stall``."""
 
     def __post_init__(self) -> None:
         parse_latency(self.latency)
+        parse_stall(self.stall)
         if self.function_burst_bytes is not None and self.function_bytes_per_s is None:
             raise UsageError("--function-burst needs --function-rate")
 
@@ -173,6 +177,56 @@ class RequestBucket:
             return True
 
 
+def parse_stall(text: str | None) -> tuple[float, float] | None:
+    """Return when a stall begins and how long it lasts, both in seconds.
+
+    Parameters
+    ----------
+    text
+        ``AT:FOR``, counted from the first answer about an object; None for no stall.
+
+    Raises
+    ------
+    UsageError
+        If it is anything else.
+    """
+    if text is None:
+        return None
+    try:
+        at_s, for_s = (float(part) for part in text.split(":"))
+    except ValueError:
+        at_s = for_s = math.nan
+    if not (0 <= at_s < math.inf and 0 < for_s < math.inf):
+        raise UsageError(f"--stall {text!r} is no AT:FOR", hint="seconds, as in 2:1.5")
+    return at_s, for_s
+
+
+class Stall:
+    """One stretch of time in which nothing leaves the store.
+
+    Parameters
+    ----------
+    at_s, for_s
+        When it begins, counted from the first answer about an object, and how long it lasts.
+    """
+
+    def __init__(self, at_s: float, for_s: float) -> None:
+        self._at_ns = round(at_s * NS_PER_S)
+        self._for_ns = round(for_s * NS_PER_S)
+        self._first_ns: int | None = None
+        self._lock = threading.Lock()
+
+    def wait_ns(self, now_ns: int) -> int:
+        """Return how long an answer that is due now has to wait."""
+        with self._lock:
+            if self._first_ns is None:
+                self._first_ns = now_ns
+        begin_ns = self._first_ns + self._at_ns
+        if not begin_ns <= now_ns < begin_ns + self._for_ns:
+            return 0
+        return begin_ns + self._for_ns - now_ns
+
+
 @dataclass
 class Shaper:
     """All waits of one server; threads may share it.
@@ -190,10 +244,16 @@ class Shaper:
 
     def __post_init__(self) -> None:
         self._latency = parse_latency(self.shape.latency)
+        stall = parse_stall(self.shape.stall)
+        self._stall = None if stall is None else Stall(*stall)
 
     def latency_s(self, draw: random.Random) -> float:
         """Return what one answer waits before its first byte."""
         return self._latency(draw)
+
+    def stall_ns(self, now_ns: int) -> int:
+        """Return how long nothing leaves the store any more, at an instant."""
+        return 0 if self._stall is None else self._stall.wait_ns(now_ns)
 
     def new_pace(self) -> Pace | None:
         """Return the rate of a new connection."""

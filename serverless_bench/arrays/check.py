@@ -1,0 +1,101 @@
+"""Refuse an array before anything starts."""
+
+from math import prod
+from typing import Final
+
+from serverless_bench.arrays import library_class
+from serverless_bench.arrays.base import needs, parse_knobs
+from serverless_bench.arrays.features import FEATURES, unsupported
+from serverless_bench.errors import PluginError, UsageError
+from serverless_bench.grid import ITEM_BYTES, MIN_RUN_BYTES, run_bytes
+from serverless_bench.spec import ArraySpec
+
+_MAX_OBJECTS: Final = 100_000
+"""Chunks of one array; each stands in the run's ledger."""
+_OME_AXES: Final = 5
+
+
+def check_array(array: ArraySpec) -> None:
+    """Refuse an array that its library, or sbench, cannot make.
+
+    Raises
+    ------
+    UsageError
+        If so.
+    PluginError
+        If the library is unknown or not installed, or JAX is asked for and is not.
+    """
+    library = library_class(array.library)
+    for flag, value, known in (
+        ("--dtype", array.dtype, tuple(ITEM_BYTES)),
+        ("--driver", array.driver, ("zarr", "zarr3")),
+        ("--codec", array.codec, _named("codec")),
+        ("--source", array.source, _named("source")),
+    ):
+        if value not in known:
+            raise UsageError(f"{flag} cannot be {value!r}", hint=f"known: {', '.join(known)}")
+    why_not = unsupported(array)
+    if why_not is not None:
+        raise UsageError(
+            f"{array.library} is not able to do this: {why_not}",
+            hint="docs/arrays.md has a table of what each library can do",
+        )
+    parse_knobs(library.knobs, array)
+    _check_shape(array)
+    if array.source == "jax":
+        try:
+            needs("jax")
+        except ModuleNotFoundError:
+            hint = "pip install 'serverless-bench[jax]'"
+            raise PluginError("--source jax needs JAX, which is not installed", hint=hint) from None
+
+
+def _named(family: str) -> tuple[str, ...]:
+    return tuple(n.partition(":")[2] for n in FEATURES if n.startswith(f"{family}:"))
+
+
+def _check_shape(array: ArraySpec) -> None:
+    axes = len(array.shape)
+    for flag, lengths in (
+        ("--shape", array.shape),
+        ("--chunks", array.chunks),
+        ("--shards", array.shards),
+    ):
+        if lengths is not None and (len(lengths) != axes or not axes or min(lengths) < 1):
+            raise UsageError(
+                f"{flag} {_text(lengths)} does not fit --shape {_text(array.shape)}",
+                hint="give as many lengths as the array has axes, each at least 1",
+            )
+    if array.library == "ome_zarr" and axes > _OME_AXES:
+        raise UsageError(f"an image has at most {_OME_AXES} axes, not {axes}")
+    _check_cuts(array)
+
+
+def _check_cuts(array: ArraySpec) -> None:
+    if array.shards is not None:
+        if array.driver != "zarr3":
+            raise UsageError("only zarr3 has shards", hint="--driver zarr3")
+        if any(shard % chunk for shard, chunk in zip(array.shards, array.chunks, strict=True)):
+            raise UsageError(
+                f"--shards {_text(array.shards)} is no multiple of --chunks {_text(array.chunks)}"
+            )
+    if array.operation == "append" and array.shape[0] % (array.shards or array.chunks)[0]:
+        raise UsageError(
+            f"appends of {array.shape[0]} rows do not end where chunks do",
+            hint="the first length of --shape has to be a multiple of that of --chunks, or"
+            " each append would write a chunk of the one before again",
+        )
+    if run_bytes(array) < MIN_RUN_BYTES:
+        raise UsageError(
+            f"--chunks {_text(array.chunks)} keeps only {run_bytes(array)} bytes together",
+            hint=f"sbench tells its own chunks by {MIN_RUN_BYTES} neighbouring bytes: make the"
+            " last length longer",
+        )
+    pieces = array.shards or array.chunks
+    count = prod(-(-n // piece) for n, piece in zip(array.shape, pieces, strict=True))
+    if count > _MAX_OBJECTS:
+        raise UsageError(f"{count} chunks are more than {_MAX_OBJECTS}", hint="raise --chunks")
+
+
+def _text(lengths: tuple[int, ...]) -> str:
+    return ",".join(map(str, lengths))

@@ -1,0 +1,201 @@
+"""TensorStore, Google's library in C++, with its own S3 client."""
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Final
+
+from serverless_bench.arrays.base import CLEVEL, needs, parse_knobs
+from serverless_bench.arrays.blocks import NUMPY_TYPES
+from serverless_bench.arrays.features import supported
+from serverless_bench.clients.base import AWS_HOST
+from serverless_bench.clients.options import documented, option
+from serverless_bench.errors import UsageError
+from serverless_bench.grid import ITEM_BYTES
+from serverless_bench.spec import Addressing, ArraySpec, Target, Transfer
+
+needs("tensorstore")
+
+_HTTP_THREADS: Final = "TENSORSTORE_HTTP_THREADS"
+_LITTLE: Final = {"name": "bytes", "configuration": {"endian": "little"}}
+
+_http_threads: dict[int, int | None] = {}
+"""What this process, by its id, began with."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Knobs:
+    """What TensorStore lets its user decide."""
+
+    http_threads: int | None = option(None, "threads that move HTTP, 4", least=1)
+    s3_request_concurrency: int | None = option(None, "requests in flight at once, 32", least=1)
+    data_copy_concurrency: int | None = option(None, "threads that encode, as CPUs", least=1)
+    file_io_concurrency: int | None = option(None, "files open at once", least=1)
+    file_io_sync: bool = option(
+        default=False, about="wait for the disk; its own default is yes, other writers never do"
+    )
+
+
+class TensorStore:
+    """TensorStore's zarr and zarr3 drivers."""
+
+    supports = supported("tensorstore")
+    knobs: ClassVar[type] = Knobs
+    options: ClassVar[Mapping[str, str]] = documented(Knobs)
+
+    def __init__(self, array: ArraySpec, target: Target, transfer: Transfer) -> None:
+        knobs = parse_knobs(Knobs, array)
+        _begin(knobs.http_threads)
+        import tensorstore  # noqa: PLC0415 - it reads the environment
+
+        self._library = tensorstore
+        self._array = array
+        self._target = target
+        self._context = tensorstore.Context(_context(knobs, transfer))
+        self._store: Any = None
+
+    def create(self, where: str, shape: Sequence[int]) -> None:
+        """See ``ArrayLibrary``."""
+        spec = {
+            "driver": self._array.driver,
+            "kvstore": self._kvstore(where),
+            "metadata": _metadata(self._array, shape),
+            "create": True,
+            "open": True,
+        }
+        try:
+            self._store = self._open(spec)
+        except ValueError as exc:
+            if self._array.operation != "append" or "FAILED_PRECONDITION" not in str(exc):
+                raise
+            # A round that appends again: the array is longer already.
+            self._store = self._open({k: spec[k] for k in ("driver", "kvstore")})
+
+    def write(self, where: str, block: Any) -> None:  # noqa: ANN401
+        """See ``ArrayLibrary``."""
+        del where
+        self._store.write(block).result()
+
+    def append(self, where: str, block: Any, row: int) -> None:  # noqa: ANN401
+        """See ``ArrayLibrary``."""
+        del where
+        end = row + block.shape[0]
+        if self._store.shape[0] < end:
+            longer = [end, *block.shape[1:]]
+            self._store = self._store.resize(exclusive_max=longer, expand_only=True).result()
+        self._store[row:end].write(block).result()
+
+    def read(self, where: str) -> Any:  # noqa: ANN401
+        """See ``ArrayLibrary``."""
+        spec = {"driver": self._array.driver, "kvstore": self._kvstore(where)}
+        return self._open(spec).read().result()
+
+    def close(self) -> None:
+        """See ``ArrayLibrary``."""
+        self._store = None
+
+    def _open(self, spec: dict[str, Any]) -> Any:  # noqa: ANN401
+        return self._library.open(spec, context=self._context).result()
+
+    def _kvstore(self, where: str) -> dict[str, Any]:
+        if self._array.path is not None:
+            return {"driver": "file", "path": f"{where}/"}
+        target = self._target
+        kind = "environment" if "AWS_ACCESS_KEY_ID" in os.environ else "default"
+        return {
+            "driver": "s3",
+            "bucket": target.bucket,
+            "path": f"{where}/",
+            "aws_region": target.region,
+            "aws_credentials": {"type": kind},
+            **_endpoint(target),
+        }
+
+
+def _begin(http_threads: int | None) -> None:
+    """Set what TensorStore reads from the environment, once in a process.
+
+    Raises
+    ------
+    UsageError
+        If this process has begun with another number.
+    """
+    began = _http_threads.setdefault(os.getpid(), http_threads)
+    if began != http_threads:
+        raise UsageError(
+            f"TensorStore has {began or 4} HTTP threads in this process, not {http_threads or 4}",
+            hint="it decides once: use an executor with a process for each function",
+        )
+    if http_threads is not None:
+        os.environ[_HTTP_THREADS] = str(http_threads)
+
+
+def _endpoint(target: Target) -> dict[str, str]:
+    """Return the endpoint, if it is not one that TensorStore finds by itself."""
+    scheme, _, host = target.endpoint_url.partition("://")
+    if target.addressing is Addressing.VIRTUAL:
+        host = f"{target.bucket}.{host}"
+        return {"endpoint": f"{scheme}://{host}", "host_header": host}
+    if AWS_HOST in host and target.addressing is Addressing.AUTO:
+        return {}
+    return {"endpoint": target.endpoint_url}
+
+
+def _context(knobs: Knobs, transfer: Transfer) -> dict[str, Any]:
+    limits = {
+        name: {"limit": limit}
+        for name in ("s3_request_concurrency", "data_copy_concurrency", "file_io_concurrency")
+        if (limit := getattr(knobs, name)) is not None
+    }
+    # It counts tries, not further tries.
+    tries = {"max_retries": transfer.retries + 1}
+    return {**limits, "file_io_sync": knobs.file_io_sync, "s3_request_retries": tries}
+
+
+def _metadata(array: ArraySpec, shape: Sequence[int]) -> dict[str, Any]:
+    if array.driver == "zarr":
+        return {
+            "shape": list(shape),
+            "chunks": list(array.chunks),
+            "dtype": NUMPY_TYPES[array.dtype],
+            "compressor": _compressor(array),
+            "fill_value": 0,
+        }
+    codecs: list[dict[str, Any]] = [_LITTLE, *_codecs(array)]
+    if array.shards is not None:
+        inner = {
+            "chunk_shape": list(array.chunks),
+            "codecs": codecs,
+            "index_codecs": [_LITTLE, {"name": "crc32c"}],
+        }
+        codecs = [{"name": "sharding_indexed", "configuration": inner}]
+    return {
+        "shape": list(shape),
+        "chunk_grid": {
+            "name": "regular",
+            "configuration": {"chunk_shape": list(array.shards or array.chunks)},
+        },
+        "data_type": array.dtype,
+        "codecs": codecs,
+        "fill_value": 0,
+    }
+
+
+def _compressor(array: ArraySpec) -> dict[str, Any] | None:
+    kind, _, inner = array.codec.partition("-")
+    if kind == "none":
+        return None
+    if kind == "zstd":
+        return {"id": "zstd", "level": CLEVEL}
+    return {"id": "blosc", "cname": inner, "clevel": CLEVEL, "shuffle": 1, "blocksize": 0}
+
+
+def _codecs(array: ArraySpec) -> list[dict[str, Any]]:
+    kind, _, inner = array.codec.partition("-")
+    if kind == "none":
+        return []
+    if kind == "zstd":
+        return [{"name": "zstd", "configuration": {"level": CLEVEL}}]
+    blosc = {"cname": inner, "clevel": CLEVEL, "shuffle": "shuffle", "blocksize": 0}
+    size = ITEM_BYTES[array.dtype]
+    return [{"name": "blosc", "configuration": {**blosc, "typesize": size}}]

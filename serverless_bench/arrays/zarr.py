@@ -1,0 +1,81 @@
+"""Zarr-Python 3, on obstore for S3."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from serverless_bench.arrays.base import needs, parse_knobs
+from serverless_bench.arrays.blocks import NUMPY_TYPES
+from serverless_bench.arrays.features import supported
+from serverless_bench.clients.options import documented, option
+from serverless_bench.spec import ArraySpec, Target, Transfer
+
+needs("zarr", "obstore")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Knobs:
+    """What Zarr-Python lets its user decide."""
+
+    async_concurrency: int | None = option(None, "requests in flight at once, 10", least=1)
+    max_workers: int | None = option(None, "threads that encode, CPUs and 4 more", least=1)
+
+
+class ZarrPython:
+    """Zarr-Python, through its synchronous interface."""
+
+    supports = supported("zarr")
+    knobs: ClassVar[type] = Knobs
+    options: ClassVar[Mapping[str, str]] = documented(Knobs)
+
+    def __init__(self, array: ArraySpec, target: Target, transfer: Transfer) -> None:
+        knobs = parse_knobs(Knobs, array)
+        from serverless_bench.arrays import zarr_parts  # noqa: PLC0415 - see needs
+
+        zarr_parts.configure(requests=knobs.async_concurrency, threads=knobs.max_workers)
+        self._parts = zarr_parts
+        self._of = (array, target, transfer)
+        self._array: Any = None
+
+    def create(self, where: str, shape: Sequence[int]) -> None:
+        """See ``ArrayLibrary``."""
+        import zarr  # noqa: PLC0415 - see needs
+
+        array, store = self._of[0], self._parts.open_store(*self._of, where)
+        try:
+            self._array = zarr.create_array(
+                store,
+                shape=tuple(shape),
+                chunks=array.chunks,
+                shards=array.shards,
+                dtype=NUMPY_TYPES[array.dtype],
+                compressors=self._parts.compressors(array),
+                fill_value=0,
+                zarr_format=self._parts.FORMATS[array.driver],
+            )
+        except zarr.errors.ContainsArrayError:
+            self._array = zarr.open_array(store, mode="r+")
+
+    def write(self, where: str, block: Any) -> None:  # noqa: ANN401
+        """See ``ArrayLibrary``."""
+        del where
+        self._array[...] = block
+
+    def append(self, where: str, block: Any, row: int) -> None:  # noqa: ANN401
+        """See ``ArrayLibrary``; what ``zarr.Array.append`` does, at a given row."""
+        del where
+        end = row + block.shape[0]
+        if self._array.shape[0] < end:
+            self._array.resize((end, *block.shape[1:]))
+        self._array[row:end] = block
+
+    def read(self, where: str) -> Any:  # noqa: ANN401
+        """See ``ArrayLibrary``."""
+        import zarr  # noqa: PLC0415 - see needs
+
+        store = self._parts.open_store(*self._of, where)
+        return zarr.open_array(store, mode="r")[...]
+
+    def close(self) -> None:
+        """See ``ArrayLibrary``."""
+        self._array = None

@@ -1,0 +1,70 @@
+"""What the libraries that build on Zarr-Python share: its stores and its codecs."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final, Literal
+
+import zarr
+from numcodecs import Blosc, Zstd
+from obstore.store import S3Store
+from zarr.codecs import BloscCname, BloscCodec, ZstdCodec
+from zarr.storage import LocalStore, ObjectStore
+
+from serverless_bench.arrays.base import CLEVEL
+from serverless_bench.clients.base import AWS_HOST
+from serverless_bench.grid import ITEM_BYTES
+from serverless_bench.spec import Addressing, ArraySpec, Target, Transfer
+
+FORMATS: Final[Mapping[str, Literal[2, 3]]] = {"zarr": 2, "zarr3": 3}
+
+
+def open_store(array: ArraySpec, target: Target, transfer: Transfer, where: str) -> Any:  # noqa: ANN401
+    """Return a store whose root is ``where``.
+
+    A store of its own for each array: Zarr-Python makes a group of every folder above an
+    array, and above an array are other people's objects.
+    """
+    if array.path is not None:
+        return LocalStore(Path(where))
+    at_aws = AWS_HOST in target.endpoint_url
+    virtual = target.addressing is Addressing.VIRTUAL or (
+        at_aws and target.addressing is Addressing.AUTO
+    )
+    endpoint = target.endpoint_url
+    if virtual:
+        scheme, _, host = endpoint.partition("://")
+        endpoint = f"{scheme}://{target.bucket}.{host}"
+    store = S3Store(
+        target.bucket,
+        prefix=where,
+        endpoint=endpoint,
+        region=target.region,
+        virtual_hosted_style_request=virtual,
+        client_options={"allow_http": True, "timeout": f"{transfer.timeout_s:g}s"},
+        retry_config={"max_retries": transfer.retries},
+    )
+    return ObjectStore(store)
+
+
+def compressors(array: ArraySpec) -> Any:  # noqa: ANN401 - of one format or the other
+    """Return the codec as Zarr-Python wants it; None for no codec."""
+    kind, _, inner = array.codec.partition("-")
+    if kind == "none":
+        return None
+    if array.driver == "zarr":
+        if kind == "zstd":
+            return Zstd(level=CLEVEL)
+        return Blosc(cname=inner, clevel=CLEVEL, shuffle=Blosc.SHUFFLE)
+    if kind == "zstd":
+        return ZstdCodec(level=CLEVEL, checksum=False)
+    # Without a type size Blosc's shuffle would move single bytes.
+    size = ITEM_BYTES[array.dtype]
+    return BloscCodec(typesize=size, cname=BloscCname(inner), clevel=CLEVEL, shuffle="shuffle")
+
+
+def configure(*, requests: int | None, threads: int | None) -> None:
+    """Set how many requests and threads Zarr-Python uses; None leaves its own default."""
+    if requests is not None:
+        zarr.config.set({"async.concurrency": requests})
+    if threads is not None:
+        zarr.config.set({"threading.max_workers": threads})

@@ -1,0 +1,57 @@
+"""Arrays in files: which ones a run has made, and how they go."""
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+from serverless_bench.archive import Run
+from serverless_bench.arrays.base import place
+from serverless_bench.errors import ArchiveError
+from serverless_bench.grid import METADATA
+from serverless_bench.plan import plan
+from serverless_bench.spec import JobSpec
+from serverless_bench.workloads.array import new_arrays
+
+
+def is_in_files(job: JobSpec) -> bool:
+    """Tell whether a job's arrays are in files, and none of it in a bucket."""
+    return job.load.array is not None and job.load.array.path is not None
+
+
+def remove_arrays(run: Run) -> int:
+    """Remove the directories of a run's arrays, as far as they are on this machine.
+
+    Only those whose names derive from the run, and only if Zarr's metadata is in them.
+
+    Returns
+    -------
+    int
+        How many there were.
+
+    Raises
+    ------
+    ArchiveError
+        If one cannot be removed.
+    """
+    found = [folder for folder in _planned(run) if _is_zarr(folder)]
+    for folder in found:
+        try:
+            shutil.rmtree(folder)
+        except OSError as exc:
+            raise ArchiveError(f"cannot remove {folder}: {exc.strerror}") from exc
+    return len(found)
+
+
+def _planned(run: Run) -> Iterator[Path]:
+    """Yield the directory of every array that any launch of the run may have made."""
+    array = run.job.load.array
+    if array is None:
+        return
+    for wave in (0, *(int(wave["number"]) for wave in run.waves)):
+        launched = plan(run.job, run_id=run.run_id, created_ns=run.created_ns, wave=wave)
+        for invocation in launched:
+            yield from (Path(place(array, key)) for key in new_arrays(invocation))
+
+
+def _is_zarr(folder: Path) -> bool:
+    return any((folder / name).is_file() for name in METADATA)

@@ -1,0 +1,208 @@
+"""``sbench exp``: published studies, run again."""
+
+import secrets
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from serverless_bench.cli.clean import delete_objects
+from serverless_bench.cli.compare import require_scipy
+from serverless_bench.cli.exit_codes import ExitCode
+from serverless_bench.cli.exp_plan import (
+    cell_options,
+    check_plan,
+    make_plan,
+    placed,
+    tell,
+    where_options,
+)
+from serverless_bench.cli.options import DEFAULT_RUN_DIR, option
+from serverless_bench.clock import utc_stamp
+from serverless_bench.errors import INTERRUPTED, PluginError, SbenchError, UsageError
+from serverless_bench.experiments.loading import load_experiment, names
+from serverless_bench.experiments.runner import STATE, Plan, load, run, save
+from serverless_bench.experiments.schema import Experiment
+
+if TYPE_CHECKING:
+    from serverless_bench.experiments.report import Report
+
+_START: Final = "exp-"
+_FORMATS: Final = ("text", "markdown", "json")
+
+_run_dir_option = option(
+    "--run-dir",
+    type=click.Path(file_okay=False, path_type=Path),
+    default=DEFAULT_RUN_DIR,
+    show_default=True,
+    help="Directory that experiments go into.",
+)
+_format_option = option(
+    "--format",
+    type=click.Choice(_FORMATS),
+    default="text",
+    show_default=True,
+    help="How to show the result.",
+)
+_plot_option = click.option(
+    "--plot",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Also draw it into this file.",
+)
+
+
+@click.group("exp")
+def command() -> None:
+    """Run published studies again, and show measured next to published.
+
+    NAME is one of `sbench exp list`, or a TOML file; docs/experiments/README.md.
+    """
+
+
+@command.command("list")
+def list_command() -> int:
+    """List the experiments that come with sbench."""
+    known = names()
+    width = max(map(len, known), default=0)
+    for name in known:
+        click.echo(f"{name:<{width}}  {load_experiment(name).title}")
+    return ExitCode.OK
+
+
+@command.command("show")
+@click.argument("name")
+@click.option("--reference", is_flag=True, help="The published rows, and nothing else.")
+@cell_options
+@_format_option
+def show_command(name: str, format: str, *, reference: bool, **flags: Any) -> int:  # noqa: A002, ANN401
+    """Show what an experiment asks and would run, or what was published; runs nothing."""
+    experiment = load_experiment(name)
+    if reference:
+        require_scipy()
+        from serverless_bench.experiments.report import show_reference  # noqa: PLC0415 - slow
+
+        show_reference(experiment, sys.stdout, format)
+        return ExitCode.OK
+    if format == "json":
+        raise UsageError("what would be run has no JSON", hint="--reference has, and `run` has")
+    plan = make_plan(experiment, {**flags, "repeats": None, "seed": 0})
+    click.echo(f"{experiment.name}: {experiment.title}\n{experiment.question}")
+    click.echo(f"null hypothesis: {experiment.null_hypothesis}")
+    tell(plan)
+    return ExitCode.OK
+
+
+@command.command("run")
+@click.argument("name", required=False)
+@cell_options
+@option("--repeats", type=int, help="Runs of each cell.  [default: the file's, or 5]")
+@option("--seed", type=int, default=0, show_default=True, help="Of the order of the runs.")
+@option("--keep", is_flag=True, help="Leave the objects in the store.")
+@click.option("--dry-run", is_flag=True, help="Say what would be run, and run nothing.")
+@click.option(
+    "--resume",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Go on with the experiment in this directory.",
+)
+@_run_dir_option
+@click.option("--name", "label", help="Name of the directory; NAME and a time stamp without it.")
+@where_options
+@_format_option
+@_plot_option
+def run_command(
+    name: str | None,
+    resume: Path | None,
+    format: str,  # noqa: A002 - the flag's name
+    plot: Path | None,
+    *,
+    keep: bool,
+    dry_run: bool,
+    **flags: Any,  # noqa: ANN401 - the shared groups of flags
+) -> int:
+    """Run all cells in turns, each several times, and report.
+
+    Every run has a run directory, and its objects are deleted after it.
+    """
+    require_scipy()
+    if (name is None) == (resume is None):
+        raise UsageError("give a NAME, or --resume DIR", hint="sbench exp list")
+    quiet = format != "text"
+    if resume is not None:
+        plan, root = load(resume), resume
+    else:
+        experiment = load_experiment(name or "")
+        plan = make_plan(experiment, flags)
+        root = flags["run_dir"] / (flags["label"] or _directory_name(experiment))
+    here = plan.target is None and flags["bucket"] is None and flags["endpoint_url"] is None
+    check_plan(plan, room=here and not dry_run)
+    if dry_run:
+        tell(plan)
+        return ExitCode.OK
+    if resume is None:
+        plan = placed(plan, flags)
+        save(plan, root)
+    click.echo(f"experiment directory: {root}", err=quiet)
+    clean = None if keep else delete_objects
+    try:
+        run(plan, root, clean=clean, say=lambda text: click.echo(text, err=quiet))
+    except SbenchError as exc:
+        if exc.exit_code == INTERRUPTED:
+            exc.hint = f"sbench exp run --resume {root}"
+        raise
+    except KeyboardInterrupt:
+        click.echo(f"hint: sbench exp run --resume {root}", err=True)
+        raise
+    return _report(plan, root, format, plot)
+
+
+@command.command("report")
+@click.argument("name", metavar="NAME-or-DIR")
+@_run_dir_option
+@_format_option
+@_plot_option
+def report_command(name: str, run_dir: Path, format: str, plot: Path | None) -> int:  # noqa: A002
+    """Report on an experiment, finished or not: the last one of a name, or a directory."""
+    require_scipy()
+    root = Path(name)
+    if not (root / STATE).exists() and not root.is_dir():
+        load_experiment(name)
+        found = sorted(run_dir.glob(f"{_START}{Path(name).stem}-2*/{STATE}"))
+        if not found:
+            raise UsageError(
+                f"{run_dir} has no experiment {name!r}", hint=f"sbench exp run {name}, or name it"
+            )
+        root = found[-1].parent
+    return _report(load(root), root, format, plot)
+
+
+def _directory_name(experiment: Experiment) -> str:
+    return f"{_START}{experiment.name}-{utc_stamp()}-{secrets.token_hex(2)}"
+
+
+def _report(plan: Plan, root: Path, style: str, plot: Path | None) -> int:
+    from serverless_bench.experiments.observations import observe  # noqa: PLC0415 - slow
+    from serverless_bench.experiments.report import make_report, show  # noqa: PLC0415 - the same
+
+    scale = plan.experiment.scales[plan.scale]
+    observed = observe(root, plan.cells(), repeats=plan.repeats, min_bytes=scale.min_bytes)
+    report = make_report(
+        plan.experiment, plan.scale, observed, repeats=plan.repeats, seed=plan.seed
+    )
+    show(report, sys.stdout, style)
+    sys.stdout.flush()
+    if plot is not None:
+        _draw(report, plot)
+        click.echo(f"plot: {plot}", err=style != "text")
+    return ExitCode.OK if report.complete else ExitCode.INCOMPLETE
+
+
+def _draw(report: "Report", path: Path) -> None:
+    try:
+        from serverless_bench.experiments.plot import save_plot  # noqa: PLC0415 - an extra, slow
+    except ModuleNotFoundError as exc:
+        raise PluginError(
+            f"plots need {exc.name!r}, which is not installed",
+            hint="pip install 'serverless-bench[plots]'",
+        ) from exc
+    save_plot(report, path)

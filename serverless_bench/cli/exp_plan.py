@@ -1,0 +1,185 @@
+"""From the flags of ``sbench exp`` to a plan, and a plan for people."""
+
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import click
+
+from serverless_bench.cli.options import DEFAULT_PREFIX, group, option, remote_options
+from serverless_bench.cli.remote import find_remote
+from serverless_bench.cli.target import Where, check_room, open_target
+from serverless_bench.errors import UsageError
+from serverless_bench.experiments.cells import Cell
+from serverless_bench.experiments.reading import as_settings
+from serverless_bench.experiments.runner import Plan
+from serverless_bench.experiments.schema import DESIGNS, SCALES, Experiment, Setting
+from serverless_bench.experiments.settings import planned_bytes
+from serverless_bench.spec import Addressing, Target
+
+cell_options = group(
+    option("--scale", type=click.Choice(SCALES), default="small", show_default=True, help="Size."),
+    option("--design", type=click.Choice(DESIGNS), help="Which cells.  [default: the file's]"),
+    click.option("--only", multiple=True, metavar="AXIS=VALUE[,...]", help="Only these cells."),
+    click.option("--set", "changes", multiple=True, metavar="NAME=VALUE", help="In every cell."),
+)
+where_options = group(
+    option("--bucket", help="Bucket; without it, and without an endpoint, a store starts here."),
+    option("--endpoint-url", help="Any S3-compatible store; AWS if only a bucket is named."),
+    option("--region", help="Where the bucket lives; found out if not given."),
+    option(
+        "--addressing",
+        type=click.Choice([a.value for a in Addressing]),
+        default=Addressing.AUTO.value,
+        show_default=True,
+        help="Bucket in the host name or in the path.",
+    ),
+    option("--executor", help="Where functions run.  [default: the file's, or local]"),
+    remote_options,
+)
+
+
+def make_plan(experiment: Experiment, flags: Mapping[str, Any]) -> Plan:
+    """Return what the flags say of an experiment.
+
+    Parameters
+    ----------
+    experiment
+        Which.
+    flags
+        Of ``cell_options``, and ``repeats`` and ``seed``.
+
+    Raises
+    ------
+    UsageError
+        If one is wrong.
+    """
+    repeats = flags["repeats"]
+    if repeats is not None and repeats < 1:
+        raise UsageError(f"--repeats must be at least 1, got {repeats}")
+    plan = Plan(
+        experiment=experiment,
+        scale=flags["scale"],
+        repeats=repeats or experiment.scales[flags["scale"]].repeats,
+        seed=flags["seed"],
+        design=flags["design"] or "",
+        only=_only(flags["only"]),
+        changes=_changes(flags),
+    )
+    plan.cells()
+    return plan
+
+
+def _only(texts: Sequence[str]) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for text in texts:
+        name, equals, values = text.partition("=")
+        if not equals or not values:
+            raise UsageError(f"--only {text!r} is not AXIS=VALUE", hint="--only threads=8,16")
+        found.setdefault(name, []).extend(values.split(","))
+    return found
+
+
+def _changes(flags: Mapping[str, Any]) -> dict[str, Setting]:
+    found: dict[str, Setting] = {}
+    for text in flags["changes"]:
+        name, equals, value = text.partition("=")
+        if not equals:
+            raise UsageError(f"--set {text!r} is not NAME=VALUE", hint="--set objects=10")
+        try:
+            data = tomllib.loads(f"value = {value}")
+        except tomllib.TOMLDecodeError:
+            # A text without quotes, as the shell leaves it.
+            data = {"value": value}
+        found[name] = as_settings(data, f"--set {name}")["value"]
+    if flags.get("executor"):
+        found["executor"] = flags["executor"]
+    return found
+
+
+def check_plan(plan: Plan, *, room: bool) -> None:
+    """Refuse cells that make no job, before anything runs for hours.
+
+    Parameters
+    ----------
+    plan
+        What is to be run.
+    room
+        Whether to refuse what the embedded store has no room for, too.
+
+    Raises
+    ------
+    UsageError
+        If there is one.
+    """
+    plan.check()
+    cells = [cell for cell in plan.cells() if not cell.skipped]
+    largest = max((_bytes(plan, cell) for cell in cells), default=0)
+    if room:
+        check_room(largest, "the objects of one run")
+
+
+def _bytes(plan: Plan, cell: Cell) -> int:
+    if cell.settings.get("store", "embedded") == "loopback":
+        return 0
+    return planned_bytes(plan.job(cell, Target(bucket="any", endpoint_url="http://any")))
+
+
+def tell(plan: Plan) -> None:
+    """Print the cells of a plan."""
+    cells = plan.cells()
+    runs = sum(not cell.skipped for cell in cells) * plan.repeats
+    about = plan.experiment.scales[plan.scale].about
+    click.echo(
+        f"--scale {plan.scale}{f' ({about})' if about else ''}: {len(cells)} cells,"
+        f" {plan.repeats} runs of each, {runs} in all"
+    )
+    common = {
+        name: value
+        for name, value in cells[0].settings.items()
+        if all(cell.settings.get(name) == value for cell in cells)
+    }
+    click.echo(f"  all: {_shown(common)}")
+    for cell in cells:
+        own = {name: value for name, value in cell.settings.items() if name not in common}
+        click.echo(f"  {cell.label}: {cell.skipped or _shown(own)}")
+
+
+def _shown(settings: Mapping[str, Setting]) -> str:
+    return ", ".join(f"{name}={value}" for name, value in settings.items())
+
+
+def placed(plan: Plan, flags: dict[str, Any]) -> Plan:
+    """Return the plan with the user's target, functions and control prefix.
+
+    Raises
+    ------
+    UsageError
+        If the flags do not fit each other or the cells.
+    StoreError
+        If the store does not answer.
+    """
+    executors = {str(cell.settings.get("executor", "local")) for cell in plan.cells()}
+    if len(executors) > 1:
+        raise UsageError("the cells have different executors", hint="--executor NAME")
+    flags = {**flags, "executor": executors.pop(), "client": "wire"}
+    remote = find_remote(flags)
+    where = Where(
+        bucket=flags["bucket"],
+        endpoint_url=flags["endpoint_url"],
+        region=flags["region"],
+        addressing=flags["addressing"],
+        client="wire",
+        prefix=DEFAULT_PREFIX,
+    )
+    changes = {**plan.changes}
+    if remote.functions:
+        changes["start_timeout_s"] = flags["start_timeout"]
+    if where.embedded:
+        return replace(plan, functions=remote.functions, changes=changes)
+    with open_target(where) as target:
+        control = remote.control(target)
+    return replace(
+        plan, target=target, control=control, functions=remote.functions, changes=changes
+    )

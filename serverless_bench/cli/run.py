@@ -1,0 +1,161 @@
+"""``sbench run``."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any, Final
+
+import click
+
+from serverless_bench.archive import load_run
+from serverless_bench.cli.clean import delete_objects
+from serverless_bench.cli.exit_codes import ExitCode
+from serverless_bench.cli.options import (
+    format_option,
+    load_options,
+    option,
+    run_options,
+    target_options,
+    transfer_options,
+)
+from serverless_bench.cli.outlook import show
+from serverless_bench.cli.stages import Step, given_flags, steps_of, with_keys
+from serverless_bench.cli.task import store_kept_up
+from serverless_bench.clock import utc_stamp
+from serverless_bench.errors import INTERRUPTED, ArchiveError, SbenchError
+from serverless_bench.jobfile import JobFile, Kind, Stage, load_job_file
+from serverless_bench.reporters import open_reporter
+
+_REPORTED: Final = (ExitCode.INCOMPLETE, ExitCode.WITHHELD, ExitCode.CORRUPT)
+"""Of runs that came to their end, from the least of them on."""
+
+
+@click.command("run")
+@click.argument("file", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE.toml")
+@option("--dry-run", is_flag=True, help="Say what would run, and start nothing.")
+@target_options
+@option("--prefix", help="Goes before every new key.")
+@transfer_options
+@load_options
+@run_options
+@format_option
+def command(file: Path, *, dry_run: bool, **flags: Any) -> int:  # noqa: ANN401
+    """Run the stages of a job file one after the other, each into a run directory.
+
+    Flags that are given here win over what the file says. A cleanup stage deletes what
+    the stages before it wrote, and nothing else; it runs if one of them failed, too.
+    """
+    style = flags["format"]
+    open_reporter(style)
+    job = load_job_file(file)
+    steps = steps_of(job, given_flags(click.get_current_context()), style=style)
+    if dry_run:
+        show(job, steps, style)
+        return ExitCode.OK
+    root = flags["run_dir"] / (flags["name"] or f"{job.name}-{utc_stamp()}")
+    if root.exists():
+        raise ArchiveError(f"{root} is there already", hint="choose another --name")
+    with store_kept_up(steps):
+        return _Progress(job, steps, root, quiet=style != "text").run()
+
+
+@dataclass(slots=True)
+class _Progress:
+    """One job file on its way through its stages."""
+
+    job: JobFile
+    steps: Sequence[Step]
+    root: Path
+    quiet: bool = field(kw_only=True)
+    """Whether standard output belongs to the reports alone."""
+    codes: list[int] = field(default_factory=list)
+    failed: str = ""
+    """The stage after which only cleanups run."""
+
+    def run(self) -> int:
+        """Run all stages and return the exit code of the worst one."""
+        steps = {step.stage.name: step for step in self.steps}
+        for number, stage in enumerate(self.job.stages, start=1):
+            cleanup = stage.kind is Kind.CLEANUP
+            if self.failed and not cleanup:
+                click.echo(f"{stage.where} is left out: stage {self.failed!r} failed", err=True)
+                continue
+            kind = stage.kind if cleanup else f"{stage.kind}, {stage.workload}"
+            title = f"stage {number} of {len(self.job.stages)}: {stage.name} ({kind})"
+            if cleanup and self.failed:
+                title += f", although stage {self.failed!r} failed"
+            click.echo(("\n" if number > 1 else "") + title, err=self.quiet)
+            if cleanup:
+                self._survive(stage, partial(self._clean, number))
+            else:
+                self._survive(stage, partial(self._perform, steps[stage.name]))
+        self._say_what_is_left()
+        return worst(self.codes)
+
+    def _survive(self, stage: Stage, act: Callable[[], int]) -> None:
+        """Do what a stage does; whatever happens, the cleanups still run."""
+        try:
+            code, over = act(), False
+        except SbenchError as exc:
+            click.echo(f"sbench: {stage.where}: {exc}\nhint: {exc.hint}", err=True)
+            code, over = exc.exit_code, True
+        except KeyboardInterrupt:
+            click.echo(f"sbench: {stage.where}: interrupted", err=True)
+            code, over = INTERRUPTED, True
+        self.codes.append(code)
+        # A benchmark that is complete has its report, and may well be followed by another.
+        goes_on = stage.kind is Kind.EXECUTE and not over and code in _REPORTED
+        if code and not goes_on and stage.kind is not Kind.CLEANUP:
+            self.failed = self.failed or stage.name
+
+    def _perform(self, step: Step) -> int:
+        if step.stage.keys is not None:
+            source = next(each for each in self.steps if each.stage.name == step.stage.keys)
+            step = with_keys(step, self.root / source.folder / "keys.txt")
+        if step.command.callback is None:
+            raise TypeError(f"{step.command.name} does nothing")
+        flags = {**step.flags, "run_dir": self.root, "name": step.folder}
+        return int(step.command.callback(**flags))
+
+    def _clean(self, until: int) -> int:
+        """Delete what the stages before number ``until`` wrote."""
+        code = ExitCode.OK
+        for step in self._written(until):
+            cleaned = delete_objects(load_run(self.root / step.folder, detail=False))
+            if cleaned is None:
+                continue
+            deleted = cleaned.deleted
+            click.echo(f"deleted {deleted.objects} objects of {step.stage.where}", err=self.quiet)
+            for key in (*deleted.failed, *deleted.foreign):
+                click.echo(f"sbench: {key} could not be deleted, or is not ours", err=True)
+                code = ExitCode.INCOMPLETE
+        return code
+
+    def _written(self, until: int) -> Iterator[Step]:
+        for step in self.steps:
+            if step.number < until and (self.root / step.folder / "run.json").exists():
+                yield step
+
+    def _say_what_is_left(self) -> None:
+        cleaned = max(
+            (n for n, s in enumerate(self.job.stages, 1) if s.kind is Kind.CLEANUP), default=0
+        )
+        for step in self._written(len(self.job.stages) + 1):
+            run = load_run(self.root / step.folder, detail=False)
+            if step.number > cleaned and run.ledger():
+                click.echo(
+                    f"note: the objects of {step.stage.where} stay; sbench clean {run.path}",
+                    err=True,
+                )
+
+
+def worst(codes: Sequence[int]) -> int:
+    """Return the exit code that stands for several.
+
+    What cut a stage short comes before what its report says; docs/exit-codes.md.
+    """
+    short = [code for code in codes if code not in (ExitCode.OK, *_REPORTED)]
+    if short:
+        return max(short)
+    return max(codes, key=(ExitCode.OK, *_REPORTED).index, default=ExitCode.OK)

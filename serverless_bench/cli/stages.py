@@ -1,0 +1,287 @@
+"""From the stages of a job file to commands with flags: every flag as the command has it."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from importlib import import_module
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, Final
+
+import click
+
+from serverless_bench.cli.defaults import defaults_for
+from serverless_bench.cli.job import Prepared, prepared_by
+from serverless_bench.cli.options import spelled, target_options
+from serverless_bench.clock import wall_ns
+from serverless_bench.errors import SbenchError
+from serverless_bench.jobfile import JobFile, Kind, Setting, Stage
+from serverless_bench.keys import new_run_id, write_key_file
+from serverless_bench.plan import plan
+from serverless_bench.spec import InvocationSpec, OperationKind, OperationSpec
+from serverless_bench.workloads import Stream, Workload, open_workload
+
+WORKLOADS: Final = ("write", "read", "mixed", "array")
+"""Workloads of stages; each is the name of the command that runs it."""
+_OWN: Final = frozenset({"format", "name", "pickle", "run-dir"})
+"""Flags of these commands that ``sbench run`` decides."""
+_SIZES: Final = frozenset({"mb", "size", "sizes"})
+"""Flags of which a stage may have one: its own replaces one that is for all stages."""
+_KEYS: Final = frozenset({"key", "key-file"})
+_SOURCES: Final = {"read": "write", "array": "array"}
+"""Workloads that can read what another stage wrote, and that stage's workload."""
+_MAKING: Final = (OperationKind.PUT, OperationKind.WRITE_ARRAY, OperationKind.APPEND_ARRAY)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """A stage that runs, as a command and its flags."""
+
+    number: int
+    """Among all stages, from 1."""
+    stage: Stage
+    command: click.Command
+    flags: Mapping[str, Any]
+    """By parameter name."""
+    prepared: Prepared
+    """What it starts; with ``keys`` of another stage, these are examples."""
+
+    @property
+    def folder(self) -> str:
+        """Name of its run directory."""
+        return f"{self.number:02}-{self.stage.name}"
+
+    @property
+    def embedded(self) -> bool:
+        """Whether it runs against the embedded store."""
+        return self.prepared.where.embedded
+
+
+def steps_of(
+    job: JobFile, given: Mapping[str, Setting], *, style: str = "text"
+) -> tuple[Step, ...]:
+    """Return the stages that run, all checked, before any starts.
+
+    Parameters
+    ----------
+    job
+        The file.
+    given
+        Flags from the command line: they win over what the file says.
+    style
+        Name of the reporter.
+
+    Raises
+    ------
+    UsageError
+        If a flag is unknown or wrong; it names file, stage and flag.
+    PluginError
+        If something is unknown, or a library is missing.
+    """
+    _check_common(job)
+    steps: dict[str, Step] = {}
+    for number, stage in enumerate(job.stages, start=1):
+        if stage.kind is not Kind.CLEANUP:
+            steps[stage.name] = _step(job, number, stage, given, steps, style)
+    return tuple(steps.values())
+
+
+def example_invocations(prepared: Prepared) -> Iterator[InvocationSpec]:
+    """Yield what the functions of a run would be told; its keys are new each time."""
+    created_ns = wall_ns()
+    run_id = new_run_id(created_ns)
+    return plan(prepared.job, run_id=run_id, created_ns=created_ns, keys=prepared.keys)
+
+
+def example_keys(prepared: Prepared) -> Iterator[str]:
+    """Yield keys like those of the objects, or of the arrays, that a run would write."""
+    workload = open_workload(prepared.job.workload)
+    for invocation in example_invocations(prepared):
+        if prepared.job.load.mix:
+            yield from workload.keys(invocation)
+            continue
+        made = (each.key for each in asked(workload, invocation) if each.kind in _MAKING)
+        yield from dict.fromkeys(made)
+
+
+def asked(workload: Workload, invocation: InvocationSpec) -> Iterator[OperationSpec]:
+    """Yield the operations of an invocation, as if each of them succeeded."""
+    for thread in range(invocation.load.threads):
+        yield from all_well(workload.operations(invocation, thread))
+
+
+def all_well(stream: Stream) -> Iterator[OperationSpec]:
+    """Yield the operations of a stream, as if each of them succeeded."""
+    done: bool | None = None
+    while True:
+        try:
+            operation = stream.send(done)
+        except StopIteration:
+            return
+        yield operation
+        done = True
+
+
+def _step(
+    job: JobFile,
+    number: int,
+    stage: Stage,
+    given: Mapping[str, Setting],
+    before: Mapping[str, Step],
+    style: str,
+) -> Step:
+    if stage.workload not in WORKLOADS:
+        raise job.wrong(
+            stage.where,
+            f"workload is {stage.workload!r}",
+            hint=f"one of {', '.join(WORKLOADS)}",
+        )
+    command = command_of(stage.workload)
+    flags = _flags(job, stage, command, given)
+    own = {"name": "example", "run_dir": Path(), "format": style, "pickle": None}
+    flags |= {name: value for name, value in own.items() if name in flags}
+    with TemporaryDirectory(prefix="sbench-") as folder:
+        examples = Path(folder) / "keys.txt"
+        try:
+            if stage.keys is not None:
+                write_key_file(examples, example_keys(_source(job, stage, before).prepared))
+                flags["key_file"] = examples
+            prepared = prepared_by(command, flags)
+        except SbenchError as exc:
+            if not str(exc).startswith(str(job.path)):
+                exc.args = (f"{job.path}: {stage.where}: {exc}",)
+            raise
+    return Step(number=number, stage=stage, command=command, flags=flags, prepared=prepared)
+
+
+def _source(job: JobFile, stage: Stage, before: Mapping[str, Step]) -> Step:
+    """Return the stage whose objects another one reads."""
+    source = before[stage.keys or ""]
+    wanted = _SOURCES[stage.workload or ""]
+    if source.stage.workload != wanted:
+        raise job.wrong(
+            stage.where,
+            f"keys names {stage.keys!r}, whose workload is {source.stage.workload!r}",
+            hint=f"what a stage of workload {wanted!r} wrote can be read",
+        )
+    return source
+
+
+def command_of(workload: str) -> click.Command:
+    """Return the command that runs a workload."""
+    command: click.Command = import_module(f"serverless_bench.cli.{workload}").command
+    return command
+
+
+def with_keys(step: Step, path: Path) -> Step:
+    """Return a step that reads the keys of a file."""
+    return replace(step, flags={**step.flags, "key_file": path})
+
+
+def given_flags(context: click.Context) -> dict[str, Setting]:
+    """Return the flags of ``sbench run`` that stand on its command line."""
+    return {
+        spelled(parameter.name): _as_setting(context.params[parameter.name])
+        for parameter in context.command.params
+        if isinstance(parameter, click.Option)
+        and parameter.name
+        and spelled(parameter.name) not in {*_OWN, "dry-run"}
+        and context.get_parameter_source(parameter.name) is click.core.ParameterSource.COMMANDLINE
+    }
+
+
+def _as_setting(value: Any) -> Setting:  # noqa: ANN401 - whatever a flag has become
+    if isinstance(value, tuple | list):
+        return tuple(map(str, value))
+    return value if isinstance(value, int | float) else str(value)
+
+
+def _check_common(job: JobFile) -> None:
+    """Refuse keys of [target] and [run] that no command has."""
+    known = {flag for name in WORKLOADS for flag in _options(command_of(name))} - _OWN
+    where = {*_options(target_options(click.Command("target", callback=lambda: None))), "prefix"}
+    for title, settings, allowed in (
+        ("[target]", job.target, where),
+        ("[run]", job.run, known - where - _KEYS),
+    ):
+        for key in settings:
+            if spelled(key) not in allowed:
+                raise job.wrong(
+                    title, f"unknown key {key!r}", hint=f"known: {', '.join(sorted(allowed))}"
+                )
+
+
+def _flags(
+    job: JobFile, stage: Stage, command: click.Command, given: Mapping[str, Setting]
+) -> dict[str, Any]:
+    """Return the flags of a stage by parameter name, as the command line would give them."""
+    known = {flag: option for flag, option in _options(command).items() if flag not in _OWN}
+    reads = stage.workload == "read" or stage.settings.get("operation") == "read"
+    if stage.keys is not None and not (reads and stage.workload in _SOURCES):
+        raise job.wrong(stage.where, "keys is for what reads", hint='workload = "read"')
+    own = {_known(job, stage, known, key): value for key, value in stage.settings.items()}
+    if stage.keys is not None and own.keys() & _KEYS:
+        raise job.wrong(stage.where, "keys and key-file both say what to read")
+    common = {spelled(key): value for key, value in {**job.target, **job.run}.items()}
+    if own.keys() & _SIZES:
+        common = {flag: value for flag, value in common.items() if flag not in _SIZES}
+    merged = {**common, **own, **given}
+    arguments = [
+        argument
+        for flag, value in merged.items()
+        if flag in known
+        for argument in _arguments(job, stage, known[flag], flag, value)
+    ]
+    try:
+        context = command.make_context(
+            str(command.name),
+            arguments,
+            parent=click.get_current_context(silent=True),
+            default_map=defaults_for(command),
+        )
+    except click.ClickException as exc:
+        raise job.wrong(stage.where, exc.format_message()) from exc
+    return dict(context.params)
+
+
+def _known(job: JobFile, stage: Stage, known: Mapping[str, click.Parameter], key: str) -> str:
+    if spelled(key) not in known:
+        raise job.wrong(
+            stage.where,
+            f"{stage.workload} has no flag {key!r}",
+            hint=f"known: {', '.join(sorted(known))}",
+        )
+    return spelled(key)
+
+
+def _options(command: click.Command) -> dict[str, click.Parameter]:
+    """Return the flags of a command, and what it takes without a flag, by how they are spelled."""
+    return {spelled(parameter.name): parameter for parameter in command.params if parameter.name}
+
+
+def _arguments(
+    job: JobFile, stage: Stage, parameter: click.Parameter, flag: str, value: Setting
+) -> Sequence[str]:
+    """Return the arguments for one setting; a value of another type is refused."""
+    what = _lacking(parameter, value)
+    if what:
+        raise job.wrong(stage.where, f"{flag} must be {what}, got {value!r}")
+    if isinstance(parameter, click.Argument):
+        return [str(value)]
+    if isinstance(value, bool):
+        return [f"--{flag}"] if value else []
+    values = value if isinstance(value, tuple) else (value,)
+    return [f"--{flag}={each}" for each in values]
+
+
+def _lacking(parameter: click.Parameter, value: Setting) -> str:
+    """Say of what type a value should be; empty if it is."""
+    if isinstance(parameter, click.Option) and parameter.is_flag:
+        return "" if isinstance(value, bool) else "true or false"
+    if isinstance(parameter.type, click.types.IntParamType):
+        fits = isinstance(value, int) and not isinstance(value, bool)
+        return "" if fits else "a whole number"
+    if isinstance(parameter.type, click.types.FloatParamType):
+        fits = isinstance(value, int | float) and not isinstance(value, bool)
+        return "" if fits else "a number"
+    fits = isinstance(value, str) or (parameter.multiple and isinstance(value, tuple))
+    return "" if fits else "text"

@@ -1,0 +1,347 @@
+"""The AWS Common Runtime's S3 client: event loops in C, and requests that split themselves.
+
+A large put or get becomes several requests side by side, of a size and at a number that
+the runtime derives from ``throughput_gbps``; they cannot be told apart here, so tries
+count as hidden. Its retries are off. With ``split=no`` a call is one request, as with the
+other clients, but a put then stands in memory whole. The payload is never hashed: the
+runtime signs ``UNSIGNED-PAYLOAD``, over http, too, and has no switch for it.
+
+Bytes are made and compared in the runtime's own threads. It reads a body a part ahead of
+the network, so that the progress of a put runs ahead by up to a part per request.
+"""
+
+import hashlib
+import io
+from base64 import b64encode
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import ClassVar, Final, Literal
+from urllib.parse import quote, unquote_plus, urlencode, urlsplit
+from xml.etree import ElementTree as ET
+
+from awscrt.auth import AwsCredentialsProvider
+from awscrt.http import HttpRequest
+from awscrt.io import (
+    ClientBootstrap,
+    ClientTlsContext,
+    DefaultHostResolver,
+    EventLoopGroup,
+    TlsContextOptions,
+)
+from awscrt.s3 import (
+    S3ChecksumAlgorithm,
+    S3ChecksumConfig,
+    S3ChecksumLocation,
+    S3Client,
+    S3RequestTlsMode,
+    S3RequestType,
+    S3RetryConfig,
+    S3RetryMode,
+    create_default_s3_signing_config,
+)
+
+from serverless_bench.clients.awscrt_call import Call, CallBody
+from serverless_bench.clients.base import ALL_OPERATIONS, Exchange, Sink, Source
+from serverless_bench.clients.environment import ca_bundle, names_bucket_in_host
+from serverless_bench.clients.options import documented, option, parse
+from serverless_bench.clients.s3_http import answer_error, element, elements, moved_endpoint
+from serverless_bench.errors import BadResponse
+from serverless_bench.spec import Target, Transfer
+from serverless_bench.units import GIB, MIB
+from serverless_bench.worker import user_agent
+
+_CONNECT_S: Final = 10.0
+_NO_SUCH_RANGE: Final = 416
+"""HTTP status; stores give it to the first range of an empty object, too."""
+_SPLITTING: Final = {"GetObject": "GET_OBJECT", "PutObject": "PUT_OBJECT"}
+"""By operation, the type of request that the runtime splits."""
+_CHECKED: Final = frozenset({"PutObject", "UploadPart"})
+"""Operations that carry a checksum of what they write."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Knobs:
+    """What can be set of the runtime."""
+
+    split: bool = option(
+        default=True, about="let the runtime make several requests of one large put or get"
+    )
+    part_mb: int | None = option(None, "MiB of one of those requests", least=5)
+    throughput_gbps: float | None = option(
+        None, "Gbit/s to aim at: decides part size and connections", least=0.001
+    )
+    connections: int | None = option(None, "connections of one put or get at most", least=1)
+    threads: int | None = option(None, "event loop threads; its own: one per processor", least=1)
+    memory_gb: int | None = option(None, "GiB of buffers at most", least=1)
+    checksum: Literal["none", "crc32", "crc32c", "crc64nvme", "sha1", "sha256"] = option(
+        "none", "checksum of what is written"
+    )
+    checksum_in: Literal["header", "trailer"] = option(
+        "trailer", "where it stands: the header needs a pass over the part before it is sent"
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """One request of the S3 API."""
+
+    operation: str
+    """Its name there; the runtime needs it."""
+    method: str
+    key: str
+    query: str = ""
+    headers: Mapping[str, str] = field(default_factory=dict)
+    body: Source | bytes | None = None
+    kind: S3RequestType = S3RequestType.DEFAULT
+    """Whether the runtime may make several requests of it."""
+
+
+class AwsCrtClient:
+    """Requests through ``awscrt.s3.S3Client``.
+
+    One client serves one endpoint: the runtime keeps addresses by host name, without the
+    port.
+
+    Parameters
+    ----------
+    target, transfer
+        Where objects live and how they are moved.
+
+    Raises
+    ------
+    UsageError
+        If an option of the target is none of the runtime's.
+    """
+
+    attempts: ClassVar[Literal["exact", "hidden"]] = "hidden"
+    progress: ClassVar[Literal["wire", "body", "none"]] = "body"
+    signing: ClassVar[str] = "SigV4, UNSIGNED-PAYLOAD"
+    checksum: ClassVar[str] = "none unless checksum is set"
+    forkable: ClassVar[bool] = False
+    operations: ClassVar[frozenset[str]] = ALL_OPERATIONS
+    knobs: ClassVar[type] = Knobs
+    options: ClassVar[Mapping[str, str]] = documented(Knobs)
+
+    def __init__(self, target: Target, transfer: Transfer) -> None:
+        self._target = target
+        self._transfer = transfer
+        self._knobs = parse(Knobs, target)
+        self._name = user_agent()
+        self._checks = _checksum(self._knobs)
+        self._open(target.region, target.endpoint_url)
+
+    def move(self, *, region: str | None, endpoint_url: str | None) -> None:
+        """See ``Client``."""
+        url = moved_endpoint(self._endpoint.geturl(), self._region, region, endpoint_url)
+        self._open(region or self._region, url)
+
+    def put(self, key: str, source: Source, exchange: Exchange) -> None:
+        """See ``Client``; in as many requests as the runtime likes, unless ``split=no``."""
+        self._run(Call(exchange), self._whole("PutObject", "PUT", key, body=source))
+
+    def get(
+        self,
+        key: str,
+        sink: Sink,
+        exchange: Exchange,
+        *,
+        offset: int = 0,
+        length: int | None = None,
+    ) -> None:
+        """See ``Client``; in as many requests as the runtime likes, unless ``split=no``."""
+        call = Call(exchange, sink=sink, start=offset)
+        if length is None:
+            self._perform(call, self._whole("GetObject", "GET", key))
+            if call.status == _NO_SUCH_RANGE:
+                # Asked for ranges, an empty object has none: it is asked for as a whole.
+                call = Call(exchange, sink=sink)
+                self._perform(call, Asked("GetObject", "GET", key))
+            self._check(call)
+            return
+        headers = {"Range": f"bytes={offset}-{offset + length - 1}"}
+        self._run(call, self._whole("GetObject", "GET", key, headers=headers))
+        if "content-range" not in call.headers:
+            raise BadResponse("the store ignored the range", status=call.status)
+
+    def create_multipart(self, key: str, exchange: Exchange) -> str:
+        """See ``Client``."""
+        call = Call(exchange)
+        self._run(call, Asked("CreateMultipartUpload", "POST", key, query="uploads="))
+        if upload_id := element(call.text, "UploadId"):
+            return upload_id
+        raise BadResponse("the store gave no UploadId")
+
+    def upload_part(
+        self, key: str, upload_id: str, number: int, source: Source, exchange: Exchange
+    ) -> str:
+        """See ``Client``; the part stands in memory whole."""
+        query = f"partNumber={number}&uploadId={quote(upload_id, safe='')}"
+        call = Call(exchange)
+        self._run(call, Asked("UploadPart", "PUT", key, query=query, body=source))
+        return call.headers.get("etag", "")
+
+    def complete_multipart(
+        self, key: str, upload_id: str, etags: Sequence[str], exchange: Exchange
+    ) -> None:
+        """See ``Client``."""
+        root = ET.Element("CompleteMultipartUpload")
+        for number, etag in enumerate(etags, start=1):
+            part = ET.SubElement(root, "Part")
+            ET.SubElement(part, "PartNumber").text = str(number)
+            ET.SubElement(part, "ETag").text = etag
+        query = f"uploadId={quote(upload_id, safe='')}"
+        asked = Asked("CompleteMultipartUpload", "POST", key, query=query, body=ET.tostring(root))
+        self._run(Call(exchange), asked)
+
+    def abort_multipart(self, key: str, upload_id: str, exchange: Exchange) -> None:
+        """See ``Client``."""
+        query = f"uploadId={quote(upload_id, safe='')}"
+        self._run(Call(exchange), Asked("AbortMultipartUpload", "DELETE", key, query=query))
+
+    def head(self, key: str, exchange: Exchange) -> int:
+        """See ``Client``."""
+        call = Call(exchange)
+        self._run(call, Asked("HeadObject", "HEAD", key))
+        size = call.headers.get("content-length", "")
+        if not size.isdigit():
+            raise BadResponse("the store says no size", status=call.status)
+        return int(size)
+
+    def list_keys(self, prefix: str, after: str, exchange: Exchange) -> tuple[list[str], bool]:
+        """See ``Client``."""
+        asked = {"list-type": "2", "encoding-type": "url", "prefix": prefix, "start-after": after}
+        query = urlencode(asked, safe="", quote_via=quote)
+        call = Call(exchange)
+        self._run(call, Asked("ListObjectsV2", "GET", "", query=query))
+        if not call.text.lstrip().startswith(b"<"):
+            raise BadResponse("the store lists nothing that is XML", status=call.status)
+        keys = [unquote_plus(key) for key in elements(call.text, "Key")]
+        return keys, "true" in elements(call.text, "IsTruncated")
+
+    def delete(self, key: str, exchange: Exchange) -> None:
+        """See ``Client``."""
+        self._run(Call(exchange), Asked("DeleteObject", "DELETE", key))
+
+    def delete_many(self, keys: Sequence[str], exchange: Exchange) -> None:
+        """See ``Client``."""
+        root = ET.Element("Delete")
+        ET.SubElement(root, "Quiet").text = "true"
+        for key in keys:
+            ET.SubElement(ET.SubElement(root, "Object"), "Key").text = key
+        body = ET.tostring(root)
+        # S3 asks for a checksum of this one request (Amazon S3 API reference, "DeleteObjects").
+        digest = b64encode(hashlib.md5(body, usedforsecurity=False).digest()).decode()
+        asked = Asked(
+            "DeleteObjects",
+            "POST",
+            "",
+            query="delete=",
+            headers={"Content-MD5": digest},
+            body=body,
+        )
+        self._run(Call(exchange), asked)
+
+    def copy(self, source: str, key: str, exchange: Exchange) -> None:
+        """See ``Client``."""
+        headers = {"x-amz-copy-source": quote(f"{self._target.bucket}/{source}", safe="/")}
+        self._run(Call(exchange), Asked("CopyObject", "PUT", key, headers=headers))
+
+    def close(self) -> None:
+        """See ``Client``; the runtime ends its threads when the last request has ended."""
+        del self._client
+
+    def _open(self, region: str, endpoint_url: str) -> None:
+        self._region, self._endpoint = region, urlsplit(endpoint_url)
+        # Event loops of its own, so that their number is this client's and they end with it.
+        loops = EventLoopGroup(self._knobs.threads)
+        bootstrap = ClientBootstrap(loops, DefaultHostResolver(loops))
+        secure = self._endpoint.scheme == "https"
+        self._virtual = names_bucket_in_host(self._target, endpoint_url)
+        host = self._endpoint.netloc
+        self._host = f"{self._target.bucket}.{host}" if self._virtual else host
+        knobs = self._knobs
+        self._client = S3Client(
+            bootstrap=bootstrap,
+            region=region,
+            tls_mode=S3RequestTlsMode.ENABLED if secure else S3RequestTlsMode.DISABLED,
+            tls_connection_options=_trust().new_connection_options() if secure else None,
+            signing_config=create_default_s3_signing_config(
+                region=region,
+                credential_provider=AwsCredentialsProvider.new_default_chain(bootstrap),
+            ),
+            part_size=knobs.part_mb and knobs.part_mb * MIB,
+            throughput_target_gbps=knobs.throughput_gbps,
+            memory_limit=knobs.memory_gb and knobs.memory_gb * GIB,
+            max_active_connections_override=knobs.connections,
+            retry_config=S3RetryConfig(retry_mode=S3RetryMode.NONE),
+            connect_timeout_ms=round(min(self._transfer.timeout_s, _CONNECT_S) * 1000),
+        )
+
+    def _whole(
+        self,
+        operation: str,
+        method: str,
+        key: str,
+        *,
+        headers: Mapping[str, str] | None = None,
+        body: Source | None = None,
+    ) -> Asked:
+        """Return a request that the runtime may make several of."""
+        kind = S3RequestType[_SPLITTING[operation]] if self._knobs.split else S3RequestType.DEFAULT
+        return Asked(operation, method, key, headers=headers or {}, body=body, kind=kind)
+
+    def _run(self, call: Call, asked: Asked) -> None:
+        self._perform(call, asked)
+        self._check(call)
+
+    def _perform(self, call: Call, asked: Asked) -> None:
+        """Return when there is an answer; it may be an error."""
+        request = HttpRequest(asked.method, self._path(asked.key, asked.query))
+        for name, value in {"Host": self._host, "User-Agent": self._name, **asked.headers}.items():
+            request.headers.add(name, value)
+        if isinstance(asked.body, bytes):
+            request.body_stream = io.BytesIO(asked.body)
+            request.headers.add("Content-Length", str(len(asked.body)))
+        elif asked.body is not None:
+            request.body_stream = CallBody(call, asked.body)
+            request.headers.add("Content-Length", str(asked.body.size))
+        elif asked.method in {"PUT", "POST"}:
+            request.headers.add("Content-Length", "0")
+        made = self._client.make_request(
+            type=asked.kind,
+            request=request,
+            operation_name=asked.operation,
+            checksum_config=self._checks if asked.operation in _CHECKED else None,
+            on_headers=call.on_headers,
+            on_body=call.on_body,
+            on_done=call.on_done,
+        )
+        call.wait(made, self._transfer.timeout_s)
+
+    def _check(self, call: Call) -> None:
+        # S3 answers 200 before it has copied or put parts together, and may fail after.
+        if call.refused or element(call.text, "Code"):
+            status = call.status if call.status >= 300 else 500
+            raise answer_error(status, call.text, call.headers, self._endpoint, self._target.bucket)
+
+    def _path(self, key: str, query: str) -> str:
+        path = quote("/" + key, safe="/~")
+        if not self._virtual:
+            path = f"/{self._target.bucket}{path}"
+        return f"{path}?{query}" if query else path
+
+
+def _checksum(knobs: Knobs) -> S3ChecksumConfig | None:
+    if knobs.checksum == "none":
+        return None
+    return S3ChecksumConfig(
+        algorithm=S3ChecksumAlgorithm[knobs.checksum.upper()],
+        location=S3ChecksumLocation[knobs.checksum_in.upper()],
+    )
+
+
+def _trust() -> ClientTlsContext:
+    options = TlsContextOptions()
+    if bundle := ca_bundle():
+        options.override_default_trust_store_from_path(ca_filepath=str(bundle))
+    return ClientTlsContext(options)

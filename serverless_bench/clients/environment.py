@@ -1,0 +1,45 @@
+"""What libraries that do not read AWS's environment by themselves have to be told of it."""
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from serverless_bench.clients.base import is_virtual
+from serverless_bench.errors import AccessDenied
+from serverless_bench.spec import Target
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Keys:
+    """Credentials of AWS's environment variables."""
+
+    access: str
+    secret: str
+    token: str | None
+    """Of a session; on Lambda there is always one."""
+
+
+def find_keys() -> Keys | None:
+    """Return the credentials of the environment; None if there are none."""
+    access = os.environ.get("AWS_ACCESS_KEY_ID")
+    secret = os.environ.get("AWS_SECRET_ACCESS_KEY")
+    if not access or not secret:
+        return None
+    return Keys(access=access, secret=secret, token=os.environ.get("AWS_SESSION_TOKEN") or None)
+
+
+def no_keys() -> AccessDenied:
+    """Return the error of a request that nobody can sign."""
+    return AccessDenied("no credentials: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY")
+
+
+def ca_bundle() -> Path | None:
+    """Return the file of trusted certificates that AWS's SDKs are told to use."""
+    name = os.environ.get("AWS_CA_BUNDLE")
+    return Path(name) if name else None
+
+
+def names_bucket_in_host(target: Target, endpoint_url: str) -> bool:
+    """Tell whether requests go to ``bucket.host`` and not to ``host/bucket``."""
+    return is_virtual(target.addressing, urlsplit(endpoint_url).hostname or "", target.bucket)

@@ -1,0 +1,295 @@
+"""minio-py as most applications get it, except that it does not try again by itself.
+
+The library reads the body of a request into memory and hashes it there: SHA-256 for the
+signature over http, MD5 for Content-MD5 over https; ``payload_signing`` chooses. It takes
+a urllib3 pool from outside: ours follows no redirects, and counts bytes as they are sent.
+An object is one request, as the function's own parts are; ``part_mb`` lets
+``put_object`` split it instead, in threads of its own.
+"""
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import islice
+from typing import BinaryIO, ClassVar, Final, Literal, cast
+from urllib.parse import urlsplit
+from xml.etree.ElementTree import ParseError
+
+import certifi
+import urllib3
+from minio.datatypes import Part
+from minio.deleteobjects import DeleteObject
+from minio.error import MinioException
+from urllib3.exceptions import HTTPError
+
+from serverless_bench.clients.base import ALL_OPERATIONS, Exchange, Sink, Source
+from serverless_bench.clients.environment import (
+    ca_bundle,
+    find_keys,
+    names_bucket_in_host,
+    no_keys,
+)
+from serverless_bench.clients.minio_requests import CountedMinio, CountedPool, error_of, lower
+from serverless_bench.clients.options import documented, option, parse
+from serverless_bench.clients.s3_errors import s3_error
+from serverless_bench.clients.s3_http import answer_error, element, moved_endpoint
+from serverless_bench.errors import BadResponse, OperationError
+from serverless_bench.spec import Target, Transfer
+from serverless_bench.units import MIB
+from serverless_bench.worker import user_agent
+
+_CONNECT_S: Final = 10.0
+_PAGE: Final = 1000
+"""Keys of one answer to a listing."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Knobs:
+    """What can be set of minio-py."""
+
+    part_mb: int | None = option(
+        None, "MiB of a part when put_object splits by itself; none: one request", least=5
+    )
+    num_parallel_uploads: int = option(3, "threads that send put_object's own parts", least=1)
+    payload_signing: Literal["library", "sha256", "unsigned"] = option(
+        "library", "hash of the body; the library takes SHA-256 over http, MD5 over https"
+    )
+    max_pool: int = option(64, "connections kept; the library's own pool has 10", least=1)
+
+
+class MinioClient:
+    """Single S3 requests through ``minio.Minio``.
+
+    Parameters
+    ----------
+    target, transfer
+        Where objects live and how they are moved.
+
+    Raises
+    ------
+    UsageError
+        If an option of the target is none of this client's.
+    """
+
+    attempts: ClassVar[Literal["exact", "hidden"]] = "exact"
+    hiding: ClassVar[frozenset[str]] = frozenset({"part_mb"})
+    progress: ClassVar[Literal["wire", "body", "none"]] = "wire"
+    signing: ClassVar[str] = "SigV4, SHA-256 of the body over http, UNSIGNED-PAYLOAD over https"
+    checksum: ClassVar[str] = "none over http, Content-MD5 over https"
+    operations: ClassVar[frozenset[str]] = ALL_OPERATIONS
+    knobs: ClassVar[type] = Knobs
+    options: ClassVar[Mapping[str, str]] = documented(Knobs)
+
+    def __init__(self, target: Target, transfer: Transfer) -> None:
+        self._target = target
+        self._transfer = transfer
+        self._knobs = parse(Knobs, target)
+        self._bucket = target.bucket
+        self._open(target.region, target.endpoint_url)
+
+    def move(self, *, region: str | None, endpoint_url: str | None) -> None:
+        """See ``Client``."""
+        self.close()
+        there = moved_endpoint(self._endpoint_url, self._region, region, endpoint_url)
+        self._open(region or self._region, there)
+
+    def put(self, key: str, source: Source, exchange: Exchange) -> None:
+        """See ``Client``; with ``part_mb``, in several requests."""
+        part_bytes = (self._knobs.part_mb or 0) * MIB
+        # 0 would be the library's own part size, 5 MiB.
+        whole = not part_bytes or source.size <= part_bytes
+        with self._telling(exchange):
+            self._minio.put_object(
+                self._bucket,
+                key,
+                # Nothing but read() is asked of it.
+                cast("BinaryIO", _Body(source, exchange)),
+                source.size,
+                part_size=max(source.size, 5 * MIB) if whole else part_bytes,
+                num_parallel_uploads=self._knobs.num_parallel_uploads,
+            )
+        if not whole:
+            # Other threads sent the parts.
+            exchange.moved(source.size)
+            exchange.sent()
+
+    def get(
+        self,
+        key: str,
+        sink: Sink,
+        exchange: Exchange,
+        *,
+        offset: int = 0,
+        length: int | None = None,
+    ) -> None:
+        """See ``Client``."""
+        with self._telling(exchange):
+            answer = self._minio.get_object(self._bucket, key, offset, length or 0)
+            try:
+                self._receive(answer, sink, exchange, ranged=length is not None)
+            except BaseException:
+                # Closed, so that the connection with the rest of the body is not used again.
+                answer.close()
+                raise
+            finally:
+                answer.release_conn()
+
+    def create_multipart(self, key: str, exchange: Exchange) -> str:
+        """See ``Client``."""
+        with self._telling(exchange):
+            return self._minio.create_upload(self._bucket, key)
+
+    def upload_part(
+        self, key: str, upload_id: str, number: int, source: Source, exchange: Exchange
+    ) -> str:
+        """See ``Client``."""
+        body = _Body(source, exchange).read(source.size)
+        with self._telling(exchange):
+            return self._minio.send_part(self._bucket, key, body, upload_id, number)
+
+    def complete_multipart(
+        self, key: str, upload_id: str, etags: Sequence[str], exchange: Exchange
+    ) -> None:
+        """See ``Client``."""
+        parts = [Part(number, etag) for number, etag in enumerate(etags, start=1)]
+        with self._telling(exchange):
+            self._minio.complete_upload(self._bucket, key, upload_id, parts)
+            answer = self._pool.last_answer()
+        # S3 may fail after a status of 200, which the library does not look for.
+        if answer is not None and (code := element(answer.data, "Code")):
+            raise s3_error(500, code, element(answer.data, "Message"), {})
+
+    def abort_multipart(self, key: str, upload_id: str, exchange: Exchange) -> None:
+        """See ``Client``."""
+        with self._telling(exchange):
+            self._minio.abort_upload(self._bucket, key, upload_id)
+
+    def head(self, key: str, exchange: Exchange) -> int:
+        """See ``Client``."""
+        with self._telling(exchange):
+            return self._minio.stat_object(self._bucket, key).size or 0
+
+    def list_keys(self, prefix: str, after: str, exchange: Exchange) -> tuple[list[str], bool]:
+        """See ``Client``; a full page may be the last one."""
+        with self._telling(exchange):
+            listed = self._minio.list_objects(
+                self._bucket, prefix, recursive=True, start_after=after or None
+            )
+            # The next page is another request; it is not asked for.
+            keys = [entry.object_name or "" for entry in islice(listed, _PAGE)]
+        return keys, len(keys) == _PAGE
+
+    def delete(self, key: str, exchange: Exchange) -> None:
+        """See ``Client``."""
+        with self._telling(exchange):
+            self._minio.remove_object(self._bucket, key)
+
+    def delete_many(self, keys: Sequence[str], exchange: Exchange) -> None:
+        """See ``Client``."""
+        with self._telling(exchange):
+            objects = [DeleteObject(key) for key in keys]
+            for error in self._minio.remove_objects(self._bucket, objects):
+                raise s3_error(500, error.code or "", error.message or "", {})
+
+    def copy(self, source: str, key: str, exchange: Exchange) -> None:
+        """See ``Client``; without the HEAD that ``copy_object`` sends before."""
+        with self._telling(exchange):
+            self._minio.copy_in(self._bucket, source, key)
+
+    def close(self) -> None:
+        """See ``Client``."""
+        self._pool.clear()
+
+    def _open(self, region: str, endpoint_url: str) -> None:
+        self._region, self._endpoint_url = region, endpoint_url
+        timeout_s = self._transfer.timeout_s
+        self._pool = CountedPool(
+            block_bytes=self._transfer.block_bytes,
+            maxsize=self._knobs.max_pool,
+            timeout=urllib3.Timeout(connect=min(timeout_s, _CONNECT_S), read=timeout_s),
+            cert_reqs="CERT_REQUIRED",
+            ca_certs=str(ca_bundle() or os.environ.get("SSL_CERT_FILE") or certifi.where()),
+        )
+        keys, url = find_keys(), urlsplit(endpoint_url)
+        self._signs = keys is not None
+        self._minio = CountedMinio(
+            url.netloc,
+            access_key=keys.access if keys else None,
+            secret_key=keys.secret if keys else None,
+            session_token=keys.token if keys else None,
+            secure=url.scheme == "https",
+            # With a region, the library does not ask for the bucket's.
+            region=region,
+            http_client=self._pool,
+        )
+        self._minio.setup(
+            payload_signing=self._knobs.payload_signing,
+            virtual=names_bucket_in_host(self._target, endpoint_url),
+            name=user_agent(),
+        )
+
+    def _refusal(self) -> OperationError | None:
+        """Return the error that the store's last answer stands for, if it is one.
+
+        The library's exceptions leave half of it out: the region, often the status.
+        """
+        answer = self._pool.last_answer()
+        if answer is None or answer.status < 300:
+            return None
+        return answer_error(
+            answer.status,
+            # Read already, by the library.
+            answer.data,
+            lower(answer.headers),
+            urlsplit(self._endpoint_url),
+            self._bucket,
+        )
+
+    def _receive(
+        self,
+        answer: urllib3.BaseHTTPResponse,
+        sink: Sink,
+        exchange: Exchange,
+        *,
+        ranged: bool,
+    ) -> None:
+        if ranged and "Content-Range" not in answer.headers:
+            raise BadResponse("the store ignored the range", status=answer.status)
+        exchange.first_byte()
+        position = 0
+        for chunk in answer.stream(self._transfer.block_bytes, decode_content=False):
+            exchange.moved(len(chunk))
+            sink.write_at(position, memoryview(chunk))
+            position += len(chunk)
+
+    @contextmanager
+    def _telling(self, exchange: Exchange) -> Iterator[None]:
+        if not self._signs:
+            raise no_keys()
+        self._pool.begin(exchange)
+        try:
+            yield
+        except (MinioException, HTTPError, ParseError, ValueError) as exc:
+            raise self._refusal() or error_of(exc) from exc
+        finally:
+            self._pool.begin(None)
+
+
+class _Body:
+    """A request body as the file that ``put_object`` wants to read at one go."""
+
+    def __init__(self, source: Source, exchange: Exchange) -> None:
+        self._source = source
+        self._exchange = exchange
+        self._position = 0
+
+    def read(self, size: int) -> bytes:
+        """Return the next ``size`` bytes, fewer at the end."""
+        room = bytearray(min(size, self._source.size - self._position))
+        for offset in range(0, len(room), MIB):
+            block = memoryview(room)[offset : offset + MIB]
+            self._source.readinto_at(self._position + offset, block)
+            self._exchange.moved(0)
+        self._position += len(room)
+        return bytes(room)

@@ -1,0 +1,146 @@
+"""minio-py below its public methods: what is sent, what is hashed, what an error means."""
+
+import threading
+from collections.abc import Iterator, Mapping
+from typing import Any, Final, cast
+from urllib.parse import quote
+from xml.etree.ElementTree import ParseError
+
+import urllib3
+from minio import Minio
+from minio.datatypes import Part
+from minio.error import MinioException
+from minio.helpers import sha256_hash
+from urllib3.exceptions import HTTPError, NewConnectionError, ProtocolError
+from urllib3.exceptions import TimeoutError as Urllib3Timeout
+
+from serverless_bench.clients.base import Exchange
+from serverless_bench.errors import (
+    BadRequest,
+    BadResponse,
+    ConnectionLost,
+    OperationError,
+    TimedOut,
+)
+
+
+class CountedMinio(Minio):
+    """minio-py with its requests for parts in reach, and with a choice of the body's hash."""
+
+    payload_signing = "library"
+    """``library``, ``sha256`` or ``unsigned``."""
+
+    def setup(self, *, payload_signing: str, virtual: bool, name: str) -> None:
+        """Choose the body's hash, where the bucket stands, and what the library calls itself."""
+        self.payload_signing = payload_signing
+        self._base_url.virtual_style_flag = virtual
+        self._user_agent = f"{self._user_agent} {name}"
+
+    def create_upload(self, bucket: str, key: str) -> str:
+        """Begin an upload in parts and return its id."""
+        return self._create_multipart_upload(bucket, key, {})
+
+    def send_part(self, bucket: str, key: str, body: bytes, upload_id: str, number: int) -> str:
+        """Write one part and return its entity tag."""
+        return self._upload_part(bucket, key, body, None, upload_id, number)
+
+    def complete_upload(self, bucket: str, key: str, upload_id: str, parts: list[Part]) -> None:
+        """Make one object of all parts."""
+        self._complete_multipart_upload(bucket, key, upload_id, parts)
+
+    def abort_upload(self, bucket: str, key: str, upload_id: str) -> None:
+        """Give an upload up."""
+        self._abort_multipart_upload(bucket, key, upload_id)
+
+    def copy_in(self, bucket: str, source: str, key: str) -> None:
+        """Copy in one request; ``copy_object`` would send a HEAD before."""
+        headers = {"x-amz-copy-source": quote(f"/{bucket}/{source}", safe="/")}
+        self._execute("PUT", bucket, key, headers=cast("Any", headers))
+
+    def _build_headers(
+        self,
+        host: str,
+        headers: Any = None,  # noqa: ANN401 - the library's
+        body: bytes | None = None,
+        creds: Any = None,  # noqa: ANN401 - the library's
+    ) -> Any:  # noqa: ANN401 - the library's
+        if self.payload_signing == "library":
+            return super()._build_headers(host, headers, body, creds)
+        built, date = super()._build_headers(host, headers, None, creds)
+        unsigned = self.payload_signing == "unsigned"
+        built["x-amz-content-sha256"] = "UNSIGNED-PAYLOAD" if unsigned else sha256_hash(body)
+        if body:
+            built["Content-Length"] = str(len(body))
+        return built, date
+
+
+class CountedPool(urllib3.PoolManager):
+    """urllib3's pool, without retries and redirects; it tells what goes over the wire."""
+
+    def __init__(self, *, block_bytes: int, **settings: Any) -> None:  # noqa: ANN401 - urllib3's
+        super().__init__(**settings)
+        self._block_bytes = block_bytes
+        self._here = threading.local()
+
+    def begin(self, exchange: Exchange | None) -> None:
+        """Tell of this thread's requests to ``exchange`` from now on."""
+        self._here.exchange = exchange
+        self._here.answer = None
+
+    def last_answer(self) -> urllib3.BaseHTTPResponse | None:
+        """Return what the store answered to this thread, if it did."""
+        answer: urllib3.BaseHTTPResponse | None = self._here.answer
+        return answer
+
+    def urlopen(  # type: ignore[override]
+        self,
+        method: str,
+        url: str,
+        redirect: bool = True,  # noqa: FBT001, FBT002 - the library's
+        **more: Any,  # noqa: ANN401 - urllib3's
+    ) -> urllib3.BaseHTTPResponse:
+        """Make one request, and tell the thread's exchange of it."""
+        del redirect
+        # The library's own threads have none.
+        exchange: Exchange | None = getattr(self._here, "exchange", None)
+        body = more.get("body")
+        if body and exchange is not None and method == "PUT":
+            more["body"] = self._counted(body, exchange)
+        answer = super().urlopen(method, url, redirect=False, retries=False, **more)
+        self._here.answer = answer
+        if exchange is not None:
+            exchange.answered(answer.status, lower(answer.headers))
+        return answer
+
+    def _counted(self, body: bytes, exchange: Exchange) -> Iterator[memoryview]:
+        view = memoryview(body)
+        for offset in range(0, len(view), self._block_bytes):
+            block = view[offset : offset + self._block_bytes]
+            yield block
+            exchange.moved(len(block))
+        exchange.sent()
+
+
+def lower(headers: Mapping[str, str]) -> dict[str, str]:
+    """Return headers with their names in lower case."""
+    return {name.lower(): value for name, value in headers.items()}
+
+
+ERRORS: Final[Mapping[type[Exception], type[OperationError]]] = {
+    # To urllib3 it is one of the timeouts, too.
+    NewConnectionError: ConnectionLost,
+    Urllib3Timeout: TimedOut,
+    HTTPError: ConnectionLost,
+    ValueError: BadRequest,
+    MinioException: BadResponse,
+    ParseError: BadResponse,
+}
+"""What minio-py raises when there is no answer in S3's words; the first match wins."""
+
+
+def error_of(exc: Exception) -> OperationError:
+    """Return what an exception of the library, or of urllib3 below it, stands for."""
+    error = next(ours for theirs, ours in ERRORS.items() if isinstance(exc, theirs))
+    if isinstance(exc, ProtocolError) and any(isinstance(a, TimeoutError) for a in exc.args):
+        error = TimedOut
+    return error(f"{type(exc).__name__}: {exc}"[:200])

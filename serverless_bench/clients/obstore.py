@@ -1,0 +1,335 @@
+"""obstore: Rust's ``object_store`` crate behind a Python interface.
+
+Its retries are off, so one call is one request; but it follows redirects by itself and
+shows no status of what went well, and with ``multipart`` one put is several requests: its
+tries count as hidden. It takes the body of a request whole, so that a put says nothing
+while it is under way, and the whole object stands in memory; bodies of gets are streamed.
+"""
+
+import os
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar, Final, Literal
+from urllib.parse import urlsplit
+
+import obstore
+from obstore.exceptions import BaseError
+from obstore.store import S3Store
+
+from serverless_bench.clients.base import Exchange, Sink, Source
+from serverless_bench.clients.environment import (
+    ca_bundle,
+    find_keys,
+    names_bucket_in_host,
+    no_keys,
+)
+from serverless_bench.clients.options import documented, option, parse
+from serverless_bench.clients.s3_errors import s3_error
+from serverless_bench.clients.s3_http import moved_endpoint
+from serverless_bench.errors import (
+    BadRequest,
+    BadResponse,
+    ConnectionLost,
+    NotFound,
+    OperationError,
+    TimedOut,
+    WrongRegion,
+)
+from serverless_bench.spec import Target, Transfer
+from serverless_bench.units import MIB
+from serverless_bench.worker import user_agent
+
+if TYPE_CHECKING:
+    from obstore.store import ClientConfig, S3Config
+
+_CONNECT_S: Final = 10.0
+_PAGE: Final = 1000
+"""Keys of one answer to a listing."""
+_STATUS: Final = re.compile(r"non-2xx status code: (\d{3}) [^:\n]*: ([^\0]*?)\n\nDebug source:")
+_CODE: Final = re.compile(r"<Code>([^<]*)</Code>|\(code: (\w+)\)")
+_MESSAGE: Final = re.compile(r"<Message>([^<]*)</Message>")
+_REGION: Final = re.compile(r"<Region>([^<]*)</Region>")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Knobs:
+    """What can be set of obstore."""
+
+    multipart: bool = option(
+        default=False, about="let obstore split what it writes: a put is several requests"
+    )
+    part_mb: int = option(5, "MiB of a part of obstore's own uploads", least=5)
+    max_concurrency: int = option(12, "parts of one of obstore's own uploads at once", least=1)
+    payload_signing: Literal["sha256", "unsigned"] = option(
+        "sha256", "what stands for the body in the signature: its hash, over http and https"
+    )
+    checksum: Literal["none", "sha256"] = option("none", "checksum header of uploads")
+    put_timeout_s: float = option(
+        600.0, "limit of a whole put; obstore cannot tell a slow one from a dead one", least=0.001
+    )
+    threads: int | None = option(
+        None, "threads of its runtime (TOKIO_WORKER_THREADS); once per process", least=1
+    )
+
+
+class ObstoreClient:
+    """Requests through ``obstore.store.S3Store``.
+
+    Parameters
+    ----------
+    target, transfer
+        Where objects live and how they are moved.
+
+    Raises
+    ------
+    UsageError
+        If an option of the target is none of obstore's.
+    """
+
+    attempts: ClassVar[Literal["exact", "hidden"]] = "hidden"
+    progress: ClassVar[Literal["wire", "body", "none"]] = "none"
+    signing: ClassVar[str] = "SigV4, SHA-256 of the body unless payload_signing=unsigned"
+    checksum: ClassVar[str] = "none unless checksum=sha256"
+    forkable: ClassVar[bool] = False
+    operations: ClassVar[frozenset[str]] = frozenset(
+        {"put", "get", "range", "head", "list", "delete", "delete_many", "copy"}
+    )
+    knobs: ClassVar[type] = Knobs
+    options: ClassVar[Mapping[str, str]] = documented(Knobs)
+
+    def __init__(self, target: Target, transfer: Transfer) -> None:
+        self._target = target
+        self._transfer = transfer
+        self._knobs = parse(Knobs, target)
+        if self._knobs.threads is not None:
+            os.environ["TOKIO_WORKER_THREADS"] = str(self._knobs.threads)
+        self._open(target.region, target.endpoint_url)
+
+    def move(self, *, region: str | None, endpoint_url: str | None) -> None:
+        """See ``Client``."""
+        there = moved_endpoint(self._endpoint_url, self._region, region, endpoint_url)
+        self._open(region or self._region, there)
+
+    def put(self, key: str, source: Source, exchange: Exchange) -> None:
+        """See ``Client``; with ``multipart``, in as many requests as obstore likes."""
+        if self._knobs.multipart:
+            self._put_parts(key, source, exchange)
+            return
+        body = memoryview(bytearray(source.size))
+        for offset in range(0, source.size, self._transfer.block_bytes):
+            source.readinto_at(offset, body[offset : offset + self._transfer.block_bytes])
+            exchange.moved(0)
+        with self._translated(key):
+            obstore.put(self._writer, key, body, use_multipart=False)
+        exchange.moved(source.size)
+        exchange.sent()
+
+    def get(
+        self,
+        key: str,
+        sink: Sink,
+        exchange: Exchange,
+        *,
+        offset: int = 0,
+        length: int | None = None,
+    ) -> None:
+        """See ``Client``."""
+        with self._translated(key):
+            if length is None:
+                answer = obstore.get(self._reader, key)
+            else:
+                span = (offset, offset + length)
+                answer = obstore.get(self._reader, key, options={"range": span})
+            begin, end = answer.range
+            position = 0
+            for chunk in answer.stream(min_chunk_size=self._transfer.block_bytes):
+                if not position:
+                    exchange.first_byte()
+                data = memoryview(chunk)
+                exchange.moved(len(data))
+                sink.write_at(position, data)
+                position += len(data)
+        if position != end - begin:
+            raise ConnectionLost("the connection ended before the object did")
+        if not position:
+            exchange.first_byte()
+
+    def head(self, key: str, exchange: Exchange) -> int:
+        """See ``Client``."""
+        del exchange
+        with self._translated(key):
+            return obstore.head(self._reader, key)["size"]
+
+    def list_keys(self, prefix: str, after: str, exchange: Exchange) -> tuple[list[str], bool]:
+        """See ``Client``.
+
+        To obstore a prefix is a directory: the end of another one is looked for in the
+        answers, and beginning at it.
+        """
+        del exchange
+        directory, _, rest = prefix.rpartition("/")
+        start = after or (prefix[:-1] if rest else "")
+        keys: list[str] = []
+        with self._translated():
+            pages = obstore.list(self._reader, directory, offset=start or None, chunk_size=_PAGE)
+            for page in pages:
+                names = [entry["path"] for entry in page]
+                keys += [name for name in names if name.startswith(prefix)]
+                # Another page is another request; the end of the prefix ends the listing.
+                if len(keys) >= _PAGE or len(names) < _PAGE or keys[-1:] != names[-1:]:
+                    break
+        return keys[:_PAGE], len(keys) >= _PAGE
+
+    def delete(self, key: str, exchange: Exchange) -> None:
+        """See ``Client``; to obstore that is a DeleteObjects request with one key."""
+        self.delete_many([key], exchange)
+
+    def delete_many(self, keys: Sequence[str], exchange: Exchange) -> None:
+        """See ``Client``."""
+        del exchange
+        with self._translated(*keys):
+            obstore.delete(self._reader, list(keys))
+
+    def copy(self, source: str, key: str, exchange: Exchange) -> None:
+        """See ``Client``."""
+        del exchange
+        with self._translated(source, key):
+            obstore.copy(self._reader, source, key)
+
+    def close(self) -> None:
+        """See ``Client``; obstore closes its connections when they are forgotten."""
+
+    def _put_parts(self, key: str, source: Source, exchange: Exchange) -> None:
+        body = _Blocks(source, exchange, self._transfer.block_bytes)
+        with self._translated(key):
+            try:
+                obstore.put(
+                    self._writer,
+                    key,
+                    body.blocks(),
+                    use_multipart=True,
+                    chunk_size=self._knobs.part_mb * MIB,
+                    max_concurrency=self._knobs.max_concurrency,
+                )
+            except (BaseError, OSError):
+                # Ours, raised in the body that obstore was reading.
+                if body.failure is not None:
+                    raise body.failure from None
+                raise
+        exchange.sent()
+
+    def _open(self, region: str, endpoint_url: str) -> None:
+        self._region, self._endpoint_url = region, endpoint_url
+        # The timeout of a read covers a whole upload, too: for puts there is another one.
+        patience = _span(self._transfer.timeout_s)
+        self._reader = self._store({"timeout": "365d", "read_timeout": patience})
+        self._writer = self._store({"timeout": _span(self._knobs.put_timeout_s)})
+
+    def _store(self, timeouts: "ClientConfig") -> S3Store:
+        keys = find_keys()
+        config: S3Config = {
+            "region": self._region,
+            "endpoint": self._endpoint_url,
+            "virtual_hosted_style_request": False,
+            "unsigned_payload": self._knobs.payload_signing == "unsigned",
+        }
+        if names_bucket_in_host(self._target, self._endpoint_url):
+            url = urlsplit(self._endpoint_url)
+            config["endpoint"] = f"{url.scheme}://{self._target.bucket}.{url.netloc}"
+            config["virtual_hosted_style_request"] = True
+        if self._knobs.checksum != "none":
+            config["checksum_algorithm"] = self._knobs.checksum
+        if keys is not None:
+            config["access_key_id"] = keys.access
+            config["secret_access_key"] = keys.secret
+            if keys.token:
+                config["session_token"] = keys.token
+        connection: ClientConfig = {
+            "allow_http": True,
+            "connect_timeout": _span(min(self._transfer.timeout_s, _CONNECT_S)),
+            "user_agent": user_agent(),
+        }
+        if bundle := ca_bundle():
+            connection["root_certificate"] = bundle.read_bytes()
+        self._signs = keys is not None
+        return S3Store(
+            self._target.bucket,
+            config=config,
+            client_options={**connection, **timeouts},
+            retry_config={"max_retries": 0},
+        )
+
+    @contextmanager
+    def _translated(self, *keys: str) -> Iterator[None]:
+        if not self._signs:
+            raise no_keys()
+        for key in keys:
+            # obstore would leave the odd slashes out and take another key.
+            if key.startswith("/") or key.endswith("/") or "//" in key:
+                raise BadRequest(f"obstore has no name for the key {key!r}")
+        try:
+            yield
+        except (BaseError, OSError, ValueError) as exc:
+            raise error_of(str(exc)) from exc
+
+
+class _Blocks:
+    """A body as blocks, and what went wrong when it was made."""
+
+    def __init__(self, source: Source, exchange: Exchange, block_bytes: int) -> None:
+        self._source = source
+        self._exchange = exchange
+        self._block_bytes = block_bytes
+        self.failure: OperationError | None = None
+
+    def blocks(self) -> Iterator[bytearray]:
+        """Yield the body; obstore keeps what it has not sent, so each block is a new one."""
+        for offset in range(0, self._source.size, self._block_bytes):
+            block = bytearray(min(self._block_bytes, self._source.size - offset))
+            self._source.readinto_at(offset, memoryview(block))
+            try:
+                self._exchange.moved(len(block))
+            except OperationError as exc:
+                self.failure = exc
+                raise
+            yield block
+
+
+def error_of(text: str) -> OperationError:
+    """Return what an error text of obstore stands for; it has no other form."""
+    if found := _STATUS.search(text):
+        status, body = int(found[1]), found[2]
+        region = _first(_REGION, body)
+        return s3_error(status, _first(_CODE, body), _first(_MESSAGE, body), {}, region=region)
+    short = text.partition("\n")[0][:200]
+    if "BareRedirect" in text:
+        return WrongRegion(short, status=301)
+    if code := _first(_CODE, text):
+        return s3_error(500, code, _first(_MESSAGE, text), {})
+    return _kind(text)(short)
+
+
+def _kind(text: str) -> type[OperationError]:
+    for sign, error in (
+        ("kind: Timeout", TimedOut),
+        ("Parse(", BadResponse),
+        ("NotPartial", BadResponse),
+        ("HTTP error", ConnectionLost),
+        ("NotFound", NotFound),
+        ("Could not parse path", BadRequest),
+        ("invalid", BadResponse),
+    ):
+        if sign in text:
+            return error
+    return BadRequest
+
+
+def _span(seconds: float) -> str:
+    return f"{max(round(seconds * 1000), 1)}ms"
+
+
+def _first(pattern: re.Pattern[str], text: str) -> str:
+    found = pattern.search(text)
+    return next(filter(None, found.groups()), "") if found else ""

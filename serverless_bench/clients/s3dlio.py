@@ -1,0 +1,284 @@
+"""s3dlio: a Rust library over AWS's SDK for Rust, made for machine learning's data sets.
+
+It is told everything by environment variables, once per process, when its first request
+is made: a process can have one endpoint, one region and one set of options, and cannot
+be sent elsewhere. Its import starts threads, so it is imported when a client is opened,
+and no client may be opened before a fork.
+
+By itself it hashes every payload with SHA-256, over http, too; ``payload_signing=unsigned``
+ends that. Tries are hidden: its retries are off, but every get of a whole object is a HEAD
+and then a GET, or from 32 MiB on ranges side by side (``split=no`` ends that), and it tells
+no status. Objects stand in memory whole, and nothing is told while they move, except with
+``writer=multipart``, which holds parts.
+"""
+
+import os
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Any, ClassVar, Final, Literal
+
+from serverless_bench.clients.base import Exchange, Sink, Source
+from serverless_bench.clients.environment import names_bucket_in_host
+from serverless_bench.clients.options import documented, option, parse
+from serverless_bench.clients.s3_errors import s3_error
+from serverless_bench.errors import (
+    AccessDenied,
+    BadRequest,
+    BadResponse,
+    ConnectionLost,
+    Corrupt,
+    OperationError,
+    PluginError,
+    TimedOut,
+    WrongRegion,
+)
+from serverless_bench.spec import Target, Transfer
+from serverless_bench.units import MIB
+
+if find_spec("s3dlio") is None:
+    raise ModuleNotFoundError("No module named 's3dlio'", name="s3dlio")
+
+_CONNECT_S: Final = 10.0
+_ENDPOINT: Final = "AWS_ENDPOINT_URL"
+_HTTP: Final = re.compile(r"\bHTTP (\d{3})\b")
+_ANSWER: Final = re.compile(r"service error: (?:unhandled error \((\w+)\)|(\w+) \()")
+_NEAREST: Final[Mapping[str, int]] = {
+    "NotFound": 404,
+    "PermanentRedirect": 301,
+    "TemporaryRedirect": 307,
+    "AuthorizationHeaderMalformed": 301,
+}
+"""Statuses of answers whose code says little to ``s3_error``; others are 400 to it."""
+_SIGNS: Final[Mapping[str, type[OperationError]]] = {
+    "Missing AWS_ACCESS_KEY_ID": AccessDenied,
+    "minimum throughput": TimedOut,
+    "timed out": TimedOut,
+    "timeout error": TimedOut,
+    "hecksum mismatch": Corrupt,
+    "dispatch failure": ConnectionLost,
+    "streaming error": ConnectionLost,
+    "error parsing XML": BadResponse,
+}
+"""What the library's messages have in common; the first match wins."""
+
+_settings: tuple[int, Mapping[str, str]] | None = None
+"""What this process, by its id, told the library."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Knobs:
+    """What can be set of s3dlio, and the variables that it reads."""
+
+    payload_signing: Literal["sha256", "unsigned"] = option(
+        "sha256", "what stands for the body in the signature: its hash, over http and https"
+    )
+    threads: int | None = option(None, "threads of its runtime (S3DLIO_RT_THREADS)", least=1)
+    split: bool = option(
+        default=True, about="read large objects in ranges (S3DLIO_ENABLE_RANGE_OPTIMIZATION)"
+    )
+    split_from_mb: int | None = option(
+        None, "MiB from which on it does (S3DLIO_RANGE_THRESHOLD_MB)", least=1
+    )
+    range_mb: int | None = option(None, "MiB of such a range (S3DLIO_CHUNK_SIZE)", least=1)
+    ranges: int | None = option(
+        None, "ranges of one object at once (S3DLIO_RANGE_CONCURRENCY)", least=1
+    )
+    writer: Literal["put", "multipart"] = option(
+        "put", "how objects are written: put_bytes, or MultipartUploadWriter"
+    )
+    part_mb: int = option(16, "MiB of a part of MultipartUploadWriter", least=5)
+    parts: int = option(8, "parts of one object at once, of MultipartUploadWriter", least=1)
+    max_attempts: int = option(1, "tries of one request (S3DLIO_MAX_RETRY_ATTEMPTS)", least=1)
+
+
+class S3dlioClient:
+    """Requests through the functions of ``s3dlio``.
+
+    Parameters
+    ----------
+    target, transfer
+        Where objects live and how they are moved.
+
+    Raises
+    ------
+    UsageError
+        If an option of the target is none of s3dlio's.
+    PluginError
+        If this process has opened a client for another target.
+    """
+
+    attempts: ClassVar[Literal["exact", "hidden"]] = "hidden"
+    progress: ClassVar[Literal["wire", "body", "none"]] = "none"
+    signing: ClassVar[str] = "SigV4, SHA-256 of the body unless payload_signing=unsigned"
+    checksum: ClassVar[str] = "none"
+    forkable: ClassVar[bool] = False
+    operations: ClassVar[frozenset[str]] = frozenset(
+        {"put", "get", "range", "head", "list", "delete"}
+    )
+    knobs: ClassVar[type] = Knobs
+    options: ClassVar[Mapping[str, str]] = documented(Knobs)
+
+    def __init__(self, target: Target, transfer: Transfer) -> None:
+        self._transfer = transfer
+        self._knobs = parse(Knobs, target)
+        self._bucket = target.bucket
+        self._library = _start(_variables(target, transfer, self._knobs))
+
+    def move(self, *, region: str | None, endpoint_url: str | None) -> None:
+        """Refuse: what the library was told at first stands as long as the process.
+
+        Raises
+        ------
+        WrongRegion
+            Always.
+        """
+        where = region or endpoint_url
+        raise WrongRegion(
+            f"s3dlio cannot go elsewhere ({where}): set --region and --endpoint-url",
+            region=region,
+            endpoint=endpoint_url,
+        )
+
+    def put(self, key: str, source: Source, exchange: Exchange) -> None:
+        """See ``Client``; one request, or with ``writer=multipart`` an upload in parts."""
+        if self._knobs.writer == "multipart" and source.size:
+            self._put_parts(key, source, exchange)
+        else:
+            body = memoryview(bytearray(source.size))
+            for offset in range(0, source.size, self._transfer.block_bytes):
+                source.readinto_at(offset, body[offset : offset + self._transfer.block_bytes])
+                exchange.moved(0)
+            with _translated():
+                self._library.put_bytes(self._uri(key), body)
+            exchange.moved(source.size)
+        exchange.sent()
+
+    def get(
+        self,
+        key: str,
+        sink: Sink,
+        exchange: Exchange,
+        *,
+        offset: int = 0,
+        length: int | None = None,
+    ) -> None:
+        """See ``Client``; what was read stands in memory whole before a byte of it is seen."""
+        with _translated():
+            if length is None:
+                answer = self._library.get(self._uri(key))
+            else:
+                answer = self._library.get_range(self._uri(key), offset, length)
+        data = answer.memoryview()
+        exchange.first_byte()
+        exchange.moved(len(data))
+        for position in range(0, len(data), self._transfer.block_bytes):
+            sink.write_at(position, data[position : position + self._transfer.block_bytes])
+
+    def head(self, key: str, exchange: Exchange) -> int:
+        """See ``Client``."""
+        del exchange
+        with _translated():
+            return int(self._library.stat(self._uri(key))["size"])
+
+    def list_keys(self, prefix: str, after: str, exchange: Exchange) -> tuple[list[str], bool]:
+        """See ``Client``; always everything, in as many requests as that takes.
+
+        To the library a prefix is a directory, and a listing has no beginning but the first
+        key: what else was asked for is picked from the answer.
+        """
+        del exchange
+        directory = prefix[: prefix.rfind("/") + 1]
+        with _translated():
+            uris = self._library.list(self._uri(directory), recursive=True)
+        names = (uri.removeprefix(self._uri("")) for uri in uris)
+        return sorted(name for name in names if name.startswith(prefix) and name > after), False
+
+    def delete(self, key: str, exchange: Exchange) -> None:
+        """See ``Client``; to s3dlio that is a DeleteObjects request with one key."""
+        del exchange
+        with _translated():
+            self._library.delete(self._uri(key))
+
+    def close(self) -> None:
+        """See ``Client``; the library keeps its connections and threads."""
+
+    def _put_parts(self, key: str, source: Source, exchange: Exchange) -> None:
+        step = self._knobs.part_mb * MIB
+        with _translated():
+            writer = self._library.MultipartUploadWriter(
+                self._bucket,
+                key,
+                part_size=step,
+                max_in_flight=self._knobs.parts,
+                abort_on_drop=True,
+            )
+            for offset in range(0, source.size, step):
+                count = min(step, source.size - offset)
+                # Filled where it is sent from: the library's memory, without a copy.
+                source.readinto_at(offset, writer.reserve(count))
+                writer.commit(count)
+                exchange.moved(count)
+            writer.close()
+
+    def _uri(self, key: str) -> str:
+        return f"s3://{self._bucket}/{key}"
+
+
+def _variables(target: Target, transfer: Transfer, knobs: Knobs) -> dict[str, str]:
+    """Return what the library reads from its environment."""
+    virtual = names_bucket_in_host(target, target.endpoint_url)
+    asked = {
+        _ENDPOINT: target.endpoint_url,
+        "AWS_REGION": target.region,
+        "AWS_S3_ADDRESSING_STYLE": "virtual" if virtual else "path",
+        "S3DLIO_UNSIGNED_PAYLOAD": int(knobs.payload_signing == "unsigned"),
+        "S3DLIO_RT_THREADS": knobs.threads,
+        "S3DLIO_ENABLE_RANGE_OPTIMIZATION": int(knobs.split),
+        "S3DLIO_RANGE_THRESHOLD_MB": knobs.split_from_mb,
+        "S3DLIO_CHUNK_SIZE": knobs.range_mb and knobs.range_mb * MIB,
+        "S3DLIO_RANGE_CONCURRENCY": knobs.ranges,
+        "S3DLIO_MAX_RETRY_ATTEMPTS": knobs.max_attempts,
+        "S3DLIO_CONNECT_TIMEOUT_SECS": round(min(transfer.timeout_s, _CONNECT_S)) or 1,
+        "S3DLIO_OPERATION_TIMEOUT_SECS": round(transfer.timeout_s) or 1,
+    }
+    return {name: str(value) for name, value in asked.items() if value is not None}
+
+
+def _start(variables: Mapping[str, str]) -> Any:  # noqa: ANN401 - a module without types
+    global _settings  # noqa: PLW0603 - the library's own are of the process, too
+    if _settings is None or _settings[0] != os.getpid():
+        # Not the endpoint: boto3 would read it, too, and send everything there.
+        os.environ.update({k: v for k, v in variables.items() if k != _ENDPOINT})
+        import_module("s3dlio").configure_s3(endpoint_url=variables[_ENDPOINT])
+        _settings = (os.getpid(), variables)
+    if _settings[1] != variables:
+        raise PluginError(
+            "s3dlio has started in this process for another endpoint, or with other options",
+            hint="it keeps what it was told first: use a new process or function",
+        )
+    return import_module("s3dlio")
+
+
+@contextmanager
+def _translated() -> Iterator[None]:
+    try:
+        yield
+    except (RuntimeError, OSError, ValueError) as exc:
+        raise error_of(str(exc)) from exc
+
+
+def error_of(text: str) -> OperationError:
+    """Return what an error text of s3dlio stands for; it has no other form."""
+    short = text[:200]
+    if found := _HTTP.search(text):
+        return s3_error(int(found[1]), "", short, {})
+    if found := _ANSWER.search(text):
+        code = found[1] or found[2]
+        error = s3_error(_NEAREST.get(code, 400), code, short, {})
+        error.status = None
+        return error
+    return next((error for sign, error in _SIGNS.items() if sign in text), BadRequest)(short)

@@ -1,0 +1,214 @@
+"""From an experiment to the list of its cells. Pure."""
+
+import os
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import product
+from typing import Final
+
+from serverless_bench.errors import UsageError
+from serverless_bench.experiments.schema import (
+    Axis,
+    Experiment,
+    NamedCell,
+    Row,
+    Setting,
+    Settings,
+    Value,
+)
+from serverless_bench.experiments.settings import check_settings, processors
+
+CELL: Final = "cell"
+"""What the names of cells are called where an axis is expected."""
+_SLUG: Final = re.compile(r"[^A-Za-z0-9.]+")
+_SLUG_LENGTH: Final = 60
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cell:
+    """One combination of settings, to be run again and again."""
+
+    slug: str
+    """Its directory; unlike that of any other cell."""
+    name: str = ""
+    """Empty unless the file names it."""
+    control: bool = False
+    """Whether it stands beside the design, and on no line of it."""
+    at: Mapping[str, Value]
+    """By axis."""
+    settings: Settings
+    skipped: str = ""
+    """Why it is not run; empty for cells that are."""
+    not_here: bool = False
+    """Whether this machine is the reason."""
+    told: Mapping[str, Value] = field(default_factory=dict)
+    """``at`` in the values of the paper, where values are paired."""
+
+    def value(self, axis: str) -> Value | None:
+        """Return where it is on an axis, or its name; None if nowhere."""
+        return self.name if axis == CELL else self.at.get(axis)
+
+    def matches(self, at: Mapping[str, Value]) -> bool:
+        """Tell whether it is at a point, given in its own values."""
+        return all(str(self.value(name)) == str(value) for name, value in at.items())
+
+    @property
+    def label(self) -> str:
+        """Its name, or its values, for people."""
+        return self.name or " ".join(f"{name}={value}" for name, value in self.at.items()) or "all"
+
+
+def make_cells(
+    experiment: Experiment,
+    scale: str,
+    *,
+    design: str = "",
+    only: Mapping[str, Sequence[str]] | None = None,
+    changes: Settings | None = None,
+) -> tuple[Cell, ...]:
+    """Return the cells of an experiment in their order, those that cannot run included.
+
+    Parameters
+    ----------
+    experiment, scale
+        Which, and how large.
+    design
+        One of ``DESIGNS``; the file's own if empty.
+    only
+        By axis: the texts of the values that are kept.
+    changes
+        Settings that take the place of the cells' own.
+
+    Raises
+    ------
+    UsageError
+        If ``only`` names no axis, or a value that no cell has, or a setting is unknown.
+    """
+    changes = changes or {}
+    check_settings(changes, "--set")
+    controls = {cell.name for cell in experiment.controls}
+    points = list(_points(experiment, scale, design or experiment.design))
+    found: list[Cell] = []
+    for name, own in points:
+        at = _at(experiment, own)
+        settings = {**_settings(experiment, scale, own), **changes}
+        if any(cell.at == at and cell.settings == settings for cell in found):
+            continue
+        skipped, not_here = _skipped(experiment, name, at, settings)
+        found.append(
+            Cell(
+                slug=_slug(len(found) + 1, name or "-".join(f"{n}-{v}" for n, v in at.items())),
+                name=name,
+                control=name in controls,
+                at=at,
+                settings=settings,
+                skipped=skipped,
+                not_here=not_here,
+                told={n: paper_value(experiment.axis(n), scale, v) for n, v in at.items()},
+            )
+        )
+    if not found:
+        raise UsageError(f"experiment {experiment.name} has no cells by this design")
+    return tuple(_kept(found, only or {}))
+
+
+def paper_value(axis: Axis, scale: str, value: Value) -> Value:
+    """Return the value of the paper that a value stands for."""
+    values = axis.values[scale]
+    if axis.paired and value in values:
+        return axis.values["paper"][values.index(value)]
+    return value
+
+
+def published_row(experiment: Experiment, cell: Cell) -> Row | None:
+    """Return what was published for a cell; None if nothing was."""
+    for row in experiment.published:
+        if row.cell:
+            if row.cell == cell.name:
+                return row
+        elif row.at and all(str(cell.told.get(n)) == str(v) for n, v in row.at.items()):
+            return row
+    return None
+
+
+def _points(
+    experiment: Experiment, scale: str, design: str
+) -> Iterator[tuple[str, Mapping[str, Setting]]]:
+    """Yield the name of each cell, and its values of axes and its own settings."""
+    axes = experiment.axes
+    if design == "full":
+        for values in product(*(axis.values[scale] for axis in axes)):
+            yield "", dict(zip((axis.name for axis in axes), values, strict=True))
+    elif design == "one-factor":
+        base: dict[str, Setting] = {axis.name: _baseline(axis, scale) for axis in axes}
+        yield "", base
+        for axis in axes:
+            for value in axis.values[scale]:
+                yield "", {**base, axis.name: value}
+    named: Iterable[NamedCell] = experiment.controls
+    if design == "list":
+        named = (*experiment.cells, *experiment.controls)
+    for cell in named:
+        yield cell.name, cell.at[scale]
+
+
+def _baseline(axis: Axis, scale: str) -> Value:
+    return axis.baseline.get(scale, axis.values[scale][0])
+
+
+def _at(experiment: Experiment, own: Mapping[str, Setting]) -> dict[str, Value]:
+    found: dict[str, Value] = {}
+    for axis in experiment.axes:
+        value = own.get(axis.name)
+        if isinstance(value, str | int | float):
+            found[axis.name] = value
+    return found
+
+
+def _settings(experiment: Experiment, scale: str, own: Mapping[str, Setting]) -> dict[str, Setting]:
+    settings = dict(experiment.scales[scale].settings)
+    axes = {axis.name: axis for axis in experiment.axes}
+    for name, axis in axes.items():
+        if name in own:
+            level = axis.levels.get(str(own[name]))
+            settings |= {axis.setting: own[name]} if level is None else level[scale]
+    return settings | {name: value for name, value in own.items() if name not in axes}
+
+
+def _skipped(
+    experiment: Experiment, name: str, at: Mapping[str, Value], settings: Settings
+) -> tuple[str, bool]:
+    here = Cell(slug="", name=name, at=at, settings=settings)
+    for one in experiment.unsupported:
+        if here.matches(one.at):
+            return one.reason, False
+    cpus = settings.get("cpus")
+    if isinstance(cpus, int) and settings.get("executor", "local") in {"local", "inline"}:
+        if not hasattr(os, "sched_setaffinity"):
+            return "not identifiable here: this system sets no affinity", True
+        if cpus > processors():
+            return f"not identifiable here: {cpus} processors, there are {processors()}", True
+    return "", False
+
+
+def _kept(cells: Sequence[Cell], only: Mapping[str, Sequence[str]]) -> list[Cell]:
+    for name, wanted in only.items():
+        there = dict.fromkeys(str(cell.value(name)) for cell in cells if cell.value(name))
+        names = [CELL, *dict.fromkeys(name for cell in cells for name in cell.at)]
+        if name not in names:
+            raise UsageError(f"--only: there is no axis {name!r}", hint=f"axes: {', '.join(names)}")
+        for value in wanted:
+            if value not in there:
+                raise UsageError(
+                    f"--only {name}={value}: no cell has that", hint=f"it has {', '.join(there)}"
+                )
+    return [
+        cell
+        for cell in cells
+        if all(str(cell.value(name)) in wanted for name, wanted in only.items())
+    ]
+
+
+def _slug(number: int, text: str) -> str:
+    return f"{number:02}-{_SLUG.sub('-', text)}"[:_SLUG_LENGTH].strip("-")

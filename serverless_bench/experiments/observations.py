@@ -1,0 +1,174 @@
+"""What the runs of each cell came to, read from the directory of an experiment."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from math import comb, floor
+from pathlib import Path
+from statistics import median
+
+from serverless_bench.archive import load_run
+from serverless_bench.columns import ABSENT
+from serverless_bench.errors import SbenchError
+from serverless_bench.experiments.cells import Cell
+from serverless_bench.experiments.figures import figures
+
+CELLS = "cells"
+FAILURE = "failure.txt"
+"""Why a run is not there, beside where it would be."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Result:
+    """One run of a cell."""
+
+    path: Path
+    figures: Mapping[str, float] | None
+    """None if the run does not count."""
+    problem: str = ""
+    """Why not."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Observed:
+    """A cell and its runs."""
+
+    cell: Cell
+    planned: int
+    """Runs that were asked for."""
+    results: tuple[Result, ...]
+    """One per planned run; empty for a cell that is skipped."""
+    min_bytes: int = 0
+
+    def values(self, figure: str) -> list[float]:
+        """Return a figure of every run that has it."""
+        return [r.figures[figure] for r in self.results if r.figures and figure in r.figures]
+
+    @property
+    def counted(self) -> int:
+        """How many runs count."""
+        return sum(result.figures is not None for result in self.results)
+
+    def why_empty(self, figure: str) -> str:
+        """Return why no run has a figure."""
+        if self.cell.skipped:
+            return f"{self.cell.label}: {self.cell.skipped}"
+        if not self.counted:
+            return f"{self.cell.label}: no run counts ({'; '.join(self.problems()) or 'none'})"
+        return f"{self.cell.label}: no run has {figure}"
+
+    def problems(self) -> list[str]:
+        """Return what is wrong with the runs, each cause once."""
+        found: dict[str, int] = {}
+        for result in self.results:
+            if result.problem:
+                found[result.problem] = found.get(result.problem, 0) + 1
+        small = sum(value < self.min_bytes for value in self.values("bytes"))
+        lines = [f"{count} of {self.planned} runs: {why}" for why, count in found.items()]
+        if small:
+            lines.append(
+                f"{small} runs moved fewer bytes than the {self.min_bytes:,} that are asked for"
+            )
+        return lines
+
+
+def observe(
+    root: Path, cells: Sequence[Cell], *, repeats: int, min_bytes: int
+) -> tuple[Observed, ...]:
+    """Return every cell with its runs; what is missing has a problem.
+
+    Parameters
+    ----------
+    root
+        Directory of an experiment.
+    cells, repeats, min_bytes
+        What was planned.
+    """
+    return tuple(
+        Observed(
+            cell=cell,
+            planned=repeats,
+            results=() if cell.skipped else tuple(_results(root, cell, repeats)),
+            min_bytes=min_bytes,
+        )
+        for cell in cells
+    )
+
+
+def run_path(root: Path, cell: Cell, repeat: int) -> Path:
+    """Return the directory of one run."""
+    return root / CELLS / cell.slug / f"{repeat:02}"
+
+
+def failure_path(path: Path) -> Path:
+    """Return the file that says why a run failed."""
+    return path.with_name(f"{path.name}.{FAILURE}")
+
+
+def _results(root: Path, cell: Cell, repeats: int) -> Iterator[Result]:
+    for repeat in range(1, repeats + 1):
+        path = run_path(root, cell, repeat)
+        failure = failure_path(path)
+        if failure.exists():
+            problem = failure.read_text(encoding="utf-8").strip()
+            yield Result(path=path, figures=None, problem=problem)
+        elif not (path / "run.json").exists():
+            yield Result(path=path, figures=None, problem="not run")
+        else:
+            yield _result(path)
+
+
+def _result(path: Path) -> Result:
+    try:
+        run = load_run(path, detail=False)
+        return Result(path=path, figures=figures(run))
+    except SbenchError as exc:
+        # The path is different each time, the cause may be the same.
+        problem = str(exc).removeprefix(f"{path} cannot be compared: ")
+        cause = _first_cause(path)
+        return Result(path=path, figures=None, problem=f"{problem}{cause}")
+
+
+def _first_cause(path: Path) -> str:
+    try:
+        run = load_run(path, detail=False)
+    except SbenchError:
+        return ""
+    errors = {str(error) for error in run.functions["error"] if error not in {None, "", ABSENT}}
+    return f" ({min(errors)})" if errors else ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Median:
+    """A median and where it is, by order statistics."""
+
+    at: float
+    low: float
+    high: float
+    confidence: float
+
+
+def median_of(values: Sequence[float]) -> Median | None:
+    """Return the median with an interval of at least 95 %, or the widest that there is.
+
+    The k-th smallest and k-th largest of n hold the median unless fewer than k of them are
+    on one side of it (Hollander, Wolfe and Chicken 2014, section 3.6).
+
+    Parameters
+    ----------
+    values
+        In any order; None comes of none.
+    """
+    if not values:
+        return None
+    ordered, n = sorted(values), len(values)
+    outside, cut = 0.0, 0
+    for k in range(floor(n / 2)):
+        more = outside + 2 * comb(n, k) / 2**n
+        if more > 0.05 and k:
+            break
+        outside, cut = more, k
+    if n == 1:
+        outside = 1.0
+    return Median(
+        at=median(ordered), low=ordered[cut], high=ordered[-1 - cut], confidence=1 - outside
+    )

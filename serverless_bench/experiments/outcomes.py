@@ -1,0 +1,54 @@
+"""What becomes of a claim, as values."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+from serverless_bench.compare import Interval
+from serverless_bench.experiments.knee import Knee
+from serverless_bench.experiments.observations import Observed
+from serverless_bench.experiments.schema import Hypothesis, Value
+
+
+class Outcome(StrEnum):
+    """What becomes of a claim."""
+
+    CONFIRMED = "confirmed"
+    REJECTED = "rejected"
+    NOT_IDENTIFIABLE = "not identifiable"
+    """These runs, or this machine, do not tell."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Judgement:
+    """One segment, or one knee."""
+
+    group: Mapping[str, Value]
+    """Where the other axes are."""
+    segment: tuple[Value, Value] | None
+    """None for a knee."""
+    outcome: Outcome
+    ratio: float | None = None
+    """Second over first; for ``linear``, over what would be proportional."""
+    interval: Interval | None = None
+    knee: Knee | None = None
+    why: str = ""
+    """What is missing, where the outcome is not identifiable."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Judged:
+    """A hypothesis and what was found."""
+
+    hypothesis: Hypothesis
+    judgements: tuple[Judgement, ...]
+    knees: tuple[tuple[Mapping[str, Value], Knee], ...]
+    """Of each line, wherever the axis has numbers."""
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    """Cells that differ along one axis only."""
+
+    group: Mapping[str, Value]
+    cells: tuple[tuple[Value, Observed], ...]

@@ -1,0 +1,133 @@
+"""Where the objects of an experiment go: stores that live as long as it runs."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Final
+
+from serverless_bench.bucket import embedded_target
+from serverless_bench.errors import StoreError, UsageError
+from serverless_bench.experiments.schema import Settings
+from serverless_bench.experiments.settings import inner
+from serverless_bench.spec import Target
+
+_CREDENTIALS: Final = {"AWS_ACCESS_KEY_ID": "any", "AWS_SECRET_ACCESS_KEY": "any"}
+_NOWHERE: Final = Target(bucket="none", endpoint_url="http://127.0.0.1:9")
+"""For arrays in files, which need none."""
+
+
+class Places:
+    """Opens each store once, when the first cell needs it.
+
+    Parameters
+    ----------
+    stack
+        Closes them all.
+    given
+        The user's own target; None for the embedded store.
+    """
+
+    def __init__(self, stack: ExitStack, given: Target | None) -> None:
+        self._stack = stack
+        self._given = given
+        self._open: dict[tuple[object, ...], Target] = {}
+
+    def target(self, settings: Settings) -> Target:
+        """Return where a cell's objects go.
+
+        Raises
+        ------
+        StoreError
+            If the store does not start.
+        """
+        store = str(settings.get("store", "embedded"))
+        serve = inner(settings, "serve") if store == "loopback" else {}
+        name = (store, *sorted((n, str(v)) for n, v in serve.items()))
+        if name not in self._open:
+            self._open[name] = self._opened(store, serve)
+        return self._open[name]
+
+    def keeps_nothing(self, target: Target) -> bool:
+        """Tell whether a target is a loopback store of ours."""
+        return any(
+            store[0] == "loopback" and one.endpoint_url == target.endpoint_url
+            for store, one in self._open.items()
+        )
+
+    def _opened(self, store: str, serve: Settings) -> Target:
+        if store == "files":
+            return _NOWHERE
+        if store == "loopback":
+            url = self._stack.enter_context(_serving(serve, own=self._given is None))
+            return Target(bucket="any", endpoint_url=url)
+        if self._given is not None:
+            return self._given
+        return self._stack.enter_context(embedded_target())
+
+
+@contextmanager
+def _serving(serve: Settings, *, own: bool) -> Iterator[str]:
+    """Run a loopback store in a process of its own for the length of a block; yield its URL."""
+    # It takes any credentials, but a client does not start without.
+    before = {name: os.environ.get(name) for name in _CREDENTIALS}
+    if own and not all(before.values()):
+        os.environ.update(_CREDENTIALS)
+    flags = {"check": "none", **serve}
+    arguments = [f"--{name.replace('_', '-')}={value}" for name, value in flags.items()]
+    # The user's defaults are for their own server, not for this one.
+    kept = {k: v for k, v in os.environ.items() if not k.startswith("SBENCH_")}
+    process = subprocess.Popen(  # noqa: S603 - our own module
+        [sys.executable, "-P", "-m", "serverless_bench", "serve", *arguments],
+        env={**kept, "SBENCH_CONFIG": os.devnull},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    try:
+        first = process.stdout.readline() if process.stdout else ""
+        if not first:
+            why = process.stderr.readline().strip() if process.stderr else ""
+            raise StoreError(f"the loopback store does not start: {why}", hint="sbench serve")
+        yield first.split()[-1]
+    finally:
+        process.terminate()
+        process.communicate()
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
+
+
+@contextmanager
+def on_processors(count: object) -> Iterator[None]:
+    """Let this thread, and the processes that it starts, use so many processors.
+
+    Stores that run already keep all of them.
+
+    Raises
+    ------
+    UsageError
+        If there are fewer.
+    """
+    if not isinstance(count, int) or not hasattr(os, "sched_setaffinity"):
+        yield
+        return
+    before = os.sched_getaffinity(0)
+    if not 1 <= count <= len(before):
+        raise UsageError(f"cpus is {count}, and this process may use {len(before)}")
+    os.sched_setaffinity(0, sorted(before)[:count])
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, before)
+
+
+def files_of(directory: Path) -> Path:
+    """Return where a run with ``store = "files"`` puts its arrays."""
+    return directory.with_name(f"{directory.name}.arrays")

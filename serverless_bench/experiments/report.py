@@ -1,0 +1,262 @@
+"""An experiment's report: the question, the table, what holds, and what is wrong with it."""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Final, TextIO
+
+import orjson
+
+from serverless_bench.errors import UsageError
+from serverless_bench.experiments.judge import judge
+from serverless_bench.experiments.knee import WITHIN, Knee
+from serverless_bench.experiments.observations import Observed
+from serverless_bench.experiments.outcomes import Judged, Judgement
+from serverless_bench.experiments.schema import Experiment, Value
+from serverless_bench.experiments.table import Line, grid, left_over, lines, reference
+from serverless_bench.experiments.writer import Writer
+
+REPORT_SCHEMA: Final = 1
+FORMATS: Final = ("text", "markdown", "json")
+_PAPER_ONLY: Final = "published, at values that were not run"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Report:
+    """Everything that a report shows."""
+
+    experiment: Experiment
+    scale: str
+    repeats: int
+    observed: tuple[Observed, ...]
+    lines: tuple[Line, ...]
+    judged: tuple[Judged, ...]
+
+    @property
+    def complete(self) -> bool:
+        """Whether all runs that can be made here are there and count."""
+        return all(one.cell.skipped or one.counted == one.planned for one in self.observed)
+
+    def problems(self) -> list[str]:
+        """Return what is wrong with each cell; cells that cannot be, included."""
+        return [
+            f"{one.cell.label}: {what}"
+            for one in self.observed
+            for what in ([one.cell.skipped] if one.cell.skipped else one.problems())
+        ]
+
+
+def make_report(
+    experiment: Experiment, scale: str, observed: Sequence[Observed], *, repeats: int, seed: int
+) -> Report:
+    """Return the report of an experiment.
+
+    Parameters
+    ----------
+    experiment, scale, repeats
+        What was planned.
+    observed
+        What was found, see ``observe``.
+    seed
+        Of what is drawn at random.
+    """
+    return Report(
+        experiment=experiment,
+        scale=scale,
+        repeats=repeats,
+        observed=tuple(observed),
+        lines=lines(experiment, observed),
+        judged=judge(experiment, scale, observed, seed=seed),
+    )
+
+
+def show(report: Report, out: TextIO, style: str) -> None:
+    """Write a report.
+
+    Raises
+    ------
+    UsageError
+        If the style is none of ``FORMATS``.
+    """
+    _check(style)
+    if style == "json":
+        out.write(orjson.dumps(to_json(report)).decode() + "\n")
+        return
+    write = Writer(out, markdown=style == "markdown")
+    experiment, scale = report.experiment, report.experiment.scales[report.scale]
+    _head(write, experiment)
+    write.line(
+        f"measured: --scale {report.scale}{f' ({scale.about})' if scale.about else ''},"
+        f" {report.repeats} runs of each cell in turns"
+    )
+    write.table(grid(experiment, report.lines))
+    write.line(_interval_note(report))
+    rest = left_over(experiment, report.lines)
+    if rest.rows:
+        write.title(_PAPER_ONLY)
+        write.table(rest)
+    if report.judged:
+        write.title("hypotheses")
+        for one in report.judged:
+            _hypothesis(write, one)
+    _bullets(write, "remarks on cells", report.problems())
+    _bullets(write, "notes on the published rows", _notes(experiment))
+    _bullets(write, "errata of the publication", experiment.errata)
+
+
+def show_reference(experiment: Experiment, out: TextIO, style: str) -> None:
+    """Write what was published, and nothing else.
+
+    Raises
+    ------
+    UsageError
+        If the style is none of ``FORMATS``.
+    """
+    _check(style)
+    if style == "json":
+        out.write(orjson.dumps(_reference_json(experiment)).decode() + "\n")
+        return
+    write = Writer(out, markdown=style == "markdown")
+    _head(write, experiment)
+    write.table(reference(experiment))
+    claims = [
+        f"{one.id}: {one.text}{f' Published: {one.published}' if one.published else ''}"
+        for one in experiment.hypotheses
+    ]
+    _bullets(write, "claims", claims)
+    _bullets(write, "errata of the publication", experiment.errata)
+
+
+def to_json(report: Report) -> dict[str, Any]:
+    """Return the JSON document of a report; docs/experiments/README.md has its fields."""
+    return {
+        "report_schema": REPORT_SCHEMA,
+        **_reference_json(report.experiment),
+        "scale": report.scale,
+        "repeats": report.repeats,
+        "complete": report.complete,
+        "cells": [_line_json(line) for line in report.lines],
+        "hypotheses": [
+            {**asdict(one.hypothesis), **dict(_judged_json(one))} for one in report.judged
+        ],
+        "problems": report.problems(),
+    }
+
+
+def _check(style: str) -> None:
+    if style not in FORMATS:
+        raise UsageError(f"there is no format {style!r}", hint=f"known: {', '.join(FORMATS)}")
+
+
+def _head(write: Writer, experiment: Experiment) -> None:
+    seed = experiment.seed
+    write.title(f"{experiment.name}: {experiment.title}", top=True)
+    write.line(f"question: {experiment.question}")
+    write.line(f"null hypothesis: {experiment.null_hypothesis}")
+    where = ", ".join(filter(None, (seed.source, seed.date, seed.url)))
+    write.line(f"published: {where}{f' ({seed.setup})' if seed.setup else ''}")
+
+
+def _bullets(write: Writer, title: str, texts: Sequence[str]) -> None:
+    if texts:
+        write.title(title)
+    for text in texts:
+        write.line(text, deep=1)
+
+
+def _notes(experiment: Experiment) -> list[str]:
+    return [
+        f"{row.cell or ' '.join(f'{n}={v}' for n, v in row.at.items())}: {row.note}"
+        for row in experiment.published
+        if row.note
+    ]
+
+
+def _interval_note(report: Report) -> str:
+    levels = {
+        entry.measured.confidence
+        for line in report.lines
+        for metric, entry in line.entries.items()
+        if entry.measured is not None and not report.experiment.metric(metric).relative
+    }
+    if not levels:
+        return "no run counts"
+    reached = f"{min(levels):.0%}"
+    if max(levels) > min(levels):
+        reached = f"{min(levels):.0%} to {max(levels):.0%}"
+    return f"medians over the runs, in brackets their interval ({reached} by order statistics)"
+
+
+def _hypothesis(write: Writer, one: Judged) -> None:
+    claim = one.hypothesis
+    counts = Counter(found.outcome for found in one.judgements)
+    overall = ", ".join(f"{outcome} {n}x" for outcome, n in counts.items()) or "nothing to judge"
+    told = f"; published: {claim.published}" if claim.published else ""
+    write.line(f"{claim.id}: {claim.text} {overall}{told}", deep=1)
+    for found in one.judgements:
+        write.line(_sentence(found), deep=2)
+    if claim.test != "knee":
+        for group, knee in one.knees:
+            where = _where(group)
+            write.line(f"{where}knee of {claim.metric} by {claim.along}: {_knee(knee)}", deep=2)
+
+
+def _sentence(found: Judgement) -> str:
+    parts = [f"{_where(found.group)}"]
+    if found.segment is not None:
+        parts = [f"{parts[0]}{found.segment[0]} to {found.segment[1]}: "]
+    parts.append(str(found.outcome))
+    if found.ratio is not None:
+        parts.append(f", x{found.ratio:.3g}")
+    if found.interval is not None:
+        within = found.interval
+        parts.append(f" ({within.low:.3g} to {within.high:.3g}, {within.confidence:.0%})")
+    if found.knee is not None:
+        parts.append(f", knee at {_knee(found.knee)}")
+    if found.why:
+        parts.append(f"; {found.why}")
+    return "".join(parts)
+
+
+def _knee(knee: Knee) -> str:
+    return (
+        f"{knee.at} ({knee.low} to {knee.high}; {knee.likely:.0%} of the resamples),"
+        f" the first within {WITHIN:.0%} of the best"
+    )
+
+
+def _where(group: Mapping[str, Value]) -> str:
+    text = " ".join(f"{name}={value}" for name, value in group.items())
+    return f"{text}: " if text else ""
+
+
+def _reference_json(experiment: Experiment) -> dict[str, Any]:
+    return {
+        "name": experiment.name,
+        "title": experiment.title,
+        "question": experiment.question,
+        "null_hypothesis": experiment.null_hypothesis,
+        "seed": asdict(experiment.seed),
+        "published": [asdict(row) for row in experiment.published],
+        "errata": list(experiment.errata),
+    }
+
+
+def _line_json(line: Line) -> dict[str, Any]:
+    one = line.observed
+    return {
+        "slug": one.cell.slug,
+        "name": one.cell.name,
+        "at": dict(one.cell.at),
+        "settings": dict(one.cell.settings),
+        "skipped": one.cell.skipped,
+        "planned": one.planned,
+        "counted": one.counted,
+        "metrics": {name: asdict(entry) for name, entry in line.entries.items()},
+        "runs": [{"path": str(result.path), "problem": result.problem} for result in one.results],
+    }
+
+
+def _judged_json(one: Judged) -> Iterator[tuple[str, Any]]:
+    yield "judgements", [asdict(found) for found in one.judgements]
+    yield "knees", [{"group": dict(group), **asdict(knee)} for group, knee in one.knees]

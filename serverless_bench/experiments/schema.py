@@ -1,0 +1,208 @@
+"""What an experiment's file says, as plain values; docs/experiments/README.md explains it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+SCALES: Final = ("small", "paper")
+"""Small enough for a laptop, and as it was published."""
+DESIGNS: Final = ("full", "one-factor", "list")
+"""All combinations of the axes; a baseline and one change at a time; the cells by name."""
+TESTS: Final = ("faster", "slower", "same", "no-gain", "linear", "knee")
+"""What a hypothesis may say of the second value of a segment, seen from the first."""
+RELATIVES: Final = ("speedup", "efficiency", "change")
+"""What a metric may be in relation to the first value of an axis."""
+PLOTS: Final = ("lines", "bars", "operations", "runs")
+SEGMENTS: Final = ("neighbours", "first")
+"""Each value against the one before it; each against the first."""
+BETTER: Final = ("more", "less")
+DEFAULT_REPEATS: Final = 5
+DEFAULT_THRESHOLD: Final = 0.05
+UNITS: Final[Mapping[str, float]] = {
+    "": 1.0,
+    "B/s": 1.0,
+    "kB/s": 1e3,
+    "MB/s": 1e6,
+    "GB/s": 1e9,
+    "MiB/s": 2.0**20,
+    "GiB/s": 2.0**30,
+    "MB": 1e6,
+    "GB": 1e9,
+    "MiB": 2.0**20,
+    "GiB": 2.0**30,
+    "s": 1.0,
+    "ms": 1e-3,
+    "%": 1e-2,
+}
+"""How much one of each is in the unit of figures: bytes, seconds, shares."""
+
+Value = str | int | float | bool
+"""Of an axis."""
+Setting = Value | tuple[Value, ...] | None
+Settings = Mapping[str, Setting]
+"""By dotted name, as in ``array.chunks``; ``settings`` knows the names."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Seed:
+    """Where the published figures come from."""
+
+    source: str
+    date: str
+    url: str = ""
+    setup: str = ""
+    """Machine, store and network, as far as they were told."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scale:
+    """How large the experiment is."""
+
+    about: str = ""
+    min_bytes: int
+    """A run that moves less is no evidence."""
+    repeats: int = DEFAULT_REPEATS
+    settings: Settings
+    """Of every cell, unless an axis or the cell itself says otherwise."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Axis:
+    """One thing that is varied."""
+
+    name: str
+    header: str
+    setting: str
+    """What each value is put into."""
+    values: Mapping[str, tuple[Value, ...]]
+    """By scale."""
+    levels: Mapping[str, Mapping[str, Settings]] = field(default_factory=dict)
+    """Values that stand for several settings at once: by their text, and by scale."""
+    baseline: Mapping[str, Value] = field(default_factory=dict)
+    """By scale: its value while another axis is varied; the first, if the file does not say."""
+    paired: bool = False
+    """Whether the i-th small value stands for the i-th one of the paper."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NamedCell:
+    """A cell that sets several axes and settings at once."""
+
+    name: str
+    at: Mapping[str, Mapping[str, Setting]]
+    """By scale; axes by name, everything else is a setting."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unsupported:
+    """Cells that cannot be: they stand in the table with the reason, and are not run."""
+
+    at: Mapping[str, Value]
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Metric:
+    """A column of the seed's table."""
+
+    name: str
+    header: str
+    of: str
+    """A figure of a run, see ``figures``."""
+    unit: str = ""
+    digits: int | None = None
+    """After the decimal point; None for three that count."""
+    better: str = "more"
+    relative: str = ""
+    """One of ``RELATIVES``, or empty for the figure itself."""
+    to: str = ""
+    """Axis whose first value ``relative`` relates to."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hypothesis:
+    """A claim, and how it is tested."""
+
+    id: str
+    text: str
+    test: str
+    metric: str
+    along: str
+    """Axis that the segments lie on."""
+    segments: str | tuple[tuple[Value, Value], ...] = "neighbours"
+    where: Mapping[str, Value] = field(default_factory=dict)
+    """Only cells with these values."""
+    across: str = ""
+    """For ``knee``: the knee is the same for all values of this axis."""
+    expect: Value | None = None
+    """For ``knee``: where it is said to be."""
+    threshold: float = DEFAULT_THRESHOLD
+    """Relative difference from which on it matters."""
+    published: str = ""
+    """What the seed found, in its words."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """A published row."""
+
+    cell: str = ""
+    """Name of the cell, for those that have one."""
+    at: Mapping[str, Value]
+    """By axis, in the values of the paper."""
+    values: Mapping[str, float | str | tuple[float, float]]
+    """By metric: a number, a range, or words."""
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plot:
+    """The seed's figure."""
+
+    kind: str = "lines"
+    x: str = ""
+    """An axis."""
+    y: str = ""
+    """A metric."""
+    series: str = ""
+    """An axis: a line for each of its values."""
+    log: bool = False
+    """Whether x doubles from one tick to the next."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Experiment:
+    """A study: what to run, what to look at, what was claimed and published."""
+
+    name: str
+    title: str
+    question: str
+    null_hypothesis: str
+    seed: Seed
+    scales: Mapping[str, Scale]
+    prepare: Mapping[str, Settings] | None = None
+    """By scale: of the write that makes what is read; None for experiments that need none."""
+    axes: tuple[Axis, ...] = ()
+    design: str = "full"
+    cells: tuple[NamedCell, ...] = ()
+    """Run by the design ``list``."""
+    controls: tuple[NamedCell, ...] = ()
+    """Run by every design, beside its cells."""
+    unsupported: tuple[Unsupported, ...] = ()
+    metrics: tuple[Metric, ...]
+    pivot: str = ""
+    """Axis whose values are columns of the table, one for each metric."""
+    hypotheses: tuple[Hypothesis, ...] = ()
+    published: tuple[Row, ...] = ()
+    errata: tuple[str, ...] = ()
+    plot: Plot | None = None
+    text: str
+    """The file."""
+
+    def axis(self, name: str) -> Axis:
+        """Return an axis by its name; the loader has checked that it is there."""
+        return next(axis for axis in self.axes if axis.name == name)
+
+    def metric(self, name: str) -> Metric:
+        """Return a metric by its name; the loader has checked that it is there."""
+        return next(metric for metric in self.metrics if metric.name == name)

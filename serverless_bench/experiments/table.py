@@ -1,0 +1,255 @@
+"""The seed's table: what was measured, and beside it what was published. Pure."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from serverless_bench.compare import compare
+from serverless_bench.experiments.cells import CELL, published_row
+from serverless_bench.experiments.observations import Median, Observed, median_of
+from serverless_bench.experiments.schema import UNITS, Axis, Experiment, Metric, Row, Value
+
+PUBLISHED: Final = "published"
+ABSENT: Final = "-"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """One metric of one cell."""
+
+    measured: Median | None
+    """In the metric's unit; None if no run has it."""
+    published: float | str | tuple[float, float] | None
+    words: str = ""
+    """In place of a figure: why there is none."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Line:
+    """One row of the table."""
+
+    observed: Observed
+    row: Row | None
+    entries: Mapping[str, Entry]
+    """By metric."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Grid:
+    """A table as text."""
+
+    header: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+
+
+def lines(experiment: Experiment, observed: Sequence[Observed]) -> tuple[Line, ...]:
+    """Return a line for every cell, those that have no figures included."""
+    found = []
+    for one in observed:
+        row = published_row(experiment, one.cell)
+        entries = {
+            metric.name: Entry(
+                measured=_measured(metric, one, observed),
+                published=None if row is None else row.values.get(metric.name),
+                words=one.cell.skipped,
+            )
+            for metric in experiment.metrics
+        }
+        found.append(Line(observed=one, row=row, entries=entries))
+    return tuple(found)
+
+
+def grid(experiment: Experiment, found: Sequence[Line]) -> Grid:
+    """Return the table in the seed's columns, with a column of published figures where any are.
+
+    An axis that the file calls its pivot makes a column of each of its values.
+    """
+    if experiment.pivot:
+        return _pivoted(experiment, found)
+    names = _axes(experiment, found)
+    metrics = [(m, any(_has(line, m) for line in found)) for m in experiment.metrics]
+    header = [experiment.axis(n).header if n != CELL else "experiment" for n in names]
+    for metric, published in metrics:
+        header += [metric.header, PUBLISHED] if published else [metric.header]
+    rows = []
+    for line in found:
+        cells = [_shown(line.observed.cell.value(name)) for name in names]
+        for metric, published in metrics:
+            cells += _pair(line, metric, published=published)
+        rows.append((*cells, _runs(line)))
+    return Grid(header=(*header, "runs"), rows=tuple(rows))
+
+
+def reference(experiment: Experiment) -> Grid:
+    """Return the published rows alone."""
+    return _published(experiment, experiment.published)
+
+
+def left_over(experiment: Experiment, found: Sequence[Line]) -> Grid:
+    """Return the published rows that stand beside no cell."""
+    shown = [line.row for line in found if line.row is not None]
+    return _published(experiment, [row for row in experiment.published if row not in shown])
+
+
+def number(metric: Metric, value: float) -> str:
+    """Return a figure in the metric's digits."""
+    if metric.digits is not None:
+        return f"{value:,.{metric.digits}f}"
+    if abs(value) >= 100:
+        return f"{value:,.0f}"
+    return f"{value:.3g}"
+
+
+def _published(experiment: Experiment, rows: Sequence[Row]) -> Grid:
+    names = [axis.name for axis in experiment.axes if any(axis.name in row.at for row in rows)]
+    named = any(row.cell for row in rows)
+    metrics = [m for m in experiment.metrics if any(m.name in row.values for row in rows)]
+    header = ["experiment"] if named else []
+    header += [experiment.axis(name).header for name in names]
+    header += [metric.header for metric in metrics]
+    notes = any(row.note for row in rows)
+    body = []
+    for row in rows:
+        cells = [row.cell] if named else []
+        cells += [_shown(row.at.get(name)) for name in names]
+        cells += [_told(metric, row.values.get(metric.name)) for metric in metrics]
+        body.append((*cells, row.note) if notes else tuple(cells))
+    return Grid(header=(*header, "note") if notes else tuple(header), rows=tuple(body))
+
+
+def _pivoted(experiment: Experiment, found: Sequence[Line]) -> Grid:
+    pivot = experiment.axis(experiment.pivot)
+    names = [name for name in _axes(experiment, found) if name != pivot.name]
+    levels = list(dict.fromkeys(str(line.observed.cell.at.get(pivot.name)) for line in found))
+    groups: dict[tuple[str, ...], dict[str, Line]] = {}
+    for line in found:
+        key = tuple(_shown(line.observed.cell.value(name)) for name in names)
+        groups.setdefault(key, {})[str(line.observed.cell.at.get(pivot.name))] = line
+    columns = [
+        (metric, level, any(_has(line, metric, level, pivot) for line in found))
+        for metric in experiment.metrics
+        for level in levels
+        if not (metric.relative and metric.to == pivot.name and level == levels[0])
+    ]
+    header = [experiment.axis(n).header if n != CELL else "experiment" for n in names]
+    for metric, level, published in columns:
+        one = len(levels) == 2 and metric.relative and metric.to == pivot.name
+        title = metric.header if one else f"{level} {metric.header}"
+        header += [title, PUBLISHED] if published else [title]
+    rows = []
+    for key, group in groups.items():
+        cells = list(key)
+        for metric, level, published in columns:
+            if level in group:
+                cells += _pair(group[level], metric, published=published)
+            else:
+                cells += [ABSENT] * (1 + published)
+        rows.append((*cells, ", ".join(dict.fromkeys(map(_runs, group.values())))))
+    return Grid(header=(*header, "runs"), rows=tuple(rows))
+
+
+def _axes(experiment: Experiment, found: Sequence[Line]) -> list[str]:
+    named = [CELL] if any(line.observed.cell.name for line in found) else []
+    return [*named, *(axis.name for axis in experiment.axes)]
+
+
+def _has(line: Line, metric: Metric, level: str = "", pivot: Axis | None = None) -> bool:
+    here = pivot is None or str(line.observed.cell.at.get(pivot.name)) == level
+    return here and line.entries[metric.name].published is not None
+
+
+def _runs(line: Line) -> str:
+    one = line.observed
+    if one.cell.skipped:
+        return "skipped" if one.cell.not_here else "unsupported"
+    return str(one.counted) if one.counted == one.planned else f"{one.counted} of {one.planned}"
+
+
+def _pair(line: Line, metric: Metric, *, published: bool) -> list[str]:
+    entry = line.entries[metric.name]
+    cells = [_entry(metric, entry.measured)]
+    return [*cells, _told(metric, entry.published)] if published else cells
+
+
+def _entry(metric: Metric, found: Median | None) -> str:
+    if found is None:
+        return ABSENT
+    text = number(metric, found.at)
+    low, high = number(metric, found.low), number(metric, found.high)
+    return text if low == high else f"{text} ({low} to {high})"
+
+
+def _told(metric: Metric, value: float | str | tuple[float, float] | None) -> str:
+    if value is None:
+        return ABSENT
+    if isinstance(value, str):
+        return value
+    if isinstance(value, tuple):
+        return f"{number(metric, value[0])} to {number(metric, value[1])}"
+    # As it was printed, unless the file says how.
+    return f"{value:,.10g}" if metric.digits is None else number(metric, value)
+
+
+def _shown(value: Value | None) -> str:
+    return ABSENT if value in {None, ""} else str(value)
+
+
+def _measured(metric: Metric, one: Observed, observed: Sequence[Observed]) -> Median | None:
+    unit = UNITS[metric.unit]
+    if not metric.relative:
+        return median_of([value / unit for value in one.values(metric.of)])
+    base = next(iter(_bases(metric, one, observed)), None)
+    if base is None:
+        return None
+    own, others = one.values(metric.of), base.values(metric.of)
+    if not own or not others or min(*own, *others) <= 0:
+        return None
+    found = _ratio(metric, one, base)
+    if metric.relative == "efficiency":
+        times = _times(one.cell.at.get(metric.to), base.cell.at.get(metric.to))
+        if times is None:
+            return None
+        found = _scaled(found, 1 / times)
+    if metric.relative == "change":
+        found = Median(
+            at=found.at - 1, low=found.low - 1, high=found.high - 1, confidence=found.confidence
+        )
+    return _scaled(found, 1 / unit)
+
+
+def _bases(metric: Metric, one: Observed, observed: Sequence[Observed]) -> Iterator[Observed]:
+    """Yield the cells that differ from one in the axis of a relation only, in their order."""
+    rest = {n: str(v) for n, v in one.cell.at.items() if n != metric.to}
+    for other in observed:
+        same = {n: str(v) for n, v in other.cell.at.items() if n != metric.to} == rest
+        if same and metric.to in other.cell.at and other.cell.control == one.cell.control:
+            yield other
+
+
+def _ratio(metric: Metric, one: Observed, base: Observed) -> Median:
+    """Return one over the base, as ``sbench compare`` does; a gain, unless it is a change."""
+    own, others = one.values(metric.of), base.values(metric.of)
+    if one is base:
+        return Median(at=1.0, low=1.0, high=1.0, confidence=1.0)
+    if metric.better == "less" and metric.relative != "change":
+        own, others = others, own
+    result = compare(others, own)
+    if result.evidence is None:
+        return Median(at=result.ratio, low=result.ratio, high=result.ratio, confidence=0.0)
+    within = result.evidence.interval
+    return Median(at=result.ratio, low=within.low, high=within.high, confidence=within.confidence)
+
+
+def _times(value: Value | None, base: Value | None) -> float | None:
+    if isinstance(value, int | float) and isinstance(base, int | float) and value and base:
+        return value / base
+    return None
+
+
+def _scaled(found: Median, factor: float) -> Median:
+    return Median(
+        at=found.at * factor,
+        low=found.low * factor,
+        high=found.high * factor,
+        confidence=found.confidence,
+    )

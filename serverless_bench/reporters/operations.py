@@ -1,0 +1,30 @@
+"""CSV with one row per kind of operation and size class, to put next to other runs' rows."""
+
+import csv
+from collections.abc import Iterator
+from dataclasses import fields
+from typing import Final, TextIO
+
+from serverless_bench.latencies import PERCENTILES, Latency, Times
+from serverless_bench.reduce import Summary
+
+_TIMES: Final = ("latency", "service", "response", "queueing")
+_PLAIN: Final = tuple(field.name for field in fields(Latency) if field.name not in _TIMES)
+_PERCENTILES: Final = (*(f"p{p:g}" for p in PERCENTILES), "max")
+
+
+def report(summary: Summary, out: TextIO) -> None:
+    """Write the report."""
+    writer = csv.writer(out, lineterminator="\n")
+    columns = [f"{name}_s.{what}" for name in _TIMES for what in ("mean", *_PERCENTILES)]
+    writer.writerow(["run_id", *_PLAIN, *columns])
+    for row in summary.latencies.by_kind:
+        plain = [getattr(row, name) for name in _PLAIN]
+        times = [value for name in _TIMES for value in _values(getattr(row, name))]
+        writer.writerow([summary.run_id, *plain, *times])
+
+
+def _values(times: Times | None) -> Iterator[float | None]:
+    yield None if times is None else times.mean_s
+    for name in _PERCENTILES:
+        yield None if times is None else times.percentiles_s[name]

@@ -1,0 +1,116 @@
+"""The tables that reporters for people have below the first one."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from serverless_bench.latencies import Latencies, Latency, Times
+from serverless_bench.library_use import LibraryUse
+from serverless_bench.reduce import Summary
+from serverless_bench.spec import OperationKind
+from serverless_bench.units import format_rate, format_seconds, format_size
+
+_SHOWN: Final = ("p50", "p90", "p95", "p99", "p99.9", "max")
+_ALL: Final = "all"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Section:
+    """One table, ready to be printed."""
+
+    title: str
+    header: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    names: int
+    """How many columns are names; the others are numbers."""
+
+
+def sections(summary: Summary) -> Iterator[Section]:
+    """Yield the tables that a report has; those that would say nothing new are left out."""
+    found = summary.latencies
+    if found.notable:
+        yield _operations(found)
+        yield _times(found)
+    if summary.libraries:
+        yield _libraries(summary.libraries)
+
+
+def _operations(found: Latencies) -> Section:
+    title = "operations"
+    if found.open_loop:
+        asked = "" if found.asked_per_s is None else f", {found.asked_per_s:g}/s asked"
+        title += f" (open loop{asked})"
+    return Section(
+        title=title,
+        header=("operation", "size", "ok", "failed", "per s", "bytes", "throughput"),
+        rows=tuple(
+            (
+                *_names(row),
+                str(row.count),
+                str(row.failed),
+                "-" if row.operations_per_s is None else f"{row.operations_per_s:.4g}",
+                format_size(row.bytes),
+                format_rate(row.bytes_per_s),
+            )
+            for row in _telling(found.by_kind)
+        ),
+        names=2,
+    )
+
+
+def _times(found: Latencies) -> Section:
+    rows = []
+    for row in _telling(found.by_kind):
+        # What an open loop adds stands next to what a closed one would have shown.
+        times = {"latency": row.latency, "response": row.response, "queueing": row.queueing}
+        rows += [(*_names(row), name, *_percentiles(one)) for name, one in times.items() if one]
+    return Section(
+        title="how long they took",
+        header=("operation", "size", "time", *_SHOWN),
+        rows=tuple(rows),
+        names=3,
+    )
+
+
+def _libraries(found: Sequence[LibraryUse]) -> Section:
+    return Section(
+        title="what the library used",
+        header=(
+            *("operation", "watched", "bytes", "memory p50", "memory max", "peak resident"),
+            *("threads", "core-s/GiB"),
+        ),
+        rows=tuple(
+            (
+                use.kind,
+                str(use.count),
+                format_size(use.bytes),
+                *_ratios(use),
+                "-" if use.rss_peak_bytes is None else format_size(use.rss_peak_bytes),
+                "-" if use.threads_peak is None else str(use.threads_peak),
+                "-" if use.cpu_s_per_gib is None else f"{use.cpu_s_per_gib:.2f}",
+            )
+            for use in found
+        ),
+        names=1,
+    )
+
+
+def _ratios(use: LibraryUse) -> tuple[str, str]:
+    ratio = use.memory_ratio
+    return ("-", "-") if ratio is None else (f"{ratio['p50']:.2f} x", f"{ratio['max']:.2f} x")
+
+
+def _telling(rows: Sequence[Latency]) -> Iterator[Latency]:
+    """Yield the rows without size classes that are all there is of their kind."""
+    for row in rows:
+        sizes = [one for one in rows if one.kind == row.kind and one.size_class is not None]
+        if row.size_class is None or len(sizes) > 1 or row.kind == OperationKind.CALL:
+            yield row
+
+
+def _names(row: Latency) -> tuple[str, str]:
+    return row.kind, row.size_class or _ALL
+
+
+def _percentiles(times: Times) -> tuple[str, ...]:
+    return tuple(format_seconds(times.percentiles_s[name]) for name in _SHOWN)

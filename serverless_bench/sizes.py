@@ -1,0 +1,347 @@
+"""Sizes of objects: one for all, or a distribution to draw each from.
+
+::
+
+    64MiB                                   all alike
+    uniform:1MiB:8MiB                       every whole number from 1 MiB to 8 MiB
+    loguniform:4KiB:64MiB                   as many from 4 to 8 KiB as from 32 to 64 MiB
+    lognormal:1MiB:512KiB:1KiB:10MiB        mean and standard deviation of the size, lowest
+                                            and highest; what lies outside becomes these
+    buckets:4KiB=10,64KiB=30,1MiB=60        sizes and their weights
+    listing:FILE                            what a bucket holds; becomes buckets
+
+``str(parse_sizes(text))`` is a text form that needs no file, and gives the same again.
+
+``lognormal`` is sai3-bench's, which clamps (its ``size_generator.rs``). warp's
+``--obj.size MAX --obj.randsize`` is ``loguniform:MIN:MAX`` with MIN = MAX / 256, but at
+least 128 bytes (``GetExpRandSize`` of its ``pkg/generator``); the lowest doubling differs,
+because warp draws it evenly from 0.
+"""
+
+import csv
+import math
+import random
+import re
+from abc import ABC, abstractmethod
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import accumulate
+from pathlib import Path
+from statistics import NormalDist
+from typing import Final
+
+from serverless_bench.errors import UsageError
+from serverless_bench.units import parse_size
+
+MAX_BUCKETS: Final = 64
+"""Buckets that a listing becomes; they go into every function's specification."""
+
+_HINT: Final = (
+    "write 64MiB, uniform:1MiB:8MiB, loguniform:4KiB:64MiB, lognormal:MEAN:STD:MIN:MAX, "
+    "buckets:4KiB=10,1MiB=90 or listing:FILE"
+)
+_COLUMNS: Final = {"size", "bytes", "size_bytes", "content_length", "contentlength", "length"}
+_AWS_LS: Final = re.compile(r"\s*\d{4}-\d\d-\d\d \d\d:\d\d:\d\d +(\d+) .+")
+_UNITS: Final = (
+    *((1 << power * 10, f"{name}iB") for power, name in ((4, "T"), (3, "G"), (2, "M"), (1, "K"))),
+    *((10 ** (power * 3), f"{name}B") for power, name in ((4, "T"), (3, "G"), (2, "M"), (1, "k"))),
+)
+
+
+class Sizes(ABC):
+    """A distribution of object sizes, in whole bytes from 1 on."""
+
+    @abstractmethod
+    def draw(self, source: random.Random) -> int:
+        """Return the size of one object."""
+
+    @abstractmethod
+    def mean(self) -> float:
+        """Return what sizes are on average."""
+
+    @abstractmethod
+    def maximum(self) -> int:
+        """Return the largest size there may be."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fixed(Sizes):
+    """All objects have one size."""
+
+    size: int
+
+    def draw(self, source: random.Random) -> int:  # noqa: ARG002
+        """See ``Sizes``."""
+        return self.size
+
+    def mean(self) -> float:
+        """See ``Sizes``."""
+        return float(self.size)
+
+    def maximum(self) -> int:
+        """See ``Sizes``."""
+        return self.size
+
+    def __str__(self) -> str:
+        return _text(self.size)
+
+
+@dataclass(frozen=True, slots=True)
+class Uniform(Sizes):
+    """Every size between two, these included, is as likely as any other."""
+
+    low: int
+    high: int
+
+    def draw(self, source: random.Random) -> int:
+        """See ``Sizes``."""
+        return source.randint(self.low, self.high)
+
+    def mean(self) -> float:
+        """See ``Sizes``."""
+        return (self.low + self.high) / 2
+
+    def maximum(self) -> int:
+        """See ``Sizes``."""
+        return self.high
+
+    def __str__(self) -> str:
+        return f"uniform:{_text(self.low)}:{_text(self.high)}"
+
+
+@dataclass(frozen=True, slots=True)
+class LogUniform(Sizes):
+    """The logarithm is uniform: every doubling is as likely as any other."""
+
+    low: int
+    high: int
+
+    def draw(self, source: random.Random) -> int:
+        """See ``Sizes``."""
+        size = round(math.exp(source.uniform(math.log(self.low), math.log(self.high))))
+        return max(self.low, min(self.high, size))
+
+    def mean(self) -> float:
+        """See ``Sizes``."""
+        if self.low == self.high:
+            return float(self.low)
+        return (self.high - self.low) / math.log(self.high / self.low)
+
+    def maximum(self) -> int:
+        """See ``Sizes``."""
+        return self.high
+
+    def __str__(self) -> str:
+        return f"loguniform:{_text(self.low)}:{_text(self.high)}"
+
+
+@dataclass(frozen=True, slots=True)
+class LogNormal(Sizes):
+    """The logarithm is normal; sizes out of bounds become the bound.
+
+    Parameters
+    ----------
+    centre, deviation
+        Mean and standard deviation of the size, in bytes, were there no bounds.
+    low, high
+        The bounds.
+    """
+
+    centre: int
+    deviation: int
+    low: int
+    high: int
+
+    def draw(self, source: random.Random) -> int:
+        """See ``Sizes``."""
+        normal = self._normal()
+        exponent = source.gauss(normal.mean, normal.stdev)
+        # Above, exp() may be more than a float holds.
+        if exponent >= math.log(self.high):
+            return self.high
+        return max(self.low, round(math.exp(exponent)))
+
+    def mean(self) -> float:
+        """See ``Sizes``; of the clamped distribution."""
+        normal = self._normal()
+        low, high = math.log(self.low), math.log(self.high)
+        # E[X; a < X < b] of a lognormal X is its mean times P(a < Y < b), where log Y has
+        # the same deviation and a mean that is larger by the variance.
+        moved = NormalDist(normal.mean + normal.variance, normal.stdev)
+        between = self.centre * (moved.cdf(high) - moved.cdf(low))
+        return self.low * normal.cdf(low) + between + self.high * (1 - normal.cdf(high))
+
+    def maximum(self) -> int:
+        """See ``Sizes``."""
+        return self.high
+
+    def _normal(self) -> NormalDist:
+        variance = math.log1p((self.deviation / self.centre) ** 2)
+        return NormalDist(math.log(self.centre) - variance / 2, math.sqrt(variance))
+
+    def __str__(self) -> str:
+        numbers = (self.centre, self.deviation, self.low, self.high)
+        return "lognormal:" + ":".join(map(_text, numbers))
+
+
+@dataclass(frozen=True, slots=True)
+class Buckets(Sizes):
+    """A few sizes, each with a weight."""
+
+    sizes: tuple[int, ...]
+    weights: tuple[float, ...]
+
+    def draw(self, source: random.Random) -> int:
+        """See ``Sizes``."""
+        return source.choices(self.sizes, cum_weights=list(accumulate(self.weights)))[0]
+
+    def mean(self) -> float:
+        """See ``Sizes``."""
+        pairs = zip(self.sizes, self.weights, strict=True)
+        return math.fsum(size * weight for size, weight in pairs) / math.fsum(self.weights)
+
+    def maximum(self) -> int:
+        """See ``Sizes``."""
+        pairs = zip(self.sizes, self.weights, strict=True)
+        return max(size for size, weight in pairs if weight)
+
+    def __str__(self) -> str:
+        pairs = zip(self.sizes, self.weights, strict=True)
+        return "buckets:" + ",".join(f"{_text(size)}={weight:.15g}" for size, weight in pairs)
+
+
+def parse_sizes(text: str) -> Sizes:
+    """Return the distribution that a text names; the forms stand above.
+
+    Raises
+    ------
+    UsageError
+        If it names none, or a listing cannot be read.
+    """
+    kind, colon, rest = text.strip().partition(":")
+    if kind == "listing" and colon:
+        return _from_listing(Path(rest))
+    # A function asks again for each of its objects.
+    return _parsed(text.strip())
+
+
+@lru_cache(maxsize=64)
+def _parsed(text: str) -> Sizes:
+    kind, colon, rest = text.partition(":")
+    if not colon:
+        return Fixed(parse_size(text))
+    forms: dict[str, Callable[[str, str], Sizes]] = {
+        "uniform": _bounded,
+        "loguniform": _bounded,
+        "lognormal": _lognormal,
+        "buckets": _buckets,
+    }
+    if kind not in forms:
+        raise UsageError(f"{text!r} is no distribution of sizes", hint=_HINT)
+    return forms[kind](kind, rest)
+
+
+def _bounded(kind: str, rest: str) -> Sizes:
+    low, high = _numbers(kind, rest, "MIN:MAX")
+    _ordered(kind, low, high)
+    return Uniform(low, high) if kind == "uniform" else LogUniform(low, high)
+
+
+def _lognormal(kind: str, rest: str) -> Sizes:
+    centre, deviation, low, high = _numbers(kind, rest, "MEAN:STD:MIN:MAX")
+    _ordered(kind, low, high)
+    return LogNormal(centre, deviation, low, high)
+
+
+def _buckets(kind: str, rest: str) -> Sizes:
+    sizes, weights = [], []
+    for pair in rest.split(","):
+        size, equals, weight = pair.partition("=")
+        if not equals or not re.fullmatch(r"\d+(\.\d+)?(e[-+]?\d+)?", weight.strip()):
+            raise UsageError(f"{pair!r} is no size and weight", hint="as in buckets:4KiB=10")
+        sizes.append(parse_size(size))
+        weights.append(float(weight))
+    if not 0 < math.fsum(weights) < math.inf:
+        raise UsageError(f"the weights of {kind}:{rest} are all 0, or too large", hint=_HINT)
+    return Buckets(tuple(sizes), tuple(weights))
+
+
+def _numbers(kind: str, rest: str, form: str) -> list[int]:
+    parts = rest.split(":")
+    if len(parts) != form.count(":") + 1:
+        raise UsageError(f"{kind}:{rest} has {len(parts)} sizes", hint=f"write {kind}:{form}")
+    return [parse_size(part) for part in parts]
+
+
+def _ordered(kind: str, low: int, high: int) -> None:
+    if low > high:
+        raise UsageError(
+            f"the lowest size of {kind}, {_text(low)}, is above the highest, {_text(high)}"
+        )
+
+
+def _from_listing(path: Path) -> Buckets:
+    """Return the sizes of a listing as at most ``MAX_BUCKETS`` buckets.
+
+    Where there are more sizes, they fall into ranges of one ratio, and their mean stands
+    for each: the mean of all stays what it is.
+    """
+    found = Counter(_listed(path))
+    if not found:
+        raise UsageError(f"{path} lists no object of at least one byte")
+    groups: dict[int, list[tuple[int, int]]] = {}
+    low, high = min(found), max(found)
+    for rank, (size, count) in enumerate(sorted(found.items())):
+        group = rank
+        if len(found) > MAX_BUCKETS:
+            share = math.log(size / low) / math.log(high / low)
+            group = min(MAX_BUCKETS - 1, int(share * MAX_BUCKETS))
+        groups.setdefault(group, []).append((size, count))
+    weights = [sum(count for _, count in group) for group in groups.values()]
+    totals = [sum(size * count for size, count in group) for group in groups.values()]
+    sizes = (round(total / weight) for total, weight in zip(totals, weights, strict=True))
+    return Buckets(tuple(sizes), tuple(map(float, weights)))
+
+
+def _listed(path: Path) -> Iterator[int]:
+    """Yield the sizes that a listing names, without objects of 0 bytes."""
+    try:
+        lines = [line for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
+    except (OSError, UnicodeDecodeError) as exc:
+        raise UsageError(f"cannot read the listing {path}: {exc}") from exc
+    matches = [match for line in lines if (match := _AWS_LS.fullmatch(line))]
+    texts = (match[1] for match in matches) if matches else _column(path, lines)
+    for text in texts:
+        if text.strip() == "0":
+            continue
+        try:
+            yield parse_size(text)
+        except UsageError as exc:
+            raise UsageError(f"{path}: {exc}", hint=exc.hint) from None
+
+
+def _column(path: Path, lines: list[str]) -> Iterator[str]:
+    rows = csv.reader(lines, delimiter="\t" if lines and "\t" in lines[0] else ",")
+    first = next(rows, [])
+    names = [name.strip().lower() for name in first]
+    at = next((n for n, name in enumerate(names) if name in _COLUMNS), None)
+    if at is None:
+        if len(first) > 1:
+            raise UsageError(
+                f"{path} does not say which column is the size",
+                hint="give a CSV or TSV file a first line with the name size, "
+                "or one size per line, or what `aws s3 ls --recursive` prints",
+            )
+        at = 0
+        yield from first
+    for row in rows:
+        if len(row) <= at:
+            raise UsageError(f"{path}, line {rows.line_num} has no column {at + 1}")
+        yield row[at]
+
+
+def _text(size: int) -> str:
+    whole = (f"{size // factor}{unit}" for factor, unit in _UNITS if size % factor == 0)
+    return min((*whole, str(size)), key=len)

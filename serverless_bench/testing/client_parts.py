@@ -1,0 +1,142 @@
+"""What the contract of the storage clients is made of: bodies, sinks, stopwatches, fixtures."""
+
+import os
+from abc import abstractmethod
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from functools import cache
+from typing import TYPE_CHECKING
+
+import pytest
+
+from serverless_bench.bucket import open_s3
+from serverless_bench.clients import client_class, open_client
+from serverless_bench.clients.base import Client
+from serverless_bench.errors import DeadlineExceeded
+from serverless_bench.keystream import Keystream
+from serverless_bench.meter import Meter
+from serverless_bench.spec import Target, Transfer
+
+if TYPE_CHECKING:
+    from mypy_boto3_s3 import S3Client
+
+SIZE = 3_000_001
+"""Three blocks, and one byte of a fourth."""
+
+
+class RangeOf:
+    """A range of a keystream as a request body."""
+
+    def __init__(self, key: str, offset: int, size: int) -> None:
+        self._keystream = Keystream(key)
+        self._offset = offset
+        self.size = size
+
+    def readinto_at(self, offset: int, buffer: memoryview) -> None:
+        """See ``Source``."""
+        self._keystream.readinto_at(self._offset + offset, buffer)
+
+
+class Collector:
+    """A sink that keeps what it is given, where it was given."""
+
+    def __init__(self) -> None:
+        self.pieces: dict[int, bytes] = {}
+
+    def write_at(self, offset: int, data: memoryview) -> None:
+        """See ``Sink``."""
+        assert offset not in self.pieces
+        self.pieces[offset] = bytes(data)
+
+    def joined(self) -> bytes:
+        """Return all bytes, and check that none is missing between them."""
+        whole = b""
+        for offset in sorted(self.pieces):
+            assert offset == len(whole)
+            whole += self.pieces[offset]
+        return whole
+
+
+def new_meter(on_moved: Callable[[int], None] = lambda _: None) -> Meter:
+    """Return a meter without a deadline."""
+    return Meter("test", part=0, number=0, wait_ns=0, give_up_ns=1 << 62, on_moved=on_moved)
+
+
+def open_control(target: Target) -> "S3Client":
+    """Return botocore's client of the target, one for all tests: making it takes long."""
+    keys = os.environ.get("AWS_ACCESS_KEY_ID"), os.environ.get("AWS_SECRET_ACCESS_KEY")
+    return _open_control(replace(target, client="", prefix="", options=()), keys)
+
+
+@cache
+def _open_control(target: Target, keys: tuple[str | None, str | None]) -> "S3Client":
+    del keys
+    return open_s3(target)
+
+
+class Ended(Meter):
+    """The meter of a function whose time is over as soon as a byte has moved."""
+
+    __slots__ = ()
+
+    def __init__(self) -> None:
+        super().__init__("test", part=0, number=0, wait_ns=0, give_up_ns=0, on_moved=lambda _: None)
+
+    def moved(self, count: int) -> None:
+        """See ``Exchange``."""
+        self.bytes += count
+        if self.bytes:
+            raise DeadlineExceeded("the function's own deadline passed")
+
+
+def content(key: str, size: int = SIZE, offset: int = 0) -> bytes:
+    """Return what belongs into an object."""
+    data = bytearray(size)
+    Keystream(key).readinto_at(offset, data)
+    return bytes(data)
+
+
+def check_status(client: Client, status: int | None, *expected: int) -> None:
+    """Check an HTTP status, if the client sees every one of its requests."""
+    if client.attempts == "exact":
+        assert status in expected
+
+
+class ClientFixtures:
+    """The fixtures of the contract; inherit ``testing.clients.ClientContract``."""
+
+    store_checks_credentials = True
+    """False for a store that lets everybody in."""
+
+    def lacks(self, client: str) -> frozenset[str]:
+        """Return the operations that the store does not do, or not for this client."""
+        del client
+        return frozenset()
+
+    def need(self, target: Target, *operations: str) -> None:
+        """Skip the test unless client and store do all of ``operations``."""
+        there = client_class(target.client).operations - self.lacks(target.client)
+        if missing := sorted({*operations} - there):
+            pytest.skip(f"no {', '.join(missing)} with the client {target.client!r} here")
+
+    @abstractmethod
+    @pytest.fixture
+    def target(self) -> Target:
+        """Return an empty prefix of a bucket, and the client's name."""
+
+    @pytest.fixture
+    def declared(self, target: Target) -> type[Client]:
+        """Return the class of the client under test, which says what it can do."""
+        return client_class(target.client)
+
+    @pytest.fixture
+    def client(self, target: Target) -> Iterator[Client]:
+        """Open the client under test."""
+        client = open_client(target, Transfer(connections=4, timeout_s=20))
+        yield client
+        client.close()
+
+    @pytest.fixture
+    def key(self, target: Target) -> str:
+        """Return a key that has no object yet."""
+        return f"{target.prefix}object"

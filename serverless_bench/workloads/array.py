@@ -1,0 +1,72 @@
+"""Write arrays through an array library, append to them, or read them back."""
+
+from collections.abc import Iterator
+
+from serverless_bench.grid import array_bytes, array_keys
+from serverless_bench.keys import declared_size
+from serverless_bench.planned import planned_object
+from serverless_bench.spec import ArraySpec, InvocationSpec, OperationKind, OperationSpec
+from serverless_bench.workloads import Stream, Workload
+
+
+class Array(Workload):
+    """One operation for each array, or for each append to the invocation's one array."""
+
+    creates_objects = True
+
+    def keys(self, invocation: InvocationSpec) -> Iterator[str]:
+        """Yield the key of every chunk and of the metadata; arrays in files have none."""
+        array = _array(invocation)
+        if array.path is not None:
+            return
+        for key in new_arrays(invocation):
+            yield from array_keys(array, key)
+
+    def operations(self, invocation: InvocationSpec, thread: int = 0) -> Stream:
+        """Yield the operations; those of one array are never shared by threads."""
+        array = _array(invocation)
+        if array.operation == "append":
+            yield from _appends(invocation, array) if thread == 0 else ()
+            return
+        reads = array.operation == "read"
+        kind = OperationKind.READ_ARRAY if reads else OperationKind.WRITE_ARRAY
+        keys = invocation.keys * invocation.repeats if reads else tuple(new_arrays(invocation))
+        for index in range(thread, len(keys), invocation.load.threads):
+            size = declared_size(keys[index])
+            yield OperationSpec(index=index, kind=kind, key=keys[index], size=size)
+
+
+def new_arrays(invocation: InvocationSpec) -> Iterator[str]:
+    """Yield the keys of the arrays that an invocation makes: of each, all begins with it."""
+    array = _array(invocation)
+    if array.operation == "read":
+        return
+    size, count = array_bytes(array), invocation.objects
+    if array.operation == "append":
+        yield planned_object(invocation, 0, size=size * count).key
+        return
+    for number in range(count):
+        yield planned_object(invocation, number, size=size).key
+
+
+def _appends(invocation: InvocationSpec, array: ArraySpec) -> Iterator[OperationSpec]:
+    (key,) = new_arrays(invocation)
+    size = array_bytes(array)
+    for number in range(invocation.objects):
+        yield OperationSpec(
+            index=number,
+            kind=OperationKind.APPEND_ARRAY,
+            key=key,
+            size=declared_size(key),
+            offset=number * size,
+            length=size,
+        )
+
+
+def _array(invocation: InvocationSpec) -> ArraySpec:
+    if invocation.load.array is None:
+        raise ValueError("the array workload needs an array")
+    return invocation.load.array
+
+
+WORKLOAD = Array()

@@ -1,0 +1,27 @@
+"""A function of the user's own: it decides what is done; see ``tools`` and ``own_code``."""
+
+from collections.abc import Iterator
+
+from serverless_bench.planned import planned_object
+from serverless_bench.spec import InvocationSpec
+from serverless_bench.workloads import Stream, Workload
+
+
+class OwnFunction(Workload):
+    """Its operations are not known before; the objects that it may make are."""
+
+    creates_objects = True
+
+    def keys(self, invocation: InvocationSpec) -> Iterator[str]:
+        """Yield the keys of the objects that ``Tools.new_key`` gives."""
+        if invocation.object_bytes is None and invocation.load.sizes is None:
+            return
+        for number in range(invocation.objects):
+            yield planned_object(invocation, number).key
+
+    def operations(self, invocation: InvocationSpec, thread: int = 0) -> Stream:  # noqa: ARG002
+        """Yield nothing: the body calls the function instead."""
+        yield from ()
+
+
+WORKLOAD = OwnFunction()

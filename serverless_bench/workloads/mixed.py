@@ -1,0 +1,193 @@
+"""Operations of several kinds by weight, on objects that come and go.
+
+Every thread has objects of its own: those that it prepares, as many places for new ones,
+and, if the mix copies, a place for the copy of each. Keys are thereby known before, however
+long the run takes, and each read knows which bytes must be there: an object that is
+overwritten goes on to its next generation, and a copy holds the bytes of its source.
+"""
+
+import random
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from itertools import count
+from typing import Final
+
+from serverless_bench.planned import planned_object
+from serverless_bench.spec import InvocationSpec, OperationKind, OperationSpec
+from serverless_bench.workloads import Stream, Workload
+
+KINDS: Final = (
+    OperationKind.PUT,
+    OperationKind.GET,
+    OperationKind.GET_RANGE,
+    OperationKind.HEAD,
+    OperationKind.LIST,
+    OperationKind.DELETE,
+    OperationKind.DELETE_MANY,
+    OperationKind.COPY,
+)
+"""What a mix may have."""
+AT_ONCE: Final = 10
+"""Objects that one deletion of many takes."""
+_GENERATIONS: Final = 1 << 16
+
+
+@dataclass(frozen=True, slots=True)
+class _Object:
+    """A place for an object, and which bytes are or come there."""
+
+    number: int
+    key: str
+    size: int
+    generation: int = 0
+    content: str | None = None
+    """Key of the object that it is a copy of."""
+
+    def asked(self, kind: OperationKind) -> OperationSpec:
+        return OperationSpec(
+            index=0,
+            kind=kind,
+            key=self.key,
+            size=self.size,
+            generation=self.generation,
+            content=self.content,
+        )
+
+    def next(self) -> "_Object":
+        return replace(self, generation=(self.generation + 1) % _GENERATIONS)
+
+
+class Mixed(Workload):
+    """The mix of ``load.mix``, on ``objects`` prepared objects."""
+
+    creates_objects = True
+
+    def keys(self, invocation: InvocationSpec) -> Iterator[str]:
+        """Yield the keys of all places."""
+        copies = any(name == OperationKind.COPY for name, _ in invocation.load.mix)
+        for number in range(invocation.objects):
+            made = planned_object(invocation, number)
+            yield made.key
+            yield _place(invocation, invocation.objects + number).key
+            if copies:
+                yield _copy_place(invocation, _Object(number, made.key, made.size)).key
+
+    def prepare(self, invocation: InvocationSpec, thread: int) -> Stream:
+        """Yield the puts of the objects that are there from the start."""
+        for number in _mine(invocation, thread):
+            yield _place(invocation, number).asked(OperationKind.PUT)
+
+    def operations(self, invocation: InvocationSpec, thread: int = 0) -> Stream:
+        """Yield as many operations as asked, or without an end."""
+        load = invocation.load
+        turns: Iterator[int] = count()
+        if load.operations is not None:
+            turns = iter(range(thread, load.operations, load.threads))
+        pool = _Pool(invocation, thread)
+        for _ in turns:
+            yield from pool.turn()
+
+
+class _Pool:
+    """The objects of one thread.
+
+    Parameters
+    ----------
+    invocation, thread
+        Whose.
+    """
+
+    def __init__(self, invocation: InvocationSpec, thread: int) -> None:
+        self._invocation = invocation
+        self._draw = random.Random(f"{invocation.seed}/{thread}")  # noqa: S311 - no secret
+        mine = _mine(invocation, thread)
+        self._live = [_place(invocation, number) for number in mine]
+        self._free = [_place(invocation, invocation.objects + number) for number in mine]
+        mix = [(OperationKind(name), weight) for name, weight in invocation.load.mix]
+        self._kinds = [kind for kind, _ in mix]
+        self._weights = [weight for _, weight in mix]
+
+    def turn(self) -> Stream:
+        """Yield one operation and take note of what came of it."""
+        (kind,) = self._draw.choices(self._kinds, self._weights)
+        if not self._live and kind is not OperationKind.LIST:
+            # All are deleted: something has to be there first.
+            kind = OperationKind.PUT
+        match kind:
+            case OperationKind.PUT:
+                yield from self._put()
+            case OperationKind.DELETE | OperationKind.DELETE_MANY:
+                yield from self._delete(kind)
+            case OperationKind.COPY:
+                yield from self._copy()
+            case OperationKind.LIST:
+                prefix = self._invocation.target.prefix
+                yield OperationSpec(index=0, kind=kind, key=prefix, size=None)
+            case OperationKind.GET_RANGE:
+                yield self._range()
+            case _:
+                yield self._draw.choice(self._live).asked(kind)
+
+    def _take(self) -> _Object:
+        """Return one of the objects that are there, no longer among them."""
+        at = self._draw.randrange(len(self._live))
+        self._live[at], self._live[-1] = self._live[-1], self._live[at]
+        return self._live.pop()
+
+    def _put(self) -> Stream:
+        made = self._free.pop() if self._free else self._take().next()
+        made = replace(made, content=None)
+        ok = yield made.asked(OperationKind.PUT)
+        # Of one that failed nobody knows which bytes are there.
+        if ok:
+            self._live.append(made)
+        else:
+            self._free.append(made.next())
+
+    def _delete(self, kind: OperationKind) -> Stream:
+        many = kind is OperationKind.DELETE_MANY
+        gone = [self._take() for _ in range(min(AT_ONCE if many else 1, len(self._live)))]
+        asked = gone[0].asked(kind)
+        if many:
+            asked = replace(asked, keys=tuple(each.key for each in gone))
+        yield asked
+        # Copies have a place of their own, which the next copy of their source finds.
+        self._free += [each.next() for each in gone if each.content is None]
+
+    def _copy(self) -> Stream:
+        sources = [each for each in self._live if each.content is None]
+        if not sources:
+            yield from self._put()
+            return
+        source = self._draw.choice(sources)
+        copy = _copy_place(self._invocation, source)
+        self._live = [each for each in self._live if each.key != copy.key]
+        ok = yield replace(copy.asked(OperationKind.COPY), keys=(source.key,))
+        if ok:
+            self._live.append(copy)
+
+    def _range(self) -> OperationSpec:
+        chosen = self._draw.choice(self._live)
+        length = min(self._invocation.load.range_bytes, chosen.size)
+        offset = self._draw.randrange(chosen.size - length + 1)
+        asked = chosen.asked(OperationKind.GET_RANGE)
+        return replace(asked, offset=offset, length=length)
+
+
+def _mine(invocation: InvocationSpec, thread: int) -> range:
+    return range(thread, invocation.objects, invocation.load.threads)
+
+
+def _place(invocation: InvocationSpec, number: int) -> _Object:
+    made = planned_object(invocation, number)
+    return _Object(number, made.key, made.size)
+
+
+def _copy_place(invocation: InvocationSpec, source: _Object) -> _Object:
+    """Return the place of an object's copy: a key says its size, so it has just one."""
+    number = 2 * invocation.objects + source.number
+    made = planned_object(invocation, number, size=source.size)
+    return _Object(number, made.key, made.size, source.generation, source.key)
+
+
+WORKLOAD = Mixed()

@@ -1,0 +1,73 @@
+"""Arrays for tests: written, appended to and read as the function body does it."""
+
+import random
+import uuid
+from dataclasses import replace
+from pathlib import Path
+
+from serverless_bench.arrays.perform import perform_array
+from serverless_bench.clients import open_client
+from serverless_bench.clock import monotonic_ns
+from serverless_bench.grid import array_bytes
+from serverless_bench.keys import object_key
+from serverless_bench.record import Usage
+from serverless_bench.spec import ArraySpec, OperationKind, OperationSpec, Target, Transfer
+from serverless_bench.transfer import Checks
+from serverless_bench.tries import Tries
+
+NOWHERE = Target(bucket="files", endpoint_url="http://127.0.0.1:9")
+TRANSFER = Transfer(retries=0)
+
+
+def key_of(array: ArraySpec, *, appends: int = 1, prefix: str = "sbench/") -> str:
+    return object_key(
+        prefix=prefix,
+        run_id=uuid.uuid4().hex,
+        index=0,
+        attempt=0,
+        number=0,
+        size=appends * array_bytes(array),
+    )
+
+
+class Session:
+    """Arrays at one place; what a function would keep, it keeps."""
+
+    def __init__(self, target: Target = NOWHERE) -> None:
+        self.target = target
+        self.checks = Checks()
+        self.tries = self._tries()
+
+    def write(self, array: ArraySpec, key: str) -> Usage:
+        return self._do(OperationKind.WRITE_ARRAY, array, key)
+
+    def append(self, array: ArraySpec, key: str, number: int) -> Usage:
+        offset = number * array_bytes(array)
+        return self._do(OperationKind.APPEND_ARRAY, array, key, offset)
+
+    def read(self, array: ArraySpec, key: str) -> int:
+        """Read an array and return how many of its bytes were right."""
+        self._do(OperationKind.READ_ARRAY, replace(array, operation="read"), key)
+        return self.checks.verified_bytes
+
+    def _tries(self) -> Tries:
+        client = open_client(self.target, TRANSFER)
+        give_up_ns = monotonic_ns() + 60 * 10**9
+        return Tries(client, 0, give_up_ns, random.Random(0), lambda _: None)
+
+    def _do(self, kind: OperationKind, array: ArraySpec, key: str, offset: int = 0) -> Usage:
+        self.checks, self.tries = Checks(), self._tries()
+        size = int(key.rpartition(".")[2])
+        operation = OperationSpec(index=0, kind=kind, key=key, size=size, offset=offset)
+        usage = perform_array(operation, array, self.target, TRANSFER, self.tries, self.checks)
+        if self.checks.after is not None:
+            self.checks.after()
+        return usage
+
+
+def files_of(array: ArraySpec, key: str) -> dict[str, Path]:
+    """Every file of an array, by the key that an object would have."""
+    assert array.path is not None
+    folder = Path(array.path) / key.rpartition("/")[2]
+    found = (path for path in folder.rglob("*") if path.is_file())
+    return {f"{key}/{path.relative_to(folder).as_posix()}": path for path in found}

@@ -1,0 +1,136 @@
+"""Arrays on a real store and in files, through the libraries and through the command."""
+
+from dataclasses import replace
+
+import pytest
+
+from serverless_bench.archive import load_run
+from serverless_bench.arrays import ARRAYS
+from serverless_bench.arrays.features import UNSUPPORTED
+from serverless_bench.bucket import open_s3
+from serverless_bench.errors import AccessDenied, ConnectionLost, NotFound
+from serverless_bench.grid import METADATA, array_bytes, array_keys
+from serverless_bench.spec import ArraySpec, Target
+from serverless_bench.sweep import delete
+from tests.arrays import Session, key_of
+from tests.command import Sbench
+from tests.servers import Server, credentials
+
+ON_S3 = [name for name in ARRAYS if "s3" not in UNSUPPORTED[name]]
+SMALL = ("--shape", "500,512", "--chunks", "128,256")
+
+
+def target_of(server: Server) -> Target:
+    return Target(bucket=server.bucket, endpoint_url=server.endpoint_url)
+
+
+def listing(target: Target, prefix: str) -> set[str]:
+    pages = open_s3(target).get_paginator("list_objects_v2")
+    found = pages.paginate(Bucket=target.bucket, Prefix=prefix)
+    return {entry["Key"] for page in found for entry in page.get("Contents", [])}
+
+
+def chunks(keys: set[str]) -> set[str]:
+    return {key for key in keys if key.rpartition("/")[2] not in METADATA}
+
+
+@pytest.mark.parametrize("library", ON_S3)
+@pytest.mark.parametrize(
+    ("driver", "codec", "shards"),
+    [("zarr", "none", None), ("zarr3", "zstd", (256, 512)), ("zarr3", "blosc-lz4", None)],
+)
+def test_the_ledger_of_an_array_is_what_is_made_and_deleted(
+    library: str,
+    driver: str,
+    codec: str,
+    shards: tuple[int, ...] | None,
+    embedded: Server,
+    prefix: str,
+) -> None:
+    array = ArraySpec(
+        library=library,
+        driver=driver,
+        shape=(500, 512),
+        chunks=(128, 256),
+        shards=shards,
+        codec=codec,
+    )
+    with credentials(embedded.environment):
+        session = Session(target_of(embedded))
+        key = key_of(array, prefix=prefix)
+        session.write(array, key)
+        assert session.read(array, key) == array_bytes(array)
+        there, may = listing(session.target, prefix), set(array_keys(array, key))
+        assert there <= may
+        assert chunks(there) == chunks(may)
+        # Something of somebody else's, where a chunk of ours was.
+        stranger = min(chunks(there))
+        open_s3(session.target).put_object(
+            Bucket=embedded.bucket, Key=stranger, Body=b"not a chunk" * 100
+        )
+        deleted = delete(session.target, array_keys(array, key))
+        assert deleted.foreign == [stranger]
+        assert listing(session.target, prefix) == {stranger}
+
+
+@pytest.mark.parametrize("library", ON_S3)
+def test_failures_have_names(library: str, embedded: Server, prefix: str) -> None:
+    array = ArraySpec(library=library, shape=(64, 64), chunks=(64, 64))
+    key = key_of(array, prefix=prefix)
+    with credentials(embedded.environment):
+        session = Session(target_of(embedded))
+        with pytest.raises(NotFound):
+            session.read(array, key)
+        nowhere = Session(replace(session.target, endpoint_url="http://127.0.0.1:9"))
+        with pytest.raises(ConnectionLost):
+            nowhere.write(array, key)
+        assert nowhere.tries.done[-1][1] is not None
+    with credentials({**embedded.environment, "AWS_SECRET_ACCESS_KEY": "wrong"}):
+        refused = Session(replace(session.target, region="us-west-2"))
+        with pytest.raises(AccessDenied):
+            refused.write(array, key)
+
+
+def test_a_user_writes_reads_and_cleans_arrays(sbench: Sbench) -> None:
+    first = ("array", "write", "--library", "zarr", *SMALL, "--number", 2, "--name", "w")
+    done = sbench(*first, "--key-file", "keys.txt", "--format", "json")
+    assert done.code == 0, done.err
+    size = 500 * 512 * 4
+    assert done.json["bytes"] == 2 * size
+    assert done.json["client"] == "zarr"
+    (used,) = done.json["library_use"]
+    assert (used["kind"], used["count"], used["bytes"]) == ("write_array", 2, 2 * size)
+    run = load_run(sbench.directory / "sbench-runs" / "w")
+    assert run.provenance["client"]["attempts"] == "hidden"
+    assert len(run.keys()) == 2
+    # Another library reads what the first one wrote.
+    flags = ("--library", "tensorstore", "--library-option", "http-threads=2", *SMALL)
+    done = sbench("array", "read", *flags, "--key-file", "keys.txt", "--objects", 2)
+    assert done.code == 0, done.err
+    assert "every byte" in done.out
+    assert "read_array" in done.out
+    done = sbench("clean", "sbench-runs/w")
+    assert done.code == 0, done.err
+    # 8 chunks and the metadata of each array.
+    assert "deleted 20 objects" in done.out or "deleted 18 objects" in done.out
+
+
+def test_a_user_appends_to_an_array_in_files(sbench: Sbench) -> None:
+    shape = ("--driver", "zarr3", "--shape", "256,512", "--chunks", "128,512")
+    flags = ("--library", "zarr", "--codec", "blosc-lz4", *shape, "--path", "arrays")
+    done = sbench("array", "append", *flags, "--objects", 3, "--name", "a")
+    assert done.code == 0, done.err
+    keys = sbench.directory / "sbench-runs" / "a" / "keys.txt"
+    (folder,) = (sbench.directory / "arrays").iterdir()
+    assert keys.read_text().strip().endswith(folder.name)
+    done = sbench("array", "read", *flags, "--key-file", keys)
+    assert done.code == 0, done.err
+    assert "verified           1.5 MiB, every byte" in done.out
+    (folder / "c" / "4" / "0").unlink()
+    done = sbench("array", "read", *flags, "--key-file", keys)
+    assert done.code == 7
+    # Nobody else's folder goes, though it lies there as well.
+    other = sbench.directory / "arrays" / "mine"
+    other.mkdir()
+    assert sbench("clean", "sbench-runs/a").code == 0
+    assert list((sbench.directory / "arrays").iterdir()) == [other]

@@ -1,0 +1,196 @@
+"""``sbench exp``: tiny experiments on real stores, interrupted and gone on with."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tests.command import Sbench
+
+TINY = """
+title = "Two sizes"
+question = "Is a larger object written faster?"
+null_hypothesis = "It is not."
+[seed]
+source = "nobody"
+date = 2026-11-21
+[settings]
+executor = "inline"
+objects = 2
+[small]
+min_bytes = "8kB"
+[paper]
+min_bytes = "1GB"
+[[axes]]
+name = "size"
+setting = "object_bytes"
+small = ["4KiB", "256KiB"]
+paper = ["1GiB", "2GiB"]
+paired = true
+[[metrics]]
+name = "rate"
+header = "MB/s"
+of = "whole_bytes_per_s"
+unit = "MB/s"
+[[hypotheses]]
+id = "H0"
+text = "A larger object is not written faster."
+test = "no-gain"
+metric = "rate"
+along = "size"
+[[published]]
+at = { size = "1GiB" }
+rate = 100
+[plot]
+x = "size"
+y = "rate"
+kind = "bars"
+"""
+
+READS = """
+title = "Reads"
+question = "?"
+null_hypothesis = "None."
+[seed]
+source = "nobody"
+date = 2026-11-21
+[settings]
+workload = "read"
+executor = "inline"
+objects = 2
+object_bytes = "8KiB"
+[small]
+min_bytes = "16KiB"
+repeats = 1
+[paper]
+min_bytes = "16KiB"
+[prepare]
+invocations = 1
+objects = 2
+[[axes]]
+name = "where"
+values = ["here", "delayed", "nowhere"]
+[axes.levels.here]
+cpus = 1
+[axes.levels.delayed]
+store = "loopback"
+"serve.latency" = "fixed:30"
+[axes.levels.nowhere]
+client = "none"
+[[unsupported]]
+at = { where = "here" }
+reason = "replaced by the test"
+[[metrics]]
+name = "rate"
+of = "latency_s.p50"
+unit = "ms"
+better = "less"
+"""
+
+
+@pytest.fixture
+def tiny(sbench: Sbench) -> Path:
+    path = sbench.directory / "tiny.toml"
+    path.write_text(TINY, encoding="utf-8")
+    return path
+
+
+def test_five_interleaved_repeats_make_a_verdict(sbench: Sbench, tiny: Path) -> None:
+    done = sbench(
+        "exp", "run", tiny, "--name", "e", "--plot", "p.png", "--format", "json", "--seed", 3
+    )
+    assert done.code == 0, done.err
+    found = done.json
+    assert found["complete"]
+    assert [cell["counted"] for cell in found["cells"]] == [5, 5]
+    assert found["cells"][0]["metrics"]["rate"]["published"] == 100
+    (judgement,) = found["hypotheses"][0]["judgements"]
+    assert judgement["segment"] == ["4KiB", "256KiB"]
+    assert judgement["outcome"] == "rejected"
+    assert judgement["interval"]["low"] > 1
+    assert (sbench.directory / "p.png").stat().st_size > 5000
+
+    # In turns: each round holds both cells once.
+    order = [line for line in done.err.splitlines() if line.startswith("run ")]
+    assert [line.split("repeat ")[1][0] for line in order] == list("1122334455")
+    assert len({line.split("size=")[1].split(",")[0] for line in order[:2]}) == 2
+
+    root = sbench.directory / "sbench-runs" / "e"
+    (one,) = sorted((root / "cells").iterdir())[:1]
+    cleaned = sbench("clean", one / "01")
+    assert "deleted 0 objects" in cleaned.out
+
+    # What is gone is reported, and made again by --resume; nothing else is.
+    kept = (one / "02" / "run.json").read_bytes()
+    shutil.rmtree(one / "01")
+    report = sbench("exp", "report", root)
+    assert report.code == 6
+    assert "size=4KiB: 1 of 5 runs: not run" in report.out
+    again = sbench("exp", "run", "--resume", root, "--format", "markdown")
+    assert again.code == 0, again.err
+    assert again.err.count("run ") == 1
+    assert "| 4KiB |" in again.out
+    assert (one / "02" / "run.json").read_bytes() == kept
+
+
+def test_reads_are_prepared_and_failures_are_rows(sbench: Sbench) -> None:
+    path = sbench.directory / "reads.toml"
+    path.write_text(READS, encoding="utf-8")
+    done = sbench("exp", "run", path, "--format", "json", "--name", "r")
+    assert done.code == 6, done.err
+    here, delayed, nowhere = done.json["cells"]
+    assert here["skipped"] == "replaced by the test"
+    assert (here["runs"], delayed["counted"], nowhere["counted"]) == ([], 1, 0)
+    assert delayed["metrics"]["rate"]["measured"]["at"] > 30
+    assert "PluginError" in nowhere["runs"][0]["problem"]
+    assert "'none'" in nowhere["runs"][0]["problem"]
+    report = sbench("exp", "report", sbench.directory / "sbench-runs" / "r")
+    assert "unsupported" in report.out
+    assert "where=nowhere: 1 of 1 runs: PluginError" in report.out
+
+
+def test_what_would_be_run_and_what_was_published_need_no_run(sbench: Sbench) -> None:
+    listed = sbench("exp", "list")
+    assert "s3-client-threads " in listed.out
+    shown = sbench("exp", "show", "s3-client-threads", "--scale", "paper")
+    assert "threads=128" in shown.out
+    reference = sbench("exp", "show", "s3-client-threads", "--reference")
+    assert "31.84" in reference.out
+    assert "errata" in reference.out
+    assert json.loads(
+        sbench("exp", "show", "s3-client-threads", "--reference", "--format", "json").out
+    )["published"]
+    dry = sbench("exp", "run", "s3-client-threads", "--dry-run", "--only", "threads=8,16")
+    assert "2 cells, 5 runs of each, 10 in all" in dry.out
+    assert not (sbench.directory / "sbench-runs").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "says"),
+    [
+        (["show", "nope"], 2, "there is no experiment 'nope'"),
+        (["run"], 2, "give a NAME, or --resume DIR"),
+        (["run", "nope.toml"], 2, "cannot read the experiment nope.toml"),
+        (["run", "s3-client-threads", "--only", "threads"], 2, "is not AXIS=VALUE"),
+        (["run", "s3-client-threads", "--only", "threads=3"], 2, "no cell has that"),
+        (["run", "s3-client-threads", "--only", "colour=3"], 2, "there is no axis 'colour'"),
+        (["run", "s3-client-threads", "--set", "bogus=1"], 2, "no setting 'bogus'"),
+        (["run", "s3-client-threads", "--set", "threads"], 2, "is not NAME=VALUE"),
+        (["run", "s3-client-threads", "--set", "objects=0"], 2, "--objects must be at least 1"),
+        (["run", "s3-client-threads", "--repeats", "0"], 2, "--repeats must be at least 1"),
+        (["run", "s3-client-threads", "--design", "list"], 2, "has no cells by this design"),
+        (["run", "s3-client-threads", "--scale", "huge"], 2, "'huge' is not one of"),
+        (["run", "s3-client-threads", "--executor", "nope"], 3, "nope"),
+        (["run", "--resume", "nowhere"], 8, "no directory of an experiment"),
+        (["report", "s3-client-threads"], 2, "has no experiment"),
+        (["report", "nope"], 2, "there is no experiment 'nope'"),
+        (["report", "."], 8, "no directory of an experiment"),
+    ],
+)
+def test_bad_input_is_one_line(sbench: Sbench, arguments: list[str], code: int, says: str) -> None:
+    done = sbench("exp", *arguments)
+    assert (done.code, done.out) == (code, ""), done.err
+    assert says in done.err
+    assert done.err.startswith("sbench: ")
+    assert len(done.err.splitlines()) <= 2

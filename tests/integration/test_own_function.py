@@ -1,0 +1,161 @@
+"""Functions of the user's own, on every executor and from the command line."""
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from serverless_bench import JobSpec, SbenchError, Target, resume_job, run_job, summarize
+from serverless_bench.archive import load_run
+from serverless_bench.sweep import delete
+from serverless_bench.tools import Tools
+from tests.command import Sbench
+from tests.lambda_hosts import running_host
+from tests.servers import Server, credentials
+
+SIZE = 300_000
+
+
+@pytest.fixture
+def target(embedded: Server, prefix: str) -> Target:
+    return Target(bucket=embedded.bucket, prefix=prefix, endpoint_url=embedded.endpoint_url)
+
+
+def copies(tools: Tools) -> None:
+    key = tools.new_key()
+    tools.put(key)
+    half = tools.get(key, 0, SIZE // 2)
+    assert half == tools.content(key).read(0, SIZE // 2)
+    with tools.measure("copy"):
+        data = bytearray(half)
+    data[1000] ^= tools.index == 1
+    tools.verify(key, 0, data)
+    if tools.index == 2:
+        tools.get(tools.new_key())
+
+
+@pytest.mark.parametrize("executor", ["inline", "local", "lithops"])
+def test_it_is_measured_verified_and_reported(
+    executor: str, target: Target, tmp_path: Path, embedded: Server
+) -> None:
+    with credentials(embedded.environment):
+        run = run_job(
+            copies,
+            tmp_path / "run",
+            target=target,
+            executor=executor,
+            invocations=3,
+            concurrency=2,
+            objects=2,
+            object_bytes=SIZE,
+        )
+        assert delete(target, run.ledger()).objects == 3
+    found = summarize(run)
+    assert (found.phase, found.ok, found.failed, found.withheld) == ("function", 1, 2, ())
+    # Of the function that read a wrong byte, that block alone has failed.
+    assert found.verified_bytes == 2 * SIZE + SIZE // 2
+    assert (found.corrupt_objects, found.bad_bytes) == (1, 1)
+    assert (found.corrupt[0]["offset"], found.corrupt[0]["length"]) == (1000, 1)
+    (missing, wrong) = sorted(found.errors, reverse=True)
+    assert wrong == "corrupt"
+    assert missing.startswith("function: NotFound: get: ")
+    assert missing.endswith(f"(test_own_function.py:{copies.__code__.co_firstlineno + 10})")
+    assert set(run.operations["kind"]) == {"put", "get", "get_range", "call"}
+    assert len(run.ledger()) == 6
+
+
+def test_a_run_directory_has_no_code(target: Target, tmp_path: Path, embedded: Server) -> None:
+    def dies(tools: Tools) -> None:
+        if tools.index == 1 and tools.attempt == 0:
+            os._exit(3)
+        tools.put(tools.new_key())
+        tools.get(tools.keys[0])
+
+    settings: dict[str, Any] = {"invocations": 3, "concurrency": 3, "object_bytes": SIZE}
+    with credentials(embedded.environment):
+        given = run_job(
+            JobSpec(workload="write", target=target, invocations=1, object_bytes=10),
+            tmp_path / "given",
+        ).keys()
+        run = run_job(dies, tmp_path / "run", keys=given, target=target, **settings)
+        assert (summarize(run).ok, summarize(run).lost) == (2, 1)
+        assert run.job.load.code is None
+        assert json.loads((run.path / "run.json").read_text())["job"]["load"]["code"] is None
+        assert run.provenance["function"].startswith("sha256:")
+        # The command has no function, so it launches nothing.
+        again = resume_job(load_run(run.path).job, run.path)
+        assert (summarize(again).ok, again.waves) == (2, ())
+        again = resume_job(run.job, run.path, function=dies)
+    assert (summarize(again).ok, len(again.waves)) == (3, 1)
+    assert again.keys()[0] == given[0]
+    assert len(again.ledger()) == 4
+
+
+def test_settings_belong_to_a_function_alone(target: Target, tmp_path: Path) -> None:
+    of = JobSpec(workload="noop", target=target, invocations=1)
+    with pytest.raises(TypeError, match="objects belong into the job"):
+        run_job(of, tmp_path / "run", objects=2)
+    with pytest.raises(SbenchError, match="brings no function") as caught:
+        run_job(JobSpec(workload="function", target=target, invocations=1), tmp_path / "none")
+    assert caught.value.exit_code == 2
+
+
+OWN = """
+from beside import NAME
+
+def good(tools):
+    assert tools.keys == ("given",)
+    tools.put(tools.new_key())
+
+def bad(tools):
+    data = tools.content(NAME).read(0, 100)
+    data[7] ^= 1
+    with tools.measure(NAME, bytes=100):
+        pass
+    if tools.index:
+        {}["nothing"]
+    tools.verify(NAME, 0, data)
+"""
+
+
+@pytest.fixture
+def own(sbench: Sbench) -> Sbench:
+    folder = sbench.directory / "mine"
+    folder.mkdir()
+    (folder / "own.py").write_text(OWN)
+    (folder / "beside.py").write_text('NAME = "a block"\n')
+    (sbench.directory / "keys.txt").write_text("given\n")
+    return sbench
+
+
+def test_the_command(own: Sbench) -> None:
+    here = ("--number", 2, "--executor", "inline", "--format", "json")
+    given = ("--size", "2KB", "--key-file", "keys.txt")
+    good = own("call", "mine/own.py:good", *given, *here)
+    assert (good.code, good.json["ok"], good.json["bytes"]) == (0, 2, 4000), good.err
+    bad = own("call", "mine/own.py:bad", *here)
+    assert (bad.code, bad.json["corrupt_objects"]) == (7, 1)
+    assert bad.json["errors"] == {"corrupt": 1, "function: KeyError: 'nothing' (own.py:14)": 1}
+
+
+@pytest.mark.skipif(not Path("/proc/self").exists(), reason="functions need Linux")
+@pytest.mark.parametrize(
+    ("allowed", "why"),
+    [
+        ("1", "KeyError: 'nothing' (own.py:14)"),
+        pytest.param("0", "refused: this worker runs no code", marks=pytest.mark.full),
+    ],
+    ids=["allowed", "not-allowed"],
+)
+def test_a_deployed_function_is_told_whether_it_may(own: Sbench, allowed: str, why: str) -> None:
+    environment = {**own.environment, "SBENCH_ALLOW_CODE": allowed}
+    with running_host(environment, ["--pass", "SBENCH_ALLOW_CODE"]) as host:
+        done = own(
+            *("call", "mine/own.py:bad", "--executor", "lambda", "--number", 2),
+            *("--function", "sbench-worker"),
+            **{**host.environment, **own.environment},
+        )
+    assert done.code == (7 if allowed == "1" else 6), done.err
+    assert why in done.out

@@ -1,0 +1,85 @@
+from dataclasses import dataclass
+from typing import Literal
+
+import pytest
+
+from serverless_bench.clients import CLIENTS, client_class
+from serverless_bench.clients.options import check, documented, option, parse
+from serverless_bench.errors import UsageError
+from serverless_bench.spec import Target
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Knobs:
+    threads: int = option(4, "threads of the pool", least=1)
+    part_mb: int | None = option(None, "size of a part")
+    rate: float = option(1.5, "bytes per second")
+    lazy: bool = option(default=False, about="whether to wait")
+    name: str = option("x", "what it is called")
+    signing: Literal["sha256", "unsigned"] = option("sha256", "what is signed")
+
+
+def target(*options: tuple[str, str], client: str = "wire") -> Target:
+    return Target(client=client, bucket="b", endpoint_url="http://s", options=options)
+
+
+def test_what_is_not_set_is_the_default() -> None:
+    assert parse(Knobs, target()) == Knobs()
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "value"),
+    [
+        ("threads", "8", 8),
+        ("part_mb", "16", 16),
+        ("part_mb", "none", None),
+        ("rate", "2.5", 2.5),
+        ("lazy", "yes", True),
+        ("lazy", "False", False),
+        ("name", "a=b", "a=b"),
+        ("signing", "unsigned", "unsigned"),
+    ],
+)
+def test_values_get_their_type(name: str, text: str, value: object) -> None:
+    assert getattr(parse(Knobs, target((name, text))), name) == value
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "hint"),
+    [
+        ("threads", "0", "threads is a whole number, at least 1"),
+        ("threads", "two", "threads is a whole number, at least 1"),
+        ("threads", "none", "threads is a whole number, at least 1"),
+        ("rate", "fast", "rate is a number"),
+        ("lazy", "perhaps", "lazy is yes or no"),
+        ("signing", "md5", "signing is sha256 or unsigned"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(name: str, text: str, hint: str) -> None:
+    with pytest.raises(UsageError, match=f"--client-option {name}={text} ") as caught:
+        parse(Knobs, target((name, text)))
+    assert caught.value.hint == hint
+
+
+def test_every_knob_is_documented_with_its_values_and_default() -> None:
+    assert documented(Knobs) == {
+        "threads": "threads of the pool (a whole number; default 4)",
+        "part_mb": "size of a part (a whole number; by default the library's own)",
+        "rate": "bytes per second (a number; default 1.5)",
+        "lazy": "whether to wait (yes or no; default no)",
+        "name": "what it is called (a text; default x)",
+        "signing": "what is signed (sha256 or unsigned; default sha256)",
+    }
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+def test_an_unknown_option_names_the_known_ones(client: str) -> None:
+    with pytest.raises(UsageError, match=f"client '{client}' has no option 'nope'") as caught:
+        check(target(("nope", "1"), client=client))
+    known = client_class(client).options
+    assert caught.value.hint == f"it has {', '.join(sorted(known))}"
+
+
+def test_a_wrong_value_is_found_before_anything_starts() -> None:
+    with pytest.raises(UsageError, match="payload_signing=md5 is not possible"):
+        check(target(("payload_signing", "md5")))

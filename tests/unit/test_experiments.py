@@ -1,0 +1,735 @@
+"""The engine of experiments: files, cells, figures, verdicts, tables. Nothing is run."""
+
+import io
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from serverless_bench.errors import ArchiveError, UsageError
+from serverless_bench.experiments import loading, runner
+from serverless_bench.experiments.cells import Cell, make_cells, published_row
+from serverless_bench.experiments.figures import figures, operation_rates
+from serverless_bench.experiments.judge import judge
+from serverless_bench.experiments.knee import find_knee
+from serverless_bench.experiments.loading import load_experiment, names, parse
+from serverless_bench.experiments.observations import (
+    Observed,
+    Result,
+    failure_path,
+    median_of,
+    observe,
+    run_path,
+)
+from serverless_bench.experiments.outcomes import Judged, Outcome
+from serverless_bench.experiments.places import on_processors
+from serverless_bench.experiments.plot import save_plot
+from serverless_bench.experiments.report import Report, make_report, show, show_reference, to_json
+from serverless_bench.experiments.schema import DESIGNS, SCALES, Experiment
+from serverless_bench.experiments.settings import job_of, planned_bytes, prepared_by
+from serverless_bench.experiments.table import grid, left_over, lines
+from serverless_bench.spec import Target
+from tests import runs
+from tests.runs import S
+
+TARGET = Target(bucket="b", endpoint_url="http://store")
+
+HEAD = """
+title = "Threads"
+question = "Do threads help?"
+null_hypothesis = "They do not."
+{top}
+[seed]
+source = "a study"
+date = 2026-04-25
+[small]
+min_bytes = "1kB"
+settings = {{ objects = 3 }}
+[paper]
+min_bytes = "1GB"
+settings = {{ objects = 3000 }}
+[[axes]]
+name = "threads"
+small = [1, 2, 4]
+paper = [8, 16, 32]
+paired = true
+[[axes]]
+name = "client"
+values = ["wire", "boto3"]
+[[metrics]]
+name = "rate"
+header = "MB/s"
+of = "whole_bytes_per_s"
+unit = "MB/s"
+digits = 1
+"""
+
+THREADS = """
+[[metrics]]
+name = "speedup"
+of = "whole_bytes_per_s"
+relative = "speedup"
+to = "threads"
+[[metrics]]
+name = "efficiency"
+of = "whole_bytes_per_s"
+relative = "efficiency"
+to = "threads"
+unit = "%"
+[[hypotheses]]
+id = "H0"
+text = "Threads bring nothing."
+test = "{test}"
+metric = "rate"
+along = "threads"
+{more}
+[[published]]
+at = {{ threads = 8, client = "wire" }}
+rate = 100
+[[published]]
+at = {{ threads = 16, client = "wire" }}
+rate = [150, 160]
+note = "by eye"
+[[published]]
+at = {{ threads = 99, client = "wire" }}
+rate = "~200"
+[plot]
+x = "threads"
+y = "rate"
+series = "client"
+"""
+
+
+def made(text: str = "", *, top: str = "") -> Experiment:
+    return parse(HEAD.format(top=top) + text, "made")
+
+
+def threads(test: str = "no-gain", more: str = "") -> Experiment:
+    return made(THREADS.format(test=test, more=more))
+
+
+def observed(
+    experiment: Experiment,
+    rates: Mapping[Any, Sequence[float]],
+    scale: str = "small",
+) -> list[Observed]:
+    """Return every cell with runs of these rates, by its values."""
+    return [
+        Observed(
+            cell=cell,
+            planned=5,
+            results=tuple(
+                Result(path=Path("r"), figures={"whole_bytes_per_s": rate, "bytes": 5000})
+                for rate in rates.get(tuple(cell.at.values()), ())
+            ),
+            min_bytes=1000,
+        )
+        for cell in make_cells(experiment, scale)
+    ]
+
+
+def about(rate: float, *, spread: float = 0.005) -> list[float]:
+    return [rate * (1 + spread * n) for n in (-2, -1, 0, 1, 2)]
+
+
+def outcomes(judged: Judged) -> dict[tuple[object, ...], Outcome]:
+    return {
+        (*found.group.values(), *(found.segment or ())): found.outcome
+        for found in judged.judgements
+    }
+
+
+# Files.
+
+
+@pytest.mark.parametrize("name", names())
+@pytest.mark.parametrize("scale", SCALES)
+def test_every_experiment_has_cells_by_its_design_and_a_reference(name: str, scale: str) -> None:
+    experiment = load_experiment(name)
+    cells = make_cells(experiment, scale)
+    assert len({cell.slug for cell in cells}) == len(cells)
+    assert any(not cell.skipped or cell.not_here for cell in cells)
+    out = io.StringIO()
+    show_reference(experiment, out, "text")
+    assert experiment.null_hypothesis in out.getvalue()
+
+
+def test_small_experiments_are_jobs() -> None:
+    for name in names():
+        experiment = load_experiment(name)
+        runner.Plan(experiment=experiment, scale="small", repeats=5).check()
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("bogus = 1", "there is no 'bogus'"),
+        ("[prepare]\nbogus = 1", "no setting 'bogus'"),
+        ("[[axes]]\nname = 'threads'\nvalues = [1]", "'threads' stands there twice"),
+        ("[[axes]]\nname = 'colour'\nvalues = ['red']", "'red' is no level"),
+        ("[[axes]]\nname = 'objects'", "has no values for small"),
+        ("[[metrics]]\nname = 'x'", "does not say of"),
+        ("[[metrics]]\nname = 'x'\nof = 'y'\nunit = 'furlong'", "unit is one of"),
+        ("[[metrics]]\nname = 'x'\nof = 'y'\nrelative = 'speedup'\nto = 'z'", "no 'z'"),
+        ("[[published]]\nrate = true", "rate cannot be True"),
+        ("[[published]]\nrate = [1]", "a range of two"),
+        ("[[published]]\nspeed = 3", "there is no 'speed'"),
+        ("[[published]]\nat = {colour = 1}", "no 'colour'"),
+        ("[[published]]\nat = {threads = [1]}", "no text, number or truth"),
+        ("[plot]\nkind = 'pie'", "kind is one of"),
+        ("[[cells]]\nname = 'a'\nat = {bogus = 1}", "no setting 'bogus'"),
+        ("title", "is not TOML"),
+        (
+            (
+                "[[hypotheses]]\nid='h'\ntext='t'\ntest='same'\nmetric='rate'\nalong='threads'\n"
+                "segments='some'"
+            ),
+            "neighbours or first",
+        ),
+        (
+            (
+                "[[hypotheses]]\nid='h'\ntext='t'\ntest='same'\nmetric='rate'\nalong='threads'\n"
+                "segments=[[1]]"
+            ),
+            "a pair of values",
+        ),
+    ],
+)
+def test_what_a_file_cannot_say_is_one_line(text: str, says: str) -> None:
+    with pytest.raises(UsageError, match="experiment made") as caught:
+        made(text)
+    assert says in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_file_of_the_user_is_found_by_its_path(tmp_path: Path) -> None:
+    (tmp_path / "mine.toml").write_text(HEAD.format(top=""), encoding="utf-8")
+    assert load_experiment(str(tmp_path / "mine.toml")).name == "mine"
+    with pytest.raises(UsageError, match="cannot read"):
+        load_experiment(str(tmp_path / "none.toml"))
+    with pytest.raises(UsageError, match="no experiment 'none'") as caught:
+        load_experiment("none")
+    assert all(name in caught.value.hint for name in loading.names())
+
+
+# Cells.
+
+
+def test_designs_make_all_cells_or_one_change_at_a_time() -> None:
+    experiment = made("[[cells]]\nname = 'both'\nat = {threads = 4, client = 'boto3', retries = 0}")
+    full, one, listed = (make_cells(experiment, "small", design=design) for design in DESIGNS)
+    assert [tuple(cell.at.values()) for cell in full] == [
+        (t, c) for t in (1, 2, 4) for c in ("wire", "boto3")
+    ]
+    assert [tuple(cell.at.values()) for cell in one] == [
+        (1, "wire"),
+        (2, "wire"),
+        (4, "wire"),
+        (1, "boto3"),
+    ]
+    (cell,) = listed
+    assert cell.name == "both"
+    assert cell.settings == {"objects": 3, "threads": 4, "client": "boto3", "retries": 0}
+
+
+def test_a_level_stands_for_several_settings_and_may_differ_by_scale() -> None:
+    experiment = made(
+        "[[axes]]\nname = 'engine'\nvalues = ['off', 'on']\n[axes.levels.off]\n"
+        "[axes.levels.on]\nconnections = 8\n[axes.levels.on.small]\npart_bytes = '5MiB'\n"
+        "[axes.levels.on.paper]\npart_bytes = '8MiB'"
+    )
+    for scale, part in (("small", "5MiB"), ("paper", "8MiB")):
+        off, on = make_cells(experiment, scale)[:2]
+        assert "connections" not in off.settings
+        assert (on.settings["connections"], on.settings["part_bytes"]) == (8, part)
+    job = job_of(make_cells(experiment, "small")[1].settings, TARGET, name="n")
+    assert job.transfer.part_bytes == 5 << 20
+
+
+def test_only_some_cells_and_other_settings() -> None:
+    experiment = made()
+    (cell,) = make_cells(
+        experiment, "small", only={"threads": ["2"], "client": ["wire"]}, changes={"objects": 9}
+    )
+    assert cell.settings["objects"] == 9
+    # Its directory has the number that it has among all.
+    assert cell.slug.startswith("03-")
+    for only in ({"threads": ["3"]}, {"colour": ["red"]}):
+        with pytest.raises(UsageError, match="--only"):
+            make_cells(experiment, "small", only=only)
+    with pytest.raises(UsageError, match="--set"):
+        make_cells(experiment, "small", changes={"bogus": 1})
+
+
+def test_what_cannot_be_is_a_cell_with_a_reason() -> None:
+    experiment = made(
+        "[[unsupported]]\nat = {client = 'boto3', threads = 4}\nreason = 'no such thing'\n"
+        "[[controls]]\nname = 'many'\nat = {cpus = 4096}"
+    )
+    cells = {cell.label: cell for cell in make_cells(experiment, "small")}
+    assert cells["threads=4 client=boto3"].skipped == "no such thing"
+    assert not cells["threads=4 client=boto3"].not_here
+    assert cells["many"].not_here
+    assert "not identifiable here" in cells["many"].skipped
+    order = list(runner.Plan(experiment=experiment, scale="small", repeats=2).order())
+    assert len(order) == 2 * 5
+
+
+def test_each_round_has_every_cell_once_in_an_order_of_its_own() -> None:
+    plan = runner.Plan(experiment=made(), scale="small", repeats=6)
+    order = list(plan.order())
+    rounds = [[c.slug for c, r in order if r == repeat] for repeat in range(1, 7)]
+    assert all(sorted(one) == sorted(rounds[0]) for one in rounds)
+    assert len({tuple(one) for one in rounds}) > 1
+    assert [r for _, r in order] == sorted(r for _, r in order)
+    assert order == list(plan.order())
+    assert order != list(replace(plan, seed=1).order())
+
+
+def test_published_rows_stand_beside_the_cells_that_they_are_of() -> None:
+    experiment = threads()
+    small = {
+        tuple(c.at.values()): published_row(experiment, c) for c in make_cells(experiment, "small")
+    }
+    row = small[1, "wire"]
+    assert row is not None
+    assert row.values == {"rate": 100.0}
+    assert small[1, "boto3"] is None
+    assert small[4, "wire"] is None
+
+
+# Jobs.
+
+
+def test_settings_become_the_fields_of_a_job() -> None:
+    job = job_of(
+        {
+            "workload": "array",
+            "total_objects": 10,
+            "invocations": 2,
+            "part_bytes": "8MiB",
+            "min_split_bytes": "none",
+            "timeout_s": 5,
+            "options.signing": True,
+            "array.library": "zarr",
+            "array.shape": (4, 8),
+            "array.chunks": (2, 8),
+            "array.codec": "none",
+            "array.options.threads": 3,
+            "mix.get": 3,
+            "cpus": 1,
+            "store": "loopback",
+            "serve.latency": "fixed:5",
+        },
+        TARGET,
+        name="n",
+    )
+    assert (job.objects, job.concurrency, job.workload) == (5, 2, "array")
+    assert job.transfer.part_bytes == 8 << 20
+    assert job.transfer.min_split_bytes is None
+    assert job.target.options == (("signing", "true"),)
+    assert job.load.mix == (("get", 3.0),)
+    assert job.load.array is not None
+    assert (job.load.array.codec, job.load.array.options) == ("none", (("threads", "3"),))
+    assert planned_bytes(job) == 10 * 4 * 8 * 4
+
+
+@pytest.mark.parametrize("settings", [{"threads": "many"}, {"threads": 0}, {"array.library": "x"}])
+def test_settings_that_make_no_job_are_refused(settings: dict[str, str | int]) -> None:
+    with pytest.raises(UsageError):
+        job_of(settings, TARGET, name="n")
+
+
+def test_what_is_read_is_written_as_its_cell_says() -> None:
+    cell = {"workload": "read", "object_bytes": "1MiB", "threads": 8, "client": "boto3"}
+    assert prepared_by({"objects": 5}, cell) == {
+        "workload": "write",
+        "executor": "local",
+        "object_bytes": "1MiB",
+        "objects": 5,
+    }
+
+
+def test_processors_are_taken_and_given_back() -> None:
+    import os  # noqa: PLC0415 - only here
+
+    before = os.sched_getaffinity(0)
+    with on_processors(1):
+        assert len(os.sched_getaffinity(0)) == 1
+    assert os.sched_getaffinity(0) == before
+    with pytest.raises(UsageError, match="cpus is 4096"), on_processors(4096):
+        pass
+
+
+# Figures.
+
+
+def test_figures_leave_out_the_first_iteration_where_that_is_asked_for(tmp_path: Path) -> None:
+    operations = [
+        runs.operation(0, start_ns=0, end_ns=4 * S, size=1000),
+        runs.operation(1, start_ns=4 * S, end_ns=5 * S, size=1000),
+        runs.operation(2, start_ns=5 * S, end_ns=6 * S, size=1000),
+    ]
+    run = runs.saved(tmp_path / "r", [runs.outcome(runs.record(0, operations))])
+    found = figures(run)
+    assert found["first_bytes_per_s"] == 250
+    assert found["later_bytes_per_s"] == 1000
+    assert found["mean_op_bytes_per_s"] == pytest.approx(750)
+    assert list(operation_rates(run)) == [250, 1000, 1000]
+    assert found["ops_per_s"] == 0.5
+    assert (found["elapsed_s"], found["user_cpu_s"], found["sys_cpu_s"]) == (6, 0.25, 0.25)
+    assert found["cpu_share"] == pytest.approx(0.5 / 6)
+    assert found["start_spread_s"] == 0
+    assert found["bytes"] == 3000
+
+
+def test_the_first_operation_is_the_first_of_each_function(tmp_path: Path) -> None:
+    records = [
+        runs.record(
+            index,
+            [
+                runs.operation(0, start_ns=index * S, end_ns=(index + 2) * S),
+                runs.operation(1, start_ns=(index + 2) * S, end_ns=(index + 3) * S),
+            ],
+        )
+        for index in range(2)
+    ]
+    found = figures(runs.saved(tmp_path / "r", [runs.outcome(one) for one in records]))
+    assert found["first_bytes_per_s"] == pytest.approx(2000 / 3)
+    assert found["later_bytes_per_s"] == pytest.approx(1000)
+    assert found["start_spread_s"] == 1
+
+
+def test_a_run_that_lost_functions_has_no_figures(tmp_path: Path) -> None:
+    run = runs.saved(tmp_path / "r", [runs.outcome(runs.lost(0))])
+    with pytest.raises(UsageError, match="functions lost"):
+        figures(run)
+
+
+# Runs of cells.
+
+
+@given(st.lists(st.floats(1, 1e9), min_size=1, max_size=30))
+def test_a_median_lies_in_its_interval(values: list[float]) -> None:
+    found = median_of(values)
+    assert found is not None
+    assert found.low <= found.at <= found.high
+    assert 0 <= found.confidence < 1
+
+
+def test_intervals_of_medians_hold_them_as_often_as_they_say() -> None:
+    assert median_of([]) is None
+    five, twenty = (median_of(list(range(n))) for n in (5, 20))
+    assert five is not None
+    assert twenty is not None
+    assert (five.low, five.high, five.confidence) == (0, 4, 1 - 2 / 32)
+    # Hollander, Wolfe and Chicken 2014, table A.2: the 6th and the 15th of 20, 95.86 %.
+    assert (twenty.low, twenty.high) == (5, 14)
+    assert twenty.confidence == pytest.approx(0.9586, abs=1e-4)
+
+
+def test_what_failed_or_is_missing_is_never_left_out(tmp_path: Path) -> None:
+    cell = make_cells(made(), "small")[0]
+    good = [runs.outcome(runs.record(0, [runs.operation()]))]
+    runs.saved(run_path(tmp_path, cell, 1), good)
+    runs.saved(run_path(tmp_path, cell, 2), [runs.outcome(runs.lost(0, "killed"))])
+    failure = failure_path(run_path(tmp_path, cell, 3))
+    failure.write_text("StoreError: gone\n", encoding="utf-8")
+    (found,) = observe(tmp_path, [cell], repeats=4, min_bytes=1001)
+    assert (found.counted, found.planned) == (1, 4)
+    problems = "; ".join(found.problems())
+    for part in ("1 functions lost", "killed", "StoreError: gone", "not run", "fewer bytes"):
+        assert part in problems
+
+
+def test_a_skipped_cell_has_a_reason_and_no_runs(tmp_path: Path) -> None:
+    cell = replace(make_cells(made(), "small")[0], skipped="no such thing")
+    (found,) = observe(tmp_path, [cell], repeats=4, min_bytes=1)
+    assert found.results == ()
+    assert "no such thing" in found.why_empty("bytes")
+
+
+# Verdicts.
+
+
+@pytest.mark.parametrize(
+    ("test", "second", "outcome"),
+    [
+        ("no-gain", 150, Outcome.REJECTED),
+        ("no-gain", 100.1, Outcome.CONFIRMED),
+        ("no-gain", 80, Outcome.CONFIRMED),
+        ("same", 150, Outcome.REJECTED),
+        ("same", 80, Outcome.REJECTED),
+        ("same", 100.1, Outcome.CONFIRMED),
+        ("faster", 150, Outcome.CONFIRMED),
+        ("faster", 100.1, Outcome.REJECTED),
+        ("slower", 80, Outcome.CONFIRMED),
+        ("slower", 150, Outcome.REJECTED),
+        ("linear", 200, Outcome.CONFIRMED),
+        ("linear", 230, Outcome.CONFIRMED),
+        ("linear", 150, Outcome.REJECTED),
+    ],
+)
+def test_each_test_of_a_segment(test: str, second: float, outcome: Outcome) -> None:
+    experiment = threads(test)
+    rates = {(1, "wire"): about(100), (2, "wire"): about(second), (4, "wire"): about(1000)}
+    (found,) = judge(experiment, "small", observed(experiment, rates))
+    assert outcomes(found)["wire", 1, 2] is outcome
+    # Nothing was measured with the other client.
+    assert outcomes(found)["boto3", 1, 2] is Outcome.NOT_IDENTIFIABLE
+
+
+def test_too_much_spread_and_too_few_runs_decide_nothing() -> None:
+    experiment = threads("same")
+    rates = {
+        (1, "wire"): about(100, spread=0.2),
+        (2, "wire"): about(105, spread=0.2),
+        (4, "wire"): [1000.0, 1001.0],
+    }
+    (found,) = judge(experiment, "small", observed(experiment, rates))
+    wire = [one for one in found.judgements if one.group == {"client": "wire"}]
+    assert [one.outcome for one in wire] == [Outcome.NOT_IDENTIFIABLE] * 2
+    assert "too much spread" in wire[0].why
+    assert "not enough runs" in wire[1].why
+
+
+def test_less_may_be_better() -> None:
+    text = THREADS.format(test="faster", more="").replace('"~200"', "200")
+    experiment = parse(
+        (HEAD.format(top="") + text).replace("digits = 1", 'better = "less"'), "made"
+    )
+    rates = {(1, "wire"): about(100), (2, "wire"): about(50), (4, "wire"): about(100)}
+    (found,) = judge(experiment, "small", observed(experiment, rates))
+    assert outcomes(found)["wire", 1, 2] is Outcome.CONFIRMED
+    assert outcomes(found)["wire", 2, 4] is Outcome.REJECTED
+
+
+def test_segments_are_given_in_the_values_of_the_paper() -> None:
+    experiment = threads("same", "segments = [[8, 32], [32, 64]]\nwhere = {client = 'wire'}")
+    rates = {(1, "wire"): about(100), (4, "wire"): about(100)}
+    (found,) = judge(experiment, "small", observed(experiment, rates))
+    assert outcomes(found) == {
+        ("wire", 1, 4): Outcome.CONFIRMED,
+        ("wire", 4, 64): Outcome.NOT_IDENTIFIABLE,
+    }
+    first = judge(threads("same", "segments = 'first'"), "small", observed(experiment, rates))
+    assert ("wire", 1, 4) in outcomes(first[0])
+
+
+def test_named_cells_are_compared_by_name_and_controls_are_on_no_line() -> None:
+    experiment = made(
+        "[[controls]]\nname = 'a'\nat = {threads = 1, client = 'wire'}\n"
+        "[[controls]]\nname = 'b'\nat = {threads = 2, client = 'wire', retries = 0}\n"
+        "[[controls]]\nname = 'c'\nat = {threads = 2, client = 'wire', retries = 1}\n"
+        "[[hypotheses]]\nid='h'\ntext='t'\ntest='faster'\nmetric='rate'\nalong='cell'\n"
+        "segments=[['b', 'c']]\n"
+        "[[hypotheses]]\nid='i'\ntext='t'\ntest='faster'\nmetric='rate'\nalong='threads'"
+    )
+    found = observed(experiment, {(1, "wire"): about(1), (2, "wire"): about(2)})
+    # The control a is the same as a cell of the design, and is not run twice.
+    assert [one.cell.name for one in found] == [""] * 6 + ["b", "c"]
+    by_name, along = judge(experiment, "small", found)
+    assert outcomes(by_name) == {("b", "c"): Outcome.REJECTED}
+    assert outcomes(along)["wire", 1, 2] is Outcome.CONFIRMED
+    assert len(along.judgements) == 4
+
+
+# Knees.
+
+
+def test_the_knee_is_the_first_value_close_to_the_best() -> None:
+    found = find_knee([(1, about(100)), (2, about(197)), (4, about(200)), (8, about(198))])
+    assert found is not None
+    assert (found.at, found.low, found.high, found.likely) == (2, 2, 2, 1)
+    assert found.sure
+
+
+def test_an_unsure_knee_has_an_interval() -> None:
+    found = find_knee([(1, about(100)), (2, about(190, spread=0.05)), (4, about(200))])
+    assert found is not None
+    assert (found.low, found.high) == (2, 4)
+    assert not found.sure
+
+
+def test_a_knee_of_what_is_to_be_small() -> None:
+    found = find_knee([(1, about(2)), (2, about(1))], more_is_better=False)
+    assert found is not None
+    assert found.at == 2
+    assert find_knee([(1, about(2)), (2, [])]) is None
+    assert find_knee([(1, about(2))]) is None
+
+
+@pytest.mark.parametrize(
+    ("expect", "outcome"),
+    [(2, Outcome.CONFIRMED), (1, Outcome.REJECTED), (3, Outcome.REJECTED)],
+)
+def test_a_knee_is_where_it_is_said_to_be(expect: int, outcome: Outcome) -> None:
+    experiment = threads("knee", f"expect = {expect}\nwhere = {{client = 'wire'}}")
+    rates = {(1, "wire"): about(100), (2, "wire"): about(200), (4, "wire"): about(201)}
+    (found,) = judge(experiment, "small", observed(experiment, rates))
+    assert [one.outcome for one in found.judgements] == [outcome]
+
+
+@pytest.mark.parametrize(
+    ("at_four", "outcome"),
+    [(201, Outcome.CONFIRMED), (400, Outcome.REJECTED)],
+)
+def test_knees_are_compared_across_an_axis(at_four: float, outcome: Outcome) -> None:
+    experiment = threads("knee", "across = 'client'")
+    rates = {
+        (1, "wire"): about(100),
+        (2, "wire"): about(200),
+        (4, "wire"): about(201),
+        (1, "boto3"): about(10),
+        (2, "boto3"): about(200),
+        (4, "boto3"): about(at_four),
+    }
+    (found,) = judge(experiment, "small", observed(experiment, rates))
+    assert found.judgements[-1].outcome is outcome
+
+
+# Tables and reports.
+
+
+def measured_report() -> Report:
+    experiment = threads("linear")
+    rates = {
+        (1, "wire"): about(100e6),
+        (2, "wire"): about(150e6),
+        (4, "wire"): about(200e6),
+        (1, "boto3"): about(50e6),
+        (2, "boto3"): [],
+    }
+    return make_report(experiment, "small", observed(experiment, rates), repeats=5, seed=0)
+
+
+def test_measured_stands_next_to_published() -> None:
+    report = measured_report()
+    found = grid(report.experiment, report.lines)
+    assert found.header == (
+        "threads", "client", "MB/s", "published", "speedup", "efficiency", "runs",
+    )  # fmt: skip
+    rows = {row[:2]: row[2:] for row in found.rows}
+    assert rows["1", "wire"] == ("100.0 (99.0 to 101.0)", "100.0", "1", "100", "5")
+    assert rows["2", "wire"][1] == "150.0 to 160.0"
+    assert rows["2", "wire"][2].startswith("1.5 (")
+    assert rows["4", "wire"][3].startswith("50 (")
+    assert rows["2", "boto3"] == ("-", "-", "-", "-", "0 of 5")
+    rest = left_over(report.experiment, report.lines)
+    assert [row[:3] for row in rest.rows] == [("99", "wire", "~200")]
+
+
+def test_a_pivot_makes_columns_of_an_axis() -> None:
+    experiment = made(
+        "[[metrics]]\nname = 'change'\nof = 'whole_bytes_per_s'\nrelative = 'change'\n"
+        "to = 'client'\nunit = '%'\ndigits = 0\n"
+        "[[published]]\nat = {threads = 8, client = 'boto3'}\nrate = 70\nchange = -30",
+        top="pivot = 'client'",
+    )
+    rates = {(1, "wire"): about(100e6), (1, "boto3"): about(50e6)}
+    found = grid(experiment, lines(experiment, observed(experiment, rates)))
+    assert found.header == (
+        "threads", "wire MB/s", "boto3 MB/s", "published", "change", "published", "runs",
+    )  # fmt: skip
+    first = found.rows[0]
+    assert (first[0], first[3], first[5]) == ("1", "70.0", "-30")
+    assert first[4].startswith("-50 (")
+    assert found.rows[1][-1] == "0 of 5"
+
+
+@pytest.mark.parametrize("style", ["text", "markdown"])
+def test_a_report_says_what_holds_and_what_is_missing(style: str) -> None:
+    out = io.StringIO()
+    show(measured_report(), out, style)
+    text = out.getvalue()
+    for part in (
+        "null hypothesis: They do not.",
+        "a study, 2026-04-25",
+        "client=wire: 1 to 2: rejected, x0.75 (",
+        "client=wire: knee of rate by threads: 4 (4 to 4",
+        "threads=2 client=boto3: no run counts",
+        "94% by order statistics",
+        "threads=16 client=wire: by eye",
+        "at values that were not run",
+    ):
+        assert part in text
+    assert ("| threads | client |" in text) == (style == "markdown")
+
+
+def test_the_json_report_has_everything(tmp_path: Path) -> None:
+    report = measured_report()
+    out = io.StringIO()
+    show(report, out, "json")
+    found = json.loads(out.getvalue())
+    assert found == json.loads(json.dumps(to_json(report), default=str))
+    assert len(found["cells"]) == 6
+    assert found["cells"][0]["metrics"]["rate"]["measured"]["at"] == pytest.approx(100)
+    assert found["cells"][0]["metrics"]["rate"]["published"] == 100
+    assert {one["outcome"] for one in found["hypotheses"][0]["judgements"]} == {
+        "rejected",
+        "not identifiable",
+    }
+    assert not found["complete"]
+    with pytest.raises(UsageError, match="no format"):
+        show(report, out, "html")
+
+
+@pytest.mark.parametrize("kind", ["lines", "bars"])
+def test_a_plot_has_measured_and_published_panels(tmp_path: Path, kind: str) -> None:
+    report = measured_report()
+    assert report.experiment.plot is not None
+    changed = replace(report.experiment, plot=replace(report.experiment.plot, kind=kind))
+    save_plot(replace(report, experiment=changed), tmp_path / "p.png")
+    assert (tmp_path / "p.png").stat().st_size > 5000
+    with pytest.raises(UsageError, match="has no"):
+        save_plot(replace(report, experiment=replace(changed, plot=None)), tmp_path / "p.png")
+    with pytest.raises(UsageError, match="cannot write"):
+        save_plot(replace(report, experiment=changed), tmp_path / "none" / "p.png")
+
+
+@pytest.mark.parametrize("kind", ["operations", "runs"])
+def test_a_plot_of_the_first_runs(tmp_path: Path, kind: str) -> None:
+    experiment = made(f"[plot]\nkind = '{kind}'")
+    cell = make_cells(experiment, "small")[0]
+    runs.saved(run_path(tmp_path, cell, 1), [runs.outcome(runs.record(0, [runs.operation()]))])
+    found = observe(tmp_path, [cell], repeats=1, min_bytes=1)
+    report = make_report(experiment, "small", found, repeats=1, seed=0)
+    save_plot(report, tmp_path / "p.png")
+    assert (tmp_path / "p.png").stat().st_size > 5000
+
+
+# Plans.
+
+
+def test_a_plan_is_kept_and_found_again(tmp_path: Path) -> None:
+    plan = runner.Plan(
+        experiment=made(),
+        scale="small",
+        repeats=7,
+        seed=3,
+        only={"client": ["wire"]},
+        changes={"objects": 4, "array.shape": (2, 3)},
+        target=TARGET,
+        functions=("f",),
+    )
+    runner.save(plan, tmp_path / "e")
+    assert runner.load(tmp_path / "e") == plan
+    with pytest.raises(ArchiveError, match="holds an experiment already"):
+        runner.save(plan, tmp_path / "e")
+    with pytest.raises(ArchiveError, match="no directory of an experiment"):
+        runner.load(tmp_path)
+
+
+def test_cells_are_told_apart() -> None:
+    cells: Sequence[Cell] = make_cells(made(), "small")
+    assert [cell.slug for cell in cells][:2] == [
+        "01-threads-1-client-wire",
+        "02-threads-1-client-boto3",
+    ]
+    assert np.unique([cell.slug for cell in cells]).size == len(cells)

@@ -1,0 +1,103 @@
+import json
+from dataclasses import asdict
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from serverless_bench.histogram import RELATIVE_ERROR, Histogram, Ints
+
+US, HOUR = 1_000, 3_600_000_000_000
+
+# Evenly over magnitudes: a plain integer would be an hour, as a rule.
+durations = st.builds(
+    lambda low, bits: (1 << bits) + low % (1 << bits), st.integers(0, 2**62), st.integers(0, 61)
+)
+lists = st.lists(durations, max_size=50)
+histograms = lists.map(lambda values: Histogram.of(ints(values)))
+
+
+def ints(values: list[int]) -> Ints:
+    return np.array(values, dtype=np.int64)
+
+
+@given(lists, lists)
+def test_the_merged_are_the_histogram_of_all(some: list[int], more: list[int]) -> None:
+    both = Histogram.of(ints([*some, *more]))
+    assert Histogram.of(ints(some)).merge(Histogram.of(ints(more))) == both
+    assert Histogram.of(ints(some)).add(ints(more)) == both
+
+
+@given(histograms, histograms, histograms)
+def test_merging_is_the_same_in_any_order(a: Histogram, b: Histogram, c: Histogram) -> None:
+    assert a.merge(b) == b.merge(a)
+    assert a.merge(b).merge(c) == a.merge(b.merge(c))
+    assert a.merge(Histogram()) == a
+
+
+@given(st.lists(durations, min_size=1, max_size=200), st.integers(0, 1000))
+def test_a_percentile_is_within_one_percent_of_its_order_statistic(
+    values: list[int], per_mille: int
+) -> None:
+    rank = max(1, -(-per_mille * len(values) // 1000))
+    exact = sorted(values)[rank - 1]
+    found = Histogram.of(ints(values)).percentile(per_mille / 10)
+    assert found == pytest.approx(exact, rel=RELATIVE_ERROR)
+    assert RELATIVE_ERROR <= 0.01
+
+
+def test_every_magnitude_from_a_microsecond_to_an_hour_is_within_one_percent() -> None:
+    values = np.geomspace(US, HOUR, 20_000).astype(np.int64)
+    for value in [*values.tolist(), *(2**bits - 1 for bits in range(1, 63))]:
+        found = Histogram.of(ints([0, value, 2**63 - 1]))
+        assert abs(found.percentile(50) - value) <= value / 128
+
+
+@given(st.lists(durations, min_size=1, max_size=50))
+def test_least_largest_and_sum_are_exact(values: list[int]) -> None:
+    found = Histogram.of(ints(values))
+    assert (found.count, found.sum_ns) == (len(values), sum(values))
+    assert (found.min_ns, found.max_ns) == (min(values), max(values))
+    assert found.percentile(100) == float(max(values))
+
+
+@given(histograms)
+def test_it_survives_json(one: Histogram) -> None:
+    assert Histogram.from_json(json.loads(json.dumps(asdict(one)))) == one
+
+
+def test_a_million_durations_are_a_few_kilobytes() -> None:
+    drawn = np.random.default_rng(1).lognormal(np.log(20e6), 1.0, 10**6).astype(np.int64)
+    found = Histogram.of(drawn)
+    assert len(json.dumps(asdict(found))) < 12_000
+    for q in (50, 90, 99, 99.9):
+        assert found.percentile(q) == pytest.approx(np.percentile(drawn, q), rel=0.01)
+
+
+def test_sums_go_beyond_64_bits() -> None:
+    assert Histogram.of(np.full(1000, 2**62)).sum_ns == 1000 * 2**62
+
+
+@pytest.mark.parametrize("q", [-1, 101])
+def test_there_is_no_such_percentile(q: float) -> None:
+    with pytest.raises(ValueError, match="of 1 durations"):
+        Histogram.of(ints([1])).percentile(q)
+
+
+def test_nothing_has_no_percentile() -> None:
+    with pytest.raises(ValueError, match="of 0 durations"):
+        Histogram.of(ints([])).percentile(50)
+
+
+def test_a_duration_is_not_negative() -> None:
+    with pytest.raises(ValueError, match="-1 ns"):
+        Histogram.of(ints([3, -1]))
+
+
+def test_damaged_json_is_refused() -> None:
+    data = asdict(Histogram.of(ints([1, 2, 3])))
+    with pytest.raises(ValueError, match="do not add up"):
+        Histogram.from_json({**data, "count": 4})
+    with pytest.raises(TypeError):
+        Histogram.from_json({"nonsense": 1})

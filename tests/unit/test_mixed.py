@@ -1,0 +1,123 @@
+"""The mixed workload against a store in memory: every read knows what must be there."""
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from serverless_bench import work
+from serverless_bench.archive import readable
+from serverless_bench.body import forget_clients, run_invocation
+from serverless_bench.errors import ServerFault
+from serverless_bench.plan import ledger, plan
+from serverless_bench.record import InvocationRecord
+from serverless_bench.spec import InvocationSpec, JobSpec, Load, OperationKind, Transfer
+from serverless_bench.workloads.mixed import KINDS
+from tests.runs import TARGET
+from tests.unit.flaky import FlakyClient
+
+ALL = tuple((kind.value, 1.0) for kind in KINDS)
+Run = Callable[[JobSpec, FlakyClient], InvocationRecord]
+
+
+def mixed(**load: object) -> JobSpec:
+    return JobSpec(
+        workload="mixed",
+        target=TARGET,
+        transfer=Transfer(retries=0),
+        invocations=1,
+        objects=6,
+        object_bytes=5000,
+        load=Load(**{"mix": ALL, "operations": 200, **load}),  # type: ignore[arg-type]
+    )
+
+
+def invocation(job: JobSpec) -> InvocationSpec:
+    return next(plan(job, run_id="r", created_ns=1 << 62))
+
+
+def run(job: JobSpec, client: FlakyClient) -> InvocationRecord:
+    forget_clients()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(work, "open_client", lambda *_: client)
+        record = run_invocation(invocation(job))
+        forget_clients()
+    return record
+
+
+def test_every_kind_happens_and_every_byte_agrees() -> None:
+    job, client = mixed(), FlakyClient()
+    record = run(job, client)
+    assert record.ok
+    measured = [op for op in record.operations if not op.warmup]
+    counts = Counter(op.kind for op in measured)
+    assert set(counts) == set(KINDS)
+    assert len(measured) == 200
+    assert [op.kind for op in record.operations if op.warmup] == [OperationKind.PUT] * 6
+    reads = [op for op in measured if op.kind in {OperationKind.GET, OperationKind.GET_RANGE}]
+    assert all(op.verified_bytes == op.bytes > 0 for op in reads)
+    assert max(op.generation for op in measured) > 1
+
+
+def test_what_is_created_stands_in_the_ledger() -> None:
+    job, client = mixed(), FlakyClient()
+    run(job, client)
+    known = set(ledger(job, [invocation(job)]))
+    assert set(client.objects) <= known
+    assert len(known) == 18
+
+
+def test_threads_have_objects_of_their_own() -> None:
+    job, client = mixed(threads=3), FlakyClient()
+    record = run(job, client)
+    assert record.ok
+    assert len([op for op in record.operations if not op.warmup]) == 200
+    assert [op.index for op in record.operations] == list(range(206))
+    assert {row.operation for row in record.attempts} == set(range(206))
+    starts = [op.start_ns for op in record.operations]
+    assert starts == sorted(starts)
+
+
+@given(
+    seed=st.integers(0, 1000),
+    failing=st.lists(st.booleans(), max_size=60),
+    kinds=st.sets(st.sampled_from(["put", "delete", "delete_many", "copy"])),
+)
+def test_failures_never_make_a_read_wrong(
+    seed: int, failing: Sequence[bool], kinds: set[str]
+) -> None:
+    # A put that failed may have stored its bytes or not: here it has not.
+    errors = [ServerFault("no", status=500) if fails else None for fails in failing]
+    prepared: list[ServerFault | None] = [None] * 6
+    client = FlakyClient({kind: (prepared if kind == "put" else []) + errors for kind in kinds})
+    record = run(replace(mixed(operations=60), seed=seed), client)
+    assert {op.error for op in record.operations} <= {None, "server_fault"}
+    assert all(op.error is None for op in record.operations if op.kind.value not in kinds)
+
+
+def test_what_cannot_be_prepared_ends_the_function() -> None:
+    client = FlakyClient({"put": [None, ServerFault("no", status=500)]})
+    record = run(mixed(), client)
+    assert str(record.error).startswith("prepare: put of ")
+    assert len(record.operations) == 2
+
+
+def test_a_key_file_lists_what_a_reader_can_check() -> None:
+    client = FlakyClient()
+    record = run(mixed(mix=(("put", 2.0), ("delete", 1.0)), operations=12), client)
+    good = readable(record)
+    assert good
+    assert set(good) <= set(client.objects)
+    overwritten = {op.key for op in record.operations if op.generation}
+    assert not set(good) & overwritten
+
+
+def test_an_empty_pool_is_filled_first() -> None:
+    record = run(mixed(mix=(("delete", 1.0),), operations=20), FlakyClient())
+    assert record.ok
+    counts = Counter(op.kind for op in record.operations if not op.warmup)
+    assert counts[OperationKind.PUT] > 0
+    assert counts[OperationKind.DELETE] > counts[OperationKind.PUT]

@@ -1,0 +1,451 @@
+"""A function of the user's own: packed, refused, run, and what it is given."""
+
+import os
+import re
+import sys
+import threading
+import types
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import boto3
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from serverless_bench import work
+from serverless_bench.body import forget_clients, run_invocation
+from serverless_bench.cli.call import load_function
+from serverless_bench.clients.base import Exchange, Source
+from serverless_bench.errors import Corrupt, NotFound, UsageError
+from serverless_bench.own_code import ALLOW_CODE, PYTHON, allowed_here
+from serverless_bench.packing import MAX_CODE_BYTES, function_job, pack
+from serverless_bench.payload import content_of
+from serverless_bench.plan import ledger, plan
+from serverless_bench.record import InvocationRecord
+from serverless_bench.spec import InvocationSpec, JobSpec, Load, OperationKind
+from serverless_bench.tools import Tools
+from tests.runs import TARGET
+from tests.unit.flaky import FlakyClient
+
+SIZE = 10_000
+OwnFunction = Callable[[Tools], object]
+
+
+@pytest.fixture
+def client(monkeypatch: pytest.MonkeyPatch) -> Iterator[FlakyClient]:
+    flaky = FlakyClient()
+    monkeypatch.setattr(work, "open_client", lambda *_: flaky)
+    forget_clients()
+    yield flaky
+    forget_clients()
+
+
+def job(function: OwnFunction, **of: Any) -> JobSpec:
+    return function_job(
+        function, target=TARGET, invocations=1, **{"objects": 2, "object_bytes": SIZE, **of}
+    )
+
+
+def planned(of: JobSpec, keys: tuple[str, ...] = ()) -> InvocationSpec:
+    (spec,) = plan(of, run_id="r", created_ns=sys.maxsize // 2, keys=keys)
+    return spec
+
+
+def called(function: OwnFunction, **of: Any) -> InvocationRecord:
+    with allowed_here():
+        return run_invocation(planned(job(function, **of)))
+
+
+def writes(tools: Tools) -> None:
+    tools.put(tools.new_key())
+
+
+def test_a_worker_runs_no_code_unless_it_was_told_to(
+    client: FlakyClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spec = planned(job(writes))
+    for told in (None, "0", "", "true"):
+        if told is None:
+            monkeypatch.delenv(ALLOW_CODE, raising=False)
+        else:
+            monkeypatch.setenv(ALLOW_CODE, told)
+        record = run_invocation(spec)
+        assert record.operations == ()
+        assert str(record.error).startswith("refused: this worker runs no code")
+    assert client.calls == []
+
+
+def test_code_is_refused_before_it_is_looked_at(client: FlakyClient) -> None:
+    spec = planned(job(writes))
+    for code, why in (
+        (None, "brings no function"),
+        ("cpython-2.7:gASV", "was made by cpython-2.7"),
+        ("gASV", "was made by gASV"),
+    ):
+        with allowed_here():
+            record = run_invocation(replace(spec, load=Load(code=code)))
+        assert why in str(record.error)
+    with allowed_here():
+        broken = run_invocation(replace(spec, load=Load(code=f"{PYTHON}:AAAA")))
+    assert str(broken.error).startswith("function: UnpicklingError")
+
+
+def test_leave_to_run_code_ends_with_the_block() -> None:
+    assert ALLOW_CODE not in os.environ
+    with allowed_here(), allowed_here():
+        assert os.environ[ALLOW_CODE] == "1"
+    assert ALLOW_CODE not in os.environ
+
+
+def test_its_operations_are_measured_like_ours(client: FlakyClient) -> None:
+    def mine(tools: Tools) -> None:
+        key = tools.new_key()
+        tools.put(key)
+        assert tools.get(key) == tools.content(key).read(0, SIZE)
+        assert tools.get(key, 100, 50) == tools.content(key).read(100, 50)
+        assert tools.get(key, SIZE - 7) == tools.content(key).read(SIZE - 7, 7)
+        tools.check(key)
+        assert tools.head(key) == tools.size(key) == SIZE
+        assert tools.list() == [key]
+        tools.delete(key)
+        assert tools.list() == []
+
+    record = called(mine)
+    assert record.error is None
+    kinds = " ".join(op.kind.value for op in record.operations)
+    assert kinds == "put get get_range get_range get head list delete list"
+    assert [op.index for op in record.operations] == list(range(9))
+    assert [op.verified_bytes for op in record.operations[1:5]] == [SIZE, 50, 7, SIZE]
+    assert len(record.attempts) == 9
+    assert sum(step.step_bytes for step in record.steps) == 3 * SIZE + 57
+
+
+def test_the_keys_that_it_may_make_stand_in_the_ledger(client: FlakyClient) -> None:
+    made: list[str] = []
+
+    def mine(tools: Tools) -> None:
+        for number in (None, None, 0):
+            tools.put(tools.new_key(number))
+
+    of = job(mine)
+    record = called(mine)
+    made = [op.key for op in record.operations]
+    assert made == [*ledger(of, [planned(of)]), made[0]]
+    drawn = job(mine, object_bytes=None, load=Load(sizes="uniform:1KiB:8KiB"))
+    assert len([*ledger(drawn, [planned(drawn)])]) == 2
+    assert [*ledger(none := job(mine, object_bytes=None), [planned(none)])] == []
+
+
+@pytest.mark.parametrize(
+    ("mine", "why"),
+    [
+        (lambda tools: tools.new_key(2), "object 2 is not one of the 2"),
+        (lambda tools: tools.put("others/key.10"), "is not an object that this function made"),
+        (lambda tools: tools.delete("others/key.10"), "others/key.10 is not an object"),
+        (lambda tools: tools.get("k", -1), "no range of an object"),
+        (lambda tools: tools.get("foreign", 5), "needs a length"),
+        (lambda tools: tools.verify("k", 0, b"x"), "there is no block"),
+    ],
+)
+def test_what_it_must_not_do_is_an_error_of_its_own(
+    client: FlakyClient, mine: OwnFunction, why: str
+) -> None:
+    record = called(mine)
+    assert str(record.error).startswith("function: UsageError: ")
+    assert why in str(record.error)
+    assert record.operations == ()
+
+
+def test_a_job_without_sizes_makes_no_objects(client: FlakyClient) -> None:
+    assert "make no objects" in str(called(writes, object_bytes=None).error)
+
+
+def test_what_it_raises_is_one_line_with_a_place(client: FlakyClient) -> None:
+    def mine(tools: Tools) -> None:
+        tools.put(tools.new_key())
+        raise ValueError("several\nlines " + "x" * 500)
+
+    record = called(mine)
+    assert str(record.error).startswith("function: ValueError: several lines xxx")
+    line = mine.__code__.co_firstlineno + 2
+    assert str(record.error).endswith(f"... (test_own_function.py:{line})")
+    assert len(str(record.error)) < 300
+    assert record.operations[0].error is None
+    left = called(lambda _: sys.exit("bye"))
+    assert str(left.error).startswith("function: SystemExit: bye (test_own_function.py:")
+
+
+def test_the_place_is_its_own_line_and_not_one_of_a_library(client: FlakyClient) -> None:
+    def mine(tools: Tools) -> None:
+        del tools
+        np.zeros(3).reshape(2, 2)
+
+    where = f"(test_own_function.py:{mine.__code__.co_firstlineno + 2})"
+    assert str(called(mine).error).endswith(where)
+
+
+def test_a_failed_operation_is_raised_and_may_be_caught(client: FlakyClient) -> None:
+    client.script["get"] = [NotFound("not there", status=404)]
+
+    def mine(tools: Tools) -> None:
+        key = tools.new_key()
+        try:
+            tools.get(key)
+        except NotFound:
+            tools.put(key)
+
+    record = called(mine)
+    assert record.error is None
+    assert [op.error for op in record.operations] == ["not_found", None]
+
+
+def test_a_wrong_byte_of_the_store_is_raised_too(
+    client: FlakyClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def mine(tools: Tools) -> None:
+        key = tools.new_key()
+        tools.put(key)
+        try:
+            tools.get(key)
+        except Corrupt as exc:
+            with tools.measure(str(exc)):
+                pass
+
+    put = client.put
+
+    def spoil(key: str, source: Source, exchange: Exchange) -> None:
+        put(key, source, exchange)
+        client.objects[key] = bytes([client.objects[key][0] ^ 1]) + client.objects[key][1:]
+
+    monkeypatch.setattr(client, "put", spoil)
+    record = called(mine)
+    assert [op.error for op in record.operations] == [None, "corrupt", None]
+    assert record.operations[2].key == "get: 1 bytes are wrong"
+
+
+def test_a_block_is_an_operation(client: FlakyClient) -> None:
+    def mine(tools: Tools) -> None:
+        data = tools.content("anything").read(5, 3 << 20)
+        with tools.measure("read"):
+            pass
+        assert tools.verify("anything", 5, np.frombuffer(data, dtype="<u2")) == 0
+        with tools.measure("idle") as block:
+            block.bytes = 1000
+        with pytest.raises(ZeroDivisionError), tools.measure("fails"):
+            tools.remaining_s / 0
+
+    record = called(mine)
+    assert record.error is None
+    read, idle, fails = record.operations
+    assert (read.kind, read.key, read.size) == (OperationKind.CALL, "read", None)
+    # What was verified has moved, whatever the block says; comparing it took no time of it.
+    assert (read.bytes, read.verified_bytes, read.payload_ns) == (3 << 20, 3 << 20, 0)
+    assert (idle.bytes, idle.verified_bytes) == (1000, 0)
+    assert (fails.error, fails.bytes) == ("ZeroDivisionError", 0)
+    assert [step.step_bytes for step in record.steps] == [3 << 20, 1000, 0]
+    assert [step.operation for step in record.steps] == [0, 1, 2]
+
+
+@settings(max_examples=30)
+@given(offset=st.integers(0, 1 << 40), length=st.integers(1, 5000), data=st.data())
+def test_a_wrong_byte_is_found_in_any_buffer(offset: int, length: int, data: st.DataObject) -> None:
+    at = data.draw(st.integers(0, length - 1))
+
+    def mine(tools: Tools) -> None:
+        block = tools.content("name").read(offset, length)
+        block[at] ^= 0x10
+        with tools.measure("read"):
+            pass
+        assert tools.verify("name", offset, block) == 1
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(work, "open_client", lambda *_: FlakyClient())
+        forget_clients()
+        record = called(mine)
+        forget_clients()
+    (read,) = record.operations
+    assert (read.error, read.bad_bytes, read.verified_bytes) == ("corrupt", 1, length - 1)
+    (bad,) = record.bad_ranges
+    assert (bad.key, bad.offset, bad.operation) == ("name", offset + at, 0)
+
+
+def test_threads_of_its_own_share_the_tools(client: FlakyClient) -> None:
+    def mine(tools: Tools) -> None:
+        def one(number: int) -> None:
+            key = tools.new_key(number)
+            tools.put(key)
+            with tools.measure("block"):
+                data = tools.get(key)
+            tools.verify(key, 0, data)
+
+        threads = [threading.Thread(target=one, args=(n,)) for n in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+
+    record = called(mine, objects=8)
+    assert record.error is None
+    assert len(record.operations) == 24
+    assert [op.index for op in record.operations] == list(range(24))
+    assert {op.error for op in record.operations} == {None}
+
+
+def test_the_warm_up_and_a_duration_call_it_again(client: FlakyClient) -> None:
+    warm = called(writes, warmup=2)
+    assert [op.warmup for op in warm.operations] == [True, True, False]
+    lasting = called(writes, duration_s=0.2)
+    assert len(lasting.operations) > 1
+
+
+def test_after_its_deadline_it_begins_nothing(client: FlakyClient) -> None:
+    def mine(tools: Tools) -> None:
+        while tools.remaining_s > 0:
+            pass
+        tools.put(tools.new_key())
+
+    record = called(mine, deadline_s=0.01)
+    assert record.error == "deadline: stopped before the function was through"
+    assert record.operations == ()
+
+
+def test_a_client_that_cannot_list_says_so(
+    client: FlakyClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(FlakyClient, "operations", frozenset({"put", "get"}))
+    assert "client 'wire' has no list" in str(called(lambda tools: tools.list()).error)
+
+
+def test_it_gets_its_share_of_the_keys(client: FlakyClient) -> None:
+    keys = tuple(f"{n:032x}.{SIZE}" for n in range(3))
+    client.objects[keys[2]] = bytes(content_bytes(keys[2]))
+
+    def mine(tools: Tools) -> None:
+        assert len(tools.keys) == 2
+        assert tools.index == tools.attempt == 0
+        assert tools.prefix == f"{tools.target.prefix}{tools.run_id}/0/0/"
+        tools.get(tools.keys[1])
+
+    with allowed_here():
+        record = run_invocation(planned(job(mine), keys[1:]))
+    assert (record.error, record.operations[0].verified_bytes) == (None, SIZE)
+
+
+def content_bytes(key: str) -> bytearray:
+    room = bytearray(SIZE)
+    content_of(key).readinto_at(0, room)
+    return room
+
+
+def test_what_lies_beside_its_file_goes_with_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, client: FlakyClient
+) -> None:
+    (tmp_path / "beside.py").write_text("def answer():\n    return 42\n")
+    (tmp_path / "mine.py").write_text(
+        "import beside\ndef mine(tools):\n    raise ValueError(beside.answer())\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    from mine import mine  # type: ignore[import-not-found]  # noqa: PLC0415
+
+    spec = planned(job(mine))
+    for name in ("mine", "beside"):
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setattr(sys, "path", [p for p in sys.path if p != str(tmp_path)])
+    with allowed_here():
+        assert "ValueError: 42 (mine.py:3)" in str(run_invocation(spec).error)
+    import cloudpickle  # noqa: PLC0415
+
+    assert not cloudpickle.list_registry_pickle_by_value()
+
+
+@pytest.mark.parametrize(
+    ("named", "why"),
+    [
+        ("own.py", "'own.py' is not FILE.py:FUNCTION"),
+        ("own.txt:good", "is not FILE.py:FUNCTION"),
+        ("none.py:good", "there is no file none.py"),
+        ("own.py:none", "own.py has no function 'none'"),
+        ("own.py:number", "own.py has no function 'number'"),
+        ("broken.py:good", "broken.py, line 2: ModuleNotFoundError: No module"),
+        ("syntax.py:good", "syntax.py: SyntaxError"),
+    ],
+)
+def test_what_is_no_function_in_a_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, named: str, why: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    for name, text in (
+        ("own", "number = 5\n"),
+        ("broken", "\nimport nothing_of_that_name\n"),
+        ("syntax", "def\n"),
+    ):
+        (tmp_path / f"{name}.py").write_text(text)
+    before = set(sys.modules)
+    with pytest.raises(UsageError, match=re.escape(why)):
+        load_function(named)
+    for name in set(sys.modules) - before:
+        del sys.modules[name]
+
+
+def test_things_that_are_called_are_functions_too(client: FlakyClient) -> None:
+    def mine(word: str, tools: Tools) -> None:
+        with tools.measure(word):
+            pass
+
+    assert called(partial(mine, "hello")).operations[0].key == "hello"
+
+
+SECRET = "wJalrXUtnFEMI/not/a/real/key"
+
+
+def test_credentials_and_what_cannot_be_sent_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", SECRET)
+    session, lock, big = boto3.Session(), threading.Lock(), os.urandom(MAX_CODE_BYTES)
+    secret = SECRET
+    for function, why in (
+        (lambda _: session, "holds credentials"),
+        (lambda _: session.client("s3"), "holds credentials"),
+        (lambda _: secret, "holds credentials"),
+        (lambda _: lock, "cannot be sent: TypeError"),
+        (lambda _: big, "fit into an event"),
+        ("no function", "is not a function"),
+    ):
+        with pytest.raises(UsageError, match=why) as caught:
+            pack(function)  # type: ignore[arg-type]
+        assert SECRET not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "load", [Load(rate_per_s=5), Load(threads=2), Load(mix=(("get", 1.0),))], ids=str
+)
+def test_loads_that_mean_nothing_to_it_are_refused(load: Load) -> None:
+    with pytest.raises(UsageError, match="means nothing to a function of your own"):
+        job(writes, load=load)
+
+
+def test_an_event_with_a_function_is_small_enough() -> None:
+    big = os.urandom(MAX_CODE_BYTES - 2000)
+
+    def mine(tools: Tools) -> object:
+        return tools, big
+
+    assert len(str(planned(job(mine)))) < 250_000
+
+
+def test_the_worker_needs_cloudpickle(client: FlakyClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    spec = planned(job(writes))
+    monkeypatch.setitem(sys.modules, "cloudpickle", None)
+    with allowed_here():
+        assert run_invocation(spec).error == "refused: this worker has no cloudpickle"
+
+
+def test_its_module_may_be_gone(client: FlakyClient) -> None:
+    lonely = types.FunctionType(writes.__code__, writes.__globals__, "lonely")
+    lonely.__module__ = "not.there"
+    assert called(lonely).error is None

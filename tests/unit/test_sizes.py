@@ -1,0 +1,185 @@
+import random
+from pathlib import Path
+from statistics import fmean
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from serverless_bench.errors import UsageError
+from serverless_bench.sizes import MAX_BUCKETS, Buckets, parse_sizes
+from serverless_bench.units import KIB, MIB
+
+TEXTS = [
+    "64MiB",
+    "1001",
+    "1kB",
+    "2GB",
+    "uniform:1MiB:8MiB",
+    "uniform:7:7",
+    "loguniform:4KiB:64MiB",
+    "loguniform:5:5",
+    "lognormal:1MiB:512KiB:1KiB:10MiB",
+    "lognormal:1MiB:4MiB:512KiB:2MiB",
+    "buckets:4KiB=10,64KiB=30,1MiB=60",
+    "buckets:1=0.5,3=0",
+]
+AWS_LS = """\
+                           PRE folder/
+2026-11-21 10:00:00       4096 a.txt
+2026-11-21 10:00:00       4096 b c.txt
+2026-11-21 10:00:00          0 empty
+2026-11-21 10:00:00    1000000 folder/d
+
+Total Objects: 4
+   Total Size: 1008192
+"""
+bounds = st.tuples(st.integers(1, 10**12), st.integers(1, 10**12)).map(sorted)
+
+
+@pytest.mark.parametrize("text", TEXTS)
+def test_a_distribution_says_itself_again(text: str) -> None:
+    assert str(parse_sizes(text)) == text
+    assert parse_sizes(f" {text} ") == parse_sizes(text)
+
+
+@pytest.mark.parametrize("text", TEXTS)
+def test_draws_have_the_mean_and_stay_below_the_maximum(text: str) -> None:
+    sizes, source = parse_sizes(text), random.Random(5)
+    drawn = [sizes.draw(source) for _ in range(20_000)]
+    assert 1 <= min(drawn) <= max(drawn) <= sizes.maximum()
+    assert fmean(drawn) == pytest.approx(sizes.mean(), rel=0.04)
+    assert sizes.maximum() == max(drawn) or "uniform" in text or "normal" in text
+
+
+@given(
+    st.sampled_from(["uniform", "loguniform"]),
+    bounds,
+    st.integers(),
+)
+def test_what_is_bounded_stays_within(kind: str, limits: list[int], seed: int) -> None:
+    low, high = limits
+    sizes = parse_sizes(f"{kind}:{low}:{high}")
+    source = random.Random(seed)
+    assert all(low <= sizes.draw(source) <= high for _ in range(5))
+    assert low <= sizes.mean() * (1 + 1e-9)
+    assert sizes.mean() <= high * (1 + 1e-9)
+    assert parse_sizes(str(sizes)) == sizes
+
+
+@given(st.integers(1, 10**12), st.integers(1, 10**15), bounds, st.integers())
+def test_lognormal_sizes_stay_within(
+    centre: int, deviation: int, limits: list[int], seed: int
+) -> None:
+    low, high = limits
+    sizes = parse_sizes(f"lognormal:{centre}:{deviation}:{low}:{high}")
+    assert low <= sizes.draw(random.Random(seed)) <= high
+    assert low * (1 - 1e-9) <= sizes.mean() <= high * (1 + 1e-9)
+    assert parse_sizes(str(sizes)) == sizes
+
+
+@given(st.dictionaries(st.integers(1, 10**12), st.floats(0.001, 1e6), min_size=1, max_size=9))
+def test_buckets_hold_what_they_say(weights: dict[int, float]) -> None:
+    text = "buckets:" + ",".join(f"{size}={weight!r}" for size, weight in weights.items())
+    sizes = parse_sizes(text)
+    assert sizes.draw(random.Random(1)) in weights
+    assert str(parse_sizes(str(sizes))) == str(sizes)
+
+
+def test_lognormal_without_effective_bounds_has_mean_and_deviation_as_asked() -> None:
+    sizes, source = parse_sizes("lognormal:1000000:500000:1:1TB"), random.Random(1)
+    drawn = [sizes.draw(source) for _ in range(40_000)]
+    assert sizes.mean() == pytest.approx(1_000_000)
+    spread = fmean((size - 1_000_000) ** 2 for size in drawn) ** 0.5
+    assert spread == pytest.approx(500_000, rel=0.05)
+    assert sum(size < 1_000_000 for size in drawn) > 20_000
+
+
+def test_every_doubling_is_as_likely() -> None:
+    sizes, source = parse_sizes("loguniform:1KiB:16KiB"), random.Random(1)
+    drawn = [sizes.draw(source) for _ in range(20_000)]
+    for low in (1, 2, 4, 8):
+        share = sum(low * KIB <= size < 2 * low * KIB for size in drawn) / 20_000
+        assert share == pytest.approx(0.25, abs=0.02)
+
+
+def test_what_warp_draws_on_average() -> None:
+    # By the comment on its GetExpRandSize.
+    assert parse_sizes(f"loguniform:{MIB // 256}:{MIB}").mean() / MIB == pytest.approx(
+        0.179151, rel=0.005
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("", "is not a size"),
+        ("0", "positive"),
+        ("normal:1:2", "is no distribution"),
+        ("uniform:1MiB", "has 1 sizes"),
+        ("uniform:8MiB:1MiB", "the lowest size of uniform, 8MiB, is above the highest, 1MiB"),
+        ("loguniform:0:1MiB", "positive"),
+        ("lognormal:1MiB:1MiB", "has 2 sizes"),
+        ("lognormal:1MiB:1MiB:9:8", "above"),
+        ("buckets:", "no size and weight"),
+        ("buckets:4KiB", "no size and weight"),
+        ("buckets:4KiB=-1", "no size and weight"),
+        ("buckets:4KiB=nan", "no size and weight"),
+        ("buckets:4KiB=0", "all 0"),
+        ("buckets:4KiB=1e999", "too large"),
+        ("listing:/does/not/exist", "cannot read the listing"),
+    ],
+)
+def test_what_is_no_distribution(text: str, words: str) -> None:
+    with pytest.raises(UsageError, match=words):
+        parse_sizes(text)
+
+
+def listing(tmp_path: Path, text: str) -> str:
+    path = tmp_path / "listing.txt"
+    path.write_text(text)
+    return str(parse_sizes(f"listing:{path}"))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "4096\n4096\n1000000\n0\n",
+        "4KiB\n4096\n\n1MB\n",
+        'key,size,etag\na,4096,x\n"b,c",4096,y\nd,1000000,z\n',
+        "Key\tBytes\na\t4096\nb\t1000000\nc\t4096\n",
+        AWS_LS,
+    ],
+)
+def test_a_listing_becomes_buckets(tmp_path: Path, text: str) -> None:
+    assert listing(tmp_path, text) == "buckets:4KiB=2,1MB=1"
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("", "lists no object"),
+        ("0\n", "lists no object"),
+        ("a,b\n1,2\n", "which column"),
+        ("size\n4096\nmuch\n", "'much' is not a size"),
+        ("key,size\na,1\nb\n", "line 3 has no column 2"),
+    ],
+)
+def test_what_is_no_listing(tmp_path: Path, text: str, words: str) -> None:
+    with pytest.raises(UsageError, match=words):
+        listing(tmp_path, text)
+
+
+@given(st.lists(st.integers(1, 10**10), min_size=1, max_size=400))
+def test_a_long_listing_keeps_its_mean_in_few_buckets(
+    tmp_path_factory: pytest.TempPathFactory, sizes: list[int]
+) -> None:
+    path = tmp_path_factory.mktemp("listing") / "sizes"
+    path.write_text("\n".join(map(str, sizes)))
+    buckets = parse_sizes(f"listing:{path}")
+    assert isinstance(buckets, Buckets)
+    assert len(buckets.sizes) <= MAX_BUCKETS
+    assert sum(buckets.weights) == len(sizes)
+    assert buckets.mean() == pytest.approx(fmean(sizes), rel=1e-6, abs=1)
+    assert min(sizes) <= min(buckets.sizes)
+    assert buckets.maximum() <= max(sizes)
