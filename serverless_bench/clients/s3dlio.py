@@ -21,7 +21,7 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import Any, ClassVar, Final, Literal
 
-from serverless_bench.clients.base import Exchange, Sink, Source
+from serverless_bench.clients.base import AWS_HOST, Exchange, Sink, Source
 from serverless_bench.clients.environment import names_bucket_in_host
 from serverless_bench.clients.options import documented, option, parse
 from serverless_bench.clients.s3_errors import s3_error
@@ -34,6 +34,7 @@ from serverless_bench.errors import (
     OperationError,
     PluginError,
     TimedOut,
+    UsageError,
     WrongRegion,
 )
 from serverless_bench.spec import Target, Transfer
@@ -106,7 +107,7 @@ class S3dlioClient:
     Raises
     ------
     UsageError
-        If an option of the target is none of s3dlio's.
+        If an option of the target is none of s3dlio's, or its addressing is not.
     PluginError
         If this process has opened a client for another target.
     """
@@ -231,10 +232,15 @@ class S3dlioClient:
 def _variables(target: Target, transfer: Transfer, knobs: Knobs) -> dict[str, str]:
     """Return what the library reads from its environment."""
     virtual = names_bucket_in_host(target, target.endpoint_url)
+    if virtual and AWS_HOST not in target.endpoint_url:
+        raise UsageError(
+            "s3dlio puts the bucket into the path at every endpoint but AWS's own",
+            hint="--addressing path, or another client",
+        )
     asked = {
-        _ENDPOINT: target.endpoint_url,
+        # AWS's own it finds by the region; told of one, it puts the bucket into the path.
+        _ENDPOINT: None if virtual else target.endpoint_url,
         "AWS_REGION": target.region,
-        "AWS_S3_ADDRESSING_STYLE": "virtual" if virtual else "path",
         "S3DLIO_UNSIGNED_PAYLOAD": int(knobs.payload_signing == "unsigned"),
         "S3DLIO_RT_THREADS": knobs.threads,
         "S3DLIO_ENABLE_RANGE_OPTIMIZATION": int(knobs.split),
@@ -253,7 +259,7 @@ def _start(variables: Mapping[str, str]) -> Any:  # noqa: ANN401 - a module with
     if _settings is None or _settings[0] != os.getpid():
         # Not the endpoint: boto3 would read it, too, and send everything there.
         os.environ.update({k: v for k, v in variables.items() if k != _ENDPOINT})
-        import_module("s3dlio").configure_s3(endpoint_url=variables[_ENDPOINT])
+        import_module("s3dlio").configure_s3(endpoint_url=variables.get(_ENDPOINT))
         _settings = (os.getpid(), variables)
     if _settings[1] != variables:
         raise PluginError(

@@ -10,6 +10,7 @@ It takes only ``bytes``, so that each block of a put is copied once, and gives o
 ``bytes``. It has no timeout: a connection ends when no byte moved for 30 s.
 """
 
+import os
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -25,7 +26,7 @@ from s3torchconnectorclient._mountpoint_s3_client import (
 
 from serverless_bench.clients.base import Exchange, Sink, Source
 from serverless_bench.clients.crt_errors import crt_error
-from serverless_bench.clients.environment import find_keys, names_bucket_in_host, no_keys
+from serverless_bench.clients.environment import ca_bundle, find_keys, names_bucket_in_host, no_keys
 from serverless_bench.clients.options import documented, option, parse
 from serverless_bench.clients.s3_errors import s3_error
 from serverless_bench.clients.s3_http import moved_endpoint
@@ -45,6 +46,7 @@ from serverless_bench.worker import user_agent
 _PAGE: Final = 1000
 """Keys of one answer to a listing."""
 _CRT: Final = re.compile(r"CRT error \d+: [\w-]+: (AWS_\w+), (.*)")
+_CERTIFICATES: Final = "SSL_CERT_FILE"
 _ENDED: Final = "AWS_ERROR_S3_REQUEST_HAS_COMPLETED"
 _STATUS: Final = re.compile(r"response_status: (\d{3})")
 _CODE: Final = re.compile(r"<Code>([^<]*)</Code>")
@@ -190,7 +192,7 @@ class S3TorchConnectorClient:
     def _open(self, region: str, endpoint_url: str) -> None:
         self._region, self._endpoint_url = region, endpoint_url
         self._listings: dict[tuple[str, str], ListObjectStream] = {}
-        with _translated():
+        with _translated(), _trusted():
             self._client = MountpointS3Client(
                 region=region,
                 user_agent_prefix=user_agent(),
@@ -214,6 +216,23 @@ class S3TorchConnectorClient:
                 position += len(chunk)
         if not position:
             exchange.first_byte()
+
+
+@contextmanager
+def _trusted() -> Iterator[None]:
+    """Name ``AWS_CA_BUNDLE`` as the runtime wants it, which looks once."""
+    before, bundle = os.environ.get(_CERTIFICATES), ca_bundle()
+    if bundle is None:
+        yield
+        return
+    os.environ[_CERTIFICATES] = str(bundle)
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ[_CERTIFICATES]
+        else:
+            os.environ[_CERTIFICATES] = before
 
 
 @contextmanager

@@ -98,7 +98,7 @@ def test_a_user_writes_reads_and_cleans_arrays(sbench: Sbench) -> None:
     size = 500 * 512 * 4
     assert done.json["bytes"] == 2 * size
     assert done.json["client"] == "zarr"
-    (used,) = done.json["library_use"]
+    (used,) = done.json["libraries"]
     assert (used["kind"], used["count"], used["bytes"]) == ("write_array", 2, 2 * size)
     run = load_run(sbench.directory / "sbench-runs" / "w")
     assert run.provenance["client"]["attempts"] == "hidden"

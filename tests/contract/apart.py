@@ -1,0 +1,56 @@
+"""Contract tests in a process of their own, for a library that takes one target per process."""
+
+import inspect
+import json
+import os
+import subprocess
+import sys
+from dataclasses import asdict
+from pathlib import Path
+
+import pytest
+
+from serverless_bench.spec import Target
+
+ALONE = {
+    "s3dlio": {
+        "test_wrong_credentials_are_refused",
+        "test_missing_credentials_are_refused",
+        "test_a_closed_port_is_a_lost_connection",
+    }
+}
+"""By client, the tests that give it another endpoint or other credentials."""
+
+
+def run(item: pytest.Function) -> bool:
+    """Run the test elsewhere, if that is what it needs, and say whether it did."""
+    target = item.funcargs.get("target")
+    if not isinstance(target, Target) or item.originalname not in ALONE.get(target.client, ()):
+        return False
+    names = (type(item.instance).__name__, item.originalname, item.funcargs["key"])
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.contract.apart", *names, json.dumps(asdict(target))],
+        cwd=Path(__file__).parents[2],
+        env=os.environ,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    return True
+
+
+def main(class_name: str, test_name: str, key: str, target: str) -> None:
+    from tests.contract import test_clients  # noqa: PLC0415 - pytest must not find it twice
+
+    test = getattr(getattr(test_clients, class_name)(), test_name)
+    known = {
+        "target": Target(**json.loads(target)),
+        "key": key,
+        "monkeypatch": pytest.MonkeyPatch(),
+    }
+    test(**{name: known[name] for name in inspect.signature(test).parameters})
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
