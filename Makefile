@@ -8,7 +8,7 @@ COMPILE := $(UV) compile --quiet --universal --generate-hashes --no-annotate --p
 	--custom-compile-command "make requirements"
 LOCALSTACK := serverless_bench/stores/localstack
 
-.PHONY: demo test full check lint types contracts docs faults golden requirements clean
+.PHONY: demo test full check lint types contracts docs faults experiments golden requirements clean
 
 demo: .venv/run  ## write, read, report and plot on a store that starts by itself
 	$(BIN)/sbench demo
@@ -36,6 +36,9 @@ docs: .venv/dev  ## the pictures and tables of the README and docs/, from runs m
 
 faults: .venv/dev  ## the table of docs/faults.md, from the fault matrix run now
 	$(BIN)/python docs/make_faults.py
+
+experiments: .venv/dev  ## the pages of docs/experiments/, from runs made now
+	$(BIN)/python docs/make_experiments.py
 
 golden: .venv/dev  ## accept the reports as they are now
 	$(BIN)/python -m pytest tests/unit/test_reporters.py --update-golden

@@ -28,10 +28,10 @@ from functools import partial
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from serverless_bench.measure import measure
 from serverless_bench.clients import CLIENTS, open_client
 from serverless_bench.clock import EpochClock, monotonic_ns
 from serverless_bench.keys import object_key
+from serverless_bench.measure import measure
 from serverless_bench.spec import OperationKind, OperationSpec, Target, Transfer
 from serverless_bench.tries import Tries
 from serverless_bench.units import GIB, MIB, NS_PER_S

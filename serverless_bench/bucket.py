@@ -6,12 +6,14 @@ Control requests go through botocore with its usual retries; nothing here is mea
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
+from functools import cache
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 import botocore.session
 from botocore import exceptions as boto
 from botocore.config import Config
+from botocore.loaders import Loader, create_loader
 
 from serverless_bench.errors import StoreError, UsageError
 from serverless_bench.spec import Addressing, Target
@@ -26,8 +28,15 @@ def open_s3(target: Target) -> "S3Client":
     return _client(target.endpoint_url, target.region, target.addressing)
 
 
+@cache
+def _loader(path: str | None) -> Loader:
+    """Return what reads the descriptions of services, which is most of making a client."""
+    return create_loader(path)
+
+
 def _client(endpoint_url: str | None, region: str | None, addressing: Addressing) -> "S3Client":
     session = botocore.session.Session()
+    session.register_component("data_loader", _loader(session.get_config_variable("data_path")))
     try:
         client: S3Client = session.create_client(  # type: ignore[assignment]
             "s3",

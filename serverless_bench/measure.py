@@ -141,7 +141,7 @@ def _attempt(
         wait_ns=meter.wait_ns,
         status=meter.status if meter.status or failure is None else failure.status,
         error=None if failure is None else failure.code,
-        detail=None if failure is None else _plain(str(failure)),
+        detail=None if failure is None else plain(str(failure)),
         request_id=meter.request_id,
         host_id=meter.host_id,
         remote=meter.remote,
@@ -154,9 +154,9 @@ def _attempt(
 
 def describe(exc: Exception) -> str:
     """Return an exception as a short line."""
-    return _plain(f"{type(exc).__name__}: {exc}")
+    return plain(f"{type(exc).__name__}: {exc}")
 
 
-def _plain(text: str) -> str:
+def plain(text: str) -> str:
     """Return text that is valid UTF-8 and short; names of files need not be."""
     return text[:500].encode(errors="replace").decode()

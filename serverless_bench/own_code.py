@@ -18,6 +18,7 @@ from typing import Any, Final
 
 from serverless_bench.clock import monotonic_ns
 from serverless_bench.errors import DeadlineExceeded
+from serverless_bench.measure import plain
 from serverless_bench.tools import Tools, Work
 from serverless_bench.units import NS_PER_S
 
@@ -108,7 +109,7 @@ def explain(exc: BaseException) -> str:
     """Return one line about what the user's function raised, and where."""
     if isinstance(exc, DeadlineExceeded):
         return "deadline: stopped before the function was through"
-    text = " ".join(f"{type(exc).__name__}: {exc}".split())
+    text = " ".join(plain(f"{type(exc).__name__}: {exc}").split())
     if len(text) > _MAX_TEXT:
         text = text[: _MAX_TEXT - 3] + "..."
     where = _place(exc)
@@ -122,4 +123,6 @@ def _place(exc: BaseException) -> str:
     if ours is None:
         return ""
     users = [frame for frame in frames if frame.filename == frames[ours].filename]
-    return f"{PurePath(users[-1].filename).name}:{users[-1].lineno}"
+    file, line = PurePath(users[-1].filename), users[-1].lineno
+    # A cell of a notebook has a number for a name, which its user never sees.
+    return f"line {line} of its cell" if "ipykernel_" in file.parent.name else f"{file.name}:{line}"

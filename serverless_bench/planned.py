@@ -20,9 +20,7 @@ class Planned:
     """Bytes; the key says so, too."""
 
 
-def planned_object(
-    invocation: InvocationSpec, number: int, *, size: int | None = None
-) -> Planned:
+def planned_object(invocation: InvocationSpec, number: int, *, size: int | None = None) -> Planned:
     """Return the ``number``-th object of an invocation.
 
     Parameters

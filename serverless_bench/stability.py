@@ -104,7 +104,8 @@ def _circumstances(summary: Summary, times: Spans) -> Iterator[str]:
         yield f"{traffic.failed_attempts} of {traffic.attempts} tries failed"
     if traffic.throttled:
         yield f"the store throttled {traffic.throttled} tries"
-    if summary.steady_bytes_per_s is None and not summary.withheld:
+    open_loop = summary.latencies.open_loop
+    if summary.steady_bytes_per_s is None and not summary.withheld and not open_loop:
         yield "there is no steady window: never nearly all functions at work for 3 s"
     width = summary.clocks.width_max_s
     if width is not None and width > 1:

@@ -70,10 +70,8 @@ class _End(Enum):
     FAILED = "failed"
 
 
-def delete(target: Target, keys: Iterable[str]) -> Deleted:
+def delete(target: Target, keys: Iterable[str], *, give_back: bool = True) -> Deleted:
     """Delete objects by key and abort the uploads of those keys that are still open.
-
-    The embedded store gives their space back to the disk.
 
     Parameters
     ----------
@@ -81,6 +79,8 @@ def delete(target: Target, keys: Iterable[str]) -> Deleted:
         Where.
     keys
         The ledger of a run: nothing else is ever touched.
+    give_back
+        Whether the embedded store gives their space back to the disk, which takes seconds.
 
     Raises
     ------
@@ -99,18 +99,26 @@ def delete(target: Target, keys: Iterable[str]) -> Deleted:
             deleted.objects += end is _End.DELETED
             _note(deleted, key, end)
     known = set(mine)
-    with explained(target):
-        client = open_s3(target)
-        for upload in uploads:
-            if upload["Key"] in known:
+    open_ones = [upload for upload in uploads if upload["Key"] in known]
+    if open_ones:
+        with explained(target):
+            client = open_s3(target)
+            for upload in open_ones:
                 client.abort_multipart_upload(
                     Bucket=target.bucket, Key=upload["Key"], UploadId=upload["UploadId"]
                 )
                 deleted.uploads += 1
-    if target.store is not None and (lease := Lease.take(default_directory(), start=False)):
+    if give_back and target.store is not None:
+        give_space_back()
+    return deleted
+
+
+def give_space_back() -> None:
+    """Have the embedded store, if it runs, give the space of deleted objects to the disk."""
+    lease = Lease.take(default_directory(), start=False)
+    if lease is not None:
         lease.ask("reclaim")
         lease.release()
-    return deleted
 
 
 def delete_control(control: Target, run_id: str) -> Deleted:

@@ -8,26 +8,20 @@ import random
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import replace
 from itertools import count
-from typing import TYPE_CHECKING, Any, Final, Protocol, cast
+from typing import Any, Final, Protocol, cast
 
+from serverless_bench.blocks import Block, Content
 from serverless_bench.clients.base import Client
 from serverless_bench.clock import EpochClock, monotonic_ns
-from serverless_bench.errors import Corrupt, DeadlineExceeded, OperationError, UsageError
+from serverless_bench.errors import DeadlineExceeded, OperationError, UsageError
 from serverless_bench.held import Held
 from serverless_bench.keys import declared_size
-from serverless_bench.measure import Measured
+from serverless_bench.measure import Measured, plain
 from serverless_bench.operations import needs
-from serverless_bench.payload import content_of
 from serverless_bench.planned import planned_object
-from serverless_bench.record import BadRange, OperationRecord, Step
-from serverless_bench.spec import InvocationSpec, OperationKind, OperationSpec, Target, Verify
-from serverless_bench.units import MIB, NS_PER_S
-from serverless_bench.verify import MAX_BAD_RANGES, RangeSink
-
-if TYPE_CHECKING:
-    from _typeshed import WriteableBuffer
+from serverless_bench.spec import InvocationSpec, OperationKind, OperationSpec, Target
+from serverless_bench.units import NS_PER_S
 
 _ERRORS: Final[Mapping[str, type[OperationError]]] = {
     kind.code: kind for kind in OperationError.__subclasses__()
@@ -67,101 +61,6 @@ class Work(Protocol):
 
     def keep(self, done: Measured) -> None:
         """Keep what was measured elsewhere."""
-
-
-class Content:
-    """The bytes that belong to a name: those of an object, or of anything that has a name.
-
-    Holds no position and no buffer, so threads may share it.
-
-    Parameters
-    ----------
-    key
-        An object's key, or any other text.
-    """
-
-    def __init__(self, key: str) -> None:
-        self._stream = content_of(key)
-
-    def readinto_at(self, offset: int, buffer: "WriteableBuffer") -> None:
-        """Fill ``buffer``, contiguous, with the bytes from ``offset`` on."""
-        self._stream.readinto_at(offset, buffer)
-
-    def read(self, offset: int, length: int) -> bytearray:
-        """Return ``length`` bytes from ``offset`` on; ``numpy.frombuffer`` takes them."""
-        room = bytearray(length)
-        self._stream.readinto_at(offset, room)
-        return room
-
-
-class Block:
-    """A stretch of the function, as one operation in the records.
-
-    Attributes
-    ----------
-    bytes
-        What moved in it, as far as the function knows. What is verified of it counts in
-        any case.
-    """
-
-    def __init__(self, name: str, size: int) -> None:
-        self.name = name
-        self.bytes = size
-        self.error: str | None = None
-        self.start_ns = monotonic_ns()
-        self.end_ns: int | None = None
-        self.payload_ns = 0
-        self.verified_bytes = 0
-        self.bad_bytes = 0
-        self.bad_count = 0
-        self.bad_ranges: list[BadRange] = []
-
-    def verify(self, key: str, offset: int, data: Any) -> int:  # noqa: ANN401 - see Tools
-        """Compare what the block has read; see ``Tools.verify``."""
-        view = memoryview(data).cast("B")
-        sink = RangeSink(
-            content_of(key), size=None, offset=offset, length=len(view), verify=Verify.FULL
-        )
-        for start in range(0, len(view), MIB):
-            sink.write_at(start, view[start : start + MIB])
-        self.verified_bytes += sink.verified_bytes
-        self.bad_bytes += sink.bad.bytes
-        self.bad_count += sink.bad.count
-        room = MAX_BAD_RANGES - len(self.bad_ranges)
-        self.bad_ranges += [replace(bad, key=key) for bad in sink.bad.listed[:room]]
-        if self.end_ns is None:
-            self.payload_ns += sink.payload_ns
-        return sink.bad.bytes
-
-    def measured(self, origin_ns: int, *, warmup: bool) -> Measured:
-        """Return the records; ``origin_ns`` is when the monotonic clock began."""
-        end_ns = self.start_ns if self.end_ns is None else self.end_ns
-        operation = OperationRecord(
-            index=0,
-            kind=OperationKind.CALL,
-            key=self.name,
-            size=None,
-            start_ns=origin_ns + self.start_ns,
-            end_ns=origin_ns + end_ns,
-            first_byte_ns=None,
-            last_byte_sent_ns=None,
-            bytes=max(self.bytes, self.verified_bytes + self.bad_bytes),
-            verified_bytes=self.verified_bytes,
-            bad_bytes=self.bad_bytes,
-            bad_ranges=self.bad_count,
-            payload_ns=self.payload_ns,
-            error=self.error or (Corrupt.code if self.bad_count else None),
-            warmup=warmup,
-        )
-        step = Step(operation=0, step_ns=end_ns - self.start_ns, step_bytes=operation.bytes)
-        return Measured(
-            operation=operation,
-            attempts=(),
-            steps=(step,),
-            bad_ranges=tuple(self.bad_ranges),
-            usages=(),
-            bug=None,
-        )
 
 
 class Tools:
@@ -332,7 +231,7 @@ class Tools:
             What moves in it. Leave it out for a block around operations of these tools:
             they count by themselves.
         """
-        block = Block(name, bytes)
+        block = Block(" ".join(plain(name).split()), bytes)
         self._mine.block = block
         self._blocks.append(block)
         try:
@@ -390,8 +289,10 @@ class Tools:
             )
 
     def _read(self, key: str, offset: int, length: int | None, *, hold: bool) -> Held:
-        size = declared_size(key)
-        if length is None and size is not None:
+        size, offset = declared_size(key), int(offset)
+        if length is not None:
+            length = int(length)
+        elif size is not None:
             length = size - offset
         if offset < 0 or (length is not None and length < 1):
             raise UsageError(f"no range of an object begins at {offset} with {length} bytes")

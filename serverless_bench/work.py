@@ -1,7 +1,6 @@
 """What one invocation does: its threads, their rounds, and when each operation begins."""
 
 import random
-import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, field, replace

@@ -5,7 +5,7 @@ from typing import Final
 
 from serverless_bench.arrays import library_class
 from serverless_bench.arrays.base import needs, parse_knobs
-from serverless_bench.arrays.features import FEATURES, unsupported
+from serverless_bench.arrays.features import FEATURES, features, unsupported
 from serverless_bench.errors import PluginError, UsageError
 from serverless_bench.grid import ITEM_BYTES, MIN_RUN_BYTES, run_bytes
 from serverless_bench.spec import ArraySpec
@@ -34,8 +34,9 @@ def check_array(array: ArraySpec) -> None:
     ):
         if value not in known:
             raise UsageError(f"{flag} cannot be {value!r}", hint=f"known: {', '.join(known)}")
-    why_not = unsupported(array)
-    if why_not is not None:
+    lacking = sorted(set(features(array)) - library.supports)
+    if lacking:
+        why_not = unsupported(array) or f"it does not offer {', '.join(lacking)}"
         raise UsageError(
             f"{array.library} is not able to do this: {why_not}",
             hint="docs/arrays.md has a table of what each library can do",

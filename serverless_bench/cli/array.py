@@ -96,12 +96,11 @@ def command(
     keys = _keys(array, key_file)
     prepared = prepare(
         "array",
-        flags,
+        {**flags, "load": {"array": array}},
         invocations=number,
         objects=objects,
         repeats=read_times,
         keys=keys,
-        load={"array": array},
     )
     if array.path is not None and prepared.job.gate is not None:
         raise UsageError("a gate needs a bucket", hint="leave --gate or --path out")

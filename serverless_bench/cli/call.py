@@ -65,12 +65,11 @@ def command(
     code = pack(load_function(own))
     prepared = prepare(
         OWN_FUNCTION,
-        flags,
+        {**flags, "load": {"code": code}},
         invocations=number,
         objects=objects,
         object_bytes=object_bytes,
         keys=() if key_file is None else read_key_file(key_file),
-        load={"code": code},
     )
     if prepared.where.embedded and mean_bytes:
         what = f"{number * objects} objects of {format_size(mean_bytes)}"

@@ -112,7 +112,6 @@ def prepare(
     object_bytes: int | None = None,
     repeats: int = 1,
     keys: Sequence[str] = (),
-    load: Mapping[str, Any] | None = None,
 ) -> Prepared:
     """Check a command's flags before anything starts.
 
@@ -121,11 +120,10 @@ def prepare(
     workload, invocations, objects, object_bytes, repeats
         As in ``JobSpec``.
     flags
-        Of ``target_options``, ``transfer_options``, ``run_options`` and ``format_option``.
+        Of ``target_options``, ``transfer_options``, ``run_options`` and ``format_option``;
+        and ``load``, fields of ``Load`` that no flag sets by itself.
     keys
         Objects to read.
-    load
-        Fields of ``Load`` that no flag of ``load_options`` and ``object_options`` sets.
 
     Raises
     ------
@@ -165,7 +163,7 @@ def prepare(
         seed=flags["seed"],
         functions=remote.functions,
         start_timeout_s=flags["start_timeout"],
-        load=_load(flags, load or {}),
+        load=_load(flags, flags.get("load", {})),
         endpoints=endpoints,
     )
     if Path(job.name).name != job.name:

@@ -28,9 +28,7 @@ DEFAULT_MIX: Final = "get=45,head=30,put=15,delete=10"
 
 @click.command("mixed")
 @option("--number", type=int, default=4, show_default=True, help="Functions.")
-@option(
-    "--mix", default=DEFAULT_MIX, show_default=True, help="Operations and their weights."
-)
+@option("--mix", default=DEFAULT_MIX, show_default=True, help="Operations and their weights.")
 @option("--operations", type=int, help="Per function; or --duration.")
 @option("--objects", type=int, default=16, show_default=True, help="Prepared, per function.")
 @option("--mb", type=int, help="Size of an object in MiB.  [default: 64]")
@@ -74,17 +72,13 @@ def command(
             f"--threads {flags['threads']} need as many objects, there are {objects}",
             hint="each thread has objects of its own: raise --objects",
         )
+    load = {"mix": parse_mix(mix), "operations": operations, "range_bytes": range_kib * KIB}
     prepared = prepare(
         "mixed",
-        flags,
+        {**flags, "load": load},
         invocations=number,
         objects=objects,
         object_bytes=object_bytes,
-        load={
-            "mix": parse_mix(mix),
-            "operations": operations,
-            "range_bytes": range_kib * KIB,
-        },
     )
     if prepared.where.embedded:
         # As many again may be added.

@@ -64,12 +64,11 @@ def command(
     flags["prefix"] = DEFAULT_PREFIX
     prepared = prepare(
         "read",
-        flags,
+        {**flags, "load": {"split": split}},
         invocations=invocations,
         objects=objects,
         repeats=read_times,
         keys=[key for key in keys for _ in range(split or 1)],
-        load={"split": split},
     )
     with open_target(prepared.where) as target:
         return perform(prepared, target).exit_code

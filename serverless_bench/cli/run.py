@@ -9,6 +9,7 @@ from typing import Any, Final
 import click
 
 from serverless_bench.archive import load_run
+from serverless_bench.cli.array_files import is_in_files
 from serverless_bench.cli.clean import delete_objects
 from serverless_bench.cli.exit_codes import ExitCode
 from serverless_bench.cli.options import (
@@ -72,6 +73,8 @@ class _Progress:
     codes: list[int] = field(default_factory=list)
     failed: str = ""
     """The stage after which only cleanups run."""
+    cleaned: int = 0
+    """What stages before this number wrote is deleted."""
 
     def run(self) -> int:
         """Run all stages and return the exit code of the worst one."""
@@ -98,15 +101,18 @@ class _Progress:
         try:
             code, over = act(), False
         except SbenchError as exc:
-            click.echo(f"sbench: {stage.where}: {exc}\nhint: {exc.hint}", err=True)
+            hint = f"\nhint: {exc.hint}" if exc.hint else ""
+            click.echo(f"sbench: {stage.where}: {exc}{hint}", err=True)
             code, over = exc.exit_code, True
         except KeyboardInterrupt:
             click.echo(f"sbench: {stage.where}: interrupted", err=True)
             code, over = INTERRUPTED, True
         self.codes.append(code)
-        # A benchmark that is complete has its report, and may well be followed by another.
-        goes_on = stage.kind is Kind.EXECUTE and not over and code in _REPORTED
-        if code and not goes_on and stage.kind is not Kind.CLEANUP:
+        # A run without a headline has made its objects, and one that has a report may well
+        # be followed by another.
+        allowed = _REPORTED if stage.kind is Kind.EXECUTE else (ExitCode.WITHHELD,)
+        goes_on = stage.kind is Kind.CLEANUP or (not over and code in allowed)
+        if code and not goes_on:
             self.failed = self.failed or stage.name
 
     def _perform(self, step: Step) -> int:
@@ -130,6 +136,7 @@ class _Progress:
             for key in (*deleted.failed, *deleted.foreign):
                 click.echo(f"sbench: {key} could not be deleted, or is not ours", err=True)
                 code = ExitCode.INCOMPLETE
+        self.cleaned = until
         return code
 
     def _written(self, until: int) -> Iterator[Step]:
@@ -138,12 +145,9 @@ class _Progress:
                 yield step
 
     def _say_what_is_left(self) -> None:
-        cleaned = max(
-            (n for n, s in enumerate(self.job.stages, 1) if s.kind is Kind.CLEANUP), default=0
-        )
         for step in self._written(len(self.job.stages) + 1):
             run = load_run(self.root / step.folder, detail=False)
-            if step.number > cleaned and run.ledger():
+            if step.number >= self.cleaned and (run.ledger() or is_in_files(run.job)):
                 click.echo(
                     f"note: the objects of {step.stage.where} stay; sbench clean {run.path}",
                     err=True,

@@ -54,7 +54,9 @@ shape_options = group(
     option("--function-rate", type=float, metavar="MIB/S", help="Once the burst is used up."),
     option("--put-limit", type=float, metavar="N", help="Writes per second and prefix."),
     option("--get-limit", type=float, metavar="N", help="Reads per second and prefix."),
-    option("--stall", metavar="AT:FOR", help="No answer for FOR seconds, AT seconds after the first."),
+    option(
+        "--stall", metavar="AT:FOR", help="No answer for FOR seconds, AT seconds after the first."
+    ),
     option("--clock-skew", type=float, default=0.0, metavar="S", help="Error of its clock."),
 )
 

@@ -13,7 +13,7 @@ from serverless_bench.cli.defaults import defaults_for
 from serverless_bench.cli.job import Prepared, prepared_by
 from serverless_bench.cli.options import spelled, target_options
 from serverless_bench.clock import wall_ns
-from serverless_bench.errors import SbenchError
+from serverless_bench.errors import SbenchError, UsageError
 from serverless_bench.jobfile import JobFile, Kind, Setting, Stage
 from serverless_bench.keys import new_run_id, write_key_file
 from serverless_bench.plan import plan
@@ -78,6 +78,7 @@ def steps_of(
         If something is unknown, or a library is missing.
     """
     _check_common(job)
+    _check_given(job, given)
     steps: dict[str, Step] = {}
     for number, stage in enumerate(job.stages, start=1):
         if stage.kind is not Kind.CLEANUP:
@@ -210,6 +211,15 @@ def _check_common(job: JobFile) -> None:
                 )
 
 
+def _check_given(job: JobFile, given: Mapping[str, Setting]) -> None:
+    """Refuse a flag of the command line that changes no stage."""
+    workloads = {stage.workload for stage in job.stages} & set(WORKLOADS)
+    known = {flag for name in workloads if name for flag in _options(command_of(name))}
+    for flag in given:
+        if workloads and flag not in known:
+            raise UsageError(f"--{flag} means nothing to the stages of {job.path}")
+
+
 def _flags(
     job: JobFile, stage: Stage, command: click.Command, given: Mapping[str, Setting]
 ) -> dict[str, Any]:
@@ -239,7 +249,8 @@ def _flags(
             default_map=defaults_for(command),
         )
     except click.ClickException as exc:
-        raise job.wrong(stage.where, exc.format_message()) from exc
+        # Some of click's messages have several lines.
+        raise job.wrong(stage.where, " ".join(exc.format_message().split())) from exc
     return dict(context.params)
 
 

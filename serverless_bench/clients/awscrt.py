@@ -45,7 +45,7 @@ from serverless_bench.clients.base import ALL_OPERATIONS, Exchange, Sink, Source
 from serverless_bench.clients.environment import ca_bundle, names_bucket_in_host
 from serverless_bench.clients.options import documented, option, parse
 from serverless_bench.clients.s3_http import answer_error, element, elements, moved_endpoint
-from serverless_bench.errors import BadResponse
+from serverless_bench.errors import BadResponse, UsageError
 from serverless_bench.spec import Target, Transfer
 from serverless_bench.units import GIB, MIB
 from serverless_bench.worker import user_agent
@@ -110,7 +110,7 @@ class AwsCrtClient:
     Raises
     ------
     UsageError
-        If an option of the target is none of the runtime's.
+        If an option of the target is none of the runtime's, or ``AWS_CA_BUNDLE`` is not.
     """
 
     attempts: ClassVar[Literal["exact", "hidden"]] = "hidden"
@@ -342,6 +342,13 @@ def _checksum(knobs: Knobs) -> S3ChecksumConfig | None:
 
 def _trust() -> ClientTlsContext:
     options = TlsContextOptions()
-    if bundle := ca_bundle():
+    bundle = ca_bundle()
+    if bundle is not None:
         options.override_default_trust_store_from_path(ca_filepath=str(bundle))
-    return ClientTlsContext(options)
+    try:
+        return ClientTlsContext(options)
+    except RuntimeError as exc:
+        raise UsageError(
+            f"the AWS runtime cannot use the certificates of {bundle or 'this system'}",
+            hint="AWS_CA_BUNDLE has to hold certificates in PEM form, and nothing else",
+        ) from exc

@@ -7,6 +7,7 @@ An object is one request, as the function's own parts are; ``part_mb`` lets
 ``put_object`` split it instead, in threads of its own.
 """
 
+import io
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -109,8 +110,8 @@ class MinioClient:
                 part_size=max(source.size, 5 * MIB) if whole else part_bytes,
                 num_parallel_uploads=self._knobs.num_parallel_uploads,
             )
-        if not whole:
-            # Other threads sent the parts.
+        if not whole and self._knobs.num_parallel_uploads > 1:
+            # The library's own threads sent the parts.
             exchange.moved(source.size)
             exchange.sent()
 
@@ -286,10 +287,15 @@ class _Body:
 
     def read(self, size: int) -> bytes:
         """Return the next ``size`` bytes, fewer at the end."""
-        room = bytearray(min(size, self._source.size - self._position))
-        for offset in range(0, len(room), MIB):
-            block = memoryview(room)[offset : offset + MIB]
-            self._source.readinto_at(self._position + offset, block)
-            self._exchange.moved(0)
-        self._position += len(room)
-        return bytes(room)
+        count = min(size, self._source.size - self._position)
+        # The library takes nothing but bytes; this makes them without a second copy.
+        room = io.BytesIO()
+        room.seek(max(count - 1, 0))
+        room.write(bytes(min(count, 1)))
+        with room.getbuffer() as view:
+            for offset in range(0, count, MIB):
+                with view[offset : offset + MIB] as block:
+                    self._source.readinto_at(self._position + offset, block)
+                self._exchange.moved(0)
+        self._position += count
+        return room.getvalue()

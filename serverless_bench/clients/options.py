@@ -97,6 +97,17 @@ def check(target: Target) -> None:
         parse(knobs, target)
 
 
+def attempts(target: Target) -> str:
+    """Return ``Client.attempts`` with the options as they are: some let a library split.
+
+    A client class may name such options in ``hiding``.
+    """
+    client = client_class(target.client)
+    hiding: frozenset[str] = getattr(client, "hiding", frozenset())
+    given = {name for name, text in target.options if text.lower() != "none"}
+    return "hidden" if hiding & given else client.attempts
+
+
 def _check_names(target: Target, known: Mapping[str, str]) -> None:
     for name, _ in target.options:
         if name not in known:

@@ -181,6 +181,11 @@ class Fields:
         """Return the error for a value that is not what it should be."""
         return UsageError(f"{self._path}: {self._where}{key} is {value!r}, not {what}")
 
+    def refused(self, what: str, *, hint: str = "") -> UsageError:
+        """Return the error for a file that cannot be converted."""
+        place = f"{self._where.rstrip('.')}: " if self._where else ""
+        return UsageError(f"{self._path}: {place}{what}", hint=hint)
+
     def rest(self, idle: Mapping[str, object] | None = None) -> Iterator[str]:
         """Yield one line for everything that nobody has asked for.
 

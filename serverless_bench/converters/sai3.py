@@ -24,6 +24,7 @@ from serverless_bench.converters.base import (
 )
 from serverless_bench.errors import UsageError
 from serverless_bench.jobfile import Kind, Setting, Stage
+from serverless_bench.keys import MAX_COMPRESSIBILITY, MAX_DUPLICATION
 from serverless_bench.sizes import Fixed, parse_sizes
 from serverless_bench.units import MIB
 
@@ -97,8 +98,8 @@ def _stage(
     threads: int,
     notes: list[str],
 ) -> Stage:
-    mix, written = _mix(operations, notes)
-    sets = [_prepared_set(each) for each in prepared]
+    mix, written = _mix(fields, operations, notes)
+    sets = [_prepared_set(each, notes) for each in prepared]
     crew = in_flight(_in_flight(fields, notes), threads)
     settings: dict[str, Setting] = {**crew}
     total = sum(each.weight for each in sets)
@@ -131,7 +132,9 @@ def _in_flight(fields: Fields, notes: list[str]) -> int:
     return fields.count("concurrency", _CONCURRENCY) * max(1, len(agents))
 
 
-def _mix(operations: Iterable[Fields], notes: list[str]) -> tuple[dict[str, float], list[_Set]]:
+def _mix(
+    fields: Fields, operations: Iterable[Fields], notes: list[str]
+) -> tuple[dict[str, float], list[_Set]]:
     """Return the weights of all kinds together, and what their puts write."""
     mix: dict[str, float] = {}
     written = []
@@ -146,9 +149,9 @@ def _mix(operations: Iterable[Fields], notes: list[str]) -> tuple[dict[str, floa
         mix[kind] = mix.get(kind, 0) + weight
         paths.setdefault(kind, set()).add(place)
         if kind == "put":
-            written.append(_alike(each, weight, "object_size"))
+            written.append(_alike(each, weight, "object_size", notes))
     if not any(mix.values()):
-        raise UsageError(
+        raise fields.refused(
             "no operation of this workload has an equivalent here",
             hint=f"converted are {', '.join(_KINDS)}, of a weight above 0",
         )
@@ -158,24 +161,37 @@ def _mix(operations: Iterable[Fields], notes: list[str]) -> tuple[dict[str, floa
     return mix, written
 
 
-def _prepared_set(fields: Fields) -> _Set:
+def _prepared_set(fields: Fields, notes: list[str]) -> _Set:
     fields.take("base_uri")
-    return _alike(fields, fields.count("count", 1), "min_size")
+    return _alike(fields, fields.count("count", 1), "min_size", notes)
 
 
-def _alike(fields: Fields, weight: float, fixed: str) -> _Set:
+def _alike(fields: Fields, weight: float, fixed: str, notes: list[str]) -> _Set:
     """Return a set of objects; ``fixed`` is the key of its size where that is no distribution."""
     sizes = _sizes(fields, "size_spec") or _sizes(fields, "size_distribution")
     if sizes is None:
+        if fixed == "object_size" and not fields.has(fixed):
+            notes.append(f"workload: a put has no {fixed}; it writes 1 MiB here")
         low = fields.size(fixed, _SIZE)
         high = fields.size("max_size", low)
         sizes = f"uniform:{low}:{high}" if low < high else f"{high}"
+    try:
+        sizes = str(parse_sizes(sizes))
+    except UsageError as exc:
+        raise fields.refused(str(exc), hint=exc.hint) from exc
     return _Set(
         weight=weight,
-        sizes=str(parse_sizes(sizes)),
-        compressibility=fields.number("compress_factor", 1),
-        duplication=fields.number("dedup_factor", 1),
+        sizes=sizes,
+        compressibility=_factor(fields, "compress_factor", MAX_COMPRESSIBILITY, notes),
+        duplication=_factor(fields, "dedup_factor", MAX_DUPLICATION, notes),
     )
+
+
+def _factor(fields: Fields, key: str, most: float, notes: list[str]) -> float:
+    factor = fields.number(key, 1)
+    if factor > most:
+        notes.append(f"{key}: {factor:g} becomes {most:g}, the most there is here")
+    return max(1.0, min(factor, most))
 
 
 def _sizes(fields: Fields, key: str) -> str | None:

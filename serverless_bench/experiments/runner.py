@@ -12,6 +12,7 @@ import orjson
 
 from serverless_bench.archive import Run, load_run
 from serverless_bench.errors import INTERRUPTED, ArchiveError, SbenchError, UsageError
+from serverless_bench.executors import open_executor
 from serverless_bench.experiments.cells import Cell, make_cells
 from serverless_bench.experiments.loading import parse
 from serverless_bench.experiments.observations import failure_path, run_path
@@ -20,11 +21,16 @@ from serverless_bench.experiments.schema import Experiment, Setting
 from serverless_bench.experiments.settings import job_of, prepared_by, workload_of
 from serverless_bench.fanout import run_job
 from serverless_bench.spec import JobSpec, Target
+from serverless_bench.sweep import delete, give_space_back
+from serverless_bench.units import GIB
 from serverless_bench.workloads import open_workload
 
 STATE: Final = "experiment.json"
 FILE: Final = "experiment.toml"
 SCHEMA: Final = 1
+GARBAGE_BYTES: Final = 4 * GIB
+"""The embedded store gives space back after so much was deleted; in the end, from a
+sixteenth of it on. That takes seconds, and its data directory may grow by as much."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,10 +73,12 @@ class Plan:
         ------
         UsageError
             With the first of them.
+        PluginError
+            If an executor is unknown, or lacks its library.
         """
         for cell in self.cells():
             if not cell.skipped:
-                self.job(cell, Target(bucket="any", endpoint_url="http://any"))
+                open_executor(self.job(cell, Target(bucket="any", endpoint_url="http://any")))
 
     def job(self, cell: Cell, target: Target) -> JobSpec:
         """Return the job of a cell."""
@@ -146,7 +154,7 @@ def run(
     plan, root
         What, and where to; ``save`` has written the plan there.
     clean
-        Deletes the objects of a run after it; None keeps them.
+        Deletes the objects of a run that left claims and records, too; None keeps all.
     say
         Told of every run.
 
@@ -183,6 +191,7 @@ class _Bench:
         self._root = root
         self._places = places
         self._clean = clean
+        self._deleted_bytes = 0
         self._prepared: dict[str, tuple[Run | None, SbenchError | None]] = {}
 
     def warm_up(self, cell: Cell) -> None:
@@ -214,6 +223,7 @@ class _Bench:
         for prepared, _ in self._prepared.values():
             if prepared is not None:
                 self._delete(prepared)
+        self._give_back(GARBAGE_BYTES // 16)
 
     def _run(self, cell: Cell, path: Path) -> None:
         target = self._places.target(cell.settings)
@@ -240,8 +250,21 @@ class _Bench:
 
     def _delete(self, run: Run) -> None:
         # A loopback store keeps nothing.
-        if self._clean is not None and not self._places.keeps_nothing(run.job.target):
+        if self._clean is None or self._places.keeps_nothing(run.job.target):
+            return
+        if run.job.control is not None:
             self._clean(run)
+            return
+        delete(run.job.target, run.ledger(), give_back=False)
+        if run.job.target.store is not None:
+            self._deleted_bytes += int(run.operations["bytes"].sum())
+            self._give_back(GARBAGE_BYTES)
+
+    def _give_back(self, least: int) -> None:
+        """Have the store give back the space of what was deleted, if it is so much."""
+        if self._deleted_bytes >= least:
+            give_space_back()
+            self._deleted_bytes = 0
 
     def _keys(self, cell: Cell) -> list[str]:
         """Return what a cell reads: written once for all cells with objects like its own."""

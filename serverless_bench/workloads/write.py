@@ -14,9 +14,7 @@ class Write(Workload):
         """Yield the puts; their keys depend on run, index and attempt alone."""
         for number in range(thread, invocation.objects, invocation.load.threads):
             made = planned_object(invocation, number)
-            yield OperationSpec(
-                index=number, kind=OperationKind.PUT, key=made.key, size=made.size
-            )
+            yield OperationSpec(index=number, kind=OperationKind.PUT, key=made.key, size=made.size)
 
 
 WORKLOAD = Write()

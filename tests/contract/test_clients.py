@@ -1,11 +1,14 @@
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 
 import boto3
 import pytest
 
 from serverless_bench.clients import CLIENTS
+from serverless_bench.clients.base import Client
 from serverless_bench.spec import Target
+from serverless_bench.testing.client_parts import RangeOf, new_meter
 from serverless_bench.testing.clients import ClientContract
 from tests import servers
 from tests.servers import Server, credentials
@@ -45,6 +48,17 @@ class TestOnSeaweedFS(OnServer):
     @pytest.fixture
     def server(self, embedded: Server) -> Server:
         return embedded
+
+    @pytest.mark.full
+    def test_a_long_listing_has_pages(self, client: Client, target: Target) -> None:
+        self.need(target, "list", "delete_many")
+        keys = [f"{target.prefix}{number:04}" for number in range(1001)]
+        with ThreadPoolExecutor(4) as pool:
+            list(pool.map(lambda key: client.put(key, RangeOf(key, 0, 1), new_meter()), keys))
+        assert client.list_keys(target.prefix, "", new_meter()) == (keys[:1000], True)
+        assert client.list_keys(target.prefix, keys[999], new_meter()) == (keys[1000:], False)
+        client.delete_many(keys[:1000], new_meter())
+        assert client.list_keys(target.prefix, "", new_meter()) == (keys[1000:], False)
 
 
 @pytest.mark.parametrize("client_name", MOST_IN_FULL)

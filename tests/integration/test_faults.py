@@ -29,7 +29,10 @@ SIZE = 3 * MIB + 5
 KEY = f"{'0' * 32}.{SIZE}"
 PUT, GET = OperationKind.PUT, OperationKind.GET
 
-pytestmark = pytest.mark.parametrize("client_name", CLIENTS)
+NATIVE = {"awscrt", "s3dlio", "s3torchconnector"}
+"""They make requests and tries of their own; tests/integration/test_native_clients.py."""
+
+pytestmark = pytest.mark.parametrize("client_name", [n for n in CLIENTS if n not in NATIVE])
 
 
 @pytest.fixture(autouse=True)

@@ -3,6 +3,7 @@
 import json
 import re
 import signal
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -23,6 +24,7 @@ FILL = (
     '[[stages]]\nname = "fill"\nkind = "prepare"\nworkload = "write"\nnumber = 1\nsize = "1KiB"\n'
 )
 MIX = FILL.replace('"write"', '"mixed"') + "operations = 9\n"
+ARRAY = '[[stages]]\nname = "a"\nkind = "execute"\nworkload = "array"\noperation = "write"\n'
 TIDY = '[[stages]]\nname = "tidy"\nkind = "cleanup"\n'
 LOST = '[[stages]]\nname = "lost"\nkind = "KIND"\nworkload = "read"\nkey = "not-there"\n'
 BACK = '[[stages]]\nname = "back"\nkind = "execute"\nworkload = "read"\nkeys = "fill"\n'
@@ -43,6 +45,23 @@ def keys_below(server: Server, prefix: str) -> list[str]:
         s3 = open_s3(Target(bucket=server.bucket, endpoint_url=server.endpoint_url))
         listed = s3.list_objects_v2(Bucket=server.bucket, Prefix=prefix)
     return [entry["Key"] for entry in listed.get("Contents", ())]
+
+
+@pytest.fixture
+def here(
+    sbench: Sbench, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> Callable[..., Done]:
+    """The command in this process, which saves a second each time."""
+    monkeypatch.chdir(sbench.directory)
+    for name, value in sbench.environment.items():
+        monkeypatch.setenv(name, value)
+
+    def run(*arguments: str | Path | int) -> Done:
+        code = main([str(argument) for argument in arguments])
+        captured = capfd.readouterr()
+        return Done(code, captured.out, captured.err)
+
+    return run
 
 
 def test_the_page_shows_the_example() -> None:
@@ -97,14 +116,15 @@ BAD = [
     ("job.toml: stage 'fill': write has no flag 'name2'", FILL + "name2 = 1"),
     ("stage 'fill': objects must be a whole number, got 'many'", FILL + 'objects = "many"'),
     ("stage 'fill': objects must be a whole number, got 1.5", FILL + "objects = 1.5"),
-    ("stage 'fill': duration must be a float, got True", FILL + "duration = true"),
+    ("stage 'fill': duration must be a number, got True", FILL + "duration = true"),
     ("stage 'fill': client must be text, got 3", FILL + "client = 3"),
     ("stage 'fill': ceiling must be true or false, got 1", FILL + "ceiling = 1"),
     ("stage 'fill': Invalid value for '--verify'", FILL + 'verify = "maybe"'),
     ("stage 'fill': --objects must be at least 1, got 0", FILL + "objects = 0"),
     ("stage 'fill': unknown client 'nope'", FILL + 'client = "nope"'),
     ("stage 'fill': --sizes comes in place of", FILL + 'sizes = "1MiB"'),
-    ("stage 'fill': Missing argument", FILL.replace('"write"', '"array"').replace("size", "#")),
+    ("stage 'fill': Missing argument", FILL.replace('"write"', '"array"').replace("size = ", "# ")),
+    ("--threads means nothing to the stages of job.toml", ARRAY),
     ("stage 'two': keys is for what reads", FILL + FILL.replace("fill", "two") + 'keys = "fill"'),
     ("stage 'back': keys names 'fill', whose workload is 'mixed'", MIX + BACK),
     ("stage 's': workload is 'none'", FILL.replace("fill", "s").replace('"write"', '"none"')),
@@ -125,7 +145,8 @@ def test_what_is_wrong_is_one_line_before_anything_starts(
     if stages is not None:
         text = stages.replace("KIND", "execute")
         Path("job.toml").write_text(f'name = "job"\n{text}')
-    code = main(["run", "none.toml" if stages is None else "job.toml"])
+    flags = ["--threads", "2"] if words.startswith("--threads") else []
+    code = main(["run", "none.toml" if stages is None else "job.toml", *flags])
     done = capsys.readouterr()
     lines = done.err.splitlines()
     assert code in {2, 3}, done.err
@@ -136,12 +157,14 @@ def test_what_is_wrong_is_one_line_before_anything_starts(
     assert sorted(path.name for path in tmp_path.iterdir()) in ([], ["job.toml"])
 
 
-def test_what_runs_after_a_failure(sbench: Sbench, embedded: Server, prefix: str) -> None:
+def test_what_runs_after_a_failure(
+    sbench: Sbench, here: Callable[..., Done], embedded: Server, prefix: str
+) -> None:
     lost = LOST.replace("KIND", "execute")
     over = lost.replace('"lost"', '"over"').replace("execute", "prepare")
     never = BACK.replace('"back"', '"never"')
     path = job_file(sbench, FILL, lost, BACK, over, never, TIDY, prefix=prefix)
-    done = sbench("run", path, "--retries", 0, "--executor", "inline", "--format", "json")
+    done = here("run", path, "--retries", 0, "--executor", "inline", "--format", "json")
     # The benchmark that failed has a report, and the next one runs.
     assert [report["ok"] for report in reports(done)] == [1, 0, 1, 0]
     assert done.code == 6
@@ -211,16 +234,21 @@ SAI3 = {
     ],
 )
 def test_a_converted_configuration_runs(
-    sbench: Sbench, embedded: Server, prefix: str, tool: str, data: object, kinds: set[str]
+    here: Callable[..., Done],
+    embedded: Server,
+    prefix: str,
+    tool: str,
+    data: object,
+    kinds: set[str],
 ) -> None:
-    (sbench.directory / "theirs.yaml").write_text(yaml.safe_dump(data))
-    converted = sbench("convert", tool, "theirs.yaml", "-o", "ours.toml")
+    Path("theirs.yaml").write_text(yaml.safe_dump(data))
+    converted = here("convert", tool, "theirs.yaml", "-o", "ours.toml")
     assert converted.code == 0, converted.err
     notes = [line.removeprefix("note: ") for line in converted.err.splitlines()]
-    comments = (sbench.directory / "ours.toml").read_text().splitlines()
+    comments = Path("ours.toml").read_text().splitlines()
     assert notes
     assert all(f"#   {note}" in comments for note in notes)
-    done = sbench("run", "ours.toml", "--prefix", prefix, "--format", "json")
+    done = here("run", "ours.toml", "--prefix", prefix, "--format", "json")
     assert done.code == 0, done.err
     (report,) = reports(done)
     assert (report["requested"], report["ok"]) == (2, 2)
@@ -232,5 +260,5 @@ def test_a_converted_configuration_runs(
         return
     # sai3-bench's leaves them unless its file says otherwise.
     (note,) = [line for line in done.err.splitlines() if line.startswith("note:")]
-    assert "the objects of stage 'workload' stay; sbench clean sbench-runs/ours-" in note
+    assert "the objects of stage 'workload' stay; sbench clean sbench-runs/theirs-" in note
     assert left

@@ -6,7 +6,6 @@ import pytest
 
 from serverless_bench import body, work
 from serverless_bench.body import run_invocation
-from serverless_bench.measure import Measured, measure
 from serverless_bench.clock import EpochClock, monotonic_ns
 from serverless_bench.errors import (
     AccessDenied,
@@ -18,6 +17,7 @@ from serverless_bench.errors import (
     WrongRegion,
 )
 from serverless_bench.keystream import Keystream
+from serverless_bench.measure import Measured, measure
 from serverless_bench.plan import plan
 from serverless_bench.spec import InvocationSpec, OperationKind, OperationSpec, Transfer
 from serverless_bench.tries import Tries

@@ -1,10 +1,11 @@
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Literal
 
 import pytest
 
 from serverless_bench.clients import CLIENTS, client_class
-from serverless_bench.clients.options import check, documented, option, parse
+from serverless_bench.clients.options import attempts, check, documented, option, parse
 from serverless_bench.errors import UsageError
 from serverless_bench.spec import Target
 
@@ -83,3 +84,17 @@ def test_an_unknown_option_names_the_known_ones(client: str) -> None:
 def test_a_wrong_value_is_found_before_anything_starts() -> None:
     with pytest.raises(UsageError, match="payload_signing=md5 is not possible"):
         check(target(("payload_signing", "md5")))
+
+
+def test_an_option_may_hide_requests() -> None:
+    assert attempts(target(client="minio")) == "exact"
+    assert attempts(target(("part_mb", "none"), client="minio")) == "exact"
+    assert attempts(target(("part_mb", "16"), client="minio")) == "hidden"
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+def test_every_option_stands_in_the_documents(client: str) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "clients.md").read_text()
+    section = page.partition(f"\n## {client}\n")[2].partition("\n## ")[0]
+    missing = [name for name in client_class(client).options if f"`{name}`" not in section]
+    assert not missing

@@ -230,6 +230,14 @@ def test_several_sets_of_objects_become_buckets(tmp_path: Path) -> None:
     assert any("gs://b/ is not on S3" in note for note in converted.notes)
 
 
+def test_ratios_that_cannot_be_had_become_the_most_there_is(tmp_path: Path) -> None:
+    put = {"op": "put", "object_size": 4096, "weight": 1, "compress_factor": 80, "dedup_factor": 0}
+    converted = convert(tmp_path, "sai3", {"workload": [put]})
+    assert settings(converted)["compressibility"] == 50
+    assert "duplication" not in settings(converted)
+    assert "compress_factor: 80 becomes 50, the most there is here" in converted.notes
+
+
 def test_endpoints_of_sai3_bench_take_turns(tmp_path: Path) -> None:
     endpoints = ["s3://10.0.0.1:9000/b/p/", "s3://10.0.0.2:9000/b/p/"]
     workload = [{"op": "put", "path": "", "object_size": 1024, "weight": 1}]
@@ -280,6 +288,11 @@ def test_durations(text: str, seconds: float | None) -> None:
         ("sai3", "workload: [3]\n", "workload.0 is 3, not a mapping"),
         ("sai3", "workload: [{op: mkdir, weight: 1}]\n", "no operation of this workload"),
         ("sai3", "workload: [{op: get, weight: -1}]\n", "workload.0.weight is -1"),
+        (
+            "sai3",
+            "workload: [{op: put, weight: 1, size_spec: {type: uniform, min: 9, max: 3}}]",
+            "workload.0: the lowest size",
+        ),
         ("sai3", "target: 's3://'\nworkload: [{op: get, weight: 1}]\n", "not a bucket"),
     ],
 )

@@ -31,7 +31,7 @@ from serverless_bench.experiments.outcomes import Judged, Outcome
 from serverless_bench.experiments.places import on_processors
 from serverless_bench.experiments.plot import save_plot
 from serverless_bench.experiments.report import Report, make_report, show, show_reference, to_json
-from serverless_bench.experiments.schema import DESIGNS, SCALES, Experiment
+from serverless_bench.experiments.schema import DESIGNS, SCALES, Experiment, Settings
 from serverless_bench.experiments.settings import job_of, planned_bytes, prepared_by
 from serverless_bench.experiments.table import grid, left_over, lines
 from serverless_bench.spec import Target
@@ -347,7 +347,7 @@ def test_settings_that_make_no_job_are_refused(settings: dict[str, str | int]) -
 
 
 def test_what_is_read_is_written_as_its_cell_says() -> None:
-    cell = {"workload": "read", "object_bytes": "1MiB", "threads": 8, "client": "boto3"}
+    cell: Settings = {"workload": "read", "object_bytes": "1MiB", "threads": 8, "client": "boto3"}
     assert prepared_by({"objects": 5}, cell) == {
         "workload": "write",
         "executor": "local",

@@ -1,5 +1,6 @@
 """A function of the user's own: packed, refused, run, and what it is given."""
 
+import json
 import os
 import re
 import sys
@@ -249,6 +250,23 @@ def test_a_block_is_an_operation(client: FlakyClient) -> None:
     assert (fails.error, fails.bytes) == ("ZeroDivisionError", 0)
     assert [step.step_bytes for step in record.steps] == [3 << 20, 1000, 0]
     assert [step.operation for step in record.steps] == [0, 1, 2]
+
+
+def test_numbers_of_numpy_and_odd_names_fit_into_a_record(client: FlakyClient) -> None:
+    def mine(tools: Tools) -> None:
+        key = tools.new_key()
+        tools.put(key)
+        tools.get(key, np.int64(3), np.int32(5))  # type: ignore[arg-type]
+        with tools.measure("two\nlines \udcff") as block:
+            block.bytes = np.int64(7)  # type: ignore[assignment]
+        tools.verify("name", np.uint8(1), b"wrong")  # type: ignore[arg-type]
+        raise ValueError("\udcff")
+
+    record = called(mine)
+    json.dumps(record.to_json(), allow_nan=False).encode()
+    assert [op.key for op in record.operations][2:] == ["two lines ?"]
+    assert [op.offset for op in record.operations] == [0, 3, 0]
+    assert str(record.error).startswith("function: ValueError: ? (")
 
 
 @settings(max_examples=30)

@@ -1,6 +1,7 @@
 """Threads and open loops of one invocation."""
 
 from dataclasses import replace
+from itertools import pairwise
 
 import pytest
 
@@ -49,7 +50,7 @@ def test_an_open_loop_begins_at_even_distances() -> None:
     record = run(writes(20, rate_per_s=200.0))
     intended = [op.intended_ns for op in record.operations]
     assert None not in intended
-    distances = {b - a for a, b in zip(intended, intended[1:], strict=False) if a and b}
+    distances = {b - a for a, b in pairwise(intended) if a and b}
     assert all(abs(distance - NS_PER_S // 200) <= 1 for distance in distances)
     assert all(op.start_ns >= (op.intended_ns or 0) for op in record.operations)
 

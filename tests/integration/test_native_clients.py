@@ -1,0 +1,183 @@
+"""Clients whose library makes requests, tries and threads of its own, on scripted servers."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from serverless_bench.clients import open_client
+from serverless_bench.clients.base import Client
+from serverless_bench.errors import BadResponse, OperationError, WrongRegion
+from serverless_bench.spec import Target, Transfer
+from serverless_bench.testing.client_parts import Collector, RangeOf, content, new_meter
+from serverless_bench.units import MIB
+from tests import fault_server as fault
+from tests.command import Sbench
+from tests.fault_server import Answer, Exchange, FaultServer
+from tests.servers import KEYS
+
+SIZE = 3 * MIB + 5
+KEY = f"{'0' * 32}.{SIZE}"
+
+
+@pytest.fixture(autouse=True)
+def keys(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in KEYS.items():
+        monkeypatch.setenv(name, value)
+
+
+def opened(server: FaultServer, name: str, *, timeout_s: float = 20, **options: object) -> Client:
+    target = Target(
+        client=name,
+        bucket="bucket",
+        endpoint_url=server.endpoint_url,
+        options=tuple((knob, str(value)) for knob, value in options.items()),
+    )
+    return open_client(target, Transfer(timeout_s=timeout_s))
+
+
+def ranged(exchange: Exchange) -> bool:
+    """Answer a get of a range as S3 does."""
+    data = exchange.content()
+    first, _, last = exchange.headers["range"].removeprefix("bytes=").partition("-")
+    piece = data[int(first) : int(last) + 1]
+    where = f"bytes {first}-{int(first) + len(piece) - 1}/{len(data)}"
+    exchange.say(206, piece, {"Content-Range": where, "ETag": '"etag"'})
+    return True
+
+
+FAULTS = [
+    pytest.param(fault.fails(503, "SlowDown"), "throttled", id="slow down"),
+    pytest.param(fault.fails(500, "InternalError"), "server_fault", id="500"),
+    pytest.param(fault.fails(404, "NoSuchKey"), "not_found", id="no such key"),
+    pytest.param(fault.fails(403, "AccessDenied"), "access_denied", id="denied"),
+    pytest.param(fault.resets_after(0), "connection_lost", id="reset"),
+]
+
+
+@pytest.mark.parametrize(("answer", "error"), FAULTS)
+@pytest.mark.parametrize(("name", "tries"), [("awscrt", 1), ("s3torchconnector", 2)])
+def test_a_fault_has_its_word(name: str, tries: int, answer: Answer, error: str) -> None:
+    with FaultServer([answer] * 9) as server:
+        client = opened(server, name)
+        with pytest.raises(OperationError) as caught:
+            client.get(KEY, Collector(), new_meter())
+        client.close()
+    assert caught.value.code == error
+    assert 1 <= len(server.seen) <= tries
+
+
+def test_what_does_not_come_ends_by_the_timeout() -> None:
+    with FaultServer([fault.stalls_after(MIB)]) as server:
+        client = opened(server, "awscrt", timeout_s=0.5, split="no")
+        with pytest.raises(OperationError) as caught:
+            client.get(KEY, Collector(), new_meter())
+        client.close()
+    assert caught.value.code == "timed_out"
+
+
+def test_what_ends_too_early_is_a_lost_connection() -> None:
+    with FaultServer([fault.truncates_after(MIB)]) as server:
+        client = opened(server, "awscrt", split="no")
+        with pytest.raises(OperationError) as caught:
+            client.get(KEY, Collector(), new_meter())
+        client.close()
+    assert caught.value.code == "connection_lost"
+
+
+@pytest.mark.parametrize(("split", "requests"), [("yes", 4), ("no", 1)])
+def test_the_runtime_splits_a_put_unless_told_not_to(split: str, requests: int) -> None:
+    def answer(exchange: Exchange) -> bool:
+        exchange.drain()
+        kind = "InitiateMultipartUploadResult"
+        started = f"<{kind}><UploadId>1</UploadId></{kind}>".encode()
+        exchange.say(200, started if "uploads" in exchange.path else b"", {"ETag": '"etag"'})
+        return True
+
+    size = 6 * MIB
+    with FaultServer([answer] * 9) as server:
+        client = opened(server, "awscrt", part_mb=5, split=split)
+        meter = new_meter()
+        client.put(KEY, RangeOf(KEY, 0, size), meter)
+        client.close()
+    assert len(server.seen) == requests
+    assert meter.bytes == size
+
+
+def test_an_ignored_range_is_a_bad_answer() -> None:
+    with FaultServer([fault.works]) as server:
+        client = opened(server, "awscrt", split="no")
+        with pytest.raises(BadResponse):
+            client.get(KEY, Collector(), new_meter(), offset=1, length=10)
+        client.close()
+
+
+def test_a_client_goes_where_the_store_sends_it() -> None:
+    moved = fault.fails(301, "PermanentRedirect", **{"x-amz-bucket-region": "eu-1"})
+    with FaultServer([ranged]) as server, FaultServer([moved]) as other:
+        client = opened(other, "awscrt")
+        with pytest.raises(WrongRegion) as caught:
+            client.get(KEY, Collector(), new_meter())
+        client.move(region=caught.value.region, endpoint_url=server.endpoint_url)
+        sink = Collector()
+        client.get(KEY, sink, new_meter())
+        client.close()
+    assert sink.joined() == content(KEY, SIZE)
+
+
+PUT_ONE = """
+import sys
+from serverless_bench.clients import open_client
+from serverless_bench.spec import Target, Transfer
+from serverless_bench.testing.client_parts import RangeOf, new_meter
+name, url, *options = sys.argv[1:]
+pairs = tuple(tuple(option.split("=")) for option in options)
+client = open_client(
+    Target(client=name, bucket="bucket", endpoint_url=url, options=pairs), Transfer()
+)
+client.put("key", RangeOf("key", 0, 1000), new_meter())
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "hashed"),
+    [
+        ("awscrt", [], False),
+        ("s3torchconnector", [], False),
+        ("s3dlio", [], True),
+        ("s3dlio", ["payload_signing=unsigned"], False),
+    ],
+)
+def test_the_payload_is_hashed_as_declared(name: str, options: list[str], *, hashed: bool) -> None:
+    seen: list[str] = []
+
+    def answer(exchange: Exchange) -> bool:
+        exchange.drain()
+        if exchange.method == "PUT":
+            seen.append(exchange.headers["x-amz-content-sha256"])
+        kind = "InitiateMultipartUploadResult"
+        started = f"<{kind}><UploadId>1</UploadId></{kind}>".encode()
+        exchange.say(200, started if "uploads" in exchange.path else b"", {"ETag": '"etag"'})
+        return True
+
+    with FaultServer([answer] * 9) as server:
+        command = [sys.executable, "-c", PUT_ONE, name, server.endpoint_url, *options]
+        # One process each: s3dlio has its options for as long as the process lives.
+        done = subprocess.run(command, env=os.environ, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    assert [value != "UNSIGNED-PAYLOAD" for value in seen] == [hashed]
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "awscrt",
+        "s3dlio",
+        pytest.param("obstore", marks=pytest.mark.full),
+        pytest.param("s3torchconnector", marks=pytest.mark.full),
+    ],
+)
+def test_threads_of_a_library_survive_the_fork_of_a_worker(sbench: Sbench, name: str) -> None:
+    done = sbench("write", "--client", name, "--number", "2", "--mb", "1", "--executor", "local")
+    assert (done.code, done.err) == (0, "")
