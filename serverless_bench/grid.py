@@ -79,7 +79,7 @@ def array_keys(array: ArraySpec, key: str) -> Iterator[str]:
         yield from _node_keys(array, f"{key}/", levels[0], ".")
         return
     yield from _metadata_keys(array, f"{key}/")
-    if dict(array.options).get("pyramid", "no") not in {"no", "off", "false", "0"}:
+    if dict(array.options).get("pyramid", "no").lower() not in {"no", "off", "false", "0"}:
         levels += [smaller(levels[0], factor) for factor in PYRAMID]
     for number, shape in enumerate(levels):
         yield from _node_keys(array, f"{key}/s{number}/", shape, "/")

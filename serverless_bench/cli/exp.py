@@ -22,7 +22,8 @@ from serverless_bench.cli.options import DEFAULT_RUN_DIR, option
 from serverless_bench.clock import utc_stamp
 from serverless_bench.errors import INTERRUPTED, PluginError, SbenchError, UsageError
 from serverless_bench.experiments.loading import load_experiment, names
-from serverless_bench.experiments.runner import STATE, Plan, load, run, save
+from serverless_bench.experiments.plans import STATE, Plan, load, save
+from serverless_bench.experiments.runner import run
 from serverless_bench.experiments.schema import Experiment
 
 if TYPE_CHECKING:
@@ -186,9 +187,7 @@ def _report(plan: Plan, root: Path, style: str, plot: Path | None) -> int:
 
     scale = plan.experiment.scales[plan.scale]
     observed = observe(root, plan.cells(), repeats=plan.repeats, min_bytes=scale.min_bytes)
-    report = make_report(
-        plan.experiment, plan.scale, observed, repeats=plan.repeats, seed=plan.seed
-    )
+    report = make_report(plan, observed)
     show(report, sys.stdout, style)
     sys.stdout.flush()
     if plot is not None:

@@ -12,8 +12,8 @@ from serverless_bench.cli.remote import find_remote
 from serverless_bench.cli.target import Where, check_room, open_target
 from serverless_bench.errors import UsageError
 from serverless_bench.experiments.cells import Cell
+from serverless_bench.experiments.plans import Plan
 from serverless_bench.experiments.reading import as_settings
-from serverless_bench.experiments.runner import Plan
 from serverless_bench.experiments.schema import DESIGNS, SCALES, Experiment, Setting
 from serverless_bench.experiments.settings import planned_bytes
 from serverless_bench.spec import Addressing, Target

@@ -303,10 +303,17 @@ def several(where: Where) -> tuple[Where, tuple[str, ...]]:
         return where, ()
     urls = [url.strip().rstrip("/") for url in where.endpoint_url.split(",")]
     for url in urls:
-        parts = urlsplit(url)
-        if parts.scheme not in {"http", "https"} or not parts.hostname:
+        if not _is_url(url):
             raise UsageError(f"--endpoint-url {url!r} is not a URL", hint="as http://host:port")
     return replace(where, endpoint_url=urls[0]), tuple(urls[1:])
+
+
+def _is_url(text: str) -> bool:
+    try:
+        parts = urlsplit(text)
+    except ValueError:
+        return False
+    return parts.scheme in {"http", "https"} and bool(parts.hostname)
 
 
 def _check_client(job: JobSpec) -> None:

@@ -10,14 +10,11 @@ Bytes are made and compared in the runtime's own threads. It reads a body a part
 the network, so that the progress of a put runs ahead by up to a part per request.
 """
 
-import hashlib
 import io
-from base64 import b64encode
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar, Final, Literal
-from urllib.parse import quote, unquote_plus, urlencode, urlsplit
-from xml.etree import ElementTree as ET
+from urllib.parse import quote, urlsplit
 
 from awscrt.auth import AwsCredentialsProvider
 from awscrt.http import HttpRequest
@@ -44,7 +41,16 @@ from serverless_bench.clients.awscrt_call import Call, CallBody
 from serverless_bench.clients.base import ALL_OPERATIONS, Exchange, Sink, Source
 from serverless_bench.clients.environment import ca_bundle, names_bucket_in_host
 from serverless_bench.clients.options import documented, option, parse
-from serverless_bench.clients.s3_http import answer_error, element, elements, moved_endpoint
+from serverless_bench.clients.s3_http import (
+    answer_error,
+    check_success,
+    deletion,
+    element,
+    listed,
+    listing_query,
+    moved_endpoint,
+    parts_body,
+)
 from serverless_bench.errors import BadResponse, UsageError
 from serverless_bench.spec import Target, Transfer
 from serverless_bench.units import GIB, MIB
@@ -184,13 +190,8 @@ class AwsCrtClient:
         self, key: str, upload_id: str, etags: Sequence[str], exchange: Exchange
     ) -> None:
         """See ``Client``."""
-        root = ET.Element("CompleteMultipartUpload")
-        for number, etag in enumerate(etags, start=1):
-            part = ET.SubElement(root, "Part")
-            ET.SubElement(part, "PartNumber").text = str(number)
-            ET.SubElement(part, "ETag").text = etag
         query = f"uploadId={quote(upload_id, safe='')}"
-        asked = Asked("CompleteMultipartUpload", "POST", key, query=query, body=ET.tostring(root))
+        asked = Asked("CompleteMultipartUpload", "POST", key, query=query, body=parts_body(etags))
         self._run(Call(exchange), asked)
 
     def abort_multipart(self, key: str, upload_id: str, exchange: Exchange) -> None:
@@ -209,14 +210,10 @@ class AwsCrtClient:
 
     def list_keys(self, prefix: str, after: str, exchange: Exchange) -> tuple[list[str], bool]:
         """See ``Client``."""
-        asked = {"list-type": "2", "encoding-type": "url", "prefix": prefix, "start-after": after}
-        query = urlencode(asked, safe="", quote_via=quote)
         call = Call(exchange)
-        self._run(call, Asked("ListObjectsV2", "GET", "", query=query))
-        if not call.text.lstrip().startswith(b"<"):
-            raise BadResponse("the store lists nothing that is XML", status=call.status)
-        keys = [unquote_plus(key) for key in elements(call.text, "Key")]
-        return keys, "true" in elements(call.text, "IsTruncated")
+        asked = Asked("ListObjectsV2", "GET", "", query=listing_query(prefix, after))
+        self._run(call, asked)
+        return listed(call.text, call.status)
 
     def delete(self, key: str, exchange: Exchange) -> None:
         """See ``Client``."""
@@ -224,21 +221,8 @@ class AwsCrtClient:
 
     def delete_many(self, keys: Sequence[str], exchange: Exchange) -> None:
         """See ``Client``."""
-        root = ET.Element("Delete")
-        ET.SubElement(root, "Quiet").text = "true"
-        for key in keys:
-            ET.SubElement(ET.SubElement(root, "Object"), "Key").text = key
-        body = ET.tostring(root)
-        # S3 asks for a checksum of this one request (Amazon S3 API reference, "DeleteObjects").
-        digest = b64encode(hashlib.md5(body, usedforsecurity=False).digest()).decode()
-        asked = Asked(
-            "DeleteObjects",
-            "POST",
-            "",
-            query="delete=",
-            headers={"Content-MD5": digest},
-            body=body,
-        )
+        body, headers = deletion(keys)
+        asked = Asked("DeleteObjects", "POST", "", query="delete=", headers=headers, body=body)
         self._run(Call(exchange), asked)
 
     def copy(self, source: str, key: str, exchange: Exchange) -> None:
@@ -319,10 +303,11 @@ class AwsCrtClient:
         call.wait(made, self._transfer.timeout_s)
 
     def _check(self, call: Call) -> None:
-        # S3 answers 200 before it has copied or put parts together, and may fail after.
-        if call.refused or element(call.text, "Code"):
+        if call.refused:
+            # The runtime looks into answers of success, too, as below.
             status = call.status if call.status >= 300 else 500
             raise answer_error(status, call.text, call.headers, self._endpoint, self._target.bucket)
+        check_success(call.text)
 
     def _path(self, key: str, query: str) -> str:
         path = quote("/" + key, safe="/~")
@@ -343,11 +328,11 @@ def _checksum(knobs: Knobs) -> S3ChecksumConfig | None:
 def _trust() -> ClientTlsContext:
     options = TlsContextOptions()
     bundle = ca_bundle()
-    if bundle is not None:
-        options.override_default_trust_store_from_path(ca_filepath=str(bundle))
     try:
+        if bundle is not None:
+            options.override_default_trust_store_from_path(ca_filepath=str(bundle))
         return ClientTlsContext(options)
-    except RuntimeError as exc:
+    except (OSError, RuntimeError) as exc:
         raise UsageError(
             f"the AWS runtime cannot use the certificates of {bundle or 'this system'}",
             hint="AWS_CA_BUNDLE has to hold certificates in PEM form, and nothing else",

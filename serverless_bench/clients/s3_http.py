@@ -1,12 +1,14 @@
-"""What clients share that see S3's answers as they are: its XML, and where it sends them."""
+"""What clients share that make S3's requests themselves and see its answers: XML, mostly."""
 
+import hashlib
 import xml.etree.ElementTree as ET
-from collections.abc import Mapping
-from urllib.parse import SplitResult, urlsplit
+from base64 import b64encode
+from collections.abc import Mapping, Sequence
+from urllib.parse import SplitResult, quote, unquote_plus, urlencode, urlsplit
 
 from serverless_bench.clients.base import AWS_HOST
 from serverless_bench.clients.s3_errors import s3_error
-from serverless_bench.errors import OperationError
+from serverless_bench.errors import BadResponse, OperationError
 
 
 def element(text: bytes, name: str) -> str:
@@ -24,6 +26,63 @@ def elements(text: bytes, name: str) -> list[str]:
     except ET.ParseError:
         return []
     return [e.text or "" for e in root.iter() if e.tag.rpartition("}")[2] == name]
+
+
+def parts_body(etags: Sequence[str]) -> bytes:
+    """Return the body that makes one object of parts; ``etags`` are in part order."""
+    root = ET.Element("CompleteMultipartUpload")
+    for number, etag in enumerate(etags, start=1):
+        part = ET.SubElement(root, "Part")
+        ET.SubElement(part, "PartNumber").text = str(number)
+        ET.SubElement(part, "ETag").text = etag
+    return ET.tostring(root)
+
+
+def deletion(keys: Sequence[str]) -> tuple[bytes, dict[str, str]]:
+    """Return the body that deletes several objects, and the headers that it needs."""
+    root = ET.Element("Delete")
+    ET.SubElement(root, "Quiet").text = "true"
+    for key in keys:
+        ET.SubElement(ET.SubElement(root, "Object"), "Key").text = key
+    body = ET.tostring(root)
+    # S3 asks for a checksum of this one request (Amazon S3 API reference, "DeleteObjects").
+    digest = b64encode(hashlib.md5(body, usedforsecurity=False).digest()).decode()
+    return body, {"Content-MD5": digest}
+
+
+def listing_query(prefix: str, after: str) -> str:
+    """Return the query that lists up to a thousand keys behind ``after``."""
+    asked = {"list-type": "2", "encoding-type": "url", "prefix": prefix, "start-after": after}
+    return urlencode(asked, safe="", quote_via=quote)
+
+
+def listed(text: bytes, status: int) -> tuple[list[str], bool]:
+    """Return the keys of an answer to ``listing_query``, and whether there are more.
+
+    Raises
+    ------
+    BadResponse
+        If it is no XML.
+    """
+    if not text.lstrip().startswith(b"<"):
+        raise BadResponse("the store lists nothing that is XML", status=status)
+    keys = [unquote_plus(key) for key in elements(text, "Key")]
+    return keys, "true" in elements(text, "IsTruncated")
+
+
+def check_success(text: bytes) -> None:
+    """Look for an error in an answer of success.
+
+    S3 answers 200 before it has put parts together or copied an object, and if it deleted
+    only some of many.
+
+    Raises
+    ------
+    OperationError
+        If there is one.
+    """
+    if code := element(text, "Code"):
+        raise s3_error(500, code, element(text, "Message"), {})
 
 
 def answer_error(

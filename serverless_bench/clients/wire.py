@@ -9,15 +9,13 @@ checked by reading back, by a reader that knows what the bytes have to be.
 """
 
 import hashlib
-import xml.etree.ElementTree as ET
-from base64 import b64encode
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from http.client import HTTPResponse
 from typing import ClassVar, Final, Literal
-from urllib.parse import SplitResult, quote, unquote_plus, urlencode, urlsplit
+from urllib.parse import SplitResult, quote, urlsplit
 
 from botocore.auth import S3SigV4Auth
 from botocore.awsrequest import AWSRequest
@@ -33,7 +31,15 @@ from serverless_bench.clients.base import (
     is_virtual,
 )
 from serverless_bench.clients.options import documented, option, parse
-from serverless_bench.clients.s3_errors import s3_error
+from serverless_bench.clients.s3_http import (
+    answer_error,
+    check_success,
+    deletion,
+    element,
+    listed,
+    listing_query,
+    parts_body,
+)
 from serverless_bench.clients.wire_connection import Connection, translated
 from serverless_bench.errors import AccessDenied, BadResponse
 from serverless_bench.spec import Target, Transfer
@@ -152,30 +158,20 @@ class WireClient:
 
     def delete_many(self, keys: Sequence[str], exchange: Exchange) -> None:
         """See ``Client``."""
-        root = ET.Element("Delete")
-        ET.SubElement(root, "Quiet").text = "true"
-        for key in keys:
-            ET.SubElement(ET.SubElement(root, "Object"), "Key").text = key
-        body = ET.tostring(root)
-        # S3 asks for a checksum of this one request (Amazon S3 API reference, "DeleteObjects").
-        digest = b64encode(hashlib.md5(body, usedforsecurity=False).digest()).decode()
-        headers = {"Content-MD5": digest}
+        body, headers = deletion(keys)
         with self._request("POST", "", exchange, query="delete=", headers=headers, body=body) as (
             answer,
             _,
         ):
             text = _text(answer)
-        # The answer is 200 even if some are left.
-        if code := _element(text, "Code"):
-            raise s3_error(500, code, _element(text, "Message"), {})
+        check_success(text)
 
     def copy(self, source: str, key: str, exchange: Exchange) -> None:
         """See ``Client``."""
         headers = {"x-amz-copy-source": quote(f"{self._target.bucket}/{source}", safe="/")}
         with self._request("PUT", key, exchange, headers=headers) as (answer, _):
             text = _text(answer)
-        if code := _element(text, "Code"):
-            raise s3_error(500, code, _element(text, "Message"), {})
+        check_success(text)
 
     def delete(self, key: str, exchange: Exchange, *, etag: str = "") -> None:
         """See ``Client``; with an entity tag, only if that is still its own."""
@@ -185,19 +181,15 @@ class WireClient:
 
     def list_keys(self, prefix: str, after: str, exchange: Exchange) -> tuple[list[str], bool]:
         """Return up to a thousand keys behind ``after``, and whether there are more."""
-        asked = {"list-type": "2", "encoding-type": "url", "prefix": prefix, "start-after": after}
-        query = urlencode(asked, safe="", quote_via=quote)
+        query = listing_query(prefix, after)
         with self._request("GET", "", exchange, query=query) as (answer, _), translated():
             text = answer.read()
-        if not text.lstrip().startswith(b"<"):
-            raise BadResponse("the store lists nothing that is XML", status=answer.status)
-        keys = [unquote_plus(key) for key in _elements(text, "Key")]
-        return keys, "true" in _elements(text, "IsTruncated")
+        return listed(text, answer.status)
 
     def create_multipart(self, key: str, exchange: Exchange) -> str:
         """See ``Client``."""
         with self._request("POST", key, exchange, query="uploads=") as (answer, _):
-            upload_id = _element(_text(answer), "UploadId")
+            upload_id = element(_text(answer), "UploadId")
         if not upload_id:
             raise BadResponse("the store gave no UploadId")
         return upload_id
@@ -215,18 +207,11 @@ class WireClient:
         self, key: str, upload_id: str, etags: Sequence[str], exchange: Exchange
     ) -> None:
         """See ``Client``."""
-        root = ET.Element("CompleteMultipartUpload")
-        for number, etag in enumerate(etags, start=1):
-            part = ET.SubElement(root, "Part")
-            ET.SubElement(part, "PartNumber").text = str(number)
-            ET.SubElement(part, "ETag").text = etag
         query = f"uploadId={quote(upload_id, safe='')}"
-        body = ET.tostring(root)
+        body = parts_body(etags)
         with self._request("POST", key, exchange, query=query, body=body) as (answer, _):
             text = _text(answer)
-        # S3 answers 200 before it has put the parts together, and may fail after.
-        if code := _element(text, "Code"):
-            raise s3_error(500, code, _element(text, "Message"), {})
+        check_success(text)
 
     def abort_multipart(self, key: str, upload_id: str, exchange: Exchange) -> None:
         """See ``Client``."""
@@ -322,18 +307,9 @@ class WireClient:
         return hashed.hexdigest()
 
     def _error(self, answer: HTTPResponse) -> Exception:
-        text = _text(answer)
-        hosts = (_element(text, "Endpoint"), urlsplit(answer.headers.get("Location", "")).netloc)
-        host = next(filter(None, hosts), None)
-        if host:
-            host = host.removeprefix(self._target.bucket + ".")
-        return s3_error(
-            answer.status,
-            _element(text, "Code"),
-            _element(text, "Message"),
-            {name.lower(): value for name, value in answer.headers.items()},
-            region=_element(text, "Region") or None,
-            endpoint=f"{self._endpoint.scheme}://{host}" if host else None,
+        headers = {name.lower(): value for name, value in answer.headers.items()}
+        return answer_error(
+            answer.status, _text(answer), headers, self._endpoint, self._target.bucket
         )
 
 
@@ -358,20 +334,3 @@ def _text(answer: HTTPResponse) -> bytes:
     """Return a small answer's body; reading it to the end frees the connection."""
     with translated():
         return answer.read(_SMALL)
-
-
-def _element(text: bytes, name: str) -> str:
-    """Return the text of the first element called ``name`` in any namespace, or ''."""
-    return next(iter(_elements(text, name)), "")
-
-
-def _elements(text: bytes, name: str) -> list[str]:
-    """Return the texts of all elements called ``name`` in any namespace."""
-    if not text.lstrip().startswith(b"<"):
-        return []
-    try:
-        # A store may lie in a benchmark's answer, but Expat bounds what it can cost.
-        root = ET.fromstring(text)  # noqa: S314
-    except ET.ParseError:
-        return []
-    return [e.text or "" for e in root.iter() if e.tag.rpartition("}")[2] == name]

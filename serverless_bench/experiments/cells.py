@@ -141,7 +141,7 @@ def _points(
         for values in product(*(axis.values[scale] for axis in axes)):
             yield "", dict(zip((axis.name for axis in axes), values, strict=True))
     elif design == "one-factor":
-        base: dict[str, Setting] = {axis.name: _baseline(axis, scale) for axis in axes}
+        base: dict[str, Setting] = {axis.name: baseline(axis, scale) for axis in axes}
         yield "", base
         for axis in axes:
             for value in axis.values[scale]:
@@ -153,7 +153,8 @@ def _points(
         yield cell.name, cell.at[scale]
 
 
-def _baseline(axis: Axis, scale: str) -> Value:
+def baseline(axis: Axis, scale: str) -> Value:
+    """Return the value of an axis while another one is varied."""
     return axis.baseline.get(scale, axis.values[scale][0])
 
 

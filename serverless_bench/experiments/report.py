@@ -8,10 +8,12 @@ from typing import Any, Final, TextIO
 import orjson
 
 from serverless_bench.errors import UsageError
+from serverless_bench.experiments.effects import Effect, effect_sentence, effects
 from serverless_bench.experiments.judge import judge
 from serverless_bench.experiments.knee import WITHIN, Knee
 from serverless_bench.experiments.observations import Observed
 from serverless_bench.experiments.outcomes import Judged, Judgement
+from serverless_bench.experiments.plans import Plan
 from serverless_bench.experiments.schema import Experiment, Value
 from serverless_bench.experiments.table import Line, grid, left_over, lines, reference
 from serverless_bench.experiments.writer import Writer
@@ -31,6 +33,8 @@ class Report:
     observed: tuple[Observed, ...]
     lines: tuple[Line, ...]
     judged: tuple[Judged, ...]
+    effects: tuple[Effect, ...] = ()
+    """What each change did by itself, the largest first; only of one-factor designs."""
 
     @property
     def complete(self) -> bool:
@@ -46,27 +50,26 @@ class Report:
         ]
 
 
-def make_report(
-    experiment: Experiment, scale: str, observed: Sequence[Observed], *, repeats: int, seed: int
-) -> Report:
+def make_report(plan: Plan, observed: Sequence[Observed]) -> Report:
     """Return the report of an experiment.
 
     Parameters
     ----------
-    experiment, scale, repeats
+    plan
         What was planned.
     observed
         What was found, see ``observe``.
-    seed
-        Of what is drawn at random.
     """
+    experiment = plan.experiment
+    one_factor = (plan.design or experiment.design) == "one-factor"
     return Report(
         experiment=experiment,
-        scale=scale,
-        repeats=repeats,
+        scale=plan.scale,
+        repeats=plan.repeats,
         observed=tuple(observed),
         lines=lines(experiment, observed),
-        judged=judge(experiment, scale, observed, seed=seed),
+        judged=judge(experiment, plan.scale, observed, seed=plan.seed),
+        effects=effects(experiment, plan.scale, observed, seed=plan.seed) if one_factor else (),
     )
 
 
@@ -95,12 +98,17 @@ def show(report: Report, out: TextIO, style: str) -> None:
     if rest.rows:
         write.title(_PAPER_ONLY)
         write.table(rest)
+    if report.effects:
+        metric = report.effects[0].metric
+        write.title(f"what each change does to {metric} by itself, the largest first")
+        for effect in report.effects:
+            write.line(effect_sentence(effect), deep=1)
     if report.judged:
         write.title("hypotheses")
         for one in report.judged:
             _hypothesis(write, one)
     _bullets(write, "remarks on cells", report.problems())
-    _bullets(write, "notes on the published rows", _notes(experiment))
+    _bullets(write, "notes on the published rows", _notes(report))
     _bullets(write, "errata of the publication", experiment.errata)
 
 
@@ -139,6 +147,7 @@ def to_json(report: Report) -> dict[str, Any]:
         "hypotheses": [
             {**asdict(one.hypothesis), **dict(_judged_json(one))} for one in report.judged
         ],
+        "effects": [asdict(effect) for effect in report.effects],
         "problems": report.problems(),
     }
 
@@ -164,11 +173,13 @@ def _bullets(write: Writer, title: str, texts: Sequence[str]) -> None:
         write.line(text, deep=1)
 
 
-def _notes(experiment: Experiment) -> list[str]:
+def _notes(report: Report) -> list[str]:
+    """Return the notes of the rows beside measured ones; the others stand in their table."""
+    shown = [line.row for line in report.lines if line.row is not None]
     return [
         f"{row.cell or ' '.join(f'{n}={v}' for n, v in row.at.items())}: {row.note}"
-        for row in experiment.published
-        if row.note
+        for row in report.experiment.published
+        if row.note and row in shown
     ]
 
 
@@ -181,6 +192,8 @@ def _interval_note(report: Report) -> str:
     }
     if not levels:
         return "no run counts"
+    if report.repeats == 1:
+        return "one run of each cell: no intervals, and no verdicts"
     reached = f"{min(levels):.0%}"
     if max(levels) > min(levels):
         reached = f"{min(levels):.0%} to {max(levels):.0%}"

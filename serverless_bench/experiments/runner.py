@@ -1,141 +1,28 @@
 """Run the cells of an experiment in turns, and go on with one that was interrupted."""
 
 import shutil
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable
 from contextlib import ExitStack, suppress
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, Final
-
-import numpy as np
-import orjson
+from typing import Final
 
 from serverless_bench.archive import Run, load_run
-from serverless_bench.errors import INTERRUPTED, ArchiveError, SbenchError, UsageError
-from serverless_bench.executors import open_executor
-from serverless_bench.experiments.cells import Cell, make_cells
-from serverless_bench.experiments.loading import parse
+from serverless_bench.errors import INTERRUPTED, SbenchError, UsageError
+from serverless_bench.experiments.cells import Cell
 from serverless_bench.experiments.observations import failure_path, run_path
 from serverless_bench.experiments.places import Places, files_of, on_processors
-from serverless_bench.experiments.schema import Experiment, Setting
+from serverless_bench.experiments.plans import Plan
+from serverless_bench.experiments.schema import Setting
 from serverless_bench.experiments.settings import job_of, prepared_by, workload_of
 from serverless_bench.fanout import run_job
-from serverless_bench.spec import JobSpec, Target
 from serverless_bench.sweep import delete, give_space_back
 from serverless_bench.units import GIB
 from serverless_bench.workloads import open_workload
 
-STATE: Final = "experiment.json"
-FILE: Final = "experiment.toml"
-SCHEMA: Final = 1
 GARBAGE_BYTES: Final = 4 * GIB
 """The embedded store gives space back after so much was deleted; in the end, from a
 sixteenth of it on. That takes seconds, and its data directory may grow by as much."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
-    """What is run: kept in the directory of an experiment, so that it can go on."""
-
-    experiment: Experiment
-    scale: str
-    repeats: int
-    seed: int = 0
-    """Of the order of the runs."""
-    design: str = ""
-    only: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    changes: Mapping[str, Setting] = field(default_factory=dict)
-    """Settings that take the place of the cells' own."""
-    target: Target | None = None
-    """The user's own; None for the embedded store."""
-    control: Target | None = None
-    functions: tuple[str, ...] = ()
-    """As in ``JobSpec``."""
-
-    def cells(self) -> tuple[Cell, ...]:
-        """Return the cells, those that cannot run included."""
-        return make_cells(
-            self.experiment, self.scale, design=self.design, only=self.only, changes=self.changes
-        )
-
-    def order(self) -> Iterator[tuple[Cell, int]]:
-        """Yield every cell and repeat: each cell once in random order, then again, and so on."""
-        cells = [cell for cell in self.cells() if not cell.skipped]
-        rng = np.random.default_rng(self.seed)
-        for repeat in range(1, self.repeats + 1):
-            for index in rng.permutation(len(cells)):
-                yield cells[int(index)], repeat
-
-    def check(self) -> None:
-        """Refuse cells that make no job, before anything runs.
-
-        Raises
-        ------
-        UsageError
-            With the first of them.
-        PluginError
-            If an executor is unknown, or lacks its library.
-        """
-        for cell in self.cells():
-            if not cell.skipped:
-                open_executor(self.job(cell, Target(bucket="any", endpoint_url="http://any")))
-
-    def job(self, cell: Cell, target: Target) -> JobSpec:
-        """Return the job of a cell."""
-        job = job_of(cell.settings, target, name=cell.slug)
-        return replace(job, control=self.control, functions=self.functions)
-
-
-def save(plan: Plan, root: Path) -> None:
-    """Write a plan into the directory of its experiment, which must be new.
-
-    Raises
-    ------
-    ArchiveError
-        If the directory cannot be written, or holds an experiment.
-    """
-    data = {f: getattr(plan, f) for f in ("scale", "repeats", "seed", "design", "only", "changes")}
-    data |= {"schema": SCHEMA, "name": plan.experiment.name, "functions": plan.functions}
-    data |= {
-        name: None if target is None else asdict(target)
-        for name, target in (("target", plan.target), ("control", plan.control))
-    }
-    try:
-        root.mkdir(parents=True, exist_ok=True)
-        (root / FILE).write_text(plan.experiment.text, encoding="utf-8")
-        with (root / STATE).open("xb") as file:
-            file.write(orjson.dumps(data, option=orjson.OPT_INDENT_2))
-    except FileExistsError as exc:
-        raise ArchiveError(
-            f"{root} holds an experiment already", hint=f"sbench exp run --resume {root}"
-        ) from exc
-    except OSError as exc:
-        raise ArchiveError(f"cannot write {root}: {exc.strerror}", hint="--run-dir") from exc
-
-
-def load(root: Path) -> Plan:
-    """Return the plan of an experiment that was begun.
-
-    Raises
-    ------
-    ArchiveError
-        If there is none in this directory.
-    """
-    try:
-        data: dict[str, Any] = orjson.loads((root / STATE).read_bytes())
-        text = (root / FILE).read_text(encoding="utf-8")
-    except (OSError, orjson.JSONDecodeError) as exc:
-        raise ArchiveError(
-            f"{root} is no directory of an experiment", hint="sbench exp run names the one it makes"
-        ) from exc
-    if data.pop("schema") != SCHEMA:
-        raise ArchiveError(f"{root} was written by another version of sbench")
-    for name in ("target", "control"):
-        data[name] = None if data[name] is None else Target(**data[name])
-    changes = {n: tuple(v) if isinstance(v, list) else v for n, v in data.pop("changes").items()}
-    functions = tuple(data.pop("functions"))
-    experiment = parse(text, str(data.pop("name")))
-    return Plan(experiment=experiment, changes=changes, functions=functions, **data)
 
 
 def run(

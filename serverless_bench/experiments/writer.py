@@ -7,7 +7,8 @@ from rich.table import Table
 
 from serverless_bench.experiments.table import Grid
 
-_WIDTH: Final = 200
+_WIDTH: Final = 10_000
+"""Of a file: a table is as wide as its texts, and no line of it is broken."""
 
 
 class Writer:
@@ -40,7 +41,7 @@ class Writer:
             return
         table = Table(box=None, pad_edge=False, header_style="bold")
         for name in found.header:
-            table.add_column(name, justify="right")
+            table.add_column(name, justify="right", overflow="fold")
         for row in found.rows:
             table.add_row(*row)
         width = None if self._out.isatty() else _WIDTH

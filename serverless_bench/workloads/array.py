@@ -23,17 +23,18 @@ class Array(Workload):
             yield from array_keys(array, key)
 
     def operations(self, invocation: InvocationSpec, thread: int = 0) -> Stream:
-        """Yield the operations; those of one array are never shared by threads."""
+        """Yield the operations, all to the first thread: a library has threads of its own."""
+        if thread:
+            return
         array = _array(invocation)
         if array.operation == "append":
-            yield from _appends(invocation, array) if thread == 0 else ()
+            yield from _appends(invocation, array)
             return
         reads = array.operation == "read"
         kind = OperationKind.READ_ARRAY if reads else OperationKind.WRITE_ARRAY
-        keys = invocation.keys * invocation.repeats if reads else tuple(new_arrays(invocation))
-        for index in range(thread, len(keys), invocation.load.threads):
-            size = declared_size(keys[index])
-            yield OperationSpec(index=index, kind=kind, key=keys[index], size=size)
+        keys = invocation.keys * invocation.repeats if reads else new_arrays(invocation)
+        for index, key in enumerate(keys):
+            yield OperationSpec(index=index, kind=kind, key=key, size=declared_size(key))
 
 
 def new_arrays(invocation: InvocationSpec) -> Iterator[str]:

@@ -1,7 +1,7 @@
 """Operations of several kinds by weight, on objects that come and go.
 
 Every thread has objects of its own: those that it prepares, as many places for new ones,
-and, if the mix copies, a place for the copy of each. Keys are thereby known before, however
+and, if the mix copies, a place for the copy of each of these. Keys are thereby known before, however
 long the run takes, and each read knows which bytes must be there: an object that is
 overwritten goes on to its next generation, and a copy holds the bytes of its source.
 """
@@ -65,12 +65,11 @@ class Mixed(Workload):
     def keys(self, invocation: InvocationSpec) -> Iterator[str]:
         """Yield the keys of all places."""
         copies = any(name == OperationKind.COPY for name, _ in invocation.load.mix)
-        for number in range(invocation.objects):
-            made = planned_object(invocation, number)
-            yield made.key
-            yield _place(invocation, invocation.objects + number).key
+        for number in range(2 * invocation.objects):
+            place = _place(invocation, number)
+            yield place.key
             if copies:
-                yield _copy_place(invocation, _Object(number, made.key, made.size)).key
+                yield _copy_place(invocation, place).key
 
     def prepare(self, invocation: InvocationSpec, thread: int) -> Stream:
         """Yield the puts of the objects that are there from the start."""

@@ -1,5 +1,6 @@
 """Arrays on a real store and in files, through the libraries and through the command."""
 
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 import pytest
@@ -7,7 +8,9 @@ import pytest
 from serverless_bench.archive import load_run
 from serverless_bench.arrays import ARRAYS
 from serverless_bench.arrays.features import UNSUPPORTED
+from serverless_bench.body import forget_clients
 from serverless_bench.bucket import open_s3
+from serverless_bench.cli.main import main
 from serverless_bench.errors import AccessDenied, ConnectionLost, NotFound
 from serverless_bench.grid import METADATA, array_bytes, array_keys
 from serverless_bench.spec import ArraySpec, Target
@@ -17,6 +20,8 @@ from tests.command import Sbench
 from tests.servers import Server, credentials
 
 ON_S3 = [name for name in ARRAYS if "s3" not in UNSUPPORTED[name]]
+INLINE = ("--executor", "inline")
+Here = Callable[..., int]
 SMALL = ("--shape", "500,512", "--chunks", "128,256")
 
 
@@ -91,7 +96,18 @@ def test_failures_have_names(library: str, embedded: Server, prefix: str) -> Non
             refused.write(array, key)
 
 
-def test_a_user_writes_reads_and_cleans_arrays(sbench: Sbench) -> None:
+@pytest.fixture
+def here(sbench: Sbench, monkeypatch: pytest.MonkeyPatch) -> Iterator[Here]:
+    """The command in this process, which has the libraries already."""
+    monkeypatch.chdir(sbench.directory)
+    with credentials(sbench.environment):
+        yield lambda *words: main(list(words))
+    forget_clients()
+
+
+def test_a_user_writes_reads_and_cleans_arrays(
+    sbench: Sbench, here: Here, capsys: pytest.CaptureFixture[str]
+) -> None:
     first = ("array", "write", "--library", "zarr", *SMALL, "--number", 2, "--name", "w")
     done = sbench(*first, "--key-file", "keys.txt", "--format", "json")
     assert done.code == 0, done.err
@@ -104,33 +120,31 @@ def test_a_user_writes_reads_and_cleans_arrays(sbench: Sbench) -> None:
     assert run.provenance["client"]["attempts"] == "hidden"
     assert len(run.keys()) == 2
     # Another library reads what the first one wrote.
-    flags = ("--library", "tensorstore", "--library-option", "http-threads=2", *SMALL)
-    done = sbench("array", "read", *flags, "--key-file", "keys.txt", "--objects", 2)
-    assert done.code == 0, done.err
-    assert "every byte" in done.out
-    assert "read_array" in done.out
-    done = sbench("clean", "sbench-runs/w")
-    assert done.code == 0, done.err
-    # 8 chunks and the metadata of each array.
-    assert "deleted 20 objects" in done.out or "deleted 18 objects" in done.out
+    flags = ("--library", "tensorstore", *SMALL, "--objects", "2", *INLINE)
+    assert here("array", "read", *flags, "--key-file", "keys.txt") == 0
+    told = capsys.readouterr().out
+    assert "every byte" in told
+    assert "read_array" in told
+    assert here("clean", "sbench-runs/w") == 0
+    # 8 chunks of each array, .zarray and .zattrs.
+    assert "deleted 20 objects" in capsys.readouterr().out
 
 
-def test_a_user_appends_to_an_array_in_files(sbench: Sbench) -> None:
+def test_a_user_appends_to_an_array_in_files(
+    sbench: Sbench, here: Here, capsys: pytest.CaptureFixture[str]
+) -> None:
     shape = ("--driver", "zarr3", "--shape", "256,512", "--chunks", "128,512")
-    flags = ("--library", "zarr", "--codec", "blosc-lz4", *shape, "--path", "arrays")
-    done = sbench("array", "append", *flags, "--objects", 3, "--name", "a")
-    assert done.code == 0, done.err
+    flags = ("--library", "zarr", "--codec", "blosc-lz4", *shape, "--path", "arrays", *INLINE)
+    assert here("array", "append", *flags, "--objects", "3", "--name", "a") == 0
     keys = sbench.directory / "sbench-runs" / "a" / "keys.txt"
     (folder,) = (sbench.directory / "arrays").iterdir()
     assert keys.read_text().strip().endswith(folder.name)
-    done = sbench("array", "read", *flags, "--key-file", keys)
-    assert done.code == 0, done.err
-    assert "verified           1.5 MiB, every byte" in done.out
+    assert here("array", "read", *flags, "--key-file", str(keys)) == 0
+    assert "verified           1.5 MiB, every byte" in capsys.readouterr().out
     (folder / "c" / "4" / "0").unlink()
-    done = sbench("array", "read", *flags, "--key-file", keys)
-    assert done.code == 7
+    assert here("array", "read", *flags, "--key-file", str(keys)) == 7
     # Nobody else's folder goes, though it lies there as well.
     other = sbench.directory / "arrays" / "mine"
     other.mkdir()
-    assert sbench("clean", "sbench-runs/a").code == 0
+    assert here("clean", "sbench-runs/a") == 0
     assert list((sbench.directory / "arrays").iterdir()) == [other]

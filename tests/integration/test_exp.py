@@ -2,11 +2,19 @@
 
 import json
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from tests.command import Sbench
+from serverless_bench.archive import load_run
+from serverless_bench.cli.clean import Cleaned, delete_objects
+from serverless_bench.cli.main import main
+from serverless_bench.sweep import Deleted
+from tests.command import Done
+from tests.servers import Server
+
+Exp = Callable[..., Done]
 
 TINY = """
 title = "Two sizes"
@@ -90,16 +98,30 @@ better = "less"
 
 
 @pytest.fixture
-def tiny(sbench: Sbench) -> Path:
-    path = sbench.directory / "tiny.toml"
-    path.write_text(TINY, encoding="utf-8")
-    return path
+def exp(
+    tmp_path: Path,
+    embedded: Server,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> Exp:
+    """``sbench exp`` in an empty directory, in this process: SciPy is slow to import."""
+    monkeypatch.chdir(tmp_path)
+    for name, value in embedded.environment.items():
+        monkeypatch.setenv(name, value)
+
+    def call(*arguments: object) -> Done:
+        capsys.readouterr()
+        code = main(["exp", *map(str, arguments)])
+        told = capsys.readouterr()
+        return Done(code, told.out, told.err)
+
+    return call
 
 
-def test_five_interleaved_repeats_make_a_verdict(sbench: Sbench, tiny: Path) -> None:
-    done = sbench(
-        "exp", "run", tiny, "--name", "e", "--plot", "p.png", "--format", "json", "--seed", 3
-    )
+def test_five_interleaved_repeats_make_a_verdict(exp: Exp, tmp_path: Path) -> None:
+    tiny = tmp_path / "tiny.toml"
+    tiny.write_text(TINY, encoding="utf-8")
+    done = exp("run", tiny, "--name", "e", "--plot", "p.png", "--format", "json", "--seed", 3)
     assert done.code == 0, done.err
     found = done.json
     assert found["complete"]
@@ -109,35 +131,37 @@ def test_five_interleaved_repeats_make_a_verdict(sbench: Sbench, tiny: Path) -> 
     assert judgement["segment"] == ["4KiB", "256KiB"]
     assert judgement["outcome"] == "rejected"
     assert judgement["interval"]["low"] > 1
-    assert (sbench.directory / "p.png").stat().st_size > 5000
+    assert (tmp_path / "p.png").stat().st_size > 5000
 
     # In turns: each round holds both cells once.
     order = [line for line in done.err.splitlines() if line.startswith("run ")]
     assert [line.split("repeat ")[1][0] for line in order] == list("1122334455")
     assert len({line.split("size=")[1].split(",")[0] for line in order[:2]}) == 2
 
-    root = sbench.directory / "sbench-runs" / "e"
+    root = tmp_path / "sbench-runs" / "e"
     (one,) = sorted((root / "cells").iterdir())[:1]
-    cleaned = sbench("clean", one / "01")
-    assert "deleted 0 objects" in cleaned.out
+    run = load_run(one / "01")
+    assert len(run.keys()) == 2
+    # The run's own cleaning finds nothing any more.
+    assert delete_objects(run) == Cleaned(deleted=Deleted(), rest="")
 
     # What is gone is reported, and made again by --resume; nothing else is.
     kept = (one / "02" / "run.json").read_bytes()
     shutil.rmtree(one / "01")
-    report = sbench("exp", "report", root)
+    report = exp("report", root)
     assert report.code == 6
     assert "size=4KiB: 1 of 5 runs: not run" in report.out
-    again = sbench("exp", "run", "--resume", root, "--format", "markdown")
+    again = exp("run", "--resume", root, "--format", "markdown")
     assert again.code == 0, again.err
     assert again.err.count("run ") == 1
     assert "| 4KiB |" in again.out
     assert (one / "02" / "run.json").read_bytes() == kept
 
 
-def test_reads_are_prepared_and_failures_are_rows(sbench: Sbench) -> None:
-    path = sbench.directory / "reads.toml"
+def test_reads_are_prepared_and_failures_are_rows(exp: Exp, tmp_path: Path) -> None:
+    path = tmp_path / "reads.toml"
     path.write_text(READS, encoding="utf-8")
-    done = sbench("exp", "run", path, "--format", "json", "--name", "r")
+    done = exp("run", path, "--format", "json", "--name", "r")
     assert done.code == 6, done.err
     here, delayed, nowhere = done.json["cells"]
     assert here["skipped"] == "replaced by the test"
@@ -145,25 +169,25 @@ def test_reads_are_prepared_and_failures_are_rows(sbench: Sbench) -> None:
     assert delayed["metrics"]["rate"]["measured"]["at"] > 30
     assert "PluginError" in nowhere["runs"][0]["problem"]
     assert "'none'" in nowhere["runs"][0]["problem"]
-    report = sbench("exp", "report", sbench.directory / "sbench-runs" / "r")
+    report = exp("report", tmp_path / "sbench-runs" / "r")
     assert "unsupported" in report.out
     assert "where=nowhere: 1 of 1 runs: PluginError" in report.out
 
 
-def test_what_would_be_run_and_what_was_published_need_no_run(sbench: Sbench) -> None:
-    listed = sbench("exp", "list")
+def test_what_would_be_run_and_what_was_published_need_no_run(exp: Exp, tmp_path: Path) -> None:
+    listed = exp("list")
     assert "s3-client-threads " in listed.out
-    shown = sbench("exp", "show", "s3-client-threads", "--scale", "paper")
+    shown = exp("show", "s3-client-threads", "--scale", "paper")
     assert "threads=128" in shown.out
-    reference = sbench("exp", "show", "s3-client-threads", "--reference")
+    reference = exp("show", "s3-client-threads", "--reference")
     assert "31.84" in reference.out
     assert "errata" in reference.out
-    assert json.loads(
-        sbench("exp", "show", "s3-client-threads", "--reference", "--format", "json").out
-    )["published"]
-    dry = sbench("exp", "run", "s3-client-threads", "--dry-run", "--only", "threads=8,16")
+    assert json.loads(exp("show", "s3-client-threads", "--reference", "--format", "json").out)[
+        "published"
+    ]
+    dry = exp("run", "s3-client-threads", "--dry-run", "--only", "threads=8,16")
     assert "2 cells, 5 runs of each, 10 in all" in dry.out
-    assert not (sbench.directory / "sbench-runs").exists()
+    assert not (tmp_path / "sbench-runs").exists()
 
 
 @pytest.mark.parametrize(
@@ -188,8 +212,8 @@ def test_what_would_be_run_and_what_was_published_need_no_run(sbench: Sbench) ->
         (["report", "."], 8, "no directory of an experiment"),
     ],
 )
-def test_bad_input_is_one_line(sbench: Sbench, arguments: list[str], code: int, says: str) -> None:
-    done = sbench("exp", *arguments)
+def test_bad_input_is_one_line(exp: Exp, arguments: list[str], code: int, says: str) -> None:
+    done = exp(*arguments)
     assert (done.code, done.out) == (code, ""), done.err
     assert says in done.err
     assert done.err.startswith("sbench: ")

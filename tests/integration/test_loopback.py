@@ -188,7 +188,9 @@ def test_what_fails_is_tried_again_until_it_works(sbench: Sbench) -> None:
     assert counted["checked_put_bytes"] == 40 * SIZE
 
 
-@pytest.mark.parametrize("client", AT_ONCE)
+@pytest.mark.parametrize(
+    "client", [*FIRST, *(pytest.param(name, marks=pytest.mark.full) for name in AT_ONCE[2:])]
+)
 def test_parts_and_ranges_are_checked_and_spoiled_one_by_one(sbench: Sbench, client: str) -> None:
     log = sbench.directory / "faults.jsonl"
     size = 16 * MIB + 17

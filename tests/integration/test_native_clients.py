@@ -3,13 +3,20 @@
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
-from serverless_bench.clients import open_client
+from serverless_bench.clients import open_client, s3dlio
 from serverless_bench.clients.base import Client
-from serverless_bench.errors import BadResponse, OperationError, WrongRegion
-from serverless_bench.spec import Target, Transfer
+from serverless_bench.errors import (
+    BadResponse,
+    OperationError,
+    PluginError,
+    UsageError,
+    WrongRegion,
+)
+from serverless_bench.spec import Addressing, Target, Transfer
 from serverless_bench.testing.client_parts import Collector, RangeOf, content, new_meter
 from serverless_bench.units import MIB
 from tests import fault_server as fault
@@ -181,3 +188,26 @@ def test_the_payload_is_hashed_as_declared(name: str, options: list[str], *, has
 def test_threads_of_a_library_survive_the_fork_of_a_worker(sbench: Sbench, name: str) -> None:
     done = sbench("write", "--client", name, "--number", "2", "--mb", "1", "--executor", "local")
     assert (done.code, done.err) == (0, "")
+
+
+def test_s3dlio_has_one_setting_per_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(s3dlio, "_settings", (os.getpid(), {"AWS_REGION": "elsewhere"}))
+    with FaultServer() as server, pytest.raises(PluginError, match="has started"):
+        opened(server, "s3dlio")
+
+
+def test_s3dlio_has_no_buckets_in_host_names() -> None:
+    target = Target(
+        client="s3dlio", bucket="b", endpoint_url="http://store", addressing=Addressing.VIRTUAL
+    )
+    with pytest.raises(UsageError, match="into the path"):
+        open_client(target, Transfer())
+
+
+def test_a_bundle_that_is_none_is_a_usage_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AWS_CA_BUNDLE", str(tmp_path / "none.pem"))
+    target = Target(client="awscrt", bucket="b", endpoint_url="https://127.0.0.1:1")
+    with pytest.raises(UsageError, match=r"none\.pem"):
+        open_client(target, Transfer())

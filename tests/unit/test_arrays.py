@@ -1,4 +1,5 @@
 import json
+import os
 from dataclasses import asdict, replace
 from math import prod
 from pathlib import Path
@@ -8,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from serverless_bench.archive import readable
-from serverless_bench.arrays import ARRAYS, library_class
+from serverless_bench.arrays import ARRAYS, library_class, open_array_library, tensorstore
 from serverless_bench.arrays.base import as_operation_error
 from serverless_bench.arrays.check import check_array
 from serverless_bench.arrays.features import FEATURES, UNSUPPORTED, unsupported
@@ -21,6 +22,7 @@ from serverless_bench.grid import (
     array_keys,
     array_of,
     chunk_names,
+    is_smaller_level,
     pyramid_bytes,
     run_bytes,
     shape_at,
@@ -112,7 +114,6 @@ def test_appends_make_one_array(
         chunks=(128, 256),
         shards=shards,
         codec="blosc-lz4",
-        source="jax",
         path=str(tmp_path),
     )
     check_array(array)
@@ -129,6 +130,30 @@ def test_appends_make_one_array(
         session.append(array, key, number)
     assert session.read(array, key) == 3 * size
     assert _chunks(set(files_of(array, key))) == _chunks(set(array_keys(array, key)))
+
+
+def test_every_library_takes_an_array_of_jax(tmp_path: Path) -> None:
+    for library in ARRAYS:
+        array = replace(ARRAY, library=library, source="jax", path=str(tmp_path))
+        check_array(array)
+        key, session = key_of(array), Session()
+        session.write(array, key)
+        # The keystream has many floats that are no number: their bits stay what they are.
+        assert session.read(array, key) == array_bytes(array)
+
+
+def test_threads_of_http_are_decided_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tensorstore, "_http_threads", {})
+    monkeypatch.delenv("TENSORSTORE_HTTP_THREADS", raising=False)
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "any")
+    three, four = (
+        replace(ARRAY, library="tensorstore", options=(("http_threads", n),)) for n in "34"
+    )
+    for _ in range(2):
+        open_array_library(three, NOWHERE, Transfer()).close()
+    assert os.environ.pop("TENSORSTORE_HTTP_THREADS") == "3"
+    with pytest.raises(UsageError, match="has 3 HTTP threads in this process, not 4"):
+        open_array_library(four, NOWHERE, Transfer())
 
 
 @pytest.mark.parametrize("library", ARRAYS)
@@ -166,6 +191,8 @@ def test_a_pyramid_stands_in_the_ledger_and_is_counted(driver: str, tmp_path: Pa
     there, may = set(files_of(array, key)), set(array_keys(array, key))
     assert there <= may
     assert _chunks(there) == _chunks(may)
+    levels = {name for name in there if is_smaller_level(name)}
+    assert {name.split("/")[2] for name in levels} == {"s1", "s2", "s3", "s4"}
     assert pyramid_bytes(array) == 2 * (125 * 150 + 62 * 75 + 31 * 37 + 15 * 18)
 
 

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from serverless_bench.errors import ArchiveError, UsageError
-from serverless_bench.experiments import loading, runner
+from serverless_bench.experiments import loading, plans
 from serverless_bench.experiments.cells import Cell, make_cells, published_row
 from serverless_bench.experiments.figures import figures, operation_rates
 from serverless_bench.experiments.judge import judge
@@ -134,6 +134,10 @@ def observed(
     ]
 
 
+def plan_of(experiment: Experiment) -> plans.Plan:
+    return plans.Plan(experiment=experiment, scale="small", repeats=5)
+
+
 def about(rate: float, *, spread: float = 0.005) -> list[float]:
     return [rate * (1 + spread * n) for n in (-2, -1, 0, 1, 2)]
 
@@ -163,7 +167,7 @@ def test_every_experiment_has_cells_by_its_design_and_a_reference(name: str, sca
 def test_small_experiments_are_jobs() -> None:
     for name in names():
         experiment = load_experiment(name)
-        runner.Plan(experiment=experiment, scale="small", repeats=5).check()
+        plans.Plan(experiment=experiment, scale="small", repeats=5).check()
 
 
 @pytest.mark.parametrize(
@@ -277,12 +281,12 @@ def test_what_cannot_be_is_a_cell_with_a_reason() -> None:
     assert not cells["threads=4 client=boto3"].not_here
     assert cells["many"].not_here
     assert "not identifiable here" in cells["many"].skipped
-    order = list(runner.Plan(experiment=experiment, scale="small", repeats=2).order())
+    order = list(plans.Plan(experiment=experiment, scale="small", repeats=2).order())
     assert len(order) == 2 * 5
 
 
 def test_each_round_has_every_cell_once_in_an_order_of_its_own() -> None:
-    plan = runner.Plan(experiment=made(), scale="small", repeats=6)
+    plan = plans.Plan(experiment=made(), scale="small", repeats=6)
     order = list(plan.order())
     rounds = [[c.slug for c, r in order if r == repeat] for repeat in range(1, 7)]
     assert all(sorted(one) == sorted(rounds[0]) for one in rounds)
@@ -606,7 +610,7 @@ def measured_report() -> Report:
         (1, "boto3"): about(50e6),
         (2, "boto3"): [],
     }
-    return make_report(experiment, "small", observed(experiment, rates), repeats=5, seed=0)
+    return make_report(plan_of(experiment), observed(experiment, rates))
 
 
 def test_measured_stands_next_to_published() -> None:
@@ -680,6 +684,27 @@ def test_the_json_report_has_everything(tmp_path: Path) -> None:
         show(report, out, "html")
 
 
+def test_one_change_at_a_time_says_which_mattered() -> None:
+    experiment = made(top="design = 'one-factor'")
+    rates = {
+        (1, "wire"): about(100),
+        (2, "wire"): about(101),
+        (4, "wire"): about(150),
+        (1, "boto3"): about(20),
+    }
+    report = make_report(plan_of(experiment), observed(experiment, rates))
+    assert [(one.axis, one.value, one.verdict) for one in report.effects] == [
+        ("client", "boto3", "slower"),
+        ("threads", 4, "faster"),
+        ("threads", 2, "same"),
+    ]
+    out = io.StringIO()
+    show(report, out, "text")
+    assert "client wire to boto3: slower, x0.2 (" in out.getvalue()
+    full = make_report(replace(plan_of(experiment), design="full"), report.observed)
+    assert full.effects == ()
+
+
 @pytest.mark.parametrize("kind", ["lines", "bars"])
 def test_a_plot_has_measured_and_published_panels(tmp_path: Path, kind: str) -> None:
     report = measured_report()
@@ -699,7 +724,7 @@ def test_a_plot_of_the_first_runs(tmp_path: Path, kind: str) -> None:
     cell = make_cells(experiment, "small")[0]
     runs.saved(run_path(tmp_path, cell, 1), [runs.outcome(runs.record(0, [runs.operation()]))])
     found = observe(tmp_path, [cell], repeats=1, min_bytes=1)
-    report = make_report(experiment, "small", found, repeats=1, seed=0)
+    report = make_report(plan_of(experiment), found)
     save_plot(report, tmp_path / "p.png")
     assert (tmp_path / "p.png").stat().st_size > 5000
 
@@ -708,7 +733,7 @@ def test_a_plot_of_the_first_runs(tmp_path: Path, kind: str) -> None:
 
 
 def test_a_plan_is_kept_and_found_again(tmp_path: Path) -> None:
-    plan = runner.Plan(
+    plan = plans.Plan(
         experiment=made(),
         scale="small",
         repeats=7,
@@ -718,12 +743,12 @@ def test_a_plan_is_kept_and_found_again(tmp_path: Path) -> None:
         target=TARGET,
         functions=("f",),
     )
-    runner.save(plan, tmp_path / "e")
-    assert runner.load(tmp_path / "e") == plan
+    plans.save(plan, tmp_path / "e")
+    assert plans.load(tmp_path / "e") == plan
     with pytest.raises(ArchiveError, match="holds an experiment already"):
-        runner.save(plan, tmp_path / "e")
+        plans.save(plan, tmp_path / "e")
     with pytest.raises(ArchiveError, match="no directory of an experiment"):
-        runner.load(tmp_path)
+        plans.load(tmp_path)
 
 
 def test_cells_are_told_apart() -> None:

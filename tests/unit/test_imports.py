@@ -21,6 +21,8 @@ def modules_after(statement: str) -> set[str]:
         "serverless_bench.body",
         "serverless_bench.clients.wire",
         "serverless_bench.clients.boto3",
+        "serverless_bench.clients.minio",
+        "serverless_bench.clients.obstore",
         "serverless_bench.executors.zygote",
     ],
 )

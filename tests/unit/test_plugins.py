@@ -107,6 +107,17 @@ def test_an_extra_serves_a_plugin() -> None:
     )
     # Packaging takes no underscores in the name of an extra.
     served = {name.replace("_", "-") for _, table in FAMILIES for name in table} | {
-        *("all", "arrays", "clients", "compare", "frames", "jax", "lambda-host", "local", "plots")
+        *(
+            "all",
+            "arrays",
+            "clients",
+            "compare",
+            "convert",
+            "frames",
+            "jax",
+            "lambda-host",
+            "local",
+            "plots",
+        )
     }
     assert extras <= served
