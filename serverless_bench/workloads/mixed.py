@@ -133,9 +133,17 @@ class _Pool:
         self._live[at], self._live[-1] = self._live[-1], self._live[at]
         return self._live.pop()
 
+    def _overwritten(self) -> _Object:
+        """Return one of the objects that are no copies, with its next bytes.
+
+        There is one: where there is no free place, none of them was deleted.
+        """
+        chosen = self._draw.choice([each for each in self._live if each.content is None])
+        self._live.remove(chosen)
+        return chosen.next()
+
     def _put(self) -> Stream:
-        made = self._free.pop() if self._free else self._take().next()
-        made = replace(made, content=None)
+        made = self._free.pop() if self._free else self._overwritten()
         ok = yield made.asked(OperationKind.PUT)
         # Of one that failed nobody knows which bytes are there.
         if ok:
