@@ -69,12 +69,12 @@ def run_invocation(
     """
     clock = EpochClock()
     wall_start_ns, start_ns = wall_ns(), clock.now_ns()
-    usage, waited_ns = resource.getrusage(resource.RUSAGE_SELF), run_wait_ns()
     pid = os.getpid()
     cold_start = pid not in _generators
     if cold_start:
         _generators[pid] = generator_bytes_per_s()
     work = Work(invocation=invocation, clock=clock, on_moved=on_moved)
+    usage, waited_ns = resource.getrusage(resource.RUSAGE_SELF), run_wait_ns()
     error: str | None = refused
     try:
         if refused:
@@ -82,6 +82,9 @@ def run_invocation(
         elif wall_start_ns > invocation.not_after_ns:
             error = "expired: this invocation was delivered after the run had ended"
         else:
+            work.client()
+            # What a library takes to be loaded is no work on an object.
+            usage, waited_ns = resource.getrusage(resource.RUSAGE_SELF), run_wait_ns()
             error = work.measure_all()
     except Exception as exc:  # noqa: BLE001 - the records made so far must reach the driver
         error = describe(exc)

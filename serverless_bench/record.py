@@ -177,6 +177,7 @@ class InvocationRecord:
     """The wall clock at both ends: unlike ``end_ns - start_ns`` it shows a clock step."""
     cpu_user_s: float
     cpu_sys_s: float
+    """From when the client was there to the end."""
     max_rss_bytes: int
     """Peak resident set of the worker process so far."""
     operations: tuple[OperationRecord, ...] = ()

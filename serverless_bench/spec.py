@@ -129,11 +129,9 @@ class Transfer:
         _at_least("--block-kib", self.block_bytes // KIB, 1)
         _at_least("--retries", self.retries, 0)
         _positive("--timeout", self.timeout_s)
-        if self.part_bytes is not None and not (
-            MIN_PART_BYTES <= self.part_bytes <= MAX_PART_BYTES
-        ):
+        if self.part_bytes is not None and not (KIB <= self.part_bytes <= MAX_PART_BYTES):
             raise UsageError(
-                f"--part-mb must be between 5 and 5120, got {self.part_bytes / MIB:g}",
+                f"--part-mb must be at most 5120, got {self.part_bytes / MIB:g}",
                 hint="S3 takes parts of 5 MiB to 5 GiB",
             )
 
@@ -228,12 +226,14 @@ class Load:
         _at_least("--range-kib", self.range_bytes, 1)
         if self.rate_per_s is not None:
             _positive("--rate", self.rate_per_s)
-        for flag, ratio in (
-            ("--compressibility", self.compressibility),
-            ("--duplication", self.duplication),
+        for flag, ratio, most in (
+            ("--compressibility", self.compressibility, 50),
+            ("--duplication", self.duplication, 100),
         ):
-            if not 1 <= ratio <= 100:
-                raise UsageError(f"{flag} must be between 1 and 100, got {ratio:g}")
+            if not 1 <= ratio <= most:
+                raise UsageError(f"{flag} must be between 1 and {most}, got {ratio:g}")
+            if self.array is not None and ratio != 1:
+                raise UsageError(f"{flag} is for objects, not for arrays")
         if self.arrivals not in {"uniform", "poisson"}:
             raise UsageError(f"--arrivals must be uniform or poisson, got {self.arrivals!r}")
 
@@ -304,6 +304,12 @@ class JobSpec:
             raise UsageError(
                 f"--gate must be above 0 and at most 1, got {self.gate:g}",
                 hint="it is the share of the functions to wait for: --gate 0.95",
+            )
+        part_bytes = self.transfer.part_bytes
+        if self.workload != "read" and part_bytes is not None and part_bytes < MIN_PART_BYTES:
+            raise UsageError(
+                f"--part-mb must be between 5 and 5120, got {part_bytes / MIB:g}",
+                hint="S3 takes parts of 5 MiB to 5 GiB; ranges of a read may be smaller",
             )
         if self.object_bytes is not None:
             _at_least("--mb", self.object_bytes, 1)

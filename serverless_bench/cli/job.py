@@ -323,7 +323,10 @@ def _check_client(job: JobSpec) -> None:
     kinds = [OperationKind(name) for name, _ in job.load.mix]
     if job.load.split is not None:
         kinds.append(OperationKind.GET_RANGE)
-    lacking = sorted({needs(kind) for kind in kinds} - client.operations)
+    needed = {needs(kind) for kind in kinds}
+    if job.transfer.part_bytes is not None:
+        needed.add("range" if job.workload == "read" else "multipart")
+    lacking = sorted(needed - client.operations)
     if job.transfer.stat is not Stat.KEY and "head" not in client.operations:
         lacking.append("head")
     if lacking:

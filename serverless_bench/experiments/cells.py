@@ -185,12 +185,21 @@ def _skipped(
         if here.matches(one.at):
             return one.reason, False
     cpus = settings.get("cpus")
-    if isinstance(cpus, int) and settings.get("executor", "local") in {"local", "inline"}:
-        if not hasattr(os, "sched_setaffinity"):
-            return "not identifiable here: this system sets no affinity", True
-        if cpus > processors():
-            return f"not identifiable here: {cpus} processors, there are {processors()}", True
+    if isinstance(cpus, int):
+        why = _without_processors(cpus, str(settings.get("executor", "local")))
+        if why:
+            return f"not identifiable here: {why}", True
     return "", False
+
+
+def _without_processors(cpus: int, executor: str) -> str:
+    """Return why functions cannot be kept to so many processors; empty if they can."""
+    if executor not in {"local", "inline"}:
+        return f"processors are chosen by affinity, which {executor} does not have"
+    if not hasattr(os, "sched_setaffinity"):
+        return "this system has no affinity"
+    there = processors()
+    return f"{cpus} processors, there are {there}" if cpus > there else ""
 
 
 def _kept(cells: Sequence[Cell], only: Mapping[str, Sequence[str]]) -> list[Cell]:

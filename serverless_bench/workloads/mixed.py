@@ -1,9 +1,9 @@
 """Operations of several kinds by weight, on objects that come and go.
 
 Every thread has objects of its own: those that it prepares, as many places for new ones,
-and, if the mix copies, a place for the copy of each of these. Keys are thereby known before, however
-long the run takes, and each read knows which bytes must be there: an object that is
-overwritten goes on to its next generation, and a copy holds the bytes of its source.
+and, if the mix copies, a place for the copy of each of these. So keys are known before,
+however long the run takes, and each read knows which bytes must be there: an object that
+is overwritten goes on to its next generation, and a copy holds the bytes of its source.
 """
 
 import random

@@ -30,7 +30,7 @@ BAD = [
     (2, "--sizes comes in place of", ("write", "--mb", "1", "--sizes", "uniform:1MiB:2MiB")),
     (2, "'nothing' is", ("write", "--sizes", "nothing")),
     (2, "is no layout of keys", ("write", "--layout", "sharded:0")),
-    (2, "--compressibility must be between 1 and 100", ("write", "--compressibility", "0.5")),
+    (2, "--compressibility must be between 1 and 50", ("write", "--compressibility", "0.5")),
     (2, "--threads must be at least 1, got 0", ("write", "--threads", "0")),
     (2, "--rate must be positive, got 0", ("write", "--rate", "0")),
     (2, "--client-option 'x' is not NAME=VALUE", ("write", "--client-option", "x")),

@@ -10,6 +10,10 @@ import pytest
 from serverless_bench.archive import load_run
 from serverless_bench.cli.clean import Cleaned, delete_objects
 from serverless_bench.cli.main import main
+from serverless_bench.experiments.loading import parse
+from serverless_bench.experiments.observations import observe
+from serverless_bench.experiments.plans import Plan
+from serverless_bench.experiments.runner import run
 from serverless_bench.sweep import Deleted
 from tests.command import Done
 from tests.servers import Server
@@ -140,10 +144,10 @@ def test_five_interleaved_repeats_make_a_verdict(exp: Exp, tmp_path: Path) -> No
 
     root = tmp_path / "sbench-runs" / "e"
     (one,) = sorted((root / "cells").iterdir())[:1]
-    run = load_run(one / "01")
-    assert len(run.keys()) == 2
-    # The run's own cleaning finds nothing any more.
-    assert delete_objects(run) == Cleaned(deleted=Deleted(), rest="")
+    first = load_run(one / "01")
+    assert len(first.keys()) == 2
+    # Nothing is left to be deleted.
+    assert delete_objects(first) == Cleaned(deleted=Deleted(), rest="")
 
     # What is gone is reported, and made again by --resume; nothing else is.
     kept = (one / "02" / "run.json").read_bytes()
@@ -161,7 +165,7 @@ def test_five_interleaved_repeats_make_a_verdict(exp: Exp, tmp_path: Path) -> No
 def test_reads_are_prepared_and_failures_are_rows(exp: Exp, tmp_path: Path) -> None:
     path = tmp_path / "reads.toml"
     path.write_text(READS, encoding="utf-8")
-    done = exp("run", path, "--format", "json", "--name", "r")
+    done = exp("run", path, "--format", "json")
     assert done.code == 6, done.err
     here, delayed, nowhere = done.json["cells"]
     assert here["skipped"] == "replaced by the test"
@@ -169,9 +173,28 @@ def test_reads_are_prepared_and_failures_are_rows(exp: Exp, tmp_path: Path) -> N
     assert delayed["metrics"]["rate"]["measured"]["at"] > 30
     assert "PluginError" in nowhere["runs"][0]["problem"]
     assert "'none'" in nowhere["runs"][0]["problem"]
-    report = exp("report", tmp_path / "sbench-runs" / "r")
+    # The last one of this name.
+    report = exp("report", path)
     assert "unsupported" in report.out
     assert "where=nowhere: 1 of 1 runs: PluginError" in report.out
+
+
+def test_an_interrupted_experiment_goes_on_where_it_was(exp: Exp, tmp_path: Path) -> None:
+    del exp
+    plan = Plan(experiment=parse(TINY, "tiny"), scale="small", repeats=2)
+    said: list[str] = []
+
+    def say(text: str) -> None:
+        said.append(text)
+        if len(said) == 3:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run(plan, tmp_path / "e", clean=delete_objects, say=say)
+    run(plan, tmp_path / "e", clean=delete_objects, say=said.append)
+    assert [text.split(":")[0] for text in said] == [f"run {n} of 4" for n in (1, 2, 3, 4)]
+    observed = observe(tmp_path / "e", plan.cells(), repeats=2, min_bytes=1)
+    assert [one.counted for one in observed] == [2, 2]
 
 
 def test_what_would_be_run_and_what_was_published_need_no_run(exp: Exp, tmp_path: Path) -> None:

@@ -283,6 +283,8 @@ def test_what_cannot_be_is_a_cell_with_a_reason() -> None:
     assert "not identifiable here" in cells["many"].skipped
     order = list(plans.Plan(experiment=experiment, scale="small", repeats=2).order())
     assert len(order) == 2 * 5
+    far = make_cells(experiment, "small", changes={"executor": "lambda"})[-1]
+    assert "which lambda does not have" in far.skipped
 
 
 def test_each_round_has_every_cell_once_in_an_order_of_its_own() -> None:

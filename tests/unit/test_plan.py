@@ -94,7 +94,7 @@ def test_a_job_that_makes_no_sense_is_refused(field: str, value: float, words: s
     ("field", "value", "words"),
     [
         ("connections", 0, "--connections"),
-        ("part_bytes", 1 << 20, "--part-mb must be between 5 and 5120, got 1"),
+        ("part_bytes", 6 << 30, "--part-mb must be at most 5120, got 6144"),
         ("block_bytes", 0, "--block-kib"),
         ("retries", -1, "--retries"),
         ("timeout_s", -1.0, "--timeout"),
