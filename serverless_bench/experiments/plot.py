@@ -9,6 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from serverless_bench.archive import Run, load_run
+from serverless_bench.columns import Floats
 from serverless_bench.errors import UsageError
 from serverless_bench.experiments.cells import CELL
 from serverless_bench.experiments.figures import operation_rates
@@ -18,6 +19,8 @@ from serverless_bench.experiments.table import Line
 from serverless_bench.plots import figure as figure_of_runs
 
 _SIZE: Final = (11.0, 4.2)
+_TICK_CHARACTERS: Final = 40
+"""Names below an axis that are longer together are turned."""
 Points = list[tuple[Value, float, float, float]]
 """x, y, and how far the interval reaches below and above."""
 
@@ -45,8 +48,8 @@ def _lines(report: Report, plot: Plot) -> Figure:
         order, numeric = _order(series)
         for name, points in series.items():
             x = [float(p[0]) if numeric else order.index(str(p[0])) for p in points]
-            y, low, high = (np.array([p[n] for p in points]) for n in (1, 2, 3))
-            axes.errorbar(x, y, yerr=(low, high), label=name or None, marker="o", capsize=3)
+            y, reach = _heights(points)
+            axes.errorbar(x, y, yerr=reach, label=name or None, marker="o", capsize=3)
         _ticks(axes, order, log=plot.log, numeric=numeric)
 
     return _panels(report, plot, draw)
@@ -59,8 +62,8 @@ def _bars(report: Report, plot: Plot) -> Figure:
         for number, (name, points) in enumerate(series.items()):
             shift = (number - (len(series) - 1) / 2) * width
             x = [order.index(str(p[0])) + shift for p in points]
-            y, low, high = (np.array([p[n] for p in points]) for n in (1, 2, 3))
-            axes.bar(x, y, width, yerr=(low, high), label=name or None, capsize=3)
+            y, reach = _heights(points)
+            axes.bar(x, y, width, yerr=reach, label=name or None, capsize=3)
         _ticks(axes, order, log=False, numeric=False)
 
     return _panels(report, plot, draw)
@@ -89,7 +92,8 @@ def _panels(
         axes.set_xlabel(plot.x if plot.x == CELL else experiment.axis(plot.x).header)
         axes.set_ylabel(_label(metric))
         axes.set_ylim(bottom=min(0.0, axes.get_ylim()[0]))
-        if any(series):
+        # Once is enough for both panels, and hides less.
+        if any(series) and (number == 1 or set(series) != set(panels[0][1])):
             axes.legend()
     return drawn
 
@@ -124,6 +128,12 @@ def _series_of(row: Row, plot: Plot) -> str:
     return str(row.at.get(plot.series, "")) if plot.series else ""
 
 
+def _heights(points: Points) -> tuple[Floats, Floats | None]:
+    """Return y of shape (points,), and its reach below and above, None if nobody knows."""
+    table = np.array([point[1:] for point in points], dtype=np.float64).T
+    return table[0], table[1:] if table[1:].any() else None
+
+
 def _order(series: Mapping[str, Points]) -> tuple[list[str], bool]:
     values = [point[0] for points in series.values() for point in points]
     numeric = all(isinstance(value, int | float) for value in values)
@@ -139,7 +149,12 @@ def _ticks(axes: Axes, order: Sequence[str], *, log: bool, numeric: bool) -> Non
         axes.set_xticks([float(text) for text in order], order)
         axes.minorticks_off()
     else:
-        axes.set_xticks(range(len(order)), order, rotation=20 if len(order) > 4 else 0)
+        axes.set_xticks(range(len(order)), order)
+        if sum(map(len, order)) > _TICK_CHARACTERS:
+            axes.tick_params("x", rotation=25)
+            for label in axes.get_xticklabels():
+                label.set_horizontalalignment("right")
+                label.set_rotation_mode("anchor")
 
 
 def _label(metric: Metric) -> str:
