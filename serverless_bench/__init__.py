@@ -6,6 +6,8 @@ Data flows in one direction, through files that are named after the steps::
     plan        one value per function call       InvocationSpec
     fanout      every call, through an executor   Outcome
     body        runs inside the function          InvocationRecord
+    work        its threads, and when each operation begins
+    measure     one operation: its time, its tries, its bytes
     archive     a run on disk, crash-safe         Run
     offsets     how wrong the workers' clocks are
     series      a run to bytes over time          Timeline
@@ -21,8 +23,9 @@ Data flows in one direction, through files that are named after the steps::
 
 Folders hold what you can add, one file each: ``clients`` (the libraries under test),
 ``workloads`` (what one function does), ``executors`` (where functions run), ``stores``
-(something to run against), ``reporters``, and ``importers`` and ``exporters`` (other
-tools' results in, ours out).
+(something to run against), ``arrays`` (array libraries), ``experiments`` (published studies),
+``reporters``, and ``importers``, ``exporters`` and ``converters`` (other tools' results in,
+ours out, and their configurations in).
 
 The public names below load what they need when they are first used: a function that
 imports ``serverless_bench.body`` must not pay for NumPy.
@@ -42,7 +45,9 @@ if TYPE_CHECKING:
     from serverless_bench.reduce import summarize as summarize
     from serverless_bench.series import Timeline as Timeline
     from serverless_bench.series import timeline as timeline
+    from serverless_bench.spec import ArraySpec as ArraySpec
     from serverless_bench.spec import JobSpec as JobSpec
+    from serverless_bench.spec import Load as Load
     from serverless_bench.spec import Target as Target
     from serverless_bench.spec import Transfer as Transfer
     from serverless_bench.tools import Tools as Tools
@@ -50,7 +55,9 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _PUBLIC = {
+    "ArraySpec": "spec",
     "JobSpec": "spec",
+    "Load": "spec",
     "Run": "archive",
     "SbenchError": "errors",
     "Summary": "reduce",

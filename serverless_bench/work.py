@@ -134,11 +134,13 @@ class Work:
         _client_for(self.invocation)
         with ThreadPoolExecutor(threads) as pool:
             futures = [pool.submit(do, thread) for thread in range(threads)]
-            for future in as_completed(futures):
-                if exc := future.exception():
-                    # Without this the others would go on to their ends.
-                    self._stopped = self._stopped or "another thread failed"
-                    raise exc
+            try:
+                for future in as_completed(futures):
+                    future.result()
+            except BaseException:
+                # A bug in one thread, or Ctrl-C: the others would go on to their ends.
+                self._stopped = self._stopped or "another thread failed"
+                raise
 
     def _draw(self, thread: int) -> random.Random:
         seed = self.invocation.seed
