@@ -1,7 +1,7 @@
 """What one invocation does: its threads, their rounds, and when each operation begins."""
 
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, field, replace
 from itertools import count
@@ -149,11 +149,11 @@ class Work:
     def _prepare(self, workload: Workload, thread: int) -> None:
         draw, ok = self._draw(thread), None
         stream = workload.prepare(self.invocation, thread)
-        while self._stopped is None and (operation := _next(stream, ok)) is not None:
+        while self._stopped is None and (operation := next_operation(stream, ok)) is not None:
             operation = replace(operation, index=len(self.measured))
             done = self.perform(operation, draw, warmup=True).operation
-            ok = done.error is None
-            if not ok and self._stopped is None:
+            ok = done.error is None if workload.hears else None
+            if done.error is not None and self._stopped is None:
                 # What follows relies on it.
                 self._stopped = f"prepare: {done.kind} of {done.key} failed: {done.error}"
 
@@ -182,10 +182,12 @@ class Work:
             sleep(left_ns / NS_PER_S)
 
 
-def _next(stream: Stream, ok: bool | None) -> OperationSpec | None:  # noqa: FBT001 - what came of it
+def next_operation(stream: Stream, ok: bool | None) -> OperationSpec | None:  # noqa: FBT001 - what came of it
     """Tell a stream what came of its last operation, and return its next one."""
     try:
-        return next(stream) if ok is None else stream.send(ok)
+        if ok is None or not isinstance(stream, Generator):
+            return next(stream)
+        return stream.send(ok)
     except StopIteration:
         return None
 
@@ -220,13 +222,15 @@ class Rounds:
         ok
             What came of the last one; None for the first.
         """
+        if not self._workload.hears:
+            ok = None
         while True:
             if self._stream is None:
                 self._begin_turn()
                 ok = None
             if self.stop_ns is not None and monotonic_ns() >= self.stop_ns:
                 return None
-            operation = _next(self._stream, ok) if self._stream is not None else None
+            operation = next_operation(self._stream, ok) if self._stream is not None else None
             if operation is not None:
                 self._in_turn += 1
                 return replace(operation, index=next(self._number)), self._is_warmup

@@ -133,7 +133,7 @@ def _rows(outlook: Outlook) -> Iterator[tuple[str, str]]:
 
 def _made_before(workload: Workload, invocation: InvocationSpec) -> Iterator[OperationSpec]:
     for thread in range(invocation.load.threads):
-        for operation in all_well(workload.prepare(invocation, thread)):
+        for operation in all_well(workload, workload.prepare(invocation, thread)):
             if operation.kind.creates:
                 yield operation
 

@@ -29,7 +29,7 @@ from serverless_bench.cost.forecast import (
 from serverless_bench.cost.prices import Prices, load_prices, price_text
 from serverless_bench.cost.usage import Dollars, format_money, price
 from serverless_bench.errors import ExecutorError, UsageError
-from serverless_bench.spec import OperationKind, Transfer
+from serverless_bench.spec import MIN_PART_BYTES, OperationKind, Transfer
 from serverless_bench.stack import Stack, read_stack
 from serverless_bench.units import KIB, MIB, format_rate, format_seconds, format_size
 
@@ -160,6 +160,11 @@ def _plan(number: int, object_bytes: int, flags: Mapping[str, Any]) -> _Plan:
     _at_least("--function-mb-s", flags["function_mb_s"], 0.001)
     prices = load_prices(flags["prices"])
     part_mb = flags["part_mb"]
+    if part_mb is not None and part_mb * MIB < MIN_PART_BYTES:
+        raise UsageError(
+            f"--part-mb must be between 5 and 5120, got {part_mb}",
+            hint="S3 takes parts of 5 MiB to 5 GiB",
+        )
     stack = read_stack(flags["stack"], region=flags["region"]) if flags["stack"] else None
     quota, quota_from = _quota(flags["quota"], stack)
     rate = flags["function_mb_s"]

@@ -18,6 +18,7 @@ from serverless_bench.jobfile import JobFile, Kind, Setting, Stage
 from serverless_bench.keys import new_run_id, write_key_file
 from serverless_bench.plan import plan
 from serverless_bench.spec import InvocationSpec, OperationKind, OperationSpec
+from serverless_bench.work import next_operation
 from serverless_bench.workloads import Stream, Workload, open_workload
 
 WORKLOADS: Final = ("write", "read", "mixed", "array")
@@ -107,19 +108,15 @@ def example_keys(prepared: Prepared) -> Iterator[str]:
 def asked(workload: Workload, invocation: InvocationSpec) -> Iterator[OperationSpec]:
     """Yield the operations of an invocation, as if each of them succeeded."""
     for thread in range(invocation.load.threads):
-        yield from all_well(workload.operations(invocation, thread))
+        yield from all_well(workload, workload.operations(invocation, thread))
 
 
-def all_well(stream: Stream) -> Iterator[OperationSpec]:
-    """Yield the operations of a stream, as if each of them succeeded."""
-    done: bool | None = None
-    while True:
-        try:
-            operation = stream.send(done)
-        except StopIteration:
-            return
+def all_well(workload: Workload, stream: Stream) -> Iterator[OperationSpec]:
+    """Yield the operations of a workload's stream, as if each of them succeeded."""
+    ok: bool | None = None
+    while (operation := next_operation(stream, ok)) is not None:
         yield operation
-        done = True
+        ok = True if workload.hears else None
 
 
 def _step(

@@ -15,8 +15,8 @@ WORKLOADS: Final[Mapping[str, str]] = {
     "write": "serverless_bench.workloads.write:WORKLOAD",
 }
 
-Stream = Generator[OperationSpec, bool | None, None]
-"""Operations of one thread, one after the other; it is sent whether each succeeded."""
+Stream = Generator[OperationSpec, bool | None, None] | Iterator[OperationSpec]
+"""Operations of one thread, one after the other."""
 
 
 class Workload:
@@ -24,6 +24,8 @@ class Workload:
 
     creates_objects = False
     """Whether it makes objects: they have to stand in the run's ledger before it may run."""
+    hears = False
+    """Whether its streams are generators that are sent whether each operation succeeded."""
 
     def keys(self, invocation: InvocationSpec) -> Iterator[str]:
         """Yield every key that the invocation may create."""
@@ -41,8 +43,8 @@ class Workload:
     def operations(self, invocation: InvocationSpec, thread: int = 0) -> Stream:
         """Yield what one thread of the invocation is to do, in order.
 
-        A workload whose next operation depends on what came of the last one finds that
-        as the value of its ``yield``.
+        A workload whose next operation depends on what came of the last one ``hears``:
+        it finds that as the value of its ``yield``.
         """
         raise NotImplementedError
 

@@ -61,6 +61,7 @@ class Mixed(Workload):
     """The mix of ``load.mix``, on ``objects`` prepared objects."""
 
     creates_objects = True
+    hears = True
 
     def keys(self, invocation: InvocationSpec) -> Iterator[str]:
         """Yield the keys of all places."""
