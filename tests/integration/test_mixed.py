@@ -18,7 +18,7 @@ MIX = "get=40,get_range=10,head=20,put=15,delete=5,delete_many=2,copy=5,list=3"
 SMALL = ("--size", "64KiB", "--number", 2, "--format", "json")
 
 
-@pytest.mark.parametrize("client", ["wire", "boto3"])
+@pytest.mark.parametrize("client", ["wire", pytest.param("boto3", marks=pytest.mark.full)])
 def test_a_mix_of_everything_is_verified_and_cleaned(
     sbench: Sbench, embedded: Server, client: str
 ) -> None:

@@ -137,7 +137,7 @@ def test_deploy_write_read_clean_delete(
     flags = (
         *("--executor", "lambda", "--stack", NAME, "--number", NUMBER, "--format", "json"),
         # Deliveries that are later than this are refused, and clean waits for that.
-        *("--start-timeout", 40, "--key-file", "keys"),
+        *("--start-timeout", 30, "--key-file", "keys"),
     )
     wrote = sbench("write", *flags, "--mb", MB, "--name", "wrote")
     assert wrote.code == 0, wrote.err
