@@ -14,6 +14,7 @@ demo: .venv/run  ## write, read, report and plot on a store that starts by itsel
 	$(BIN)/sbench demo
 
 test: .venv/dev .venv-sam/ready  ## the tests that take minutes
+	@$(BIN)/python -m compileall -q serverless_bench  # they start hundreds of processes
 	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 
 full: .venv/dev  ## the tests that take longer; their figures stand in docs/performance.md
