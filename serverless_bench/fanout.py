@@ -10,7 +10,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, Final
 
-from serverless_bench import __version__, keystream
+from serverless_bench import __version__, keystream, payload
 from serverless_bench.archive import Archive, Run, load_run
 from serverless_bench.attendant import Attendant
 from serverless_bench.clients import client_class
@@ -343,10 +343,16 @@ def provenance(job: JobSpec) -> dict[str, Any]:
         "libraries": {name: v for name in _LIBRARIES if (v := _version(name))},
         "platform": platform.platform(),
         "cpus": os.cpu_count(),
-        "payload": keystream.VERSION,
+        "payload": _payload(job),
         "client": _client(job),
         **({} if code is None else {"function": digest(code)}),
     }
+
+
+def _payload(job: JobSpec) -> str:
+    """Return which layout of bytes the objects have."""
+    shaped = job.load.compressibility != 1 or job.load.duplication != 1
+    return f"{keystream.VERSION}, {payload.VERSION}" if shaped else keystream.VERSION
 
 
 def _client(job: JobSpec) -> dict[str, str]:

@@ -4,6 +4,7 @@ import os
 import secrets
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from contextvars import ContextVar
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
@@ -16,7 +17,6 @@ from serverless_bench.archive import Run
 from serverless_bench.cli.budget import Budget, CostFlags, cost_flags
 from serverless_bench.cli.ceiling import check_ceiling, measure_ceiling
 from serverless_bench.cli.exit_codes import exit_code_of
-from serverless_bench.cli.progress import progress
 from serverless_bench.cli.remote import Remote, find_remote
 from serverless_bench.cli.target import Where
 from serverless_bench.clients import client_class
@@ -26,7 +26,7 @@ from serverless_bench.errors import UsageError
 from serverless_bench.executors import open_executor
 from serverless_bench.executors.base import Live
 from serverless_bench.exporters.pywren import write_pickle
-from serverless_bench.fanout import CutShort, run_job
+from serverless_bench.fanout import CutShort, OnOutcome, run_job
 from serverless_bench.keys import parse_layout
 from serverless_bench.operations import needs
 from serverless_bench.reduce import summarize
@@ -200,7 +200,7 @@ def perform(prepared: Prepared, target: Target) -> Finished:
     budget = None if cost.limit is None else Budget(job, cost, prepared.keys)
     click.echo(f"run directory: {prepared.directory}", err=prepared.quiet)
     problem: CutShort | None = None
-    with progress(job.workload, job.invocations, live) as on_outcome:
+    with _bar(job, live) as on_outcome:
         if budget is not None:
             on_outcome = budget.watch(live, on_outcome)  # noqa: PLW2901 - the bar's, and the bill's
         try:
@@ -223,6 +223,15 @@ def perform(prepared: Prepared, target: Target) -> Finished:
         return Finished(run=run, exit_code=exit_code_of(summary))
     click.echo(f"sbench: {problem}\nhint: {problem.hint}", err=True)
     return Finished(run=run, exit_code=problem.exit_code)
+
+
+def _bar(job: JobSpec, live: Live) -> AbstractContextManager[OnOutcome]:
+    """Return the progress bar; where nobody sees one, its library is not even loaded."""
+    if not sys.stderr.isatty():
+        return nullcontext(lambda _: None)
+    from serverless_bench.cli.progress import progress  # noqa: PLC0415 - takes 0.15 s
+
+    return progress(job.workload, job.invocations, live)
 
 
 def check_writable(flag: str, path: Path | None) -> None:

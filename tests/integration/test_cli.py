@@ -37,12 +37,18 @@ def test_the_run_directory_is_named_first(sbench: Sbench) -> None:
     assert done.err == ""
 
 
+IN_CI = (("wire", "local"), ("boto3", "local"), ("wire", "inline"), ("wire", "lithops"))
+"""The contract suites have every client and every executor; here they meet."""
+
+
 @pytest.mark.parametrize(
     ("client", "executor"),
     [
-        *((client, "local") for client in CLIENTS),
-        *(("wire", executor) for executor in ("inline", "lithops")),
-        ("boto3", "lithops"),
+        pytest.param(
+            client, executor, marks=() if (client, executor) in IN_CI else pytest.mark.full
+        )
+        for client in CLIENTS
+        for executor in ("inline", "local", "lithops")
     ],
 )
 def test_clients_run_in_executors(sbench: Sbench, client: str, executor: str) -> None:
