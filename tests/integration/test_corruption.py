@@ -29,7 +29,7 @@ def content(key: str, generation: int = 0) -> bytes:
     "client",
     [
         # The others get what they read compared by the same code.
-        pytest.param(client, marks=() if client in {"wire", "boto3"} else pytest.mark.full)
+        pytest.param(client, marks=() if client == "wire" else pytest.mark.full)
         for client in CLIENTS
     ],
 )

@@ -66,6 +66,7 @@ print(json.dumps({"done": done, "left": [f["FunctionName"] for f in left]}))
 """
 
 
+@pytest.mark.full  # CI kills drivers of such maps
 def test_a_map_of_ten_calls(embedded: Server, tmp_path: Path) -> None:
     environment = {**embedded.environment, "AWS_ENDPOINT_URL_S3": embedded.endpoint_url}
     with running_host(environment, ["--share-packages"]) as host:

@@ -43,7 +43,7 @@ def peak_rss(sbench: Sbench, *arguments: object) -> tuple[int, dict[str, object]
 @pytest.mark.parametrize(
     "mb", [pytest.param(200, id="small"), pytest.param(2000, marks=pytest.mark.full, id="2 GB")]
 )
-@pytest.mark.parametrize("client", ["boto3", "wire"])
+@pytest.mark.parametrize("client", [pytest.param("boto3", marks=pytest.mark.full), "wire"])
 def test_memory_does_not_grow_with_the_object(sbench: Sbench, client: str, mb: int) -> None:
     how = ("--client", client, "--number", 2)
     peak, written = peak_rss(sbench, "write", "--mb", mb, "--key-file", "k", "--name", "w", *how)

@@ -56,7 +56,7 @@ def test_commands_at_the_same_time_share_a_store(alone: Sbench, family: Family) 
     assert weed.is_running()
     assert first.wait(60) == 0
     first.communicate()
-    assert until(family.gone, 5)
+    assert until(family.gone)
 
 
 def test_other_tools_can_use_it(alone: Sbench) -> None:
