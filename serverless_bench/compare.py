@@ -14,7 +14,6 @@ from statistics import NormalDist
 from typing import Final
 
 import numpy as np
-from scipy import stats
 
 from serverless_bench.columns import Floats
 
@@ -177,6 +176,8 @@ def mann_whitney_counts(a_runs: int, b_runs: int) -> tuple[int, ...]:
 
 def _mann_whitney_p(a: Floats, b: Floats, seed: int) -> float:
     """Return the exact two-sided p; with ties, from the splits of the midranks."""
+    from scipy import stats  # noqa: PLC0415 - an extra that takes seconds to load
+
     if len(np.unique(np.concatenate((a, b)))) == len(a) + len(b):
         return float(stats.mannwhitneyu(a, b, method="exact").pvalue)
     splits = stats.PermutationMethod(n_resamples=_resamples(a, b), rng=np.random.default_rng(seed))
@@ -185,6 +186,7 @@ def _mann_whitney_p(a: Floats, b: Floats, seed: int) -> float:
 
 def _permutation_p(a: Floats, b: Floats, seed: int) -> float:
     """Return the two-sided p of the difference of the means over splits of all runs."""
+    from scipy import stats  # noqa: PLC0415 - as above
 
     def difference(x: Floats, y: Floats, axis: int = -1) -> Floats:
         return np.asarray(x.mean(axis=axis) - y.mean(axis=axis))

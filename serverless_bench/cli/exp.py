@@ -80,7 +80,6 @@ def show_command(name: str, format: str, *, reference: bool, **flags: Any) -> in
     """Show what an experiment asks and would run, or what was published; runs nothing."""
     experiment = load_experiment(name)
     if reference:
-        require_scipy()
         from serverless_bench.experiments.report import show_reference  # noqa: PLC0415 - slow
 
         show_reference(experiment, sys.stdout, format)
