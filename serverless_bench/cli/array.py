@@ -1,6 +1,6 @@
 """``sbench array``."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
@@ -13,6 +13,7 @@ from serverless_bench.cli.job import Prepared, check_writable, perform, prepare
 from serverless_bench.cli.options import (
     DEFAULT_PREFIX,
     format_option,
+    named_values,
     option,
     run_options,
     target_options,
@@ -125,7 +126,10 @@ def _array(operation: str, flags: dict[str, Any]) -> ArraySpec:
         chunks=_lengths("--chunks", flags.pop("chunks")),
         shards=None if shards is None else _lengths("--shards", shards),
         path=None if path is None else str(path.absolute()),
-        options=_pairs(flags.pop("library_option")),
+        options=tuple(
+            (name.replace("-", "_"), value)
+            for name, value in named_values("--library-option", flags.pop("library_option"))
+        ),
         **{name: flags.pop(name) for name in ("library", "driver", "dtype", "codec", "source")},
     )
 
@@ -135,18 +139,6 @@ def _lengths(flag: str, text: str) -> tuple[int, ...]:
     if not all(part.isdecimal() for part in parts):
         raise UsageError(f"{flag} {text!r} is no shape", hint="write it as in 4096,4096")
     return tuple(map(int, parts))
-
-
-def _pairs(given: Sequence[str]) -> tuple[tuple[str, str], ...]:
-    pairs = []
-    for text in given:
-        name, equals, value = text.partition("=")
-        if not equals:
-            raise UsageError(
-                f"--library-option {text!r} has no value", hint="as in --library-option NAME=VALUE"
-            )
-        pairs.append((name.replace("-", "_"), value))
-    return tuple(pairs)
 
 
 def _keys(array: ArraySpec, key_file: Path | None) -> list[str]:

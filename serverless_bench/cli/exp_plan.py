@@ -7,7 +7,14 @@ from typing import Any
 
 import click
 
-from serverless_bench.cli.options import DEFAULT_PREFIX, group, option, remote_options
+from serverless_bench.cli.options import (
+    DEFAULT_PREFIX,
+    addressing_options,
+    bucket_option,
+    group,
+    option,
+    remote_options,
+)
 from serverless_bench.cli.remote import find_remote
 from serverless_bench.cli.target import Where, check_room, open_target
 from serverless_bench.errors import UsageError
@@ -16,7 +23,7 @@ from serverless_bench.experiments.plans import Plan
 from serverless_bench.experiments.reading import as_settings
 from serverless_bench.experiments.schema import DESIGNS, SCALES, Experiment, Setting
 from serverless_bench.experiments.settings import planned_bytes
-from serverless_bench.spec import Addressing, Target
+from serverless_bench.spec import Target
 
 cell_options = group(
     option("--scale", type=click.Choice(SCALES), default="small", show_default=True, help="Size."),
@@ -25,16 +32,9 @@ cell_options = group(
     click.option("--set", "changes", multiple=True, metavar="NAME=VALUE", help="In every cell."),
 )
 where_options = group(
-    option("--bucket", help="Bucket; without it, and without an endpoint, a store starts here."),
+    bucket_option,
     option("--endpoint-url", help="Any S3-compatible store; AWS if only a bucket is named."),
-    option("--region", help="Where the bucket lives; found out if not given."),
-    option(
-        "--addressing",
-        type=click.Choice([a.value for a in Addressing]),
-        default=Addressing.AUTO.value,
-        show_default=True,
-        help="Bucket in the host name or in the path.",
-    ),
+    addressing_options,
     option("--executor", help="Where functions run.  [default: the file's, or local]"),
     remote_options,
 )

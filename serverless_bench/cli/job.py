@@ -17,6 +17,7 @@ from serverless_bench.archive import Run
 from serverless_bench.cli.budget import Budget, CostFlags, cost_flags
 from serverless_bench.cli.ceiling import check_ceiling, measure_ceiling
 from serverless_bench.cli.exit_codes import exit_code_of
+from serverless_bench.cli.options import named_values
 from serverless_bench.cli.remote import Remote, find_remote
 from serverless_bench.cli.target import Where
 from serverless_bench.clients import client_class
@@ -145,7 +146,7 @@ def prepare(
             bucket="",
             prefix=where.prefix,
             endpoint_url="",
-            options=client_options(flags.get("client_option", ())),
+            options=tuple(sorted(named_values("--client-option", flags.get("client_option", ())))),
         ),
         transfer=_transfer(flags),
         executor=executor,
@@ -280,24 +281,6 @@ def _load(flags: Mapping[str, Any], more: Mapping[str, Any]) -> Load:
         given["sizes"] = str(parse_sizes(flags["sizes"]))
     parse_layout(given.get("layout", "random"))
     return Load(**given, **more)
-
-
-def client_options(given: Sequence[str]) -> tuple[tuple[str, str], ...]:
-    """Return knobs as names and values.
-
-    Raises
-    ------
-    UsageError
-        If one is not ``NAME=VALUE``, or comes twice.
-    """
-    pairs = [text.partition("=") for text in given]
-    for text, (name, _, value) in zip(given, pairs, strict=True):
-        if not name or not value:
-            raise UsageError(f"--client-option {text!r} is not NAME=VALUE")
-    names = [name for name, _, _ in pairs]
-    if len(set(names)) < len(names):
-        raise UsageError(f"--client-option gives one of {', '.join(names)} twice")
-    return tuple(sorted((name, value) for name, _, value in pairs))
 
 
 def several(where: Where) -> tuple[Where, tuple[str, ...]]:

@@ -67,7 +67,7 @@ def command(
     if operations is not None and flags["duration"] is not None:
         raise UsageError("--operations and --duration both end a mix", hint="give one of them")
     object_bytes, mean_bytes = object_sizes(mb, size, flags["sizes"])
-    if flags["threads"] > objects:
+    if flags["threads"] > objects >= 1:
         raise UsageError(
             f"--threads {flags['threads']} need as many objects, there are {objects}",
             hint="each thread has objects of its own: raise --objects",

@@ -1,11 +1,12 @@
 """The flags, declared once; commands pick the groups that they need."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
 import click
 
+from serverless_bench.errors import UsageError
 from serverless_bench.spec import Addressing, Stat, Verify
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -48,13 +49,33 @@ def group(*options: Callable[[F], F]) -> Callable[[F], F]:
     return decorate
 
 
-target_options = group(
-    option("--bucket", help="Bucket; without it, and without an endpoint, a store starts here."),
-    option(
-        "--endpoint-url",
-        help="Any S3-compatible store; AWS if only a bucket is named. Of several, with commas"
-        " between them, functions take turns.",
-    ),
+def named_values(flag: str, given: Sequence[str]) -> tuple[tuple[str, str], ...]:
+    """Return the values of a flag that takes ``NAME=VALUE``, in the order given.
+
+    Raises
+    ------
+    UsageError
+        If a name or a value is missing, or a name comes twice.
+    """
+    found: dict[str, str] = {}
+    for text in given:
+        name, _, value = text.partition("=")
+        if not name or not value:
+            missing = "value" if name else "name"
+            raise UsageError(
+                f"{flag} {text!r} is not NAME=VALUE: it has no {missing}",
+                hint=f"as in {flag} NAME=VALUE",
+            )
+        if name in found:
+            raise UsageError(f"{flag} gives {name} twice", hint="give it once")
+        found[name] = value
+    return tuple(found.items())
+
+
+bucket_option = option(
+    "--bucket", help="Bucket; without it, and without an endpoint, a store starts here."
+)
+addressing_options = group(
     option("--region", help="Where the bucket lives; found out if not given."),
     option(
         "--addressing",
@@ -63,6 +84,16 @@ target_options = group(
         show_default=True,
         help="Bucket in the host name or in the path.",
     ),
+)
+
+target_options = group(
+    bucket_option,
+    option(
+        "--endpoint-url",
+        help="Any S3-compatible store; AWS if only a bucket is named. Of several, with commas"
+        " between them, functions take turns.",
+    ),
+    addressing_options,
     option("--client", default="wire", show_default=True, help="Library that moves the bytes."),
     option(
         "--client-option",
