@@ -6,7 +6,6 @@ Lithops or cloudpickle, because a cold start is billed time.
 
 import os
 import platform
-import resource
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -14,6 +13,7 @@ from serverless_bench import __version__
 from serverless_bench.clock import EpochClock, monotonic_ns, wall_ns
 from serverless_bench.keystream import Keystream
 from serverless_bench.measure import describe
+from serverless_bench.processor import Usage
 from serverless_bench.record import InvocationRecord
 from serverless_bench.spec import InvocationSpec
 from serverless_bench.units import MIB, NS_PER_S
@@ -23,7 +23,6 @@ from serverless_bench.worker import (
     cpus,
     memory_mib,
     peak_rss_bytes,
-    run_wait_ns,
     worker_id,
 )
 
@@ -74,7 +73,7 @@ def run_invocation(
     if cold_start:
         _generators[pid] = generator_bytes_per_s()
     work = Work(invocation=invocation, clock=clock, on_moved=on_moved)
-    usage, waited_ns = resource.getrusage(resource.RUSAGE_SELF), run_wait_ns()
+    usage = Usage()
     error: str | None = refused
     try:
         if refused:
@@ -84,11 +83,11 @@ def run_invocation(
         else:
             work.client()
             # What a library takes to be loaded is no work on an object.
-            usage, waited_ns = resource.getrusage(resource.RUSAGE_SELF), run_wait_ns()
+            usage = Usage()
             error = work.measure_all()
     except Exception as exc:  # noqa: BLE001 - the records made so far must reach the driver
         error = describe(exc)
-    used, waits_ns = resource.getrusage(resource.RUSAGE_SELF), run_wait_ns()
+    used = usage.stop()
     measured, gate = work.results(), work.gate
     born_ns, import_ns = birth() if cold_start else (None, None)
     return InvocationRecord(
@@ -103,8 +102,8 @@ def run_invocation(
         end_ns=clock.now_ns(),
         wall_start_ns=wall_start_ns,
         wall_end_ns=wall_ns(),
-        cpu_user_s=round(used.ru_utime - usage.ru_utime, 6),
-        cpu_sys_s=round(used.ru_stime - usage.ru_stime, 6),
+        cpu_user_s=round(used.user_s, 6),
+        cpu_sys_s=round(used.sys_s, 6),
         max_rss_bytes=peak_rss_bytes(),
         operations=tuple(m.operation for m in measured),
         attempts=tuple(row for m in measured for row in m.attempts),
@@ -112,7 +111,10 @@ def run_invocation(
         bad_ranges=tuple(row for m in measured for row in m.bad_ranges),
         usages=tuple(row for m in measured for row in m.usages),
         error=error,
-        run_wait_ns=None if waited_ns is None or waits_ns is None else waits_ns - waited_ns,
+        run_wait_ns=used.wait_ns,
+        interpreter_ns=used.interpreter_ns,
+        lock_probes=None if work.probe is None else work.probe.probes,
+        lock_delayed=None if work.probe is None else work.probe.delayed,
         cpus=cpus(),
         memory_mib=memory_mib(),
         generator_bytes_per_s=_generators[pid],

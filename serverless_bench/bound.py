@@ -5,8 +5,13 @@ Asked in this order, the first yes counts:
 launch
     Getting the function to work took longer than its work.
 client
-    For 85 % of its time or more the function used a processor, or waited for one: a
-    faster store would not have been noticed.
+    A faster store would not have been noticed: for 85 % of the time or more that its
+    requests took the function used a processor or waited for one, or it kept all
+    processors busy that it may use.
+interpreter lock
+    It has several threads, and they queued for CPython's global lock: their Python code
+    kept it for three quarters of the time, or a thread that asked for it now and then had to
+    wait every other time. A faster store would not have been noticed either.
 schedule
     In an open loop it was through with its last operation soon after that was due: it did
     what was asked, and nothing more was.
@@ -17,10 +22,13 @@ function network
     Empirical Evaluation of Serverless Cloud Infrastructure for Large-Scale Data
     Processing", EDBT 2025, Table 1).
 store
-    None of these: the function waited for the store, or for the network between.
+    None of these, and its client took less than half of the time: the function waited for
+    the store, or for the network between.
 
-Where a worker did not say what it computed (imported data), client and store cannot be
-told apart: ``unknown``.
+In between nobody can tell: ``unknown``. So it is where a worker did not say what it
+computed (imported data, threads whose waits were not counted), and where a library sends
+several requests at once of its own and hides how many: its share is only known to lie
+between two bounds.
 """
 
 from collections.abc import Iterator, Mapping
@@ -32,10 +40,22 @@ import numpy as np
 from serverless_bench.archive import Run
 from serverless_bench.columns import ABSENT, Floats, Ints, Mask
 from serverless_bench.series import function_spans
+from serverless_bench.spec import OWN_FUNCTION
 from serverless_bench.units import NS_PER_S
 
-KINDS: Final = ("launch", "client", "schedule", "function_network", "store", "unknown")
+KINDS: Final = (
+    *("launch", "client", "interpreter_lock", "schedule", "function_network", "store"),
+    "unknown",
+)
 CLIENT_SHARE: Final = 0.85
+STORE_SHARE: Final = 0.5
+"""Below this share of the client a store that costs nothing would have doubled the rate."""
+KEPT_SHARE: Final = 0.75
+"""Threads queue for a lock that is taken for this share of the time or more."""
+DELAYED_SHARE: Final = 0.5
+"""A thread that asks for the lock now and then is late this often only if others queue, too."""
+_LEAST_PROBES: Final = 8
+"""Where the lock is taken there are few: each waits for its turn."""
 _SAMPLE: Final = 200
 """Functions whose curves are fitted; evenly spaced among all."""
 _POINTS: Final = 200
@@ -74,7 +94,11 @@ class Bound:
     functions: Mapping[str, int] = field(default_factory=dict)
     """How many were bounded by what, for each of ``KINDS`` that there was."""
     client_share: float | None = None
-    """Median share of its time in which a function computed, or waited for a processor."""
+    """Median share of the time of its requests in which a function computed or waited for a
+    processor, or of its processors that it kept busy: the larger one, at most 1."""
+    lock_share: float | None = None
+    """Median share of the time in which the interpreter's lock was taken, of functions whose
+    threads share it."""
     launch_share: float | None = None
     """Median share of the time from submission to end that went into launching."""
     generator_bytes_per_s: float | None = None
@@ -97,36 +121,43 @@ def bound(run: Run, good: Mask) -> Bound:
     rows = function_spans(run).rows
     if not len(rows):
         return Bound()
-    launch, client = _launch_share(run, rows), _client_share(run, rows)
+    launch, share = _launch_share(run, rows), _client_share(run, rows)
     buckets = _buckets(run, good, rows)
     limited = _limited(buckets)
     is_launch = launch > 0.5
-    is_client = ~is_launch & (client >= CLIENT_SHARE)
-    is_asked = ~is_launch & ~is_client & _on_schedule(run, rows)
-    left = ~is_launch & ~is_client & ~is_asked
-    rest, silent = int(left.sum()), int((left & np.isnan(client)).sum())
+    is_client = ~is_launch & (share.least >= CLIENT_SHARE)
+    is_lock = ~is_launch & ~is_client & share.lock.is_queue
+    is_asked = ~is_launch & ~is_client & ~is_lock & _on_schedule(run, rows)
+    left = ~is_launch & ~is_client & ~is_lock & ~is_asked
+    is_store = left & (share.most < STORE_SHARE)
     # Of a sample: the share of the sample stands for all that are left.
-    sample = [i for i in buckets if left[i]]
-    share = len([i for i in sample if i in limited]) / len(sample) if sample else 0.0
-    network = round(rest * share)
-    unknown = min(silent, rest - network)
+    network = {
+        name: round(int(mask.sum()) * _share_of_sample(buckets, limited, mask))
+        for name, mask in (("store", is_store), ("unknown", left & ~is_store))
+    }
     found = {
         "launch": int(is_launch.sum()),
         "client": int(is_client.sum()),
+        "interpreter_lock": int(is_lock.sum()),
         "schedule": int(is_asked.sum()),
-        "function_network": network,
-        "store": rest - network - unknown,
-        "unknown": unknown,
+        "function_network": sum(network.values()),
+        "store": int(is_store.sum()) - network["store"],
+        "unknown": int((left & ~is_store).sum()) - network["unknown"],
     }
     speeds = run.functions["generator_bytes_per_s"][rows]
     return Bound(
         functions={name: count for name, count in found.items() if count},
-        client_share=_median(client[~np.isnan(client)]),
+        client_share=_median(share.least[~np.isnan(share.least)]),
+        lock_share=_median(share.lock.share[~np.isnan(share.lock.share)]),
         launch_share=_median(launch[~np.isnan(launch)]),
         generator_bytes_per_s=_median(speeds[speeds != ABSENT]),
-        burst_bytes=_median([buckets[i].burst_bytes for i in limited]) if network else None,
+        burst_bytes=_median([buckets[i].burst_bytes for i in limited])
+        if found["function_network"]
+        else None,
         sustained_bytes_per_s=(
-            _median([buckets[i].sustained_bytes_per_s for i in limited]) if network else None
+            _median([buckets[i].sustained_bytes_per_s for i in limited])
+            if found["function_network"]
+            else None
         ),
     )
 
@@ -152,22 +183,99 @@ def _launch_share(run: Run, rows: Ints) -> Floats:
     return np.where(unknown, np.nan, launch / (launch + work))
 
 
-def _client_share(run: Run, rows: Ints) -> Floats:
-    """Return the share of its time that each function computed or waited for a processor.
+def _share_of_sample(buckets: Mapping[int, Bucket], limited: set[int], of: Mask) -> float:
+    sample = [i for i in buckets if of[i]]
+    return len([i for i in sample if i in limited]) / len(sample) if sample else 0.0
 
-    NaN, which is below any threshold, where the worker did not say.
-    """
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _ClientShare:
+    """How much of each function's time its client took, shape ``(rows,)`` each."""
+
+    least: Floats
+    most: Floats
+    """Bounds of the share, 0 to 1; NaN, which is below and above nothing, if unknown."""
+    lock: "_Lock"
+
+
+def _client_share(run: Run, rows: Ints) -> _ClientShare:
     table = run.functions
-    used_ns = (table["cpu_user_s"] + table["cpu_sys_s"])[rows] * NS_PER_S
-    used_ns = used_ns + np.maximum(table["run_wait_ns"][rows], 0)
-    at_once = run.job.transfer.connections * run.job.load.threads
-    cores = np.minimum(np.maximum(table["cpus"][rows], 1), at_once)
+    wall_ns = table["end_ns"][rows] - table["start_ns"][rows]
+    wall_ns = np.maximum(wall_ns - np.maximum(table["gate_wait_ns"][rows], 0), 1)
+    cpu_ns = (table["cpu_user_s"] + table["cpu_sys_s"])[rows] * NS_PER_S
+    awake_ns = cpu_ns + np.maximum(table["run_wait_ns"][rows], 0)
+    cores = np.maximum(table["cpus"][rows], 1)
     memory = table["memory_mib"][rows]
     given = np.where(memory == ABSENT, cores, memory / _LAMBDA_MIB_PER_CPU)
-    wall_ns = table["end_ns"][rows] - table["start_ns"][rows]
-    wall_ns = wall_ns - np.maximum(table["gate_wait_ns"][rows], 0)
-    share = used_ns / np.maximum(wall_ns * np.minimum(cores, given), 1)
-    return np.where(table["cpus"][rows] == ABSENT, np.nan, share)
+    processors = np.minimum(1, cpu_ns / (wall_ns * np.minimum(cores, given)))
+    # Requests that run side by side are so many lanes; what a lane does is one or the other.
+    in_flight_ns = _requests_ns(run)[rows]
+    lanes = np.minimum(1, awake_ns / np.maximum(in_flight_ns, wall_ns))
+    lock = _lock(run, rows, wall_ns)
+    at_least = np.maximum(processors, lanes) if _lanes_are_known(run) else processors
+    at_most = np.fmax(np.maximum(processors, lanes), lock.share)
+    # Records of before do not have the waits of threads.
+    silent = table["cpus"][rows] == ABSENT
+    if _shares_threads(run):
+        silent |= table["interpreter_ns"][rows] == ABSENT
+    return _ClientShare(
+        least=np.where(silent, np.nan, at_least),
+        most=np.where(silent, np.nan, at_most),
+        lock=lock,
+    )
+
+
+def _requests_ns(run: Run) -> Ints:
+    """Return the sum of the durations of each function's requests, shape ``(functions,)``."""
+    attempts = run.attempts
+    took = np.maximum(attempts["end_ns"] - attempts["start_ns"], 0)
+    total = np.zeros(len(run.functions["index"]), dtype=np.int64)
+    np.add.at(total, attempts["function"], took)
+    return total
+
+
+def _shares_threads(run: Run) -> bool:
+    return run.job.load.threads > 1 or run.job.transfer.connections > 1
+
+
+def _lanes_are_known(run: Run) -> bool:
+    """Whether each request of the record is one request at a time, with a thread of its own."""
+    if run.job.load.array is not None or run.job.workload == OWN_FUNCTION:
+        return False
+    return bool(run.provenance.get("client", {}).get("attempts") == "exact")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Lock:
+    """How busy the interpreter's lock was, shape ``(rows,)`` each."""
+
+    share: Floats
+    """Of the time, or of the probes, in which it was taken; NaN where no threads share it,
+    and where it is unknown."""
+    is_queue: Mask
+    """Whether threads queued for it."""
+
+
+def _lock(run: Run, rows: Ints, wall_ns: Ints) -> _Lock:
+    """Return how busy the interpreter's lock was.
+
+    The user time of Python's threads bounds how long they kept it, unless they encrypt:
+    OpenSSL works without it. Beyond that a thread that asks for it tells, where the run was
+    long enough.
+    """
+    table = run.functions
+    nothing = np.full(len(rows), np.nan)
+    if not _shares_threads(run):
+        return _Lock(share=nothing, is_queue=np.zeros(len(rows), dtype=np.bool_))
+    asked, delayed = table["lock_probes"][rows], table["lock_delayed"][rows]
+    probed = np.where(asked >= _LEAST_PROBES, delayed / np.maximum(asked, 1), np.nan)
+    plain = not run.job.target.endpoint_url.startswith("https:")
+    known = (table["interpreter_ns"][rows] != ABSENT) & plain
+    kept = np.where(known, np.minimum(1, table["interpreter_ns"][rows] / wall_ns), np.nan)
+    return _Lock(
+        share=np.fmax(probed, kept),
+        is_queue=(kept >= KEPT_SHARE) | (probed >= DELAYED_SHARE),
+    )
 
 
 def _on_schedule(run: Run, rows: Ints) -> Mask:

@@ -23,7 +23,15 @@ ABSENT: Final = -1
 RATE_PERCENTILES: Final = (1, 5, 50, 95, 99)
 
 _DURATIONS: Final = frozenset(
-    {"gate_wait_ns", "import_ns", "payload_ns", "run_wait_ns", "step_ns", "wait_ns"}
+    {
+        "gate_wait_ns",
+        "import_ns",
+        "interpreter_ns",
+        "payload_ns",
+        "run_wait_ns",
+        "step_ns",
+        "wait_ns",
+    }
 )
 
 

@@ -188,7 +188,8 @@ class InvocationRecord:
     error: str | None = None
     """Why the body stopped before its last operation; None when it did not."""
     run_wait_ns: int | None = None
-    """Time in which the process could have run and had no processor; None if unknown."""
+    """Time in which threads could have run and had no processor, the sum over all threads;
+    None if unknown."""
     cpus: int | None = None
     """Processors that the worker may use."""
     memory_mib: int | None = None
@@ -208,6 +209,13 @@ class InvocationRecord:
     was loaded for another one, from which this one was forked."""
     import_ns: int | None = None
     """How long that took; None as above."""
+    interpreter_ns: int | None = None
+    """User time of the threads that run Python; None if unknown."""
+    lock_probes: int | None = None
+    """How often a thread asked for the interpreter, to learn whether its lock is free; None
+    where one thread did everything."""
+    lock_delayed: int | None = None
+    """How often it had to wait."""
     machine: str | None = None
     """Kind of processor, as ``x86_64`` or ``aarch64``; None if unknown."""
 

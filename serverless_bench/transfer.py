@@ -2,7 +2,7 @@
 
 import threading
 from collections.abc import Callable
-from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -12,6 +12,7 @@ from serverless_bench.errors import Corrupt, OperationError
 from serverless_bench.keystream import ReadableAt
 from serverless_bench.meter import Meter
 from serverless_bench.payload import content_of
+from serverless_bench.processor import thread_counted
 from serverless_bench.record import Usage
 from serverless_bench.spec import OperationKind, OperationSpec, Transfer
 from serverless_bench.tries import Tries
@@ -164,15 +165,25 @@ def each(do: Callable[[int], None], count: int, connections: int) -> None:
         for index in range(count):
             do(index)
         return
+    waiting, stopped = iter(range(count)), threading.Event()
+    turn = threading.Lock()
+
+    def take() -> int | None:
+        with turn:
+            return None if stopped.is_set() else next(waiting, None)
+
+    def work() -> None:
+        with thread_counted():
+            while (index := take()) is not None:
+                try:
+                    do(index)
+                except BaseException:
+                    stopped.set()
+                    raise
+
     with ThreadPoolExecutor(min(connections, count)) as pool:
-        futures = [pool.submit(do, index) for index in range(count)]
-        finished, waiting = wait(futures, return_when=FIRST_EXCEPTION)
-        for future in waiting:
-            future.cancel()
-    for future in finished:
-        future.result()
-    for future in waiting:
-        if not future.cancelled():
+        futures = [pool.submit(work) for _ in range(min(connections, count))]
+        for future in as_completed(futures):
             future.result()
 
 

@@ -3,6 +3,7 @@
 import random
 from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import ThreadPoolExecutor, as_completed
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from itertools import count
 from typing import Final
@@ -13,6 +14,7 @@ from serverless_bench.clock import EpochClock, monotonic_ns, sleep
 from serverless_bench.gate import Passed, pass_gate
 from serverless_bench.measure import Measured, measure
 from serverless_bench.operations import Known
+from serverless_bench.processor import LockProbe, thread_counted
 from serverless_bench.spec import OWN_FUNCTION, InvocationSpec, OperationSpec, Target, Transfer
 from serverless_bench.tries import Tries
 from serverless_bench.units import NS_PER_S
@@ -50,6 +52,8 @@ class Work:
     measured: list[Measured] = field(default_factory=list)
     """In the order in which they ended; appending is atomic, so threads share it."""
     gate: Passed | None = None
+    probe: LockProbe | None = None
+    """Asks for the interpreter's lock while several threads measure."""
     known: Known = field(init=False)
     _give_up_ns: int = 0
     _stopped: str | None = None
@@ -74,7 +78,8 @@ class Work:
             return run_function(self)
         if self._stopped is None:
             begin_ns = monotonic_ns()
-            self._in_threads(lambda thread: self._measure(workload, thread, begin_ns))
+            with self._probed():
+                self._in_threads(lambda thread: self._measure(workload, thread, begin_ns))
         return self._stopped
 
     @property
@@ -125,6 +130,13 @@ class Work:
             self._stopped = self._stopped or "deadline: stopped before the last operation"
         return done
 
+    def _probed(self) -> AbstractContextManager[object]:
+        """Return what asks for the interpreter's lock, where several threads share it."""
+        if self.invocation.load.threads == 1 and self.invocation.transfer.connections == 1:
+            return nullcontext()
+        self.probe = LockProbe()
+        return self.probe
+
     def _in_threads(self, do: Callable[[int], None]) -> None:
         threads = self.invocation.load.threads
         if threads == 1:
@@ -132,8 +144,13 @@ class Work:
             return
         # Connections are made by whoever needs one; the library is opened once, here.
         _client_for(self.invocation)
+
+        def counted(thread: int) -> None:
+            with thread_counted():
+                do(thread)
+
         with ThreadPoolExecutor(threads) as pool:
-            futures = [pool.submit(do, thread) for thread in range(threads)]
+            futures = [pool.submit(counted, thread) for thread in range(threads)]
             try:
                 for future in as_completed(futures):
                     future.result()

@@ -75,18 +75,6 @@ def allow_open_files(count: int) -> None:
     resource.setrlimit(resource.RLIMIT_NOFILE, (count, hard))
 
 
-def run_wait_ns() -> int | None:
-    """Return how long this thread could have run and had no processor, so far.
-
-    The second figure of ``/proc/thread-self/schedstat`` (Linux, scheduler statistics);
-    None elsewhere.
-    """
-    try:
-        return int(Path("/proc/thread-self/schedstat").read_bytes().split()[1])
-    except (OSError, IndexError, ValueError):
-        return None
-
-
 def forget_peak_rss() -> bool:
     """Let the kernel measure the peak of the resident set anew; tell whether it does.
 

@@ -176,10 +176,11 @@ def _gate(gate: GateSummary) -> str:
 _BOUND: Final[Mapping[str, str]] = {
     "client": "client",
     "function_network": "the function's own network",
+    "interpreter_lock": "the interpreter's lock",
     "launch": "launch",
     "schedule": "the rate that was asked for",
     "store": "store",
-    "unknown": "not known",
+    "unknown": "cannot tell",
 }
 
 
@@ -191,6 +192,8 @@ def _bound(bound: Bound) -> str:
     )
     if bound.client_share is not None:
         text += f"; processor busy or awaited {bound.client_share:.0%} of the time"
+    if bound.lock_share is not None:
+        text += f"; the interpreter's lock taken {bound.lock_share:.0%}"
     if bound.sustained_bytes_per_s is not None and bound.burst_bytes is not None:
         text += (
             f"; burst {format_size(round(bound.burst_bytes))},"

@@ -12,7 +12,8 @@ from serverless_bench.archive import Run
 from serverless_bench.bound import bound, fit_bucket
 from serverless_bench.record import Outcome, Step
 from serverless_bench.series import good_operations
-from tests.runs import S, job, operation, record, saved
+from serverless_bench.spec import Load
+from tests.runs import S, attempt, job, operation, record, saved
 
 MIB = 1 << 20
 
@@ -34,6 +35,8 @@ def functions(
     *,
     cpu_share: float = 0.2,
     launch_s: float = 0.1,
+    load: Load | None = None,
+    **used: float | None,
 ) -> Run:
     """Return a run of functions that moved bytes along curves."""
     outcomes = []
@@ -55,9 +58,11 @@ def functions(
             cpus=2,
             run_wait_ns=0,
             generator_bytes_per_s=9 * 10**9,
+            **used,  # type: ignore[arg-type]
         )
         outcomes.append(Outcome(submitted_ns=0, collected_ns=op.end_ns + S, result=of))
     of_job = job(invocations=len(outcomes), concurrency=len(outcomes))
+    of_job = replace(of_job, load=load or Load())
     return saved(path, outcomes, of=of_job)
 
 
@@ -174,3 +179,77 @@ def test_nothing_moved_nothing_bounded(tmp_path: Path) -> None:
         tmp_path / "run", [Outcome(submitted_ns=0, collected_ns=S, result=record(0, [failed]))]
     )
     assert told(run) == {}
+
+
+def threaded(path: Path, threads: int, **used: float | None) -> Run:
+    """Return a run of one function: ten seconds, in which each thread had a request in flight.
+
+    ``cpu``, ``wait`` and ``python`` are processor time, time without a processor and user
+    time of Python threads, over all threads, in shares of the run; ``lock`` the share of
+    probes that waited for it.
+    """
+    took = 10 * S
+    ops = [operation(n, end_ns=took) for n in range(threads)]
+    tries = [replace(attempt(n), start_ns=0, end_ns=took) for n in range(threads)]
+    lock, python = used.get("lock"), used.get("python", used["cpu"])
+    of = replace(
+        record(0, ops, attempts=tries),
+        cpu_user_s=10 * (used["cpu"] or 0),
+        cpu_sys_s=0.0,
+        cpus=16,
+        run_wait_ns=round(took * (used.get("wait") or 0)),
+        interpreter_ns=None if python is None else round(took * python),
+        lock_probes=None if lock is None else 100,
+        lock_delayed=None if lock is None else round(100 * lock),
+    )
+    outcomes = [Outcome(submitted_ns=0, collected_ns=11 * S, result=of)]
+    of_job = replace(job(invocations=1), load=Load(threads=threads))
+    return saved(path, outcomes, of=of_job)
+
+
+@pytest.mark.parametrize(
+    ("threads", "used", "by"),
+    [
+        # A store that costs nothing, on a quiet machine and on a busy one.
+        (1, {"cpu": 0.99}, "client"),
+        (1, {"cpu": 0.4, "wait": 0.5}, "client"),
+        (2, {"cpu": 1.05, "python": 0.9, "lock": 0.6}, "interpreter_lock"),
+        (2, {"cpu": 0.7, "wait": 1.2, "lock": 0.4}, "client"),
+        (8, {"cpu": 1.1, "python": 0.8, "lock": 0.95}, "interpreter_lock"),
+        (8, {"cpu": 0.6, "wait": 3.4, "python": 0.5, "lock": 0.77}, "interpreter_lock"),
+        (8, {"cpu": 7.5, "python": 0.3, "lock": 0.1}, "client"),
+        # A client that costs nothing.
+        (1, {"cpu": 0.05}, "store"),
+        (1, {"cpu": 0.05, "wait": 0.2}, "store"),
+        (2, {"cpu": 0.1, "lock": 0.02}, "store"),
+        (8, {"cpu": 0.3, "lock": 0.1}, "store"),
+        (8, {"cpu": 0.3, "wait": 2.0, "lock": 0.2}, "store"),
+        # In between, and where the waits of threads are not in the record.
+        (1, {"cpu": 0.7}, "unknown"),
+        (2, {"cpu": 0.65, "lock": 0.4}, "unknown"),
+        (8, {"cpu": 0.7, "python": 0.65, "lock": 0.4}, "unknown"),
+        (8, {"cpu": 0.3, "python": None}, "unknown"),
+    ],
+)
+def test_threads_do_not_turn_the_verdict_round(
+    tmp_path: Path, threads: int, used: dict[str, float | None], by: str
+) -> None:
+    assert told(threaded(tmp_path / "run", threads, **used)) == {by: 1}
+
+
+def test_a_library_that_hides_its_requests_is_known_between_bounds(tmp_path: Path) -> None:
+    def hidden(path: Path, cpu: float) -> Run:
+        run = threaded(path, 1, cpu=cpu)
+        return replace(run, provenance={"client": {"attempts": "hidden"}})
+
+    # It may send many requests at once: each of them may have waited for the store.
+    assert told(hidden(tmp_path / "a", 0.9)) == {"unknown": 1}
+    assert told(hidden(tmp_path / "b", 0.2)) == {"store": 1}
+    assert told(hidden(tmp_path / "c", 15.0)) == {"client": 1}
+
+
+def test_encrypting_does_not_keep_the_lock(tmp_path: Path) -> None:
+    run = threaded(tmp_path / "run", 8, cpu=0.9, lock=0.1)
+    assert told(run) == {"interpreter_lock": 1}
+    target = replace(run.job.target, endpoint_url="https://store")
+    assert told(replace(run, job=replace(run.job, target=target))) == {"store": 1}

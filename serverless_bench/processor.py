@@ -1,0 +1,160 @@
+"""Processor time that this process used, waited for, and spent queueing for the interpreter.
+
+A function with several threads can be its own bottleneck in three ways: its threads
+compute or wait for a processor, all processors that it may use are busy, or its threads
+queue for CPython's global lock. ``bound`` asks for all three, so the worker measures them.
+"""
+
+import random
+import resource
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, Self
+
+from serverless_bench.clock import monotonic_ns
+from serverless_bench.units import NS_PER_S
+
+_TASKS: Final = Path("/proc/self/task")
+_PROBES_PER_S: Final = 50
+_DELAYED_NS: Final = 1_000_000
+"""A thread that slept is later than this only if something kept it from the interpreter:
+timers of Linux fire 50 microseconds late (prctl(2), PR_SET_TIMERSLACK), and an idle virtual
+processor takes some hundreds to wake."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProcessorTime:
+    """What a process has used until now, or between two instants."""
+
+    user_s: float
+    sys_s: float
+    wait_ns: int | None
+    """Time in which threads could have run and had no processor; None if unknown."""
+    interpreter_ns: int | None
+    """User time of the threads that run Python: an upper bound of how long the
+    interpreter's lock was held, as system calls release it; None if unknown."""
+
+
+class _Ended:
+    """What threads used that are gone: the system forgets it with them."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.wait_ns = 0
+        self.user_s = 0.0
+
+
+_ended = _Ended()
+
+
+@contextmanager
+def thread_counted() -> Iterator[None]:
+    """Count what the calling thread uses, which ends with the block."""
+    try:
+        yield
+    finally:
+        wait_ns, user_s = _own_wait_ns() or 0, _own_user_s() or 0.0
+        with _ended.lock:
+            _ended.wait_ns += wait_ns
+            _ended.user_s += user_s
+
+
+class Usage:
+    """Measures from when it is made until ``stop``.
+
+    Threads that end in between are counted if they ran inside ``thread_counted``.
+    """
+
+    def __init__(self) -> None:
+        self._used = resource.getrusage(resource.RUSAGE_SELF)
+        self._waits = _waits_ns()
+        self._own_user_s = _own_user_s()
+        self._ended_wait_ns, self._ended_user_s = _ended.wait_ns, _ended.user_s
+
+    def stop(self) -> ProcessorTime:
+        """Return what was used since; the calling thread is the one that began."""
+        used, waits, own_s = resource.getrusage(resource.RUSAGE_SELF), _waits_ns(), _own_user_s()
+        wait_ns = interpreter_ns = None
+        if self._waits is not None and waits is not None:
+            alive_ns = sum(now - self._waits.get(task, 0) for task, now in waits.items())
+            wait_ns = alive_ns + _ended.wait_ns - self._ended_wait_ns
+        if self._own_user_s is not None and own_s is not None:
+            own_s += _ended.user_s - self._ended_user_s - self._own_user_s
+            interpreter_ns = round(own_s * NS_PER_S)
+        return ProcessorTime(
+            user_s=used.ru_utime - self._used.ru_utime,
+            sys_s=used.ru_stime - self._used.ru_stime,
+            wait_ns=wait_ns,
+            interpreter_ns=interpreter_ns,
+        )
+
+
+class LockProbe:
+    """A thread that asks for the interpreter again and again, and counts when it waits.
+
+    It sleeps for a random time, then needs the lock to go on: the share of its turns in
+    which it was late is how often the lock was taken. What it waits for a processor is
+    taken off, where the system tells.
+    """
+
+    def __init__(self) -> None:
+        self.probes = 0
+        self.delayed = 0
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._ask, name="lock-probe", daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._over.set()
+        self._thread.join()
+
+    def _ask(self) -> None:
+        draw = random.Random()  # noqa: S311 - instants, no secrets
+        while True:
+            pause_s = draw.uniform(0.5, 1.5) / _PROBES_PER_S
+            waited_ns, begin_ns = _own_wait_ns(), monotonic_ns()
+            if self._over.wait(pause_s):
+                return
+            late_ns = monotonic_ns() - begin_ns - round(pause_s * NS_PER_S)
+            late_ns -= (_own_wait_ns() or 0) - (waited_ns or 0)
+            self.probes += 1
+            self.delayed += late_ns > _DELAYED_NS
+
+
+def _own_user_s() -> float | None:
+    """Return the user time of the calling thread; None where nobody says (macOS)."""
+    who = getattr(resource, "RUSAGE_THREAD", None)
+    return None if who is None else resource.getrusage(who).ru_utime
+
+
+def _own_wait_ns() -> int | None:
+    """Return how long this thread could have run and had no processor, so far.
+
+    The second figure of ``schedstat`` (Linux, scheduler statistics); None elsewhere.
+    """
+    return _wait_ns(Path("/proc/thread-self/schedstat"))
+
+
+def _waits_ns() -> dict[str, int] | None:
+    """Return the same for every thread of this process, by its number."""
+    try:
+        tasks = [path.name for path in _TASKS.iterdir()]
+    except OSError:
+        return None
+    waits = {task: _wait_ns(_TASKS / task / "schedstat") for task in tasks}
+    # A thread may end between the two looks.
+    known = {task: wait for task, wait in waits.items() if wait is not None}
+    return known or None
+
+
+def _wait_ns(path: Path) -> int | None:
+    try:
+        return int(path.read_bytes().split()[1])
+    except (OSError, IndexError, ValueError):
+        return None

@@ -1,0 +1,124 @@
+"""What threads used and waited for is counted, and tells who was the bottleneck."""
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+from pathlib import Path
+from threading import Event, Thread
+
+import pytest
+
+from serverless_bench import JobSpec, run_job, summarize, work
+from serverless_bench.clients.base import Exchange, Source
+from serverless_bench.processor import LockProbe, Usage, thread_counted
+from serverless_bench.spec import Load
+from serverless_bench.units import NS_PER_S
+from tests.runs import TARGET
+from tests.unit.flaky import FlakyClient
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="Linux counts by thread")
+
+
+def compute(rounds: int) -> None:
+    """Keep the interpreter busy; ten thousand rounds take about a millisecond."""
+    for number in range(rounds):
+        hash(number)
+
+
+class Scripted(FlakyClient):
+    """A put costs the client and the store what it is told."""
+
+    def __init__(self, rounds: int, store_s: float) -> None:
+        super().__init__()
+        self.rounds = rounds
+        self.store_s = store_s
+
+    def put(self, key: str, source: Source, exchange: Exchange) -> None:
+        compute(self.rounds)
+        if self.store_s:
+            Event().wait(self.store_s)
+        super().put(key, source, exchange)
+
+
+@contextmanager
+def busy_machine() -> Iterator[None]:
+    """Two processes that compute, as long as the block lasts."""
+    with ExitStack() as stack:
+        for _ in range(2):
+            spin = subprocess.Popen([sys.executable, "-c", "while True: pass"])
+            stack.callback(spin.wait)
+            stack.callback(spin.kill)
+        yield
+
+
+def bounded(path: Path, threads: int, objects: int, rounds: int, store_s: float) -> dict[str, int]:
+    """Return what bounded one function."""
+    job = JobSpec(
+        workload="write",
+        target=TARGET,
+        executor="inline",
+        invocations=1,
+        objects=objects,
+        object_bytes=100,
+        load=Load(threads=threads),
+    )
+    work.forget_clients()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(work, "open_client", lambda *_: Scripted(rounds, store_s))
+        run = run_job(job, path)
+        work.forget_clients()
+    exact = replace(run, provenance={**run.provenance, "client": {"attempts": "exact"}})
+    return dict(summarize(exact).bound.functions)
+
+
+@pytest.mark.parametrize("busy", [False, True], ids=["quiet", "busy"])
+@pytest.mark.parametrize("threads", [1, 2, 8])
+def test_a_store_that_costs_nothing_is_never_the_bottleneck(
+    tmp_path: Path, threads: int, *, busy: bool
+) -> None:
+    with busy_machine() if busy else ExitStack():
+        found = bounded(tmp_path / "run", threads, 400, 40_000, 0.0)
+    # What a hypervisor, or others' processes, take from the holder of the lock looks like
+    # waiting: then nobody can tell.
+    assert set(found) <= {"client", "interpreter_lock", "unknown"}
+
+
+@pytest.mark.parametrize("busy", [False, True], ids=["quiet", "busy"])
+@pytest.mark.parametrize("threads", [1, 2, 8])
+def test_a_client_that_costs_nothing_is_never_the_bottleneck(
+    tmp_path: Path, threads: int, *, busy: bool
+) -> None:
+    with busy_machine() if busy else ExitStack():
+        found = bounded(tmp_path / "run", threads, 5 * threads, 100, 0.15)
+    assert set(found) <= {"store", "unknown"}
+
+
+def test_threads_that_are_gone_are_counted() -> None:
+    usage = Usage()
+
+    def work() -> None:
+        with thread_counted():
+            compute(1_000_000)
+
+    threads = [Thread(target=work) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    used = usage.stop()
+    assert used.interpreter_ns is not None
+    assert used.wait_ns is not None
+    assert used.wait_ns >= 0
+    # All that was computed was Python, in threads that have ended.
+    assert used.interpreter_ns <= (used.user_s + 0.001) * NS_PER_S
+    assert used.interpreter_ns >= 0.8 * used.user_s * NS_PER_S
+
+
+def test_a_free_lock_delays_nobody_and_a_taken_one_does() -> None:
+    with LockProbe() as free:
+        Event().wait(0.5)
+    with LockProbe() as taken:
+        compute(10_000_000)
+    assert free.delayed / free.probes < 0.5 < taken.delayed / taken.probes
