@@ -122,7 +122,7 @@ def test_an_incomplete_group_is_refused() -> None:
 
 def test_an_object_of_unknown_size_is_not_shared() -> None:
     check(reading(4), ["foreign.bin"])
-    with pytest.raises(UsageError, match="foreign.bin"):
+    with pytest.raises(UsageError, match=r"foreign\.bin"):
         check(reading(4, split=4), [*keys_of([9]), "foreign.bin"])
 
 
