@@ -23,9 +23,11 @@ def keys_of(sizes: list[int]) -> list[str]:
     ]
 
 
-def reading(number: int, *, objects: int = 1, **load: int) -> JobSpec:
+def reading(
+    number: int, *, objects: int = 1, split: int | None = None, threads: int = 1
+) -> JobSpec:
     of = replace(job(invocations=number, workload="read", object_bytes=None), objects=objects)
-    return replace(of, load=Load(**load))
+    return replace(of, load=Load(split=split, threads=threads))
 
 
 def bytes_read(invocations: list[InvocationSpec]) -> Counter[tuple[str, int]]:

@@ -15,9 +15,10 @@ from serverless_bench.keystream import Keystream
 from serverless_bench.measure import Measured, measure
 from serverless_bench.operations import Known
 from serverless_bench.record import Found
-from serverless_bench.spec import MIB, OperationKind, OperationSpec, Transfer, Verify
+from serverless_bench.spec import OperationKind, OperationSpec, Transfer, Verify
 from serverless_bench.testing.client_parts import new_meter
 from serverless_bench.tries import Tries
+from serverless_bench.units import MIB
 from serverless_bench.verify import RangeSink
 from tests.unit.flaky import FlakyClient
 
