@@ -17,6 +17,9 @@ A line that is cut off is skipped and counted, so killing the driver costs only 
 not arrived. Loading turns lines into columns and makes no object per row: a million
 operations would take 1.8 GiB as objects.
 
+A record comes before its keys: who is killed in between leaves a record that counts and
+keys that are not listed, and whoever goes on with the run adds them.
+
 Schema history
 --------------
 1
@@ -182,6 +185,15 @@ class Archive:
         self._open()
         for name in ("ledger.txt", "records.jsonl", "keys.txt"):
             _cut_half_a_line(self.path / name)
+        self._add_missing_keys()
+
+    def _add_missing_keys(self) -> None:
+        """Add the keys of records whose driver was killed before it added them itself."""
+        there = set(_lines(self.path / "keys.txt"))
+        for record in _records(self.path / "records.jsonl"):
+            missing = [key for key in readable(record) if key not in there]
+            there.update(missing)
+            self._keys.write("".join(f"{key}\n" for key in missing).encode())
 
     def _open(self) -> None:
         self._records: BinaryIO = (self.path / "records.jsonl").open("ab", buffering=0)
@@ -326,6 +338,16 @@ def _load(path: Path, unsaved: Sequence[bytes], *, detail: bool) -> Run:
         gate=reader.end.get("gate"),
         skipped_lines=reader.skipped,
     )
+
+
+def _records(path: Path) -> Iterator[InvocationRecord]:
+    """Yield the records of a run; lines that are not readable are left out, as in a report."""
+    with path.open("rb") as lines:
+        for line in lines:
+            with suppress(AttributeError, KeyError, TypeError, ValueError):
+                data = orjson.loads(line).get("record")
+                if data is not None:
+                    yield InvocationRecord.from_json(data)
 
 
 def readable(record: InvocationRecord) -> list[str]:

@@ -17,13 +17,14 @@ from serverless_bench.clients import client_class
 from serverless_bench.clients.options import attempts
 from serverless_bench.clock import wall_ns
 from serverless_bench.columns import is_text
+from serverless_bench.dealing import check_not_copied
 from serverless_bench.errors import INTERRUPTED, ArchiveError, SbenchError, UsageError
 from serverless_bench.executors import open_executor
 from serverless_bench.executors.base import Executor, Live, Recovering
 from serverless_bench.gate import gate_keys
 from serverless_bench.keys import new_run_id
 from serverless_bench.packing import OwnFunction, digest, function_job, pack, without_code
-from serverless_bench.plan import ledger, plan
+from serverless_bench.plan import check, ledger, plan
 from serverless_bench.record import Lost, Outcome
 from serverless_bench.spec import OWN_FUNCTION, InvocationSpec, JobSpec
 
@@ -102,7 +103,7 @@ def run_job(
     ExecutorError
         If no invocation could be started.
     UsageError
-        If the function cannot be sent.
+        If the function cannot be sent, or the job makes no sense with these keys.
     CutShort
         If the job ended early, or its records could not all be saved.
     """
@@ -116,6 +117,7 @@ def run_job(
         raise UsageError(
             "the job brings no function", hint="run_job(my_function, ...), or sbench call"
         )
+    check(job, keys)
     executor = open_executor(job)
     created_ns = wall_ns()
     run_id = new_run_id(created_ns)
@@ -194,6 +196,7 @@ def resume_job(
         before = load_run(path)
         given, made = before.keys(), set(before.ledger())
         keys = [key for key in given if key not in made]
+        check_not_copied(keys, job.load.split or 1)
         fanout = _Fanout(
             replace(job, gate=None),
             before.run_id,

@@ -7,6 +7,7 @@ record. Functions begin within one poll of each other.
 """
 
 import random
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -23,6 +24,7 @@ _POLLS_PER_S: Final = 2000
 """Of all functions together: well below the 5,500 GET/s of one partition (Amazon S3 user
 guide, "Best practices design patterns")."""
 _LEAST_POLL_S: Final = 0.05
+_GATE_KEY: Final = re.compile(r".*/gate/(?:start|[0-9]+)", re.DOTALL)
 _PATIENCE_S: Final = 5.0
 """A function waits this much longer than the driver does: its clock began later."""
 
@@ -62,6 +64,11 @@ def folder(prefix: str, run_id: str) -> str:
 def start_key(prefix: str, run_id: str) -> str:
     """Return the key whose object opens the gate."""
     return folder(prefix, run_id) + "start"
+
+
+def is_gate_key(key: str) -> bool:
+    """Tell whether a key is of a gate; no other key of a run ends like one."""
+    return _GATE_KEY.fullmatch(key) is not None
 
 
 def gate_keys(invocation: InvocationSpec) -> Iterator[str]:

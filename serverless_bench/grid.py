@@ -28,7 +28,7 @@ PYRAMID: Final = (2, 4, 8, 16)
 MIN_RUN_BYTES: Final = 128
 """Neighbouring bytes that a chunk keeps together, at least: enough to tell whose they are."""
 
-_ARRAY: Final = re.compile(r"((?:.*/)?[0-9a-f]{32}\.[1-9][0-9]{0,15})/.+", re.DOTALL)
+_ARRAY: Final = re.compile(r"(.*[0-9a-f]{32}\.[1-9][0-9]{0,15})/.+", re.DOTALL)
 _LEVEL: Final = re.compile(r"/s[1-9]/")
 
 

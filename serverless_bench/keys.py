@@ -4,6 +4,9 @@ A key is ``PREFIX HEX . SIZE``: 32 hexadecimal digits that nobody can predict, a
 the object's size in bytes. The digits spread the objects over the store's partitions;
 the size lets a reader see from the key alone that an object was truncated.
 
+A key is ours if it ends so, whatever stands before: the prefix is the user's, and need not
+end in a slash. docs/decisions/0018 says what else was considered.
+
 Objects that compress or repeat themselves say so at the end of their key, in hundredths:
 ``.z200`` compresses 2 : 1, of ``.d400`` each 4 KiB block stands 4 times, ``.z200d400`` is
 both; see ``payload``.
@@ -30,15 +33,17 @@ from serverless_bench.clock import utc_stamp
 from serverless_bench.errors import UsageError
 
 _OURS: Final = re.compile(
-    r"(?:.*/)?[0-9a-f]{32}\.([1-9][0-9]{0,15})"
+    r".*[0-9a-f]{32}\.([1-9][0-9]{0,15})"
     r"(?:\.(?=[zd])(?:z([1-9][0-9]{2,3}))?(?:d([1-9][0-9]{2,4}))?)?",
     re.DOTALL,
 )
 MAX_COMPRESSIBILITY: Final = 50
 MAX_DUPLICATION: Final = 100
 _MAX_FOLDERS: Final = 65536
-_MAX_KEY_BYTES: Final = 1024
+MAX_KEY_BYTES: Final = 1024
 """Amazon S3 user guide, "Naming Amazon S3 objects": at most 1,024 bytes of UTF-8."""
+MAX_PREFIX_BYTES: Final = 900
+"""What leaves room for the longest that comes after: chunks of arrays have up to 120 bytes."""
 
 
 def new_run_id(created_ns: int) -> str:
@@ -151,6 +156,51 @@ def _suffix(compressibility: float, duplication: float) -> str:
     return f".{text}" if text else ""
 
 
+def check_key(key: str) -> None:
+    """Refuse what cannot be a key that sbench reads or writes.
+
+    Raises
+    ------
+    UsageError
+        If it is empty, too long, or has characters that cannot be printed: a key file has
+        one key per line.
+    """
+    if not key or not key.isprintable() or len(key.encode()) > MAX_KEY_BYTES:
+        raise UsageError(
+            f"{key[:80]!r} is not an object key",
+            hint=f"a key is printable, and has 1 to {MAX_KEY_BYTES} bytes",
+        )
+
+
+def check_prefix(prefix: str) -> None:
+    """Refuse a prefix whose keys not every store and library has as they are.
+
+    Many stores keep objects as files, and libraries write keys into URLs and paths: there
+    ``a//b``, ``a/./b`` and ``/a/b`` may be the object ``a/b``.
+
+    Raises
+    ------
+    UsageError
+        If it is too long, has characters that cannot be printed, or segments that are
+        empty, ``.`` or ``..``.
+    """
+    if not prefix.isprintable():
+        raise UsageError(
+            f"the prefix {prefix[:80]!r} has characters that cannot be printed",
+            hint="leave them out: a key file has one key per line",
+        )
+    if len(prefix.encode()) > MAX_PREFIX_BYTES:
+        raise UsageError(
+            f"the prefix has {len(prefix.encode())} bytes, at most {MAX_PREFIX_BYTES} are possible",
+            hint=f"a key has at most {MAX_KEY_BYTES}, and the rest of it comes after the prefix",
+        )
+    if not {"", ".", ".."}.isdisjoint(prefix.split("/")[:-1]):
+        raise UsageError(
+            f"the prefix {prefix!r} has a segment that is empty, '.' or '..'",
+            hint="to some stores and libraries that is another prefix; write it as in a/b/",
+        )
+
+
 def write_key_file(path: Path, keys: Iterable[str]) -> None:
     """Write one key per line, PyWren's format of 2016."""
     path.write_text("".join(f"{key}\n" for key in keys), encoding="utf-8")
@@ -187,9 +237,11 @@ def _checked_lines(path: Path, text: str) -> Iterator[str]:
         key = line.removesuffix("\r")
         if not key:
             continue
-        if not key.isprintable() or len(key.encode()) > _MAX_KEY_BYTES:
+        try:
+            check_key(key)
+        except UsageError as exc:
             raise UsageError(
                 f"{path}, line {number} is not an object key",
                 hint="a key file has one printable key per line, of at most 1024 bytes",
-            )
+            ) from exc
         yield key

@@ -6,6 +6,7 @@ around I/O. Instants here are of the monotonic clock; ``EpochClock.origin_ns`` m
 them nanoseconds since the epoch when a record is built.
 """
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 from itertools import pairwise
 from typing import Final
@@ -18,6 +19,9 @@ STEP_NS: Final = 200_000_000
 
 Point = tuple[int, int]
 """An instant and the bytes moved until then."""
+
+_CONTENT_RANGE: Final = re.compile(r"bytes (?:([0-9]+)-([0-9]+)|\*)/(?:([0-9]+)|\*)")
+"""RFC 9110, section 14.4."""
 
 
 class Meter:
@@ -48,12 +52,14 @@ class Meter:
         "last_byte_sent_ns",
         "number",
         "part",
+        "range_told",
         "remote",
         "request",
         "request_id",
         "reused",
         "start_ns",
         "status",
+        "total_bytes",
         "wait_ns",
     )
 
@@ -81,6 +87,10 @@ class Meter:
         self.host_id: str | None = None
         self.remote: str | None = None
         self.reused = False
+        self.range_told: tuple[int, int] | None = None
+        """First and last byte that the answer says it holds; None if it says nothing."""
+        self.total_bytes: int | None = None
+        """What the answer to a request for a range says is the size of the whole object."""
         self.bytes = 0
         self.first_byte_ns: int | None = None
         self.last_byte_sent_ns: int | None = None
@@ -115,6 +125,7 @@ class Meter:
         self.date = headers.get("date")
         self.request_id = headers.get("x-amz-request-id")
         self.host_id = headers.get("x-amz-id-2")
+        self.range_told, self.total_bytes = _told(headers.get("content-range"))
 
     def first_byte(self) -> None:
         """See ``Exchange``."""
@@ -133,6 +144,15 @@ class Meter:
         if self.bytes != self._told:
             self._on_moved(self.bytes - self._told)
             self._told = self.bytes
+
+
+def _told(content_range: str | None) -> tuple[tuple[int, int] | None, int | None]:
+    match = _CONTENT_RANGE.fullmatch(content_range or "")
+    if match is None:
+        return None, None
+    first, last, total = (None if text is None else int(text) for text in match.groups())
+    span = None if first is None or last is None else (first, last)
+    return span, total
 
 
 def join_curves(curves: Iterable[list[Point]], start_ns: int) -> list[tuple[int, int]]:

@@ -4,7 +4,10 @@ import hashlib
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 
+from serverless_bench.dealing import check_groups, positions
+from serverless_bench.errors import UsageError
 from serverless_bench.gate import gate_keys, poll_s
+from serverless_bench.keys import MAX_KEY_BYTES, check_key, check_prefix, declared_size
 from serverless_bench.spec import InvocationSpec, JobSpec, Load, Target
 from serverless_bench.units import NS_PER_S
 from serverless_bench.workloads import open_workload
@@ -30,9 +33,9 @@ def plan(
     created_ns
         When the wave begins, on the driver's clock.
     keys
-        Objects to read. Invocation ``i`` takes the ``job.objects`` keys from
-        ``i * job.objects`` on and starts over at the end of the list, as PyWren did
-        (s3_benchmark.py:95), so there may be fewer or more keys than invocations.
+        Objects to read. ``dealing`` says which of them each invocation takes; the list
+        starts over at its end, as PyWren's did (s3_benchmark.py:95), so there may be fewer
+        or more keys than invocations.
     wave
         Number of the launch of what was missing; 0 for the first, which launches all. It
         is the ``attempt`` of what it launches.
@@ -44,8 +47,6 @@ def plan(
     batches = -(-count // job.concurrency)
     not_after_ns = created_ns + round((batches + 1) * job.deadline_s * NS_PER_S)
     for index in range(job.invocations) if indexes is None else sorted(indexes):
-        first = index * job.objects
-        mine = range(first, first + job.objects) if keys else ()
         yield InvocationSpec(
             run_id=run_id,
             index=index,
@@ -56,7 +57,7 @@ def plan(
             objects=job.objects,
             object_bytes=job.object_bytes,
             repeats=job.repeats,
-            keys=tuple(keys[i % len(keys)] for i in mine),
+            keys=_dealt(job, index, keys),
             deadline_s=job.deadline_s,
             duration_s=job.duration_s,
             warmup=job.warmup,
@@ -67,6 +68,48 @@ def plan(
             control=job.control,
             load=_share(job),
         )
+
+
+def check(job: JobSpec, keys: Sequence[str]) -> None:
+    """Refuse a job that could not be verified, cleaned up or told apart from others.
+
+    Apart from the specification itself: those of saved runs, which may be older, have to
+    stay readable.
+
+    Parameters
+    ----------
+    job, keys
+        As in ``plan``.
+
+    Raises
+    ------
+    UsageError
+        If a prefix or a key is none, or if nobody would read some share of an object.
+    """
+    for target in (job.target, job.control):
+        if target is not None:
+            check_prefix(target.prefix)
+    for key in keys:
+        check_key(key)
+    split = job.load.split
+    if split is None:
+        return
+    check_groups(job.invocations, split)
+    foreign = next((key for key in keys if declared_size(key) is None), None)
+    if foreign is not None:
+        raise UsageError(
+            f"--split needs to know sizes, and {foreign!r} does not say its own",
+            hint="sbench did not write it; read it whole, or in ranges: --stat each --part-mb 8",
+        )
+
+
+def _dealt(job: JobSpec, index: int, keys: Sequence[str]) -> tuple[str, ...]:
+    """Return the objects that one invocation reads."""
+    if not keys:
+        return ()
+    split = job.load.split or 1
+    dealt = positions(index, keys=len(keys), objects=job.objects, split=split)
+    return tuple(keys[position] for position in dealt)
 
 
 def _target(job: JobSpec, index: int) -> Target:
@@ -82,13 +125,24 @@ def _share(job: JobSpec) -> Load:
 
 
 def ledger(job: JobSpec, invocations: Iterable[InvocationSpec]) -> Iterator[str]:
-    """Yield every key that the run may create: the only ones it may ever delete."""
+    """Yield every key that the run may create: the only ones it may ever delete.
+
+    Raises
+    ------
+    UsageError
+        If one is longer than a key may be.
+    """
     workload = open_workload(job.workload)
     if not workload.creates_objects and job.gate is None:
         return
     for invocation in invocations:
-        yield from gate_keys(invocation)
-        yield from workload.keys(invocation)
+        for key in (*gate_keys(invocation), *workload.keys(invocation)):
+            if len(key.encode()) > MAX_KEY_BYTES:
+                raise UsageError(
+                    f"{key[:80]}... is longer than a key may be ({MAX_KEY_BYTES} bytes)",
+                    hint="choose a shorter --prefix",
+                )
+            yield key
 
 
 def derive_seed(seed: int, *path: int) -> int:

@@ -28,7 +28,7 @@ class Found(StrEnum):
     UNKNOWN = "unknown"
     """Bytes that sbench did not write, or too few of them to tell."""
     MISSING = "missing"
-    """Nothing: the object ends before its size."""
+    """Nothing came: the object ends before its size, as a rule."""
     EXTRA = "extra"
     """The object goes on after its size."""
 

@@ -210,7 +210,8 @@ class Load:
     arrivals: str = "uniform"
     """When they begin: at even distances, or poisson."""
     split: int | None = None
-    """Functions that share each object that is read; None if each reads whole objects."""
+    """Functions that share each object that is read, see ``dealing``; None if each reads whole
+    objects."""
     range_bytes: int = MIB
     """Length of what a get_range of a mix reads, at a random offset."""
     array: ArraySpec | None = None

@@ -19,6 +19,7 @@ from typing import Any, Final
 from serverless_bench.bucket import explained, open_s3
 from serverless_bench.control import for_run, parse_claim, parse_record
 from serverless_bench.errors import NotFound, OperationError, StoreError
+from serverless_bench.gate import is_gate_key
 from serverless_bench.grid import METADATA, MIN_RUN_BYTES, array_of, is_smaller_level
 from serverless_bench.keys import declared_size
 from serverless_bench.keystream import BLOCK, hash_key, identify
@@ -89,7 +90,7 @@ def delete(target: Target, keys: Iterable[str], *, give_back: bool = True) -> De
     """
     mine = list(keys)
     # A chunk holds bytes of its array, whose key is not one of an object.
-    hashes = {hash_key(array_of(key) or key) for key in mine}
+    hashes = {hash_key(key if declared_size(key) else array_of(key) or key) for key in mine}
     deleted = Deleted()
     with explained(target):
         # Asked first: it says in one request whether the store answers and lets us in.
@@ -211,9 +212,10 @@ def _is_ours(key: str, head: Head, *, hashes: set[int]) -> bool:
     Bytes of another object of the same run count too, and a few wrong ones do not
     matter: a store that mixes up what it was given does not keep us from cleaning up.
     """
-    if array_of(key) is not None:
-        return _is_of_array(key, head, hashes)
+    # By its end: a prefix may look like anything, an array of ours included.
     if declared_size(key) is None:
+        if array_of(key) is not None and not is_gate_key(key):
+            return _is_of_array(key, head, hashes)
         return head.data == _GATE and head.size == len(_GATE)
     if head.size == 0:
         # SeaweedFS makes this of an upload whose worker was killed before its first byte.

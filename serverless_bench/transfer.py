@@ -5,18 +5,22 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, field
 from functools import partial
+from typing import Final
 
 from serverless_bench.clients.base import Client
 from serverless_bench.clock import monotonic_ns
-from serverless_bench.errors import Corrupt, OperationError
+from serverless_bench.errors import BadResponse, Corrupt, OperationError
 from serverless_bench.keystream import ReadableAt
 from serverless_bench.meter import Meter
 from serverless_bench.payload import content_of
 from serverless_bench.processor import thread_counted
-from serverless_bench.record import Usage
+from serverless_bench.record import Found, Usage
 from serverless_bench.spec import OperationKind, OperationSpec, Transfer
 from serverless_bench.tries import Tries
-from serverless_bench.verify import BadRanges, RangeSink
+from serverless_bench.verify import BadRanges, RangeSink, absent
+
+_NO_SUCH_RANGE: Final = 416
+"""The answer for a range that begins behind the object's end."""
 
 
 class RangeSource:
@@ -113,44 +117,127 @@ def get_object(
     OperationError
         If it could not be read.
     """
-    client, key = tries.client, operation.key
-    size = said_bytes if operation.size is None else operation.size
-    first, length = operation.offset, size if operation.length is None else operation.length
-    foreign = operation.size is None
-    keystream = None if foreign else content_of(operation.content or key, operation.generation)
-    ranges = length is not None and "range" in client.operations
-    part_bytes = transfer.part_size(OperationKind.GET, length) if ranges and length else None
-    if part_bytes is None and operation.length is not None:
-        part_bytes = operation.length
-    step = part_bytes or length
-    count = 1 if not length or step is None else -(-length // step)
-    sinks: list[RangeSink | None] = [None] * count
+    download = _Download(operation, transfer, tries, said_bytes)
+    try:
+        each(download.fetch, download.count, transfer.connections)
+    finally:
+        download.finish(checks)
+    download.check_size(checks)
+    if checks.bad.count:
+        raise Corrupt(f"{checks.bad.bytes} bytes of {operation.key} are wrong")
 
-    def fetch(meter: Meter, offset: int, length: int | None) -> RangeSink:
-        sink = RangeSink(keystream, size=size, offset=offset, length=length, verify=transfer.verify)
-        if part_bytes is None:
-            client.get(key, sink, meter)
-        else:
-            client.get(key, sink, meter, offset=offset, length=length)
+
+class _Download:
+    """An object, or a range of it, as the ranges that are asked for: numbered from 0.
+
+    Parameters
+    ----------
+    operation, transfer, tries, said_bytes
+        As in ``get_object``.
+    """
+
+    def __init__(
+        self, operation: OperationSpec, transfer: Transfer, tries: Tries, said_bytes: int | None
+    ) -> None:
+        self._key = key = operation.key
+        self._tries = tries
+        self._verify = transfer.verify
+        foreign = operation.size is None
+        self._size = size = said_bytes if foreign else operation.size
+        self._first = operation.offset
+        self._length = size if operation.length is None else operation.length
+        self._keystream = (
+            None if foreign else content_of(operation.content or key, operation.generation)
+        )
+        self._step = self._step_of(operation, transfer)
+        self.count = 1
+        if self._length and self._step is not None:
+            self.count = -(-self._length // self._step)
+        self._sinks: list[RangeSink | None] = [None] * self.count
+        self._told: set[int] = set()
+        """Sizes of the object that answers have told."""
+
+    def _step_of(self, operation: OperationSpec, transfer: Transfer) -> int | None:
+        """Return the length of a range; None if the object is asked for as a whole."""
+        if self._length and "range" in self._tries.client.operations:
+            part_bytes = transfer.part_size(OperationKind.GET, self._length)
+            if part_bytes is not None:
+                return part_bytes
+        return operation.length
+
+    def fetch(self, index: int) -> None:
+        """Get one of the ranges."""
+        offset, wanted = self._first, self._length
+        if self._step is not None and wanted is not None:
+            offset += index * self._step
+            wanted = min(self._step, self._first + wanted - offset)
+        call = partial(self._try, offset=offset, length=wanted)
+        try:
+            sink = self._tries.run("get", call, part=index + 1 if self.count > 1 else 0)
+        except OperationError as exc:
+            if exc.status != _NO_SUCH_RANGE or self._step is None:
+                raise
+            # The object ends before: of this range nothing came, and that is what it is.
+            sink = self._sink(offset, wanted)
+        self._sinks[index] = sink
+
+    def _try(self, meter: Meter, offset: int, length: int | None) -> RangeSink:
+        sink = self._sink(offset, length)
+        client = self._tries.client
+        if self._step is None or length is None:
+            client.get(self._key, sink, meter)
+            return sink
+        client.get(self._key, sink, meter, offset=offset, length=length)
+        _check_range(meter, offset, length)
+        if meter.total_bytes is not None:
+            self._told.add(meter.total_bytes)
         return sink
 
-    def download(index: int) -> None:
-        offset = first + index * (step or 0)
-        wanted = None if length is None or step is None else min(step, first + length - offset)
-        call = partial(fetch, offset=offset, length=wanted)
-        sinks[index] = tries.run("get", call, part=index + 1 if count > 1 else 0)
+    def _sink(self, offset: int, length: int | None) -> RangeSink:
+        return RangeSink(
+            self._keystream, size=self._size, offset=offset, length=length, verify=self._verify
+        )
 
-    try:
-        each(download, count, transfer.connections)
-    finally:
-        for sink in sinks:
+    def finish(self, checks: Checks) -> None:
+        """Take what the ranges that came were like; nothing comes any more."""
+        for sink in self._sinks:
             if sink is not None:
                 sink.finish()
                 checks.payload_ns += sink.payload_ns
                 checks.verified_bytes += sink.verified_bytes
                 checks.bad.extend(sink.bad)
-    if checks.bad.count:
-        raise Corrupt(f"{checks.bad.bytes} bytes of {key} are wrong")
+
+    def check_size(self, checks: Checks) -> None:
+        """Note that the object is longer or shorter than it should be, as answers have told.
+
+        The ranges that are asked for end where the object should, so no sink sees a surplus,
+        nor a lack behind its own range.
+        """
+        other = next((told for told in sorted(self._told) if told != self._size), None)
+        if other is None or self._size is None:
+            return
+        if other > self._size:
+            checks.bad.add(absent(Found.EXTRA, self._size, other - self._size))
+        elif not any(sink.missing for sink in self._sinks if sink is not None):
+            checks.bad.add(absent(Found.MISSING, other, self._size - other))
+
+
+def _check_range(meter: Meter, offset: int, length: int) -> None:
+    """Refuse an answer that says to hold other bytes than were asked for.
+
+    Raises
+    ------
+    BadResponse
+        If it does. Fewer are no other ones: the object may end there.
+    """
+    if meter.range_told is None:
+        return
+    begin, end = meter.range_told
+    if begin != offset or not begin <= end < offset + length:
+        raise BadResponse(
+            f"asked for bytes {offset} to {offset + length - 1}, the answer has {begin} to {end}",
+            status=meter.status,
+        )
 
 
 def each(do: Callable[[int], None], count: int, connections: int) -> None:

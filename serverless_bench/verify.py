@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import Final
 
 from serverless_bench.clock import monotonic_ns
+from serverless_bench.coverage import Coverage
 from serverless_bench.keystream import PIECE, Keystream, identify
 from serverless_bench.record import BadRange, Found
 from serverless_bench.spec import Verify
@@ -55,6 +56,8 @@ class BadRanges:
 class RangeSink:
     """Takes one range of one object, once, and keeps what was wrong with it.
 
+    Whether all of it came, and nothing else, is looked at whatever ``verify`` says.
+
     Parameters
     ----------
     keystream
@@ -85,7 +88,12 @@ class RangeSink:
         self._verify = verify if keystream is not None else Verify.NONE
         self._lock = threading.Lock()
         self._scratch = bytearray(PIECE)
+        self._coverage = Coverage()
+        self._end = 0
+        """Where the last byte that came ends, wanted or not."""
         self.received = 0
+        self.missing = 0
+        """Bytes of the range that never came; known once it is finished."""
         self.verified_bytes = 0
         self.bad = BadRanges()
         self.payload_ns = 0
@@ -94,28 +102,25 @@ class RangeSink:
         """See ``Sink``; one call holds one block."""
         with self._lock:
             self.received += len(data)
+            within = data if self._length is None else data[: max(0, self._length - offset)]
+            fresh = self._coverage.add(offset, offset + len(within))
+            self._end = max(self._end, offset + len(data))
             if self._verify is Verify.NONE:
                 return
             start_ns = monotonic_ns()
-            within = data if self._length is None else data[: max(0, self._length - offset)]
             if len(within) and self._is_due(self._offset + offset, len(within)):
-                self._compare(self._offset + offset, within)
+                self._compare(self._offset + offset, within, fresh)
             self.payload_ns += monotonic_ns() - start_ns
 
     def finish(self) -> None:
         """All bytes that will come have come: say what is missing or too much."""
-        if self._length is None or self._verify is Verify.NONE:
+        if self._length is None:
             return
-        surplus = self.received - self._length
-        if surplus:
-            found = Found.EXTRA if surplus > 0 else Found.MISSING
-            first = self._offset + min(self.received, self._length)
-            count = abs(surplus)
-            self.bad.add(
-                BadRange(
-                    operation=0, key="", offset=first, length=count, bad_bytes=count, found=found
-                )
-            )
+        for begin, end in self._coverage.gaps(self._length):
+            self.missing += end - begin
+            self.bad.add(absent(Found.MISSING, self._offset + begin, end - begin))
+        if self._end > self._length:
+            self.bad.add(absent(Found.EXTRA, self._offset + self._length, self._end - self._length))
 
     def _is_due(self, offset: int, length: int) -> bool:
         if self._verify is Verify.FULL or self._size is None:
@@ -124,12 +129,12 @@ class RangeSink:
         last = (self._size - 1) // _SAMPLE_BYTES
         return any(n % _SAMPLE_EVERY == 0 or n == last for n in touched)
 
-    def _compare(self, offset: int, data: memoryview) -> None:
+    def _compare(self, offset: int, data: memoryview, fresh: int) -> None:
         keystream = self._keystream
         if keystream is None:
             return
         if keystream.agrees(offset, data, self._scratch):
-            self.verified_bytes += len(data)
+            self.verified_bytes += fresh
             return
         bad_bytes = 0
         for difference in keystream.differences(offset, data):
@@ -145,7 +150,15 @@ class RangeSink:
                 found=Found.UNKNOWN,
             )
             self.bad.add(diagnose(blank, wrong, keystream))
-        self.verified_bytes += len(data) - bad_bytes
+        # What has come before is not verified twice.
+        self.verified_bytes += max(0, fresh - bad_bytes)
+
+
+def absent(found: Found, offset: int, length: int) -> BadRange:
+    """Return the range of bytes that are missing, or that nobody has written."""
+    return BadRange(
+        operation=0, key="", offset=offset, length=length, bad_bytes=length, found=found
+    )
 
 
 def diagnose(bad: BadRange, wrong: memoryview, keystream: Keystream) -> BadRange:

@@ -87,7 +87,8 @@ def measure_ceiling(job: JobSpec, keys: Sequence[str] = ()) -> Ceiling:
     """
     check_ceiling(job)
     known = [size for size in map(declared_size, keys) if size]
-    size = job.object_bytes or max(known, default=_LEAST_BYTES)
+    # What one function reads of an object is an object to the store that drains.
+    size = job.object_bytes or max(1, max(known, default=_LEAST_BYTES) // (job.load.split or 1))
     total = sum(known) * job.repeats or job.invocations * job.objects * size
     invocations = min(job.invocations, job.concurrency)
     size = min(size, _LIMIT_BYTES // invocations)
@@ -104,6 +105,7 @@ def measure_ceiling(job: JobSpec, keys: Sequence[str] = ()) -> Ceiling:
             duration_s=None,
             warmup=0,
             gate=None,
+            load=replace(job.load, split=None),
         )
         made_up = _keys(invocations * objects, size) if reads else ()
         run = run_job(short, Path(scratch) / "ceiling", keys=made_up)

@@ -28,8 +28,9 @@ from serverless_bench.executors import open_executor
 from serverless_bench.executors.base import Live
 from serverless_bench.exporters.pywren import write_pickle
 from serverless_bench.fanout import CutShort, OnOutcome, run_job
-from serverless_bench.keys import parse_layout
+from serverless_bench.keys import check_prefix, parse_layout
 from serverless_bench.operations import needs
+from serverless_bench.plan import check
 from serverless_bench.reduce import summarize
 from serverless_bench.reporters import open_reporter
 from serverless_bench.reporters.base import Reporter
@@ -170,6 +171,8 @@ def prepare(
     if Path(job.name).name != job.name:
         raise UsageError(f"--name {job.name!r} is not a plain name", hint="--run-dir takes a path")
     check_writable("--pickle", flags.get("pickle"))
+    check(job, keys)
+    check_prefix(remote.prefix or "")
     _check_client(job)
     open_executor(job)
     ceiling = flags.get("ceiling", False)

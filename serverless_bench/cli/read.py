@@ -18,12 +18,13 @@ from serverless_bench.cli.options import (
     transfer_options,
 )
 from serverless_bench.cli.target import open_target
+from serverless_bench.dealing import functions_for
 from serverless_bench.errors import UsageError
 from serverless_bench.keys import read_key_file
 
 
 @click.command("read")
-@option("--number", type=int, default=0, help="Functions.  [default: one per key]")
+@option("--number", type=int, default=0, help="Functions.  [default: as many as read all keys]")
 @option(
     "--key-file",
     type=click.Path(dir_okay=False, path_type=Path),
@@ -60,7 +61,9 @@ def command(
         )
     keys = [key] if key is not None else read_key_file(key_file or Path())
     # PyWren's 0 stands for all keys (s3_benchmark.py:122).
-    invocations = number or max(1, len(keys) * (split or 1) // max(1, objects))
+    invocations = number or functions_for(
+        len(keys), objects=max(1, objects), split=max(1, split or 1)
+    )
     flags["prefix"] = DEFAULT_PREFIX
     prepared = prepare(
         "read",
@@ -68,7 +71,7 @@ def command(
         invocations=invocations,
         objects=objects,
         repeats=read_times,
-        keys=[key for key in keys for _ in range(split or 1)],
+        keys=keys,
     )
     with open_target(prepared.where) as target:
         return perform(prepared, target).exit_code

@@ -182,7 +182,7 @@ def load_of(
     job
         What is to run, or has run.
     object_bytes
-        Size of an object, or the mean size.
+        Size of an object, or the mean size; functions that share one read its share.
     memory_mib, architecture
         Of the deployed function.
     quota
@@ -196,7 +196,7 @@ def load_of(
         kind=kind,
         functions=job.invocations,
         objects=job.objects,
-        object_bytes=max(1, object_bytes),
+        object_bytes=max(1, object_bytes // (job.load.split or 1)),
         repeats=(job.repeats if kind is OperationKind.GET else 1) * (1 + job.warmup),
         transfer=job.transfer,
         client=job.target.client,

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import replace
 
+from serverless_bench.dealing import share
 from serverless_bench.keys import declared_size
 from serverless_bench.spec import InvocationSpec, OperationKind, OperationSpec, Stat
 from serverless_bench.workloads import Stream, Workload
@@ -11,7 +12,8 @@ from serverless_bench.workloads import Stream, Workload
 class Read(Workload):
     """One get for each key of the invocation, the whole list as often as asked.
 
-    With ``load.split`` each key is shared by that many functions: each reads a range.
+    With ``load.split`` each key is shared by that many functions: each reads its range,
+    which ``dealing`` says.
     """
 
     def prepare(self, invocation: InvocationSpec, thread: int) -> Stream:
@@ -38,13 +40,14 @@ class Read(Workload):
 def _share(whole: OperationSpec, invocation: InvocationSpec) -> Iterator[OperationSpec]:
     """Yield the operation, or the range of it that is this function's."""
     split = invocation.load.split
-    if split is None or whole.size is None:
+    if split is None:
         yield whole
         return
-    mine = invocation.index % split
-    begin, end = (whole.size * n // split for n in (mine, mine + 1))
-    if end > begin:
-        yield replace(whole, kind=OperationKind.GET_RANGE, offset=begin, length=end - begin)
+    if whole.size is None:
+        raise ValueError(f"{whole.key!r} cannot be shared: nobody knows its size")
+    offset, length = share(whole.size, invocation.index, split)
+    if length:
+        yield replace(whole, kind=OperationKind.GET_RANGE, offset=offset, length=length)
 
 
 WORKLOAD = Read()

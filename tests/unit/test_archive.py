@@ -281,3 +281,31 @@ def test_records_of_an_older_version_are_read(tmp_path: Path) -> None:
     assert list(run.usages["threads_peak"]) == []
     assert list(run.functions["gate_wait_ns"]) == [ABSENT]
     assert summarize(run).ok == 1
+
+
+@pytest.mark.parametrize("cut", [0, 1, 30, 41, 60])
+def test_keys_that_a_killed_driver_did_not_add_are_added(tmp_path: Path, cut: int) -> None:
+    """It died between a record and its keys, or in the middle of a key."""
+    path = tmp_path / "run"
+    outcomes = [
+        outcome(record(n, [operation(0, size=n + 1), operation(1, size=n + 1)])) for n in range(3)
+    ]
+    keys = saved(path, outcomes).keys()
+    whole = (path / "keys.txt").read_bytes()
+    # Its last line is not written by who is killed; a line of nonsense may stand anywhere.
+    lines = (path / "records.jsonl").read_bytes().splitlines(keepends=True)
+    (path / "records.jsonl").write_bytes(b"".join([*lines[:1], b"7\n", *lines[1:3]]))
+    (path / "keys.txt").write_bytes(whole[: len(whole) - cut])
+    for _ in range(2):
+        with Archive(path):
+            pass
+        assert load_run(path).keys() == keys
+
+
+def test_keys_that_a_run_was_given_stay_as_they_are(tmp_path: Path) -> None:
+    path = tmp_path / "run"
+    get = operation(0, kind=OperationKind.GET)
+    saved(path, [outcome(record(0, [get]))], of=job(invocations=1, workload="read"), keys=["a"])
+    with Archive(path):
+        pass
+    assert load_run(path).keys() == ["a"]

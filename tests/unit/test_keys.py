@@ -5,7 +5,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from serverless_bench.errors import UsageError
+from serverless_bench.grid import array_of, is_smaller_level
 from serverless_bench.keys import (
+    MAX_PREFIX_BYTES,
+    check_key,
+    check_prefix,
     check_ratios,
     declared_ratios,
     declared_size,
@@ -30,11 +34,20 @@ def key_of(index: int = 0, number: int = 0, attempt: int = 0, layout: str = "ran
     )
 
 
-@given(st.integers(1, 10**15), st.text(max_size=20), st.integers(0, 10**6), st.integers(0, 9))
+HEX = "0123456789abcdef"
+PREFIXES = st.one_of(
+    st.text(max_size=20),
+    # What looks like the key's own parts, directly before them.
+    st.text(alphabet=HEX + "./zd", max_size=60),
+    st.sampled_from(["", "a/", "bench-", "x." + "0" * 31, "f" * 32, f"{'e' * 32}.5", "9.z200"]),
+)
+
+
+@given(st.integers(1, 10**15), PREFIXES, st.integers(0, 10**6), st.integers(0, 9))
 def test_a_key_gives_its_size_back(size: int, prefix: str, index: int, attempt: int) -> None:
-    slash = f"{prefix}/"
-    key = object_key(prefix=slash, run_id="r", index=index, attempt=attempt, number=0, size=size)
+    key = object_key(prefix=prefix, run_id="r", index=index, attempt=attempt, number=0, size=size)
     assert declared_size(key) == size
+    assert declared_ratios(key) is None
 
 
 # Frozen: a ledger or a key file of any released version names objects by these.
@@ -58,12 +71,13 @@ def test_keys_are_frozen(layout: str, key: str) -> None:
     st.floats(1, 50),
     st.floats(1, 100),
     st.integers(0, 10**6),
+    PREFIXES,
 )
 def test_a_key_gives_its_ratios_back(
-    size: int, layout: str, compressibility: float, duplication: float, number: int
+    size: int, layout: str, compressibility: float, duplication: float, number: int, prefix: str
 ) -> None:
     key = object_key(
-        prefix="a/",
+        prefix=prefix,
         run_id="r",
         index=3,
         attempt=1,
@@ -160,6 +174,69 @@ def test_another_ending_is_foreign(suffix: str) -> None:
 )
 def test_a_foreign_key_declares_nothing(key: str) -> None:
     assert declared_size(key) is None
+
+
+@given(PREFIXES)
+def test_a_key_of_an_array_is_found_in_those_of_its_objects(prefix: str) -> None:
+    key = object_key(prefix=prefix, run_id="r", index=0, attempt=0, number=0, size=64)
+    for name in (".zarray", "0.0", "c/0/0", "s0/zarr.json", "s1/0/0"):
+        assert array_of(f"{key}/{name}") == key
+        assert declared_size(f"{key}/{name}") is None
+    assert is_smaller_level(f"{key}/s1/0/0")
+    assert not is_smaller_level(f"{key}/s0/0/0")
+
+
+@pytest.mark.parametrize(
+    "prefix",
+    ["", "a/", "bench-", "cafe", ".", "a/.b", "..x", "a b+%41&/", "\u00fcber/\u4e2d", "p" * 900],
+)
+def test_a_prefix_that_works(prefix: str) -> None:
+    check_prefix(prefix)
+
+
+@pytest.mark.parametrize(
+    ("prefix", "words"),
+    [
+        ("/", "segment"),
+        ("/a/", "segment"),
+        ("a//b", "segment"),
+        ("a//", "segment"),
+        ("./a", "segment"),
+        ("a/../b", "segment"),
+        ("a\nb/", "printed"),
+        ("a\x00", "printed"),
+        ("a\x7f", "printed"),
+        ("\udcff", "printed"),
+        ("p" * 901, "901 bytes"),
+        ("\u00fc" * 451, "902 bytes"),
+    ],
+)
+def test_a_prefix_that_is_refused(prefix: str, words: str) -> None:
+    with pytest.raises(UsageError, match=words):
+        check_prefix(prefix)
+
+
+def test_the_longest_prefix_leaves_room_for_the_longest_key() -> None:
+    prefix = "p" * MAX_PREFIX_BYTES
+    key = object_key(
+        prefix=prefix,
+        run_id="r",
+        index=0,
+        attempt=0,
+        number=0,
+        size=10**16 - 1,
+        layout="sharded:65536",
+        compressibility=50,
+        duplication=100,
+    )
+    assert declared_size(key) == 10**16 - 1
+    check_key(key)
+
+
+@pytest.mark.parametrize("key", ["", "a\nb", "\udcff", "k" * 1025, "\u00fc" * 513])
+def test_what_is_no_key_is_refused(key: str) -> None:
+    with pytest.raises(UsageError, match="is not an object key"):
+        check_key(key)
 
 
 def test_a_key_file_has_one_key_per_line(tmp_path: Path) -> None:

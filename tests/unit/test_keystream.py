@@ -117,6 +117,50 @@ def test_differences_cover_every_wrong_byte_and_no_right_one_at_their_ends(
     assert wrong <= covered
 
 
+@given(
+    st.lists(st.tuples(st.sampled_from([1, 15, 16, 17, 300]), st.integers(0, 40)), max_size=20),
+    st.integers(0, 40),
+    st.booleans(),
+)
+def test_sixteen_right_bytes_end_a_range_and_fewer_do_not(
+    stretches: list[tuple[int, int]],
+    lead: int,
+    dense: bool,  # noqa: FBT001 - drawn
+) -> None:
+    """However much is wrong around them: ``dense`` has 4,000 wrong bytes at both ends."""
+    data, at = bytearray(WHOLE[:20_000]), lead
+    wrong = [*range(4000), *range(16_000, 20_000)] if dense else []
+    at += 4000 * dense
+    for length, right in stretches:
+        wrong += range(at, at + length)
+        at += length + right
+    for place in wrong:
+        data[place] ^= 0xFF
+    # In the slowest way: from one wrong byte to the next.
+    expected: list[list[int]] = []
+    for place in sorted(set(wrong)):
+        if expected and place - expected[-1][-1] <= 16:
+            expected[-1].append(place)
+        else:
+            expected.append([place])
+    found = [
+        (difference.offset, difference.length, difference.bad_bytes)
+        for difference in Keystream(KEY).differences(0, memoryview(data))
+    ]
+    assert found == [(run[0], run[-1] - run[0] + 1, len(run)) for run in expected]
+
+
+def test_ten_thousand_right_bytes_between_wrong_ones_are_no_part_of_a_range() -> None:
+    size = 1 << 20
+    data = bytearray(byte ^ 0xFF for byte in read(KEY, 0, size))
+    data[500_000:510_000] = read(KEY, 500_000, 10_000)
+    found = list(Keystream(KEY).differences(0, memoryview(data)))
+    assert [(one.offset, one.length) for one in found] == [
+        (0, 500_000),
+        (510_000, size - 510_000),
+    ]
+
+
 @given(st.integers(0, 2**50), st.integers(47, 200), st.integers(0, 65535))
 def test_a_piece_of_keystream_is_identified(offset: int, length: int, generation: int) -> None:
     found = identify(memoryview(read(KEY, offset, length, generation)))

@@ -1,0 +1,141 @@
+"""Who reads what: over all functions, each byte of what was asked exactly as often as asked."""
+
+from collections import Counter
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from serverless_bench.dealing import check_not_copied, functions_for, positions, share
+from serverless_bench.errors import UsageError
+from serverless_bench.keys import declared_size, object_key
+from serverless_bench.plan import check, plan
+from serverless_bench.spec import InvocationSpec, JobSpec, Load, OperationKind
+from serverless_bench.workloads import open_workload
+from tests.runs import job
+
+
+def keys_of(sizes: list[int]) -> list[str]:
+    return [
+        object_key(prefix="p", run_id="r", index=0, attempt=0, number=number, size=size)
+        for number, size in enumerate(sizes)
+    ]
+
+
+def reading(
+    number: int, *, objects: int = 1, split: int | None = None, threads: int = 1
+) -> JobSpec:
+    of = replace(job(invocations=number, workload="read", object_bytes=None), objects=objects)
+    return replace(of, load=Load(split=split, threads=threads))
+
+
+def bytes_read(invocations: list[InvocationSpec]) -> Counter[tuple[str, int]]:
+    """How often each byte of each object is asked for."""
+    read: Counter[tuple[str, int]] = Counter()
+    workload = open_workload("read")
+    for invocation in invocations:
+        for thread in range(invocation.load.threads):
+            for asked in workload.operations(invocation, thread):
+                ranged = asked.kind is OperationKind.GET_RANGE
+                length = asked.length if ranged else asked.size
+                assert length is not None
+                assert length > 0
+                read.update((asked.key, asked.offset + at) for at in range(length))
+    return read
+
+
+@given(
+    st.lists(st.integers(1, 20), min_size=1, max_size=8),
+    st.integers(1, 4),
+    st.integers(1, 5),
+    st.integers(1, 6),
+    st.integers(1, 3),
+    st.integers(1, 3),
+    st.integers(0, 2),
+)
+def test_every_byte_is_read_as_often_as_asked(
+    sizes: list[int],
+    groups: int,
+    split: int,
+    objects: int,
+    threads: int,
+    repeats: int,
+    attempt: int,
+) -> None:
+    keys = keys_of(sizes)
+    of = reading(groups * split, objects=objects, split=split, threads=threads)
+    of = replace(of, repeats=repeats)
+    check(of, keys)
+    # What is launched again reads the same.
+    waves = [
+        next(plan(of, run_id="r", created_ns=0, keys=keys, wave=attempt, indexes={index}))
+        for index in range(of.invocations)
+    ]
+    # In the slowest way: the list is gone round, a group after the other.
+    asked: Counter[tuple[str, int]] = Counter()
+    for number in range(groups * objects):
+        position = number % len(keys)
+        for at in range(sizes[position]):
+            asked[keys[position], at] += repeats
+    assert bytes_read(waves) == asked
+
+
+@given(st.integers(1, 50), st.integers(1, 9), st.integers(1, 9))
+def test_without_a_number_every_object_is_read(keys: int, objects: int, split: int) -> None:
+    functions = functions_for(keys, objects=objects, split=split)
+    dealt = Counter(
+        position
+        for index in range(0, functions, split)
+        for position in positions(index, keys=keys, objects=objects, split=split)
+    )
+    assert set(dealt) == set(range(keys))
+    if keys % objects == 0:
+        assert set(dealt.values()) == {1}
+
+
+@pytest.mark.parametrize(("objects", "split"), [(1, 4), (2, 2), (2, 3), (4, 2), (4, 4), (3, 5)])
+def test_a_group_shares_each_of_its_objects(objects: int, split: int) -> None:
+    """No function reads a whole object, or the same part of two groups."""
+    for index in range(split):
+        mine = positions(index, keys=100, objects=objects, split=split)
+        assert mine == list(range(objects))
+    shares = [share(1_000_003, index, split) for index in range(split)]
+    assert max(length for _, length in shares) - min(length for _, length in shares) <= 1
+
+
+@given(st.integers(1, 2**53), st.integers(1, 10_000), st.integers(0, 10**6))
+def test_shares_are_neighbours(size: int, split: int, index: int) -> None:
+    index -= index % split
+    at = 0
+    for mine in {0, 1, split // 2, split - 1} & set(range(split)):
+        offset, length = share(size, index + mine, split)
+        assert share(size, index + mine, split) == share(size, mine, split)
+        assert 0 <= length <= -(-size // split)
+        at = max(at, offset + length)
+    assert at == size
+
+
+def test_an_incomplete_group_is_refused() -> None:
+    with pytest.raises(UsageError, match="--number 6 is no multiple of --split 4") as caught:
+        check(reading(6, split=4), keys_of([9]))
+    assert "--number 8" in caught.value.hint
+
+
+def test_an_object_of_unknown_size_is_not_shared() -> None:
+    check(reading(4), ["foreign.bin"])
+    with pytest.raises(UsageError, match=r"foreign\.bin"):
+        check(reading(4, split=4), [*keys_of([9]), "foreign.bin"])
+
+
+def test_a_run_that_was_dealt_otherwise_is_not_resumed() -> None:
+    a, b = keys_of([5, 6])
+    check_not_copied([a, b], 2)
+    check_not_copied([a, a, b], 2)
+    check_not_copied([a, a], 1)
+    with pytest.raises(UsageError, match="stands 2 times"):
+        check_not_copied([a, a, b, b], 2)
+
+
+def test_keys_say_sizes_whatever_the_prefix() -> None:
+    assert [declared_size(key) for key in keys_of([1, 22])] == [1, 22]

@@ -1,0 +1,233 @@
+"""Reads in ranges: what is too much, what never comes, and what is another range."""
+
+import random
+from dataclasses import dataclass, field
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from serverless_bench.clients.base import Exchange, Sink
+from serverless_bench.clock import EpochClock, monotonic_ns
+from serverless_bench.coverage import Coverage
+from serverless_bench.errors import BadRequest
+from serverless_bench.keystream import Keystream
+from serverless_bench.measure import Measured, measure
+from serverless_bench.operations import Known
+from serverless_bench.record import Found
+from serverless_bench.spec import OperationKind, OperationSpec, Transfer, Verify
+from serverless_bench.testing.client_parts import new_meter
+from serverless_bench.tries import Tries
+from serverless_bench.units import MIB
+from serverless_bench.verify import RangeSink
+from tests.unit.flaky import FlakyClient
+
+SIZE = 5 * MIB // 2
+KEY = f"{'0' * 32}.{SIZE}"
+EVERY = pytest.mark.parametrize("verify", list(Verify))
+
+
+def content(size: int = SIZE) -> bytes:
+    data = bytearray(size)
+    Keystream(KEY).readinto_at(0, data)
+    return bytes(data)
+
+
+@dataclass
+class Ranging(FlakyClient):
+    """Answers ranges as S3 does, of an object that may have any bytes."""
+
+    body: bytes
+    tells: bool = True
+    """Whether it passes on what the answer says of the range."""
+    shift: int = 0
+    """How far the range that it sends is from the one that was asked for."""
+    sent: list[tuple[int, int | None]] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        super().__init__()
+
+    def get(
+        self,
+        key: str,
+        sink: Sink,
+        exchange: Exchange,
+        *,
+        offset: int = 0,
+        length: int | None = None,
+    ) -> None:
+        self.sent.append((offset, length))
+        total = len(self.body)
+        offset += self.shift
+        if length is not None and offset >= total:
+            raise BadRequest("InvalidRange", status=416)
+        data = self.body[offset : None if length is None else offset + length]
+        told = f"bytes {offset}-{offset + len(data) - 1}/{total}"
+        asked = self.tells and length is not None
+        exchange.answered(206, {"content-range": told} if asked else {})
+        exchange.first_byte()
+        exchange.moved(len(data))
+        sink.write_at(0, memoryview(data))
+
+
+def read(
+    client: FlakyClient,
+    *,
+    verify: Verify = Verify.FULL,
+    part_bytes: int | None = MIB,
+    span: tuple[int, int] | None = None,
+    connections: int = 1,
+    said_bytes: int | None = None,
+) -> Measured:
+    """Read the object, or the range of it that begins at ``span[0]``."""
+    transfer = Transfer(part_bytes=part_bytes, verify=verify, retries=0, connections=connections)
+    tries = Tries(client, 0, monotonic_ns() + 10**11, random.Random(1), lambda _: None)
+    operation = OperationSpec(
+        index=0,
+        kind=OperationKind.GET if span is None else OperationKind.GET_RANGE,
+        key=KEY,
+        size=SIZE if said_bytes is None else None,
+        offset=span[0] if span else 0,
+        length=span[1] if span else None,
+    )
+    known = Known(sizes={} if said_bytes is None else {KEY: said_bytes})
+    return measure(operation, transfer, tries, EpochClock(), known=known)
+
+
+def found(done: Measured) -> list[tuple[Found, int, int]]:
+    return [(bad.found, bad.offset, bad.length) for bad in done.bad_ranges]
+
+
+@pytest.mark.parametrize("connections", [1, 3])
+def test_right_ranges_are_right(connections: int) -> None:
+    done = read(Ranging(content()), connections=connections)
+    assert (done.operation.error, done.operation.verified_bytes) == (None, SIZE)
+    assert len(done.attempts) == 3
+
+
+@EVERY
+def test_a_surplus_is_found_in_ranges(verify: Verify) -> None:
+    done = read(Ranging(content() + bytes(5000)), verify=verify)
+    assert (done.operation.error, done.operation.bad_bytes) == ("corrupt", 5000)
+    assert found(done) == [(Found.EXTRA, SIZE, 5000)]
+
+
+@EVERY
+def test_a_surplus_is_found_by_who_reads_a_share(verify: Verify) -> None:
+    done = read(Ranging(content() + bytes(7)), verify=verify, part_bytes=None, span=(100, 1000))
+    assert done.operation.error == "corrupt"
+    assert found(done) == [(Found.EXTRA, SIZE, 7)]
+
+
+@EVERY
+@pytest.mark.parametrize("tells", [True, False])
+@pytest.mark.parametrize("size", [0, 1, MIB, MIB + 1, 2 * MIB, SIZE - 1])
+def test_a_lack_is_found_in_ranges(verify: Verify, size: int, tells: bool) -> None:  # noqa: FBT001
+    done = read(Ranging(content(size), tells=tells), verify=verify)
+    assert (done.operation.error, done.operation.bad_bytes) == ("corrupt", SIZE - size)
+    assert found(done) == [(Found.MISSING, size, SIZE - size)]
+
+
+def test_a_lack_behind_a_share_is_found() -> None:
+    done = read(Ranging(content(SIZE - 9)), part_bytes=None, span=(100, 1000))
+    assert (done.operation.error, done.operation.verified_bytes) == ("corrupt", 1000)
+    assert found(done) == [(Found.MISSING, SIZE - 9, 9)]
+
+
+@EVERY
+@pytest.mark.parametrize("part_bytes", [None, MIB])
+def test_whole_objects_are_as_long_as_their_keys_say(
+    verify: Verify, part_bytes: int | None
+) -> None:
+    short, long = Ranging(content(SIZE - 1), tells=False), Ranging(content() + b"x")
+    assert read(short, verify=verify, part_bytes=part_bytes).operation.error == "corrupt"
+    assert read(long, verify=verify, part_bytes=part_bytes).operation.error == "corrupt"
+
+
+def test_an_object_of_others_is_as_long_as_the_store_said() -> None:
+    assert read(Ranging(bytes(SIZE)), said_bytes=SIZE).operation.error is None
+    for size in (SIZE - 1, SIZE + 1):
+        assert read(Ranging(bytes(size)), said_bytes=SIZE).operation.error == "corrupt"
+
+
+@EVERY
+@pytest.mark.parametrize("shift", [-1, 1, 16])
+def test_another_range_is_no_answer(verify: Verify, shift: int) -> None:
+    client = Ranging(content(), shift=shift)
+    done = read(client, verify=verify, part_bytes=None, span=(100, 1000))
+    assert done.operation.error == "bad_response"
+    (attempt,) = done.attempts
+    assert f"the answer has {100 + shift} to {1099 + shift}" in str(attempt.detail)
+
+
+@pytest.mark.parametrize(
+    ("header", "span", "total"),
+    [
+        ("bytes 5-9/10", (5, 9), 10),
+        ("bytes 0-0/*", (0, 0), None),
+        ("bytes */77", None, 77),
+        ("bytes 5-9", None, None),
+        ("items 5-9/10", None, None),
+        (None, None, None),
+    ],
+)
+def test_what_an_answer_says_of_its_range(
+    header: str | None, span: tuple[int, int] | None, total: int | None
+) -> None:
+    meter = new_meter()
+    meter.answered(206, {} if header is None else {"content-range": header})
+    assert (meter.range_told, meter.total_bytes) == (span, total)
+
+
+# What comes twice, late or never
+
+
+def fed(*blocks: tuple[int, int], verify: Verify = Verify.FULL) -> RangeSink:
+    """Give blocks of the right bytes to a sink, each from where to where."""
+    sink = RangeSink(Keystream(KEY), size=SIZE, offset=0, length=1000, verify=verify)
+    whole = memoryview(content(2000))
+    for begin, end in blocks:
+        sink.write_at(begin, whole[begin:end])
+    sink.finish()
+    return sink
+
+
+def test_the_first_half_twice_is_not_the_whole() -> None:
+    sink = fed((0, 500), (0, 500))
+    assert (sink.received, sink.verified_bytes, sink.missing) == (1000, 500, 500)
+    (bad,) = sink.bad.listed
+    assert (bad.found, bad.offset, bad.length) == (Found.MISSING, 500, 500)
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 1200), st.integers(0, 400)), max_size=12),
+    st.sampled_from([Verify.FULL, Verify.NONE]),
+)
+def test_every_byte_that_never_came_is_missing(
+    blocks: list[tuple[int, int]], verify: Verify
+) -> None:
+    sink = fed(*((begin, begin + length) for begin, length in blocks), verify=verify)
+    came = {at for begin, length in blocks for at in range(begin, begin + length)}
+    missing = set(range(1000)) - came
+    named = [bad for bad in sink.bad.listed if bad.found is Found.MISSING]
+    assert sink.missing == sum(bad.bad_bytes for bad in named) == len(missing)
+    # Fewer than sixteen bytes that came do not end a range.
+    assert missing <= {at for bad in named for at in range(bad.offset, bad.offset + bad.length)}
+    assert sink.verified_bytes == (0 if verify is Verify.NONE else 1000 - len(missing))
+    surplus = [bad.length for bad in sink.bad.listed if bad.found is Found.EXTRA]
+    end = max((at + 1 for at in came), default=0)
+    assert surplus == ([end - 1000] if end > 1000 else [])
+
+
+@given(st.lists(st.tuples(st.integers(0, 60), st.integers(0, 25)), max_size=30))
+def test_coverage_is_a_set_of_bytes(spans: list[tuple[int, int]]) -> None:
+    coverage, known = Coverage(), set[int]()
+    for begin, length in spans:
+        new = set(range(begin, begin + length))
+        assert coverage.add(begin, begin + length) == len(new - known)
+        known |= new
+    for length in (0, 1, 40, 100):
+        gaps = list(coverage.gaps(length))
+        assert all(begin < end for begin, end in gaps)
+        assert {at for gap in gaps for at in range(*gap)} == set(range(length)) - known
+        assert gaps == sorted(gaps)
