@@ -1,5 +1,7 @@
 """Rounds and open loops in virtual time: nothing due is missing, whatever the store does."""
 
+import io
+import json
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
@@ -13,13 +15,18 @@ from hypothesis import strategies as st
 from serverless_bench import work
 from serverless_bench.archive import Run
 from serverless_bench.body import forget_clients, run_invocation
+from serverless_bench.cli.pace import beyond_the_link
+from serverless_bench.errors import UsageError
 from serverless_bench.gate import start_key
 from serverless_bench.latencies import Latencies, Latency
+from serverless_bench.merging import merge_reports
 from serverless_bench.plan import plan
 from serverless_bench.record import InvocationRecord, Outcome, Overdue
-from serverless_bench.reduce import summarize
+from serverless_bench.reduce import Summary, summarize
+from serverless_bench.reporters import open_reporter
 from serverless_bench.spec import JobSpec, Load, Transfer
-from serverless_bench.units import NS_PER_S
+from serverless_bench.stability import stability
+from serverless_bench.units import MIB, NS_PER_S
 from tests.runs import TARGET, saved
 from tests.virtual import BEGIN_NS, SlowClient, virtual_time
 
@@ -293,3 +300,100 @@ def test_the_gate_is_between_the_warm_up_and_the_schedule() -> None:
     # One announcement and one poll of 1 ms each.
     assert record.gate_wait_ns == 2_000_000
     assert begun_ns >= warmed_ns + record.gate_wait_ns
+
+
+def written(style: str, summary: Summary) -> str:
+    out = io.StringIO()
+    open_reporter(style)(summary, out)
+    return out.getvalue()
+
+
+def test_reports_say_what_was_left_undone(tmp_path: Path) -> None:
+    job = loop()
+    saved_run = kept(tmp_path, job, [run(job, service_s=0.02)])
+    summary = summarize(saved_run)
+    for style in ("text", "markdown"):
+        text = written(style, summary)
+        first = "300 due, 150 begun, 150 never begun (50/s of 100/s)"
+        assert first in text.splitlines()[0]
+        assert "asked 100/s, offered 100/s, achieved 50/s" in text
+        assert "150 of 300 operations that were due never began: 1 thread per function" in text
+        assert "the rate that was asked for" not in text
+        assert "wait until operations are due" not in text
+    told = json.loads(written("json", summary))["latencies"]
+    assert (told["due"], told["begun"], told["overdue"]) == (300, 150, 150)
+    merged = merge_reports([json.loads(written("json", summary))] * 2)
+    assert (merged.due, merged.begun, merged.overdue) == (600, 300, 300)
+    assert [row.overdue for row in merged.by_kind] == [300, 300]
+    (row,) = [one for one in merged.by_kind if one.size_class is None]
+    assert row.response is not None
+    assert row.response.histogram.count == 600
+    assert (
+        "150 of 300 operations that were due never began" in stability(saved_run, summary).warnings
+    )
+
+
+def test_reports_of_who_kept_up_have_nothing_undone(tmp_path: Path) -> None:
+    job = loop()
+    summary = summarize(kept(tmp_path, job, [run(job)]))
+    text = " ".join(written("text", summary).split())
+    assert "; 300 due, 300 begun (100/s of 100/s)" in text
+    assert "never beg" not in text
+    assert "wait until operations are due" in text
+    assert summary.bound.functions == {"schedule": 1}
+
+
+@pytest.mark.parametrize(("threads", "by"), [(1, "schedule"), (2, "schedule")])
+def test_one_operation_overdue_is_not_bounded_by_the_rate(
+    tmp_path: Path, threads: int, by: str
+) -> None:
+    # It ends well within 5 % of the schedule, and still it left something undone.
+    job = loop(threads=threads)
+    record = run(job, service_s=0.001)
+    run_of = kept(tmp_path / "all", job, [record])
+    assert summarize(run_of).bound.functions == {by: 1}
+    last = max(op.intended_ns or 0 for op in record.operations)
+    undone = Overdue(first_ns=last + 1, last_ns=last + 1, count=1, until_ns=last + 2)
+    found = summarize(kept(tmp_path / "one", job, [replace(record, overdue=(undone,))]))
+    assert by not in found.bound.functions
+    assert found.latencies.overdue == 1
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"duration_s": 3600, "rate_per_s": 1e5}, "360,000,000 operations, a run may have"),
+        ({"workload": "noop"}, "--rate means nothing to the workload noop"),
+        ({"workload": "function"}, "--rate means nothing to the workload function"),
+    ],
+)
+def test_rates_that_cannot_be_are_refused(settings: dict[str, Any], message: str) -> None:
+    of = {"workload": "write", **{n: v for n, v in settings.items() if n != "rate_per_s"}}
+    rate = settings.get("rate_per_s", 1.0)
+    with pytest.raises(UsageError, match=message):
+        replace(loop(), load=Load(rate_per_s=rate), **of)
+
+
+@pytest.mark.parametrize(
+    ("load", "object_bytes", "keys", "warned"),
+    [
+        ({}, 64 * MIB, [], "100 operations per second of 64 MiB are"),
+        ({}, MIB // 2, [], ""),
+        ({"sizes": "uniform:1MiB:3MiB"}, None, [], "of 2 MiB are 209.7 MB/s"),
+        ({"mix": (("get", 1), ("head", 3))}, 4 * MIB, [], ""),
+        (
+            {"mix": (("get_range", 1),), "range_bytes": 2 * MIB},
+            4 * MIB,
+            [],
+            "of 2 MiB are 209.7 MB/s",
+        ),
+        ({"split": 4}, None, [f"sbench/{0:032x}.{8 * MIB}"], "of 2 MiB are 209.7 MB/s"),
+    ],
+)
+def test_more_than_the_link_carries_is_said_before(
+    load: dict[str, Any], object_bytes: int | None, keys: list[str], warned: str
+) -> None:
+    job = replace(loop(**load), object_bytes=object_bytes, link_bytes_per_s=120e6)
+    notes = list(beyond_the_link(job, keys))
+    assert [warned in note for note in notes] == ([True] if warned else []), notes
+    assert list(beyond_the_link(replace(job, link_bytes_per_s=None), keys)) == []
