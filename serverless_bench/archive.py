@@ -90,6 +90,8 @@ class Run:
     clock, in ns, and the ``Date`` of the answer in seconds."""
     usages: Table = field(default_factory=dict)
     """What libraries used during operations that were watched; empty if none was."""
+    overdue: Table
+    """What was due in an open loop and never begun, as runs of evenly spaced instants."""
     requests: Mapping[str, int] | None = None
     """Requests that the driver made to find records; None if they came by themselves."""
     gate: Mapping[str, Any] | None = None

@@ -88,7 +88,7 @@ def run_invocation(
     except Exception as exc:  # noqa: BLE001 - the records made so far must reach the driver
         error = describe(exc)
     used = usage.stop()
-    measured, gate = work.results(), work.gate
+    measured, gate, overdue = work.results(), work.gate, work.overdue()
     born_ns, import_ns = birth() if cold_start else (None, None)
     return InvocationRecord(
         run_id=invocation.run_id,
@@ -123,6 +123,7 @@ def run_invocation(
         born_ns=born_ns,
         import_ns=import_ns,
         machine=platform.machine(),
+        overdue=overdue,
     )
 
 

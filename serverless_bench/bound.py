@@ -290,7 +290,9 @@ def _on_schedule(run: Run, rows: Ints) -> Mask:
     np.maximum.at(last, function, intended)
     np.maximum.at(end, function, operations["end_ns"][due])
     late = (end - last)[rows]
-    return np.asarray((last > first)[rows] & (late <= _SOON * (last - first)[rows]), dtype=np.bool_)
+    kept_up = (last > first)[rows] & (late <= _SOON * (last - first)[rows])
+    # Who left undone what was due did not keep up, however soon it ended.
+    return np.asarray(kept_up & ~np.isin(rows, run.overdue["function"]), dtype=np.bool_)
 
 
 def _buckets(run: Run, good: Mask, rows: Ints) -> dict[int, Bucket]:

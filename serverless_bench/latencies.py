@@ -11,20 +11,25 @@ asked less while it stalls, and the latencies hide most of it ("coordinated omis
 Tene). In an open loop (``--rate``) operations have an intended start, and the response time
 counts from there. Service is latency without the waits between the tries of an operation.
 
+What was due and never began has waited at least until the time was over: it counts with that
+in the response times and queueing delays, or the worst would be left out. The latency is
+that of what began.
+
 Percentiles are of raw values, or of a histogram, never of other percentiles. The
 histograms stand in the report, so reports can be merged (``merging``).
 """
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, Self
+from typing import Final, Self, TypedDict
 
 import numpy as np
 
 from serverless_bench.archive import Run
 from serverless_bench.columns import ABSENT, Ints, Mask, Table, is_text
 from serverless_bench.histogram import Histogram
-from serverless_bench.over_time import OverTime, grid_of, over_time
+from serverless_bench.over_time import OverTime, began, grid_of, over_time
+from serverless_bench.overdue import Waiting, waiting
 from serverless_bench.series import counted
 from serverless_bench.spec import OperationKind
 from serverless_bench.traffic import service_s
@@ -47,6 +52,8 @@ _NO_SIZE: Final = frozenset({"call", "delete", "delete_many", "head", "list"})
 _SERVER_SIDE: Final = frozenset({"copy"})
 """Kinds that move no bytes here, and take longer for larger objects."""
 _PLAIN: Final = frozenset({"get", "put"})
+_FROM_DUE: Final = frozenset({"response", "queueing"})
+"""Times that count from the instant at which an operation was due."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,6 +112,9 @@ class Latency:
     count: int
     """That succeeded; only these are in the times and bytes."""
     failed: int
+    overdue: int
+    """That were due in an open loop and never began; with what they had waited by the end,
+    these are in ``response`` and ``queueing``, too. See ``overdue.Waiting``."""
     keys: int
     """That they concerned: more than ``count`` if they list, or delete many."""
     bytes: int
@@ -126,6 +136,17 @@ class Latencies:
     open_loop: bool = False
     asked_per_s: float | None = None
     """Operations that were to begin per second, in an open loop."""
+    offered_per_s: float | None = None
+    """Operations that the schedules of the functions had due per second, from the first
+    instant to the last. None in a closed loop."""
+    achieved_per_s: float | None = None
+    """Operations that were due and succeeded, per second of the time in which they were due,
+    or until the last of them ended if that was later. None in a closed loop."""
+    due: int | None = None
+    """Operations whose instant came: ``begun + overdue``. None in a closed loop."""
+    begun: int | None = None
+    overdue: int | None = None
+    """Operations that were due when the time was over, and never began."""
     span_s: float | None = None
     by_kind: tuple[Latency, ...] = ()
     """For each kind a row of all its operations and, below it, one per size class."""
@@ -152,36 +173,66 @@ def latencies(run: Run, good: Mask, *, raw_limit: int = RAW_LIMIT) -> Latencies:
     raw_limit
         Rows of more operations get their percentiles from their histogram.
     """
-    operations = run.operations
-    mine = counted(run)[operations["function"]] & (operations["warmup"] == 0)
-    if not mine.any():
-        return Latencies()
-    durations = _durations(run, good)
-    span_ns = _span_ns(operations, good)
+    operations, counts_in = run.operations, counted(run)
+    mine = counts_in[operations["function"]] & (operations["warmup"] == 0)
     sizes = _size_classes(operations, good)
+    scheduled = mine & (operations["intended_ns"] != ABSENT)
+    late = waiting(run, counts_in, scheduled, sizes)
+    if not mine.any() and not len(late.due_ns):
+        return Latencies()
+    durations = _durations(run, good, late)
+    span_ns = _span_ns(operations, good)
     rows: list[Latency] = []
     segments: list[OverTime] = []
-    grid = grid_of(operations, good)
-    for kind in _kinds(operations, mine):
+    instants = began(operations)
+    grid = grid_of(np.concatenate((instants[good], late.due_ns)))
+    for kind in _kinds(operations, mine, late):
         of_kind = mine & is_text(operations["kind"], kind)
-        blocks = _blocks(operations, of_kind) if kind == OperationKind.CALL else ()
-        classes = ((name, sizes == number) for number, name in enumerate(SIZE_CLASSES))
-        for name, of_class in ((None, of_kind), *(blocks or classes)):
+        for name, of_class, overdue in _parts(operations, of_kind, sizes, kind, late):
             wanted = of_kind & of_class
-            if wanted.any():
-                picked = _Picked(kind, name, wanted & good, wanted & ~good)
+            if wanted.any() or overdue.any():
+                picked = _Picked(kind, name, wanted & good, wanted & ~good, late.waited_ns[overdue])
                 rows.append(_row(operations, durations, picked, span_ns, raw_limit))
-        if (of_kind & good).any():
-            shown = durations.get("response", durations["latency"])
-            segments.append(over_time(kind, grid, of_kind & good, shown))
+        shown, overdue = durations.get("response", durations["latency"]), late.of(kind)
+        done = of_kind & good
+        if done.any() or overdue.any():
+            at_ns = np.concatenate((instants[done], late.due_ns[overdue]))
+            took_ns = np.concatenate((shown[done], late.waited_ns[overdue]))
+            segments.append(over_time(kind, grid, at_ns, took_ns))
     return Latencies(
         open_loop="response" in durations,
         asked_per_s=run.job.load.rate_per_s,
+        **_pace(operations, scheduled, good, late),
         span_s=span_ns / NS_PER_S if good.any() else None,
         by_kind=tuple(rows),
         segment_s=grid.segment_ns / NS_PER_S if segments else None,
         over_time=tuple(segments),
     )
+
+
+class _Pace(TypedDict, total=False):
+    offered_per_s: float | None
+    achieved_per_s: float | None
+    due: int
+    begun: int
+    overdue: int
+
+
+def _pace(operations: Table, scheduled: Mask, good: Mask, late: Waiting) -> _Pace:
+    """Return what was due in an open loop, and what came of it."""
+    begun, overdue, done = int(scheduled.sum()), len(late.due_ns), scheduled & good
+    due_ns = np.concatenate((operations["intended_ns"][scheduled], late.due_ns))
+    if not len(due_ns):
+        return {}
+    found: _Pace = {"due": begun + overdue, "begun": begun, "overdue": overdue}
+    first, last = int(due_ns.min()), int(due_ns.max())
+    if last > first:
+        offered = (len(due_ns) - 1) * NS_PER_S / (last - first)
+        ends = int(operations["end_ns"][done].max(initial=0))
+        # What is due last has its distance to the next, too.
+        took_s = max(len(due_ns) / offered, (ends - first) / NS_PER_S)
+        found |= {"offered_per_s": offered, "achieved_per_s": int(done.sum()) / took_s}
+    return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,6 +243,8 @@ class _Picked:
     size_class: str | None
     good: Mask
     bad: Mask
+    waited_ns: Ints
+    """Of each that was overdue."""
 
 
 def _row(
@@ -209,6 +262,8 @@ def _row(
             return None
         # An open loop may have operations that stand in no schedule.
         values = durations[name][good & (durations[name] != ABSENT)]
+        if name in _FROM_DUE:
+            values = np.concatenate((values, picked.waited_ns))
         return Times.of(values, raw_limit=raw_limit)
 
     waited = (durations["service"] != durations["latency"])[good].any()
@@ -217,6 +272,7 @@ def _row(
         size_class=picked.size_class,
         count=count,
         failed=int(picked.bad.sum()),
+        overdue=len(picked.waited_ns),
         keys=int(operations["count"][good].sum()),
         bytes=moved,
         operations_per_s=rate(count, span_ns / NS_PER_S),
@@ -228,7 +284,7 @@ def _row(
     )
 
 
-def _durations(run: Run, good: Mask) -> dict[str, Ints]:
+def _durations(run: Run, good: Mask, late: Waiting) -> dict[str, Ints]:
     """Return each time that there is, in ns, with a value per operation."""
     operations = run.operations
     start, end = operations["start_ns"], operations["end_ns"]
@@ -237,18 +293,32 @@ def _durations(run: Run, good: Mask) -> dict[str, Ints]:
     found = {"latency": np.maximum(end - start, 0), "service": service}
     intended = operations["intended_ns"]
     there = intended != ABSENT
-    if there.any():
+    if there.any() or len(late.due_ns):
         found["response"] = np.where(there, np.maximum(end - intended, 0), ABSENT)
         found["queueing"] = np.where(there, np.maximum(start - intended, 0), ABSENT)
     return found
 
 
-def _kinds(operations: Table, mine: Mask) -> Iterator[str]:
+def _kinds(operations: Table, mine: Mask, late: Waiting) -> Iterator[str]:
     """Yield the kinds that there are, in the order of ``OperationKind``."""
-    there = set(operations["kind"][mine].tolist())
+    there = {*operations["kind"][mine].tolist(), *(kind for kind, _ in late.cells)}
     known = [kind.value for kind in OperationKind]
     yield from (kind for kind in known if kind in there)
     yield from sorted(kind for kind in there - set(known) if isinstance(kind, str))
+
+
+def _parts(
+    operations: Table, of_kind: Mask, sizes: Ints, kind: str, late: Waiting
+) -> Iterator[tuple[str | None, Mask, Mask]]:
+    """Yield the rows of a kind: name, which operations, and which of the overdue ones."""
+    yield None, of_kind, late.of(kind)
+    blocks = _blocks(operations, of_kind) if kind == OperationKind.CALL else []
+    for name, mask in blocks:
+        # A function of the user's own has no schedule.
+        yield name, mask, np.zeros_like(late.due_ns, dtype=np.bool_)
+    if not blocks:
+        for number, name in enumerate(SIZE_CLASSES):
+            yield name, sizes == number, late.of(kind, number)
 
 
 def _blocks(operations: Table, wanted: Mask) -> list[tuple[str, Mask]]:

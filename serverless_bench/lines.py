@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from serverless_bench.columns import ABSENT, Table
 from serverless_bench.record import TABLES, InvocationRecord
+from serverless_bench.spec import MAX_DUE
 
 
 class _Builder:
@@ -79,6 +80,8 @@ _NEWER: Final = {
     for name, row_type in TABLES.items()
 }
 """Columns that may be absent, and what stands for them then."""
+_NEWER_TABLES: Final = frozenset({"usages", "overdue"})
+"""Tables that may be absent."""
 
 
 class LinesReader:
@@ -158,7 +161,7 @@ class LinesReader:
 
 def _found(name: str, record: Mapping[str, Any]) -> Mapping[str, list[Any]]:
     """Return a table of a record; one that its version of sbench did not know is empty."""
-    if name == "usages" and name not in record:
+    if name in _NEWER_TABLES and name not in record:
         return {field.name: [] for field in fields(TABLES[name])}
     columns: Mapping[str, list[Any]] = record[name]
     return columns
@@ -181,6 +184,9 @@ def _check_numbers(tables: Mapping[str, Mapping[str, list[Any]]]) -> None:
         numbers = tables[name]["operation"]
         if numbers and not 0 <= min(numbers) <= max(numbers) < count:
             raise ValueError(f"{name} of no operation")
+    overdue = tables["overdue"]["count"]
+    if overdue and not (min(overdue) > 0 and sum(overdue) <= MAX_DUE):
+        raise ValueError("more operations overdue than a run can ask for")
 
 
 def _first_error(errors: Sequence[str | None]) -> str | None:

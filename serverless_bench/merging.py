@@ -31,12 +31,17 @@ def merge_reports(reports: Sequence[Mapping[str, Any]]) -> Latencies:
     """
     merged: dict[tuple[str, str | None], list[Mapping[str, Any]]] = {}
     spans: list[float] = []
+    paces: dict[str, list[int]] = {"due": [], "begun": [], "overdue": []}
     open_loop = False
     for number, report in enumerate(reports, 1):
         try:
             section = report["latencies"]
             spans.append(section["span_s"] or 0.0)
             open_loop = open_loop or section["open_loop"]
+            for name, told in paces.items():
+                # Older reports, and those of closed loops, have none.
+                if section.get(name) is not None:
+                    told.append(int(section[name]))
             for row in section["by_kind"]:
                 merged.setdefault((row["kind"], row["size_class"]), []).append(row)
         except (KeyError, TypeError) as exc:
@@ -52,7 +57,15 @@ def merge_reports(reports: Sequence[Mapping[str, Any]]) -> Latencies:
     blocks = sorted({name for _, name in merged if name is not None} - set(SIZE_CLASSES))
     order = [(kind, name) for kind in kinds for name in (None, *SIZE_CLASSES, *blocks)]
     rows = [_merged(*key, merged[key], span_s) for key in order if key in merged]
-    return Latencies(open_loop=open_loop, span_s=span_s or None, by_kind=tuple(rows))
+    due, begun, overdue = (sum(told) if told else None for told in paces.values())
+    return Latencies(
+        open_loop=open_loop,
+        due=due,
+        begun=begun,
+        overdue=overdue,
+        span_s=span_s or None,
+        by_kind=tuple(rows),
+    )
 
 
 def _merged(
@@ -60,11 +73,13 @@ def _merged(
 ) -> Latency:
     names = ("count", "failed", "keys", "bytes")
     totals = {name: sum(int(row[name]) for row in rows) for name in names}
+    overdue = sum(int(row.get("overdue", 0)) for row in rows)
     return Latency(
         kind=kind,
         size_class=size_class,
         count=totals["count"],
         failed=totals["failed"],
+        overdue=overdue,
         keys=totals["keys"],
         bytes=totals["bytes"],
         operations_per_s=rate(totals["count"], span_s),

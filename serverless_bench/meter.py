@@ -39,6 +39,7 @@ class Meter:
 
     __slots__ = (
         "_give_up_ns",
+        "_moved_ns",
         "_next_ns",
         "_on_moved",
         "_told",
@@ -97,6 +98,7 @@ class Meter:
         self.start_ns = self.end_ns = monotonic_ns()
         self.curve: list[Point] = [(self.start_ns, 0)]
         self._next_ns = self.start_ns + STEP_NS
+        self._moved_ns = self.start_ns
 
     def connected(self, remote: str, *, reused: bool) -> None:
         """See ``Exchange``."""
@@ -106,9 +108,13 @@ class Meter:
 
     def moved(self, count: int) -> None:
         """See ``Exchange``."""
-        self.bytes += count
         now_ns = monotonic_ns()
-        if now_ns >= self._next_ns:
+        wanted = now_ns >= self._next_ns
+        if wanted:
+            self._rested(now_ns)
+        self.bytes += count
+        self._moved_ns = now_ns
+        if wanted:
             self._point(now_ns)
             if now_ns > self._give_up_ns:
                 raise DeadlineExceeded("the function's own deadline passed")
@@ -116,6 +122,7 @@ class Meter:
     def sent(self) -> None:
         """See ``Exchange``."""
         self.last_byte_sent_ns = monotonic_ns()
+        self._rested(self.last_byte_sent_ns)
         self._point(self.last_byte_sent_ns)
 
     def answered(self, status: int, headers: Mapping[str, str]) -> None:
@@ -135,8 +142,14 @@ class Meter:
     def stop(self) -> None:
         """Note that the call into the client is over; nothing moves after this."""
         self.end_ns = monotonic_ns()
+        self._rested(self.end_ns)
         if self.bytes != self.curve[-1][1]:
             self._point(self.end_ns)
+
+    def _rested(self, now_ns: int) -> None:
+        """Note when a stall began: what moved shortly before would be spread over it."""
+        if now_ns - self._moved_ns >= STEP_NS and self.bytes != self.curve[-1][1]:
+            self._point(self._moved_ns)
 
     def _point(self, now_ns: int) -> None:
         self.curve.append((now_ns, self.bytes))

@@ -29,7 +29,10 @@ _UNKNOWN: Final = 1 << 62
 _STEP_NS: Final = 100_000_000
 """NTP slews a clock by 0.5 ms a second at most (adjtime(3)); this is a step, or a freeze."""
 _MOVED: Final = frozenset(
-    {"start_ns", "end_ns", "first_byte_ns", "last_byte_sent_ns", "answered_ns", "intended_ns"}
+    {
+        *("start_ns", "end_ns", "first_byte_ns", "last_byte_sent_ns", "answered_ns"),
+        *("intended_ns", "first_ns", "last_ns", "until_ns"),
+    }
 )
 
 
@@ -109,6 +112,7 @@ def aligned(run: Run, offsets: Offsets) -> Run:
         functions=functions,
         operations=_moved(run.operations, shift),
         attempts=_moved(run.attempts, shift),
+        overdue=_moved(run.overdue, shift),
     )
 
 

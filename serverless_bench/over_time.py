@@ -5,7 +5,7 @@ from typing import Final
 
 import numpy as np
 
-from serverless_bench.columns import ABSENT, Ints, Mask, Table
+from serverless_bench.columns import ABSENT, Ints, Table
 from serverless_bench.units import NS_PER_S
 
 _SEGMENTS: Final = 120
@@ -32,29 +32,35 @@ class OverTime:
 
 @dataclass(frozen=True, slots=True)
 class Grid:
-    """In which segment each operation is."""
+    """Segments of equal length."""
 
-    segment: Ints
-    """Number, shape ``(operations,)``; of those that do not count it means nothing."""
+    first_ns: int
     count: int
     segment_ns: int
 
+    def of(self, began_ns: Ints) -> Ints:
+        """Return the segment of each instant; it means nothing for what does not count."""
+        return np.asarray((began_ns - self.first_ns) // self.segment_ns, dtype=np.int64)
 
-def grid_of(operations: Table, good: Mask) -> Grid:
-    """Return segments of 0.1, 0.2, 0.5, 1, ... s, few enough to have operations in them."""
-    began = operations["start_ns"]
+
+def began(operations: Table) -> Ints:
+    """Return when each operation began, or in an open loop should have begun."""
     intended = operations["intended_ns"]
-    began = np.where(intended != ABSENT, intended, began)
-    if not good.any():
-        return Grid(np.zeros(len(began), dtype=np.int64), 0, NS_PER_S)
-    first = int(began[good].min())
-    span_ns = max(1, int(began[good].max()) - first + 1)
-    most = min(_SEGMENTS, max(1, int(good.sum()) // _EACH))
+    return np.where(intended != ABSENT, intended, operations["start_ns"])
+
+
+def grid_of(began_ns: Ints) -> Grid:
+    """Return segments of 0.1, 0.2, 0.5, 1, ... s, few enough to have operations in them."""
+    if not len(began_ns):
+        return Grid(0, 0, NS_PER_S)
+    first = int(began_ns.min())
+    span_ns = max(1, int(began_ns.max()) - first + 1)
+    most = min(_SEGMENTS, max(1, len(began_ns) // _EACH))
     segment_ns = next((ns for ns in _SEGMENT_NS if span_ns <= ns * most), _SEGMENT_NS[-1])
-    return Grid((began - first) // segment_ns, -(-span_ns // segment_ns), segment_ns)
+    return Grid(first, -(-span_ns // segment_ns), segment_ns)
 
 
-def over_time(kind: str, grid: Grid, wanted: Mask, durations_ns: Ints) -> OverTime:
+def over_time(kind: str, grid: Grid, began_ns: Ints, durations_ns: Ints) -> OverTime:
     """Return the percentiles of each segment.
 
     Parameters
@@ -63,13 +69,13 @@ def over_time(kind: str, grid: Grid, wanted: Mask, durations_ns: Ints) -> OverTi
         Of the operations.
     grid
         From ``grid_of``.
-    wanted
-        Which operations, shape ``(operations,)``.
+    began_ns
+        When each of them began, or should have begun, shape ``(operations,)``.
     durations_ns
         How long each took, ``ABSENT`` where nobody knows; shape as before.
     """
-    wanted = wanted & (durations_ns != ABSENT)
-    segment, values = grid.segment[wanted], durations_ns[wanted]
+    known = durations_ns != ABSENT
+    segment, values = grid.of(began_ns[known]), durations_ns[known]
     order = np.lexsort((values, segment))
     values = values[order]
     counts = np.bincount(segment, minlength=grid.count)

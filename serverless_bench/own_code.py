@@ -16,11 +16,9 @@ from itertools import count
 from pathlib import PurePath
 from typing import Any, Final
 
-from serverless_bench.clock import monotonic_ns
 from serverless_bench.errors import DeadlineExceeded
 from serverless_bench.measure import plain
 from serverless_bench.tools import Tools, Work
-from serverless_bench.units import NS_PER_S
 
 ALLOW_CODE: Final = "SBENCH_ALLOW_CODE"
 """Environment variable; ``1`` lets a worker run code that comes with an invocation."""
@@ -51,7 +49,7 @@ def run_function(work: Work) -> str | None:
     """Call the function of an invocation, and return why it ended early, if it did.
 
     It is called once, or again and again for the job's duration; calls of the warm-up
-    come before.
+    come before, and the gate, if there is one, between the two.
     """
     invocation = work.invocation
     try:
@@ -60,11 +58,10 @@ def run_function(work: Work) -> str | None:
         return f"refused: {exc}"
     except Exception as exc:  # noqa: BLE001 - what loading raises is the user's, too
         return explain(exc)
-    stop_ns: int | None = None
     for turn in count():
         warmup = turn < invocation.warmup
-        if not warmup and stop_ns is None:
-            stop_ns = monotonic_ns() + round((invocation.duration_s or 0) * NS_PER_S)
+        if turn == invocation.warmup:
+            work.begin()
         tools = Tools(work, warmup=warmup)
         try:
             function(tools)
@@ -72,7 +69,7 @@ def run_function(work: Work) -> str | None:
             return explain(exc)
         finally:
             tools.finish()
-        if stop_ns is not None and monotonic_ns() >= stop_ns:
+        if not warmup and (invocation.duration_s is None or work.is_over):
             return None
     return None
 

@@ -119,9 +119,10 @@ def _target(job: JobSpec, index: int) -> Target:
 
 
 def _share(job: JobSpec) -> Load:
-    """Return the load of one invocation: of a rate, its share."""
+    """Return the load of one invocation: of a rate, the share of those that run at once."""
     rate = job.load.rate_per_s
-    return job.load if rate is None else replace(job.load, rate_per_s=rate / job.invocations)
+    at_once = min(job.invocations, job.concurrency)
+    return job.load if rate is None else replace(job.load, rate_per_s=rate / at_once)
 
 
 def ledger(job: JobSpec, invocations: Iterable[InvocationSpec]) -> Iterator[str]:

@@ -157,6 +157,20 @@ class Usage:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Overdue:
+    """Operations of an open loop that were due and never begun, at even distances."""
+
+    first_ns: int
+    """When the first of them was due."""
+    last_ns: int
+    """When the last of them was; as ``first_ns`` if it is one."""
+    count: int
+    until_ns: int
+    """When the time was over, or a thread was free after that: until then, at least, each
+    of them had waited."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class InvocationRecord:
     """One function call that came back."""
 
@@ -218,6 +232,8 @@ class InvocationRecord:
     """How often it had to wait."""
     machine: str | None = None
     """Kind of processor, as ``x86_64`` or ``aarch64``; None if unknown."""
+    overdue: tuple[Overdue, ...] = ()
+    """What was due in an open loop and never begun; a few rows, however much it is."""
 
     @property
     def ok(self) -> bool:
@@ -254,6 +270,7 @@ TABLES: Mapping[str, type] = {
     "steps": Step,
     "bad_ranges": BadRange,
     "usages": Usage,
+    "overdue": Overdue,
 }
 """Every table of an ``InvocationRecord`` and the type of its rows."""
 

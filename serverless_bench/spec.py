@@ -22,6 +22,8 @@ one S3 partition; at boto3's 8 MiB it would be 20,400."""
 
 OWN_FUNCTION: Final = "function"
 """The workload whose operations are decided by code that comes with the invocation."""
+MAX_DUE: Final = 10_000_000
+"""Operations that the schedules of a run may ask for in all; nobody could hold more records."""
 
 
 class Verify(StrEnum):
@@ -306,6 +308,7 @@ class JobSpec:
                 f"--gate must be above 0 and at most 1, got {self.gate:g}",
                 hint="it is the share of the functions to wait for: --gate 0.95",
             )
+        self._check_rate()
         part_bytes = self.transfer.part_bytes
         if self.workload != "read" and part_bytes is not None and part_bytes < MIN_PART_BYTES:
             raise UsageError(
@@ -320,6 +323,22 @@ class JobSpec:
                     f"{parts} parts make one object, S3 takes at most {MAX_PARTS}",
                     hint="raise --part-mb",
                 )
+
+    def _check_rate(self) -> None:
+        rate = self.load.rate_per_s
+        if rate is None:
+            return
+        if self.workload in {OWN_FUNCTION, "noop"}:
+            raise UsageError(
+                f"--rate means nothing to the workload {self.workload}",
+                hint="it has no operations of its own that could be due",
+            )
+        due = rate * (self.duration_s or 0) * -(-self.invocations // self.concurrency)
+        if due > MAX_DUE:
+            raise UsageError(
+                f"--rate {rate:g} asks for {due:,.0f} operations, a run may have {MAX_DUE:,}",
+                hint="ask for fewer a second, or for a shorter --duration",
+            )
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Self:

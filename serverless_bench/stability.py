@@ -104,7 +104,9 @@ def _circumstances(summary: Summary, times: Spans) -> Iterator[str]:
         yield f"{traffic.failed_attempts} of {traffic.attempts} tries failed"
     if traffic.throttled:
         yield f"the store throttled {traffic.throttled} tries"
-    open_loop = summary.latencies.open_loop
+    open_loop, overdue = summary.latencies.open_loop, summary.latencies.overdue
+    if overdue:
+        yield f"{overdue} of {summary.latencies.due} operations that were due never began"
     if summary.steady_bytes_per_s is None and not summary.withheld and not open_loop:
         yield "there is no steady window: never nearly all functions at work for 3 s"
     width = summary.clocks.width_max_s

@@ -46,8 +46,15 @@ class Work(Protocol):
     def give_up_ns(self) -> int:
         """Monotonic instant after which nothing is begun any more."""
 
+    @property
+    def is_over(self) -> bool:
+        """Whether the job's duration is over."""
+
     def client(self) -> Client:
         """Return the client of the job."""
+
+    def begin(self) -> None:
+        """Wait for the common start, if there is one: the measurement begins."""
 
     def perform(
         self,

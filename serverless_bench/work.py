@@ -5,7 +5,7 @@ from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
-from itertools import count
+from itertools import chain, count, islice
 from typing import Final
 
 from serverless_bench.clients import open_client
@@ -15,6 +15,8 @@ from serverless_bench.gate import Passed, pass_gate
 from serverless_bench.measure import Measured, measure
 from serverless_bench.operations import Known
 from serverless_bench.processor import LockProbe, thread_counted
+from serverless_bench.record import Overdue
+from serverless_bench.schedule import Schedule, at_most
 from serverless_bench.spec import OWN_FUNCTION, InvocationSpec, OperationSpec, Target, Transfer
 from serverless_bench.tries import Tries
 from serverless_bench.units import NS_PER_S
@@ -24,6 +26,8 @@ OnMoved = Callable[[int], None]
 """Told how many more bytes moved, several times a second: live progress."""
 
 _AFTER_FAILURE_S: Final = 0.1
+_DEADLINE: Final = "deadline: stopped before the last operation"
+_OTHER_THREAD: Final = "another thread failed"
 _warm_clients: dict[tuple[Target, Transfer], Client] = {}
 """A worker that serves several invocations keeps its connections, as on Lambda."""
 
@@ -56,31 +60,83 @@ class Work:
     """Asks for the interpreter's lock while several threads measure."""
     known: Known = field(init=False)
     _give_up_ns: int = 0
+    _end_ns: int | None = None
+    """When the duration is over, once it has begun."""
+    _schedule: Schedule | None = None
+    _turns: "list[Rounds]" = field(default_factory=list)
+    _freed_ns: list[int] = field(default_factory=list)
+    """When threads were free and the time was over."""
     _stopped: str | None = None
     """Why all threads are to stop; None while they may go on."""
+    _stopped_ns: int | None = None
+    """Since when."""
 
     def __post_init__(self) -> None:
         invocation = self.invocation
         self.known = Known(array=invocation.load.array, target=invocation.target)
 
     def measure_all(self) -> str | None:
-        """Do everything; return why it stopped early, if it did."""
+        """Do everything; return why it stopped early, if it did.
+
+        All threads prepare, then all warm up; at the gate the functions wait for each other,
+        and only then the duration and the schedule begin, for all threads together.
+        """
         invocation = self.invocation
         self._give_up_ns = monotonic_ns() + round(invocation.deadline_s * NS_PER_S)
         workload = open_workload(invocation.workload)
         self._in_threads(lambda thread: self._prepare(workload, thread))
-        if invocation.gate_poll_s is not None:
-            self.gate = pass_gate(invocation, _client_for(invocation), self._draw(0))
         if self._stopped is None and invocation.workload == OWN_FUNCTION:
             # Only who brings a function pays for what it takes to load it.
             from serverless_bench.own_code import run_function  # noqa: PLC0415
 
             return run_function(self)
+        threads = range(invocation.load.threads)
+        self._turns = [Rounds(workload, invocation, thread) for thread in threads]
+        draws = [self._draw(thread) for thread in threads]
+        if invocation.warmup:
+            self._in_threads(lambda thread: self._warm_up(self._turns[thread], draws[thread]))
+        self.begin()
         if self._stopped is None:
-            begin_ns = monotonic_ns()
             with self._probed():
-                self._in_threads(lambda thread: self._measure(workload, thread, begin_ns))
+                self._in_threads(lambda thread: self._measure(self._turns[thread], draws[thread]))
         return self._stopped
+
+    def begin(self) -> None:
+        """Wait for the common start, if there is one; the measurement begins now."""
+        invocation = self.invocation
+        if invocation.gate_poll_s is not None:
+            self.gate = pass_gate(invocation, _client_for(invocation), self._draw(0))
+        begin_ns, duration_s = monotonic_ns(), invocation.duration_s
+        if duration_s is not None:
+            self._end_ns = begin_ns + round(duration_s * NS_PER_S)
+        if invocation.load.rate_per_s is not None and self._stopped is None:
+            self._schedule = Schedule(invocation, begin_ns, self._end_ns)
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the duration is over; never, if there is none."""
+        return self._end_ns is not None and monotonic_ns() >= self._end_ns
+
+    def overdue(self) -> tuple[Overdue, ...]:
+        """Return what was due and never begun; once, when all threads are through."""
+        if self._schedule is None:
+            return ()
+        rows = self._schedule.untaken(self._stopped_ns, min(self._freed_ns, default=None))
+        if rows and self._end_ns is None:
+            # The schedule would have ended with the operations, and so many are left.
+            due = sum(row.count for row in rows)
+            left = chain.from_iterable(turns.left() for turns in self._turns)
+            rows = at_most(rows, sum(1 for _ in islice(left, due)))
+        origin_ns = self.clock.origin_ns
+        return tuple(
+            Overdue(
+                first_ns=origin_ns + row.first_ns,
+                last_ns=origin_ns + row.last_ns,
+                count=row.count,
+                until_ns=origin_ns + row.until_ns,
+            )
+            for row in rows
+        )
 
     @property
     def give_up_ns(self) -> int:
@@ -125,9 +181,9 @@ class Work:
         )
         self.measured.append(done)
         if done.bug:
-            self._stopped = self._stopped or done.bug
+            self._stop(done.bug)
         elif monotonic_ns() > self._give_up_ns:
-            self._stopped = self._stopped or "deadline: stopped before the last operation"
+            self._stop(_DEADLINE)
         return done
 
     def _probed(self) -> AbstractContextManager[object]:
@@ -137,27 +193,37 @@ class Work:
         self.probe = LockProbe()
         return self.probe
 
+    def _stop(self, why: str) -> None:
+        if self._stopped is None:
+            self._stopped_ns = min(monotonic_ns(), self._give_up_ns)
+            self._stopped = why
+
     def _in_threads(self, do: Callable[[int], None]) -> None:
         threads = self.invocation.load.threads
-        if threads == 1:
-            do(0)
-            return
-        # Connections are made by whoever needs one; the library is opened once, here.
-        _client_for(self.invocation)
 
         def counted(thread: int) -> None:
             with thread_counted():
                 do(thread)
 
-        with ThreadPoolExecutor(threads) as pool:
-            futures = [pool.submit(counted, thread) for thread in range(threads)]
-            try:
-                for future in as_completed(futures):
-                    future.result()
-            except BaseException:
-                # A bug in one thread, or Ctrl-C: the others would go on to their ends.
-                self._stopped = self._stopped or "another thread failed"
-                raise
+        try:
+            if threads == 1:
+                do(0)
+                return
+            # Connections are made by whoever needs one; the library is opened once, here.
+            _client_for(self.invocation)
+            with ThreadPoolExecutor(threads) as pool:
+                futures = [pool.submit(counted, thread) for thread in range(threads)]
+                try:
+                    for future in as_completed(futures):
+                        future.result()
+                except BaseException:
+                    # The others would go on to their ends.
+                    self._stop(_OTHER_THREAD)
+                    raise
+        except BaseException:
+            # A bug, or Ctrl-C.
+            self._stop(_OTHER_THREAD)
+            raise
 
     def _draw(self, thread: int) -> random.Random:
         seed = self.invocation.seed
@@ -172,31 +238,41 @@ class Work:
             ok = done.error is None if workload.hears else None
             if done.error is not None and self._stopped is None:
                 # What follows relies on it.
-                self._stopped = f"prepare: {done.kind} of {done.key} failed: {done.error}"
+                self._stop(f"prepare: {done.kind} of {done.key} failed: {done.error}")
 
-    def _measure(self, workload: Workload, thread: int, begin_ns: int) -> None:
-        invocation, draw = self.invocation, self._draw(thread)
-        pace = _pace(invocation, draw, thread, begin_ns)
-        turns = Rounds(workload, invocation, thread)
+    def _warm_up(self, turns: "Rounds", draw: random.Random) -> None:
+        for _ in range(self.invocation.warmup):
+            ok: bool | None = None
+            while self._stopped is None and (operation := turns.next(ok)) is not None:
+                ok = self.perform(operation, draw, warmup=True).operation.error is None
+
+    def _measure(self, turns: "Rounds", draw: random.Random) -> None:
+        schedule, again = self._schedule, self._end_ns is not None
         ok: bool | None = None
-        while self._stopped is None and (due := turns.next(ok)) is not None:
-            operation, warmup = due
+        while self._stopped is None and not self.is_over:
+            operation = turns.next(ok, again=again)
+            if operation is None:
+                return
             intended_ns = None
-            if pace is not None and not warmup:
-                intended_ns = next(pace)
-                if turns.stop_ns is not None and intended_ns >= turns.stop_ns:
+            if schedule is not None:
+                intended_ns = schedule.take()
+                if intended_ns is None or not self._has_come(intended_ns):
                     return
-                self._await(intended_ns)
-            done = self.perform(operation, draw, warmup=warmup, intended_ns=intended_ns)
+            done = self.perform(operation, draw, intended_ns=intended_ns)
             ok = done.operation.error is None
-            if not ok and pace is None and invocation.duration_s is not None:
+            if not ok and again and schedule is None:
                 # Against a store that refuses at once the loop would only measure itself.
                 sleep(_AFTER_FAILURE_S)
+        self._freed_ns.append(monotonic_ns())
 
-    def _await(self, instant_ns: int) -> None:
+    def _has_come(self, instant_ns: int) -> bool:
+        """Wait for an instant; tell whether it came before the function gave up."""
         left_ns = min(instant_ns, self._give_up_ns) - monotonic_ns()
         if left_ns > 0:
             sleep(left_ns / NS_PER_S)
+        if instant_ns > self._give_up_ns:
+            self._stop(_DEADLINE)
+        return self._stopped_ns is None or instant_ns < self._stopped_ns
 
 
 def next_operation(stream: Stream, ok: bool | None) -> OperationSpec | None:  # noqa: FBT001 - what came of it
@@ -210,9 +286,7 @@ def next_operation(stream: Stream, ok: bool | None) -> OperationSpec | None:  # 
 
 
 class Rounds:
-    """The operations of one thread, and which of them are of the warm-up.
-
-    Those of the warm-up come first; then all of them once, or until the duration is over.
+    """The operations of one thread, round after round.
 
     Parameters
     ----------
@@ -221,74 +295,33 @@ class Rounds:
     """
 
     def __init__(self, workload: Workload, invocation: InvocationSpec, thread: int) -> None:
-        self._workload = workload
-        self._invocation = invocation
-        self._thread = thread
+        self._hears = workload.hears
+        self._rounds = workload.rounds(invocation, thread)
         self._stream: Stream | None = None
-        self._turn = -1
         self._number = count()
-        self._in_turn = 0
-        self.stop_ns: int | None = None
-        """When the duration is over, once it has begun."""
 
-    def next(self, ok: bool | None) -> tuple[OperationSpec, bool] | None:  # noqa: FBT001
-        """Return the next operation and whether it is a warm-up; None at the end.
+    def next(self, ok: bool | None, *, again: bool = False) -> OperationSpec | None:  # noqa: FBT001
+        """Return the next operation of a round; None at its end, and then of the next round.
 
         Parameters
         ----------
         ok
-            What came of the last one; None for the first.
+            What came of the last one; None for the first of a round.
+        again
+            Whether to go on with the next round at once, unless it is empty.
         """
-        if not self._workload.hears:
-            ok = None
-        while True:
-            if self._stream is None:
-                self._begin_turn()
-                ok = None
-            if self.stop_ns is not None and monotonic_ns() >= self.stop_ns:
-                return None
-            operation = next_operation(self._stream, ok) if self._stream is not None else None
-            if operation is not None:
-                self._in_turn += 1
-                return replace(operation, index=next(self._number)), self._is_warmup
+        operation = None
+        if self._stream is not None:
+            operation = next_operation(self._stream, ok if self._hears else None)
+        if operation is None and (self._stream is None or again):
+            self._stream = next(self._rounds)
+            operation = next_operation(self._stream, None)
+        if operation is None:
             self._stream = None
-            if not self._is_warmup and (self.stop_ns is None or not self._in_turn):
-                return None
+            return None
+        return replace(operation, index=next(self._number))
 
-    @property
-    def _is_warmup(self) -> bool:
-        return self._turn < self._invocation.warmup
-
-    def _begin_turn(self) -> None:
-        self._turn += 1
-        self._in_turn = 0
-        self._stream = self._workload.operations(self._invocation, self._thread)
-        duration_s = self._invocation.duration_s
-        if not self._is_warmup and self.stop_ns is None and duration_s is not None:
-            self.stop_ns = monotonic_ns() + round(duration_s * NS_PER_S)
-
-
-def _pace(
-    invocation: InvocationSpec, draw: random.Random, thread: int, begin_ns: int
-) -> Iterator[int] | None:
-    """Return when the operations of a thread are to begin; None in a closed loop.
-
-    What is due does not wait for what is late: an operation that begins late because of
-    the one before it has its own intended instant, and is measured from there.
-    """
-    load = invocation.load
-    if load.rate_per_s is None:
-        return None
-    distance_ns = NS_PER_S * load.threads / load.rate_per_s
-    if load.arrivals == "poisson":
-        return _poisson(draw, begin_ns, distance_ns)
-    # Functions know nothing of each other: a phase of its own keeps them from bursts.
-    phase = (random.Random(invocation.seed).random() + thread) / load.threads  # noqa: S311
-    return (begin_ns + round((n + phase) * distance_ns) for n in count())
-
-
-def _poisson(draw: random.Random, begin_ns: int, distance_ns: float) -> Iterator[int]:
-    instant_ns = float(begin_ns)
-    while True:
-        instant_ns += draw.expovariate(1 / distance_ns)
-        yield round(instant_ns)
+    def left(self) -> Iterator[OperationSpec]:
+        """Yield what is left of the round that has begun."""
+        while self._stream is not None and (each := next_operation(self._stream, None)) is not None:
+            yield each

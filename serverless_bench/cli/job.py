@@ -18,6 +18,7 @@ from serverless_bench.cli.budget import Budget, CostFlags, cost_flags
 from serverless_bench.cli.ceiling import check_ceiling, measure_ceiling
 from serverless_bench.cli.exit_codes import exit_code_of
 from serverless_bench.cli.options import named_values
+from serverless_bench.cli.pace import beyond_the_link
 from serverless_bench.cli.remote import Remote, find_remote
 from serverless_bench.cli.target import Where
 from serverless_bench.clients import client_class
@@ -34,6 +35,7 @@ from serverless_bench.plan import check
 from serverless_bench.reduce import summarize
 from serverless_bench.reporters import open_reporter
 from serverless_bench.reporters.base import Reporter
+from serverless_bench.reporters.pace import overdue
 from serverless_bench.sizes import parse_sizes
 from serverless_bench.spec import JobSpec, Load, OperationKind, Stat, Target, Transfer, Verify
 from serverless_bench.units import KIB, MIB, parse_link
@@ -202,6 +204,8 @@ def perform(prepared: Prepared, target: Target) -> Finished:
     job, live = replace(prepared.job, target=target, control=control), Live()
     cost = prepared.cost
     budget = None if cost.limit is None else Budget(job, cost, prepared.keys)
+    for note in beyond_the_link(job, prepared.keys):
+        click.echo(f"note: {note}", err=True)
     click.echo(f"run directory: {prepared.directory}", err=prepared.quiet)
     problem: CutShort | None = None
     with _bar(job, live) as on_outcome:
@@ -218,6 +222,8 @@ def perform(prepared: Prepared, target: Target) -> Finished:
     summary = summarize(run, prices=cost.prices)
     prepared.reporter(summary, sys.stdout)
     sys.stdout.flush()
+    for note in overdue(summary) if prepared.quiet else ():
+        click.echo(f"note: {note}", err=True)
     if prepared.ceiling and problem is None:
         measured = measure_ceiling(job, prepared.keys)
         click.echo(measured.sentence(summary.whole_bytes_per_s), err=prepared.quiet)

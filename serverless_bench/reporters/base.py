@@ -9,6 +9,7 @@ from serverless_bench.cost.bill import Bill
 from serverless_bench.cost.usage import format_money
 from serverless_bench.deliveries import Deliveries
 from serverless_bench.reduce import GateSummary, Summary
+from serverless_bench.reporters import pace
 from serverless_bench.units import (
     MIB,
     format_rate,
@@ -30,6 +31,8 @@ def headline(summary: Summary) -> str:
         f"{summary.ok} of {summary.requested} functions ok, {summary.failed} failed, "
         f"{summary.lost} lost, {summary.duplicate} duplicate"
     )
+    for counts in pace.counts(summary):
+        text += f"; {counts}"
     if not summary.ended:
         text += "; the driver has not ended this run"
     if summary.skipped_lines:
@@ -55,6 +58,8 @@ def rows(summary: Summary) -> Iterator[tuple[str, str]]:
         yield "peak, best 5 s", format_rate(summary.peak_5s_bytes_per_s)
         yield "steady", _steady(summary)
         yield "whole", _over(summary.whole_bytes_per_s, summary.span_s)
+    if summary.latencies.open_loop:
+        yield "operations", pace.rates(summary)
     yield "per function", _percentiles(summary.per_function_bytes_per_s, format_rate)
     if summary.ttfb_s:
         yield "time to first byte", _percentiles(summary.ttfb_s, format_seconds)
@@ -82,6 +87,7 @@ def problems(summary: Summary) -> Iterator[str]:
     """Yield one line for each kind of failure, and for each corrupt range."""
     for why in summary.withheld:
         yield f"headline withheld: {why}"
+    yield from pace.overdue(summary)
     for error, count in summary.errors.items():
         yield f"{count} x {error}"
     if summary.clocks.suspect:
@@ -124,12 +130,13 @@ def _verified(summary: Summary) -> str:
 
 
 def _steady(summary: Summary) -> str:
-    if summary.steady_bytes_per_s is None and summary.latencies.open_loop:
-        return "- (open loop: functions wait until operations are due)"
     if summary.steady_bytes_per_s is None:
         needed = -(-summary.planned_concurrency * summary.threads * 9 // 10)
         what = "threads" if summary.threads > 1 else "functions"
-        return f"- (never {needed} {what} at work for 3 s)"
+        why = f"never {needed} {what} at work for 3 s"
+        if summary.latencies.open_loop and not summary.latencies.overdue:
+            why += ": in an open loop they wait until operations are due"
+        return f"- ({why})"
     return _over(summary.steady_bytes_per_s, summary.steady_window_s)
 
 

@@ -16,7 +16,8 @@ def report(summary: Summary, out: TextIO) -> None:
     """Write the counts, then a table, then what went wrong."""
     width = None if out.isatty() else _WIDTH
     console = Console(file=out, width=width, highlight=False, markup=False)
-    failed = summary.ok < summary.requested or summary.corrupt_objects
+    undone = summary.ok < summary.requested or summary.latencies.overdue
+    failed = undone or summary.corrupt_objects
     table = Table(box=None, show_header=False)
     table.add_column(style="dim", no_wrap=True)
     table.add_column()

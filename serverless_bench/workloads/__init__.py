@@ -48,6 +48,15 @@ class Workload:
         """
         raise NotImplementedError
 
+    def rounds(self, invocation: InvocationSpec, thread: int) -> Iterator[Stream]:
+        """Yield the rounds of one thread without an end, each begun when the last is over.
+
+        Warm-up and duration take as many as they need. They are all the same, unless what
+        one round did is there in the next.
+        """
+        while True:
+            yield self.operations(invocation, thread)
+
 
 def open_workload(name: str) -> Workload:
     """Return the workload called ``name``."""

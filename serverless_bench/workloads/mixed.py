@@ -9,7 +9,6 @@ is overwritten goes on to its next generation, and a copy holds the bytes of its
 import random
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from itertools import count
 from typing import Final
 
 from serverless_bench.planned import planned_object
@@ -78,14 +77,15 @@ class Mixed(Workload):
             yield _place(invocation, number).asked(OperationKind.PUT)
 
     def operations(self, invocation: InvocationSpec, thread: int = 0) -> Stream:
-        """Yield as many operations as asked, or without an end."""
-        load = invocation.load
-        turns: Iterator[int] = count()
-        if load.operations is not None:
-            turns = iter(range(thread, load.operations, load.threads))
-        pool = _Pool(invocation, thread)
-        for _ in turns:
-            yield from pool.turn()
+        """Yield one round: as many operations as asked, else one for each object."""
+        yield from next(self.rounds(invocation, thread))
+
+    def rounds(self, invocation: InvocationSpec, thread: int) -> Iterator[Stream]:
+        """Yield rounds that go on with the objects that the ones before have left."""
+        pool, load = _Pool(invocation, thread), invocation.load
+        mine = range(thread, load.operations or invocation.objects, load.threads)
+        while True:
+            yield pool.turns(len(mine))
 
 
 class _Pool:
@@ -107,8 +107,12 @@ class _Pool:
         self._kinds = [kind for kind, _ in mix]
         self._weights = [weight for _, weight in mix]
 
-    def turn(self) -> Stream:
-        """Yield one operation and take note of what came of it."""
+    def turns(self, number: int) -> Stream:
+        """Yield so many operations and take note of what comes of each."""
+        for _ in range(number):
+            yield from self._turn()
+
+    def _turn(self) -> Stream:
         (kind,) = self._draw.choices(self._kinds, self._weights)
         if not self._live and kind is not OperationKind.LIST:
             # All are deleted: something has to be there first.

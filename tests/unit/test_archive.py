@@ -24,6 +24,7 @@ from serverless_bench.record import (
     Lost,
     OperationRecord,
     Outcome,
+    Overdue,
     Step,
     Usage,
 )
@@ -65,6 +66,8 @@ def records(draw: st.DrawFn, index: int) -> InvocationRecord:
             draw(st.integers(0, size - 1)) for _ in range(draw(st.integers(0, 3)) if size else 0)
         ]
         parts[name] = tuple(draw(rows(row_type, operation=st.just(place))) for place in places)
+    due = st.lists(rows(Overdue, count=st.integers(1, 1000)), max_size=2)
+    parts["overdue"] = tuple(draw(due))
     fixed = {name: st.just(value) for name, value in parts.items()}
     return cast("InvocationRecord", draw(rows(InvocationRecord, index=st.just(index), **fixed)))
 
@@ -269,7 +272,8 @@ def test_records_of_an_older_version_are_read(tmp_path: Path) -> None:
     for table, columns in older.items():
         for column in columns:
             del first[table][column]
-    for column in ("gate_late", "gate_wait_ns", "run_wait_ns", "cpus", "memory_mib", "usages"):
+    newer = ("gate_late", "gate_wait_ns", "run_wait_ns", "cpus", "memory_mib", "usages", "overdue")
+    for column in newer:
         del first[column]
     (path / "records.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
     run = load_run(path)
@@ -279,6 +283,7 @@ def test_records_of_an_older_version_are_read(tmp_path: Path) -> None:
     assert list(run.operations["count"]) == [1]
     assert list(run.attempts["date_s"]) == [ABSENT]
     assert list(run.usages["threads_peak"]) == []
+    assert list(run.overdue["count"]) == []
     assert list(run.functions["gate_wait_ns"]) == [ABSENT]
     assert summarize(run).ok == 1
 

@@ -19,11 +19,9 @@ from serverless_bench.errors import (
 from serverless_bench.keystream import Keystream
 from serverless_bench.measure import Measured, measure
 from serverless_bench.plan import plan
-from serverless_bench.spec import InvocationSpec, OperationKind, OperationSpec, Transfer
+from serverless_bench.spec import OperationKind, OperationSpec, Transfer
 from serverless_bench.tries import Tries
 from serverless_bench.units import MIB
-from serverless_bench.work import Rounds
-from serverless_bench.workloads import open_workload
 from tests.runs import job
 from tests.unit.flaky import FlakyClient
 
@@ -256,38 +254,6 @@ def test_a_name_that_is_no_text_does_not_break_the_record() -> None:
     client = FlakyClient({"put": [ConnectionLost("file \udcff")]})
     done = run(client, transfer=Transfer(retries=0))
     str(done.attempts[0].detail).encode()
-
-
-def rounds(spec: InvocationSpec) -> list[tuple[OperationSpec, bool]]:
-    """Return all operations of a function with one thread."""
-    turns = Rounds(open_workload(spec.workload), spec, 0)
-    return list(iter(lambda: turns.next(ok=True), None))
-
-
-def test_the_warm_up_comes_first_and_is_marked() -> None:
-    of = replace(job(invocations=1), objects=2, warmup=2)
-    (spec,) = plan(of, run_id="r", created_ns=0)
-    found = rounds(spec)
-    assert [operation.index for operation, _ in found] == [0, 1, 2, 3, 4, 5]
-    assert [warmup for _, warmup in found] == [True] * 4 + [False] * 2
-    assert len({operation.key for operation, _ in found}) == 2
-
-
-def test_a_duration_ends_the_rounds() -> None:
-    of = replace(job(invocations=1), warmup=1, duration_s=0.05)
-    (spec,) = plan(of, run_id="r", created_ns=0)
-    began_ns = monotonic_ns()
-    found = rounds(spec)
-    assert found[0][1]
-    assert not any(warmup for _, warmup in found[1:])
-    assert monotonic_ns() - began_ns >= 50_000_000
-    assert [operation.index for operation, _ in found] == list(range(len(found)))
-
-
-def test_rounds_of_nothing_end() -> None:
-    of = replace(job(invocations=1), workload="noop", duration_s=60)
-    (spec,) = plan(of, run_id="r", created_ns=0)
-    assert rounds(spec) == []
 
 
 def test_a_store_that_refuses_is_not_asked_in_a_tight_loop(monkeypatch: pytest.MonkeyPatch) -> None:

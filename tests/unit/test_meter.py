@@ -86,3 +86,26 @@ def test_the_deadline_is_noticed_while_nothing_moves(monkeypatch: pytest.MonkeyP
     clock.now_ns = 10**9 + 1
     with pytest.raises(DeadlineExceeded):
         meter.moved(0)
+
+
+@pytest.mark.parametrize("ends_with", ["moved", "sent", "stop"])
+def test_what_moved_before_a_stall_is_not_spread_over_it(
+    monkeypatch: pytest.MonkeyPatch, ends_with: str
+) -> None:
+    clock = Ticking(monkeypatch)
+    meter, told = new_meter()
+    # 10 bytes every 10 ms for 350 ms, of which the last 150 ms have no point of their own.
+    for _ in range(35):
+        clock.now_ns += 10_000_000
+        meter.moved(10)
+    clock.now_ns += 2_000_000_000
+    if ends_with == "moved":
+        meter.moved(10)
+    elif ends_with == "sent":
+        meter.sent()
+    meter.stop()
+    assert (350_000_000, 350) in meter.curve
+    assert meter.curve[-1][1] == sum(told) == (360 if ends_with == "moved" else 350)
+    during = [moved for at_ns, moved in meter.curve if at_ns > 350_000_000]
+    assert all(moved - 350 <= 10 for moved in during)
+    assert sum(moved for _, moved in join_curves([meter.curve], 0)) == meter.bytes

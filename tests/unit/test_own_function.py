@@ -23,6 +23,7 @@ from serverless_bench.body import forget_clients, run_invocation
 from serverless_bench.cli.call import load_function
 from serverless_bench.clients.base import Exchange, Source
 from serverless_bench.errors import Corrupt, NotFound, UsageError
+from serverless_bench.gate import start_key
 from serverless_bench.own_code import ALLOW_CODE, PYTHON, allowed_here
 from serverless_bench.packing import MAX_CODE_BYTES, function_job, pack
 from serverless_bench.payload import content_of
@@ -467,3 +468,21 @@ def test_its_module_may_be_gone(client: FlakyClient) -> None:
     lonely = types.FunctionType(writes.__code__, writes.__globals__, "lonely")
     lonely.__module__ = "not.there"
     assert called(lonely).error is None
+
+
+def test_the_gate_is_between_the_calls_of_the_warm_up_and_the_others(client: FlakyClient) -> None:
+    client.objects[start_key(TARGET.prefix, "r")] = b"+"
+
+    def function(tools: Tools) -> None:
+        tools.put(tools.new_key(0))
+
+    record = called(function, warmup=2, gate=1.0)
+    assert record.ok
+    assert record.gate_wait_ns is not None
+    assert [op.warmup for op in record.operations] == [True, True, False]
+    # The announcement and one look at the start come after the second put, before the third.
+    assert [call for call in client.calls if call in {"put", "get"}] == [
+        *("put", "put"),
+        *("put", "get"),
+        "put",
+    ]

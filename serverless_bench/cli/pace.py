@@ -1,0 +1,47 @@
+"""Whether the rate that is asked for can be carried at all, as far as that is known before."""
+
+from collections.abc import Iterator, Sequence
+
+from serverless_bench.keys import declared_size
+from serverless_bench.sizes import parse_sizes
+from serverless_bench.spec import JobSpec, OperationKind
+from serverless_bench.units import format_rate, format_size
+
+_WHOLE = frozenset({OperationKind.PUT, OperationKind.GET})
+
+
+def beyond_the_link(job: JobSpec, keys: Sequence[str]) -> Iterator[str]:
+    """Yield what is to be said before a job that asks for more than its link carries.
+
+    Parameters
+    ----------
+    job
+        With a rate and a link, or there is nothing to say.
+    keys
+        Of the objects that it reads.
+    """
+    rate, link = job.load.rate_per_s, job.link_bytes_per_s
+    mean_bytes = _mean_bytes(job, keys)
+    if rate is not None and link is not None and rate * mean_bytes > link:
+        yield (
+            f"{rate:g} operations per second of {format_size(round(mean_bytes))} are"
+            f" {format_rate(rate * mean_bytes)}, and the link carries {format_rate(link)}:"
+            " some will be overdue"
+        )
+
+
+def _mean_bytes(job: JobSpec, keys: Sequence[str]) -> float:
+    """Return what an operation moves on average, as far as it is known."""
+    load = job.load
+    if keys:
+        sizes = [declared_size(key) or 0 for key in keys]
+        return sum(sizes) / len(sizes) / (load.split or 1)
+    size = float(job.object_bytes or 0)
+    if load.sizes is not None:
+        size = parse_sizes(load.sizes).mean()
+    if not load.mix:
+        return size
+    whole = sum(weight for kind, weight in load.mix if kind in _WHOLE)
+    ranges = dict(load.mix).get(OperationKind.GET_RANGE, 0.0)
+    moved = whole * size + ranges * min(load.range_bytes, size)
+    return moved / sum(weight for _, weight in load.mix)

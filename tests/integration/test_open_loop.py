@@ -1,0 +1,64 @@
+"""An open loop against a store that stalls, for real: counts and identities, no times."""
+
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from serverless_bench.body import forget_clients, run_invocation
+from serverless_bench.plan import plan
+from serverless_bench.record import Outcome
+from serverless_bench.reduce import Summary, summarize
+from serverless_bench.spec import JobSpec, Load, Target, Transfer
+from serverless_bench.stores.loopback.server import serving
+from serverless_bench.stores.loopback.settings import Settings
+from serverless_bench.stores.loopback.shaping import Shape
+from tests.runs import saved
+from tests.servers import KEYS, credentials
+
+KEY = "sbench/" + "0" * 32 + ".1000"
+STALL_S = 1.0
+
+
+def measured(path: Path, *, stall_at_s: float, **of: int) -> Summary:
+    """Return what one function sees that is to read 100 times a second, for a second."""
+    with serving(Settings(shape=Shape(stall=f"{stall_at_s}:{STALL_S}"))) as server:
+        job = JobSpec(
+            workload="read",
+            target=Target(bucket="b", endpoint_url=server.endpoint_url),
+            transfer=Transfer(retries=0),
+            invocations=1,
+            duration_s=1.0,
+            warmup=of.get("warmup", 0),
+            load=Load(rate_per_s=100.0, threads=of.get("threads", 1)),
+        )
+        with credentials(KEYS):
+            (spec,) = plan(job, run_id="r", created_ns=sys.maxsize // 2, keys=[KEY])
+            record = run_invocation(spec)
+            forget_clients()
+    assert record.ok
+    outcome = Outcome(submitted_ns=record.start_ns, collected_ns=record.end_ns, result=record)
+    return summarize(saved(path, [outcome], of=replace(job, deadline_s=60)))
+
+
+@pytest.mark.parametrize(
+    "of", [{}, {"warmup": 3, "threads": 4}], ids=["plain", "warm-up and idle threads"]
+)
+def test_a_stall_at_the_end_is_seen_like_one_at_the_beginning(
+    tmp_path: Path, of: dict[str, int]
+) -> None:
+    p99 = {}
+    for name, at_s in (("early", 0.05), ("late", 0.7)):
+        found = measured(tmp_path / name, stall_at_s=at_s, **of).latencies
+        (row, *_) = found.by_kind
+        assert found.due == found.begun + found.overdue == 100  # type: ignore[operator]
+        assert row.count + row.overdue == 100
+        # The stall outlasts the schedule: most of what was due in it never began.
+        assert row.overdue > 10
+        assert row.response is not None
+        assert row.response.histogram.count == 100
+        p99[name] = row.response.percentiles_s["p99"]
+        # Whoever was in flight, or due, when it began has waited for nearly all of it.
+        assert row.response.percentiles_s["max"] > 0.9 * STALL_S
+    assert 0.9 < p99["late"] / p99["early"] < 1.1

@@ -1,0 +1,399 @@
+"""Rounds and open loops in virtual time: nothing due is missing, whatever the store does."""
+
+import io
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from serverless_bench import work
+from serverless_bench.archive import Run
+from serverless_bench.body import forget_clients, run_invocation
+from serverless_bench.cli.pace import beyond_the_link
+from serverless_bench.errors import UsageError
+from serverless_bench.gate import start_key
+from serverless_bench.latencies import Latencies, Latency
+from serverless_bench.merging import merge_reports
+from serverless_bench.plan import plan
+from serverless_bench.record import InvocationRecord, Outcome, Overdue
+from serverless_bench.reduce import Summary, summarize
+from serverless_bench.reporters import open_reporter
+from serverless_bench.spec import JobSpec, Load, Transfer
+from serverless_bench.stability import stability
+from serverless_bench.units import MIB, NS_PER_S
+from tests.runs import TARGET, saved
+from tests.virtual import BEGIN_NS, SlowClient, virtual_time
+
+RATE = 100.0
+
+
+def loop(
+    objects: int = 1, *, duration_s: float | None = 3.0, warmup: int = 0, **load: object
+) -> JobSpec:
+    return JobSpec(
+        workload="write",
+        target=TARGET,
+        transfer=Transfer(retries=0),
+        invocations=1,
+        objects=objects,
+        object_bytes=100,
+        duration_s=duration_s,
+        warmup=warmup,
+        load=Load(**{"rate_per_s": RATE, **load}),  # type: ignore[arg-type]
+    )
+
+
+def run(
+    job: JobSpec, *, service_s: float = 0.001, stall: tuple[float, float] = (0, 0)
+) -> InvocationRecord:
+    """Return what a function with such a store does, in virtual time."""
+    with virtual_time() as time, pytest.MonkeyPatch.context() as patch:
+        forget_clients()
+        client = SlowClient(time, service_s, stall)
+        patch.setattr(work, "open_client", lambda *_: client)
+        (spec, *_) = plan(job, run_id="r", created_ns=1 << 62)
+        client.objects[start_key(TARGET.prefix, "r")] = b"+"
+        record = run_invocation(spec)
+        forget_clients()
+    return record
+
+
+def kept(path: Path, job: JobSpec, records: Sequence[InvocationRecord]) -> Run:
+    """Return records as a saved run."""
+    outcomes = [
+        Outcome(submitted_ns=BEGIN_NS, collected_ns=one.end_ns, result=one) for one in records
+    ]
+    return saved(path, outcomes, of=replace(job, invocations=len(records)))
+
+
+def report(path: Path, job: JobSpec, **store: Any) -> tuple[Latencies, Latency]:
+    """Return the operations of such a function, and their first row."""
+    found = summarize(kept(path, job, [run(job, **store)])).latencies
+    return found, found.by_kind[0]
+
+
+def instants(rows: Sequence[Overdue]) -> list[int]:
+    """Return each instant of rows."""
+    found: list[int] = []
+    for row in rows:
+        length, gaps = row.last_ns - row.first_ns, max(1, row.count - 1)
+        found += [row.first_ns + length * n // gaps for n in range(row.count)]
+    return found
+
+
+def test_the_warm_up_comes_first_and_is_marked() -> None:
+    record = run(loop(2, duration_s=None, warmup=2, rate_per_s=None))
+    assert [op.index for op in record.operations] == [0, 1, 2, 3, 4, 5]
+    assert [op.warmup for op in record.operations] == [True] * 4 + [False] * 2
+    assert len({op.key for op in record.operations}) == 2
+    assert {op.intended_ns for op in record.operations} == {None}
+
+
+def test_a_duration_ends_the_rounds() -> None:
+    record = run(loop(2, warmup=1, rate_per_s=None), service_s=0.1)
+    assert [op.warmup for op in record.operations] == [True] * 2 + [False] * 30
+
+
+def test_rounds_of_nothing_end() -> None:
+    record = run(replace(loop(rate_per_s=None), workload="noop"))
+    assert record.ok
+    assert record.operations == ()
+
+
+def test_a_mix_goes_on_with_what_its_warm_up_has_left() -> None:
+    mix = (("get", 40.0), ("put", 30.0), ("delete", 30.0))
+    job = replace(loop(6, warmup=2, mix=mix, operations=50, rate_per_s=None), workload="mixed")
+    record = run(replace(job, duration_s=None))
+    assert record.ok
+    assert sum(op.warmup for op in record.operations) == 6 + 2 * 50
+    # With a duration a round is one operation for each object.
+    record = run(replace(job, load=replace(job.load, operations=None)))
+    assert record.ok
+    assert sum(op.warmup for op in record.operations) == 6 + 2 * 6
+
+
+@pytest.mark.parametrize("warmup", [0, 2])
+@pytest.mark.parametrize(("threads", "objects"), [(1, 1), (4, 1), (4, 8)])
+def test_a_stall_shows_whenever_it_begins(
+    tmp_path: Path, warmup: int, threads: int, objects: int
+) -> None:
+    job = loop(objects, warmup=warmup, threads=threads)
+    found = []
+    # The warm-up comes before, and each thread has its share of it.
+    before_s = warmup * -(-objects // threads) * 0.001
+    for number, at_s in enumerate((0.2, 1.0, 2.5)):
+        stall = (before_s + at_s, 2.0)
+        latencies, row = report(tmp_path / str(number), job, stall=stall)
+        assert latencies.due == 300
+        assert row.response is not None
+        assert row.response.histogram.count == 300
+        found.append(row.response.percentiles_s["p99"])
+        # After the first stall there is time to do what was due, after the others none.
+        assert (latencies.overdue == 0) == (number == 0)
+    assert min(found) > 1.95
+    assert max(found) < 1.1 * min(found)
+
+
+def test_at_twice_the_possible_rate_nothing_is_missing(tmp_path: Path) -> None:
+    latencies, row = report(tmp_path, loop(), service_s=0.02)
+    assert (latencies.due, latencies.begun, latencies.overdue) == (300, 150, 150)
+    assert (row.count, row.overdue) == (150, 150)
+    assert latencies.asked_per_s == RATE
+    assert latencies.offered_per_s == pytest.approx(RATE)
+    assert latencies.achieved_per_s == pytest.approx(50, rel=0.01)
+    assert row.response is not None
+    assert row.queueing is not None
+    # The last is due at 3 s, and the thread that could begin it is at what was due at 1.5 s.
+    assert row.queueing.percentiles_s["max"] == pytest.approx(1.5, rel=0.01)
+    assert row.queueing.percentiles_s["p50"] == pytest.approx(0.75, rel=0.01)
+    (over_time,) = latencies.over_time
+    assert sum(over_time.count) == 300
+
+
+@given(
+    duration_s=st.floats(0.2, 3),
+    objects=st.integers(1, 9),
+    warmup=st.integers(0, 2),
+    load=st.fixed_dictionaries(
+        {
+            "rate_per_s": st.floats(0.5, 200),
+            "threads": st.integers(1, 5),
+            "arrivals": st.sampled_from(["uniform", "poisson"]),
+        }
+    ),
+    service_s=st.floats(1e-6, 0.2),
+    stall=st.tuples(st.floats(0, 3), st.floats(0, 3)),
+)
+def test_what_is_due_is_begun_or_overdue(
+    duration_s: float,
+    objects: int,
+    warmup: int,
+    load: dict[str, Any],
+    service_s: float,
+    stall: tuple[float, float],
+) -> None:
+    job = loop(objects, duration_s=duration_s, warmup=warmup, **load)
+    rate, threads = load["rate_per_s"], load["threads"]
+    record = run(job, service_s=service_s, stall=stall)
+    warmed = [op for op in record.operations if op.warmup]
+    begun = [op for op in record.operations if not op.warmup]
+    begin_ns = max((op.end_ns for op in warmed), default=BEGIN_NS)
+    end_ns = begin_ns + round(duration_s * NS_PER_S)
+    taken = sorted(op.intended_ns or 0 for op in begun)
+    due = [*taken, *instants(record.overdue)]
+    assert len(warmed) == warmup * objects
+    assert due == sorted(due)
+    assert all(begin_ns <= instant < end_ns for instant in due)
+    assert all(op.start_ns >= (op.intended_ns or 0) for op in begun)
+    if load["arrivals"] == "uniform":
+        # Off by one where the duration is no multiple of the distance.
+        assert abs(len(due) - rate * duration_s) <= 1
+        assert all(abs(b - a - NS_PER_S / rate) <= 2 for a, b in pairwise(due))
+    if record.overdue:
+        (until_ns,) = {row.until_ns for row in record.overdue}
+        # Nobody was idle while something was due.
+        assert until_ns >= max(end_ns, record.overdue[-1].last_ns)
+        first_ns = record.overdue[0].first_ns
+        late = [op for op in begun if op.end_ns > first_ns]
+        assert len(late) >= min(threads, objects) or all(op.end_ns >= end_ns for op in late)
+
+
+@pytest.mark.parametrize("arrivals", ["uniform", "poisson"])
+def test_what_nobody_began_is_a_few_rows(arrivals: str) -> None:
+    job = loop(duration_s=30, rate_per_s=100_000.0, arrivals=arrivals)
+    record = run(job, service_s=1.0)
+    due = len(record.operations) + sum(row.count for row in record.overdue)
+    assert len(record.operations) == 30
+    # Of a Poisson process with a mean of three million: five standard deviations.
+    assert due == pytest.approx(3_000_000, abs=8_700)
+    assert len(record.overdue) <= 130
+    assert len(str(record.to_json()["overdue"])) < 13_000
+
+
+def test_a_schedule_ends_with_the_operations() -> None:
+    record = run(loop(20, duration_s=None, threads=3), service_s=0.5)
+    assert record.ok
+    assert len(record.operations) == 20
+    assert record.overdue == ()
+
+
+def test_the_deadline_leaves_no_more_than_there_was_to_do() -> None:
+    # One a second until the deadline at 4.5 s: by then all 20 were due.
+    record = run(replace(loop(20, duration_s=None), deadline_s=4.5), service_s=1.0)
+    assert record.error == "deadline: stopped before the last operation"
+    assert len(record.operations) + sum(row.count for row in record.overdue) == 20
+    # By then 9 of 20 were due.
+    job = replace(loop(20, duration_s=None, rate_per_s=2.0), deadline_s=4.5)
+    record = run(job, service_s=1.0)
+    assert len(record.operations) + sum(row.count for row in record.overdue) == 9
+
+
+def test_an_instant_behind_the_deadline_is_not_due() -> None:
+    record = run(replace(loop(20, duration_s=None, rate_per_s=0.1), deadline_s=15.0))
+    assert record.error == "deadline: stopped before the last operation"
+    assert record.overdue == ()
+    assert all(op.error is None for op in record.operations)
+    assert len(record.operations) in {1, 2}
+
+
+def test_what_never_began_of_a_mix_is_dealt_by_its_weights(tmp_path: Path) -> None:
+    job = replace(
+        loop(4, mix=(("get", 50.0), ("put", 25.0), ("head", 25.0))), workload="mixed", warmup=1
+    )
+    latencies, _ = report(tmp_path, job, service_s=0.1)
+    whole = {row.kind: row for row in latencies.by_kind if row.size_class is None}
+    assert latencies.due == 300
+    assert sum(row.overdue for row in whole.values()) == latencies.overdue == 270
+    assert sum(row.count for row in whole.values()) == latencies.begun == 30
+    for kind, share in (("get", 0.5), ("put", 0.25), ("head", 0.25)):
+        assert whole[kind].overdue == pytest.approx(270 * share, abs=2)
+        times = whole[kind].response
+        assert times is not None
+        assert times.histogram.count == whole[kind].count + whole[kind].overdue
+        # Evenly over time: each kind has as late ones.
+        assert times.percentiles_s["max"] == pytest.approx(2.7, rel=0.05)
+    sized = [row for row in latencies.by_kind if row.size_class and row.kind == "get"]
+    assert sum(row.overdue for row in sized) == whole["get"].overdue
+
+
+def test_a_function_without_operations_leaves_its_share_undone(tmp_path: Path) -> None:
+    job = replace(loop(duration_s=2), workload="read")
+    found = summarize(kept(tmp_path, job, [run(job)])).latencies
+    assert (found.due, found.begun, found.overdue) == (200, 0, 200)
+    (row,) = found.by_kind
+    assert (row.kind, row.count, row.overdue) == ("get", 0, 200)
+
+
+def test_functions_share_a_rate_with_those_that_run_at_once(tmp_path: Path) -> None:
+    job = replace(loop(), invocations=4, concurrency=2)
+    shares = [spec.load.rate_per_s for spec in plan(job, run_id="r", created_ns=0)]
+    assert shares == [RATE / 2] * 4
+
+
+def test_clocks_that_are_wrong_move_what_is_overdue_too(tmp_path: Path) -> None:
+    job = loop()
+    record = run(job, service_s=0.02)
+    wrong = kept(tmp_path / "wrong", job, [record])
+    functions = dict(wrong.functions)
+    functions["submitted_ns"] = functions["submitted_ns"] + 3600 * NS_PER_S
+    functions["collected_ns"] = functions["collected_ns"] + 3600 * NS_PER_S
+    shifted = summarize(replace(wrong, functions=functions))
+    assert shifted.clocks.corrected == 1
+    right = summarize(kept(tmp_path / "right", job, [record])).latencies
+    assert shifted.latencies.by_kind == right.by_kind
+
+
+def test_the_gate_is_between_the_warm_up_and_the_schedule() -> None:
+    record = run(replace(loop(3, warmup=2), gate=1.0))
+    kinds = [op.warmup for op in record.operations]
+    assert kinds[:6] == [True] * 6
+    assert not any(kinds[6:])
+    assert record.gate_wait_ns is not None
+    warmed_ns, begun_ns = record.operations[5].end_ns, record.operations[6].intended_ns
+    assert begun_ns is not None
+    # One announcement and one poll of 1 ms each.
+    assert record.gate_wait_ns == 2_000_000
+    assert begun_ns >= warmed_ns + record.gate_wait_ns
+
+
+def written(style: str, summary: Summary) -> str:
+    out = io.StringIO()
+    open_reporter(style)(summary, out)
+    return out.getvalue()
+
+
+def test_reports_say_what_was_left_undone(tmp_path: Path) -> None:
+    job = loop()
+    saved_run = kept(tmp_path, job, [run(job, service_s=0.02)])
+    summary = summarize(saved_run)
+    for style in ("text", "markdown"):
+        text = written(style, summary)
+        first = "300 due, 150 begun, 150 never begun (50/s of 100/s)"
+        assert first in text.splitlines()[0]
+        assert "asked 100/s, offered 100/s, achieved 50/s" in text
+        assert "150 of 300 operations that were due never began: 1 thread per function" in text
+        assert "the rate that was asked for" not in text
+        assert "wait until operations are due" not in text
+    told = json.loads(written("json", summary))["latencies"]
+    assert (told["due"], told["begun"], told["overdue"]) == (300, 150, 150)
+    merged = merge_reports([json.loads(written("json", summary))] * 2)
+    assert (merged.due, merged.begun, merged.overdue) == (600, 300, 300)
+    assert [row.overdue for row in merged.by_kind] == [300, 300]
+    (row,) = [one for one in merged.by_kind if one.size_class is None]
+    assert row.response is not None
+    assert row.response.histogram.count == 600
+    assert (
+        "150 of 300 operations that were due never began" in stability(saved_run, summary).warnings
+    )
+
+
+def test_reports_of_who_kept_up_have_nothing_undone(tmp_path: Path) -> None:
+    job = loop()
+    summary = summarize(kept(tmp_path, job, [run(job)]))
+    text = " ".join(written("text", summary).split())
+    assert "; 300 due, 300 begun (100/s of 100/s)" in text
+    assert "never beg" not in text
+    assert "wait until operations are due" in text
+    assert summary.bound.functions == {"schedule": 1}
+
+
+@pytest.mark.parametrize(("threads", "by"), [(1, "schedule"), (2, "schedule")])
+def test_one_operation_overdue_is_not_bounded_by_the_rate(
+    tmp_path: Path, threads: int, by: str
+) -> None:
+    # It ends well within 5 % of the schedule, and still it left something undone.
+    job = loop(threads=threads)
+    record = run(job, service_s=0.001)
+    run_of = kept(tmp_path / "all", job, [record])
+    assert summarize(run_of).bound.functions == {by: 1}
+    last = max(op.intended_ns or 0 for op in record.operations)
+    undone = Overdue(first_ns=last + 1, last_ns=last + 1, count=1, until_ns=last + 2)
+    found = summarize(kept(tmp_path / "one", job, [replace(record, overdue=(undone,))]))
+    assert by not in found.bound.functions
+    assert found.latencies.overdue == 1
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"duration_s": 3600, "rate_per_s": 1e5}, "360,000,000 operations, a run may have"),
+        ({"workload": "noop"}, "--rate means nothing to the workload noop"),
+        ({"workload": "function"}, "--rate means nothing to the workload function"),
+    ],
+)
+def test_rates_that_cannot_be_are_refused(settings: dict[str, Any], message: str) -> None:
+    of = {"workload": "write", **{n: v for n, v in settings.items() if n != "rate_per_s"}}
+    rate = settings.get("rate_per_s", 1.0)
+    with pytest.raises(UsageError, match=message):
+        replace(loop(), load=Load(rate_per_s=rate), **of)
+
+
+@pytest.mark.parametrize(
+    ("load", "object_bytes", "keys", "warned"),
+    [
+        ({}, 64 * MIB, [], "100 operations per second of 64 MiB are"),
+        ({}, MIB // 2, [], ""),
+        ({"sizes": "uniform:1MiB:3MiB"}, None, [], "of 2 MiB are 209.7 MB/s"),
+        ({"mix": (("get", 1), ("head", 3))}, 4 * MIB, [], ""),
+        (
+            {"mix": (("get_range", 1),), "range_bytes": 2 * MIB},
+            4 * MIB,
+            [],
+            "of 2 MiB are 209.7 MB/s",
+        ),
+        ({"split": 4}, None, [f"sbench/{0:032x}.{8 * MIB}"], "of 2 MiB are 209.7 MB/s"),
+    ],
+)
+def test_more_than_the_link_carries_is_said_before(
+    load: dict[str, Any], object_bytes: int | None, keys: list[str], warned: str
+) -> None:
+    job = replace(loop(**load), object_bytes=object_bytes, link_bytes_per_s=120e6)
+    notes = list(beyond_the_link(job, keys))
+    assert [warned in note for note in notes] == ([True] if warned else []), notes
+    assert list(beyond_the_link(replace(job, link_bytes_per_s=None), keys)) == []
