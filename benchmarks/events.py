@@ -4,7 +4,7 @@ Prints the launch rate against the allowed one, requests per function, how late 
 arrive, and the driver's memory when the last one has. Functions do nothing, so the figures
 are those of the driver (and, on one machine, of the host that answers it).
 
-    python benchmarks/events.py [--number N] [--functions F]
+    python -m benchmarks.events [--number N] [--functions F]
 """
 
 import argparse
@@ -14,6 +14,7 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
+from typing import Final
 
 from serverless_bench import run_job, summarize
 from serverless_bench.executors.aws_lambda import BURST, PER_S
@@ -22,14 +23,25 @@ from serverless_bench.spec import JobSpec, Target
 from serverless_bench.units import MIB
 from serverless_bench.worker import peak_rss_bytes
 
+SMALLEST: Final = (20, 2)
+"""Events and names."""
+
+
+def parser() -> argparse.ArgumentParser:
+    """Return what reads the command line."""
+    made = argparse.ArgumentParser(description=__doc__)
+    made.add_argument("--number", type=int, default=10_000)
+    made.add_argument("--functions", type=int, default=1, help="names that share the load")
+    made.add_argument("--smallest", action="store_true", help="as little as shows that it runs")
+    made.add_argument("--inside", action="store_true", help=argparse.SUPPRESS)
+    return made
+
 
 def main() -> None:
     """Start a store and a host, and measure in a process of its own."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--number", type=int, default=10_000)
-    parser.add_argument("--functions", type=int, default=1, help="names that share the load")
-    parser.add_argument("--inside", action="store_true", help=argparse.SUPPRESS)
-    asked = parser.parse_args()
+    asked = parser().parse_args()
+    if asked.smallest:
+        asked.number, asked.functions = SMALLEST
     if asked.inside:
         print(json.dumps(measure(asked.number, asked.functions)))
         return

@@ -1,11 +1,12 @@
 """What a fan-out costs beyond the transfers: driver and workers, per function.
 
-    python -m benchmarks.fanout [--numbers 180 1800 18000]
+    python -m benchmarks.fanout [--numbers 180 1800 18000] [--executors inline local]
 
 Invocations without operations go through each executor; what is counted is the processor
 time of the driver and of everything that it started, and the wall time, each divided by
 the number of functions. Every cell runs in a process of its own. `lithops` starts at most
-a thousand, because it takes a tenth of a core-second for each.
+a thousand, because it takes a tenth of a core-second for each. Events to Lambda are
+``benchmarks.events``.
 """
 
 import argparse
@@ -25,6 +26,9 @@ from serverless_bench.units import NS_PER_S
 
 CONCURRENCY = 8
 LITHOPS_MOST = 1_000
+SMALLEST = (2,)
+HERE = [name for name in EXECUTORS if name != "lambda"]
+"""Lambda has ``benchmarks.events``."""
 
 
 def cpu_s(who: int) -> float:
@@ -61,18 +65,26 @@ def one(executor: str, number: int) -> None:
     )
 
 
+def parser() -> argparse.ArgumentParser:
+    """Return what reads the command line."""
+    made = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    made.add_argument("--numbers", type=int, nargs="+", default=[180, 1_800, 18_000])
+    made.add_argument("--executors", nargs="+", choices=HERE, default=HERE)
+    made.add_argument("--smallest", action="store_true", help="as little as shows that it runs")
+    return made
+
+
 def main() -> None:
     """Make the table."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--numbers", type=int, nargs="+", default=[180, 1_800, 18_000])
-    asked = parser.parse_args()
+    asked = parser().parse_args()
     print("| executor | functions | driver ms | workers ms | together ms | wall s | driver MiB |")
     print("| --- | ---: | ---: | ---: | ---: | ---: | ---: |", flush=True)
-    for executor in EXECUTORS:
-        numbers = {min(n, LITHOPS_MOST) if executor == "lithops" else n for n in asked.numbers}
+    for executor in asked.executors:
+        asked_for = SMALLEST if asked.smallest else asked.numbers
+        numbers = {min(n, LITHOPS_MOST) if executor == "lithops" else n for n in asked_for}
         for number in sorted(numbers):
             command = [sys.executable, "-m", "benchmarks.fanout", "--one", executor, str(number)]
-            done = subprocess.run(command, capture_output=True, text=True, check=True)
+            done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
             row = json.loads(done.stdout)
             both = row["driver"] + row["workers"]
             print(

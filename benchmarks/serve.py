@@ -131,16 +131,25 @@ def table(connections: int, rounds: int, gib: int) -> None:
         print(f"| {connections} | {name} | {middle} | {span} | {ratio:.2f} | {rate:.0f} |")
 
 
+def parser() -> argparse.ArgumentParser:
+    """Return what reads the command line."""
+    made = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    made.add_argument("--rounds", type=int, default=7)
+    made.add_argument("--gib", type=int, default=2)
+    made.add_argument("--connections", type=int, action="append")
+    made.add_argument("--smallest", action="store_true", help="as little as shows that it runs")
+    made.add_argument("--bare", action="store_true", help=argparse.SUPPRESS)
+    return made
+
+
 def main() -> None:
     """Print the table."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--rounds", type=int, default=7)
-    parser.add_argument("--gib", type=int, default=2)
-    parser.add_argument("--connections", type=int, action="append")
-    parser.add_argument("--bare", action="store_true")
-    asked = parser.parse_args()
+    asked = parser().parse_args()
     if asked.bare:
         bare()
+    if asked.smallest:
+        # One object each way, over one connection.
+        asked.rounds, asked.gib, asked.connections = 1, 0, [1]
     print("| connections | subject | core-s/GiB | lowest to highest | x bare | MB/s |")
     print("| ---: | --- | ---: | ---: | ---: | ---: |", flush=True)
     for connections in asked.connections or [1, 2, 8]:

@@ -10,7 +10,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from serverless_bench.archive import Run
-from serverless_bench.columns import ABSENT, Floats, Mask, percentiles
+from serverless_bench.columns import ABSENT, Floats, Mask, is_text, percentiles
+from serverless_bench.record import Shown
+from serverless_bench.shown import shown
 from serverless_bench.units import NS_PER_S
 
 
@@ -43,7 +45,8 @@ class Deliveries:
     import_s: Mapping[str, float] | None
     """Percentiles over cold environments that loaded the code themselves: the import of it."""
     cold_start_s: Mapping[str, float] | None
-    """The same: from the begin of the import to the first byte to or from the store."""
+    """The same: from the begin of the import to the first byte to or from the store; None if the
+    client does not show it."""
 
 
 def deliveries(run: Run) -> Deliveries | None:
@@ -80,10 +83,15 @@ def deliveries(run: Run) -> Deliveries | None:
 def _first_byte_s(run: Run, born: Mask) -> Floats:
     """Return how long each function of ``born`` took from its birth to its first byte.
 
-    For a write that is when its first request has a connection: the head goes out then.
+    For a write that is when its first request has a connection: the head goes out then. Left out
+    are those whose client does not show it.
     """
     operations, steps = run.operations, run.steps
-    first = np.flatnonzero((operations["index"] == 0) & born[operations["function"]])
+    kinds, seen = operations["kind"], shown(run)
+    is_read = is_text(kinds, "get") | is_text(kinds, "get_range")
+    has_first_byte = (operations["first_byte_ns"] != ABSENT) & (Shown.FIRST_BYTE in seen)
+    is_seen = np.where(is_read, has_first_byte, Shown.CONNECTION in seen)
+    first = np.flatnonzero((operations["index"] == 0) & born[operations["function"]] & is_seen)
     reached = operations["first_byte_ns"][first].copy()
     # The first step of a write without bytes is its wait for the connection.
     is_first = (steps["operation"] == 0) & (np.diff(steps["function"], prepend=-1) != 0)
@@ -92,7 +100,7 @@ def _first_byte_s(run: Run, born: Mask) -> Floats:
         steps["step_bytes"][is_first] == 0, steps["step_ns"][is_first], 0
     )
     owner = operations["function"][first]
-    is_write = reached == ABSENT
+    is_write = ~is_read[first]
     reached[is_write] = (operations["start_ns"][first] + waited[owner])[is_write]
     seconds: Floats = (reached - run.functions["born_ns"][owner]) / NS_PER_S
     return seconds

@@ -14,7 +14,7 @@ from serverless_bench import __version__, keystream, payload
 from serverless_bench.archive import Archive, Run, load_run
 from serverless_bench.attendant import Attendant
 from serverless_bench.clients import client_class
-from serverless_bench.clients.options import attempts
+from serverless_bench.clients.options import attempts, shows
 from serverless_bench.clock import wall_ns
 from serverless_bench.columns import is_text
 from serverless_bench.dealing import check_not_copied
@@ -358,7 +358,7 @@ def _payload(job: JobSpec) -> str:
     return f"{keystream.VERSION}, {payload.VERSION}" if shaped else keystream.VERSION
 
 
-def _client(job: JobSpec) -> dict[str, str]:
+def _client(job: JobSpec) -> dict[str, str | list[str]]:
     """Return how the library under test makes requests, as far as it lets us see."""
     if job.load.array is not None:
         its_own = "its own"
@@ -366,6 +366,7 @@ def _client(job: JobSpec) -> dict[str, str]:
             "array_library": job.load.array.library,
             "attempts": "hidden",
             "progress": "none",
+            "shows": [],
             "signing": its_own,
             "checksum": its_own,
         }
@@ -373,6 +374,7 @@ def _client(job: JobSpec) -> dict[str, str]:
     return {
         "attempts": attempts(job.target),
         "progress": client.progress,
+        "shows": sorted(shows(job.target)),
         "signing": client.signing,
         "checksum": client.checksum,
     }

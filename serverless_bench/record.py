@@ -33,6 +33,19 @@ class Found(StrEnum):
     """The object goes on after its size."""
 
 
+class Shown(StrEnum):
+    """What a client may let us see of a request; figures that need more are null."""
+
+    CONNECTION = "connection"
+    """Where the request went, and whether it had to open a connection."""
+    LAST_BYTE_SENT = "last_byte_sent"
+    """The instant at which the last byte of a put was handed to the network."""
+    FIRST_BYTE = "first_byte"
+    """The instant at which the first byte of a body was here."""
+    CONTENT_RANGE = "content_range"
+    """The header of the answer to a range, which says how large the object is."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BadRange:
     """One range of an object that is not what was written."""

@@ -24,6 +24,7 @@ from serverless_bench.latencies import Latencies, latencies
 from serverless_bench.library_use import LibraryUse, library_use
 from serverless_bench.offsets import Offsets, aligned, worker_offsets
 from serverless_bench.series import counted, function_spans, good_operations
+from serverless_bench.shown import not_shown
 from serverless_bench.traffic import Traffic, service_s, traffic
 from serverless_bench.units import GIB, NS_PER_S
 from serverless_bench.windows import Windows, windows
@@ -115,9 +116,11 @@ class Summary:
     per_function_bytes_per_s: Mapping[str, float] | None
     """Percentiles p1 ... p99 over functions that are ok: bytes over first start to last end."""
     ttfb_s: Mapping[str, float] | None
-    """Percentiles of first byte minus start; None for writes."""
+    """Percentiles of first byte minus start; None for writes, and if the client shows no first
+    bytes."""
     ack_s: Mapping[str, float] | None
-    """Percentiles of end minus last byte sent; None for reads."""
+    """Percentiles of end minus last byte sent; None for reads, and if the client does not show
+    when it was sent."""
     latency_s: Mapping[str, float] | None
     """Percentiles of what an operation took, waits between its tries included."""
     service_s: Mapping[str, float] | None
@@ -157,6 +160,8 @@ class Summary:
     """How long operations took, by kind and size class and over time."""
     libraries: tuple[LibraryUse, ...] = ()
     """What libraries used that were watched; empty unless arrays were moved."""
+    not_shown: tuple[str, ...] = ()
+    """Fields that are None because the client does not show what they are made of."""
 
     def to_json(self) -> dict[str, Any]:
         """Return the JSON document of a report; docs/report.md lists its fields.
@@ -203,7 +208,7 @@ def summarize(run: Run, *, with_warmup: bool = False, prices: Prices | None = No
     found = windows(run, good)
     withheld = failures(Facts(run=run, good=good, windows=found, counts=counts))
     shown = Windows(span_s=found.span_s) if withheld else found
-    rates = function_rates(run)
+    rates, unseen = function_rates(run), not_shown(run, good)
     reported = functions["max_rss_bytes"] > 0
     cpu_s = float((functions["cpu_user_s"] + functions["cpu_sys_s"])[counts_in].sum())
     return Summary(
@@ -233,8 +238,12 @@ def summarize(run: Run, *, with_warmup: bool = False, prices: Prices | None = No
         makespan_s=_makespan_s(functions),
         done_s=_done_s(run, good),
         per_function_bytes_per_s=percentiles(rates),
-        ttfb_s=_latency_s(operations, good, "start_ns", "first_byte_ns"),
-        ack_s=_latency_s(operations, good, "last_byte_sent_ns", "end_ns"),
+        ttfb_s=None
+        if "ttfb_s" in unseen
+        else _latency_s(operations, good, "start_ns", "first_byte_ns"),
+        ack_s=None
+        if "ack_s" in unseen
+        else _latency_s(operations, good, "last_byte_sent_ns", "end_ns"),
         latency_s=_latency_s(operations, good, "start_ns", "end_ns"),
         service_s=percentiles(service_s(run, good)),
         operations=int(mine.sum()),
@@ -260,6 +269,7 @@ def summarize(run: Run, *, with_warmup: bool = False, prices: Prices | None = No
         threads=run.job.load.threads,
         latencies=latencies(run, good),
         libraries=library_use(run, good),
+        not_shown=unseen,
     )
 
 

@@ -9,6 +9,7 @@ from typing import Any, Final
 from serverless_bench.archive import Run, load_run
 from serverless_bench.errors import ArchiveError, UsageError
 from serverless_bench.reduce import Summary, summarize
+from serverless_bench.shown import SEEN
 
 DEFAULT_METRIC: Final = "whole_bytes_per_s"
 MORE_IS_BETTER: Final = (
@@ -67,6 +68,11 @@ class Measured:
         value = self.summary.to_json()[field]
         if part or isinstance(value, Mapping):
             value = value.get(part) if isinstance(value, Mapping) else None
+        if field in self.summary.not_shown:
+            raise UsageError(
+                f"{self.path} has no {name}: {self.summary.client} does not show {SEEN[field]}",
+                hint="choose another --metric, or a client that does (docs/clients.md)",
+            )
         if not value:
             raise UsageError(
                 f"{self.path} has no {name}",

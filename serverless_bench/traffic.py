@@ -14,6 +14,8 @@ import numpy as np
 from serverless_bench.archive import Run
 from serverless_bench.columns import Floats, Ints, Mask, is_text
 from serverless_bench.errors import Throttled
+from serverless_bench.record import Shown
+from serverless_bench.shown import shown
 from serverless_bench.units import NS_PER_S
 
 
@@ -34,7 +36,8 @@ class Traffic:
     """Moved by all tries."""
     retried_bytes: int
     """Moved by tries that failed."""
-    new_connections: int
+    new_connections: int | None
+    """Tries that had to open a connection; None if the client does not show that."""
     read_amplification: float | None
     """Bytes that reads brought over bytes of the objects; None without reads."""
 
@@ -63,7 +66,9 @@ def traffic(run: Run, good: Mask) -> Traffic:
         errors_of_attempts=dict(Counter(attempts["error"][failed]).most_common()),
         offered_bytes=int(moved.sum()),
         retried_bytes=int(moved[failed].sum()),
-        new_connections=int((attempts["reused"] == 0).sum()),
+        new_connections=int((attempts["reused"] == 0).sum())
+        if Shown.CONNECTION in shown(run)
+        else None,
         read_amplification=_amplification(run, good),
     )
 

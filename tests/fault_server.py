@@ -173,6 +173,12 @@ def closes_silently(exchange: Exchange) -> bool:
     return False
 
 
+def closes_without_a_word(exchange: Exchange) -> bool:
+    """Take the request and hang up."""
+    exchange.drain()
+    return False
+
+
 def talks_nonsense(exchange: Exchange) -> bool:
     exchange.drain()
     exchange.connection.sendall(b"SSH-2.0-OpenSSH_9.2p1\r\n")

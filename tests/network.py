@@ -46,6 +46,13 @@ def certificate(directory: Path) -> Path:
     return path
 
 
+def bundle_of(path: Path) -> Path:
+    """Write the certificate without its key: the AWS runtime takes no bundle with more in it."""
+    bundle = path.with_name("bundle.pem")
+    bundle.write_text(path.read_text().partition("-----END PRIVATE KEY-----\n")[2])
+    return bundle
+
+
 def server_context(path: Path) -> ssl.SSLContext:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(path)

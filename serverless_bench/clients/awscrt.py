@@ -52,6 +52,7 @@ from serverless_bench.clients.s3_http import (
     parts_body,
 )
 from serverless_bench.errors import BadResponse, UsageError
+from serverless_bench.record import Shown
 from serverless_bench.spec import Target, Transfer
 from serverless_bench.units import GIB, MIB
 from serverless_bench.worker import user_agent
@@ -121,6 +122,7 @@ class AwsCrtClient:
 
     attempts: ClassVar[Literal["exact", "hidden"]] = "hidden"
     progress: ClassVar[Literal["wire", "body", "none"]] = "body"
+    shows: ClassVar[frozenset[Shown]] = frozenset({Shown.CONTENT_RANGE})
     signing: ClassVar[str] = "SigV4, UNSIGNED-PAYLOAD"
     checksum: ClassVar[str] = "none unless checksum is set"
     forkable: ClassVar[bool] = False

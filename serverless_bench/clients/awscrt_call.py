@@ -39,7 +39,6 @@ class Call:
         self._lock = threading.Lock()
         self._done = threading.Event()
         self._moves = 0
-        self._begun = False
         self._failure: BaseException | None = None
         self.status = 0
         """Of the answer."""
@@ -55,7 +54,6 @@ class Call:
     ) -> None:
         """The head of the answer is here."""
         with self._lock:
-            self._exchange.sent()
             self._answered(status_code, headers)
 
     def on_body(self, *, chunk: bytes, offset: int, **_: object) -> None:
@@ -64,7 +62,6 @@ class Call:
             self.text += chunk
             return
         with self._lock:
-            self._first_byte()
             self._exchange.moved(len(chunk))
             self._moves += 1
         self._sink.write_at(offset - self._start, memoryview(chunk))
@@ -116,8 +113,6 @@ class Call:
             raise crt_error(self._failure.name, self._failure.message) from self._failure
         if self._failure is not None:
             raise self._failure
-        if self._sink is not None and not self.refused:
-            self._first_byte()
 
     def _wait(self, timeout_s: float) -> None:
         quiet_s, seen = 0.0, 0
@@ -128,11 +123,6 @@ class Call:
                 self._exchange.moved(0)
             if quiet_s >= timeout_s:
                 raise TimedOut(f"no byte moved for {timeout_s:g} s")
-
-    def _first_byte(self) -> None:
-        if not self._begun:
-            self._begun = True
-            self._exchange.first_byte()
 
     def _answered(self, status: int, headers: Sequence[tuple[str, str]]) -> None:
         self.status = status

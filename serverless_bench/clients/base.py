@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import ClassVar, Final, Literal, Protocol
 
+from serverless_bench.record import Shown
 from serverless_bench.spec import Addressing
 
 AWS_HOST: Final = ".amazonaws.com"
@@ -34,7 +35,11 @@ class Sink(Protocol):
 
 
 class Exchange(Protocol):
-    """One HTTP try, as the client tells it; the clock is on the other side."""
+    """One HTTP try, as the client tells it; the clock is on the other side.
+
+    A client calls a method when it happens, or not at all: what it learns of only later it keeps
+    to itself (``Client.shows``).
+    """
 
     def connected(self, remote: str, *, reused: bool) -> None:
         """A connection to ``remote`` stands; ``reused`` if it carried a request before."""
@@ -49,13 +54,23 @@ class Exchange(Protocol):
         """
 
     def sent(self) -> None:
-        """The last byte of the request was handed to the network."""
+        """The last byte of the request was handed to the network.
+
+        Never later: the store's time to acknowledge would look shorter than it was. Called
+        again, the last call counts.
+        """
 
     def answered(self, status: int, headers: Mapping[str, str]) -> None:
-        """The head of the answer is here; header names are lower case."""
+        """The head of the answer is here; header names are lower case.
+
+        Of a range, ``content-range`` is among them, if the client shows it.
+        """
 
     def first_byte(self) -> None:
-        """The first byte of the response body is here."""
+        """The first byte of the response body is here; a body without bytes has none.
+
+        Never earlier: the head may come long before.
+        """
 
 
 class Client(Protocol):
@@ -72,6 +87,8 @@ class Client(Protocol):
     """Whether one call is exactly one HTTP request; reports say so when it is not."""
     progress: ClassVar[Literal["wire", "body", "none"]]
     """What ``moved`` means: bytes at the socket, bytes asked of the body, or nothing."""
+    shows: ClassVar[frozenset[Shown]]
+    """What the exchange is told besides, at its true instant. The rest is not told."""
     signing: ClassVar[str]
     """How requests are signed, for the run's provenance."""
     checksum: ClassVar[str]

@@ -33,6 +33,7 @@ from serverless_bench.errors import (
     TimedOut,
 )
 from serverless_bench.keystream import KeystreamFile
+from serverless_bench.record import Shown
 from serverless_bench.spec import Target, Transfer
 from serverless_bench.units import MIB
 from serverless_bench.worker import user_agent
@@ -87,6 +88,7 @@ class Boto3Client:
 
     attempts: ClassVar[Literal["exact", "hidden"]] = "exact"
     progress: ClassVar[Literal["wire", "body", "none"]] = "body"
+    shows: ClassVar[frozenset[Shown]] = frozenset(Shown) - {Shown.CONNECTION}
     signing: ClassVar[str] = "library default"
     operations: ClassVar[frozenset[str]] = ALL_OPERATIONS
     knobs: ClassVar[type] = Knobs
@@ -133,7 +135,6 @@ class Boto3Client:
             self._told(answer, exchange)
             if length is not None and "ContentRange" not in answer:
                 raise BadResponse("the store ignored the range", status=200)
-            exchange.first_byte()
             # Not `with answer["Body"]`: that hands out urllib3's stream without its checks.
             with closing(answer["Body"]) as stream:
                 self._receive(stream, answer["ContentLength"], sink, exchange)
@@ -305,7 +306,6 @@ class Boto3Client:
         )
 
     def _told(self, answer: Any, exchange: Exchange) -> None:  # noqa: ANN401 - any response
-        exchange.sent()
         meta = answer["ResponseMetadata"]
         exchange.answered(meta["HTTPStatusCode"], meta["HTTPHeaders"])
 
@@ -320,6 +320,12 @@ class Boto3Client:
         offset = 0
         while offset < size:
             filled, want = 0, min(len(view), size - offset)
+            if not offset:
+                # A read returns when it is complete, so that the first byte is read alone.
+                filled = stream.readinto(view[:1])
+                if filled:
+                    exchange.first_byte()
+                    exchange.moved(filled)
             while filled < want:
                 count = stream.readinto(view[filled:want])
                 if not count:
@@ -341,8 +347,12 @@ class _CountedFile(KeystreamFile):
     def readinto(self, buffer: "WriteableBuffer", /) -> int:
         """Fill ``buffer``."""
         count = super().readinto(buffer)
-        if self.sending and count:
-            self._exchange.moved(count)
+        if self.sending:
+            if count:
+                self._exchange.moved(count)
+            else:
+                # Asked for more when all that there is was sent.
+                self._exchange.sent()
         return count
 
 

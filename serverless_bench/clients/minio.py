@@ -36,6 +36,7 @@ from serverless_bench.clients.options import documented, option, parse
 from serverless_bench.clients.s3_errors import s3_error
 from serverless_bench.clients.s3_http import answer_error, element, moved_endpoint
 from serverless_bench.errors import BadResponse, OperationError
+from serverless_bench.record import Shown
 from serverless_bench.spec import Target, Transfer
 from serverless_bench.units import MIB
 from serverless_bench.worker import user_agent
@@ -76,6 +77,7 @@ class MinioClient:
     attempts: ClassVar[Literal["exact", "hidden"]] = "exact"
     hiding: ClassVar[frozenset[str]] = frozenset({"part_mb"})
     progress: ClassVar[Literal["wire", "body", "none"]] = "wire"
+    shows: ClassVar[frozenset[Shown]] = frozenset(Shown) - {Shown.CONNECTION}
     signing: ClassVar[str] = "SigV4, SHA-256 of the body over http, UNSIGNED-PAYLOAD over https"
     checksum: ClassVar[str] = "none over http, Content-MD5 over https"
     operations: ClassVar[frozenset[str]] = ALL_OPERATIONS
@@ -100,7 +102,7 @@ class MinioClient:
         part_bytes = (self._knobs.part_mb or 0) * MIB
         # 0 would be the library's own part size, 5 MiB.
         whole = not part_bytes or source.size <= part_bytes
-        with self._telling(exchange):
+        with self._telling(exchange, whole=whole):
             self._minio.put_object(
                 self._bucket,
                 key,
@@ -113,7 +115,6 @@ class MinioClient:
         if not whole and self._knobs.num_parallel_uploads > 1:
             # The library's own threads sent the parts.
             exchange.moved(source.size)
-            exchange.sent()
 
     def get(
         self,
@@ -257,18 +258,23 @@ class MinioClient:
     ) -> None:
         if ranged and "Content-Range" not in answer.headers:
             raise BadResponse("the store ignored the range", status=answer.status)
-        exchange.first_byte()
-        position = 0
-        for chunk in answer.stream(self._transfer.block_bytes, decode_content=False):
+        block_bytes, position = self._transfer.block_bytes, 0
+        # A read returns when it is complete, so that the first byte is read alone.
+        chunk = answer.read(1, decode_content=False)
+        if chunk:
+            exchange.first_byte()
+            chunk += answer.read(block_bytes - 1, decode_content=False)
+        while chunk:
             exchange.moved(len(chunk))
             sink.write_at(position, memoryview(chunk))
             position += len(chunk)
+            chunk = answer.read(block_bytes, decode_content=False)
 
     @contextmanager
-    def _telling(self, exchange: Exchange) -> Iterator[None]:
+    def _telling(self, exchange: Exchange, *, whole: bool = True) -> Iterator[None]:
         if not self._signs:
             raise no_keys()
-        self._pool.begin(exchange)
+        self._pool.begin(exchange, whole=whole)
         try:
             yield
         except (MinioException, HTTPError, ParseError, ValueError) as exc:

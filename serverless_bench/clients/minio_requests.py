@@ -82,9 +82,18 @@ class CountedPool(urllib3.PoolManager):
         self._block_bytes = block_bytes
         self._here = threading.local()
 
-    def begin(self, exchange: Exchange | None) -> None:
-        """Tell of this thread's requests to ``exchange`` from now on."""
+    def begin(self, exchange: Exchange | None, *, whole: bool = True) -> None:
+        """Tell of this thread's requests to ``exchange`` from now on.
+
+        Parameters
+        ----------
+        exchange
+            None for nobody.
+        whole
+            Whether the body of one request is all of it: its last byte is the last one then.
+        """
         self._here.exchange = exchange
+        self._here.whole = whole
         self._here.answer = None
 
     def last_answer(self) -> urllib3.BaseHTTPResponse | None:
@@ -118,7 +127,8 @@ class CountedPool(urllib3.PoolManager):
             block = view[offset : offset + self._block_bytes]
             yield block
             exchange.moved(len(block))
-        exchange.sent()
+        if self._here.whole:
+            exchange.sent()
 
 
 def lower(headers: Mapping[str, str]) -> dict[str, str]:

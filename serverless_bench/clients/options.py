@@ -25,6 +25,7 @@ from typing import Any, Final, Literal, TypeVar, cast, get_args, get_origin
 
 from serverless_bench.clients import client_class
 from serverless_bench.errors import UsageError
+from serverless_bench.record import Shown
 from serverless_bench.spec import Target
 
 K = TypeVar("K")
@@ -106,6 +107,16 @@ def attempts(target: Target) -> str:
     hiding: frozenset[str] = getattr(client, "hiding", frozenset())
     given = {name for name, text in target.options if text.lower() != "none"}
     return "hidden" if hiding & given else client.attempts
+
+
+def shows(target: Target) -> frozenset[Shown]:
+    """Return ``Client.shows`` with the options as they are.
+
+    A library that splits a put hides when its last byte was sent. A client from elsewhere that
+    does not say what it shows is taken at its word for nothing.
+    """
+    shown: frozenset[Shown] = getattr(client_class(target.client), "shows", frozenset())
+    return shown - {Shown.LAST_BYTE_SENT} if attempts(target) == "hidden" else shown
 
 
 def _check_names(target: Target, known: Mapping[str, str]) -> None:

@@ -37,6 +37,7 @@ from serverless_bench.errors import (
     UsageError,
     WrongRegion,
 )
+from serverless_bench.record import Shown
 from serverless_bench.spec import Target, Transfer
 from serverless_bench.units import MIB
 
@@ -114,6 +115,7 @@ class S3dlioClient:
 
     attempts: ClassVar[Literal["exact", "hidden"]] = "hidden"
     progress: ClassVar[Literal["wire", "body", "none"]] = "none"
+    shows: ClassVar[frozenset[Shown]] = frozenset()
     signing: ClassVar[str] = "SigV4, SHA-256 of the body unless payload_signing=unsigned"
     checksum: ClassVar[str] = "none"
     forkable: ClassVar[bool] = False
@@ -156,7 +158,6 @@ class S3dlioClient:
             with _translated():
                 self._library.put_bytes(self._uri(key), body)
             exchange.moved(source.size)
-        exchange.sent()
 
     def get(
         self,
@@ -174,7 +175,6 @@ class S3dlioClient:
             else:
                 answer = self._library.get_range(self._uri(key), offset, length)
         data = answer.memoryview()
-        exchange.first_byte()
         exchange.moved(len(data))
         for position in range(0, len(data), self._transfer.block_bytes):
             sink.write_at(position, data[position : position + self._transfer.block_bytes])

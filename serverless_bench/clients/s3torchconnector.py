@@ -39,6 +39,7 @@ from serverless_bench.errors import (
     Throttled,
     WrongRegion,
 )
+from serverless_bench.record import Shown
 from serverless_bench.spec import Target, Transfer
 from serverless_bench.units import MIB
 from serverless_bench.worker import user_agent
@@ -90,6 +91,7 @@ class S3TorchConnectorClient:
 
     attempts: ClassVar[Literal["exact", "hidden"]] = "hidden"
     progress: ClassVar[Literal["wire", "body", "none"]] = "body"
+    shows: ClassVar[frozenset[Shown]] = frozenset()
     signing: ClassVar[str] = "SigV4, UNSIGNED-PAYLOAD"
     checksum: ClassVar[str] = "none"
     forkable: ClassVar[bool] = False
@@ -121,7 +123,6 @@ class S3TorchConnectorClient:
                 writer.write(bytes(view))
                 exchange.moved(len(view))
             writer.close()
-        exchange.sent()
 
     def get(
         self,
@@ -140,7 +141,6 @@ class S3TorchConnectorClient:
             # Asked for ranges, an empty object has none.
             if exc.status != 416 or length is not None or self.head(key, exchange):
                 raise
-            exchange.first_byte()
 
     def head(self, key: str, exchange: Exchange) -> int:
         """See ``Client``."""
@@ -209,13 +209,9 @@ class S3TorchConnectorClient:
         position = 0
         with _translated():
             for chunk in self._client.get_object(self._target.bucket, key, offset, end):
-                if not position:
-                    exchange.first_byte()
                 exchange.moved(len(chunk))
                 sink.write_at(position, memoryview(chunk))
                 position += len(chunk)
-        if not position:
-            exchange.first_byte()
 
 
 @contextmanager

@@ -42,6 +42,7 @@ from serverless_bench.clients.s3_http import (
 )
 from serverless_bench.clients.wire_connection import Connection, translated
 from serverless_bench.errors import AccessDenied, BadResponse
+from serverless_bench.record import Shown
 from serverless_bench.spec import Target, Transfer
 from serverless_bench.worker import user_agent
 
@@ -86,6 +87,7 @@ class WireClient:
 
     attempts: ClassVar[Literal["exact", "hidden"]] = "exact"
     progress: ClassVar[Literal["wire", "body", "none"]] = "wire"
+    shows: ClassVar[frozenset[Shown]] = frozenset(Shown)
     signing: ClassVar[str] = "SigV4, UNSIGNED-PAYLOAD unless payload_signing=sha256"
     checksum: ClassVar[str] = "none"
     operations: ClassVar[frozenset[str]] = ALL_OPERATIONS

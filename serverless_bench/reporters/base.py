@@ -10,6 +10,7 @@ from serverless_bench.cost.usage import format_money
 from serverless_bench.deliveries import Deliveries
 from serverless_bench.reduce import GateSummary, Summary
 from serverless_bench.reporters import pace
+from serverless_bench.shown import SEEN
 from serverless_bench.units import (
     MIB,
     format_rate,
@@ -61,10 +62,14 @@ def rows(summary: Summary) -> Iterator[tuple[str, str]]:
     if summary.latencies.open_loop:
         yield "operations", pace.rates(summary)
     yield "per function", _percentiles(summary.per_function_bytes_per_s, format_rate)
-    if summary.ttfb_s:
-        yield "time to first byte", _percentiles(summary.ttfb_s, format_seconds)
-    if summary.ack_s:
-        yield "last byte to ack", _percentiles(summary.ack_s, format_seconds)
+    for name, title, values in (
+        ("ttfb_s", "time to first byte", summary.ttfb_s),
+        ("ack_s", "last byte to ack", summary.ack_s),
+    ):
+        if name in summary.not_shown:
+            yield title, f"- ({summary.client} does not show {SEEN[name]})"
+        elif values:
+            yield title, _percentiles(values, format_seconds)
     yield "functions done at", _done(summary)
     yield "makespan", format_seconds(summary.makespan_s)
     yield "tries", _tries(summary)

@@ -2,7 +2,7 @@
 
 import os
 from abc import abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING
@@ -72,6 +72,23 @@ def open_control(target: Target) -> "S3Client":
 def _open_control(target: Target, keys: tuple[str | None, str | None]) -> "S3Client":
     del keys
     return open_s3(target)
+
+
+class Listening(Meter):
+    """A meter that keeps the headers of the answer."""
+
+    __slots__ = ("headers",)
+
+    def __init__(self) -> None:
+        super().__init__(
+            "test", part=0, number=0, wait_ns=0, give_up_ns=1 << 62, on_moved=lambda _: None
+        )
+        self.headers: Mapping[str, str] = {}
+
+    def answered(self, status: int, headers: Mapping[str, str]) -> None:
+        """See ``Exchange``."""
+        super().answered(status, headers)
+        self.headers = dict(headers)
 
 
 class Ended(Meter):

@@ -8,9 +8,9 @@ Inherit ``ClientContract``, say where an empty prefix is, and get the tests::
             return Target(client="mine", bucket="test", endpoint_url=..., prefix=...)
 
 Tests of what a client does not declare (``Client.operations``) are skipped. Statuses are
-checked where ``attempts`` is exact, instants of first and last bytes where there is
-``progress``; bytes are counted always. The environment has to hold the store's
-credentials. What is stored is looked at with botocore, not with the client under test.
+checked where ``attempts`` is exact; what a client ``shows`` has to be shown, and nothing else;
+bytes are counted always. The environment has to hold the store's credentials. What is stored is
+looked at with botocore, not with the client under test.
 """
 
 from concurrent.futures import ThreadPoolExecutor
@@ -28,12 +28,14 @@ from serverless_bench.errors import (
     OperationError,
     UsageError,
 )
+from serverless_bench.record import Shown
 from serverless_bench.spec import MIN_PART_BYTES, Target, Transfer
 from serverless_bench.testing.client_keys import ODD, KeyContract, stored
 from serverless_bench.testing.client_parts import (
     SIZE,
     Collector,
     Ended,
+    Listening,
     RangeOf,
     check_status,
     content,
@@ -50,6 +52,7 @@ class ClientContract(KeyContract):
         assert {"put", "get"} <= declared.operations
         assert declared.attempts in {"exact", "hidden"}
         assert declared.progress in {"wire", "body", "none"}
+        assert declared.shows <= frozenset(Shown)
         assert all((declared.signing, declared.checksum))
         for name, about in declared.options.items():
             assert name.isidentifier()
@@ -68,7 +71,7 @@ class ClientContract(KeyContract):
         assert body == content(key)
         assert meter.bytes == SIZE
         check_status(client, meter.status, 200)
-        assert client.progress == "none" or meter.last_byte_sent_ns is not None
+        assert (meter.last_byte_sent_ns is not None) == (Shown.LAST_BYTE_SENT in client.shows)
 
     def test_an_empty_object_is_an_object(self, client: Client, target: Target, key: str) -> None:
         client.put(key, RangeOf(key, 0, 0), new_meter())
@@ -84,7 +87,7 @@ class ClientContract(KeyContract):
         assert sink.joined() == content(key)
         assert meter.bytes == SIZE
         check_status(client, meter.status, 200)
-        assert client.progress == "none" or meter.first_byte_ns is not None
+        assert (meter.first_byte_ns is not None) == (Shown.FIRST_BYTE in client.shows)
 
     @pytest.mark.parametrize(("offset", "length"), [(0, 1), (1, 2), (1_048_575, 1_048_578)])
     def test_a_range_is_half_open(
@@ -92,9 +95,12 @@ class ClientContract(KeyContract):
     ) -> None:
         self.need(target, "range")
         open_control(target).put_object(Bucket=target.bucket, Key=key, Body=content(key))
-        sink, meter = Collector(), new_meter()
+        sink, meter = Collector(), Listening()
         client.get(key, sink, meter, offset=offset, length=length)
         assert sink.joined() == content(key)[offset : offset + length]
+        where = f"bytes {offset}-{offset + length - 1}/{SIZE}"
+        is_shown = Shown.CONTENT_RANGE in client.shows
+        assert meter.headers.get("content-range") == (where if is_shown else None)
         # 206 by the book; rclone answers 200, with the right header and the right bytes.
         check_status(client, meter.status, 200, 206)
         assert meter.bytes == length

@@ -17,7 +17,7 @@ from serverless_bench.testing.client_parts import SIZE, Collector, RangeOf, cont
 from serverless_bench.testing.clients import ClientContract
 from tests.contract.test_clients import MOST_IN_FULL
 from tests.fault_server import FaultServer
-from tests.network import certificate, forward_proxy, server_context, tls_in_front_of
+from tests.network import bundle_of, certificate, forward_proxy, server_context, tls_in_front_of
 from tests.servers import Server, credentials
 
 
@@ -31,10 +31,7 @@ def at_moto(moto: Server, stack: ExitStack, prefix: str) -> Target:
 @pytest.fixture
 def trusted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     path = certificate(tmp_path)
-    bundle = tmp_path / "bundle.pem"
-    # Without the key: the AWS runtime takes no bundle with anything else in it.
-    bundle.write_text(path.read_text().partition("-----END PRIVATE KEY-----\n")[2])
-    monkeypatch.setenv("AWS_CA_BUNDLE", str(bundle))
+    monkeypatch.setenv("AWS_CA_BUNDLE", str(bundle_of(path)))
     _tls_context.cache_clear()
     yield path
     _tls_context.cache_clear()

@@ -5,6 +5,7 @@ from typing import ClassVar, Literal
 
 from serverless_bench.clients.base import ALL_OPERATIONS, Exchange, Sink, Source
 from serverless_bench.errors import OperationError
+from serverless_bench.record import Shown
 
 
 class FlakyClient:
@@ -12,6 +13,7 @@ class FlakyClient:
 
     attempts: ClassVar[Literal["exact", "hidden"]] = "exact"
     progress: ClassVar[Literal["wire", "body", "none"]] = "wire"
+    shows: ClassVar[frozenset[Shown]] = frozenset({Shown.FIRST_BYTE, Shown.LAST_BYTE_SENT})
     signing: ClassVar[str] = "none"
     checksum: ClassVar[str] = "none"
     operations: ClassVar[frozenset[str]] = ALL_OPERATIONS

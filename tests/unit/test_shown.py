@@ -1,0 +1,104 @@
+"""A figure that the client of a run does not show is null, and the report says why."""
+
+import io
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from serverless_bench.archive import Run
+from serverless_bench.deliveries import deliveries
+from serverless_bench.errors import UsageError
+from serverless_bench.record import Shown
+from serverless_bench.reduce import Summary, summarize
+from serverless_bench.reporters.text import report
+from serverless_bench.shown import NEEDED, SEEN, shown
+from serverless_bench.sides import measured
+from serverless_bench.spec import ArraySpec, OperationKind
+from tests.runs import S, job, operation, outcome, record, saved
+
+PUT, GET = OperationKind.PUT, OperationKind.GET
+
+
+def run_of(
+    path: Path, kind: OperationKind, provenance: Mapping[str, Any], client: str = "wire"
+) -> Run:
+    workload = "write" if kind is PUT else "read"
+    of = job(invocations=1, workload=workload, object_bytes=None if kind is GET else 1000)
+    run = saved(path, [outcome(record(0, [operation(kind=kind)]))], of=of)
+    of = replace(of, target=replace(of.target, client=client))
+    return replace(run, job=of, provenance=provenance)
+
+
+def says(*signs: str) -> dict[str, Any]:
+    return {"client": {"shows": list(signs)}}
+
+
+def text_of(summary: Summary) -> str:
+    out = io.StringIO()
+    report(summary, out)
+    return out.getvalue()
+
+
+@pytest.mark.parametrize(("kind", "name"), [(GET, "ttfb_s"), (PUT, "ack_s")])
+def test_what_is_not_shown_is_null_and_named(
+    tmp_path: Path, kind: OperationKind, name: str
+) -> None:
+    others = [sign.value for sign in Shown if sign is not NEEDED[name]]
+    run = run_of(tmp_path / "run", kind, says(*others), "theirs")
+    summary = summarize(run)
+    assert summary.not_shown == (name,)
+    assert summary.to_json()[name] is None
+    assert f"theirs does not show {SEEN[name]}" in text_of(summary)
+    with pytest.raises(UsageError, match=rf"has no {name}\.p50: theirs does not show") as caught:
+        measured(run).metric(f"{name}.p50")
+    assert "docs/clients.md" in caught.value.hint
+
+
+def test_what_is_shown_is_there(tmp_path: Path) -> None:
+    for kind in (PUT, GET):
+        run = run_of(tmp_path / kind, kind, says(*Shown), "theirs")
+        summary = summarize(run)
+        assert summary.not_shown == ()
+        assert (summary.ttfb_s is None, summary.ack_s is None) == (kind is PUT, kind is GET)
+        assert summary.traffic.new_connections == 1
+        assert "does not show" not in text_of(summary)
+
+
+def test_connections_that_are_not_shown_are_not_counted(tmp_path: Path) -> None:
+    summary = summarize(run_of(tmp_path / "run", PUT, says("last_byte_sent"), "boto3"))
+    assert summary.not_shown == ("new_connections",)
+    assert summary.traffic.new_connections is None
+
+
+@pytest.mark.parametrize(
+    ("provenance", "client", "everything"),
+    [
+        ({"client": {"attempts": "exact"}}, "wire", True),
+        ({"client": {"attempts": "exact"}}, "boto3", False),
+        ({"client": {"attempts": "hidden"}}, "awscrt", False),
+        ({"client": {"attempts": "hidden"}, "source": {"format": "warp"}}, "warp", True),
+    ],
+)
+def test_older_runs_say_nothing(
+    tmp_path: Path, provenance: Mapping[str, Any], client: str, *, everything: bool
+) -> None:
+    run = run_of(tmp_path / "run", GET, provenance, client)
+    assert shown(run) == (frozenset(Shown) if everything else frozenset())
+    arrays = replace(run.job.load, array=ArraySpec(library="zarr", shape=(1,), chunks=(1,)))
+    assert shown(replace(run, job=replace(run.job, load=arrays))) == frozenset()
+
+
+def test_a_cold_start_without_its_first_byte_is_not_made_up(tmp_path: Path) -> None:
+    for kind, needed in ((GET, Shown.FIRST_BYTE), (PUT, Shown.CONNECTION)):
+        for seen in (True, False):
+            signs = [sign.value for sign in Shown if seen or sign is not needed]
+            run = run_of(tmp_path / f"{kind}{seen}", kind, says(*signs))
+            run.functions["delivery"][:] = "push"
+            run.functions["born_ns"][:] = 1
+            run.operations["start_ns"][:] = S
+            found = deliveries(run)
+            assert found is not None
+            assert (found.cold_start_s is not None) == seen
