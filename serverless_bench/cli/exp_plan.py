@@ -3,6 +3,7 @@
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from math import inf
 from typing import Any
 
 import click
@@ -48,7 +49,7 @@ def make_plan(experiment: Experiment, flags: Mapping[str, Any]) -> Plan:
     experiment
         Which.
     flags
-        Of ``cell_options``, and ``repeats`` and ``seed``.
+        Of ``cell_options``, and ``repeats``, ``seconds`` and ``seed``.
 
     Raises
     ------
@@ -58,11 +59,14 @@ def make_plan(experiment: Experiment, flags: Mapping[str, Any]) -> Plan:
     repeats = flags["repeats"]
     if repeats is not None and repeats < 1:
         raise UsageError(f"--repeats must be at least 1, got {repeats}")
+    if flags["seconds"] is not None and not 0 <= flags["seconds"] < inf:
+        raise UsageError(f"--seconds must be at least 0, got {flags['seconds']:g}")
     plan = Plan(
         experiment=experiment,
         scale=flags["scale"],
         repeats=repeats or experiment.scales[flags["scale"]].repeats,
         seed=flags["seed"],
+        seconds=flags["seconds"],
         design=flags["design"] or "",
         only=_only(flags["only"]),
         changes=_changes(flags),
@@ -134,6 +138,7 @@ def tell(plan: Plan) -> None:
     click.echo(
         f"--scale {plan.scale}{f' ({about})' if about else ''}: {len(cells)} cells,"
         f" {plan.repeats} runs of each, {runs} in all"
+        f"{f', of {plan.most_s:g} s at most' if plan.most_s else ''}"
     )
     common = {
         name: value

@@ -11,14 +11,16 @@ import orjson
 from serverless_bench.errors import ArchiveError
 from serverless_bench.executors import open_executor
 from serverless_bench.experiments.cells import Cell, make_cells
+from serverless_bench.experiments.lengths import is_fixed
 from serverless_bench.experiments.loading import parse
-from serverless_bench.experiments.schema import Experiment, Setting
+from serverless_bench.experiments.schema import Experiment, Setting, Settings
 from serverless_bench.experiments.settings import job_of
 from serverless_bench.spec import JobSpec, Target
 
 STATE: Final = "experiment.json"
 FILE: Final = "experiment.toml"
 SCHEMA: Final = 1
+_KEPT: Final = ("scale", "repeats", "seed", "seconds", "design", "only", "changes")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,6 +32,8 @@ class Plan:
     repeats: int
     seed: int = 0
     """Of the order of the runs."""
+    seconds: float | None = None
+    """How long a run lasts at most; None for what the scale says."""
     design: str = ""
     only: Mapping[str, Sequence[str]] = field(default_factory=dict)
     changes: Mapping[str, Setting] = field(default_factory=dict)
@@ -39,6 +43,13 @@ class Plan:
     control: Target | None = None
     functions: tuple[str, ...] = ()
     """As in ``JobSpec``."""
+
+    @property
+    def most_s(self) -> float:
+        """How long a run lasts at most; 0 for as long as its objects take."""
+        if is_fixed(self.changes):
+            return 0.0
+        return self.experiment.scales[self.scale].seconds if self.seconds is None else self.seconds
 
     def cells(self) -> tuple[Cell, ...]:
         """Return the cells, those that cannot run included."""
@@ -68,9 +79,9 @@ class Plan:
             if not cell.skipped:
                 open_executor(self.job(cell, Target(bucket="any", endpoint_url="http://any")))
 
-    def job(self, cell: Cell, target: Target) -> JobSpec:
-        """Return the job of a cell."""
-        job = job_of(cell.settings, target, name=cell.slug)
+    def job(self, cell: Cell, target: Target, length: Settings | None = None) -> JobSpec:
+        """Return the job of a cell, as long as settings of its length make it."""
+        job = job_of({**cell.settings, **(length or {})}, target, name=cell.slug)
         return replace(job, control=self.control, functions=self.functions)
 
 
@@ -82,7 +93,7 @@ def save(plan: Plan, root: Path) -> None:
     ArchiveError
         If the directory cannot be written, or holds an experiment.
     """
-    data = {f: getattr(plan, f) for f in ("scale", "repeats", "seed", "design", "only", "changes")}
+    data = {f: getattr(plan, f) for f in _KEPT}
     data |= {"schema": SCHEMA, "name": plan.experiment.name, "functions": plan.functions}
     data |= {
         name: None if target is None else asdict(target)

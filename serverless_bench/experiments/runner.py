@@ -1,19 +1,20 @@
 """Run the cells of an experiment in turns, and go on with one that was interrupted."""
 
 import shutil
-from collections.abc import Callable
-from contextlib import ExitStack, suppress
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
 from serverless_bench.archive import Run, load_run
 from serverless_bench.errors import INTERRUPTED, SbenchError, UsageError
+from serverless_bench.experiments import lengths
 from serverless_bench.experiments.cells import Cell
 from serverless_bench.experiments.observations import failure_path, run_path
 from serverless_bench.experiments.places import Places, files_of, on_processors
 from serverless_bench.experiments.plans import Plan
-from serverless_bench.experiments.schema import Setting
+from serverless_bench.experiments.schema import Setting, Settings
 from serverless_bench.experiments.settings import job_of, prepared_by, workload_of
 from serverless_bench.fanout import run_job
 from serverless_bench.sweep import delete, give_space_back
@@ -55,8 +56,10 @@ def run(
     with ExitStack() as stack:
         bench = _Bench(plan, root, Places(stack, plan.target), clean)
         try:
-            if todo:
+            if todo and not plan.most_s:
                 bench.warm_up(todo[0][0])
+            elif todo:
+                bench.find_lengths({cell.slug: cell for cell, _ in order}.values(), say)
             for done, (cell, repeat) in enumerate(todo, 1 + len(order) - len(todo)):
                 about = bench.perform(cell, repeat) or "done"
                 say(f"run {done} of {len(order)}: {cell.label}, repeat {repeat}: {about}")
@@ -79,13 +82,31 @@ class _Bench:
         self._places = places
         self._clean = clean
         self._deleted_bytes = 0
+        self._lengths = lengths.load(root)
         self._prepared: dict[str, tuple[Run | None, SbenchError | None]] = {}
 
     def warm_up(self, cell: Cell) -> None:
         """Run a cell once for nothing: a store that has just started is slow."""
         path = _free(self._root / "warm-up")
-        with suppress(SbenchError):
-            self._run(cell, path)
+        with _unless_interrupted():
+            self._run(cell, path, {})
+
+    def find_lengths(self, cells: Iterable[Cell], say: Callable[[str], object]) -> None:
+        """Run a pilot of each cell that has none, and keep how long its runs are to be."""
+        scale, most_s = self._plan.experiment.scales[self._plan.scale], self._plan.most_s
+        for cell in cells:
+            if cell.slug in self._lengths:
+                continue
+            path, pilot = _free(self._root / "pilot"), None
+            with _unless_interrupted():
+                self._run(cell, path, lengths.pilot_settings(cell.settings, most_s))
+                pilot = load_run(path, detail=False)
+            found = lengths.length_of(pilot, cell.settings, most_s, scale.standard_error)
+            self._lengths[cell.slug] = found
+            lengths.save(self._root, self._lengths)
+            error = found.standard_error
+            known = "" if error is None else f", standard error {error:.1%}"
+            say(f"pilot: {cell.label}: runs of {found.seconds:.1f} s{known}")
 
     def perform(self, cell: Cell, repeat: int) -> str:
         """Run a cell; return what went wrong, or nothing."""
@@ -95,7 +116,8 @@ class _Bench:
         if path.exists():
             path.rename(_free(self._root / "cut-off"))
         try:
-            self._run(cell, path)
+            length = self._lengths.get(cell.slug)
+            self._run(cell, path, {} if length is None else length.settings)
         except SbenchError as exc:
             if exc.exit_code == INTERRUPTED:
                 raise
@@ -112,10 +134,10 @@ class _Bench:
                 self._delete(prepared)
         self._give_back(GARBAGE_BYTES // 16)
 
-    def _run(self, cell: Cell, path: Path) -> None:
+    def _run(self, cell: Cell, path: Path, length: Settings) -> None:
         target = self._places.target(cell.settings)
         keys = self._keys(cell)
-        job, files = self._plan.job(cell, target), files_of(path)
+        job, files = self._plan.job(cell, target, length), files_of(path)
         in_files = cell.settings.get("store") == "files" and job.load.array is not None
         if in_files and job.load.array is not None:
             files.mkdir(parents=True)
@@ -181,6 +203,16 @@ class _Bench:
             if exc.exit_code == INTERRUPTED:
                 raise
             return None, exc
+
+
+@contextmanager
+def _unless_interrupted() -> Iterator[None]:
+    """Go on if a run that does not count fails, but not if the user interrupts it."""
+    try:
+        yield
+    except SbenchError as exc:
+        if exc.exit_code == INTERRUPTED:
+            raise
 
 
 def _is_done(root: Path, cell: Cell, repeat: int) -> bool:
