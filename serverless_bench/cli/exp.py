@@ -146,7 +146,7 @@ def run_command(
     click.echo(f"experiment directory: {root}", err=quiet)
     clean = None if keep else delete_objects
     try:
-        run(plan, root, clean=clean, say=lambda text: click.echo(text, err=quiet))
+        plan = run(plan, root, clean=clean, say=lambda text: click.echo(text, err=quiet))
     except SbenchError as exc:
         if exc.exit_code == INTERRUPTED:
             exc.hint = f"sbench exp run --resume {root}"

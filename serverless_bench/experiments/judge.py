@@ -251,6 +251,7 @@ def _judgement(
         group=claim.group,
         segment=claim.segment,
         outcome=outcome,
+        verdict=verdict,
         ratio=asked.contrast.ratio,
         interval=asked.contrast.interval(),
         p=p,

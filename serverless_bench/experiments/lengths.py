@@ -4,9 +4,9 @@ What is decided by looking at runs that count would be decided by their chance, 
 pilot also finds the store, its caches and the libraries of the cell as they will be.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass
-from math import ceil, sqrt
+from math import ceil, floor, sqrt
 from pathlib import Path
 from typing import Final
 
@@ -28,6 +28,7 @@ LEAST_S: Final = 1.0
 BATCHES: Final = 10
 """Parts of a pilot whose means tell its standard error: long enough to be nearly
 independent, many enough to know it within a quarter (Alexopoulos and Seila 1998)."""
+MOST_ROUNDS: Final = 20
 _SIZES: Final = ("duration_s", "objects", "total_objects", "repeats", "operations")
 
 
@@ -39,6 +40,8 @@ class Length:
     """What they are to last."""
     settings: Mapping[str, Setting]
     """What makes them last so long."""
+    around_s: float = 0.0
+    """What starting, ending and deleting took beside, with the pilot."""
     standard_error: float | None
     """Of their rate as the pilot has it, relative; None if it does not tell."""
 
@@ -51,6 +54,14 @@ def is_fixed(changes: Settings) -> bool:
 def pilot_settings(settings: Settings, most_s: float) -> dict[str, Setting]:
     """Return what a cell's pilot is told about its length."""
     return {} if _is_append(settings) else {"duration_s": min(PILOT_S, most_s)}
+
+
+def rounds_within(minutes: float, known: Collection[Length], least: int) -> int:
+    """Return how many rounds fit into some minutes beside the pilots, but for the least."""
+    pilots_s = sum(min(PILOT_S, one.seconds) + one.around_s for one in known)
+    round_s = sum(one.seconds + one.around_s for one in known)
+    fit = floor((minutes * 60 - pilots_s) / round_s) if round_s else least
+    return min(max(least, fit), max(least, MOST_ROUNDS))
 
 
 def length_of(run: Run | None, settings: Settings, most_s: float, error: float) -> Length:

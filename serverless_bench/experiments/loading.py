@@ -129,6 +129,7 @@ def _scale(reader: Reader, shared: Mapping[str, Any]) -> Scale:
         about=reader.text("about", ""),
         min_bytes=reader.size("min_bytes"),
         repeats=reader.whole("repeats", DEFAULT_REPEATS),
+        minutes=reader.amount("minutes", 0.0),
         seconds=reader.amount("seconds", 0.0),
         standard_error=reader.amount("standard_error", DEFAULT_ERROR),
         settings={

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-from serverless_bench.compare import Interval
+from serverless_bench.compare import Interval, Verdict
 from serverless_bench.experiments.knee import Knee
 from serverless_bench.experiments.observations import Observed
 from serverless_bench.experiments.power import Power
@@ -29,6 +29,8 @@ class Judgement:
     segment: tuple[Value, Value] | None
     """None for a knee."""
     outcome: Outcome
+    verdict: Verdict | None = None
+    """Of the second cell, seen from the first; ``same`` is one-sided where the claim is."""
     ratio: float | None = None
     """Second over first, within a round; for ``linear``, over what would be proportional."""
     interval: Interval | None = None

@@ -20,7 +20,7 @@ from serverless_bench.spec import JobSpec, Target
 STATE: Final = "experiment.json"
 FILE: Final = "experiment.toml"
 SCHEMA: Final = 1
-_KEPT: Final = ("scale", "repeats", "seed", "seconds", "design", "only", "changes")
+_KEPT: Final = ("scale", "repeats", "seed", "seconds", "minutes", "design", "only", "changes")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,6 +34,8 @@ class Plan:
     """Of the order of the runs."""
     seconds: float | None = None
     """How long a run lasts at most; None for what the scale says."""
+    minutes: float = 0.0
+    """More than ``repeats`` rounds, as many as the pilots say that fit; 0 once that is known."""
     design: str = ""
     only: Mapping[str, Sequence[str]] = field(default_factory=dict)
     changes: Mapping[str, Setting] = field(default_factory=dict)
@@ -93,23 +95,34 @@ def save(plan: Plan, root: Path) -> None:
     ArchiveError
         If the directory cannot be written, or holds an experiment.
     """
-    data = {f: getattr(plan, f) for f in _KEPT}
-    data |= {"schema": SCHEMA, "name": plan.experiment.name, "functions": plan.functions}
-    data |= {
-        name: None if target is None else asdict(target)
-        for name, target in (("target", plan.target), ("control", plan.control))
-    }
     try:
         root.mkdir(parents=True, exist_ok=True)
         (root / FILE).write_text(plan.experiment.text, encoding="utf-8")
         with (root / STATE).open("xb") as file:
-            file.write(orjson.dumps(data, option=orjson.OPT_INDENT_2))
+            file.write(_data(plan))
     except FileExistsError as exc:
         raise ArchiveError(
             f"{root} holds an experiment already", hint=f"sbench exp run --resume {root}"
         ) from exc
     except OSError as exc:
         raise ArchiveError(f"cannot write {root}: {exc.strerror}", hint="--run-dir") from exc
+
+
+def save_again(plan: Plan, root: Path) -> None:
+    """Write a plan in the place of the one that is there, whole or not at all."""
+    part = root / f"{STATE}.part"
+    part.write_bytes(_data(plan))
+    part.replace(root / STATE)
+
+
+def _data(plan: Plan) -> bytes:
+    data = {f: getattr(plan, f) for f in _KEPT}
+    data |= {"schema": SCHEMA, "name": plan.experiment.name, "functions": plan.functions}
+    data |= {
+        name: None if target is None else asdict(target)
+        for name, target in (("target", plan.target), ("control", plan.control))
+    }
+    return orjson.dumps(data, option=orjson.OPT_INDENT_2)
 
 
 def load(root: Path) -> Plan:

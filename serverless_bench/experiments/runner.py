@@ -1,24 +1,25 @@
 """Run the cells of an experiment in turns, and go on with one that was interrupted."""
 
 import shutil
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
 from serverless_bench.archive import Run, load_run
+from serverless_bench.clock import monotonic_ns
 from serverless_bench.errors import INTERRUPTED, SbenchError, UsageError
 from serverless_bench.experiments import lengths
 from serverless_bench.experiments.cells import Cell
 from serverless_bench.experiments.observations import failure_path, run_path
 from serverless_bench.experiments.places import Places, files_of, on_processors
-from serverless_bench.experiments.plans import Plan
+from serverless_bench.experiments.plans import Plan, save_again
 from serverless_bench.experiments.schema import Setting, Settings
 from serverless_bench.experiments.settings import job_of, prepared_by, workload_of
 from serverless_bench.fanout import run_job
 from serverless_bench.sweep import delete, give_space_back
-from serverless_bench.units import GIB
+from serverless_bench.units import GIB, NS_PER_S
 from serverless_bench.workloads import open_workload
 
 GARBAGE_BYTES: Final = 4 * GIB
@@ -32,7 +33,7 @@ def run(
     *,
     clean: Callable[[Run], object] | None,
     say: Callable[[str], object] = lambda _: None,
-) -> None:
+) -> Plan:
     """Run what is not there yet, and keep every run below ``root``.
 
     A run that fails is noted beside its directory, and the others go on.
@@ -46,25 +47,34 @@ def run(
     say
         Told of every run.
 
+    Returns
+    -------
+    Plan
+        With as many rounds as the pilots said.
+
     Raises
     ------
     SbenchError
         If the store does not start, or the user interrupts.
     """
-    order = list(plan.order())
-    todo = [(cell, repeat) for cell, repeat in order if not _is_done(root, cell, repeat)]
     with ExitStack() as stack:
         bench = _Bench(plan, root, Places(stack, plan.target), clean)
         try:
+            if plan.most_s and _todo(plan, root):
+                plan = bench.find_lengths(say)
+            order, todo = list(plan.order()), _todo(plan, root)
             if todo and not plan.most_s:
                 bench.warm_up(todo[0][0])
-            elif todo:
-                bench.find_lengths({cell.slug: cell for cell, _ in order}.values(), say)
             for done, (cell, repeat) in enumerate(todo, 1 + len(order) - len(todo)):
                 about = bench.perform(cell, repeat) or "done"
                 say(f"run {done} of {len(order)}: {cell.label}, repeat {repeat}: {about}")
         finally:
             bench.clean_up()
+    return plan
+
+
+def _todo(plan: Plan, root: Path) -> list[tuple[Cell, int]]:
+    return [(cell, n) for cell, n in plan.order() if not _is_done(root, cell, n)]
 
 
 class _Bench:
@@ -88,25 +98,49 @@ class _Bench:
     def warm_up(self, cell: Cell) -> None:
         """Run a cell once for nothing: a store that has just started is slow."""
         path = _free(self._root / "warm-up")
-        with _unless_interrupted():
-            self._run(cell, path, {})
+        self._tried(cell, path, {})
 
-    def find_lengths(self, cells: Iterable[Cell], say: Callable[[str], object]) -> None:
-        """Run a pilot of each cell that has none, and keep how long its runs are to be."""
-        scale, most_s = self._plan.experiment.scales[self._plan.scale], self._plan.most_s
+    def find_lengths(self, say: Callable[[str], object]) -> Plan:
+        """Run a pilot of each cell that has none; return the plan with its rounds.
+
+        How long runs are to be, and how many rounds, is kept before the first that counts.
+        """
+        plan = self._plan
+        cells = [cell for cell in plan.cells() if not cell.skipped]
         for cell in cells:
-            if cell.slug in self._lengths:
-                continue
-            path, pilot = _free(self._root / "pilot"), None
-            with _unless_interrupted():
-                self._run(cell, path, lengths.pilot_settings(cell.settings, most_s))
-                pilot = load_run(path, detail=False)
-            found = lengths.length_of(pilot, cell.settings, most_s, scale.standard_error)
-            self._lengths[cell.slug] = found
-            lengths.save(self._root, self._lengths)
-            error = found.standard_error
-            known = "" if error is None else f", standard error {error:.1%}"
-            say(f"pilot: {cell.label}: runs of {found.seconds:.1f} s{known}")
+            if cell.slug not in self._lengths:
+                found = self._pilot(cell)
+                self._lengths[cell.slug] = found
+                lengths.save(self._root, self._lengths)
+                error = found.standard_error
+                known = "" if error is None else f", standard error {error:.1%}"
+                say(f"pilot: {cell.label}: runs of {found.seconds:.1f} s{known}")
+        if plan.minutes:
+            here = [self._lengths[cell.slug] for cell in cells]
+            rounds = lengths.rounds_within(plan.minutes, here, plan.repeats)
+            self._plan = plan = replace(plan, repeats=rounds, minutes=0.0)
+            save_again(plan, self._root)
+            say(f"{rounds} rounds")
+        return plan
+
+    def _pilot(self, cell: Cell) -> lengths.Length:
+        scale, most_s = self._plan.experiment.scales[self._plan.scale], self._plan.most_s
+        path, begun_ns = _free(self._root / "pilot"), monotonic_ns()
+        pilot = self._tried(cell, path, lengths.pilot_settings(cell.settings, most_s))
+        took_s = (monotonic_ns() - begun_ns) / NS_PER_S
+        found = lengths.length_of(pilot, cell.settings, most_s, scale.standard_error)
+        moved_s = 0.0 if pilot is None else lengths.spread_of(pilot)[0] or 0.0
+        return replace(found, around_s=max(0.0, took_s - moved_s))
+
+    def _tried(self, cell: Cell, path: Path, length: Settings) -> Run | None:
+        """Run a cell where it does not count; return None if that fails."""
+        try:
+            self._run(cell, path, length)
+            return load_run(path, detail=False)
+        except SbenchError as exc:
+            if exc.exit_code == INTERRUPTED:
+                raise
+            return None
 
     def perform(self, cell: Cell, repeat: int) -> str:
         """Run a cell; return what went wrong, or nothing."""
@@ -203,16 +237,6 @@ class _Bench:
             if exc.exit_code == INTERRUPTED:
                 raise
             return None, exc
-
-
-@contextmanager
-def _unless_interrupted() -> Iterator[None]:
-    """Go on if a run that does not count fails, but not if the user interrupts it."""
-    try:
-        yield
-    except SbenchError as exc:
-        if exc.exit_code == INTERRUPTED:
-            raise
 
 
 def _is_done(root: Path, cell: Cell, repeat: int) -> bool:

@@ -66,6 +66,8 @@ class Scale:
     """A run that moves less is no evidence."""
     repeats: int = DEFAULT_REPEATS
     """Rounds; in each, every cell runs once."""
+    minutes: float = 0.0
+    """More rounds, as many as fit into it by the pilots; 0 for no more."""
     seconds: float = 0.0
     """How long a run lasts at most; 0 for as long as its objects take."""
     standard_error: float = DEFAULT_ERROR
