@@ -1,40 +1,150 @@
-"""Run every experiment at the small scale, and write its page and its figure.
+"""Run experiments at the small scale, and write their pages, pictures and figures.
 
-make experiments
+make experiments                                  all twelve: up to an hour of a quiet machine
+python docs/make_experiments.py NAME...           these; what was interrupted goes on
+python docs/make_experiments.py --pages NAME...   from the figures that are kept; runs nothing
+python docs/make_experiments.py --simulate        the README's false alarms and power, anew
+
+Flags that are not known here go to ``sbench exp run``: ``--seconds 0.5 --into /tmp/pages``
+tries an experiment in a short form, beside the pages that are kept.
 """
 
+import argparse
+import io
+import shutil
 import subprocess
 import sys
-import tempfile
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any, Final
 
-from serverless_bench.experiments.loading import names
+import orjson
 
-PAGES = Path(__file__).parent / "experiments"
-SBENCH = (sys.executable, "-m", "serverless_bench")
+from serverless_bench.clock import monotonic_ns
+from serverless_bench.experiments import plans
+from serverless_bench.experiments.loading import load_experiment, names
+from serverless_bench.experiments.observations import observe
+from serverless_bench.experiments.plot import save_plot
+from serverless_bench.experiments.report import make_report, show
+from serverless_bench.experiments.results import from_data, to_data
+from serverless_bench.experiments.simulation import Simulated, noise_of, simulate
+from serverless_bench.units import NS_PER_S
+
+ROOT: Final = Path(__file__).parents[1]
+PAGES: Final = ROOT / "docs" / "experiments"
+RUNS: Final = ROOT / "sbench-runs" / "pages"
+"""What was begun; a directory goes when its page is there."""
+SBENCH: Final = (sys.executable, "-m", "serverless_bench")
+COUNTED: Final = (0, 6)
+"""Exit codes of experiments that came to an end, with or without failed runs."""
+DRAWN: Final = 1000
+BEGIN: Final = "<!-- begin of the simulations: docs/make_experiments.py --simulate -->\n"
+END: Final = "<!-- end of the simulations -->\n"
+_HEADER: Final = (
+    "| study | comparisons | rounds | noise | false alarms, nothing differs |"
+    " false alarms, half differ | 25 % found | minutes |\n"
+    "| --- | --- | --- | --- | --- | --- | --- | --- |\n"
+)
 
 
-def main(asked: list[str]) -> None:
-    """Run the experiments with these names, or all of them, one after the other."""
-    for name in asked or names():
-        with tempfile.TemporaryDirectory() as scratch:
-            run(name, scratch)
+def main(arguments: Sequence[str]) -> int:
+    """Do what is asked; return how many experiments did not come to an end."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=_AsItIs)
+    parser.add_argument("names", nargs="*")
+    parser.add_argument("--pages", action="store_true")
+    parser.add_argument("--simulate", action="store_true")
+    parser.add_argument("--into", type=Path, default=PAGES)
+    asked, flags = parser.parse_known_args(arguments)
+    wanted, failed = asked.names or names(), 0
+    if asked.simulate:
+        write_simulations(asked.into, wanted)
+        return 0
+    asked.into.mkdir(parents=True, exist_ok=True)
+    for name in wanted:
+        if not asked.pages and not run(name, asked.into, flags):
+            failed += 1
+        elif not asked.pages or (asked.into / f"{name}.json").exists():
+            write_page(name, asked.into)
+    return failed
 
 
-def run(name: str, scratch: str) -> None:
-    """Run one experiment and write its page."""
-    picture = PAGES / f"{name}.png"
-    how = ("--run-dir", scratch, "--format", "markdown", "--plot", str(picture))
-    done = subprocess.run(  # noqa: S603 - our own command
-        [*SBENCH, "exp", "run", name, *how], stdout=subprocess.PIPE, text=True, check=False
-    )
-    if done.stdout:
-        command = f"`sbench exp run {name}`"
-        page = f"{done.stdout.rstrip()}\n\n![{name}]({picture.name})\n\nMade by {command}.\n"
-        (PAGES / f"{name}.md").write_text(page)
-    sys.stdout.write(f"{name}: exit code {done.returncode}\n")
+def run(name: str, into: Path, flags: Sequence[str]) -> bool:
+    """Run an experiment, or what is left of it, and keep its figures."""
+    root, begun_ns = RUNS / name, monotonic_ns()
+    what: tuple[str, ...] = (name, "--run-dir", str(RUNS), "--name", name, *flags)
+    if (root / plans.STATE).exists():
+        what = ("--resume", str(root))
+    command = [*SBENCH, "exp", "run", *what, "--format", "json"]
+    code = subprocess.run(command, stdout=subprocess.DEVNULL, check=False).returncode  # noqa: S603 - our own
+    took_s = (monotonic_ns() - begun_ns) / NS_PER_S
+    sys.stdout.write(f"{name}: exit code {code} after {took_s / 60:.1f} min\n")
     sys.stdout.flush()
+    if code not in COUNTED:
+        return False
+    plan = plans.load(root)
+    least = plan.experiment.scales[plan.scale].min_bytes
+    observed = observe(root, plan.cells(), repeats=plan.repeats, min_bytes=least)
+    data = {**to_data(plan, observed), "took_s": round(took_s)}
+    (into / f"{name}.json").write_bytes(orjson.dumps(data) + b"\n")
+    shutil.rmtree(root)
+    return True
+
+
+def write_page(name: str, into: Path) -> None:
+    """Write the page and the picture of an experiment from its figures."""
+    data = orjson.loads((into / f"{name}.json").read_bytes())
+    plan, observed = from_data(load_experiment(name), data)
+    report, out = make_report(plan, observed), io.StringIO()
+    show(report, out, "markdown")
+    save_plot(report, into / f"{name}.png")
+    foot = (
+        f"![{name}]({name}.png)\n\nMade by `sbench exp run {name}` in"
+        f" {data['took_s'] / 60:.1f} minutes; [{name}.json]({name}.json) has the figures"
+        " of every run.\n"
+    )
+    (into / f"{name}.md").write_text(f"{out.getvalue().strip()}\n\n{foot}", encoding="utf-8")
+
+
+def write_simulations(into: Path, wanted: Sequence[str]) -> None:
+    """Simulate experiments with the noise of their runs, and put a table into the README."""
+    readme = into / "README.md"
+    before, _, rest = readme.read_text(encoding="utf-8").partition(BEGIN)
+    _, _, after = rest.partition(END)
+    rows = [_row(name, into) for name in wanted]
+    table = f"{BEGIN}{_HEADER}{''.join(rows)}{END}"
+    readme.write_text(before + table + after, encoding="utf-8")
+
+
+def _row(name: str, into: Path) -> str:
+    experiment, kept = load_experiment(name), into / f"{name}.json"
+    plan = plans.Plan(
+        experiment=experiment, scale="small", repeats=experiment.scales["small"].repeats
+    )
+    noise, minutes = None, "-"
+    if kept.exists():
+        data: dict[str, Any] = orjson.loads(kept.read_bytes())
+        plan, observed = from_data(experiment, data)
+        noise, minutes = noise_of(experiment, observed), f"{data['took_s'] / 60:.1f}"
+    found = simulate(plan, noise=noise, experiments=DRAWN)
+    sys.stdout.write(f"{name}: {found}\n")
+    sys.stdout.flush()
+    return f"| [{name}]({name}.md) | {' | '.join(_cells(found))} | {minutes} |\n"
+
+
+def _cells(found: Simulated) -> list[str]:
+    return [
+        str(found.among),
+        str(found.rounds),
+        f"{found.noise:.1%}" + ("" if found.measured else " (assumed)"),
+        f"{found.false_alarms:.1%}",
+        f"{found.false_among_true:.1%}",
+        "-" if found.power != found.power else f"{found.power:.0%}",
+    ]
+
+
+class _AsItIs(argparse.RawDescriptionHelpFormatter):
+    """The text above, line by line."""
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    raise SystemExit(main(sys.argv[1:]))

@@ -86,7 +86,7 @@ def show_command(name: str, format: str, *, reference: bool, **flags: Any) -> in
         return ExitCode.OK
     if format == "json":
         raise UsageError("what would be run has no JSON", hint="--reference has, and `run` has")
-    plan = make_plan(experiment, {**flags, "repeats": None, "seed": 0})
+    plan = make_plan(experiment, {**flags, "repeats": None, "seconds": None, "seed": 0})
     click.echo(f"{experiment.name}: {experiment.title}\n{experiment.question}")
     click.echo(f"null hypothesis: {experiment.null_hypothesis}")
     tell(plan)
@@ -97,6 +97,7 @@ def show_command(name: str, format: str, *, reference: bool, **flags: Any) -> in
 @click.argument("name", required=False)
 @cell_options
 @option("--repeats", type=int, help="Runs of each cell.  [default: the file's, or 5]")
+@option("--seconds", type=float, help="Longest run; 0: until it is through.  [default: the file's]")
 @option("--seed", type=int, default=0, show_default=True, help="Of the order of the runs.")
 @option("--keep", is_flag=True, help="Leave the objects in the store.")
 @click.option("--dry-run", is_flag=True, help="Say what would be run, and run nothing.")
@@ -145,7 +146,7 @@ def run_command(
     click.echo(f"experiment directory: {root}", err=quiet)
     clean = None if keep else delete_objects
     try:
-        run(plan, root, clean=clean, say=lambda text: click.echo(text, err=quiet))
+        plan = run(plan, root, clean=clean, say=lambda text: click.echo(text, err=quiet))
     except SbenchError as exc:
         if exc.exit_code == INTERRUPTED:
             exc.hint = f"sbench exp run --resume {root}"

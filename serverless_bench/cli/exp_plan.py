@@ -3,6 +3,7 @@
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from math import inf
 from typing import Any
 
 import click
@@ -48,7 +49,7 @@ def make_plan(experiment: Experiment, flags: Mapping[str, Any]) -> Plan:
     experiment
         Which.
     flags
-        Of ``cell_options``, and ``repeats`` and ``seed``.
+        Of ``cell_options``, and ``repeats``, ``seconds`` and ``seed``.
 
     Raises
     ------
@@ -58,11 +59,16 @@ def make_plan(experiment: Experiment, flags: Mapping[str, Any]) -> Plan:
     repeats = flags["repeats"]
     if repeats is not None and repeats < 1:
         raise UsageError(f"--repeats must be at least 1, got {repeats}")
+    if flags["seconds"] is not None and not 0 <= flags["seconds"] < inf:
+        raise UsageError(f"--seconds must be at least 0, got {flags['seconds']:g}")
+    scale = experiment.scales[flags["scale"]]
     plan = Plan(
         experiment=experiment,
         scale=flags["scale"],
-        repeats=repeats or experiment.scales[flags["scale"]].repeats,
+        repeats=repeats or scale.repeats,
+        minutes=0.0 if repeats else scale.minutes,
         seed=flags["seed"],
+        seconds=flags["seconds"],
         design=flags["design"] or "",
         only=_only(flags["only"]),
         changes=_changes(flags),
@@ -133,7 +139,7 @@ def tell(plan: Plan) -> None:
     about = plan.experiment.scales[plan.scale].about
     click.echo(
         f"--scale {plan.scale}{f' ({about})' if about else ''}: {len(cells)} cells,"
-        f" {plan.repeats} runs of each, {runs} in all"
+        f" {plan.repeats} runs of each, {runs} in all{_lasting(plan)}"
     )
     common = {
         name: value
@@ -144,6 +150,13 @@ def tell(plan: Plan) -> None:
     for cell in cells:
         own = {name: value for name, value in cell.settings.items() if name not in common}
         click.echo(f"  {cell.label}: {cell.skipped or _shown(own)}")
+
+
+def _lasting(plan: Plan) -> str:
+    if not plan.most_s:
+        return ""
+    more = f"; more in {plan.minutes:g} minutes" if plan.minutes else ""
+    return f", of {plan.most_s:g} s at most{more}"
 
 
 def _shown(settings: Mapping[str, Setting]) -> str:

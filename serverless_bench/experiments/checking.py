@@ -95,7 +95,7 @@ def _references(experiment: Experiment) -> Iterator[tuple[str, Collection[str], 
     for number, row in enumerate(experiment.published, 1):
         yield row.cell, [*cells, ""], f"published {number}, cell"
     yield experiment.pivot, [*axes, ""], "pivot"
-    if experiment.plot is not None and experiment.plot.kind != "runs":
+    if experiment.plot is not None:
         yield experiment.plot.x, [*axes, "cell", ""], "plot, x"
         yield experiment.plot.y, [*metrics, ""], "plot, y"
         yield experiment.plot.series, [*axes, ""], "plot, series"

@@ -1,13 +1,14 @@
 """What each change does by itself: which of several factors mattered. Pure."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from math import log
 
-from serverless_bench.compare import Interval, Verdict, compare
+from serverless_bench.compare import Interval, Verdict
 from serverless_bench.experiments.cells import baseline
+from serverless_bench.experiments.contrasts import contrast
 from serverless_bench.experiments.observations import Observed
-from serverless_bench.experiments.schema import Experiment, Metric, Value
+from serverless_bench.experiments.questions import Question
+from serverless_bench.experiments.schema import Experiment, Value
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,59 +21,31 @@ class Effect:
     value: Value
     verdict: Verdict
     ratio: float
-    """Of the metric, changed over baseline."""
+    """Of the metric, changed over baseline, within a round."""
     interval: Interval | None
 
 
-def effects(
-    experiment: Experiment, scale: str, observed: Sequence[Observed], *, seed: int = 0
-) -> tuple[Effect, ...]:
-    """Return what each change of one axis did, the largest first.
+def changes(
+    experiment: Experiment, scale: str, observed: Sequence[Observed]
+) -> Iterator[tuple[str, Value, Value, Question]]:
+    """Yield each change of one axis: the axis, its baseline, its value, and what it did.
 
-    Parameters
-    ----------
-    experiment, scale
-        What was run, and how large.
-    observed
-        Every cell with its runs.
-    seed
-        Of what is drawn at random.
-
-    Returns
-    -------
-    tuple of Effect
-        Of the first hypothesis' metric, or the first one; empty if the baseline has no runs.
+    Of the first hypothesis' metric, or the first one; nothing if the baseline has no runs.
     """
     first = experiment.hypotheses[0].metric if experiment.hypotheses else ""
     metric = experiment.metric(first) if first else experiment.metrics[0]
     base = {axis.name: baseline(axis, scale) for axis in experiment.axes}
     cells = [one for one in observed if not one.cell.control and not one.cell.name]
     start = next((one for one in cells if one.cell.matches(base)), None)
-    if start is None or not _positive(start, metric):
-        return ()
-    found = []
+    if start is None:
+        return
     for one in cells:
         changed = [name for name, value in one.cell.at.items() if str(value) != str(base[name])]
-        if len(changed) == 1 and _positive(one, metric):
+        found = contrast(start.by_round(metric), one.by_round(metric))
+        if len(changed) == 1 and found is not None:
             (axis,) = changed
-            result = compare(
-                start.values(metric.of),
-                one.values(metric.of),
-                more_is_better=metric.better == "more",
-                seed=seed,
-            )
-            found.append(
-                Effect(
-                    metric=metric.name,
-                    axis=axis,
-                    base=base[axis],
-                    value=one.cell.at[axis],
-                    verdict=result.verdict,
-                    ratio=result.ratio,
-                    interval=None if result.evidence is None else result.evidence.interval,
-                )
-            )
-    return tuple(sorted(found, key=lambda effect: -abs(log(effect.ratio))))
+            asked = Question(metric=metric, first=start, second=one, contrast=found)
+            yield axis, base[axis], one.cell.at[axis], asked
 
 
 def effect_sentence(effect: Effect) -> str:
@@ -82,8 +55,3 @@ def effect_sentence(effect: Effect) -> str:
         return text
     within = effect.interval
     return f"{text} ({within.low:.3g} to {within.high:.3g}, {within.confidence:.0%})"
-
-
-def _positive(one: Observed, metric: Metric) -> bool:
-    values = one.values(metric.of)
-    return bool(values) and min(values) > 0

@@ -71,6 +71,9 @@ def _operations(run: Run, summary: Summary, good: Mask) -> dict[str, float]:
     if len(rates):
         found["mean_op_bytes_per_s"] = float(rates.mean())
         found |= {f"op_bytes_per_s.p{p}": float(np.percentile(rates, p)) for p in _SPREAD}
+    if len(rates) > 1:
+        half = len(rates) // 2
+        found["later_half_ratio"] = float(rates[-half:].mean() / rates[:half].mean())
     return found
 
 

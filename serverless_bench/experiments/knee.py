@@ -1,18 +1,24 @@
-"""Where more brings nothing more: the knee, and how sure that is. Pure."""
+"""Where more brings nothing more: the knee, and how sure that is. Pure.
 
-from collections.abc import Sequence
+A value is the knee if it is close to the best and no smaller value is. Both parts are
+claims about ratios within rounds, so that a knee has a p of its own: no bootstrap of five
+runs, whose intervals are too short by a third.
+"""
+
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from math import log
+from statistics import median
 from typing import Final
 
-import numpy as np
-
-from serverless_bench.columns import Floats
+from serverless_bench.compare import ALPHA
+from serverless_bench.experiments.contrasts import Contrast, contrast
 from serverless_bench.experiments.schema import Value
 
 WITHIN: Final = 0.05
 """The knee is the first value that is this close to the best."""
-RESAMPLES: Final = 999
-CONFIDENCE: Final = 0.95
+_LIMIT: Final = -log(1 - WITHIN)
+_NONE: Final = 1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,9 +28,7 @@ class Knee:
     at: Value
     low: Value
     high: Value
-    """``CONFIDENCE`` of the resamples have it between these."""
-    likely: float
-    """Share of the resamples that have it at ``at``."""
+    """Between these are all values that the runs do not exclude at 5 %."""
 
     @property
     def sure(self) -> bool:
@@ -32,52 +36,84 @@ class Knee:
         return str(self.low) == str(self.high)
 
 
-def find_knee(
-    runs: Sequence[tuple[Value, Sequence[float]]],
-    *,
-    more_is_better: bool = True,
-    seed: int = 0,
-) -> Knee | None:
-    """Return the knee of medians, with an interval from runs drawn anew.
+@dataclass(frozen=True, slots=True)
+class Line:
+    """Cells in rising order of their values, and how each compares with each."""
+
+    values: tuple[Value, ...]
+    medians: tuple[float, ...]
+    """More is better."""
+    gains: Mapping[tuple[int, int], Contrast]
+    """Of each pair of places, the second over the first."""
+
+    def p_not(self, place: int) -> float:
+        """Return the p of "the knee is here": small if it is elsewhere.
+
+        Either another value is more than ``WITHIN`` better, or a smaller one is close to
+        all others; each of these may be it by chance, so p is multiplied by their number.
+        """
+        others = [n for n in range(len(self.values)) if n != place]
+        better = [self.gains[place, n].p_above(_LIMIT) for n in others]
+        earlier = [self._p_close(n) for n in range(place)]
+        found = [*better, *earlier]
+        return min(1.0, len(found) * min(found, default=_NONE))
+
+    def p_is(self, place: int) -> float:
+        """Return the p of "the knee is elsewhere": small if it is here."""
+        far = [self._p_far(n) for n in range(place)]
+        return max([self._p_close(place), *far])
+
+    def _p_close(self, place: int) -> float:
+        """Return the p of "something is more than ``WITHIN`` better than this"."""
+        others = [n for n in range(len(self.values)) if n != place]
+        return max((self.gains[place, n].p_below(_LIMIT) for n in others), default=_NONE)
+
+    def _p_far(self, place: int) -> float:
+        """Return the p of "this is close to the best"."""
+        others = [n for n in range(len(self.values)) if n != place]
+        found = [self.gains[place, n].p_above(_LIMIT) for n in others]
+        return min(1.0, len(found) * min(found, default=_NONE))
+
+    def knee(self) -> Knee:
+        """Return the knee of the medians, and what the runs leave of the others."""
+        best = max(self.medians)
+        first = next(n for n, at in enumerate(self.medians) if at >= (1 - WITHIN) * best)
+        left = [n for n in range(len(self.values)) if n == first or self.p_not(n) > ALPHA]
+        return Knee(at=self.values[first], low=self.values[left[0]], high=self.values[left[-1]])
+
+
+def line_of(
+    runs: Sequence[tuple[Value, Mapping[int, float]]], *, more_is_better: bool = True
+) -> Line | None:
+    """Return the line of some cells.
 
     Parameters
     ----------
     runs
-        Each value, in rising order, and the metric of each run with it.
+        Each value, in rising order, and the metric of each run with it, by round.
     more_is_better
         Whether the best is the largest.
-    seed
-        Of the draws.
 
     Returns
     -------
-    Knee or None
-        None if there are fewer than two values, or one has no runs.
+    Line or None
+        None if there are fewer than two values, or two of them share no round.
     """
-    values = [value for value, _ in runs]
-    if len(values) < 2 or not all(rates for _, rates in runs):
+    if len(runs) < 2 or not all(rates and min(rates.values()) > 0 for _, rates in runs):
         return None
-    sides = [np.asarray(rates, float) for _, rates in runs]
-    if not more_is_better:
-        sides = [1 / side for side in sides]
-    rng = np.random.default_rng(seed)
-    drawn = [
-        np.median(side[rng.integers(len(side), size=(RESAMPLES, len(side)))], axis=1)
-        for side in sides
+    sides = [
+        {n: rate if more_is_better else 1 / rate for n, rate in rates.items()} for _, rates in runs
     ]
-    first = int(_first(np.array([[np.median(side)] for side in sides]))[0])
-    found = np.sort(_first(np.array(drawn)))
-    cut = round((1 - CONFIDENCE) / 2 * RESAMPLES)
-    low, high = int(found[cut]), int(found[-1 - cut])
-    return Knee(
-        at=values[first],
-        low=values[min(low, first)],
-        high=values[max(high, first)],
-        likely=float(np.mean(found == first)),
+    gains = {}
+    for a, one in enumerate(sides):
+        for b, other in enumerate(sides):
+            found = None if a == b else contrast(one, other)
+            if found is not None:
+                gains[a, b] = found
+    if len(gains) < len(sides) * (len(sides) - 1):
+        return None
+    return Line(
+        values=tuple(value for value, _ in runs),
+        medians=tuple(median(side.values()) for side in sides),
+        gains=gains,
     )
-
-
-def _first(medians: Floats) -> Floats:
-    """Return the index of the first row close to the best of each column."""
-    close = medians >= (1 - WITHIN) * medians.max(axis=0)
-    return np.asarray(close.argmax(axis=0), dtype=np.float64)

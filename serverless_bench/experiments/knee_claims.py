@@ -1,16 +1,15 @@
-"""What holds of claims about knees. Pure."""
+"""What is claimed of knees, and how likely it is. Pure."""
 
-from collections.abc import Iterator, Sequence
-from itertools import combinations
+from collections.abc import Sequence
 
-from serverless_bench.compare import MIN_RUNS
-from serverless_bench.experiments.knee import Knee, find_knee
-from serverless_bench.experiments.outcomes import Judgement, Outcome, Series
+from serverless_bench.experiments.contrasts import MIN_ROUNDS
+from serverless_bench.experiments.knee import Knee, Line, line_of
+from serverless_bench.experiments.outcomes import Series
 from serverless_bench.experiments.schema import Experiment, Hypothesis, Value
 
 
-def knee_of(experiment: Experiment, hypothesis: Hypothesis, line: Series, seed: int) -> Knee | None:
-    """Return the knee of a line; None if it cannot be told.
+def knee_line(experiment: Experiment, hypothesis: Hypothesis, line: Series) -> Line | None:
+    """Return the cells of a line as its knee needs them; None if it cannot be told.
 
     That is so if the values are no numbers, or one has too few runs.
     """
@@ -18,66 +17,50 @@ def knee_of(experiment: Experiment, hypothesis: Hypothesis, line: Series, seed: 
     if any(isinstance(value, str | bool) for value, _ in line.cells):
         return None
     runs = sorted(
-        ((value, one.values(metric.of)) for value, one in line.cells if not one.cell.skipped),
+        ((value, one.by_round(metric)) for value, one in line.cells if not one.cell.skipped),
         key=lambda pair: float(pair[0]),
     )
-    if any(len(numbers) < MIN_RUNS for _, numbers in runs):
+    if any(len(numbers) < MIN_ROUNDS for _, numbers in runs):
         return None
-    return find_knee(runs, more_is_better=metric.better == "more", seed=seed)
+    return line_of(runs, more_is_better=metric.better == "more")
 
 
-def knee_judgements(
-    hypothesis: Hypothesis,
-    lines: Sequence[Series],
-    knees: Sequence[tuple[Series, Knee]],
-) -> Iterator[Judgement]:
-    """Yield what holds of a claim about knees: one per line, and one across them."""
-    with_knee = {id(line) for line, _ in knees}
-    for line in lines:
-        if id(line) not in with_knee:
-            why = f"a value has fewer than {MIN_RUNS} runs, or is no number"
-            none = Outcome.NOT_IDENTIFIABLE
-            yield Judgement(group=line.group, segment=None, outcome=none, why=why)
-    expect = hypothesis.expect
-    for line, knee in knees:
-        if expect is not None:
-            outcome = _expected(line, knee, expect)
-            why = (
-                ""
-                if outcome is not Outcome.NOT_IDENTIFIABLE
-                else f"between {knee.low} and {knee.high}"
-            )
-            yield Judgement(group=line.group, segment=None, outcome=outcome, knee=knee, why=why)
-    if hypothesis.across:
-        yield _across(hypothesis, knees)
+def p_expected(line: Line, expect: Value) -> tuple[float, float]:
+    """Return the p against a knee at a value, and the p against its being elsewhere."""
+    texts = [str(value) for value in line.values]
+    if str(expect) in texts:
+        place = texts.index(str(expect))
+        return line.p_not(place), line.p_is(place)
+    # What was not measured can be excluded, but not be met: a knee between two values
+    # makes the larger one the first that is close to the best, one beyond them the last.
+    larger = [n for n, value in enumerate(line.values) if float(value) > float(expect)]
+    return line.p_not(larger[0] if larger else len(line.values) - 1), 1.0
 
 
-def _expected(line: Series, knee: Knee, expect: Value) -> Outcome:
-    if str(expect) not in {str(value) for value, _ in line.cells}:
-        # What was not measured can be excluded, but not be met.
-        inside = float(knee.low) <= float(expect) <= float(knee.high)
-        return Outcome.NOT_IDENTIFIABLE if inside else Outcome.REJECTED
-    if not float(knee.low) <= float(expect) <= float(knee.high):
-        return Outcome.REJECTED
-    return Outcome.CONFIRMED if knee.sure else Outcome.NOT_IDENTIFIABLE
+def p_across(lines: Sequence[Line]) -> tuple[float, float]:
+    """Return the p of "all lines have one knee", and of "they have not"."""
+    values = list(dict.fromkeys(str(value) for line in lines for value in line.values))
+    if len(lines) < 2:
+        return 1.0, 1.0
+    apart = [min(1.0, len(lines) * min(_p_not(line, value) for line in lines)) for value in values]
+    one = [max(_p_is(line, value) for line in lines) for value in values]
+    return max(apart), min(1.0, len(values) * min(one))
 
 
-def _across(hypothesis: Hypothesis, knees: Sequence[tuple[Series, Knee]]) -> Judgement:
-    """Return whether all lines have one knee: those whose intervals do not meet have not."""
-    found = [knee for _, knee in knees]
-    apart = any(
-        float(a.high) < float(b.low) or float(b.high) < float(a.low)
-        for a, b in combinations(found, 2)
-    )
-    one = len(found) > 1 and all(knee.sure for knee in found) and not apart
-    outcome = Outcome.CONFIRMED if one else Outcome.NOT_IDENTIFIABLE
+def knees_shown(across: str, found: Sequence[tuple[Series, Knee]]) -> str:
+    """Return the knees of lines in words."""
     shown = ", ".join(
-        f"{line.group.get(hypothesis.across, '')}: {knee.at} ({knee.low} to {knee.high})"
-        for line, knee in knees
+        f"{line.group.get(across, '')}: {knee.at} ({knee.low} to {knee.high})"
+        for line, knee in found
     )
-    return Judgement(
-        group={},
-        segment=None,
-        outcome=Outcome.REJECTED if apart else outcome,
-        why=f"knees by {hypothesis.across}: {shown or 'none'}",
-    )
+    return f"knees by {across}: {shown or 'none'}"
+
+
+def _p_not(line: Line, value: str) -> float:
+    texts = [str(one) for one in line.values]
+    return line.p_not(texts.index(value)) if value in texts else 0.0
+
+
+def _p_is(line: Line, value: str) -> float:
+    texts = [str(one) for one in line.values]
+    return line.p_is(texts.index(value)) if value in texts else 1.0

@@ -11,9 +11,11 @@ from serverless_bench.experiments.checking import check
 from serverless_bench.experiments.reading import Reader, as_settings, as_value
 from serverless_bench.experiments.schema import (
     BETTER,
+    DEFAULT_ERROR,
     DEFAULT_REPEATS,
     DEFAULT_THRESHOLD,
     DESIGNS,
+    FORMER_PLOTS,
     PLOTS,
     RELATIVES,
     SCALES,
@@ -127,6 +129,9 @@ def _scale(reader: Reader, shared: Mapping[str, Any]) -> Scale:
         about=reader.text("about", ""),
         min_bytes=reader.size("min_bytes"),
         repeats=reader.whole("repeats", DEFAULT_REPEATS),
+        minutes=reader.amount("minutes", 0.0),
+        seconds=reader.amount("seconds", 0.0),
+        standard_error=reader.amount("standard_error", DEFAULT_ERROR),
         settings={
             **as_settings(shared, f"{reader.where}, settings"),
             **as_settings(own, f"{reader.where}, its settings"),
@@ -196,6 +201,7 @@ def _metric(reader: Reader) -> Metric:
         header=reader.text("header", name),
         of=reader.text("of"),
         unit=reader.choice("unit", UNITS, ""),
+        for_bytes=reader.size("for_bytes", 0),
         digits=reader.raw("digits", int, None),
         better=reader.choice("better", BETTER, "more"),
         relative=reader.choice("relative", ("", *RELATIVES), ""),
@@ -261,7 +267,7 @@ def _plot(reader: Reader) -> Plot | None:
         return None
     table = reader.table("plot")
     plot = Plot(
-        kind=table.choice("kind", PLOTS, "lines"),
+        kind=_plot_kind(table),
         x=table.text("x", ""),
         y=table.text("y", ""),
         series=table.text("series", ""),
@@ -269,3 +275,8 @@ def _plot(reader: Reader) -> Plot | None:
     )
     table.end()
     return plot
+
+
+def _plot_kind(table: Reader) -> str:
+    told = table.choice("kind", (*PLOTS, *FORMER_PLOTS), "lines")
+    return told if told in PLOTS else "bars"

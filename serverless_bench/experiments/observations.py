@@ -11,6 +11,7 @@ from serverless_bench.columns import ABSENT
 from serverless_bench.errors import SbenchError
 from serverless_bench.experiments.cells import Cell
 from serverless_bench.experiments.figures import figures
+from serverless_bench.experiments.schema import Metric
 
 CELLS = "cells"
 FAILURE = "failure.txt"
@@ -39,9 +40,25 @@ class Observed:
     """One per planned run; empty for a cell that is skipped."""
     min_bytes: int = 0
 
-    def values(self, figure: str) -> list[float]:
-        """Return a figure of every run that has it."""
-        return [r.figures[figure] for r in self.results if r.figures and figure in r.figures]
+    def by_round(self, metric: Metric) -> dict[int, float]:
+        """Return what a metric is made of, of every run that has it, by round from 1."""
+        return {
+            number: r.figures[metric.of] * _scale(metric, r.figures)
+            for number, r in enumerate(self.results, 1)
+            if r.figures and metric.of in r.figures
+        }
+
+    def values(self, metric: Metric) -> list[float]:
+        """Return what a metric is made of, of every run that has it."""
+        return list(self.by_round(metric).values())
+
+    @property
+    def run_s(self) -> float:
+        """How long a run was in the middle; 0 if none counts."""
+        took = [
+            r.figures["elapsed_s"] for r in self.results if r.figures and "elapsed_s" in r.figures
+        ]
+        return median(took) if took else 0.0
 
     @property
     def counted(self) -> int:
@@ -62,13 +79,17 @@ class Observed:
         for result in self.results:
             if result.problem:
                 found[result.problem] = found.get(result.problem, 0) + 1
-        small = sum(value < self.min_bytes for value in self.values("bytes"))
+        small = sum(r.figures["bytes"] < self.min_bytes for r in self.results if r.figures)
         lines = [f"{count} of {self.planned} runs: {why}" for why, count in found.items()]
         if small:
             lines.append(
                 f"{small} runs moved fewer bytes than the {self.min_bytes:,} that are asked for"
             )
         return lines
+
+
+def _scale(metric: Metric, found: Mapping[str, float]) -> float:
+    return metric.for_bytes / found["bytes"] if metric.for_bytes and found["bytes"] else 1.0
 
 
 def observe(

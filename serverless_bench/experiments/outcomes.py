@@ -4,9 +4,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-from serverless_bench.compare import Interval
+from serverless_bench.compare import Interval, Verdict
 from serverless_bench.experiments.knee import Knee
 from serverless_bench.experiments.observations import Observed
+from serverless_bench.experiments.power import Power
 from serverless_bench.experiments.schema import Hypothesis, Value
 
 
@@ -28,10 +29,21 @@ class Judgement:
     segment: tuple[Value, Value] | None
     """None for a knee."""
     outcome: Outcome
+    verdict: Verdict | None = None
+    """Of the second cell, seen from the first; ``same`` is one-sided where the claim is."""
     ratio: float | None = None
-    """Second over first; for ``linear``, over what would be proportional."""
+    """Second over first, within a round; for ``linear``, over what would be proportional."""
     interval: Interval | None = None
+    """Of the ratio by itself, at 95 %."""
+    p: float | None = None
+    """Of what decided, or came closest to it, as one of ``among`` comparisons (Holm)."""
+    alone: float | None = None
+    """The same p if nothing else had been compared."""
+    among: int = 0
+    """Comparisons of the experiment that share its 5 % of false alarms."""
     knee: Knee | None = None
+    power: Power | None = None
+    """Where the published difference is large and there is no verdict."""
     why: str = ""
     """What is missing, where the outcome is not identifiable."""
 

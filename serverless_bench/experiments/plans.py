@@ -11,14 +11,16 @@ import orjson
 from serverless_bench.errors import ArchiveError
 from serverless_bench.executors import open_executor
 from serverless_bench.experiments.cells import Cell, make_cells
+from serverless_bench.experiments.lengths import is_fixed
 from serverless_bench.experiments.loading import parse
-from serverless_bench.experiments.schema import Experiment, Setting
+from serverless_bench.experiments.schema import Experiment, Setting, Settings
 from serverless_bench.experiments.settings import job_of
 from serverless_bench.spec import JobSpec, Target
 
 STATE: Final = "experiment.json"
 FILE: Final = "experiment.toml"
 SCHEMA: Final = 1
+_KEPT: Final = ("scale", "repeats", "seed", "seconds", "minutes", "design", "only", "changes")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,6 +32,10 @@ class Plan:
     repeats: int
     seed: int = 0
     """Of the order of the runs."""
+    seconds: float | None = None
+    """How long a run lasts at most; None for what the scale says."""
+    minutes: float = 0.0
+    """More than ``repeats`` rounds, as many as the pilots say that fit; 0 once that is known."""
     design: str = ""
     only: Mapping[str, Sequence[str]] = field(default_factory=dict)
     changes: Mapping[str, Setting] = field(default_factory=dict)
@@ -39,6 +45,13 @@ class Plan:
     control: Target | None = None
     functions: tuple[str, ...] = ()
     """As in ``JobSpec``."""
+
+    @property
+    def most_s(self) -> float:
+        """How long a run lasts at most; 0 for as long as its objects take."""
+        if is_fixed(self.changes):
+            return 0.0
+        return self.experiment.scales[self.scale].seconds if self.seconds is None else self.seconds
 
     def cells(self) -> tuple[Cell, ...]:
         """Return the cells, those that cannot run included."""
@@ -68,9 +81,9 @@ class Plan:
             if not cell.skipped:
                 open_executor(self.job(cell, Target(bucket="any", endpoint_url="http://any")))
 
-    def job(self, cell: Cell, target: Target) -> JobSpec:
-        """Return the job of a cell."""
-        job = job_of(cell.settings, target, name=cell.slug)
+    def job(self, cell: Cell, target: Target, length: Settings | None = None) -> JobSpec:
+        """Return the job of a cell, as long as settings of its length make it."""
+        job = job_of({**cell.settings, **(length or {})}, target, name=cell.slug)
         return replace(job, control=self.control, functions=self.functions)
 
 
@@ -82,23 +95,34 @@ def save(plan: Plan, root: Path) -> None:
     ArchiveError
         If the directory cannot be written, or holds an experiment.
     """
-    data = {f: getattr(plan, f) for f in ("scale", "repeats", "seed", "design", "only", "changes")}
-    data |= {"schema": SCHEMA, "name": plan.experiment.name, "functions": plan.functions}
-    data |= {
-        name: None if target is None else asdict(target)
-        for name, target in (("target", plan.target), ("control", plan.control))
-    }
     try:
         root.mkdir(parents=True, exist_ok=True)
         (root / FILE).write_text(plan.experiment.text, encoding="utf-8")
         with (root / STATE).open("xb") as file:
-            file.write(orjson.dumps(data, option=orjson.OPT_INDENT_2))
+            file.write(_data(plan))
     except FileExistsError as exc:
         raise ArchiveError(
             f"{root} holds an experiment already", hint=f"sbench exp run --resume {root}"
         ) from exc
     except OSError as exc:
         raise ArchiveError(f"cannot write {root}: {exc.strerror}", hint="--run-dir") from exc
+
+
+def save_again(plan: Plan, root: Path) -> None:
+    """Write a plan in the place of the one that is there, whole or not at all."""
+    part = root / f"{STATE}.part"
+    part.write_bytes(_data(plan))
+    part.replace(root / STATE)
+
+
+def _data(plan: Plan) -> bytes:
+    data = {f: getattr(plan, f) for f in _KEPT}
+    data |= {"schema": SCHEMA, "name": plan.experiment.name, "functions": plan.functions}
+    data |= {
+        name: None if target is None else asdict(target)
+        for name, target in (("target", plan.target), ("control", plan.control))
+    }
+    return orjson.dumps(data, option=orjson.OPT_INDENT_2)
 
 
 def load(root: Path) -> Plan:

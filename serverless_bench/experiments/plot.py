@@ -1,6 +1,7 @@
-"""An experiment's picture: measured on the left, what was published on the right."""
+"""An experiment's picture: each cell once, measured on the left, published on the right."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -8,21 +9,40 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from serverless_bench.archive import Run, load_run
 from serverless_bench.columns import Floats
 from serverless_bench.errors import UsageError
-from serverless_bench.experiments.cells import CELL
-from serverless_bench.experiments.figures import operation_rates
+from serverless_bench.experiments.cells import Cell, baseline
+from serverless_bench.experiments.published import published_range
 from serverless_bench.experiments.report import Report
-from serverless_bench.experiments.schema import Metric, Plot, Row, Value
-from serverless_bench.experiments.table import Line
-from serverless_bench.plots import figure as figure_of_runs
+from serverless_bench.experiments.schema import Experiment, Plot, Row, Value
+from serverless_bench.experiments.table import Line, title_of
+from serverless_bench.plots.style import color_of_phase
 
-_SIZE: Final = (11.0, 4.2)
-_TICK_CHARACTERS: Final = 40
-"""Names below an axis that are longer together are turned."""
-Points = list[tuple[Value, float, float, float]]
-"""x, y, and how far the interval reaches below and above."""
+_WIDTH: Final = 11.0
+_HEIGHT: Final = 4.2
+_BAR: Final = 0.28
+"""Inches for each bar."""
+_COMPARABLE: Final = 3
+"""Panels whose largest values differ by less than so many times share their scale."""
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """One cell, or one published row."""
+
+    label: str
+    """Whose, among all of the picture."""
+    series: str
+    x: Value | None
+    at: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, slots=True)
+class _Panel:
+    title: str
+    points: Sequence[Point]
 
 
 def save_plot(report: Report, path: Path) -> None:
@@ -33,172 +53,221 @@ def save_plot(report: Report, path: Path) -> None:
     UsageError
         If the file has no plot, there is nothing to draw, or the picture cannot be written.
     """
-    plot = report.experiment.plot
-    if plot is None:
-        raise UsageError(f"experiment {report.experiment.name} has no [plot]")
-    drawn = _DRAW[plot.kind](report, plot)
+    drawn = picture(report)
     try:
         drawn.savefig(path, dpi=120)
     except (OSError, ValueError) as exc:
         raise UsageError(f"cannot write --plot {path}: {exc}") from exc
 
 
-def _lines(report: Report, plot: Plot) -> Figure:
-    def draw(axes: Axes, series: Mapping[str, Points]) -> None:
-        order, numeric = _order(series)
-        for name, points in series.items():
-            x = [float(p[0]) if numeric else order.index(str(p[0])) for p in points]
-            y, reach = _heights(points)
-            axes.errorbar(x, y, yerr=reach, label=name or None, marker="o", capsize=3)
-        _ticks(axes, order, log=plot.log, numeric=numeric)
+def picture(report: Report) -> Figure:
+    """Return the picture of an experiment: one bar, or one point of a line, for each cell.
 
-    return _panels(report, plot, draw)
+    Lines need several values of x at this scale; without them there are bars.
 
-
-def _bars(report: Report, plot: Plot) -> Figure:
-    def draw(axes: Axes, series: Mapping[str, Points]) -> None:
-        order, _ = _order(series)
-        width = 0.8 / max(1, len(series))
-        for number, (name, points) in enumerate(series.items()):
-            shift = (number - (len(series) - 1) / 2) * width
-            x = [order.index(str(p[0])) + shift for p in points]
-            y, reach = _heights(points)
-            axes.bar(x, y, width, yerr=reach, label=name or None, capsize=3)
-        _ticks(axes, order, log=False, numeric=False)
-
-    return _panels(report, plot, draw)
-
-
-def _panels(
-    report: Report, plot: Plot, draw: Callable[[Axes, Mapping[str, Points]], None]
-) -> Figure:
-    experiment = report.experiment
-    if not plot.x or not plot.y:
-        raise UsageError(f"experiment {experiment.name}: [plot] needs x and y")
-    metric = experiment.metric(plot.y)
-    shown = [
-        (f"measured, --scale {report.scale}", _measured(report.lines, plot)),
-        (f"published, {experiment.seed.date}", _published(report, plot)),
-    ]
-    panels = [(title, series) for title, series in shown if series]
-    if not panels:
+    Raises
+    ------
+    UsageError
+        If the file has no plot, or there is nothing to draw.
+    """
+    experiment, plot = report.experiment, report.experiment.plot
+    if plot is None or not plot.y:
+        raise UsageError(f"experiment {experiment.name} has no [plot] with a y")
+    drawing = _Drawing(report, plot)
+    if not drawing.measured:
         raise UsageError(f"experiment {experiment.name}: there is nothing to draw")
-    drawn = Figure(figsize=_SIZE, layout="constrained")
-    drawn.suptitle(experiment.title)
-    for number, (title, series) in enumerate(panels, 1):
+    return drawing.draw()
+
+
+class _Drawing:
+    """What is drawn of a report, and how it is told apart."""
+
+    def __init__(self, report: Report, plot: Plot) -> None:
+        self.report = report
+        self.experiment = report.experiment
+        self.plot = plot
+        shown = [line for line in report.lines if line.entries[plot.y].measured is not None]
+        xs = {str(line.observed.cell.at.get(plot.x)) for line in shown}
+        self.lines = plot.kind == "lines" and len(xs) > 1
+        rows = [] if not self.lines else list(_rows_on(self.experiment, plot))
+        self.told_apart = _varying(
+            self.experiment,
+            [*(line.observed.cell.at for line in shown), *(row.at for row, _ in rows)],
+        )
+        self.measured = [self._measured(line) for line in shown]
+        self.published = (
+            [self._point("", "", row.at, told) for row, told in rows]
+            if self.lines
+            else [point for line in shown if (point := self._beside(line)) is not None]
+        )
+
+    def draw(self) -> Figure:
+        """Return the picture."""
+        panels = [_Panel(f"measured, --scale {self.report.scale}", self.measured)]
+        if self.published:
+            panels.append(_Panel(f"published, {self.experiment.seed.date}", self.published))
+        height = _HEIGHT if self.lines else max(_HEIGHT, 1.4 + _BAR * len(self.measured))
+        drawn = Figure(figsize=(_WIDTH, height), layout="constrained")
+        drawn.suptitle(self.experiment.title)
+        everywhere = (_draw_lines if self.lines else _draw_bars)(drawn, panels, self.plot)
+        value = title_of(self.experiment.metric(self.plot.y))
+        for axes, panel in zip(everywhere, panels, strict=True):
+            axes.set_title(panel.title)
+            axes.set(**{"ylabel" if self.lines else "xlabel": value})
+            if self.lines:
+                axes.set_xlabel(self.experiment.axis(self.plot.x).header)
+        _share(panels, everywhere, "ylim" if self.lines else "xlim")
+        _legend(drawn, everywhere, title=", ".join(map(self._header, self._series_axes())))
+        return drawn
+
+    def _measured(self, line: Line) -> Point:
+        found, cell = line.entries[self.plot.y].measured, line.observed.cell
+        if found is None:
+            raise ValueError(f"{cell.label} has no {self.plot.y}")
+        told = (found.at, found.low, found.high)
+        return self._point(self._label(cell), cell.name if self.lines else "", cell.at, told)
+
+    def _beside(self, line: Line) -> Point | None:
+        """Return the published row of a cell that is drawn."""
+        told = None if line.row is None else published_range(line.row, self.plot.y)
+        cell = line.observed.cell
+        return None if told is None else self._point(self._label(cell), "", cell.at, told)
+
+    def _point(
+        self, label: str, series: str, at: Mapping[str, Value], told: tuple[float, float, float]
+    ) -> Point:
+        names = [str(at.get(name, "-")) for name in self._series_axes()]
+        return Point(label, series or ", ".join(names), at.get(self.plot.x), *told)
+
+    def _series_axes(self) -> list[str]:
+        """Return the axes that a colour stands for: of a line, all that differ but x."""
+        if self.lines:
+            return [name for name in self.told_apart if name != self.plot.x]
+        return [name for name in self.told_apart if name == self.plot.series]
+
+    def _header(self, axis: str) -> str:
+        return self.experiment.axis(axis).header
+
+    def _label(self, cell: Cell) -> str:
+        """Return what tells a cell from all others of the picture."""
+        names = self.told_apart
+        if self.report.one_factor and not cell.name:
+            axes = [self.experiment.axis(name) for name in names]
+            base = {axis.name: str(baseline(axis, self.report.scale)) for axis in axes}
+            names = [name for name in names if str(cell.at.get(name)) != base[name]]
+            if not names:
+                return "baseline"
+        return cell.name or " ".join(f"{n}={cell.at[n]}" for n in names) or cell.label
+
+
+def _rows_on(
+    experiment: Experiment, plot: Plot
+) -> Iterator[tuple[Row, tuple[float, float, float]]]:
+    """Yield all published rows that are on the axis x and have a y, with it."""
+    for row in experiment.published:
+        told = published_range(row, plot.y)
+        if told is not None and plot.x in row.at:
+            yield row, told
+
+
+def _varying(experiment: Experiment, points: Sequence[Mapping[str, Value]]) -> list[str]:
+    """Return the axes in which points differ."""
+    names = [axis.name for axis in experiment.axes]
+    return [name for name in names if len({str(at.get(name)) for at in points}) > 1]
+
+
+def _draw_bars(drawn: Figure, panels: Sequence[_Panel], plot: Plot) -> list[Axes]:
+    """Draw a bar beside each label; the panels share their rows."""
+    del plot
+    colors, everywhere = _colors(panels), list[Axes]()
+    labels = [point.label for point in panels[0].points]
+    for number, panel in enumerate(panels, 1):
+        first = everywhere[0] if everywhere else None
+        axes = drawn.add_subplot(1, len(panels), number, sharey=first)
+        everywhere.append(axes)
+        for series, points in _by_series(panel.points).items():
+            places = [labels.index(point.label) for point in points]
+            at, reach = _heights(points)
+            axes.barh(places, at, xerr=reach, color=colors[series], label=series, capsize=3)
+        axes.set_xlim(left=0)
+        axes.tick_params("y", labelleft=number == 1)
+    everywhere[0].set_yticks(range(len(labels)), labels)
+    everywhere[0].invert_yaxis()
+    return everywhere
+
+
+def _draw_lines(drawn: Figure, panels: Sequence[_Panel], plot: Plot) -> list[Axes]:
+    """Draw a line for each series."""
+    colors, everywhere = _colors(panels), list[Axes]()
+    for number, panel in enumerate(panels, 1):
         axes = drawn.add_subplot(1, len(panels), number)
-        draw(axes, series)
-        axes.set_title(title)
-        axes.set_xlabel(plot.x if plot.x == CELL else experiment.axis(plot.x).header)
-        axes.set_ylabel(_label(metric))
-        axes.set_ylim(bottom=min(0.0, axes.get_ylim()[0]))
-        # Once is enough for both panels, and hides less.
-        if any(series) and (number == 1 or set(series) != set(panels[0][1])):
-            axes.legend()
-    return drawn
+        everywhere.append(axes)
+        order = _order(panel.points)
+        numeric = all(isinstance(point.x, int | float) for point in panel.points)
+        for series, points in _by_series(panel.points).items():
+            x = [float(p.x or 0) if numeric else order.index(str(p.x)) for p in points]
+            at, reach = _heights(points)
+            axes.errorbar(
+                x, at, yerr=reach, label=series, color=colors[series], marker="o", capsize=3
+            )
+        _ticks(axes, order, log=plot.log, numeric=numeric)
+        axes.set_ylim(bottom=0)
+    return everywhere
 
 
-def _measured(lines: Sequence[Line], plot: Plot) -> dict[str, Points]:
-    series: dict[str, Points] = {}
-    for line in lines:
-        cell, found = line.observed.cell, line.entries[plot.y].measured
-        x = cell.value(plot.x)
-        if found is not None and x is not None and x != "":
-            name = str(cell.value(plot.series)) if plot.series else ""
-            point = (x, found.at, found.at - found.low, found.high - found.at)
-            series.setdefault(name, []).append(point)
-    return series
+def _share(panels: Sequence[_Panel], everywhere: Sequence[Axes], limits: str) -> None:
+    """Give panels one scale if their values are comparable."""
+    most = [max(point.high for point in panel.points) for panel in panels]
+    if 0 < max(most) < _COMPARABLE * min(most):
+        for axes in everywhere:
+            axes.set(**{limits: (0, 1.05 * max(most))})
 
 
-def _published(report: Report, plot: Plot) -> dict[str, Points]:
-    series: dict[str, Points] = {}
-    for row in report.experiment.published:
-        x = row.cell if plot.x == CELL else row.at.get(plot.x)
-        value = row.values.get(plot.y)
-        if x is None or x == "" or value is None or isinstance(value, str):
-            continue
-        low, high = value if isinstance(value, tuple) else (value, value)
-        middle = (low + high) / 2
-        name = _series_of(row, plot)
-        series.setdefault(name, []).append((x, middle, middle - low, high - middle))
-    return series
+def _legend(drawn: Figure, everywhere: Sequence[Axes], *, title: str) -> None:
+    """Name each colour once, beside the panels, where it covers nothing."""
+    shown = {
+        label: handle
+        for axes in everywhere
+        for handle, label in zip(*axes.get_legend_handles_labels(), strict=True)
+    }
+    if any(shown):
+        drawn.legend(shown.values(), shown.keys(), title=title, loc="outside right upper")
 
 
-def _series_of(row: Row, plot: Plot) -> str:
-    return str(row.at.get(plot.series, "")) if plot.series else ""
+def _by_series(points: Sequence[Point]) -> dict[str, list[Point]]:
+    found: dict[str, list[Point]] = {}
+    for point in points:
+        found.setdefault(point.series, []).append(point)
+    return found
 
 
-def _heights(points: Points) -> tuple[Floats, Floats | None]:
-    """Return y of shape (points,), and its reach below and above, None if nobody knows."""
-    table = np.array([point[1:] for point in points], dtype=np.float64).T
-    return table[0], table[1:] if table[1:].any() else None
+def _colors(panels: Sequence[_Panel]) -> dict[str, str]:
+    """Return a colour for every series, the same in all panels."""
+    names = dict.fromkeys(point.series for panel in panels for point in panel.points)
+    return {name: color_of_phase(name) or f"C{n % 10}" for n, name in enumerate(names)}
 
 
-def _order(series: Mapping[str, Points]) -> tuple[list[str], bool]:
-    values = [point[0] for points in series.values() for point in points]
-    numeric = all(isinstance(value, int | float) for value in values)
-    if numeric:
+def _heights(points: Sequence[Point]) -> tuple[Floats, Floats | None]:
+    """Return the values, shape (points,), and their reach below and above; None for none."""
+    at = np.array([point.at for point in points])
+    reach = np.array(
+        [[point.at - point.low for point in points], [point.high - point.at for point in points]]
+    )
+    return at, reach if reach.any() else None
+
+
+def _order(points: Sequence[Point]) -> list[str]:
+    values = [point.x for point in points if point.x is not None]
+    if all(isinstance(value, int | float) for value in values):
         values.sort(key=float)
-    return list(dict.fromkeys(map(str, values))), numeric
+    return list(dict.fromkeys(map(str, values)))
 
 
 def _ticks(axes: Axes, order: Sequence[str], *, log: bool, numeric: bool) -> None:
-    if numeric:
-        if log:
-            axes.set_xscale("log", base=2)
-        axes.set_xticks([float(text) for text in order], order)
-        axes.minorticks_off()
-    else:
+    if not numeric:
         axes.set_xticks(range(len(order)), order)
-        if sum(map(len, order)) > _TICK_CHARACTERS:
-            axes.tick_params("x", rotation=25)
-            for label in axes.get_xticklabels():
-                label.set_horizontalalignment("right")
-                label.set_rotation_mode("anchor")
-
-
-def _label(metric: Metric) -> str:
-    unit = f" ({metric.unit})" if metric.unit and metric.unit not in metric.header else ""
-    return f"{metric.header}{unit}"
-
-
-def _operations(report: Report, plot: Plot) -> Figure:
-    """Draw the rate of every operation against its number, of each cell's first run."""
-    del plot
-    drawn = Figure(figsize=(_SIZE[0] * 0.7, _SIZE[1]), layout="constrained")
-    axes = drawn.add_subplot()
-    for label, run in _first_runs(report):
-        rates = operation_rates(run) / 1e9
-        axes.plot(np.arange(1, len(rates) + 1), rates, label=label)
-    axes.set_title(f"{report.experiment.title}\nmeasured, --scale {report.scale}")
-    axes.set_xlabel("number of the operation")
-    axes.set_ylabel("GB/s")
-    axes.set_ylim(bottom=0)
-    axes.legend()
-    return drawn
-
-
-def _runs(report: Report, plot: Plot) -> Figure:
-    """Draw PyWren's panels of each cell's first run."""
-    del plot
-    return figure_of_runs([run for _, run in _first_runs(report)])
-
-
-def _first_runs(report: Report) -> Iterator[tuple[str, Run]]:
-    found = False
-    for one in report.observed:
-        for result in one.results:
-            if result.figures is not None:
-                found = True
-                yield one.cell.label, load_run(result.path, detail=False)
-                break
-    if not found:
-        raise UsageError(f"experiment {report.experiment.name}: there is nothing to draw")
-
-
-_DRAW: Final[Mapping[str, Callable[[Report, Plot], Figure]]] = {
-    "bars": _bars,
-    "lines": _lines,
-    "operations": _operations,
-    "runs": _runs,
-}
+        return
+    if log:
+        axes.set_xscale("log", base=2)
+    axes.set_xticks([float(text) for text in order], order)
+    axes.minorticks_off()

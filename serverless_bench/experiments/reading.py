@@ -1,6 +1,7 @@
 """A table of a TOML file that wants to be read to its end."""
 
 from collections.abc import Collection, Mapping
+from math import inf
 from typing import Any, Final
 
 from serverless_bench.errors import UsageError
@@ -78,9 +79,17 @@ class Reader:
             raise self.error(f"{key} must be at least 1, not {value}")
         return int(value)
 
-    def size(self, key: str) -> int:
+    def amount(self, key: str, default: float) -> float:
+        """Return a number from 0 up."""
+        value = float(self.raw(key, int | float, default))
+        if not 0 <= value < inf:
+            raise self.error(f"{key} must be at least 0, not {value:g}")
+        return value
+
+    def size(self, key: str, default: Any = _MUST) -> int:  # noqa: ANN401 - as in raw
         """Return bytes: a number, or a text with a unit."""
-        return parse_size(str(self.raw(key, int | str)))
+        value = self.raw(key, int | str, default)
+        return parse_size(str(value)) if value else 0
 
     def values(self, key: str, default: tuple[Value, ...]) -> tuple[Value, ...]:
         """Return a list of values of an axis."""

@@ -7,13 +7,15 @@ from typing import Any, Final, TextIO
 
 import orjson
 
+from serverless_bench.compare import ALPHA
 from serverless_bench.errors import UsageError
-from serverless_bench.experiments.effects import Effect, effect_sentence, effects
+from serverless_bench.experiments.effects import Effect, effect_sentence
 from serverless_bench.experiments.judge import judge
 from serverless_bench.experiments.knee import WITHIN, Knee
 from serverless_bench.experiments.observations import Observed
 from serverless_bench.experiments.outcomes import Judged, Judgement
 from serverless_bench.experiments.plans import Plan
+from serverless_bench.experiments.power import ENOUGH, MOST_ROUNDS, Power
 from serverless_bench.experiments.schema import Experiment, Value
 from serverless_bench.experiments.table import Line, grid, left_over, lines, reference
 from serverless_bench.experiments.writer import Writer
@@ -33,8 +35,11 @@ class Report:
     observed: tuple[Observed, ...]
     lines: tuple[Line, ...]
     judged: tuple[Judged, ...]
+    among: int
+    """Comparisons and claims about knees that share 5 % of false alarms."""
     effects: tuple[Effect, ...] = ()
     """What each change did by itself, the largest first; only of one-factor designs."""
+    one_factor: bool = False
 
     @property
     def complete(self) -> bool:
@@ -62,14 +67,17 @@ def make_report(plan: Plan, observed: Sequence[Observed]) -> Report:
     """
     experiment = plan.experiment
     one_factor = (plan.design or experiment.design) == "one-factor"
+    verdicts = judge(experiment, plan.scale, observed, one_factor=one_factor)
     return Report(
         experiment=experiment,
         scale=plan.scale,
         repeats=plan.repeats,
         observed=tuple(observed),
         lines=lines(experiment, observed),
-        judged=judge(experiment, plan.scale, observed, seed=plan.seed),
-        effects=effects(experiment, plan.scale, observed, seed=plan.seed) if one_factor else (),
+        judged=verdicts.judged,
+        effects=verdicts.effects,
+        among=verdicts.among,
+        one_factor=one_factor,
     )
 
 
@@ -90,7 +98,7 @@ def show(report: Report, out: TextIO, style: str) -> None:
     _head(write, experiment)
     write.line(
         f"measured: --scale {report.scale}{f' ({scale.about})' if scale.about else ''},"
-        f" {report.repeats} runs of each cell in turns"
+        f" {report.repeats} rounds that hold each cell once{_run_lengths(report)}"
     )
     write.table(grid(experiment, report.lines))
     write.line(_interval_note(report))
@@ -105,6 +113,10 @@ def show(report: Report, out: TextIO, style: str) -> None:
             write.line(effect_sentence(effect), deep=1)
     if report.judged:
         write.title("hypotheses")
+        write.line(
+            f"ratios within rounds; false alarms of all {report.among} comparisons together:"
+            f" {ALPHA:.0%} (Holm)"
+        )
         for one in report.judged:
             _hypothesis(write, one)
     _bullets(write, "remarks on cells", report.problems())
@@ -142,6 +154,7 @@ def to_json(report: Report) -> dict[str, Any]:
         **_reference_json(report.experiment),
         "scale": report.scale,
         "repeats": report.repeats,
+        "among": report.among,
         "complete": report.complete,
         "cells": [_line_json(line) for line in report.lines],
         "hypotheses": [
@@ -181,6 +194,14 @@ def _notes(report: Report) -> list[str]:
         for row in report.experiment.published
         if row.note and row in shown
     ]
+
+
+def _run_lengths(report: Report) -> str:
+    took = [one.run_s for one in report.observed if one.counted]
+    if not took:
+        return ""
+    low, high = f"{min(took):.1f}", f"{max(took):.1f}"
+    return f", runs of {low} s" if low == high else f", runs of {low} to {high} s"
 
 
 def _interval_note(report: Report) -> str:
@@ -226,16 +247,30 @@ def _sentence(found: Judgement) -> str:
         parts.append(f" ({within.low:.3g} to {within.high:.3g}, {within.confidence:.0%})")
     if found.knee is not None:
         parts.append(f", knee at {_knee(found.knee)}")
+    if found.p is not None:
+        parts.append(f", p {_p(found.p)}")
     if found.why:
         parts.append(f"; {found.why}")
+    if found.power is not None:
+        parts.append(f"; {_power(found.power)}")
     return "".join(parts)
 
 
-def _knee(knee: Knee) -> str:
+def _p(p: float) -> str:
+    return "< 0.0001" if p < 1e-4 else f"{p:.2g}"
+
+
+def _power(power: Power) -> str:
+    needed = f"more than {MOST_ROUNDS}" if power.rounds is None else f"{power.rounds}"
     return (
-        f"{knee.at} ({knee.low} to {knee.high}; {knee.likely:.0%} of the resamples),"
-        f" the first within {WITHIN:.0%} of the best"
+        f"published x{power.published:.3g}; such an experiment finds a true x{power.ratio:g} in"
+        f" {power.found:.0%} of the cases (simulated), and with {needed} runs of each cell,"
+        f" {power.run_s:.1f} s long as these, in {ENOUGH:.0%}"
     )
+
+
+def _knee(knee: Knee) -> str:
+    return f"{knee.at} ({knee.low} to {knee.high}), the first within {WITHIN:.0%} of the best"
 
 
 def _where(group: Mapping[str, Value]) -> str:

@@ -2,22 +2,24 @@
 
 import shutil
 from collections.abc import Callable
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
 from serverless_bench.archive import Run, load_run
+from serverless_bench.clock import monotonic_ns
 from serverless_bench.errors import INTERRUPTED, SbenchError, UsageError
+from serverless_bench.experiments import lengths
 from serverless_bench.experiments.cells import Cell
 from serverless_bench.experiments.observations import failure_path, run_path
 from serverless_bench.experiments.places import Places, files_of, on_processors
-from serverless_bench.experiments.plans import Plan
-from serverless_bench.experiments.schema import Setting
+from serverless_bench.experiments.plans import Plan, save_again
+from serverless_bench.experiments.schema import Setting, Settings
 from serverless_bench.experiments.settings import job_of, prepared_by, workload_of
 from serverless_bench.fanout import run_job
 from serverless_bench.sweep import delete, give_space_back
-from serverless_bench.units import GIB
+from serverless_bench.units import GIB, NS_PER_S
 from serverless_bench.workloads import open_workload
 
 GARBAGE_BYTES: Final = 4 * GIB
@@ -31,7 +33,7 @@ def run(
     *,
     clean: Callable[[Run], object] | None,
     say: Callable[[str], object] = lambda _: None,
-) -> None:
+) -> Plan:
     """Run what is not there yet, and keep every run below ``root``.
 
     A run that fails is noted beside its directory, and the others go on.
@@ -45,23 +47,34 @@ def run(
     say
         Told of every run.
 
+    Returns
+    -------
+    Plan
+        With as many rounds as the pilots said.
+
     Raises
     ------
     SbenchError
         If the store does not start, or the user interrupts.
     """
-    order = list(plan.order())
-    todo = [(cell, repeat) for cell, repeat in order if not _is_done(root, cell, repeat)]
     with ExitStack() as stack:
         bench = _Bench(plan, root, Places(stack, plan.target), clean)
         try:
-            if todo:
+            if plan.most_s and _todo(plan, root):
+                plan = bench.find_lengths(say)
+            order, todo = list(plan.order()), _todo(plan, root)
+            if todo and not plan.most_s:
                 bench.warm_up(todo[0][0])
             for done, (cell, repeat) in enumerate(todo, 1 + len(order) - len(todo)):
                 about = bench.perform(cell, repeat) or "done"
                 say(f"run {done} of {len(order)}: {cell.label}, repeat {repeat}: {about}")
         finally:
             bench.clean_up()
+    return plan
+
+
+def _todo(plan: Plan, root: Path) -> list[tuple[Cell, int]]:
+    return [(cell, n) for cell, n in plan.order() if not _is_done(root, cell, n)]
 
 
 class _Bench:
@@ -79,13 +92,55 @@ class _Bench:
         self._places = places
         self._clean = clean
         self._deleted_bytes = 0
+        self._lengths = lengths.load(root)
         self._prepared: dict[str, tuple[Run | None, SbenchError | None]] = {}
 
     def warm_up(self, cell: Cell) -> None:
         """Run a cell once for nothing: a store that has just started is slow."""
         path = _free(self._root / "warm-up")
-        with suppress(SbenchError):
-            self._run(cell, path)
+        self._tried(cell, path, {})
+
+    def find_lengths(self, say: Callable[[str], object]) -> Plan:
+        """Run a pilot of each cell that has none; return the plan with its rounds.
+
+        How long runs are to be, and how many rounds, is kept before the first that counts.
+        """
+        plan = self._plan
+        cells = [cell for cell in plan.cells() if not cell.skipped]
+        for cell in cells:
+            if cell.slug not in self._lengths:
+                found = self._pilot(cell)
+                self._lengths[cell.slug] = found
+                lengths.save(self._root, self._lengths)
+                error = found.standard_error
+                known = "" if error is None else f", standard error {error:.1%}"
+                say(f"pilot: {cell.label}: runs of {found.seconds:.1f} s{known}")
+        if plan.minutes:
+            here = [self._lengths[cell.slug] for cell in cells]
+            rounds = lengths.rounds_within(plan.minutes, here, plan.repeats)
+            self._plan = plan = replace(plan, repeats=rounds, minutes=0.0)
+            save_again(plan, self._root)
+            say(f"{rounds} rounds")
+        return plan
+
+    def _pilot(self, cell: Cell) -> lengths.Length:
+        scale, most_s = self._plan.experiment.scales[self._plan.scale], self._plan.most_s
+        path, begun_ns = _free(self._root / "pilot"), monotonic_ns()
+        pilot = self._tried(cell, path, lengths.pilot_settings(cell.settings, most_s))
+        took_s = (monotonic_ns() - begun_ns) / NS_PER_S
+        found = lengths.length_of(pilot, cell.settings, most_s, scale.standard_error)
+        moved_s = 0.0 if pilot is None else lengths.spread_of(pilot)[0] or 0.0
+        return replace(found, around_s=max(0.0, took_s - moved_s))
+
+    def _tried(self, cell: Cell, path: Path, length: Settings) -> Run | None:
+        """Run a cell where it does not count; return None if that fails."""
+        try:
+            self._run(cell, path, length)
+            return load_run(path, detail=False)
+        except SbenchError as exc:
+            if exc.exit_code == INTERRUPTED:
+                raise
+            return None
 
     def perform(self, cell: Cell, repeat: int) -> str:
         """Run a cell; return what went wrong, or nothing."""
@@ -95,7 +150,8 @@ class _Bench:
         if path.exists():
             path.rename(_free(self._root / "cut-off"))
         try:
-            self._run(cell, path)
+            length = self._lengths.get(cell.slug)
+            self._run(cell, path, {} if length is None else length.settings)
         except SbenchError as exc:
             if exc.exit_code == INTERRUPTED:
                 raise
@@ -112,10 +168,10 @@ class _Bench:
                 self._delete(prepared)
         self._give_back(GARBAGE_BYTES // 16)
 
-    def _run(self, cell: Cell, path: Path) -> None:
+    def _run(self, cell: Cell, path: Path, length: Settings) -> None:
         target = self._places.target(cell.settings)
         keys = self._keys(cell)
-        job, files = self._plan.job(cell, target), files_of(path)
+        job, files = self._plan.job(cell, target, length), files_of(path)
         in_files = cell.settings.get("store") == "files" and job.load.array is not None
         if in_files and job.load.array is not None:
             files.mkdir(parents=True)

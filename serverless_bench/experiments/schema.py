@@ -12,11 +12,14 @@ TESTS: Final = ("faster", "slower", "same", "no-gain", "linear", "knee")
 """What a hypothesis may say of the second value of a segment, seen from the first."""
 RELATIVES: Final = ("speedup", "efficiency", "change")
 """What a metric may be in relation to the first value of an axis."""
-PLOTS: Final = ("lines", "bars", "operations", "runs")
+PLOTS: Final = ("lines", "bars")
+FORMER_PLOTS: Final = ("operations", "runs")
+"""Of experiments that were begun before there was one bar for each cell; drawn as bars."""
 SEGMENTS: Final = ("neighbours", "first")
 """Each value against the one before it; each against the first."""
 BETTER: Final = ("more", "less")
 DEFAULT_REPEATS: Final = 5
+DEFAULT_ERROR: Final = 0.03
 DEFAULT_THRESHOLD: Final = 0.05
 UNITS: Final[Mapping[str, float]] = {
     "": 1.0,
@@ -62,6 +65,13 @@ class Scale:
     min_bytes: int
     """A run that moves less is no evidence."""
     repeats: int = DEFAULT_REPEATS
+    """Rounds; in each, every cell runs once."""
+    minutes: float = 0.0
+    """More rounds, as many as fit into it by the pilots; 0 for no more."""
+    seconds: float = 0.0
+    """How long a run lasts at most; 0 for as long as its objects take."""
+    standard_error: float = DEFAULT_ERROR
+    """Of its rate: a cell that a pilot run knows so well in less time takes less."""
     settings: Settings
     """Of every cell, unless an axis or the cell itself says otherwise."""
 
@@ -110,6 +120,8 @@ class Metric:
     of: str
     """A figure of a run, see ``figures``."""
     unit: str = ""
+    for_bytes: int = 0
+    """Scaled from what a run moved to so many bytes; 0 for the figure as it is."""
     digits: int | None = None
     """After the decimal point; None for three that count."""
     better: str = "more"

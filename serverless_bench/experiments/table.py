@@ -4,8 +4,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from serverless_bench.compare import compare
 from serverless_bench.experiments.cells import CELL, published_row
+from serverless_bench.experiments.contrasts import contrast
 from serverless_bench.experiments.observations import Median, Observed, median_of
 from serverless_bench.experiments.schema import UNITS, Axis, Experiment, Metric, Row, Value
 
@@ -70,7 +70,7 @@ def grid(experiment: Experiment, found: Sequence[Line]) -> Grid:
     metrics = [(m, any(_has(line, m) for line in found)) for m in experiment.metrics]
     header = [experiment.axis(n).header if n != CELL else "experiment" for n in names]
     for metric, published in metrics:
-        header += [metric.header, PUBLISHED] if published else [metric.header]
+        header += [title_of(metric), PUBLISHED] if published else [title_of(metric)]
     rows = []
     for line in found:
         cells = [_shown(line.observed.cell.value(name)) for name in names]
@@ -91,6 +91,13 @@ def left_over(experiment: Experiment, found: Sequence[Line]) -> Grid:
     return _published(experiment, [row for row in experiment.published if row not in shown])
 
 
+def title_of(metric: Metric) -> str:
+    """Return the seed's column with its unit, unless it names one."""
+    named = not metric.unit or metric.unit in metric.header
+    title = metric.header if named else f"{metric.header} ({metric.unit})"
+    return f"{title} for {metric.for_bytes / 1e9:.3g} GB" if metric.for_bytes else title
+
+
 def number(metric: Metric, value: float) -> str:
     """Return a figure in the metric's digits."""
     if metric.digits is not None:
@@ -106,7 +113,7 @@ def _published(experiment: Experiment, rows: Sequence[Row]) -> Grid:
     metrics = [m for m in experiment.metrics if any(m.name in row.values for row in rows)]
     header = ["experiment"] if named else []
     header += [experiment.axis(name).header for name in names]
-    header += [metric.header for metric in metrics]
+    header += [title_of(metric) for metric in metrics]
     notes = any(row.note for row in rows)
     body = []
     for row in rows:
@@ -134,7 +141,7 @@ def _pivoted(experiment: Experiment, found: Sequence[Line]) -> Grid:
     header = [experiment.axis(n).header if n != CELL else "experiment" for n in names]
     for metric, level, published in columns:
         one = len(levels) == 2 and metric.relative and metric.to == pivot.name
-        title = metric.header if one else f"{level} {metric.header}"
+        title = title_of(metric) if one else f"{level} {title_of(metric)}"
         header += [title, PUBLISHED] if published else [title]
     rows = []
     for key, group in groups.items():
@@ -197,14 +204,11 @@ def _shown(value: Value | None) -> str:
 def _measured(metric: Metric, one: Observed, observed: Sequence[Observed]) -> Median | None:
     unit = UNITS[metric.unit]
     if not metric.relative:
-        return median_of([value / unit for value in one.values(metric.of)])
+        return median_of([value / unit for value in one.values(metric)])
     base = next(iter(_bases(metric, one, observed)), None)
-    if base is None:
+    found = None if base is None else _ratio(metric, one, base)
+    if base is None or found is None:
         return None
-    own, others = one.values(metric.of), base.values(metric.of)
-    if not own or not others or min(*own, *others) <= 0:
-        return None
-    found = _ratio(metric, one, base)
     if metric.relative == "efficiency":
         times = _times(one.cell.at.get(metric.to), base.cell.at.get(metric.to))
         if times is None:
@@ -226,18 +230,19 @@ def _bases(metric: Metric, one: Observed, observed: Sequence[Observed]) -> Itera
             yield other
 
 
-def _ratio(metric: Metric, one: Observed, base: Observed) -> Median:
-    """Return one over the base, as ``sbench compare`` does; a gain, unless it is a change."""
-    own, others = one.values(metric.of), base.values(metric.of)
+def _ratio(metric: Metric, one: Observed, base: Observed) -> Median | None:
+    """Return one over the base within rounds; a gain, unless it is a change."""
+    found = contrast(base.by_round(metric), one.by_round(metric))
+    if found is None:
+        return None
     if one is base:
         return Median(at=1.0, low=1.0, high=1.0, confidence=1.0)
     if metric.better == "less" and metric.relative != "change":
-        own, others = others, own
-    result = compare(others, own)
-    if result.evidence is None:
-        return Median(at=result.ratio, low=result.ratio, high=result.ratio, confidence=0.0)
-    within = result.evidence.interval
-    return Median(at=result.ratio, low=within.low, high=within.high, confidence=within.confidence)
+        found = found.turned()
+    at, within = found.ratio, found.interval()
+    if within is None:
+        return Median(at=at, low=at, high=at, confidence=0.0)
+    return Median(at=at, low=within.low, high=within.high, confidence=within.confidence)
 
 
 def _times(value: Value | None, base: Value | None) -> float | None:

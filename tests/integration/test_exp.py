@@ -209,7 +209,7 @@ def test_what_would_be_run_and_what_was_published_need_no_run(exp: Exp, tmp_path
         "published"
     ]
     dry = exp("run", "s3-client-threads", "--dry-run", "--only", "threads=8,16")
-    assert "2 cells, 5 runs of each, 10 in all" in dry.out
+    assert "2 cells, 5 runs of each, 10 in all, of 5 s at most; more in 4 minutes" in dry.out
     assert not (tmp_path / "sbench-runs").exists()
 
 

@@ -36,10 +36,11 @@ def judged(name: str, done: Done) -> None:
 )
 def test_a_part_of_an_experiment(sbench: Sbench, name: str, only: tuple[str, ...]) -> None:
     flags = [word for part in only for word in ("--only", part)]
-    judged(name, sbench("exp", "run", name, *flags, "--format", "json"))
+    short = ("--seconds", "0.3", "--repeats", "5")
+    judged(name, sbench("exp", "run", name, *flags, *short, "--format", "json"))
 
 
 @pytest.mark.full
 @pytest.mark.parametrize("name", names())
 def test_a_whole_experiment(sbench: Sbench, name: str) -> None:
-    judged(name, sbench("exp", "run", name, "--format", "json"))
+    judged(name, sbench("exp", "run", name, "--seconds", "1", "--format", "json"))

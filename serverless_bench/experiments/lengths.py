@@ -1,0 +1,142 @@
+"""How long the runs of each cell last: a pilot run decides, before the first that counts.
+
+What is decided by looking at runs that count would be decided by their chance, too. The
+pilot also finds the store, its caches and the libraries of the cell as they will be.
+"""
+
+from collections.abc import Collection, Mapping
+from dataclasses import asdict, dataclass
+from math import ceil, floor, sqrt
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+import orjson
+
+from serverless_bench.archive import Run
+from serverless_bench.columns import Floats
+from serverless_bench.experiments.figures import operation_rates
+from serverless_bench.experiments.schema import Setting, Settings
+from serverless_bench.experiments.settings import workload_of
+from serverless_bench.series import segments
+from serverless_bench.units import NS_PER_S
+
+LENGTHS: Final = "lengths.json"
+PILOT_S: Final = 2.0
+LEAST_S: Final = 1.0
+"""Below it starting and ending are much of a run, whatever the pilot's spread was."""
+BATCHES: Final = 10
+"""Parts of a pilot whose means tell its standard error: long enough to be nearly
+independent, many enough to know it within a quarter (Alexopoulos and Seila 1998)."""
+MOST_ROUNDS: Final = 20
+_SIZES: Final = ("duration_s", "objects", "total_objects", "repeats", "operations")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Length:
+    """Of a cell's runs."""
+
+    seconds: float
+    """What they are to last."""
+    settings: Mapping[str, Setting]
+    """What makes them last so long."""
+    around_s: float = 0.0
+    """What starting, ending and deleting took beside, with the pilot."""
+    standard_error: float | None
+    """Of their rate as the pilot has it, relative; None if it does not tell."""
+
+
+def is_fixed(changes: Settings) -> bool:
+    """Tell whether the user has said how much a run does."""
+    return any(name in changes for name in _SIZES)
+
+
+def pilot_settings(settings: Settings, most_s: float) -> dict[str, Setting]:
+    """Return what a cell's pilot is told about its length."""
+    return {} if _is_append(settings) else {"duration_s": min(PILOT_S, most_s)}
+
+
+def rounds_within(minutes: float, known: Collection[Length], least: int) -> int:
+    """Return how many rounds fit into some minutes beside the pilots, but for the least."""
+    pilots_s = sum(min(PILOT_S, one.seconds) + one.around_s for one in known)
+    round_s = sum(one.seconds + one.around_s for one in known)
+    fit = floor((minutes * 60 - pilots_s) / round_s) if round_s else least
+    return min(max(least, fit), max(least, MOST_ROUNDS))
+
+
+def length_of(run: Run | None, settings: Settings, most_s: float, error: float) -> Length:
+    """Return the length of a cell's runs.
+
+    Parameters
+    ----------
+    run
+        The pilot; None if it failed.
+    settings
+        Of the cell.
+    most_s, error
+        So many seconds, or this relative standard error of the rate, whichever is first.
+    """
+    took_s, spread = (None, None) if run is None else spread_of(run)
+    seconds, reached = most_s, None
+    if took_s is not None and spread is not None:
+        # Of the mean of independent parts: with the square root of their number.
+        wanted_s = took_s * (spread / error) ** 2 if error else most_s
+        seconds = min(most_s, max(min(LEAST_S, most_s), wanted_s))
+        reached = spread * sqrt(took_s / seconds)
+    if not _is_append(settings):
+        return Length(
+            seconds=seconds, settings={"duration_s": round(seconds, 2)}, standard_error=reached
+        )
+    # An array that is appended to begins once: more time is more appends.
+    objects = settings.get("objects", 1)
+    count = objects if isinstance(objects, int) else 1
+    if took_s:
+        count = max(2, ceil(count * seconds / took_s))
+    return Length(seconds=seconds, settings={"objects": count}, standard_error=reached)
+
+
+def spread_of(run: Run) -> tuple[float | None, float | None]:
+    """Return how long a run took, and the relative standard error of its rate.
+
+    By batch means: the run in parts of equal length, each with its rate; of arrays, whose
+    progress nobody sees, by their operations. None for either that it does not tell.
+    """
+    try:
+        moved, _ = segments(run, segment_ns=NS_PER_S // 1000)
+    except ValueError:
+        return None, None
+    took_s = len(moved) / 1000
+    if run.job.workload == "array":
+        rates = operation_rates(run)
+        enough = len(rates) >= BATCHES // 2
+        return took_s, _relative_error(rates) if enough else None
+    size = len(moved) // BATCHES
+    if not size or not moved.any():
+        return took_s, None
+    means: Floats = moved[: size * BATCHES].reshape(BATCHES, size).mean(axis=1)
+    return took_s, _relative_error(means)
+
+
+def _relative_error(values: Floats) -> float:
+    return float(values.std(ddof=1) / np.sqrt(len(values)) / values.mean())
+
+
+def load(root: Path) -> dict[str, Length]:
+    """Return the lengths that are known, by the cells' slugs."""
+    try:
+        found = orjson.loads((root / LENGTHS).read_bytes())
+    except FileNotFoundError:
+        return {}
+    return {slug: Length(**data) for slug, data in found.items()}
+
+
+def save(root: Path, known: Mapping[str, Length]) -> None:
+    """Keep the lengths, whole or not at all."""
+    data = {slug: asdict(length) for slug, length in known.items()}
+    part = root / f"{LENGTHS}.part"
+    part.write_bytes(orjson.dumps(data, option=orjson.OPT_INDENT_2))
+    part.replace(root / LENGTHS)
+
+
+def _is_append(settings: Settings) -> bool:
+    return workload_of(settings) == "array" and settings.get("array.operation") == "append"

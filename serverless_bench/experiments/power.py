@@ -1,0 +1,109 @@
+"""What a number of rounds can find, by simulation. Pure."""
+
+from dataclasses import dataclass
+from functools import cache
+from math import inf, log, sqrt
+from typing import Final
+
+import numpy as np
+
+from serverless_bench.columns import Floats
+from serverless_bench.compare import ALPHA
+
+MATTERS: Final = 1.25
+"""The true ratio that is asked about: from here on a published difference is large."""
+ENOUGH: Final = 0.9
+MOST_ROUNDS: Final = 200
+_DRAWS: Final = 2_000
+_SEED: Final = 20261121
+_STEP: Final = 1.15
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Power:
+    """How often such an experiment finds a difference that is there."""
+
+    published: float
+    """Second over first, as published."""
+    ratio: float
+    """The true ratio that was simulated."""
+    found: float
+    """Share of the simulated experiments that find it, at least."""
+    rounds: int | None
+    """Runs of each cell, as long as these, that find it in ``ENOUGH`` of the experiments;
+    None for more than ``MOST_ROUNDS``."""
+    run_s: float
+    """How long a run of the slower-running cell was."""
+
+
+def found_share(sd: float, rounds: int, tests: int, *, ratio: float, threshold: float) -> float:
+    """Return the share of simulated experiments that find a true ratio.
+
+    Parameters
+    ----------
+    sd
+        Of the logarithm of a ratio within one round.
+    rounds
+        How many.
+    tests
+        Comparisons of the experiment. Each is held to its share of ``ALPHA``; Holm's
+        procedure finds at least as much.
+    ratio, threshold
+        What is there, and how much an estimate must be off 1.
+    """
+    if rounds < 2:
+        return 0.0
+    from scipy import special  # noqa: PLC0415 - an extra, and slow to load
+
+    means, spreads = _drawn(rounds)
+    mean, error = log(ratio) + sd * means, sd * spreads / sqrt(rounds)
+    least = float(special.stdtrit(rounds - 1, 1 - ALPHA / (2 * max(1, tests))))
+    hit = (mean > least * error) & (mean > log(1 + threshold))
+    return float(np.mean(hit))
+
+
+def rounds_needed(sd: float, tests: int, *, ratio: float, threshold: float) -> int | None:
+    """Return the rounds that find a true ratio in ``ENOUGH`` of the experiments."""
+    rounds, last = 2, 2
+    while rounds <= MOST_ROUNDS:
+        if found_share(sd, rounds, tests, ratio=ratio, threshold=threshold) >= ENOUGH:
+            # Between the last step and this one.
+            return next(
+                n
+                for n in range(last, rounds + 1)
+                if found_share(sd, n, tests, ratio=ratio, threshold=threshold) >= ENOUGH
+            )
+        last, rounds = rounds + 1, max(rounds + 1, round(rounds * _STEP))
+    return None
+
+
+def power_of(
+    sd: float,
+    rounds: int,
+    tests: int,
+    *,
+    threshold: float,
+    published: float,
+    run_s: float,
+) -> Power | None:
+    """Return the power for a true ratio of ``MATTERS``; None if the spread is not known."""
+    if rounds < 2 or not 0 <= sd < inf:
+        return None
+    about = {"ratio": MATTERS, "threshold": threshold}
+    return Power(
+        published=published,
+        ratio=MATTERS,
+        found=found_share(sd, rounds, tests, **about),
+        rounds=rounds_needed(sd, tests, **about),
+        run_s=run_s,
+    )
+
+
+@cache
+def _drawn(rounds: int) -> tuple[Floats, Floats]:
+    """Return means and standard deviations of so many normal numbers, drawn by a fixed seed.
+
+    Both as of a standard deviation of 1: they scale, so that one draw serves all cells.
+    """
+    drawn = np.random.default_rng((_SEED, rounds)).standard_normal((_DRAWS, rounds))
+    return drawn.mean(axis=1), drawn.std(axis=1, ddof=1)
