@@ -76,6 +76,11 @@ shape_options = group(
     show_default=True,
     help="Whether uploads are compared or only counted.",
 )
+@option(
+    "--witness",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Write every request here, for sbench check.",
+)
 @option("--strict", is_flag=True, help="Only what was written here can be read.")
 @fault_options
 @shape_options
@@ -95,6 +100,7 @@ def command(host: str, port: int, tls: Path | None, **flags: Any) -> int:  # noq
         rates={kind: flags[kind.replace("-", "_")] for kind in FaultKind},
         flip_bits=flags["flip_bits"],
         log=flags["log"],
+        witness=flags["witness"],
         shape=Shape(
             latency=flags["latency"],
             connection_bytes_per_s=_bytes(flags["connection_rate"]),

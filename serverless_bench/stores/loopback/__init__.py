@@ -16,6 +16,7 @@ whether a byte is right. A request goes through files that are named after the s
     parts         do parts make one object?               place
     objects       which keys there are                    Objects
     counts        what happened                           Counts
+    witness       request by request                      Witness
 
 and ``object_operations``, ``part_operations``, ``bucket_operations``, ``listing`` and
 ``answers`` are what S3 says to it.

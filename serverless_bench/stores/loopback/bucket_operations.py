@@ -28,6 +28,7 @@ def _location(connection: FaultyConnection) -> None:
 def _delete_objects(connection: FaultyConnection) -> None:
     root = parse(connection.read_document())
     keys = [key for (key,) in texts(root, "Object", "Key")]
+    connection.sight.keys = keys
     for key in keys:
         connection.server.objects.delete(connection.asked.bucket, key)
     quiet = (root.findtext("{*}Quiet") or "").lower() == "true"

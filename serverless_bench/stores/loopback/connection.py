@@ -14,6 +14,7 @@ from serverless_bench.stores.loopback.asked import Asked, take_apart
 from serverless_bench.stores.loopback.bodies import Body, buffered
 from serverless_bench.stores.loopback.faults import drawn
 from serverless_bench.stores.loopback.inspector import Inspector
+from serverless_bench.stores.loopback.witness import Sight
 from serverless_bench.units import KIB, NS_PER_S
 
 if TYPE_CHECKING:
@@ -49,6 +50,7 @@ class Connection(BaseHTTPRequestHandler):
         self.rfile = self._source = buffered(self.connection, whole=tls is None)
         self.room = memoryview(bytearray(self.server.block_bytes))
         self._pace = self.server.shaper.new_pace()
+        self._connection_number = next(self.server.connection_numbers)
         self.server.counts.add(connections=1)
 
     def handle(self) -> None:
@@ -62,6 +64,7 @@ class Connection(BaseHTTPRequestHandler):
     def finish(self) -> None:
         """Close; what was written goes out first, unless the connection was reset."""
         self.connection.close()
+        self.server.witness.flush()
 
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002, ANN401 - stdlib's
         """Say nothing: there is the log of faults, and there are statistics."""
@@ -72,9 +75,19 @@ class Connection(BaseHTTPRequestHandler):
         return True
 
     def handle_one_request(self) -> None:
-        """Serve one request."""
+        """Serve one request, and have it witnessed."""
         self._expecting = False
-        super().handle_one_request()
+        self._witnessed = False
+        try:
+            super().handle_one_request()
+        finally:
+            if self._witnessed:
+                self.server.witness.note(self.sight)
+
+    def parse_request(self) -> bool:
+        """Take the time at which the request came, and read the rest of its head."""
+        self._came_ns = monotonic_ns()
+        return super().parse_request()
 
     def begin(self) -> Asked:
         """Return what is asked; call it once per request."""
@@ -83,7 +96,13 @@ class Connection(BaseHTTPRequestHandler):
         self.body: Body | None = None
         headers = {name.lower(): value for name, value in self.headers.items()}
         self.asked = take_apart(self.command, self.path, headers)
+        self.sight = Sight(self.number, self._connection_number, self.asked, self._came_ns)
         return self.asked
+
+    def be_seen(self) -> None:
+        """Have the request witnessed, however it ends."""
+        self._witnessed = True
+        self.server.witness.begins(self.sight)
 
     def open_body(self) -> Body:
         """Return the body of the request, and have the client send it.
@@ -119,13 +138,29 @@ class Connection(BaseHTTPRequestHandler):
         """Move the body, or ``limit`` bytes of it, to ``inspector``; return how many came."""
         body, came = self.open_body(), 0
         try:
-            while count := body.fill(self.room if limit is None else self.room[: limit - came]):
+            while count := self._fill(body, None if limit is None else limit - came):
                 inspector.take(self.room[:count])
                 came += count
                 self.pay(count, upload=True)
         finally:
             self.server.counts.add(in_bytes=came)
         return came
+
+    def _fill(self, body: Body, limit: int | None) -> int:
+        """Fill the room, and note when the first byte of the body and the last one are there."""
+        room, first = self.room[:limit], 0
+        if self.sight.first_in_ns is None:
+            first = body.fill(room[:1])
+            self.sight.came(first)
+        count = body.fill(room[first:])
+        self.sight.came(count)
+        return first + count
+
+    def send(self, block: memoryview) -> None:
+        """Send bytes of an object."""
+        self.sight.goes()
+        self.connection.sendall(block)
+        self.sight.out_bytes += len(block)
 
     def pay(self, count: int, *, upload: bool) -> None:
         """Wait as long as ``count`` bytes take this connection and its function."""
@@ -179,6 +214,7 @@ class Connection(BaseHTTPRequestHandler):
         lines = [f"HTTP/1.1 {status} {HTTPStatus(status).phrase}"]
         lines += [f"{name}: {value}" for name, value in fields.items()]
         text = "\r\n".join(lines).encode("latin-1") + b"\r\n\r\n"
+        self.sight.status, self.sight.answered_ns = status, monotonic_ns()
         self.connection.sendall(text if self.command == "HEAD" else text + body)
 
     def refuse(self, error: S3Error) -> None:

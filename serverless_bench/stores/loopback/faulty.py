@@ -59,6 +59,7 @@ class FaultyConnection(Connection):
     def inject(self, fault: Fault, **more: Any) -> None:  # noqa: ANN401 - anything that JSON has
         """Write a fault to the log, just before the client meets it."""
         self.server.counts.fault(fault.kind)
+        self.sight.fault = fault.kind
         self._note("fault", fault.kind, self._name, number=fault.number, **more)
 
     def receive_upload(self, *, offset: int | None) -> Verdict:
@@ -83,6 +84,7 @@ class FaultyConnection(Connection):
             self.hang_up(reset=True)
         self.receive(inspector)
         verdict = inspector.verdict()
+        self.sight.offset = verdict.offset
         self.server.counts.add(checked_put_bytes=verdict.checked_bytes)
         if verdict.bad_bytes:
             self.spoiled(verdict, f"{verdict.bad_bytes} bytes are not those of the key")

@@ -27,8 +27,10 @@ class Handler(FaultyConnection):
         if asked.path == STATISTICS:
             self.reply(200, json.dumps(self.server.statistics()).encode())
             return
+        self.be_seen()
         try:
             name = asked.operation()
+            self.sight.operation = name
             self.server.counts.request(name)
             self.meet_limits(name)
             self.meet_fault(name)

@@ -32,6 +32,8 @@ def _get(connection: FaultyConnection) -> None:
     plan = _Download(content=content, first=first, end=end, total=content.size, stop=end)
     if fault:
         plan = _spoil(connection, fault, plan, ranged=extent is not None)
+    sight = connection.sight
+    sight.size, sight.offset, sight.length = plan.total, first, plan.end - first
     headers = _described(connection, plan.content, plan.end - first)
     if extent:
         headers["Content-Range"] = f"bytes {first}-{plan.end - 1}/{plan.total}"
@@ -78,7 +80,7 @@ def _send(connection: FaultyConnection, plan: _Download) -> None:
                 if offset <= at < offset + len(block):
                     block[at - offset] ^= 1 << bit
             connection.pay(len(block), upload=False)
-            connection.connection.sendall(block)
+            connection.send(block)
             offset += len(block)
     finally:
         connection.server.counts.add(out_bytes=offset - plan.first)
@@ -86,6 +88,7 @@ def _send(connection: FaultyConnection, plan: _Download) -> None:
 
 def _head(connection: FaultyConnection) -> None:
     content = _found(connection)
+    connection.sight.size = content.size
     connection.reply(200, headers=_described(connection, content, content.size))
 
 

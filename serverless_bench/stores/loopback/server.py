@@ -19,6 +19,7 @@ from serverless_bench.stores.loopback.handler import Handler
 from serverless_bench.stores.loopback.objects import Objects
 from serverless_bench.stores.loopback.settings import Check, Settings
 from serverless_bench.stores.loopback.shaping import Shaper
+from serverless_bench.stores.loopback.witness import Witness
 from serverless_bench.units import NS_PER_S
 
 
@@ -49,9 +50,11 @@ class LoopbackServer(socketserver.ThreadingTCPServer):
         self.objects = Objects(strict=settings.strict)
         self.plan = FaultPlan(settings.seed, settings.rates)
         self.log = FaultLog(settings.log)
+        self.witness = Witness(settings.witness)
         self.shaper = Shaper(settings.shape)
         self.counts = Counts()
         self.numbers = count(1)
+        self.connection_numbers = count(1)
         self.block_bytes = SHAPED_BLOCK if settings.shape.slows_bytes else BLOCK
         self.start_date = http_date(wall_ns() / NS_PER_S)
         self.start_stamp = utc_stamp(separators=True)
@@ -93,10 +96,15 @@ class LoopbackServer(socketserver.ThreadingTCPServer):
         if not isinstance(sys.exc_info()[1], OSError):
             super().handle_error(request, client_address)
 
+    def service_actions(self) -> None:
+        """Have the witness up to date, every half second."""
+        self.witness.flush()
+
     def server_close(self) -> None:
-        """Stop listening and close the log."""
+        """Stop listening and close the files."""
         super().server_close()
         self.log.close()
+        self.witness.close()
 
 
 @contextmanager

@@ -39,6 +39,8 @@ class Settings:
     """Bits in different bytes that ``FaultKind.FLIP`` turns over."""
     log: Path | None = None
     """Where injected faults are written, one JSON line each."""
+    witness: Path | None = None
+    """Where every request is written, one JSON line each."""
     shape: Shape = field(default_factory=Shape)
     clock_skew_s: float = 0.0
     """Added to the time of day in every answer."""

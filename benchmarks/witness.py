@@ -1,0 +1,103 @@
+"""What the witness costs: the loopback store with it and without it, in turns.
+
+    python -m benchmarks.witness [--rounds 60] [--requests 200]
+
+One store in this process serves a client in another one; between batches of requests its
+witness is put in and taken out, so that whatever else the machine does meets both. What
+counts is this process's own processor time. The smallest requests are the worst case:
+their bodies cost the witness nothing.
+"""
+
+import argparse
+import http.client
+import resource
+import statistics
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Final
+
+from serverless_bench.stores.loopback.server import LoopbackServer, serving
+from serverless_bench.stores.loopback.witness import Witness
+from serverless_bench.units import MIB
+
+AGENT: Final = {"User-Agent": "sbench/0 sbench-worker/machine.12345"}
+KINDS: Final = {
+    "head": ("HEAD", 16),
+    "get": ("GET", 16),
+    "put": ("PUT", 16),
+    "get 1 MiB": ("GET", MIB),
+}
+
+
+def ask(port: int) -> None:
+    """Make the requests that standard input asks for; what is put is no keystream."""
+    connection, number = http.client.HTTPConnection("127.0.0.1", port), 0
+    for line in sys.stdin:
+        method, size, count = line.split()
+        body = b"x" * int(size) if method == "PUT" else None
+        for _ in range(int(count)):
+            number += 1
+            name = f"note-{number:032x}" if body else f"{number:032x}.{size}"
+            connection.request(method, f"/bucket/sbench/{name}", body, AGENT)
+            connection.getresponse().read()
+        print("done", flush=True)
+
+
+def used_s() -> float:
+    """Return this process's processor time so far."""
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    return used.ru_utime + used.ru_stime
+
+
+def measure(server: LoopbackServer, client: subprocess.Popen[str], line: str) -> float:
+    """Return what one batch costs the server."""
+    assert client.stdin is not None
+    assert client.stdout is not None
+    before = used_s()
+    client.stdin.write(line)
+    client.stdin.flush()
+    client.stdout.readline()
+    server.witness.settle()
+    return used_s() - before
+
+
+def main(rounds: int, requests: int) -> None:
+    """Measure and print."""
+    with tempfile.TemporaryDirectory() as name, serving() as server:
+        path = Path(name) / "witness.jsonl"
+        witnesses = [Witness(None), Witness(path)]
+        command = [sys.executable, "-m", "benchmarks.witness", "--ask"]
+        with subprocess.Popen(
+            [*command, str(server.server_address[1])],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        ) as client:
+            print(f"{'request':>10} {'store us':>9} {'witness us':>11} {'share':>7}")
+            for kind, (method, size) in KINDS.items():
+                costs: list[list[float]] = [[], []]
+                for turn in range(rounds):
+                    for which in (0, 1) if turn % 2 else (1, 0):
+                        server.witness = witnesses[which]
+                        cost = measure(server, client, f"{method} {size} {requests}\n")
+                        costs[which].append(cost / requests * 1e6)
+                plain, seen = (statistics.median(each) for each in costs)
+                print(f"{kind:>10} {plain:9.0f} {seen - plain:11.1f} {seen / plain - 1:7.1%}")
+            assert client.stdin is not None
+            client.stdin.close()
+        count = rounds * requests * len(KINDS)
+        print(f"{path.stat().st_size / count:.0f} bytes a request, of {count:,} requests")
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rounds", type=int, default=60)
+    parser.add_argument("--requests", type=int, default=200)
+    parser.add_argument("--ask", type=int, help=argparse.SUPPRESS)
+    given = parser.parse_args()
+    if given.ask is not None:
+        ask(given.ask)
+    else:
+        main(given.rounds, given.requests)

@@ -1,0 +1,124 @@
+"""The store's file: what it saw, request by request."""
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from serverless_bench.errors import UsageError
+
+_FORMAT: Final = 1
+_INSTANTS: Final = ("first_in_ns", "last_in_ns", "answered_ns", "first_out_ns", "last_out_ns")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Seen:
+    """One request; instants are nanoseconds since the epoch by the store's clock."""
+
+    request: int
+    """The store's number of it, which clients see as the request id, in hexadecimal."""
+    connection: int
+    worker: str | None
+    """Who asked, if the user agent says so."""
+    operation: str | None
+    bucket: str
+    key: str
+    """Of the object; the prefix of a listing."""
+    part: int | None
+    size: int | None
+    offset: int | None
+    length: int | None
+    in_bytes: int
+    out_bytes: int
+    head_ns: int
+    first_in_ns: int | None
+    last_in_ns: int | None
+    answered_ns: int | None
+    first_out_ns: int | None
+    last_out_ns: int | None
+    status: int | None
+    fault: str | None
+    keys: tuple[str, ...] = ()
+    """What was deleted, of many."""
+
+    @property
+    def ok(self) -> bool:
+        """Whether the store did what was asked, as far as it can tell."""
+        return self.status is not None and self.status < 300
+
+    @property
+    def request_id(self) -> str:
+        """What clients know it by."""
+        return f"{self.request:016X}"
+
+
+def read_witness(path: Path) -> list[Seen]:
+    """Return every request of a witness's file, in the order in which they came.
+
+    A last line that is cut off is left out: the store may still be at work.
+
+    Raises
+    ------
+    UsageError
+        If the file cannot be read, or is no witness's.
+    """
+    try:
+        with path.open(encoding="ascii") as lines:
+            seen = list(_rows(lines))
+    except OSError as exc:
+        raise UsageError(f"cannot read --witness {path}: {exc.strerror}") from exc
+    except (ValueError, KeyError, IndexError, TypeError, AttributeError) as exc:
+        raise UsageError(
+            f"{path} is no witness of a store: {type(exc).__name__}: {exc}",
+            hint="sbench serve --witness FILE writes one",
+        ) from exc
+    return sorted(seen, key=lambda one: one.head_ns)
+
+
+def _rows(lines: Iterator[str]) -> Iterator[Seen]:
+    names: dict[int, str] = {}
+    columns: list[str] = []
+    waiting: list[list[Any]] = []
+    offset_ns: int | None = None
+    for line in lines:
+        if not line.endswith("\n"):
+            break
+        row = json.loads(line)
+        if isinstance(row, list):
+            # The clock line of their own batch comes after the first requests.
+            if offset_ns is None:
+                waiting.append(row)
+            else:
+                yield _seen(row, columns, names, offset_ns)
+        elif "name" in row:
+            number, text = row["name"]
+            names[number] = text
+        elif "clock" in row:
+            store_ns, wall_ns = row["clock"]
+            offset_ns = wall_ns - store_ns
+            yield from (_seen(each, columns, names, offset_ns) for each in waiting)
+            waiting.clear()
+        else:
+            # Another store goes on with the file: its names and its clock are its own.
+            if row["witness"] != _FORMAT:
+                raise ValueError(f"format {row['witness']}, this sbench reads {_FORMAT}")
+            columns, offset_ns = row["columns"], None
+            names.clear()
+            waiting.clear()
+    if not columns:
+        raise ValueError("it has no first line")
+
+
+def _seen(row: list[Any], columns: list[str], names: Mapping[int, str], offset_ns: int) -> Seen:
+    told = dict(zip(columns, row, strict=True))
+    head_ns = told["head_ns"] + offset_ns
+    instants = {name: None if told[name] is None else head_ns + told[name] for name in _INSTANTS}
+    worker = told.pop("worker")
+    return Seen(
+        worker=None if worker is None else names[worker],
+        bucket=names[told.pop("bucket")],
+        key=names[told.pop("front")] + told.pop("tail"),
+        keys=tuple(told.pop("keys") or ()),
+        **{**told, **instants, "head_ns": head_ns},
+    )
