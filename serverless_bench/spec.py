@@ -20,6 +20,11 @@ DEFAULT_PART_BYTES: Final = 64 * MIB
 """1,800 functions at 95 MB/s make 2,550 UploadPart/s at 64 MiB, below the 3,500 PUT/s of
 one S3 partition; at boto3's 8 MiB it would be 20,400."""
 
+POLLS_PER_S: Final = 2000
+"""At a gate, of all functions together: well below the 5,500 GET/s of one partition (Amazon
+S3 user guide, "Best practices design patterns")."""
+LEAST_POLL_S: Final = 0.05
+
 OWN_FUNCTION: Final = "function"
 """The workload whose operations are decided by code that comes with the invocation."""
 
@@ -319,6 +324,11 @@ class JobSpec:
                     f"{parts} parts make one object, S3 takes at most {MAX_PARTS}",
                     hint="raise --part-mb",
                 )
+
+    @property
+    def gate_poll_s(self) -> float:
+        """How often one function asks for the common start."""
+        return max(LEAST_POLL_S, self.concurrency / POLLS_PER_S)
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Self:

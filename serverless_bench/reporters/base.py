@@ -251,6 +251,8 @@ def _bill(bill: Bill) -> Iterator[tuple[str, str]]:
         "bill",
         f"{money(bill.total)}: {parts}; {where}{bill.gb_s:.4g} GB-s on {bill.architecture}",
     )
+    if not bill.requests_exact:
+        yield "requests", "at least: a library makes some that it does not show"
     yield "prices", f"of {bill.as_of}, {bill.region}"
     if bill.unknown:
         yield "not in it", f"{bill.unknown} without a record, {money(bill.unknown_at_most)} at most"
