@@ -276,7 +276,7 @@ class JobSpec:
     link_bytes_per_s: float | None = None
     """What the network between functions and store carries at most, as the user declares."""
     seed: int = 0
-    """Decides what is drawn at random, but neither keys nor bytes."""
+    """Decides what is drawn at random, sizes for instance, but neither keys nor bytes."""
     functions: tuple[str, ...] = ()
     """Names of the deployed functions to invoke, for executors that invoke such."""
     control: Target | None = None
