@@ -299,7 +299,7 @@ def test_other_plain_data_is_no_result(tmp_path: Path, value: object) -> None:
 
 @pytest.mark.parametrize("value", [[], {"results": []}, {"results": [], "worker_stats": []}])
 def test_no_results_are_nothing_to_import(tmp_path: Path, value: object) -> None:
-    with pytest.raises(UsageError, match="has has no operation"):
+    with pytest.raises(UsageError, match="has no operation"):
         imported(tmp_path / "p", pickle.dumps(value))
 
 
