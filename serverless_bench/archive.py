@@ -93,7 +93,11 @@ class Run:
     overdue: Table
     """What was due in an open loop and never begun, as runs of evenly spaced instants."""
     requests: Mapping[str, int] | None = None
-    """Requests that the driver made to find records; None if they came by themselves."""
+    """Billed requests that the driver made to find records, by kind; None if these came by
+    themselves."""
+    store_requests: Mapping[str, int] | None = None
+    """Billed requests of the driver in the target's bucket, by kind: looks at its clock, and
+    the gate, which it deletes at the end. None if it made none, or they were not counted."""
     gate: Mapping[str, Any] | None = None
     """How the gate opened; see ``attendant.Attendant.report``. None without a gate."""
     skipped_lines: int
@@ -337,6 +341,7 @@ def _load(path: Path, unsaved: Sequence[bytes], *, detail: bool) -> Run:
         waves=tuple(reader.waves),
         probes=_probes(reader.end),
         requests=reader.end.get("requests"),
+        store_requests=reader.end.get("store_requests"),
         gate=reader.end.get("gate"),
         skipped_lines=reader.skipped,
     )

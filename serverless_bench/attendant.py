@@ -1,6 +1,7 @@
 """What the driver does beside the fan-out: ask the store for the time, and open the gate."""
 
 import threading
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -23,6 +24,8 @@ _PROBE_EVERY_S: Final = 0.053
 those bound the store's clock within a round trip."""
 _LOOK_EVERY_S: Final = 0.2
 _JOIN_S: Final = 15.0
+_KINDS: Final = {"HeadBucket": "head", "ListObjectsV2": "list", "PutObject": "put"}
+_FREE_STATUS: Final = 500
 
 
 class Attendant:
@@ -48,6 +51,7 @@ class Attendant:
         self._over = threading.Event()
         self._probes: list[tuple[int, int, int]] = []
         self._gate: dict[str, Any] | None = None
+        self._requests: Counter[str] = Counter()
         self._thread = threading.Thread(target=self._attend, daemon=True)
         # Nothing of a noop, or of an array in files, goes to the store.
         in_files = job.load.array is not None and job.load.array.path is not None
@@ -71,19 +75,23 @@ class Attendant:
             # The gate's own objects, which stand in the ledger. What cannot be deleted
             # now is left to `sbench clean`.
             with suppress(SbenchError):
-                delete(replace(self._job.target, store=None), self._gate_keys)
+                done = delete(replace(self._job.target, store=None), self._gate_keys)
+                self._requests.update({n: done.requests[n] for n in ("get", "list")})
 
     def report(self) -> Mapping[str, Any]:
         """Return what the archive's last line says of it.
 
-        ``probes`` as in ``archive.Run``; ``gate`` with ``expected`` and ``announced``
-        functions, ``opened_ns`` (driver's clock) and ``waited_s``.
+        ``probes`` and ``store_requests`` as in ``archive.Run``; ``gate`` with ``expected``
+        and ``announced`` functions, ``opened_ns`` (driver's clock) and ``waited_s``.
         """
         said: dict[str, Any] = {"probes": list(self._probes)}
+        if self._requests:
+            said["store_requests"] = dict(self._requests)
         return said if self._gate is None else {**said, "gate": self._gate}
 
     def _attend(self) -> None:
         client = open_s3(self._job.target)
+        client.meta.events.register("response-received.s3", self._count_request)
         try:
             if self._job.gate is not None:
                 self._open_gate(client, self._job.gate)
@@ -96,6 +104,16 @@ class Attendant:
             return
         finally:
             client.close()
+
+    def _count_request(
+        self,
+        event_name: str,
+        response_dict: Mapping[str, Any] | None,
+        **_: object,
+    ) -> None:
+        """Count a try of botocore's, unless it was answered with 5xx, which is free."""
+        if response_dict is None or response_dict["status_code"] < _FREE_STATUS:
+            self._requests[_KINDS[event_name.rpartition(".")[2]]] += 1
 
     def _probe(self, client: Any) -> None:  # noqa: ANN401 - botocore's own
         sent_ns = self._clock.now_ns()

@@ -120,6 +120,8 @@ def run_invocation(
         generator_bytes_per_s=_generators[pid],
         gate_wait_ns=None if gate is None else gate.wait_ns,
         gate_late=gate is not None and gate.late,
+        gate_puts=None if gate is None else gate.puts,
+        gate_gets=None if gate is None else gate.gets,
         born_ns=born_ns,
         import_ns=import_ns,
         machine=platform.machine(),

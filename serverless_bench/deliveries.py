@@ -73,11 +73,16 @@ def deliveries(run: Run) -> Deliveries | None:
             )
             for wave in run.waves
         ),
-        requests_each=sum(run.requests.values()) / run.job.invocations if run.requests else None,
+        requests_each=_looks(run.requests) / run.job.invocations if run.requests else None,
         lag_s=percentiles((functions["collected_ns"] - functions["end_ns"])[mine] / NS_PER_S),
         import_s=percentiles(functions["import_ns"][born] / NS_PER_S),
         cold_start_s=percentiles(_first_byte_s(run, born)),
     )
+
+
+def _looks(requests: Mapping[str, int]) -> int:
+    """Return the requests that looked for records, and not those that took attempts back."""
+    return requests.get("get", 0) + requests.get("list", 0)
 
 
 def _first_byte_s(run: Run, born: Mask) -> Floats:

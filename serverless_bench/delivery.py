@@ -60,6 +60,7 @@ def deliver(
         invocation = replace(invocation, deadline_s=min(invocation.deadline_s, left_s))
     delivery = os.urandom(16).hex()
     store = _store(for_run(control, invocation.run_id))
+    before = store.requests.copy()
     held_s = invocation.deadline_s + RECORD_S
     mine = {
         "run_id": invocation.run_id,
@@ -75,13 +76,19 @@ def deliver(
     )
     if "delivery" not in holder:
         return None, "taken back: the driver has given this attempt up"
+    # What the claim took is of the invocation's time: it is paid for, too.
+    left_s = invocation.deadline_s - (monotonic_ns() - began_ns) / NS_PER_S
+    invocation = replace(invocation, deadline_s=max(0.1, left_s))
     refused = None
     if holder["delivery"] != delivery:
         refused = f"duplicate: delivery {holder['delivery']} has this attempt"
+    asked = store.requests - before
     record = replace(
         run_invocation(invocation, refused=refused),
         delivery=delivery,
         duplicate=refused is not None,
+        control_puts=asked["put"] + 1,
+        control_gets=asked["get"],
     )
     key = RecordKey(invocation.index, invocation.attempt, delivery)
     spent_s = (monotonic_ns() - began_ns) / NS_PER_S

@@ -20,10 +20,6 @@ from serverless_bench.spec import InvocationSpec
 from serverless_bench.tries import Tries
 from serverless_bench.units import NS_PER_S
 
-_POLLS_PER_S: Final = 2000
-"""Of all functions together: well below the 5,500 GET/s of one partition (Amazon S3 user
-guide, "Best practices design patterns")."""
-_LEAST_POLL_S: Final = 0.05
 _GATE_KEY: Final = re.compile(r".*/gate/(?:start|[0-9]+)", re.DOTALL)
 _PATIENCE_S: Final = 5.0
 """A function waits this much longer than the driver does: its clock began later."""
@@ -36,6 +32,10 @@ class Passed:
     wait_ns: int
     late: bool
     """Whether the start was there before it was, or never came."""
+    puts: int
+    """Billed requests: for the announcement, with its tries."""
+    gets: int
+    """The same: for the start."""
 
 
 class _Byte:
@@ -80,11 +80,6 @@ def gate_keys(invocation: InvocationSpec) -> Iterator[str]:
         yield folder(prefix, run_id) + str(invocation.index)
 
 
-def poll_s(concurrency: int) -> float:
-    """Return how often one of ``concurrency`` functions asks for the start."""
-    return max(_LEAST_POLL_S, concurrency / _POLLS_PER_S)
-
-
 def pass_gate(invocation: InvocationSpec, client: Client, draw: random.Random) -> Passed:
     """Announce this invocation and return when the start is there.
 
@@ -104,14 +99,18 @@ def pass_gate(invocation: InvocationSpec, client: Client, draw: random.Random) -
     tries = Tries(client, invocation.transfer.retries, give_up_ns, draw, lambda _: None)
     key = folder(prefix, run_id) + str(invocation.index)
     tries.run("put", partial(client.put, key, _Byte()))
-    polls = 0
+    polls, late = 0, True
     while monotonic_ns() < give_up_ns:
         if _is_open(start_key(prefix, run_id), client, tries):
-            return Passed(wait_ns=monotonic_ns() - began_ns, late=not polls)
+            late = not polls
+            break
         polls += 1
         # Jittered, so that a thousand functions do not ask at one instant.
         sleep(invocation.gate_poll_s * draw.uniform(0.8, 1.2))
-    return Passed(wait_ns=monotonic_ns() - began_ns, late=True)
+    billed = tries.billed()
+    return Passed(
+        wait_ns=monotonic_ns() - began_ns, late=late, puts=billed["put"], gets=billed["get"]
+    )
 
 
 def _is_open(key: str, client: Client, tries: Tries) -> bool:

@@ -13,7 +13,7 @@ from typing import Final
 
 from serverless_bench.errors import UsageError
 from serverless_bench.keys import declared_size
-from serverless_bench.spec import ArraySpec
+from serverless_bench.spec import ArraySpec, OperationKind
 
 ITEM_BYTES: Final[Mapping[str, int]] = {"uint8": 1, "uint16": 2, "uint32": 4, "float32": 4}
 """Bytes of one element. JAX has no wider types unless it is told to (``jax_enable_x64``)."""
@@ -74,15 +74,48 @@ def array_keys(array: ArraySpec, key: str) -> Iterator[str]:
 
     Chunks are all of them and no others; of the metadata not every library writes all.
     """
-    levels = [shape_at(array, key)]
+    shape = shape_at(array, key)
     if array.library != "ome_zarr":
-        yield from _node_keys(array, f"{key}/", levels[0], ".")
+        yield from _node_keys(array, f"{key}/", shape, ".")
         return
     yield from _metadata_keys(array, f"{key}/")
-    if dict(array.options).get("pyramid", "no").lower() not in {"no", "off", "false", "0"}:
-        levels += [smaller(levels[0], factor) for factor in PYRAMID]
-    for number, shape in enumerate(levels):
-        yield from _node_keys(array, f"{key}/s{number}/", shape, "/")
+    for number, level in enumerate(_levels(array, shape)):
+        yield from _node_keys(array, f"{key}/s{number}/", level, "/")
+
+
+def objects_of(array: ArraySpec, kind: OperationKind, size: int) -> int:
+    """Return how many objects one operation writes or reads at least.
+
+    Each chunk or shard, and one of metadata where the array is made or opened.
+
+    Parameters
+    ----------
+    array
+        What the array is like.
+    kind
+        Of the operation.
+    size
+        Bytes that the key of the array declares.
+    """
+    if kind is OperationKind.APPEND_ARRAY:
+        return _pieces(array, array.shape)
+    shape = (size // row_bytes(array), *array.shape[1:])
+    shapes = [shape]
+    if kind is OperationKind.WRITE_ARRAY and array.library == "ome_zarr":
+        shapes = _levels(array, shape)
+    return sum(_pieces(array, each) + 1 for each in shapes)
+
+
+def _pieces(array: ArraySpec, shape: Sequence[int]) -> int:
+    pieces = array.shards or array.chunks
+    return prod(-(-length // piece) for length, piece in zip(shape, pieces, strict=True))
+
+
+def _levels(array: ArraySpec, shape: tuple[int, ...]) -> list[tuple[int, ...]]:
+    """Return the shapes of all levels of an OME-Zarr image, the image itself first."""
+    if dict(array.options).get("pyramid", "no").lower() in {"no", "off", "false", "0"}:
+        return [shape]
+    return [shape, *(smaller(shape, factor) for factor in PYRAMID)]
 
 
 def pyramid_bytes(array: ArraySpec) -> int:

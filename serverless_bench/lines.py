@@ -229,8 +229,9 @@ def _joined(before: Mapping[str, Any], end: Mapping[str, Any]) -> dict[str, Any]
     """Return the last line's words with what an earlier driver of the run has said."""
     probes = [*before.get("probes", ()), *end.get("probes", ())]
     joined = {**before, **end, "probes": probes}
-    if "requests" in joined:
-        joined["requests"] = Counter(before.get("requests", {})) + Counter(end.get("requests", {}))
+    for name in ("requests", "store_requests"):
+        if name in joined:
+            joined[name] = Counter(before.get(name, {})) + Counter(end.get(name, {}))
     return joined
 
 

@@ -5,6 +5,8 @@ again until the caller's patience ends.
 """
 
 import random
+import threading
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
@@ -51,6 +53,9 @@ class Objects:
         self._draw = random.Random()  # noqa: S311 - jitter is no secret
         self.date: str | None = None
         """The ``Date`` of the latest answer."""
+        self.requests: Counter[str] = Counter()
+        """Billed requests so far, by kind; see ``Tries.billed``."""
+        self._counting = threading.Lock()
 
     def put(self, name: str, data: bytes, *, patience_s: float, if_absent: bool = False) -> None:
         """Write one object; with ``if_absent``, one that is there is refused with 412.
@@ -143,6 +148,8 @@ class Objects:
         try:
             return tries.run(request, call)
         finally:
+            with self._counting:
+                self.requests += tries.billed()
             self.date = next((m.date for m, _ in reversed(tries.done) if m.date), self.date)
 
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from serverless_bench.dealing import check_groups, positions
 from serverless_bench.errors import UsageError
-from serverless_bench.gate import gate_keys, poll_s
+from serverless_bench.gate import gate_keys
 from serverless_bench.keys import MAX_KEY_BYTES, check_key, check_prefix, declared_size
 from serverless_bench.spec import InvocationSpec, JobSpec, Load, Target
 from serverless_bench.units import NS_PER_S
@@ -61,7 +61,7 @@ def plan(
             deadline_s=job.deadline_s,
             duration_s=job.duration_s,
             warmup=job.warmup,
-            gate_poll_s=None if job.gate is None else poll_s(job.concurrency),
+            gate_poll_s=None if job.gate is None else job.gate_poll_s,
             gate_timeout_s=job.gate_timeout_s,
             not_after_ns=not_after_ns,
             seed=derive_seed(job.seed, index),

@@ -41,8 +41,9 @@ def planned_object(invocation: InvocationSpec, number: int, *, size: int | None 
     if size is None:
         size = invocation.object_bytes
     if size is None and load.sizes is not None:
-        # Of its own, so that the size of one object does not depend on the others.
-        draw = random.Random(f"{invocation.run_id}/{invocation.seed}/{number}")  # noqa: S311
+        # Of its own, so that the size of one object does not depend on the others; and not
+        # of the run, so that runs of one job that are compared move the same bytes.
+        draw = random.Random(f"size/{invocation.seed}/{number}")  # noqa: S311
         size = parse_sizes(load.sizes).draw(draw)
     if size is None:
         raise ValueError(f"the {invocation.workload} workload needs a size")

@@ -247,6 +247,15 @@ class InvocationRecord:
     """Kind of processor, as ``x86_64`` or ``aarch64``; None if unknown."""
     overdue: tuple[Overdue, ...] = ()
     """What was due in an open loop and never begun; a few rows, however much it is."""
+    gate_puts: int | None = None
+    """Billed requests at the gate: its announcement. None without a gate, or if unknown."""
+    gate_gets: int | None = None
+    """The same: how often it asked for the start."""
+    control_puts: int | None = None
+    """Billed requests below the control prefix: its claim, and one for this record, whose
+    further tries cannot stand in it. None without a control prefix, or if unknown."""
+    control_gets: int | None = None
+    """The same: looks at the claim of somebody else."""
 
     @property
     def ok(self) -> bool:

@@ -7,8 +7,10 @@ from pathlib import Path
 from typing import Any, Final
 
 from serverless_bench.archive import Run, load_run
+from serverless_bench.columns import ABSENT
 from serverless_bench.errors import ArchiveError, UsageError
 from serverless_bench.reduce import Summary, summarize
+from serverless_bench.series import good_operations
 from serverless_bench.shown import SEEN
 
 DEFAULT_METRIC: Final = "whole_bytes_per_s"
@@ -35,10 +37,30 @@ LESS_IS_BETTER: Final = (
 
 _NOT_SETTINGS: Final = frozenset({"name", "seed", "link_bytes_per_s", "client"})
 """What changes nothing in the figures, and what a client does: its name says that."""
-SIZE_OF_THE_JOB: Final = frozenset(
-    {"workload", "invocations", "objects", "object_bytes", "repeats", "duration_s", "bytes"}
-)
-"""Settings that make another job of it: two sides that differ here are no comparison."""
+SIZE_OF_THE_JOB: Final[Mapping[str, str]] = {
+    "workload": "",
+    "invocations": "--number",
+    "objects": "--objects",
+    "object_bytes": "--size",
+    "repeats": "--read-times",
+    "duration_s": "--duration",
+    "load.sizes": "--sizes",
+    "load.mix": "--mix",
+    "load.operations": "--operations",
+    "load.rate_per_s": "--rate",
+    "load.range_bytes": "--range-kib",
+    "load.split": "--split",
+    "load.array.operation": "",
+    "load.array.shape": "--shape",
+    "load.array.dtype": "--dtype",
+    "mean_object_bytes": "--key-file",
+    "bytes": "--seed",
+}
+"""Settings that make another job of it, and the flag of each: two sides that differ here are
+no comparison."""
+_ALIKE: Final = 2.0
+"""Means of object sizes are of one job up to this ratio, where time decides which objects are
+moved how often."""
 _SHOWN: Final = 4
 """Differences that an error names."""
 
@@ -54,6 +76,8 @@ class Measured:
     summary: Summary
     settings: Mapping[str, Any]
     """What its figures depend on, by dotted name: the job and the provenance."""
+    mean_object_bytes: float | None
+    """Of the objects that its operations were on; None if no size is known."""
 
     def metric(self, name: str) -> float:
         """Return a figure of the report.
@@ -174,6 +198,7 @@ def measured(run: Run) -> Measured:
         created_ns=run.created_ns,
         summary=summary,
         settings=_settings(run, summary),
+        mean_object_bytes=_mean_object_bytes(run),
     )
 
 
@@ -207,14 +232,31 @@ def check_comparable(sides: Sequence[Side], *, allowed: Collection[str] = ()) ->
             )
     other_job = {
         name: values
-        for name, values in what_differs(sides).items()
+        for name, values in {**what_differs(sides), **_other_objects(sides)}.items()
         if name in SIZE_OF_THE_JOB and name not in allowed
     }
     if other_job:
         raise UsageError(
-            f"these runs do not do the same work: {_shown(other_job)}",
-            hint=f"compare runs of one size, or --allow {next(iter(other_job))}",
+            f"these runs do not do the same work: {_shown(other_job)}", hint=_advice(other_job)
         )
+
+
+def _other_objects(sides: Sequence[Side]) -> dict[str, list[Any]]:
+    """Return the mean sizes of the sides' objects, if they are far apart."""
+    means = [side.runs[0].mean_object_bytes for side in sides]
+    known = [mean for mean in means if mean]
+    if not known or max(known) <= _ALIKE * min(known):
+        return {}
+    return {"mean_object_bytes": [None if mean is None else round(mean) for mean in means]}
+
+
+def _advice(other_job: Mapping[str, Sequence[Any]]) -> str:
+    """Return what to do about sides that do other work."""
+    name = min(other_job, key=list(SIZE_OF_THE_JOB).index)
+    flag = SIZE_OF_THE_JOB[name]
+    if not flag:
+        return "compare writes with writes, and reads with reads: their ratio says nothing"
+    return f"give both sides the same {flag}; --allow {name} compares them all the same"
 
 
 def what_differs(sides: Sequence[Side]) -> dict[str, list[Any]]:
@@ -252,10 +294,17 @@ def _settings(run: Run, summary: Summary) -> dict[str, Any]:
     if run.job.target.store is not None:
         # A store that sbench runs has another port every time.
         del settings["target.endpoint_url"]
-    if run.job.duration_s is None:
-        # Of a read, nothing else says how large its objects are.
+    if run.job.duration_s is None and not run.job.load.mix:
+        # Of a read, nothing else says how large its objects are. A mix is drawn by each
+        # thread: as many operations with the same weights are the same work.
         settings["bytes"] = summary.bytes
     return settings
+
+
+def _mean_object_bytes(run: Run) -> float | None:
+    sizes = run.operations["size"][good_operations(run)]
+    known = sizes[sizes != ABSENT]
+    return float(known.mean()) if len(known) else None
 
 
 def _flat(data: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:

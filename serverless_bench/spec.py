@@ -20,6 +20,11 @@ DEFAULT_PART_BYTES: Final = 64 * MIB
 """1,800 functions at 95 MB/s make 2,550 UploadPart/s at 64 MiB, below the 3,500 PUT/s of
 one S3 partition; at boto3's 8 MiB it would be 20,400."""
 
+POLLS_PER_S: Final = 2000
+"""At a gate, of all functions together: well below the 5,500 GET/s of one partition (Amazon
+S3 user guide, "Best practices design patterns")."""
+LEAST_POLL_S: Final = 0.05
+
 OWN_FUNCTION: Final = "function"
 """The workload whose operations are decided by code that comes with the invocation."""
 MAX_DUE: Final = 10_000_000
@@ -274,7 +279,7 @@ class JobSpec:
     link_bytes_per_s: float | None = None
     """What the network between functions and store carries at most, as the user declares."""
     seed: int = 0
-    """Decides what is drawn at random, but neither keys nor bytes."""
+    """Decides what is drawn at random, sizes for instance, but neither keys nor bytes."""
     functions: tuple[str, ...] = ()
     """Names of the deployed functions to invoke, for executors that invoke such."""
     control: Target | None = None
@@ -339,6 +344,11 @@ class JobSpec:
                 f"--rate {rate:g} asks for {due:,.0f} operations, a run may have {MAX_DUE:,}",
                 hint="ask for fewer a second, or for a shorter --duration",
             )
+
+    @property
+    def gate_poll_s(self) -> float:
+        """How often one function asks for the common start."""
+        return max(LEAST_POLL_S, self.concurrency / POLLS_PER_S)
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Self:

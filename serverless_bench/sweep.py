@@ -7,6 +7,7 @@ looked at (``If-Match``), where the store can do that.
 """
 
 import json
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
@@ -60,6 +61,8 @@ class Deleted:
     """Keys that the store refused to delete."""
     foreign: list[str] = field(default_factory=list)
     """Keys at which something is that the run did not write; left as it is."""
+    requests: Counter[str] = field(default_factory=Counter)
+    """Billed requests that this took, by kind: the deletions themselves are free."""
 
 
 class _End(Enum):
@@ -99,6 +102,7 @@ def delete(target: Target, keys: Iterable[str], *, give_back: bool = True) -> De
         for key, end in _delete_all(objects, mine, partial(_is_ours, hashes=hashes)):
             deleted.objects += end is _End.DELETED
             _note(deleted, key, end)
+        deleted.requests = objects.requests + Counter(list=bool(mine) + len(uploads) // _BATCH)
     known = set(mine)
     open_ones = [upload for upload in uploads if upload["Key"] in known]
     if open_ones:

@@ -6,6 +6,7 @@ Clients never retry by themselves, so every HTTP request is one row.
 """
 
 import random
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final, TypeVar
@@ -19,6 +20,9 @@ from serverless_bench.units import NS_PER_S
 
 _BASE_S: Final = 0.1
 _CAP_S: Final = 20.0
+_FREE_STATUS: Final = 500
+"""From here on Amazon S3 charges nothing (its user guide, "Billing for Amazon S3 error
+responses")."""
 _MAX_MOVES: Final = 2
 """Redirects that one request follows."""
 
@@ -117,6 +121,14 @@ class Tries:
     def succeeded(self) -> list[Meter]:
         """Return the tries that moved the object's own bytes and succeeded."""
         return [m for m, failure in self.done if failure is None and m.request in _MOVING]
+
+    def billed(self) -> Counter[str]:
+        """Return by request how many of the tries so far a store like Amazon S3 charges for.
+
+        All but those that it answered with 5xx; what had no answer may have arrived.
+        """
+        statuses = ((m, m.status or (failure and failure.status) or 0) for m, failure in self.done)
+        return Counter(meter.request for meter, status in statuses if status < _FREE_STATUS)
 
     def curves(self) -> list[list[Point]]:
         """Return the progress curves of those tries."""

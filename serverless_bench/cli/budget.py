@@ -1,24 +1,28 @@
-"""``--max-cost``: refuse a job that would cost more, and stop one that does."""
+"""``--max-cost``: refuse a job that would or could cost more, and stop one that does."""
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
-from typing import Any, Final
+from dataclasses import dataclass, replace
+from typing import Any, Final, NoReturn
 
 from serverless_bench.account import read_function
 from serverless_bench.cost.bill import outcome_usage
-from serverless_bench.cost.forecast import VCPU_MIB, forecast, load_of
+from serverless_bench.cost.expected import Setting, at_most, expected
+from serverless_bench.cost.forecast import VCPU_MIB
 from serverless_bench.cost.prices import Prices, load_prices
 from serverless_bench.cost.usage import format_money, price
 from serverless_bench.errors import CostError, ExecutorError, UsageError
 from serverless_bench.executors.base import Live
 from serverless_bench.keys import declared_size
-from serverless_bench.record import Outcome
+from serverless_bench.record import Lost, Outcome
 from serverless_bench.spec import JobSpec
 
 OnOutcome = Callable[[Outcome], None]
 _FREE: Final = frozenset({"inline", "local"})
 """Executors whose functions nobody bills."""
+_LEAST_DEADLINE_S: Final = 5.0
+_ROOM: Final = 2.0
+"""A deadline is advised that is this many times what a function is expected to take."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,7 +78,10 @@ def check_memory(mib: int | None) -> None:
 
 
 class Budget:
-    """Adds up what a job costs while it runs.
+    """Holds a job to what it may cost: before anything starts, and while it runs.
+
+    A function may run until its deadline. So no more are out at once than could do that
+    without passing the limit, and what has come in counts with its bill.
 
     Parameters
     ----------
@@ -88,7 +95,8 @@ class Budget:
     Raises
     ------
     CostError
-        If the job is expected to cost more than the limit.
+        If the job is expected to cost more than the limit, or could cost more with all the
+        functions that are to be out at once.
     UsageError
         If what it reads is of unknown size.
     """
@@ -99,77 +107,137 @@ class Budget:
         self._job = job
         self._limit = flags.limit
         self._prices = flags.prices or load_prices()
-        self._memory_mib, self._architecture = _function(job, flags)
-        self.estimate = self._estimate(keys)
-        """What the whole job is expected to cost, without keeping what it writes."""
+        self._setting = setting_of(job, flags, keys)
+        foreseen = expected(job, self._setting)
+        self._most = self._most_of(job)
+        self.estimate = self._most * job.invocations
+        """What the whole job is expected to cost, without keeping what it writes; of a
+        function of the user's own, which may do anything, what it can cost."""
+        if foreseen is not None:
+            self.estimate = price(foreseen.usage, self._prices).total
         self.spent = 0.0
         """The bill of what has arrived."""
         self._arrived = 0
-        if self.estimate > self._limit:
-            raise CostError(
-                f"this job would cost about {self._money(self.estimate)}, more than --max-cost"
-                f" {self._money(self._limit)}; nothing was started",
-                hint="sbench plan shows what costs how much",
-            )
+        self._done: set[int] = set()
+        self._check(None if foreseen is None else foreseen.function_s)
 
     def watch(self, live: Live, then: OnOutcome) -> OnOutcome:
         """Return what to call with each outcome; it calls ``then``.
 
-        What is called raises ``CostError`` once the bill of what has arrived, and of as
-        many more as are under way, exceeds the limit.
+        It says in ``live`` how many functions may be out. What is called raises
+        ``CostError`` once none may be, or the bill of what has arrived, and of as many more
+        as are under way, exceeds the limit.
         """
 
         def on_outcome(outcome: Outcome) -> None:
             then(outcome)
             self._add(outcome)
-            flying = max(0, live.started - self._arrived)
+            live.at_most = self._may_fly()
+            flying = max(live.flying, live.started - self._arrived)
             each = max(self.spent / self._arrived, self.estimate / self._job.invocations)
             committed = self.spent + flying * each
+            waiting = len(self._done) + flying < self._job.invocations
             if committed > self._limit:
-                raise CostError(
-                    f"stopped: {self._arrived} functions cost {self._money(self.spent)}, with the"
-                    f" {flying} under way about {self._money(committed)}, more than --max-cost"
-                    f" {self._money(self._limit)}",
-                    hint="the report has what had arrived; functions under way are billed, too",
-                )
+                self._stop(f"with the {flying} under way about {self._money(committed)}")
+            if waiting and not flying and not live.at_most:
+                self._stop(f"and one more could come to {self._money(self._most)}")
 
+        live.at_most = self._may_fly()
         return on_outcome
+
+    def _may_fly(self) -> int:
+        return max(0, int((self._limit - self.spent) / self._most))
+
+    def _stop(self, why: str) -> NoReturn:
+        raise CostError(
+            f"stopped: {self._arrived} functions cost {self._money(self.spent)}, {why}, more than"
+            f" --max-cost {self._money(self._limit)}",
+            hint="the report has what had arrived; functions under way are billed, too",
+        )
 
     def _add(self, outcome: Outcome) -> None:
         self._arrived += 1
+        result = outcome.result
+        if not (isinstance(result, Lost) and result.never_began):
+            self._done.add(result.index)
         usage = outcome_usage(
-            outcome, self._job, memory_mib=self._memory_mib, architecture=self._architecture
+            outcome,
+            self._job,
+            memory_mib=self._setting.memory_mib,
+            architecture=self._setting.architecture,
         )
         self.spent += price(usage, self._prices).total
 
-    def _estimate(self, keys: Sequence[str]) -> float:
-        size = self._job.object_bytes
-        if self._job.workload == "read":
-            sizes = [declared for key in keys if (declared := declared_size(key)) is not None]
-            if not sizes:
-                raise UsageError(
-                    "--max-cost cannot know what reading these objects costs: their keys do not"
-                    " say their size",
-                    hint="sbench plan --size estimates it; leave --max-cost out",
-                )
-            size = sum(sizes) // len(sizes)
-        load = load_of(
-            self._job,
-            object_bytes=size or 1,
-            memory_mib=self._memory_mib,
-            architecture=self._architecture,
+    def _check(self, function_s: float | None) -> None:
+        limit = f"--max-cost {self._money(self._limit)}; nothing was started"
+        if function_s is not None and self.estimate > self._limit:
+            raise CostError(
+                f"this job would cost about {self._money(self.estimate)}, more than {limit}",
+                hint="sbench plan shows what costs how much",
+            )
+        job = self._job
+        out = min(job.concurrency, job.invocations)
+        if out * self._most > self._limit:
+            expected_text = ""
+            if function_s is not None:
+                expected_text = f"is expected to cost {self._money(self.estimate)}, but "
+            raise CostError(
+                f"this job {expected_text}could cost {self._money(out * self._most)} if the"
+                f" {out} functions that are out at once ran until their --deadline of"
+                f" {job.deadline_s:g} s, more than {limit}",
+                hint=self._advice(out, function_s),
+            )
+
+    def _advice(self, out: int, function_s: float | None) -> str:
+        """Return which deadline would do, if there is one that lets the functions finish."""
+        enough_s = max(_LEAST_DEADLINE_S, _ROOM * (function_s or 0.0))
+        short, shorter = (self._most_of(replace(self._job, deadline_s=s)) for s in (2.0, 1.0))
+        per_s = short - shorter
+        most_s = (self._limit / out - shorter) / per_s + 1.0 if per_s > 0 else 0.0
+        if most_s < enough_s or most_s > self._job.deadline_s:
+            return "allow more, or have fewer at once: --number, --concurrency"
+        step = 10 ** (len(str(int(most_s))) - 1) // 2 or 1
+        return (
+            f"--deadline {int(most_s) // step * step} bounds it: a function that is not through"
+            " by then stops by itself"
         )
-        return 0.0 if load is None else price(forecast(load).usage, self._prices).total
+
+    def _most_of(self, job: JobSpec) -> float:
+        return price(at_most(job, self._setting), self._prices).total
 
     def _money(self, amount: float) -> str:
         return format_money(amount, self._prices.currency)
 
 
-def _function(job: JobSpec, flags: CostFlags) -> tuple[int, str]:
-    """Return memory and processor: as the user says, as the function has, or the dearer."""
-    memory, architecture = flags.memory_mib, flags.architecture
+def setting_of(job: JobSpec, flags: CostFlags, keys: Sequence[str]) -> Setting:
+    """Return what is known of the functions, and of what they read.
+
+    Memory and processor are as the user says, as the function has them, or the dearer ones.
+
+    Raises
+    ------
+    UsageError
+        If what the job reads is of unknown size.
+    """
+    memory, architecture, timeout_s = flags.memory_mib, flags.architecture, None
     if job.functions and (memory is None or architecture is None):
         with suppress(ExecutorError):
             setup = read_function(job.functions[0], region=job.target.region)
             memory, architecture = memory or setup.memory_mib, architecture or setup.architecture
-    return memory or VCPU_MIB, architecture or "x86_64"
+            timeout_s = float(setup.timeout_s)
+    size = None
+    if job.workload == "read":
+        sizes = [declared for key in keys if (declared := declared_size(key)) is not None]
+        if not sizes:
+            raise UsageError(
+                "nobody can know what reading these objects costs: their keys do not say their"
+                " size",
+                hint="sbench plan --size estimates it; leave --max-cost out",
+            )
+        size = sum(sizes) // len(sizes)
+    return Setting(
+        memory_mib=memory or VCPU_MIB,
+        architecture=architecture or "x86_64",
+        object_bytes=size,
+        timeout_s=timeout_s,
+    )

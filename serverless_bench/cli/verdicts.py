@@ -168,4 +168,7 @@ def _sentence(found: Mapping[str, Any], index: int, result: Comparison) -> str:
         return text
     if evidence.runs_needed > _TOO_MANY_RUNS:
         return f"{text}; too much spread for this threshold"
-    return f"{text}; if they are the same, about {evidence.runs_needed} runs per side show it"
+    return (
+        f"{text}; if they are the same, a new comparison of about {evidence.runs_needed} runs per"
+        " side shows it (more runs beside these are a second look: docs/compare.md)"
+    )

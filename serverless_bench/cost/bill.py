@@ -3,16 +3,12 @@
 AWS bills each invocation from the start of its handler to its return, rounded up to a
 millisecond, and a cold one's initialisation as well (AWS Lambda pricing; the latter since
 2025-08-01). A record has the time between its claim and its own writing, and how long the
-imports took; ``CONTROL_S`` stands for the two requests around it.
-
-Tries that the store answered with 5xx are free (Amazon S3 user guide, "Billing for Amazon
-S3 error responses"); so are deletions and aborts of uploads, and tries without an answer
-count. HEAD costs what GET costs; COPY and LIST cost what PUT costs (Amazon S3 pricing).
+imports took; ``CONTROL_S`` stands for the two requests around it. ``requests`` says which
+requests there were.
 """
 
-import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 from urllib.parse import urlsplit
 
@@ -20,15 +16,10 @@ import numpy as np
 
 from serverless_bench.archive import Run
 from serverless_bench.columns import ABSENT, Ints, Mask, is_text
-from serverless_bench.cost.forecast import (
-    CONTROL_GETS,
-    CONTROL_LISTS,
-    CONTROL_PUTS,
-    LOG_BYTES,
-    forecast,
-    load_of,
-)
+from serverless_bench.cost.expected import Setting, at_most, expected
+from serverless_bench.cost.forecast import LOG_BYTES
 from serverless_bench.cost.prices import Prices, load_prices
+from serverless_bench.cost.requests import Requests, requests_of, requests_of_record
 from serverless_bench.cost.usage import HOURS_PER_MONTH, Dollars, Usage, price
 from serverless_bench.record import Lost, Outcome
 from serverless_bench.spec import JobSpec
@@ -38,8 +29,8 @@ CONTROL_S: Final = 0.1
 """Of an invocation, for its claim and its record: two puts of some 40 ms (Skyrise, EDBT
 2025, section 4.3.3, median put of 1 KiB)."""
 _NS_PER_MS: Final = 1_000_000
-_FREE: Final = ("abort_multipart", "delete", "delete_many")
-_GET_CLASS: Final = ("get", "head")
+_MAKING: Final = frozenset({"append_array", "copy", "put", "write_array"})
+_REMOVING: Final = frozenset({"delete", "delete_many"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,7 +47,7 @@ class Bill:
     total: float
     dollars: Dollars
     estimate: float | None
-    """What ``forecast`` says of the same job; None if it cannot know the objects' size."""
+    """What ``expected`` says of the same job; None if it cannot know what the job moves."""
     error: float | None
     """``estimate / total - 1``."""
     invocations: int
@@ -64,13 +55,20 @@ class Bill:
     billed_s: float
     gb_s: float
     requests: Mapping[str, int]
-    """Billed tries by kind; those of the control prefix under ``control``."""
+    """Billed tries of operations by kind; and how many more there were in all for the
+    ``control`` prefix, at the ``gate``, and as ``probes`` of the store's clock."""
+    overhead: Mapping[str, Mapping[str, int]]
+    """Those of ``control``, ``gate`` and ``probes`` by kind."""
+    requests_exact: bool
+    """Whether these are all requests; else there were at least as many: a library made
+    requests that it does not show, or the run is of a version that did not count them."""
     unknown: int
     """Invocations without a record: not in the bill."""
     unknown_at_most: float
-    """What they cost if each ran until the deadline."""
+    """What they cost if each ran until the deadline, and asked for as much as it can."""
     storage_per_h: float
-    """For what the run wrote, as long as it is kept."""
+    """For what the run wrote, as long as it is kept; at most, where many objects were
+    deleted at once."""
 
     @property
     def storage_per_month(self) -> float:
@@ -92,16 +90,20 @@ def bill(run: Run, prices: Prices | None = None) -> Bill | None:
     if not there.any():
         return None
     prices = prices or load_prices()
-    usage = _usage(run, there)
+    requests = requests_of(run)
+    usage = _usage(run, there, requests)
     dollars = price(usage, prices)
-    estimate = _estimate(run, there, usage.architecture, prices)
+    setting = _setting(run, there, usage.architecture)
+    foreseen = expected(run.job, setting)
+    estimate = None if foreseen is None else price(foreseen.usage, prices).total
     lost = _lost(run)
-    memory = float(run.functions["memory_mib"][there].max())
-    at_most = Usage(
-        architecture=usage.architecture,
-        gb_s=lost * run.job.deadline_s * memory / 1024,
-        invocations=lost,
-    )
+    memory = int(run.functions["memory_mib"][there].max())
+    lost_at_most = price(at_most(run.job, replace(setting, memory_mib=memory)), prices).total
+    overhead = {
+        name: counts
+        for name in ("control", "gate", "probes")
+        if (counts := getattr(requests, name)) or name == "control"
+    }
     return Bill(
         as_of=prices.as_of,
         region=prices.region,
@@ -115,9 +117,14 @@ def bill(run: Run, prices: Prices | None = None) -> Bill | None:
         invocations=usage.invocations,
         billed_s=float(billed_ns(run, there).sum()) / NS_PER_S,
         gb_s=usage.gb_s,
-        requests=_requests(run) | {"control": usage.control_puts + usage.control_gets},
+        requests={
+            **requests.data,
+            **{name: sum(counts.values()) for name, counts in overhead.items()},
+        },
+        overhead=overhead,
+        requests_exact=requests.exact,
         unknown=lost,
-        unknown_at_most=price(at_most, prices).total,
+        unknown_at_most=lost * lost_at_most,
         storage_per_h=_storage_per_h(run, prices),
     )
 
@@ -150,18 +157,15 @@ def outcome_usage(outcome: Outcome, job: JobSpec, *, memory_mib: int, architectu
     spent_ns = result.end_ns - result.start_ns + (result.import_ns or 0)
     spent_ns += round(CONTROL_S * NS_PER_S) if controlled else 0
     billed_ms = -(-spent_ns // _NS_PER_MS)
-    billed_tries = [
-        a.request for a in result.attempts if (a.status or 0) < 500 and a.request not in _FREE
-    ]
-    gets = sum(billed_tries.count(name) for name in _GET_CLASS)
+    requests = requests_of_record(result, job)
     return Usage(
         architecture=architecture,
         gb_s=billed_ms / 1000 * (result.memory_mib or memory_mib) / 1024,
         invocations=1,
-        puts=len(billed_tries) - gets,
-        gets=gets,
-        control_puts=CONTROL_PUTS * controlled,
-        control_gets=round(CONTROL_GETS) * controlled,
+        puts=requests.puts,
+        gets=requests.gets,
+        control_puts=requests.control_puts,
+        control_gets=requests.control_gets,
         log_bytes=LOG_BYTES,
     )
 
@@ -175,31 +179,19 @@ def billed_ns(run: Run, there: Mask) -> Ints:
     return np.asarray(-(-(spent + imports + control) // _NS_PER_MS) * _NS_PER_MS, dtype=np.int64)
 
 
-def _usage(run: Run, there: Mask) -> Usage:
-    count, requests = int(there.sum()), _requests(run)
-    gets = sum(requests.pop(name, 0) for name in _GET_CLASS)
-    controlled = count if run.job.control else 0
+def _usage(run: Run, there: Mask, requests: Requests) -> Usage:
+    count = int(there.sum())
     gib = run.functions["memory_mib"][there] / 1024
     return Usage(
         architecture=_architecture(run, there),
         gb_s=float((billed_ns(run, there) / NS_PER_S * gib).sum()),
         invocations=count,
-        puts=sum(requests.values()),
-        gets=gets,
-        control_puts=CONTROL_PUTS * controlled + math.ceil(CONTROL_LISTS * controlled),
-        control_gets=round(CONTROL_GETS * controlled),
+        puts=requests.puts,
+        gets=requests.gets,
+        control_puts=requests.control_puts,
+        control_gets=requests.control_gets,
         log_bytes=LOG_BYTES * count,
     )
-
-
-def _requests(run: Run) -> dict[str, int]:
-    """Return the billed tries by kind."""
-    attempts = run.attempts
-    billed = attempts["status"] < 500
-    for name in _FREE:
-        billed &= ~is_text(attempts["request"], name)
-    kinds, counts = np.unique(attempts["request"][billed].astype(str), return_counts=True)
-    return {str(kind): int(count) for kind, count in zip(kinds, counts, strict=True)}
 
 
 def _architecture(run: Run, there: Mask) -> str:
@@ -207,20 +199,13 @@ def _architecture(run: Run, there: Mask) -> str:
     return "arm64" if arm[there].any() else "x86_64"
 
 
-def _estimate(run: Run, there: Mask, architecture: str, prices: Prices) -> float | None:
-    size = run.job.object_bytes
-    if size is None:
-        declared = run.operations["size"][run.operations["size"] != ABSENT]
-        if not len(declared):
-            return None
-        size = round(float(declared.mean()))
-    load = load_of(
-        run.job,
-        object_bytes=size,
+def _setting(run: Run, there: Mask, architecture: str) -> Setting:
+    declared = run.operations["size"][run.operations["size"] != ABSENT]
+    return Setting(
         memory_mib=int(np.median(run.functions["memory_mib"][there])),
         architecture=architecture,
+        object_bytes=round(float(declared.mean())) if len(declared) else None,
     )
-    return None if load is None else price(forecast(load).usage, prices).total
 
 
 def _lost(run: Run) -> int:
@@ -230,11 +215,37 @@ def _lost(run: Run) -> int:
 
 
 def _storage_per_h(run: Run, prices: Prices) -> float:
-    puts = is_text(run.operations["kind"], "put") & is_text(run.operations["error"], None)
-    # With a duration or a warm-up an object is written again and again, and stays once.
-    row = run.operations["function"][puts]
-    kept = min(int(puts.sum()), len(np.unique(row)) * run.job.objects) * (run.job.object_bytes or 0)
+    kept = sum(_kept(run).values()) if "key" in run.operations else _kept_at_most(run)
     return kept / GIB * prices.s3_storage_gb_month / HOURS_PER_MONTH
+
+
+def _kept(run: Run) -> dict[str, int]:
+    """Return the objects that are there in the end, and their sizes."""
+    operations, kept = run.operations, dict[str, int]()
+    rows = np.flatnonzero(is_text(operations["error"], None))
+    rows = rows[np.argsort(operations["end_ns"][rows], kind="stable")]
+    names = ("kind", "key", "size")
+    for kind, key, size in zip(*(operations[name][rows] for name in names), strict=True):
+        if kind in _MAKING:
+            kept[key] = max(0, int(size))
+        elif kind in _REMOVING:
+            kept.pop(key, None)
+    return kept
+
+
+def _kept_at_most(run: Run) -> int:
+    """Return the same, if the keys are not at hand, in bytes."""
+    operations, job = run.operations, run.job
+    made = is_text(operations["error"], None) & (operations["size"] != ABSENT)
+    made &= np.isin(operations["kind"].astype(str), sorted(_MAKING))
+    if not made.any():
+        return 0
+    # With a duration or a warm-up an object is written again and again, and stays once.
+    places = len(np.unique(operations["function"][made])) * job.objects
+    if job.load.mix:
+        places *= 4  # new ones, and a copy of each
+    size = float(operations["size"][made].mean())
+    return round(min(int(made.sum()), places) * size)
 
 
 def _genuine(endpoint_url: str) -> bool:

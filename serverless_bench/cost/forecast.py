@@ -22,6 +22,12 @@ Processor
 one thread uses no more; docs/performance.md has the core-seconds per GiB of each client over
 https, machine X.
 
+Waiting
+-------
+A request on a small object takes some 40 ms if it writes and 20 ms if it reads (Skyrise, EDBT
+2025, section 4.3.3: median put of 1 KiB; the get is assumed), and a thread makes one operation
+after the other. What a function moves takes the longer of both: the tokens, or line and waiting.
+
 Launch
 ------
 1,000 environments at once and 100 a second after that for each function (AWS Lambda
@@ -42,6 +48,7 @@ BUCKET_BYTES: Final = 300 * MIB
 REFILL_BYTES_PER_S: Final = 77.6 * MIB
 CONNECTION_BYTES_PER_S: Final = 100e6
 LINE_BYTES_PER_S: Final = {OperationKind.PUT: 0.65 * GIB, OperationKind.GET: 1.2 * GIB}
+REQUEST_S: Final = {OperationKind.PUT: 0.04, OperationKind.GET: 0.02}
 VCPU_MIB: Final = 1769
 OVERHEAD_S: Final = 1.0
 """Start of the runtime, imports, first connection, and saving the record: AWS bills all.
@@ -95,6 +102,8 @@ class Load:
     """How often each object is moved."""
     transfer: Transfer
     client: str = "wire"
+    threads: int = 1
+    """Operations of one function in flight at once."""
     bytes_per_s: float | None = None
     """Of one function, if that is known better than by the model."""
     memory_mib: int = VCPU_MIB
@@ -148,7 +157,7 @@ class Forecast:
     function_s: float
     """Billed time of one function."""
     transfer_s: float
-    """Of which it moves bytes."""
+    """Of which it moves bytes, or waits for the store."""
     at_once: int
     """Functions under way at the same time."""
     waves: int
@@ -192,6 +201,8 @@ def load_of(
     if job.workload not in kinds:
         return None
     kind = kinds[job.workload]
+    if job.load.split is not None:
+        object_bytes = -(-object_bytes // job.load.split)
     load = Load(
         kind=kind,
         functions=job.invocations,
@@ -200,6 +211,7 @@ def load_of(
         repeats=(job.repeats if kind is OperationKind.GET else 1) * (1 + job.warmup),
         transfer=job.transfer,
         client=job.target.client,
+        threads=job.load.threads,
         memory_mib=memory_mib,
         architecture=architecture,
         quota=quota or job.concurrency,
@@ -208,8 +220,26 @@ def load_of(
     )
     if job.duration_s is None:
         return load
-    rounds = moved_bytes(load, job.duration_s) / (load.objects * load.object_bytes)
+    rounds = done_in(load, job.duration_s, job.load.rate_per_s) / load.objects
     return replace(load, repeats=max(1, round(rounds)) + job.warmup)
+
+
+def done_in(load: Load, seconds: float, rate_per_s: float | None = None) -> float:
+    """Return the operations of one function in a time; of an open loop, at most its share."""
+    most = moved_bytes(load, seconds) / load.object_bytes
+    if load.bytes_per_s is None:
+        each_s = REQUEST_S[load.kind] + load.object_bytes / line_rate(load) * load.threads
+        most = min(most, seconds * load.threads / each_s)
+    return most if rate_per_s is None else min(most, rate_per_s * seconds / load.functions)
+
+
+def busy_s(load: Load) -> float:
+    """Return how long one cold function goes through its operations, waiting included."""
+    moving_s = transfer_s(load, load.function_bytes)
+    if load.bytes_per_s is not None:
+        return moving_s
+    waiting_s = load.operations * REQUEST_S[load.kind] / load.threads
+    return max(moving_s, load.function_bytes / line_rate(load) + waiting_s)
 
 
 def transfer_s(load: Load, size_bytes: int) -> float:
@@ -236,14 +266,14 @@ def line_rate(load: Load) -> float:
     core_s_per_gib = CORE_S_PER_GIB.get(key, CORE_S_PER_GIB["boto3", load.kind])
     return min(
         LINE_BYTES_PER_S[load.kind],
-        load.transfer.connections * CONNECTION_BYTES_PER_S,
+        load.threads * load.transfer.connections * CONNECTION_BYTES_PER_S,
         min(1.0, load.memory_mib / VCPU_MIB) * GIB / core_s_per_gib,
     )
 
 
 def forecast(load: Load) -> Forecast:
     """Return what to expect of ``load``."""
-    moving_s = transfer_s(load, load.function_bytes)
+    moving_s = busy_s(load)
     function_s = moving_s + OVERHEAD_S
     at_once = min(load.functions, load.quota)
     first, last = launch(load, function_s)
@@ -286,7 +316,7 @@ def launch(load: Load, function_s: float) -> tuple[float, float]:
 
 def memory_needed_mib(load: Load) -> int:
     """Return what one function needs: its base, and two blocks per connection."""
-    blocks = 2 * load.transfer.connections * load.transfer.block_bytes
+    blocks = 2 * load.threads * load.transfer.connections * load.transfer.block_bytes
     return BASE_MIB.get(load.client, BASE_MIB["boto3"]) + math.ceil(blocks / MIB)
 
 

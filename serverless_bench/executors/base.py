@@ -1,5 +1,6 @@
 """What the fan-out asks of something that runs functions."""
 
+from collections import Counter
 from collections.abc import Collection, Generator, Iterable
 from dataclasses import dataclass, field
 from typing import Protocol, runtime_checkable
@@ -21,8 +22,13 @@ class Live:
     """Bytes that workers have moved so far; None where the executor cannot know."""
     notes: list[str] = field(default_factory=list)
     """What the user should know about the launch itself."""
-    requests: dict[str, int] = field(default_factory=dict)
-    """Requests that the driver made to find records, by kind."""
+    flying: int = 0
+    """Invocations that are out, where functions are far away."""
+    at_most: int | None = None
+    """Invocations that may be out at once, if that is less than the concurrency; set by
+    whoever pays for them."""
+    requests: Counter[str] = field(default_factory=Counter)
+    """Billed requests of the driver below the control prefix, by kind."""
 
 
 class Executor(Protocol):

@@ -10,6 +10,7 @@ import numpy as np
 
 from serverless_bench.columns import Ints
 from serverless_bench.errors import UsageError
+from serverless_bench.spec import OperationKind
 from serverless_bench.units import NS_PER_S
 
 MAX_OPERATION_BYTES: Final = 1 << 50
@@ -20,6 +21,18 @@ MAX_SPAN_S: Final = 30 * 86_400
 """Longer runs are clocks that disagree; reports and plots divide the span into segments."""
 MAX_INSTANT_S: Final = 9_000_000_000
 """In the year 2255; nanoseconds since 1970 end in 2262."""
+
+
+KINDS: Final = (
+    OperationKind.PUT,
+    OperationKind.GET,
+    OperationKind.HEAD,
+    OperationKind.DELETE,
+    OperationKind.LIST,
+)
+"""Operations that files have."""
+PUT, GET = 0, 1
+"""Places in ``KINDS``: what moves bytes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,7 +65,8 @@ class Rows:
     """Index of the function call, as in ``Call``."""
     line: "array[int]" = field(default_factory=_numbers)
     """Where in the file the operation stands."""
-    is_get: "array[int]" = field(default_factory=_numbers)
+    kind: "array[int]" = field(default_factory=_numbers)
+    """Place in ``KINDS``."""
     start_ns: "array[int]" = field(default_factory=_numbers)
     end_ns: "array[int]" = field(default_factory=_numbers)
     first_byte_ns: "array[int]" = field(default_factory=_numbers)
@@ -153,7 +167,7 @@ def check(path: Path, rows: Rows, unit: str) -> None:
         than any object holds, or if they are more than ``MAX_SPAN_S`` apart.
     """
     if not len(rows):
-        raise UsageError(f"{path} has no put and no get", hint="import a file with results")
+        raise UsageError(f"{path} has no operation", hint="import a file with results")
     start, end = rows.column("start_ns"), rows.column("end_ns")
     size = rows.column("size_bytes")
     for wrong, problem in (

@@ -20,12 +20,16 @@ import numpy as np
 from serverless_bench.columns import ABSENT
 from serverless_bench.errors import OperationError, UsageError
 from serverless_bench.importers.base import (
+    GET,
+    KINDS,
+    PUT,
     Rows,
     check,
     common,
     plain_key,
     refuse,
 )
+from serverless_bench.spec import OperationKind
 from serverless_bench.units import NS_PER_S
 
 MAX_ROWS: Final = 10_000_000
@@ -33,6 +37,15 @@ _MAX_LINE: Final = 1 << 16
 _NEEDED: Final = (
     *("thread", "op", "bytes", "file", "error", "start", "first_byte", "end", "duration_ns"),
 )
+_KINDS: Final = {
+    "PUT": PUT,
+    "GET": GET,
+    "STAT": KINDS.index(OperationKind.HEAD),
+    "HEAD": KINDS.index(OperationKind.HEAD),
+    "DELETE": KINDS.index(OperationKind.DELETE),
+    "LIST": KINDS.index(OperationKind.LIST),
+}
+"""STAT is warp's word, HEAD that of s3dlio."""
 _OPTIONAL: Final = ("client_id", "endpoint", "last_byte", "cat")
 _INSTANT: Final = re.compile(
     r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.(\d{1,9}))?(Z|[+-]\d\d:\d\d)", re.ASCII
@@ -58,7 +71,7 @@ _WORDS: Final = frozenset(kind.code for kind in OperationError.__subclasses__())
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpLog:
-    """An op-log, read: puts and gets as rows, anything else counted."""
+    """An op-log, read: operations that are known as rows, anything else counted."""
 
     path: Path
     rows: Rows
@@ -131,10 +144,11 @@ class _Parser:
             refuse(self._path, f"it has more than {MAX_ROWS} operations")
         at, rows = self._at, self.rows
         kind = cells[at["op"]]
-        if kind not in {"GET", "PUT"}:
+        if kind not in _KINDS:
             self._others[kind] += 1
             return
-        is_get = kind == "GET"
+        place = _KINDS[kind]
+        moves, is_get = place in {PUT, GET}, place == GET
         start_ns = self._instant_ns(cells[at["start"]])
         end_ns = self._instant_ns(cells[at["end"]])
         first, last = cells[at["first_byte"]], cells[at["last_byte"]]
@@ -145,12 +159,12 @@ class _Parser:
         thread = (cells[at["client_id"]], cells[at["thread"]])
         rows.function.append(self._threads.setdefault(thread, len(self._threads)))
         rows.line.append(number)
-        rows.is_get.append(is_get)
+        rows.kind.append(place)
         rows.start_ns.append(start_ns)
         rows.end_ns.append(end_ns)
         rows.first_byte_ns.append(first_ns if is_get else ABSENT)
-        rows.last_byte_ns.append(ABSENT if is_get else last_ns)
-        rows.size_bytes.append(size)
+        rows.last_byte_ns.append(last_ns if place == PUT else ABSENT)
+        rows.size_bytes.append(size if moves else 0)
         rows.key.append(self._key(cells[at["file"]]))
         rows.error.append(code)
         rows.detail.append(detail)

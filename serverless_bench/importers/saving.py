@@ -11,7 +11,7 @@ from serverless_bench import __version__
 from serverless_bench.archive import Archive
 from serverless_bench.columns import ABSENT, Ints
 from serverless_bench.errors import ArchiveError
-from serverless_bench.importers.base import Call, Imported, Rows
+from serverless_bench.importers.base import KINDS, PUT, Call, Imported, Rows
 from serverless_bench.keys import new_run_id
 from serverless_bench.record import (
     Attempt,
@@ -25,7 +25,6 @@ from serverless_bench.spec import (
     MAX_PART_BYTES,
     MAX_PARTS,
     JobSpec,
-    OperationKind,
     Target,
     Transfer,
     Verify,
@@ -66,7 +65,9 @@ def save(imported: Imported, directory: Path, *, link_bytes_per_s: float | None 
     }
     rows = imported.rows
     written = (
-        k for k, g, e in zip(rows.key, rows.is_get, rows.error, strict=True) if not g and not e
+        k
+        for k, kind, e in zip(rows.key, rows.kind, rows.error, strict=True)
+        if kind == PUT and not e
     )
     with Archive(directory, header=header, ledger=(), keys=[k for k in written if k]) as archive:
         for outcome in outcomes(imported, run_id):
@@ -173,7 +174,7 @@ def _tables(rows: Rows, mine: Ints) -> dict[str, dict[str, Sequence[Any]]]:
     start_ns, end_ns = rows.column("start_ns")[mine], rows.column("end_ns")[mine]
     # What a failed one was to move stands in the file, not what it did move.
     moved = np.where(good, rows.column("size_bytes")[mine], 0)
-    is_get = rows.column("is_get")[mine].tolist()
+    kinds = [KINDS[place] for place in rows.column("kind")[mine].tolist()]
     both = {
         "start_ns": start_ns.tolist(),
         "end_ns": end_ns.tolist(),
@@ -182,7 +183,7 @@ def _tables(rows: Rows, mine: Ints) -> dict[str, dict[str, Sequence[Any]]]:
     }
     operations = {
         "index": number.tolist(),
-        "kind": [OperationKind.GET if get else OperationKind.PUT for get in is_get],
+        "kind": kinds,
         "key": [rows.key[row] for row in mine],
         "size": None,
         "first_byte_ns": _or_none(rows.column("first_byte_ns")[mine]),
@@ -194,7 +195,7 @@ def _tables(rows: Rows, mine: Ints) -> dict[str, dict[str, Sequence[Any]]]:
     }
     attempts = {
         "operation": number.tolist(),
-        "request": ["get" if get else "put" for get in is_get],
+        "request": [kind.value for kind in kinds],
         "part": 0,
         "number": 0,
         "wait_ns": 0,

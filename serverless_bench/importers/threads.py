@@ -9,7 +9,7 @@ import numpy as np
 
 from serverless_bench.columns import ABSENT, Ints
 from serverless_bench.errors import UsageError
-from serverless_bench.importers.base import Call, Hints, Imported, Rows
+from serverless_bench.importers.base import GET, PUT, Call, Hints, Imported, Rows
 from serverless_bench.importers.oplog import OpLog
 
 
@@ -49,12 +49,13 @@ def imported_from(log: OpLog, hints: Hints, *, tool: str, trusted: bool) -> Impo
                 "operations of one thread overlap: they are dealt out to"
                 f" {len(names)} function calls, as many as ran at once"
             )
-    is_get = log.rows.column("is_get")
-    mixed = 0 < is_get.sum() < len(is_get)
+    kinds = set(log.rows.column("kind").tolist())
     return Imported(
         tool=tool,
         path=log.path,
-        workload="mixed" if mixed else "read" if is_get[0] else "write",
+        workload={frozenset({PUT}): "write", frozenset({GET}): "read"}.get(
+            frozenset(kinds), "mixed"
+        ),
         calls=tuple(Call(index=i, worker_id=name) for i, name in enumerate(names)),
         lost={},
         rows=replace(log.rows, function=array("q", function.tobytes())),
@@ -69,7 +70,7 @@ def imported_from(log: OpLog, hints: Hints, *, tool: str, trusted: bool) -> Impo
 def _notes(log: OpLog, dropped: int) -> Iterator[str]:
     if log.others:
         counts = ", ".join(f"{count} {kind}" for kind, count in sorted(log.others.items()))
-        yield f"left out, being neither PUT nor GET: {counts}"
+        yield f"left out, being of no kind that is known: {counts}"
     if dropped:
         yield f"{dropped} first or last bytes lie outside their operations: left out"
     if log.clock_set:

@@ -8,8 +8,10 @@ from typing import Any, Final
 from serverless_bench.columns import ABSENT
 from serverless_bench.errors import UsageError
 from serverless_bench.importers.base import (
+    GET,
     MAX_INSTANT_S,
     MAX_OPERATION_BYTES,
+    PUT,
     Call,
     Hints,
     Imported,
@@ -175,7 +177,7 @@ def _rows(
         key = keys[index] if keys else ""
         rows.function.append(index)
         rows.line.append(index)
-        rows.is_get.append(workload == "read")
+        rows.kind.append(GET if workload == "read" else PUT)
         rows.start_ns.append(one.start_ns)
         rows.end_ns.append(one.end_ns)
         rows.first_byte_ns.append(ABSENT)

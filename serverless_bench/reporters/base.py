@@ -62,14 +62,7 @@ def rows(summary: Summary) -> Iterator[tuple[str, str]]:
     if summary.latencies.open_loop:
         yield "operations", pace.rates(summary)
     yield "per function", _percentiles(summary.per_function_bytes_per_s, format_rate)
-    for name, title, values in (
-        ("ttfb_s", "time to first byte", summary.ttfb_s),
-        ("ack_s", "last byte to ack", summary.ack_s),
-    ):
-        if name in summary.not_shown:
-            yield title, f"- ({summary.client} does not show {SEEN[name]})"
-        elif values:
-            yield title, _percentiles(values, format_seconds)
+    yield from _acknowledged(summary)
     yield "functions done at", _done(summary)
     yield "makespan", format_seconds(summary.makespan_s)
     yield "tries", _tries(summary)
@@ -86,6 +79,17 @@ def rows(summary: Summary) -> Iterator[tuple[str, str]]:
         f"{summary.executor}, {summary.workers} used, {summary.cold_starts} cold starts",
     )
     yield from _remote(summary)
+
+
+def _acknowledged(summary: Summary) -> Iterator[tuple[str, str]]:
+    for name, title, values in (
+        ("ttfb_s", "time to first byte", summary.ttfb_s),
+        ("ack_s", "last byte to ack", summary.ack_s),
+    ):
+        if name in summary.not_shown:
+            yield title, f"- ({summary.client} does not show {SEEN[name]})"
+        elif values:
+            yield title, _percentiles(values, format_seconds)
 
 
 def problems(summary: Summary) -> Iterator[str]:
@@ -266,6 +270,8 @@ def _bill(bill: Bill) -> Iterator[tuple[str, str]]:
         "bill",
         f"{money(bill.total)}: {parts}; {where}{bill.gb_s:.4g} GB-s on {bill.architecture}",
     )
+    if not bill.requests_exact:
+        yield "requests", "at least: a library makes some that it does not show"
     yield "prices", f"of {bill.as_of}, {bill.region}"
     if bill.unknown:
         yield "not in it", f"{bill.unknown} without a record, {money(bill.unknown_at_most)} at most"

@@ -11,7 +11,7 @@ import pytest
 from serverless_bench.archive import Archive, load_run
 from serverless_bench.bucket import open_s3
 from serverless_bench.cli.main import main
-from serverless_bench.spec import JobSpec, Target
+from serverless_bench.spec import JobSpec, Load, Target
 from tests.command import Sbench
 from tests.runs import S, header, job, lost, operation, outcome, record
 from tests.servers import Server, credentials
@@ -19,21 +19,28 @@ from tests.servers import Server, credentials
 JOB = job(invocations=1)
 
 
-def make_run(path: Path, seconds: float, of: JobSpec = JOB, *, created_ns: int = 0) -> Path:
+def make_run(
+    path: Path, seconds: float, of: JobSpec = JOB, *, created_ns: int = 0, size: int = 1000
+) -> Path:
     """Save a run in which every function needs so many seconds."""
     about = {**header(of), "run_id": str(path), "created_ns": created_ns}
     with Archive(path, header=about, ledger=()) as archive:
         for index in range(of.invocations):
-            op = operation(end_ns=round(seconds * S), size=of.object_bytes or 1000)
+            op = operation(end_ns=round(seconds * S), size=of.object_bytes or size)
             archive.append(outcome(record(index, [op])))
     return path
 
 
 def make_side(
-    path: Path, seconds: Sequence[float], of: JobSpec = JOB, *, first_ns: int = 0
+    path: Path,
+    seconds: Sequence[float],
+    of: JobSpec = JOB,
+    *,
+    first_ns: int = 0,
+    size: int = 1000,
 ) -> Path:
     for number, one in enumerate(seconds):
-        make_run(path / str(number), one, of, created_ns=first_ns + 2 * number)
+        make_run(path / str(number), one, of, created_ns=first_ns + 2 * number, size=size)
     return path
 
 
@@ -149,6 +156,62 @@ def test_what_cannot_be_compared_is_refused(
     assert "Traceback" not in err
 
 
+FOR_A_TIME = replace(JOB, object_bytes=None, duration_s=1.0)
+GETS = replace(FOR_A_TIME, workload="mixed", load=Load(mix=(("get", 1.0),)))
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "name", "hint"),
+    [
+        (
+            replace(FOR_A_TIME, load=Load(sizes="uniform:1KiB:8KiB")),
+            replace(FOR_A_TIME, load=Load(sizes="uniform:1MiB:8MiB")),
+            "load.sizes is uniform:1KiB:8KiB or uniform:1MiB:8MiB",
+            "the same --sizes; --allow load.sizes",
+        ),
+        (
+            GETS,
+            replace(GETS, load=Load(mix=(("put", 1.0),))),
+            "load.mix is",
+            "the same --mix; --allow load.mix",
+        ),
+        (
+            replace(GETS, load=replace(GETS.load, rate_per_s=10.0)),
+            replace(GETS, load=replace(GETS.load, rate_per_s=20.0)),
+            "load.rate_per_s is 10.0 or 20.0",
+            "the same --rate",
+        ),
+        (
+            FOR_A_TIME,
+            replace(FOR_A_TIME, workload="read"),
+            "workload is write or read",
+            "compare writes with writes",
+        ),
+    ],
+)
+def test_a_duration_does_not_make_other_work_comparable(
+    call: Call, tmp_path: Path, a: JobSpec, b: JobSpec, name: str, hint: str
+) -> None:
+    make_side(tmp_path / "a", BASE, a)
+    make_side(tmp_path / "b", BASE, b)
+    code, _, err = call("compare", "a", "b")
+    assert code == 2
+    assert f"not do the same work: {name}" in err
+    assert hint in err
+    assert "--allow workload" not in err
+
+
+def test_reads_for_a_time_are_of_objects_that_are_alike(call: Call, tmp_path: Path) -> None:
+    reads = replace(FOR_A_TIME, workload="read")
+    for name, size in (("a", 4500), ("alike", 5000), ("b", 4_500_000)):
+        make_side(tmp_path / name, BASE, reads, size=size)
+    code, _, err = call("compare", "a", "b")
+    assert code == 2
+    assert "mean_object_bytes is 4500 or 4500000" in err
+    assert call("compare", "a", "alike")[0] == 0
+    assert call("compare", "a", "b", "--allow", "mean_object_bytes")[0] != 2
+
+
 def test_what_differs_may_be_allowed(call: Call, tmp_path: Path) -> None:
     refusals(tmp_path)
     code, out, _ = call("compare", "a", "more", "--allow", "invocations", "--allow", "bytes")
@@ -193,7 +256,9 @@ def test_too_few_blocks_allow_no_verdict(call: Call) -> None:
 
 
 def test_ab_takes_turns_and_cleans_up(sbench: Sbench, embedded: Server) -> None:
-    task = 'command = "write"\nexecutor = "inline"\nnumber = 2\nsize = "100KB"\nprefix = "ab/"\n'
+    task = 'command = "write"\nexecutor = "inline"\nnumber = 2\nprefix = "ab/"\n'
+    # Drawn from the seed: both sides move the same bytes.
+    task += 'sizes = "uniform:50KB:150KB"\n'
     (sbench.directory / "a.toml").write_text(task)
     (sbench.directory / "b.toml").write_text(task + "block_kib = 64\n")
     done = sbench(

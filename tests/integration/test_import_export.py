@@ -69,11 +69,11 @@ def test_the_link_is_in_the_run(sbench: Sbench) -> None:
 def test_other_operations_are_named(sbench: Sbench) -> None:
     log = oplog(
         Request(op=op, start_ns=BEGIN + i * S, end_ns=BEGIN + i * S + 5)
-        for i, op in enumerate(["PUT", "STAT", "LIST"])
+        for i, op in enumerate(["PUT", "STAT", "LIST", "MULTIPART"])
     )
     done = give(sbench, log)
     assert done.code == 0
-    assert done.err == "note: left out, being neither PUT nor GET: 1 LIST, 1 STAT\n"
+    assert done.err == "note: left out, being of no kind that is known: 1 MULTIPART\n"
 
 
 class Runs:

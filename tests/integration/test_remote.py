@@ -110,6 +110,16 @@ def test_every_invocation_has_one_outcome(job: JobSpec, workers: ProcessPoolExec
         assert outcome.submitted_ns <= outcome.result.start_ns <= outcome.collected_ns  # type: ignore[union-attr]
 
 
+def test_who_pays_may_hold_launches_back(job: JobSpec, workers: ProcessPoolExecutor) -> None:
+    launcher, live = Here(workers), Live(at_most=1)
+    specs = plan(job, run_id=RUN, created_ns=wall_ns())
+    for number, _ in enumerate(RemoteMap(job, launcher, live).run(specs), 1):
+        assert live.flying == 0
+        assert len(launcher.sent) == number
+    assert launcher.most_flying == 1
+    assert live.requests["get"] == COUNT
+
+
 def test_an_event_says_until_when_it_may_begin(job: JobSpec, workers: ProcessPoolExecutor) -> None:
     launcher, before_ns = Here(workers), wall_ns()
     run(job, launcher)

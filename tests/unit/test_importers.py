@@ -299,7 +299,7 @@ def test_other_plain_data_is_no_result(tmp_path: Path, value: object) -> None:
 
 @pytest.mark.parametrize("value", [[], {"results": []}, {"results": [], "worker_stats": []}])
 def test_no_results_are_nothing_to_import(tmp_path: Path, value: object) -> None:
-    with pytest.raises(UsageError, match="has no put and no get"):
+    with pytest.raises(UsageError, match="has no operation"):
         imported(tmp_path / "p", pickle.dumps(value))
 
 
@@ -347,15 +347,22 @@ def test_puts_have_a_last_byte(tmp_path: Path) -> None:
     assert run.ledger() == []
 
 
-def test_both_kinds_are_mixed_and_others_are_counted(tmp_path: Path) -> None:
-    kinds = ["GET", "PUT", "STAT", "DELETE", "STAT"]
+def test_all_kinds_are_operations_and_what_is_unknown_is_counted(tmp_path: Path) -> None:
+    kinds = ["GET", "PUT", "STAT", "DELETE", "STAT", "LIST", "MULTIPART"]
     log = oplog(
         Request(op=op, start_ns=BEGIN + i * S, end_ns=BEGIN + i * S + 5)
         for i, op in enumerate(kinds)
     )
     one = imported(tmp_path / "log", log)
-    assert (one.workload, len(one.rows)) == ("mixed", 2)
-    assert one.notes == ("left out, being neither PUT nor GET: 1 DELETE, 2 STAT",)
+    assert (one.workload, len(one.rows)) == ("mixed", 6)
+    assert one.notes == ("left out, being of no kind that is known: 1 MULTIPART",)
+    run, summary = total(tmp_path, log)
+    assert run.operations["kind"].tolist() == ["get", "put", "head", "delete", "head", "list"]
+    # What they are about stands in the file; they move nothing.
+    assert run.operations["bytes"].tolist() == [1000, 1000, 0, 0, 0, 0]
+    rows = {row.kind: row.count for row in summary.latencies.by_kind if row.size_class is None}
+    assert rows == {"get": 1, "put": 1, "head": 2, "delete": 1, "list": 1}
+    assert summary.withheld == ()
 
 
 def test_failed_requests_are_failed_operations(tmp_path: Path) -> None:
@@ -459,7 +466,7 @@ GOOD_LINE = oplog([Request(start_ns=BEGIN, end_ns=BEGIN + S)]).splitlines()[1]
         ("2023-11-14T22:13:21Z", "yesterday", "line 2 cannot be understood"),
         ("2023-11-14T22:13:21Z", "2024-11-14T22:13:21Z", "days apart"),
         ("2023-11-14T22:13:21Z", "9023-11-14T22:13:21Z", "cannot be understood"),
-        ("\tGET\t", "\tSTAT\t", "no put and no get"),
+        ("\tGET\t", "\tMULTIPART\t", "has no operation"),
         ("\tGET\t", "\t", "line 2 cannot be understood"),
         ("\tduration_ns", "\tdura\rtion_ns", "line 1 cannot be understood"),
         ("\tduration_ns", "\tduration", "no column 'duration_ns'"),

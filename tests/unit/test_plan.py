@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from serverless_bench.errors import UsageError
 from serverless_bench.keys import declared_size
 from serverless_bench.plan import derive_seed, ledger, plan
-from serverless_bench.spec import InvocationSpec, JobSpec, Target, Transfer
+from serverless_bench.spec import InvocationSpec, JobSpec, Load, Target, Transfer
 from tests.runs import job
 
 
@@ -26,6 +26,17 @@ def test_new_runs_write_new_keys_whatever_the_seed() -> None:
     assert len({*first, *second}) == 100
     reseeded = replace(of, seed=9)
     assert list(ledger(reseeded, planned(reseeded, "a"))) == first
+
+
+def test_sizes_are_drawn_from_the_seed_and_from_nothing_of_the_run() -> None:
+    of = replace(job(invocations=20, object_bytes=None), load=Load(sizes="uniform:1:1000000"))
+    first, second = (list(ledger(of, planned(of, run_id))) for run_id in ("a", "b"))
+    sizes = [declared_size(key) for key in first]
+    assert sizes == [declared_size(key) for key in second]
+    assert not {*first} & {*second}
+    assert len(set(sizes)) == 20
+    other = replace(of, seed=1)
+    assert sizes != [declared_size(key) for key in ledger(other, planned(other))]
 
 
 def test_a_key_declares_its_size_and_keeps_its_prefix() -> None:

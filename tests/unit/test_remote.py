@@ -37,7 +37,7 @@ NAMES = st.builds(name, st.integers(0, 49), st.integers(0, 2), st.integers(1, 9)
 
 
 def look(names: list[str], targets: list[int]) -> tuple[list[str], Listing]:
-    view, store = ControlView(TARGET, "run", lambda _: None), Listing(names)
+    view, store = ControlView(TARGET, "run"), Listing(names)
     view._store = store  # type: ignore[assignment]
     found = [record_name(key).removeprefix("records/") for key in view.records(targets)]
     return found, store

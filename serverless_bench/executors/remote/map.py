@@ -10,7 +10,6 @@ from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
 from queue import SimpleQueue
-from threading import Lock
 from typing import Any, Final
 
 from serverless_bench.clock import EpochClock
@@ -96,7 +95,6 @@ class RemoteMap:
         for index, delivery in known:
             self._seen.add(RecordKey(index, 0, delivery))
         self._launching = self._fetching = 0
-        self._counting = Lock()
         self._listing = False
         self._next_list_ns = self._next_check_ns = 0
         self._reached_ns = self._clock.now_ns()
@@ -108,7 +106,7 @@ class RemoteMap:
         first = next(waiting, None)
         if first is None or self._job.control is None:
             return
-        self._view = ControlView(self._job.control, first.run_id, self._count)
+        self._view = ControlView(self._job.control, first.run_id)
         launcher = self._launcher
         self._fetchers = Crew(_FETCHERS, self._heard)
         self._launchers = Crew(0 if launcher is None else launcher.threads, self._heard)
@@ -129,10 +127,7 @@ class RemoteMap:
             if launcher is not None:
                 launcher.close()
             self._view.close()
-
-    def _count(self, kind: str) -> None:
-        with self._counting:
-            self._live.requests[kind] = self._live.requests.get(kind, 0) + 1
+            self._live.requests.update(self._view.requests)
 
     # Launching
 
@@ -147,6 +142,8 @@ class RemoteMap:
         # What waits for a thread only takes memory.
         least = _AHEAD * launcher.threads * launcher.batch - self._launching
         room = min(launcher.room(len(self._flights)), least)
+        if self._live.at_most is not None:
+            room = min(room, self._live.at_most - len(self._flights))
         while room > 0:
             batch = [*ahead, *islice(waiting, min(room, launcher.batch) - len(ahead))]
             ahead.clear()
@@ -159,6 +156,7 @@ class RemoteMap:
                 for spec in batch
             ]
             self._flights |= {flight.index: flight for flight in flights}
+            self._live.flying = len(self._flights)
             self._launching += len(flights)
             self._launchers.ask(
                 partial(self._launch, launcher, batch, flights),
@@ -274,6 +272,7 @@ class RemoteMap:
             return
         if flight is not None and not result.duplicate:
             del self._flights[key.index]
+            self._live.flying = len(self._flights)
         yield Outcome(
             submitted_ns=self._since_ns if flight is None else flight.submitted_ns,
             collected_ns=self._reached_ns,
@@ -349,6 +348,7 @@ class RemoteMap:
     def _lose(self, flight: _Flight, cause: str, *, never_began: bool = False) -> Iterable[Outcome]:
         if self._flights.pop(flight.index, None) is None:
             return ()
+        self._live.flying = len(self._flights)
         lost = Lost(
             index=flight.index, attempt=flight.attempt, cause=cause, never_began=never_began
         )

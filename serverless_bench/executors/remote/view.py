@@ -1,7 +1,7 @@
 """The control prefix of a run as its driver sees it; every method waits for the network."""
 
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import orjson
@@ -39,15 +39,17 @@ class ControlView:
         The job's control target.
     run_id
         Of the run.
-    count
-        Told of every GET and LIST: they cost money.
     """
 
-    def __init__(self, control: Target, run_id: str, count: Callable[[str], None]) -> None:
+    def __init__(self, control: Target, run_id: str) -> None:
         self._where = f"{control.bucket}/{control.prefix}"
         self._run_id = run_id
         self._store = Objects(for_run(control, run_id))
-        self._count = count
+
+    @property
+    def requests(self) -> Mapping[str, int]:
+        """Requests so far that cost money, by kind."""
+        return self._store.requests
 
     def reach(self, clock: Clock) -> int:
         """Look whether the prefix can be listed, and return how far our clock is ahead, in ns.
@@ -105,12 +107,10 @@ class ControlView:
     def pages(self) -> Iterator[list[RecordKey]]:
         """Yield every record of the run, a page at a time."""
         for names in self._store.list_pages(_FOLDER, patience_s=_REQUEST_S):
-            self._count("list")
             yield _parsed(names)
 
     def fetch(self, key: RecordKey) -> InvocationRecord | str:
         """Return a record, or why it is none."""
-        self._count("get")
         data = self._store.get(record_name(key), patience_s=_REQUEST_S)
         try:
             record = InvocationRecord.from_json(orjson.loads(data))
@@ -122,7 +122,6 @@ class ControlView:
 
     def holder(self, index: int, attempt: int) -> Mapping[str, Any] | None:
         """Return the claim of an attempt; None if nobody has made it."""
-        self._count("get")
         return get_claim(self._store, index, attempt, patience_s=_REQUEST_S)
 
     def take_back(self, index: int, attempt: int, now_ns: int) -> Mapping[str, Any]:
@@ -139,7 +138,6 @@ class ControlView:
         self._store.close()
 
     def _page(self, after: str) -> tuple[list[str], bool]:
-        self._count("list")
         return self._store.list_page(_FOLDER, after, patience_s=_REQUEST_S)
 
 

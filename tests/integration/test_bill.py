@@ -1,0 +1,170 @@
+"""The bill against what a store saw: every request, of functions, gate, claims and driver."""
+
+from collections import Counter
+from collections.abc import Generator, Iterable, Iterator, Sequence
+from dataclasses import asdict, replace
+from pathlib import Path
+
+import pytest
+
+from serverless_bench import fanout
+from serverless_bench.archive import Run
+from serverless_bench.body import forget_clients
+from serverless_bench.cost.bill import Bill, bill
+from serverless_bench.cost.requests import requests_of
+from serverless_bench.delivery import forget_stores, work
+from serverless_bench.executors.base import Live
+from serverless_bench.executors.remote.map import RemoteMap
+from serverless_bench.fanout import run_job
+from serverless_bench.record import Outcome
+from serverless_bench.spec import InvocationSpec, JobSpec, Load, Stat, Target, Transfer
+from serverless_bench.stores.loopback.faults import FaultKind
+from serverless_bench.stores.loopback.server import serving
+from serverless_bench.stores.loopback.settings import Settings
+
+MIB = 1 << 20
+NAMES = {"list_objects": "list", "list_uploads": "list", "head_bucket": "head"}
+FREE = {"abort_multipart", "delete", "delete_objects"}
+MIX = (("get", 4), ("head", 3), ("put", 3), ("delete", 1), ("list", 1), ("delete_many", 1))
+
+
+class Delivered:
+    """An executor that delivers each event in this process, and some of them twice."""
+
+    batch = threads = 1
+
+    def __init__(self, job: JobSpec, twice: Sequence[int] = ()) -> None:
+        self._job = job
+        self._twice = twice
+
+    def map(
+        self, invocations: Iterable[InvocationSpec], live: Live
+    ) -> Generator[Outcome, None, None]:
+        return RemoteMap(self._job, self, live).run(invocations)
+
+    def room(self, flying: int) -> int:
+        return 1 - flying
+
+    def take(self, count: int) -> None:
+        assert count == 1
+
+    def launch(self, invocations: Sequence[InvocationSpec]) -> int:
+        for one in invocations:
+            for _ in range(1 + (one.index in self._twice)):
+                work(asdict(one))
+        return 0
+
+    def close(self) -> None:
+        forget_clients()
+        forget_stores()
+
+
+@pytest.fixture(autouse=True)
+def as_on_lambda(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    for name, value in (
+        ("AWS_ACCESS_KEY_ID", "any"),
+        ("AWS_SECRET_ACCESS_KEY", "any"),
+        ("AWS_LAMBDA_FUNCTION_MEMORY_SIZE", "1024"),
+    ):
+        monkeypatch.setenv(name, value)
+    yield
+    forget_clients()
+    forget_stores()
+
+
+def billed(
+    directory: Path,
+    job: JobSpec,
+    monkeypatch: pytest.MonkeyPatch,
+    *,
+    faults: dict[FaultKind, float] | None = None,
+    keys: Sequence[str] = (),
+    twice: Sequence[int] = (),
+) -> tuple[Run, Bill, Counter[str]]:
+    """Run a job against a store of its own; return run, bill and what the store charges for."""
+    monkeypatch.setattr(fanout, "open_executor", lambda job: Delivered(job, twice))
+    with serving(Settings(rates=faults or {})) as server:
+        target = replace(job.target, endpoint_url=server.endpoint_url)
+        control = replace(target, prefix="control/")
+        run = run_job(replace(job, target=target, control=control), directory, keys=keys)
+        told = server.statistics()
+    found = bill(run)
+    assert found is not None
+    seen = Counter[str]()
+    for name, count in told["requests"].items():
+        if name not in FREE:
+            seen[NAMES.get(name, name)] += count
+    return run, found, seen
+
+
+def made(found: Bill) -> Counter[str]:
+    """All requests of a bill by kind."""
+    total = Counter({name: n for name, n in found.requests.items() if name not in found.overhead})
+    for counts in found.overhead.values():
+        total += Counter(counts)
+    return total
+
+
+def job(workload: str, **settings: object) -> JobSpec:
+    known: dict[str, object] = {
+        "target": Target(bucket="bucket", endpoint_url=""),
+        "invocations": 3,
+        "concurrency": 1,
+        "object_bytes": 10_000,
+        "objects": 2,
+        "deadline_s": 60.0,
+        **settings,
+    }
+    return JobSpec(workload=workload, **known)  # type: ignore[arg-type]
+
+
+KEYS = [f"sbench/{index:032x}.{12 * MIB}" for index in range(6)]
+JOBS = {
+    "gate": job("write", gate=0.3),
+    "parts": job("write", object_bytes=11 * MIB, objects=1, transfer=Transfer(part_bytes=5 * MIB)),
+    "ranges": job("read", transfer=Transfer(part_bytes=5 * MIB, stat=Stat.EACH)),
+    "mix": job("mixed", load=Load(mix=MIX, operations=40), objects=4),
+    "sizes": job("write", object_bytes=None, load=Load(sizes="uniform:1KiB:64KiB"), warmup=1),
+}
+
+
+@pytest.mark.parametrize("name", JOBS)
+def test_the_bill_has_every_request_that_the_store_saw(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    of = JOBS[name]
+    keys = KEYS if of.workload == "read" else ()
+    run, found, seen = billed(tmp_path / "run", of, monkeypatch, keys=keys, twice=[1])
+    assert Counter(run.functions["status"]) == {"ok": 3, "duplicate": 1}
+    assert found.requests_exact
+    assert made(found) == seen
+    # Four claims, of which one was taken, and four records.
+    assert found.overhead["control"]["put"] == 8
+    assert found.overhead["control"]["get"] == 1 + 4
+    assert (found.requests.get("gate", 0) > 4) == (of.gate is not None)
+
+
+def test_what_the_store_answers_with_5xx_is_free(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    of = replace(JOBS["mix"], transfer=Transfer(retries=20))
+    faults = {FaultKind.SLOWDOWN: 0.05}
+    run, found, seen = billed(tmp_path / "run", of, monkeypatch, faults=faults)
+    refused = int((run.attempts["status"] == 503).sum())
+    assert refused
+    assert found.requests_exact
+    # The store counts what it refuses, too: of claims and records, and what is free anyway.
+    assert sum(made(found).values()) < sum(seen.values())
+
+
+def test_an_old_run_whose_requests_were_not_counted_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run, found, _ = billed(tmp_path / "run", JOBS["gate"], monkeypatch)
+    unknown = dict.fromkeys(("gate_puts", "gate_gets", "control_puts", "control_gets"))
+    functions = {n: c * 0 - 1 if n in unknown else c for n, c in run.functions.items()}
+    old = requests_of(replace(run, functions=functions, requests=None, store_requests=None))
+    assert not old.exact
+    assert old.control["put"] == 2 * 3
+    assert old.data == {"put": 6} == requests_of(run).data
+    assert found.requests_exact
