@@ -1,4 +1,5 @@
 import os
+import sys
 import uuid
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -11,6 +12,10 @@ from serverless_bench.stores.embedded import Lease
 from tests import servers
 from tests.command import Sbench
 from tests.servers import Server
+
+# Hundreds of processes load the same modules: the first one compiles them for all.
+sys.dont_write_bytecode = False
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 # Tests assert no time: two run side by side, and a machine may be busy.
 settings.register_profile("sbench", deadline=None)
