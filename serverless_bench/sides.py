@@ -10,7 +10,6 @@ from serverless_bench.archive import Run, load_run
 from serverless_bench.errors import ArchiveError, UsageError
 from serverless_bench.reduce import Summary, summarize
 
-DEFAULT_METRIC: Final = "whole_bytes_per_s"
 MORE_IS_BETTER: Final = (
     "whole_bytes_per_s",
     "steady_bytes_per_s",
