@@ -4,6 +4,7 @@ PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
 	$$p -c 'import sys, venv; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
 BIN := .venv/bin
 UV := $(BIN)/uv pip
+INSTALL := $(UV) install --quiet --compile-bytecode
 COMPILE := $(UV) compile --quiet --universal --generate-hashes --no-annotate --python-version 3.11 \
 	--custom-compile-command "make requirements"
 LOCALSTACK := serverless_bench/stores/localstack
@@ -14,8 +15,7 @@ demo: .venv/run  ## write, read, report and plot on a store that starts by itsel
 	$(BIN)/sbench demo
 
 test: .venv/dev .venv-sam/ready  ## the tests that take minutes
-	@$(BIN)/python -m compileall -q serverless_bench  # they start hundreds of processes
-	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
+	$(BIN)/python -m pytest -n 2 --dist loadgroup --no-loadscope-reorder
 
 full: .venv/dev  ## the tests that take longer; their figures stand in docs/performance.md
 	$(BIN)/python -m pytest -m full --timeout 3600
@@ -62,13 +62,13 @@ requirements: .venv/uv
 	@touch $@
 
 .venv/run .venv/dev: .venv/%: requirements/%.txt pyproject.toml .venv/uv
-	$(UV) install --quiet --require-hashes -r $<
+	$(INSTALL) --require-hashes -r $<
 	$(UV) install --quiet --no-deps --no-build-isolation -e .
 	@touch $@
 
 .venv-sam/ready: requirements/sam.txt .venv/uv  ## AWS SAM CLI and cfn-lint, whose libraries are not ours
 	$(BIN)/uv venv --quiet --clear --python $(BIN)/python .venv-sam
-	$(UV) install --quiet --python .venv-sam --require-hashes -r $<
+	$(INSTALL) --python .venv-sam --require-hashes -r $<
 	@touch $@
 
 clean:

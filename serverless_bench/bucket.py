@@ -10,16 +10,14 @@ from functools import cache
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-import botocore.session
 from botocore import exceptions as boto
-from botocore.config import Config
-from botocore.loaders import Loader, create_loader
 
 from serverless_bench.errors import StoreError, UsageError
 from serverless_bench.spec import Addressing, Target
 from serverless_bench.stores.embedded import EMBEDDED, embedded_store
 
 if TYPE_CHECKING:
+    from botocore.loaders import Loader
     from mypy_boto3_s3 import S3Client
 
 
@@ -29,13 +27,19 @@ def open_s3(target: Target) -> "S3Client":
 
 
 @cache
-def _loader(path: str | None) -> Loader:
+def _loader(path: str | None) -> "Loader":
     """Return what reads the descriptions of services, which is most of making a client."""
+    from botocore.loaders import create_loader  # noqa: PLC0415 - see _client
+
     return create_loader(path)
 
 
 def _client(endpoint_url: str | None, region: str | None, addressing: Addressing) -> "S3Client":
-    session = botocore.session.Session()
+    # What does not ask a store, as a report and a run into files, need not wait for these.
+    from botocore.config import Config  # noqa: PLC0415
+    from botocore.session import Session  # noqa: PLC0415
+
+    session = Session()
     session.register_component("data_loader", _loader(session.get_config_variable("data_path")))
     try:
         client: S3Client = session.create_client(  # type: ignore[assignment]

@@ -13,7 +13,6 @@ from serverless_bench.reduce import Summary, summarize
 from serverless_bench.series import good_operations
 from serverless_bench.shown import SEEN
 
-DEFAULT_METRIC: Final = "whole_bytes_per_s"
 MORE_IS_BETTER: Final = (
     "whole_bytes_per_s",
     "steady_bytes_per_s",

@@ -1,13 +1,28 @@
-"""Run ``sbench`` as a user does: a process, its streams and its exit code."""
+"""Run ``sbench`` as a user does: its streams and its exit code, in this process or its own.
 
+A process of its own costs a second of imports. It is for what only a process has: signals,
+an end, and what it leaves running; and for whoever cannot share this one (Lithops' settings
+are of the process, a library has one store per process).
+"""
+
+import contextlib
 import json
 import os
+import signal
 import subprocess
 import sys
-from collections.abc import Mapping
+import tempfile
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
+
+from serverless_bench import body
+from serverless_bench.cli.main import main
+from tests.processes import PATIENCE_S
+from tests.servers import credentials
 
 COMMAND = [sys.executable, "-m", "serverless_bench"]
 
@@ -27,10 +42,35 @@ class Done:
 
 @dataclass(frozen=True)
 class Sbench:
-    """The command in a directory and an environment of its own."""
+    """The command in a directory and an environment of its own, but in this process."""
 
     directory: Path
     environment: Mapping[str, str]
+
+    def __call__(self, *arguments: str | Path | int, **environment: str) -> Done:
+        assert threading.current_thread() is threading.main_thread(), "see Apart"
+        with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
+            with (
+                contextlib.chdir(self.directory),
+                credentials({**self.environment, **environment}),
+                _handlers(),
+                _streams(out, err),
+            ):
+                # As in a process that has just begun: nothing is warm.
+                body.forget_clients()
+                body._generators.clear()
+                code = main([*map(str, arguments)])
+            return _done(code, _text(out), _text(err))
+
+    @property
+    def apart(self) -> "Apart":
+        """The same command, in a process of its own."""
+        return Apart(self.directory, self.environment)
+
+
+@dataclass(frozen=True)
+class Apart(Sbench):
+    """The command in a process of its own; threads may share it."""
 
     def __call__(self, *arguments: str | Path | int, **environment: str) -> Done:
         done = subprocess.run(
@@ -39,13 +79,12 @@ class Sbench:
             env={**os.environ, **self.environment, **environment},
             capture_output=True,
             text=True,
-            timeout=240,
+            timeout=PATIENCE_S,
             check=False,
         )
-        assert "Traceback" not in done.stderr, done.stderr
-        return Done(done.returncode, done.stdout, done.stderr)
+        return _done(done.returncode, done.stdout, done.stderr)
 
-    def start(self, *arguments: str | Path | int) -> subprocess.Popen[str]:
+    def start(self, *arguments: str | Path | int) -> "subprocess.Popen[str]":
         """Start the command and return at once."""
         return subprocess.Popen(
             [*COMMAND, *map(str, arguments)],
@@ -55,3 +94,51 @@ class Sbench:
             stderr=subprocess.PIPE,
             text=True,
         )
+
+
+def _done(code: int, out: str, err: str) -> Done:
+    assert "Traceback" not in err, err
+    return Done(code, out, err)
+
+
+@contextmanager
+def _handlers() -> Iterator[None]:
+    """Put back the handlers of the signals that the command handles."""
+    numbers = (signal.SIGTERM, signal.SIGHUP)
+    before = [(number, signal.getsignal(number)) for number in numbers]
+    try:
+        yield
+    finally:
+        for number, handler in before:
+            signal.signal(number, handler)
+
+
+@contextmanager
+def _streams(out: IO[bytes], err: IO[bytes]) -> Iterator[None]:
+    """Have standard output and errors in files: ours, and those of what is started meanwhile."""
+    with (
+        Path(os.devnull).open("rb") as nothing,
+        _stream(0, nothing, "stdin", "r"),
+        _stream(1, out, "stdout", "w"),
+        _stream(2, err, "stderr", "w"),
+    ):
+        yield
+
+
+@contextmanager
+def _stream(number: int, file: IO[bytes], name: str, mode: str) -> Iterator[None]:
+    before, kept = getattr(sys, name), os.dup(number)
+    os.dup2(file.fileno(), number)
+    with os.fdopen(number, mode, encoding="utf-8", closefd=False) as stream:
+        setattr(sys, name, stream)
+        try:
+            yield
+        finally:
+            setattr(sys, name, before)
+    os.dup2(kept, number)
+    os.close(kept)
+
+
+def _text(file: IO[bytes]) -> str:
+    file.seek(0)
+    return file.read().decode()

@@ -1,4 +1,5 @@
 import os
+import sys
 import uuid
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -11,6 +12,10 @@ from serverless_bench.stores.embedded import Lease
 from tests import servers
 from tests.command import Sbench
 from tests.servers import Server
+
+# Hundreds of processes load the same modules: the first one compiles them for all.
+sys.dont_write_bytecode = False
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 # Tests assert no time: two run side by side, and a machine may be busy.
 settings.register_profile("sbench", deadline=None)
@@ -27,8 +32,24 @@ FIRST = ("test_stack.py", "test_fault_matrix_lithops.py", "test_fault_matrix_lam
 """Files that take long, and mostly wait: the others fill the time that they leave."""
 
 
+@pytest.hookimpl(tryfirst=True)  # before xdist reads the marks
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: item.path.name not in FIRST)
+    for item in items:
+        if stays_with_its_file(item):
+            item.add_marker(pytest.mark.xdist_group(item.path.name))
+
+
+def stays_with_its_file(item: pytest.Item) -> bool:
+    """Tell whether one worker takes all tests of the file; any other test goes by itself.
+
+    What is made once for a file would be made by each worker. And unit tests are so short
+    that handing them out one by one would cost more than it evens out.
+    """
+    if not isinstance(item, pytest.Function) or item.path.parent.name == "unit":
+        return True
+    fixtures = item._fixtureinfo.name2fixturedefs.values()
+    return any(one[-1].scope in {"module", "class", "package"} for one in fixtures)
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tests.processes import PATIENCE_S
 from tests.servers import DIRECT
 
 NAME = "sbench-worker"
@@ -47,7 +48,7 @@ class LambdaHost:
     def _ask(self, method: str, path: str, told: object = None) -> dict[str, Any]:
         body = None if told is None else json.dumps(told).encode()
         request = urllib.request.Request(self.url + path, data=body, method=method)
-        with DIRECT.open(request, timeout=60) as answer:
+        with DIRECT.open(request, timeout=PATIENCE_S) as answer:
             done: dict[str, Any] = json.load(answer)
         return done
 

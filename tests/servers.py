@@ -15,6 +15,8 @@ from pathlib import Path
 from serverless_bench.bucket import ensure
 from serverless_bench.clock import monotonic_ns
 from serverless_bench.spec import Target
+from serverless_bench.units import NS_PER_S
+from tests.processes import PATIENCE_S
 
 SCRIPTS = Path(sysconfig.get_path("scripts"))
 DIRECT = urllib.request.build_opener(urllib.request.ProxyHandler({}))
@@ -38,7 +40,7 @@ def running(command: list[str], url: str, log: Path) -> Iterator[None]:
     with log.open("wb") as out:
         process = subprocess.Popen(command, stdout=out, stderr=out, stdin=subprocess.DEVNULL)
     try:
-        give_up_ns = monotonic_ns() + 60 * 10**9
+        give_up_ns = monotonic_ns() + round(PATIENCE_S * NS_PER_S)
         while not answers(url):
             assert process.poll() is None, log.read_text()
             assert monotonic_ns() < give_up_ns, f"{url} does not answer"

@@ -3,24 +3,18 @@
 import secrets
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
-import numpy as np
 
 from serverless_bench.cli.compare import check_threshold, compare_options, require_scipy
 from serverless_bench.cli.options import DEFAULT_RUN_DIR, group, option
 from serverless_bench.cli.task import load_task, run_directory, store_kept_up
 from serverless_bench.clock import utc_stamp
 from serverless_bench.errors import UsageError
-from serverless_bench.sides import (
-    Measured,
-    Side,
-    check_comparable,
-    measured,
-    more_is_better,
-    side_of,
-)
+
+if TYPE_CHECKING:
+    from serverless_bench.sides import Measured, Side
 
 _JOB_FILE = click.Path(dir_okay=False, path_type=Path)
 
@@ -67,13 +61,13 @@ def command(
     """
     require_scipy()
     check_threshold(flags["threshold"])
-    more_is_better(flags["metric"])
-    from serverless_bench.cli.verdicts import (  # noqa: PLC0415 - SciPy is slow
-        conclude,
-        format_metric,
-    )
-    from serverless_bench.compare import MIN_RUNS  # noqa: PLC0415 - the same
+    import numpy as np
 
+    from serverless_bench.cli.verdicts import conclude, format_metric
+    from serverless_bench.compare import MIN_RUNS
+    from serverless_bench.sides import check_comparable, measured, more_is_better
+
+    more_is_better(flags["metric"])
     if blocks < MIN_RUNS or warm_up_blocks < 0:
         raise UsageError(
             f"--blocks must be at least {MIN_RUNS} and --warm-up-blocks 0,"
@@ -116,7 +110,9 @@ def _blocks(warm_ups: int, blocks: int) -> Iterator[tuple[str, str]]:
         yield f"block {number} of {blocks}", f"{number:0{len(str(blocks))}}"
 
 
-def _sides(runs: Mapping[str, Sequence[Measured]], root: Path) -> list[Side]:
+def _sides(runs: Mapping[str, Sequence["Measured"]], root: Path) -> list["Side"]:
+    from serverless_bench.sides import side_of
+
     return [
         side_of(made, label=label, directory=root / label.lower()) for label, made in runs.items()
     ]

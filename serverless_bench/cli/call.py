@@ -4,7 +4,7 @@ import sys
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from traceback import extract_tb
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -21,9 +21,11 @@ from serverless_bench.cli.target import check_room, open_target
 from serverless_bench.cli.write import object_sizes
 from serverless_bench.errors import UsageError
 from serverless_bench.keys import read_key_file
-from serverless_bench.packing import OwnFunction, pack
 from serverless_bench.spec import OWN_FUNCTION
 from serverless_bench.units import format_size
+
+if TYPE_CHECKING:
+    from serverless_bench.packing import OwnFunction
 
 
 @click.command("call")
@@ -58,6 +60,8 @@ def command(
     docs/own-function.md says how. It is sent by value, and runs with the rights of the
     functions: on AWS only where the stack was deployed with AllowCode=true.
     """
+    from serverless_bench.packing import pack
+
     object_bytes: int | None = None
     mean_bytes = 0
     if (mb, size, flags["sizes"]) != (None, None, None):
@@ -78,7 +82,7 @@ def command(
         return perform(prepared, target).exit_code
 
 
-def load_function(text: str) -> OwnFunction:
+def load_function(text: str) -> "OwnFunction":
     """Return the function that ``FILE.py:FUNCTION`` names; the file is run for it.
 
     Raises

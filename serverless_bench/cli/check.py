@@ -4,18 +4,17 @@ import json
 import sys
 from dataclasses import asdict
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
-from rich.console import Console
 
-from serverless_bench.archive import load_run
-from serverless_bench.checks import CHECKS
 from serverless_bench.cli.exit_codes import exit_code_of
 from serverless_bench.cli.options import option, run_argument
-from serverless_bench.reduce import Summary, summarize
-from serverless_bench.reporters.base import headline
-from serverless_bench.stability import Stability, stability
 from serverless_bench.units import format_seconds
+
+if TYPE_CHECKING:
+    from serverless_bench.reduce import Summary
+    from serverless_bench.stability import Stability
 
 
 @click.command("check")
@@ -29,6 +28,11 @@ from serverless_bench.units import format_seconds
 )
 def command(directory: Path, **flags: str) -> int:
     """Check that a run's figures are possible, and say what makes them hard to repeat."""
+    from serverless_bench.archive import load_run
+    from serverless_bench.checks import CHECKS
+    from serverless_bench.reduce import summarize
+    from serverless_bench.stability import stability
+
     run = load_run(directory)
     summary = summarize(run)
     found = stability(run, summary)
@@ -42,7 +46,12 @@ def command(directory: Path, **flags: str) -> int:
     return exit_code_of(summary)
 
 
-def _write(summary: Summary, found: Stability) -> None:
+def _write(summary: "Summary", found: "Stability") -> None:
+    from rich.console import Console
+
+    from serverless_bench.checks import CHECKS
+    from serverless_bench.reporters.base import headline
+
     console = Console(highlight=False, markup=False, soft_wrap=True)
     console.print(f"{summary.phase}: {headline(summary)}")
     console.print(f"self-checks: {len(CHECKS)} made, {len(summary.withheld)} things cannot be")

@@ -11,7 +11,6 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, Final
 
-import botocore.session
 from botocore import exceptions as boto
 
 from serverless_bench import __version__
@@ -19,7 +18,6 @@ from serverless_bench.account import FunctionSetup, read_function, read_quota
 from serverless_bench.aws import explained, open_client
 from serverless_bench.clock import EpochClock, http_date_s, sleep
 from serverless_bench.errors import PluginError, SbenchError
-from serverless_bench.offsets import store_offset
 from serverless_bench.stores.embedded import default_directory
 from serverless_bench.stores.seaweedfs import find_program
 from serverless_bench.units import GIB, NS_PER_S, format_seconds, format_size
@@ -133,9 +131,11 @@ def _embedded() -> Iterator[Finding]:
 
 def credentials(patient: Patient) -> Iterator[Finding]:
     """Look whether there are credentials, and for how long."""
+    from botocore.session import Session
+
     try:
         with explained("credentials"):
-            found = botocore.session.Session().get_credentials()
+            found = Session().get_credentials()
             if found is not None:
                 found.get_frozen_credentials()
     except SbenchError as exc:
@@ -175,6 +175,8 @@ def _seconds_left(found: Any) -> float | None:  # noqa: ANN401 - botocore's own
 def identity(patient: Patient) -> Iterator[Finding]:
     """Look who we are, and how far this machine's clock is from AWS's."""
     try:
+        from serverless_bench.offsets import store_offset
+
         client = open_client("sts", region=patient.region)
         probes = _probes(client.get_caller_identity)
         yield _clock("clock", store_offset(probes), bool(probes))

@@ -3,22 +3,21 @@
 import math
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
-from serverless_bench.archive import Run, load_run, refuse_if_held
-from serverless_bench.bucket import explained, open_s3
-from serverless_bench.cli.array_files import is_in_files, remove_arrays
 from serverless_bench.cli.exit_codes import ExitCode
 from serverless_bench.cli.options import run_argument
 from serverless_bench.cli.resume import relocated
 from serverless_bench.cli.target import open_target_of
 from serverless_bench.clock import sleep, wall_ns
-from serverless_bench.columns import ABSENT, is_text
-from serverless_bench.fanout import resume_job
 from serverless_bench.spec import Target
-from serverless_bench.sweep import Deleted, delete, delete_control
 from serverless_bench.units import NS_PER_S, format_size
+
+if TYPE_CHECKING:
+    from serverless_bench.archive import Run
+    from serverless_bench.sweep import Deleted
 
 _MARGIN_S = 5.0
 """What the clocks of driver and workers may be apart."""
@@ -33,6 +32,8 @@ def command(directory: Path) -> int:
     and only if what is there is what the run wrote. Claims and records go when no late
     delivery can begin any more.
     """
+    from serverless_bench.archive import load_run
+
     run = load_run(directory, detail=False)
     cleaned = delete_objects(run, survey=True)
     if cleaned is None:
@@ -54,16 +55,21 @@ def command(directory: Path) -> int:
 class Cleaned:
     """What was deleted, and what else is there."""
 
-    deleted: Deleted
+    deleted: "Deleted"
     rest: str
     """A line about objects below the prefix that are not of the run; empty if there are none."""
 
 
-def delete_objects(run: Run, *, survey: bool = False) -> Cleaned | None:
+def delete_objects(run: "Run", *, survey: bool = False) -> Cleaned | None:
     """Delete what a run wrote; None if that was nothing.
 
     With ``survey`` the whole prefix is listed after that, to say what else is there.
     """
+    from serverless_bench.archive import refuse_if_held
+    from serverless_bench.cli.array_files import is_in_files, remove_arrays
+    from serverless_bench.fanout import resume_job
+    from serverless_bench.sweep import Deleted, delete, delete_control
+
     if is_in_files(run.job):
         return Cleaned(deleted=Deleted(objects=remove_arrays(run)), rest="")
     ledger = run.ledger()
@@ -87,13 +93,15 @@ def delete_objects(run: Run, *, survey: bool = False) -> Cleaned | None:
         return Cleaned(deleted=deleted, rest=_rest(target) if survey else "")
 
 
-def _is_unfinished(run: Run) -> bool:
+def _is_unfinished(run: "Run") -> bool:
     """Tell whether functions may run that nobody waits for: the driver died, or was ended."""
+    from serverless_bench.columns import ABSENT, is_text
+
     lost = is_text(run.functions["status"], "lost")
     return not run.ended or bool((run.functions["collected_ns"][lost] == ABSENT).any())
 
 
-def _outwait(run: Run, died_ns: int | None) -> None:
+def _outwait(run: "Run", died_ns: int | None) -> None:
     """Return when no delivery of this run can begin any more.
 
     As long as one can, its claim has to stay: it is what makes a second delivery stop.
@@ -109,6 +117,8 @@ def _outwait(run: Run, died_ns: int | None) -> None:
 
 def _rest(target: Target) -> str:
     """Say what else lies below the prefix: it costs money, and is not of this run."""
+    from serverless_bench.bucket import explained, open_s3
+
     objects = size = 0
     with explained(target):
         client = open_s3(target)

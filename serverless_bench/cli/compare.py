@@ -7,8 +7,8 @@ import click
 
 from serverless_bench.cli.options import group, option
 from serverless_bench.errors import PluginError, UsageError
-from serverless_bench.sides import DEFAULT_METRIC, load_side
 
+DEFAULT_METRIC = "whole_bytes_per_s"
 LABELS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 compare_options = group(
@@ -64,7 +64,8 @@ def command(
             f"{len(directories)} sides cannot be compared",
             hint="name the baseline first, and then what to compare with it",
         )
-    from serverless_bench.cli.verdicts import conclude  # noqa: PLC0415 - SciPy is slow
+    from serverless_bench.cli.verdicts import conclude
+    from serverless_bench.sides import load_side
 
     sides = [
         load_side(directory, label=label)

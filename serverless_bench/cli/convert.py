@@ -6,10 +6,8 @@ import click
 
 from serverless_bench.cli.job import check_writable
 from serverless_bench.cli.options import option
-from serverless_bench.cli.stages import steps_of
 from serverless_bench.converters import CONVERTERS, open_converter
 from serverless_bench.errors import UsageError
-from serverless_bench.jobfile import dump_job_file
 
 
 @click.command("convert")
@@ -33,6 +31,9 @@ def command(tool: str, file: Path, output: Path | None, threads: int) -> int:
 
     What has no equivalent stands as a comment at the top of the job file, and is printed.
     """
+    from serverless_bench.cli.stages import steps_of
+    from serverless_bench.jobfile import dump_job_file
+
     convert = open_converter(tool)
     if threads < 1:
         raise UsageError(f"--threads must be at least 1, got {threads}")

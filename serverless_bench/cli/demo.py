@@ -18,7 +18,6 @@ from serverless_bench.cli.plot import save_figure
 from serverless_bench.cli.target import check_room, open_target
 from serverless_bench.cli.write import DEFAULT_MB, object_size
 from serverless_bench.clock import utc_stamp
-from serverless_bench.sweep import delete
 from serverless_bench.units import format_size
 
 
@@ -45,6 +44,8 @@ def command(
     Without flags: 16 functions write 1 GiB to a store that starts by itself, and read it
     four times over.
     """
+    from serverless_bench.sweep import delete
+
     object_bytes = object_size(mb, None)
     name = flags.pop("name") or f"{utc_stamp()}-demo-{secrets.token_hex(2)}"
     writing = prepare(

@@ -2,11 +2,10 @@
 
 from collections.abc import Iterator
 from dataclasses import asdict
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 import orjson
-from rich.console import Console
 
 from serverless_bench.cli.checkup import (
     Finding,
@@ -26,6 +25,9 @@ from serverless_bench.cli.exit_codes import ExitCode
 from serverless_bench.cli.options import CONTROL_PREFIX, DEFAULT_PREFIX, option
 from serverless_bench.errors import SbenchError
 from serverless_bench.stack import Stack, read_stack
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 _STYLES: Final = {Level.OK: "green", Level.WARN: "yellow", Level.FAIL: "bold red"}
 
@@ -56,6 +58,8 @@ def command(**flags: Any) -> int:  # noqa: ANN401 - too many to name
 
     Without --stack, --bucket or --function it looks at this machine only.
     """
+    from rich.console import Console
+
     console = Console(highlight=False, markup=False, soft_wrap=True)
     found = []
     for finding in examine(flags):
@@ -116,7 +120,7 @@ def _buckets(flags: dict[str, Any], stack: Stack | None) -> Iterator[Bucket]:
         )
 
 
-def _show(console: Console, finding: Finding) -> None:
+def _show(console: "Console", finding: Finding) -> None:
     line = f"{finding.level.value:4}  {finding.what}: {finding.text}"
     if finding.hint:
         line += f" -> {finding.hint}"

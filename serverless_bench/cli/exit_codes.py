@@ -1,8 +1,10 @@
 """What ``sbench`` ends with; docs/exit-codes.md says the same for users."""
 
 from enum import IntEnum
+from typing import TYPE_CHECKING
 
-from serverless_bench.reduce import Summary
+if TYPE_CHECKING:
+    from serverless_bench.reduce import Summary
 
 
 class ExitCode(IntEnum):
@@ -23,7 +25,7 @@ class ExitCode(IntEnum):
     """``doctor`` found what would make a run fail."""
 
 
-def exit_code_of(summary: Summary) -> ExitCode:
+def exit_code_of(summary: "Summary") -> ExitCode:
     """Return the exit code of a run that came to its end."""
     if summary.corrupt_objects:
         return ExitCode.CORRUPT

@@ -21,12 +21,10 @@ from serverless_bench.cli.exp_plan import (
 from serverless_bench.cli.options import DEFAULT_RUN_DIR, option
 from serverless_bench.clock import utc_stamp
 from serverless_bench.errors import INTERRUPTED, PluginError, SbenchError, UsageError
-from serverless_bench.experiments.loading import load_experiment, names
-from serverless_bench.experiments.plans import STATE, Plan, load, save
-from serverless_bench.experiments.runner import run
 from serverless_bench.experiments.schema import Experiment
 
 if TYPE_CHECKING:
+    from serverless_bench.experiments.plans import Plan
     from serverless_bench.experiments.report import Report
 
 _START: Final = "exp-"
@@ -64,6 +62,8 @@ def command() -> None:
 @command.command("list")
 def list_command() -> int:
     """List the experiments that come with sbench."""
+    from serverless_bench.experiments.loading import load_experiment, names
+
     known = names()
     width = max(map(len, known), default=0)
     for name in known:
@@ -78,9 +78,11 @@ def list_command() -> int:
 @_format_option
 def show_command(name: str, format: str, *, reference: bool, **flags: Any) -> int:  # noqa: A002, ANN401
     """Show what an experiment asks and would run, or what was published; runs nothing."""
+    from serverless_bench.experiments.loading import load_experiment
+
     experiment = load_experiment(name)
     if reference:
-        from serverless_bench.experiments.report import show_reference  # noqa: PLC0415 - slow
+        from serverless_bench.experiments.report import show_reference
 
         show_reference(experiment, sys.stdout, format)
         return ExitCode.OK
@@ -125,6 +127,10 @@ def run_command(
 
     Every run has a run directory, and its objects are deleted after it.
     """
+    from serverless_bench.experiments.loading import load_experiment
+    from serverless_bench.experiments.plans import load, save
+    from serverless_bench.experiments.runner import run
+
     require_scipy()
     if (name is None) == (resume is None):
         raise UsageError("give a NAME, or --resume DIR", hint="sbench exp list")
@@ -164,6 +170,9 @@ def run_command(
 @_plot_option
 def report_command(name: str, run_dir: Path, format: str, plot: Path | None) -> int:  # noqa: A002
     """Report on an experiment, finished or not: the last one of a name, or a directory."""
+    from serverless_bench.experiments.loading import load_experiment
+    from serverless_bench.experiments.plans import STATE, load
+
     require_scipy()
     root = Path(name)
     if not (root / STATE).exists() and not root.is_dir():
@@ -181,9 +190,9 @@ def _directory_name(experiment: Experiment) -> str:
     return f"{_START}{experiment.name}-{utc_stamp()}-{secrets.token_hex(2)}"
 
 
-def _report(plan: Plan, root: Path, style: str, plot: Path | None) -> int:
-    from serverless_bench.experiments.observations import observe  # noqa: PLC0415 - slow
-    from serverless_bench.experiments.report import make_report, show  # noqa: PLC0415 - the same
+def _report(plan: "Plan", root: Path, style: str, plot: Path | None) -> int:
+    from serverless_bench.experiments.observations import observe
+    from serverless_bench.experiments.report import make_report, show
 
     scale = plan.experiment.scales[plan.scale]
     observed = observe(root, plan.cells(), repeats=plan.repeats, min_bytes=scale.min_bytes)
@@ -198,7 +207,7 @@ def _report(plan: Plan, root: Path, style: str, plot: Path | None) -> int:
 
 def _draw(report: "Report", path: Path) -> None:
     try:
-        from serverless_bench.experiments.plot import save_plot  # noqa: PLC0415 - an extra, slow
+        from serverless_bench.experiments.plot import save_plot
     except ModuleNotFoundError as exc:
         raise PluginError(
             f"plots need {exc.name!r}, which is not installed",

@@ -4,7 +4,7 @@ import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from math import inf
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -16,15 +16,15 @@ from serverless_bench.cli.options import (
     option,
     remote_options,
 )
-from serverless_bench.cli.remote import find_remote
 from serverless_bench.cli.target import Where, check_room, open_target
 from serverless_bench.errors import UsageError
-from serverless_bench.experiments.cells import Cell
-from serverless_bench.experiments.plans import Plan
 from serverless_bench.experiments.reading import as_settings
 from serverless_bench.experiments.schema import DESIGNS, SCALES, Experiment, Setting
-from serverless_bench.experiments.settings import planned_bytes
 from serverless_bench.spec import Target
+
+if TYPE_CHECKING:
+    from serverless_bench.experiments.cells import Cell
+    from serverless_bench.experiments.plans import Plan
 
 cell_options = group(
     option("--scale", type=click.Choice(SCALES), default="small", show_default=True, help="Size."),
@@ -41,7 +41,7 @@ where_options = group(
 )
 
 
-def make_plan(experiment: Experiment, flags: Mapping[str, Any]) -> Plan:
+def make_plan(experiment: Experiment, flags: Mapping[str, Any]) -> "Plan":
     """Return what the flags say of an experiment.
 
     Parameters
@@ -56,6 +56,8 @@ def make_plan(experiment: Experiment, flags: Mapping[str, Any]) -> Plan:
     UsageError
         If one is wrong.
     """
+    from serverless_bench.experiments.plans import Plan
+
     repeats = flags["repeats"]
     if repeats is not None and repeats < 1:
         raise UsageError(f"--repeats must be at least 1, got {repeats}")
@@ -104,7 +106,7 @@ def _changes(flags: Mapping[str, Any]) -> dict[str, Setting]:
     return found
 
 
-def check_plan(plan: Plan, *, room: bool) -> None:
+def check_plan(plan: "Plan", *, room: bool) -> None:
     """Refuse cells that make no job, before anything runs for hours.
 
     Parameters
@@ -126,13 +128,15 @@ def check_plan(plan: Plan, *, room: bool) -> None:
         check_room(largest, "the objects of one run")
 
 
-def _bytes(plan: Plan, cell: Cell) -> int:
+def _bytes(plan: "Plan", cell: "Cell") -> int:
+    from serverless_bench.experiments.settings import planned_bytes
+
     if cell.settings.get("store", "embedded") == "loopback":
         return 0
     return planned_bytes(plan.job(cell, Target(bucket="any", endpoint_url="http://any")))
 
 
-def tell(plan: Plan) -> None:
+def tell(plan: "Plan") -> None:
     """Print the cells of a plan."""
     cells = plan.cells()
     runs = sum(not cell.skipped for cell in cells) * plan.repeats
@@ -152,7 +156,7 @@ def tell(plan: Plan) -> None:
         click.echo(f"  {cell.label}: {cell.skipped or _shown(own)}")
 
 
-def _lasting(plan: Plan) -> str:
+def _lasting(plan: "Plan") -> str:
     if not plan.most_s:
         return ""
     more = f"; more in {plan.minutes:g} minutes" if plan.minutes else ""
@@ -163,7 +167,7 @@ def _shown(settings: Mapping[str, Setting]) -> str:
     return ", ".join(f"{name}={value}" for name, value in settings.items())
 
 
-def placed(plan: Plan, flags: dict[str, Any]) -> Plan:
+def placed(plan: "Plan", flags: dict[str, Any]) -> "Plan":
     """Return the plan with the user's target, functions and control prefix.
 
     Raises
@@ -173,6 +177,8 @@ def placed(plan: Plan, flags: dict[str, Any]) -> Plan:
     StoreError
         If the store does not answer.
     """
+    from serverless_bench.cli.remote import find_remote
+
     executors = {str(cell.settings.get("executor", "local")) for cell in plan.cells()}
     if len(executors) > 1:
         raise UsageError("the cells have different executors", hint="--executor NAME")

@@ -7,11 +7,9 @@ from typing import BinaryIO
 
 import click
 
-from serverless_bench.archive import load_run
 from serverless_bench.cli.job import check_writable
 from serverless_bench.cli.options import option, run_argument
 from serverless_bench.errors import PluginError, UsageError
-from serverless_bench.exporters import open_exporter
 
 
 @click.command("export")
@@ -28,6 +26,9 @@ def command(directory: Path, style: str, out: Path | None) -> None:
     warp is the op-log that `warp analyze` reads, pywren the pickle of (start, stop,
     MB/s), csv and parquet are the table of operations.
     """
+    from serverless_bench.archive import load_run
+    from serverless_bench.exporters import open_exporter
+
     exporter = open_exporter(style)
     if out is None and not exporter.is_text:
         raise UsageError(f"--format {style} needs a file", hint=f"--out run.{style}")
@@ -43,7 +44,7 @@ def _opened(path: Path, stack: ExitStack) -> BinaryIO:
     if path.suffix != ".zst":
         return file
     try:
-        import zstandard  # noqa: PLC0415 - an extra
+        import zstandard
     except ModuleNotFoundError as exc:
         raise PluginError(
             f"{path} needs 'zstandard', which is not installed",

@@ -7,16 +7,10 @@ from typing import Any
 
 import click
 
-from serverless_bench.archive import load_run
 from serverless_bench.cli.exit_codes import exit_code_of
 from serverless_bench.cli.options import DEFAULT_RUN_DIR, format_option, link_option, option
 from serverless_bench.clock import utc_stamp
 from serverless_bench.errors import UsageError
-from serverless_bench.importers import read_results
-from serverless_bench.importers.base import Hints
-from serverless_bench.importers.saving import save
-from serverless_bench.reduce import summarize
-from serverless_bench.reporters import open_reporter
 from serverless_bench.units import parse_link, parse_size
 
 
@@ -45,6 +39,13 @@ def command(file: Path, run_dir: Path, name: str | None, **flags: Any) -> int:  
     FILE is a pickle of PyWren or Lithops, or the op-log of warp, sai3-bench or s3dlio,
     plain or compressed. A pickle is not run: one with a class in it is refused.
     """
+    from serverless_bench.archive import load_run
+    from serverless_bench.importers import read_results
+    from serverless_bench.importers.base import Hints
+    from serverless_bench.importers.saving import save
+    from serverless_bench.reduce import summarize
+    from serverless_bench.reporters import open_reporter
+
     reporter = open_reporter(flags["format"])
     link_bytes_per_s = None if flags["link"] is None else parse_link(flags["link"])
     size = flags["size"]

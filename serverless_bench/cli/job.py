@@ -8,37 +8,28 @@ from contextlib import AbstractContextManager, nullcontext
 from contextvars import ContextVar
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
 import click
 
-from serverless_bench.archive import Run
-from serverless_bench.cli.budget import Budget, CostFlags, cost_flags
-from serverless_bench.cli.ceiling import check_ceiling, measure_ceiling
 from serverless_bench.cli.exit_codes import exit_code_of
 from serverless_bench.cli.options import named_values
 from serverless_bench.cli.pace import beyond_the_link
-from serverless_bench.cli.remote import Remote, find_remote
 from serverless_bench.cli.target import Where
-from serverless_bench.clients import client_class
-from serverless_bench.clients.options import check as check_options
 from serverless_bench.clock import utc_stamp
 from serverless_bench.errors import UsageError
-from serverless_bench.executors import open_executor
-from serverless_bench.executors.base import Live
-from serverless_bench.exporters.pywren import write_pickle
-from serverless_bench.fanout import CutShort, OnOutcome, run_job
 from serverless_bench.keys import check_prefix, parse_layout
-from serverless_bench.operations import needs
-from serverless_bench.plan import check
-from serverless_bench.reduce import summarize
-from serverless_bench.reporters import open_reporter
-from serverless_bench.reporters.base import Reporter
-from serverless_bench.reporters.pace import overdue
-from serverless_bench.sizes import parse_sizes
 from serverless_bench.spec import JobSpec, Load, OperationKind, Stat, Target, Transfer, Verify
 from serverless_bench.units import KIB, MIB, parse_link
+
+if TYPE_CHECKING:
+    from serverless_bench.archive import Run
+    from serverless_bench.cli.budget import CostFlags
+    from serverless_bench.cli.remote import Remote
+    from serverless_bench.executors.base import Live
+    from serverless_bench.fanout import OnOutcome
+    from serverless_bench.reporters.base import Reporter
 
 _LOCAL_PER_CPU: Final = 4
 """Functions at once per processor of this machine, if the user does not say."""
@@ -50,10 +41,10 @@ class Prepared:
 
     job: JobSpec
     where: Where
-    remote: Remote
-    cost: CostFlags
+    remote: "Remote"
+    cost: "CostFlags"
     directory: Path
-    reporter: Reporter
+    reporter: "Reporter"
     quiet: bool
     """Whether standard output belongs to the report alone."""
     pickle: Path | None
@@ -66,7 +57,7 @@ class Prepared:
 class Finished:
     """A run and the exit code that it stands for."""
 
-    run: Run
+    run: "Run"
     exit_code: int
 
 
@@ -136,6 +127,13 @@ def prepare(
     PluginError
         If a client, executor or reporter is unknown or lacks its library.
     """
+    from serverless_bench.cli.budget import cost_flags
+    from serverless_bench.cli.ceiling import check_ceiling
+    from serverless_bench.cli.remote import find_remote
+    from serverless_bench.executors import open_executor
+    from serverless_bench.plan import check
+    from serverless_bench.reporters import open_reporter
+
     style, executor = flags["format"], flags["executor"]
     cost = cost_flags(flags)
     remote = find_remote(flags)
@@ -199,6 +197,14 @@ def prepare(
 
 def perform(prepared: Prepared, target: Target) -> Finished:
     """Run a job and report on it; its run directory is named before it starts."""
+    from serverless_bench.cli.budget import Budget
+    from serverless_bench.cli.ceiling import measure_ceiling
+    from serverless_bench.executors.base import Live
+    from serverless_bench.exporters.pywren import write_pickle
+    from serverless_bench.fanout import CutShort, run_job
+    from serverless_bench.reduce import summarize
+    from serverless_bench.reporters.pace import overdue
+
     control = prepared.remote.control(target)
     target = replace(target, options=prepared.job.target.options)
     job, live = replace(prepared.job, target=target, control=control), Live()
@@ -235,11 +241,11 @@ def perform(prepared: Prepared, target: Target) -> Finished:
     return Finished(run=run, exit_code=problem.exit_code)
 
 
-def _bar(job: JobSpec, live: Live) -> AbstractContextManager[OnOutcome]:
+def _bar(job: JobSpec, live: "Live") -> "AbstractContextManager[OnOutcome]":
     """Return the progress bar; where nobody sees one, its library is not even loaded."""
     if not sys.stderr.isatty():
         return nullcontext(lambda _: None)
-    from serverless_bench.cli.progress import progress  # noqa: PLC0415 - takes 0.15 s
+    from serverless_bench.cli.progress import progress
 
     return progress(job.workload, job.invocations, live)
 
@@ -286,6 +292,8 @@ def _load(flags: Mapping[str, Any], more: Mapping[str, Any]) -> Load:
     }
     given: dict[str, Any] = {name: flags[flag] for flag, name in named.items() if flag in flags}
     if flags.get("sizes") is not None:
+        from serverless_bench.sizes import parse_sizes
+
         # The text that the functions get needs no file.
         given["sizes"] = str(parse_sizes(flags["sizes"]))
     parse_layout(given.get("layout", "random"))
@@ -319,6 +327,10 @@ def _is_url(text: str) -> bool:
 
 def _check_client(job: JobSpec) -> None:
     """Refuse operations that the client does not offer, and knobs that it does not have."""
+    from serverless_bench.clients import client_class
+    from serverless_bench.clients.options import check as check_options
+    from serverless_bench.operations import needs
+
     client = client_class(job.target.client)
     check_options(job.target)
     kinds = [OperationKind(name) for name, _ in job.load.mix]

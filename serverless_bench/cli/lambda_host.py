@@ -11,7 +11,6 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, Final
 
-import botocore.session
 import click
 
 from serverless_bench import plugins
@@ -283,7 +282,9 @@ def _exports(region: str, url: str) -> dict[str, str]:
 @contextmanager
 def _credentials() -> Iterator[None]:
     """Have credentials in the environment: the user's, or those of the embedded store."""
-    session = botocore.session.Session()
+    from botocore.session import Session
+
+    session = Session()
     # A machine outside AWS would wait for it in vain.
     session.get_component("credential_provider").remove("iam-role")
     if session.get_credentials() is not None:

@@ -21,7 +21,7 @@ from serverless_bench.cli.defaults import defaults_for
 from serverless_bench.cli.options import spelled
 from serverless_bench.errors import INTERRUPTED, SbenchError
 
-_COMMANDS: Final = {
+COMMANDS: Final = {
     "demo": "Write, read, report and plot, small, on the embedded store.",
     "plan": "Say what a job on AWS Lambda would take, and what it would cost.",
     "doctor": "Check this machine, the account and the stack before a run.",
@@ -58,11 +58,11 @@ class _Commands(click.Group):
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the names in the order of a first visit."""
         del ctx
-        return list(_COMMANDS)
+        return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Return a command, with the user's own defaults for its flags."""
-        if cmd_name not in _COMMANDS:
+        if cmd_name not in COMMANDS:
             return None
         module = cmd_name.replace("-", "_") + "_" * iskeyword(cmd_name)
         command: click.Command = import_module(f"serverless_bench.cli.{module}").command
@@ -73,7 +73,7 @@ class _Commands(click.Group):
         """Write the list of commands."""
         del ctx
         with formatter.section("Commands"):
-            formatter.write_dl(list(_COMMANDS.items()))
+            formatter.write_dl(list(COMMANDS.items()))
 
 
 @click.group(

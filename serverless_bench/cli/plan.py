@@ -4,15 +4,12 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 import orjson
-from rich.console import Console
-from rich.table import Table
 
 from serverless_bench.account import read_function, read_quota
-from serverless_bench.cli.budget import check_memory
 from serverless_bench.cli.exit_codes import ExitCode
 from serverless_bench.cli.options import option, prices_option, transfer_options
 from serverless_bench.cli.write import object_size
@@ -32,6 +29,9 @@ from serverless_bench.errors import ExecutorError, UsageError
 from serverless_bench.spec import MIN_PART_BYTES, OperationKind, Transfer
 from serverless_bench.stack import Stack, read_stack
 from serverless_bench.units import KIB, MIB, format_rate, format_seconds, format_size
+
+if TYPE_CHECKING:
+    from rich.table import Table
 
 DEFAULT_QUOTA: Final = 1000
 """AWS Lambda quotas: concurrent executions of an account in a region."""
@@ -152,6 +152,8 @@ def command(
 
 
 def _plan(number: int, object_bytes: int, flags: Mapping[str, Any]) -> _Plan:
+    from serverless_bench.cli.budget import check_memory
+
     check_memory(flags["memory"])
     for name in ("objects", "read_times", "quota"):
         _at_least("--" + name.replace("_", "-"), flags[name], 1)
@@ -245,6 +247,8 @@ def _to_json(plan: _Plan) -> dict[str, Any]:
 
 
 def _show(plan: _Plan) -> None:
+    from rich.console import Console
+
     console = Console(
         file=sys.stdout,
         width=None if sys.stdout.isatty() else _WIDTH,
@@ -273,7 +277,9 @@ def _show(plan: _Plan) -> None:
         console.print(f"  {trap.text}: {_money(plan, trap.amount)}", soft_wrap=True)
 
 
-def _table(rows: Sequence[Sequence[str]]) -> Table:
+def _table(rows: Sequence[Sequence[str]]) -> "Table":
+    from rich.table import Table
+
     table = Table(box=None, pad_edge=False)
     table.add_column(rows[0][0], style="dim", no_wrap=True)
     for name in rows[0][1:]:

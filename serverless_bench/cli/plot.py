@@ -2,12 +2,15 @@
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
-from serverless_bench.archive import Run, load_run
 from serverless_bench.cli.options import option
 from serverless_bench.errors import ArchiveError, PluginError
+
+if TYPE_CHECKING:
+    from serverless_bench.archive import Run
 
 
 @click.command("plot")
@@ -26,6 +29,8 @@ from serverless_bench.errors import ArchiveError, PluginError
 @option("--latency", is_flag=True, help="Draw how long operations took, also of a plain run.")
 def command(directories: tuple[Path, ...], output: Path | None, *, latency: bool) -> int:
     """Draw one run, or a write and its read, into one picture."""
+    from serverless_bench.archive import load_run
+
     runs = [load_run(directory) for directory in directories]
     path = output or directories[-1] / "figure.png"
     save_figure(runs, path, latency=latency)
@@ -33,7 +38,7 @@ def command(directories: tuple[Path, ...], output: Path | None, *, latency: bool
     return 0
 
 
-def save_figure(runs: Sequence[Run], path: Path, *, latency: bool = False) -> None:
+def save_figure(runs: "Sequence[Run]", path: Path, *, latency: bool = False) -> None:
     """Draw ``runs`` and save the picture.
 
     Parameters
@@ -51,7 +56,7 @@ def save_figure(runs: Sequence[Run], path: Path, *, latency: bool = False) -> No
         If the picture cannot be written.
     """
     try:
-        from serverless_bench.plots import figure  # noqa: PLC0415 - an extra, and slow
+        from serverless_bench.plots import figure
     except ModuleNotFoundError as exc:
         raise PluginError(
             f"plots need {exc.name!r}, which is not installed",

@@ -5,12 +5,8 @@ from pathlib import Path
 
 import click
 
-from serverless_bench.archive import load_run
 from serverless_bench.cli.exit_codes import exit_code_of
 from serverless_bench.cli.options import format_option, option, prices_option, run_argument
-from serverless_bench.cost.prices import load_prices
-from serverless_bench.reduce import summarize
-from serverless_bench.reporters import open_reporter
 
 
 @click.command("report")
@@ -20,6 +16,11 @@ from serverless_bench.reporters import open_reporter
 @format_option
 def command(directory: Path, *, with_warm_up: bool, prices: Path | None, **flags: str) -> int:
     """Report on a run directory, finished or not, from its records alone."""
+    from serverless_bench.archive import load_run
+    from serverless_bench.cost.prices import load_prices
+    from serverless_bench.reduce import summarize
+    from serverless_bench.reporters import open_reporter
+
     reporter = open_reporter(flags["format"])
     run = load_run(directory, detail=False)
     known = None if prices is None else load_prices(prices)

@@ -3,19 +3,17 @@
 import sys
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
-from serverless_bench.archive import Run, load_run
 from serverless_bench.cli.exit_codes import exit_code_of
 from serverless_bench.cli.options import format_option, run_argument
-from serverless_bench.cli.progress import progress
 from serverless_bench.cli.target import open_target_of
-from serverless_bench.executors.base import Live
-from serverless_bench.fanout import CutShort, resume_job
-from serverless_bench.reduce import summarize
-from serverless_bench.reporters import open_reporter
 from serverless_bench.spec import JobSpec, Target
+
+if TYPE_CHECKING:
+    from serverless_bench.archive import Run
 
 
 @click.command("resume")
@@ -28,6 +26,13 @@ def command(directory: Path, format: str) -> int:  # noqa: A002 - the flag's nam
     and what is missing then is launched again, as a second wave. What has a record is
     never run again.
     """
+    from serverless_bench.archive import load_run
+    from serverless_bench.cli.progress import progress
+    from serverless_bench.executors.base import Live
+    from serverless_bench.fanout import CutShort, resume_job
+    from serverless_bench.reduce import summarize
+    from serverless_bench.reporters import open_reporter
+
     reporter, run = open_reporter(format), load_run(directory)
     problem: CutShort | None = None
     if run.ended and not _missing(run):
@@ -62,5 +67,5 @@ def relocated(job: JobSpec, target: Target) -> JobSpec:
     return replace(job, target=moved(job.target), control=control)
 
 
-def _missing(run: Run) -> int:
+def _missing(run: "Run") -> int:
     return int((run.functions["status"] == "lost").sum())

@@ -4,12 +4,10 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from serverless_bench.archive import load_run
-from serverless_bench.cli.array_files import is_in_files
 from serverless_bench.cli.clean import delete_objects
 from serverless_bench.cli.exit_codes import ExitCode
 from serverless_bench.cli.options import (
@@ -20,13 +18,13 @@ from serverless_bench.cli.options import (
     target_options,
     transfer_options,
 )
-from serverless_bench.cli.outlook import show
-from serverless_bench.cli.stages import Step, given_flags, steps_of, with_keys
 from serverless_bench.cli.task import store_kept_up
 from serverless_bench.clock import utc_stamp
 from serverless_bench.errors import INTERRUPTED, ArchiveError, SbenchError
 from serverless_bench.jobfile import JobFile, Kind, Stage, load_job_file
-from serverless_bench.reporters import open_reporter
+
+if TYPE_CHECKING:
+    from serverless_bench.cli.stages import Step
 
 _REPORTED: Final = (ExitCode.INCOMPLETE, ExitCode.WITHHELD, ExitCode.CORRUPT)
 """Of runs that came to their end, from the least of them on."""
@@ -47,6 +45,10 @@ def command(file: Path, *, dry_run: bool, **flags: Any) -> int:  # noqa: ANN401
     Flags that are given here win over what the file says. A cleanup stage deletes what
     the stages before it wrote, and nothing else; it runs if one of them failed, too.
     """
+    from serverless_bench.cli.outlook import show
+    from serverless_bench.cli.stages import given_flags, steps_of
+    from serverless_bench.reporters import open_reporter
+
     style = flags["format"]
     open_reporter(style)
     job = load_job_file(file)
@@ -66,7 +68,7 @@ class _Progress:
     """One job file on its way through its stages."""
 
     job: JobFile
-    steps: Sequence[Step]
+    steps: "Sequence[Step]"
     root: Path
     quiet: bool = field(kw_only=True)
     """Whether standard output belongs to the reports alone."""
@@ -115,7 +117,9 @@ class _Progress:
         if code and not goes_on:
             self.failed = self.failed or stage.name
 
-    def _perform(self, step: Step) -> int:
+    def _perform(self, step: "Step") -> int:
+        from serverless_bench.cli.stages import with_keys
+
         if step.stage.keys is not None:
             source = next(each for each in self.steps if each.stage.name == step.stage.keys)
             step = with_keys(step, self.root / source.folder / "keys.txt")
@@ -126,6 +130,8 @@ class _Progress:
 
     def _clean(self, until: int) -> int:
         """Delete what the stages before number ``until`` wrote."""
+        from serverless_bench.archive import load_run
+
         code = ExitCode.OK
         for step in self._written(until):
             cleaned = delete_objects(load_run(self.root / step.folder, detail=False))
@@ -139,12 +145,15 @@ class _Progress:
         self.cleaned = until
         return code
 
-    def _written(self, until: int) -> Iterator[Step]:
+    def _written(self, until: int) -> "Iterator[Step]":
         for step in self.steps:
             if step.number < until and (self.root / step.folder / "run.json").exists():
                 yield step
 
     def _say_what_is_left(self) -> None:
+        from serverless_bench.archive import load_run
+        from serverless_bench.cli.array_files import is_in_files
+
         for step in self._written(len(self.job.stages) + 1):
             run = load_run(self.root / step.folder, detail=False)
             if step.number >= self.cleaned and (run.ledger() or is_in_files(run.job)):

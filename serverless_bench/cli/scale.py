@@ -3,12 +3,10 @@
 import secrets
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import click
-import numpy as np
 
-from serverless_bench.archive import load_run
 from serverless_bench.cli.ab import series_options
 from serverless_bench.cli.compare import require_scipy
 from serverless_bench.cli.exit_codes import ExitCode
@@ -23,8 +21,10 @@ from serverless_bench.cli.task import (
 )
 from serverless_bench.clock import utc_stamp
 from serverless_bench.errors import UsageError
-from serverless_bench.sides import Measured, check_comparable, measured, run_directories, side_of
 from serverless_bench.units import format_rate
+
+if TYPE_CHECKING:
+    from serverless_bench.sides import Measured
 
 _DECIDED: Final = OWN_FLAGS | {"number", "concurrency", "seed"}
 """Parameters of write and read that this command has itself."""
@@ -69,7 +69,8 @@ def command(
     those of the job. See docs/compare.md for the laws.
     """
     require_scipy()
-    from serverless_bench.cli.fits import fit, show  # noqa: PLC0415 - SciPy is slow
+    from serverless_bench.cli.fits import fit, show
+    from serverless_bench.sides import check_comparable, run_directories, side_of
 
     quiet = flags["format"] != "text"
     if report is not None:
@@ -143,13 +144,15 @@ def _parse_numbers(text: str) -> list[int]:
 
 def _random_order(numbers: Sequence[int], repeats: int, seed: int) -> list[tuple[int, int]]:
     """Return (number, repeat): each number once in random order, then again, and so on."""
+    import numpy as np
+
     rng = np.random.default_rng(seed)
     return [(int(n), turn) for turn in range(1, repeats + 1) for n in rng.permutation(numbers)]
 
 
 def _measure(
     task: Task, root: Path, order: Sequence[tuple[int, int]], *, keep: bool, quiet: bool
-) -> Iterator[Measured]:
+) -> "Iterator[Measured]":
     """Run the task with each number of functions and yield the runs that count."""
     smallest = min(number for number, _ in order)
     with store_kept_up([task]):
@@ -171,8 +174,11 @@ def _measure(
             yield from found
 
 
-def _usable(directories: Iterable[Path]) -> list[Measured]:
+def _usable(directories: Iterable[Path]) -> "list[Measured]":
     """Return the runs that can stand for their number, and name the others."""
+    from serverless_bench.archive import load_run
+    from serverless_bench.sides import measured
+
     runs = []
     for directory in directories:
         try:

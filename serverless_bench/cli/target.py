@@ -4,13 +4,14 @@ import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
-from serverless_bench.archive import Run
-from serverless_bench.bucket import embedded_target, resolve
 from serverless_bench.errors import UsageError
 from serverless_bench.spec import Addressing, Target
-from serverless_bench.stores.embedded import default_directory
 from serverless_bench.units import format_size
+
+if TYPE_CHECKING:
+    from serverless_bench.archive import Run
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,6 +42,8 @@ def open_target(where: Where) -> Iterator[Target]:
     StoreError
         If the store does not answer or start, or the bucket is not ours to use.
     """
+    from serverless_bench.bucket import embedded_target, resolve
+
     if where.embedded:
         with embedded_target(client=where.client, prefix=where.prefix) as target:
             yield target
@@ -60,8 +63,10 @@ def open_target(where: Where) -> Iterator[Target]:
 
 
 @contextmanager
-def open_target_of(run: Run) -> Iterator[Target]:
+def open_target_of(run: "Run") -> Iterator[Target]:
     """Yield the target that a saved run wrote to."""
+    from serverless_bench.bucket import embedded_target
+
     if run.job.target.store is None:
         yield run.job.target
         return
@@ -77,6 +82,8 @@ def check_room(planned_bytes: int, what: str) -> None:
     UsageError
         If ``planned_bytes`` are more than what is free.
     """
+    from serverless_bench.stores.embedded import default_directory
+
     directory = default_directory()
     folder = next(path for path in (directory, *directory.parents) if path.exists())
     free = shutil.disk_usage(folder).free

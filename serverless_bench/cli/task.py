@@ -6,11 +6,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import click
 
-from serverless_bench.archive import Run, load_run
 from serverless_bench.cli.clean import delete_objects
 from serverless_bench.cli.defaults import defaults_for
 from serverless_bench.cli.job import prepare
@@ -18,7 +17,9 @@ from serverless_bench.cli.options import spelled
 from serverless_bench.cli.read import command as read_command
 from serverless_bench.cli.write import command as write_command
 from serverless_bench.errors import INTERRUPTED, SbenchError, UsageError
-from serverless_bench.stores.embedded import Lease, default_directory
+
+if TYPE_CHECKING:
+    from serverless_bench.archive import Run
 
 COMMANDS: Final[Mapping[str, click.Command]] = {"write": write_command, "read": read_command}
 OWN_FLAGS: Final = frozenset({"format", "name", "pickle", "run_dir"})
@@ -68,7 +69,7 @@ class Task:
             objects=self.flags["objects"],
         )
 
-    def run(self, directory: Path, **changes: object) -> Run:
+    def run(self, directory: Path, **changes: object) -> "Run":
         """Run it into a new run directory, without a word on standard output.
 
         Raises
@@ -84,6 +85,8 @@ class Task:
             code = self.command.callback(**{**self.flags, **changes, **own})
         if code:
             raise CutOff(directory, code)
+        from serverless_bench.archive import load_run
+
         return load_run(directory, detail=False)
 
 
@@ -147,6 +150,8 @@ def store_kept_up(tasks: Iterable[_Embedded]) -> Iterator[None]:
     Only a lease: its credentials are in the environment during the runs that need them,
     because another task may go to a store with credentials of its own.
     """
+    from serverless_bench.stores.embedded import Lease, default_directory
+
     needed = any(task.embedded for task in tasks)
     lease = Lease.take(default_directory()) if needed else None
     try:
@@ -163,4 +168,6 @@ def run_directory(directory: Path, *, keep: bool) -> Iterator[Path]:
         yield directory
     finally:
         if not keep and (directory / "run.json").exists():
+            from serverless_bench.archive import load_run
+
             delete_objects(load_run(directory, detail=False))

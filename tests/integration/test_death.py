@@ -10,11 +10,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from tests.command import Sbench
-from tests.processes import Family, until
-
-GONE_S = 5.0
-"""Nothing that a dead driver started may outlive it for longer."""
+from tests.command import Apart, Sbench
+from tests.processes import PATIENCE_S, Family, until
 
 
 @pytest.fixture
@@ -26,15 +23,15 @@ def family() -> Iterator[Family]:
 
 
 @pytest.fixture
-def alone(tmp_path: Path, family: Family) -> Sbench:
+def alone(tmp_path: Path, family: Family) -> Apart:
     """The command with an embedded store of its own."""
-    return Sbench(tmp_path, {"SBENCH_STORE_DIR": str(tmp_path / "store"), **family.mark})
+    return Apart(tmp_path, {"SBENCH_STORE_DIR": str(tmp_path / "store"), **family.mark})
 
 
 @pytest.fixture
-def shared(sbench: Sbench, family: Family) -> Sbench:
+def shared(sbench: Sbench, family: Family) -> Apart:
     """The command with the session's store, which is not of this family."""
-    return Sbench(sbench.directory, {**sbench.environment, **family.mark})
+    return Apart(sbench.directory, {**sbench.environment, **family.mark})
 
 
 def lines(directory: Path) -> int:
@@ -46,13 +43,13 @@ BIG = ("write", "--number", "6", "--concurrency", "3", "--mb", "300", "--name", 
 MANY = ("write", "--number", "400", "--concurrency", "4", "--mb", "8", "--name", "w")
 
 
-def finished(process: "subprocess.Popen[str]", seconds: float = 120) -> tuple[int, str, str]:
-    out, err = process.communicate(timeout=seconds)
+def finished(process: "subprocess.Popen[str]") -> tuple[int, str, str]:
+    out, err = process.communicate(timeout=PATIENCE_S)
     assert "Traceback" not in err
     return process.returncode, out, err
 
 
-def test_a_worker_that_is_killed_costs_one_function(shared: Sbench, family: Family) -> None:
+def test_a_worker_that_is_killed_costs_one_function(shared: Apart, family: Family) -> None:
     process = shared.start(*BIG, "--format", "json")
     victim = until(family.workers)[0]
     # It is in the middle of an object as soon as it holds a connection.
@@ -65,17 +62,17 @@ def test_a_worker_that_is_killed_costs_one_function(shared: Sbench, family: Fami
     assert report["errors"] == {"killed by SIGKILL (by hand, or out of memory)": 1}
     assert report["bytes"] == 5 * 300 << 20
     assert out.count("\n") == 1
-    until(family.gone, GONE_S)
+    until(family.gone)
 
 
 def test_a_driver_that_is_killed_leaves_a_report_and_no_process(
-    alone: Sbench, family: Family
+    alone: Apart, family: Family
 ) -> None:
     process = alone.start(*MANY)
     until(lambda: lines(alone.directory) >= 3)
     process.kill()
     process.communicate()
-    until(family.gone, GONE_S)
+    until(family.gone)
     done = alone("report", "sbench-runs/w", "--format", "json")
     report = done.json
     assert done.code == 6
@@ -89,7 +86,7 @@ def test_a_driver_that_is_killed_leaves_a_report_and_no_process(
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_an_interrupt_gives_a_report_of_what_finished(
-    alone: Sbench, family: Family, number: signal.Signals
+    alone: Apart, family: Family, number: signal.Signals
 ) -> None:
     process = alone.start(*MANY, "--format", "json")
     until(lambda: lines(alone.directory) >= 3)
@@ -97,59 +94,57 @@ def test_an_interrupt_gives_a_report_of_what_finished(
     for member in family.members() if number == signal.SIGINT else [psutil.Process(process.pid)]:
         with suppress(ProcessLookupError):  # it ended while we looked
             os.kill(member.pid, number)
-    code, out, err = finished(process, 20)
+    code, out, err = finished(process)
     assert code == 130
     assert "interrupted; what had arrived is saved" in err
     assert '"lost": ' in out
-    until(family.gone, GONE_S)
+    until(family.gone)
     report = alone("report", "sbench-runs/w", "--format", "json").json
     assert report["ended"]
     assert report["requested"] == report["ok"] + report["failed"] + report["lost"] == 400
 
 
-def test_a_zygote_that_is_killed_ends_the_run_with_a_report(shared: Sbench, family: Family) -> None:
+def test_a_zygote_that_is_killed_ends_the_run_with_a_report(shared: Apart, family: Family) -> None:
     process = shared.start(*MANY, "--format", "json")
     until(lambda: lines(shared.directory) >= 3)
     family.members("executors.zygote")[0].kill()
-    code, out, err = finished(process, 20)
+    code, out, err = finished(process)
     assert code == 4
     assert "the local worker parent died" in err
     assert '"ok": ' in out
-    until(family.gone, GONE_S)
+    until(family.gone)
 
 
-def test_a_store_that_dies_fails_functions_and_nothing_hangs(alone: Sbench, family: Family) -> None:
+def test_a_store_that_dies_fails_functions_and_nothing_hangs(alone: Apart, family: Family) -> None:
     process = alone.start(*MANY, "--retries", "0", "--format", "json")
     until(lambda: lines(alone.directory) >= 3)
     family.members("weed -logdir")[0].kill()
-    code, out, err = finished(process, 60)
+    code, out, err = finished(process)
     assert code == 6, err
     assert '"connection_lost": ' in out
-    until(family.gone, GONE_S)
+    until(family.gone)
 
 
-def test_a_keeper_that_is_killed_takes_its_store_along(alone: Sbench, family: Family) -> None:
+def test_a_keeper_that_is_killed_takes_its_store_along(alone: Apart, family: Family) -> None:
     process = alone.start(*MANY, "--retries", "0")
     until(lambda: lines(alone.directory) >= 3)
     family.members("stores.keeper")[0].kill()
-    until(lambda: not family.members("weed -logdir"), GONE_S)
-    code, _, _ = finished(process, 60)
+    until(lambda: not family.members("weed -logdir"))
+    code, _, _ = finished(process)
     assert code == 6
-    until(family.gone, GONE_S)
+    until(family.gone)
 
 
-def test_an_error_after_the_start_ends_the_store(alone: Sbench, family: Family) -> None:
+def test_an_error_after_the_start_ends_the_store(alone: Apart, family: Family) -> None:
     assert alone("write", "--number", 1, "--mb", 1, "--name", "w").code == 0
     assert alone("write", "--number", 1, "--mb", 1, "--name", "w").code == 8
     assert family.gone()
 
 
-def test_lithops_leaves_no_process_when_the_driver_is_killed(
-    shared: Sbench, family: Family
-) -> None:
+def test_lithops_leaves_no_process_when_the_driver_is_killed(shared: Apart, family: Family) -> None:
     many = [*MANY, "--executor", "lithops", "--mb", "64"]
     process = shared.start(*many)
     until(lambda: lines(shared.directory) >= 1)
     process.kill()
     process.communicate()
-    until(family.gone, GONE_S)
+    until(family.gone)

@@ -19,6 +19,7 @@ from serverless_bench.cli.exit_codes import ExitCode
 from serverless_bench.cli.main import commands
 from serverless_bench.cli.options import spelled
 from tests.command import Sbench
+from tests.processes import PATIENCE_S
 from tests.servers import Server
 
 ROOT = Path(__file__).parents[2]
@@ -54,7 +55,9 @@ def test_notebooks_run(path: Path, sbench: Sbench, monkeypatch: pytest.MonkeyPat
         monkeypatch.setenv(name, value)
     notebook = nbformat.read(path, as_version=4)  # type: ignore[no-untyped-call]
     folder = {"metadata": {"path": str(ROOT / "notebooks")}}
-    ran = NotebookClient(notebook, timeout=120, resources=folder, kernel_name="python3").execute()
+    ran = NotebookClient(
+        notebook, timeout=round(PATIENCE_S), resources=folder, kernel_name="python3"
+    ).execute()
     shown = [output for cell in ran.cells for output in cell.get("outputs", [])]
     assert any("image/png" in output.get("data", {}) for output in shown)
 

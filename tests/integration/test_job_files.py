@@ -176,7 +176,7 @@ def test_what_runs_after_a_failure(
 
 def test_after_an_interrupt_the_cleanup_runs(sbench: Sbench, embedded: Server, prefix: str) -> None:
     long = FILL.replace("fill", "long") + "duration = 60.0\n"
-    process = sbench.start("run", job_file(sbench, FILL, long, BACK, TIDY, prefix=prefix))
+    process = sbench.apart.start("run", job_file(sbench, FILL, long, BACK, TIDY, prefix=prefix))
     runs = sbench.directory / "sbench-runs"
     until(lambda: list(runs.glob("*/02-long/run.json")))
     process.send_signal(signal.SIGINT)

@@ -19,7 +19,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from tests.command import COMMAND
 from tests.lambda_hosts import NAME, LambdaHost, running_host
-from tests.processes import Family, until
+from tests.processes import PATIENCE_S, Family, until
 from tests.servers import credentials
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self").exists(), reason="functions need Linux")
@@ -348,7 +348,7 @@ def test_nothing_stays_when_the_host_ends(
         until(lambda: host.status()["ready"] == 3)
         assert len(family.members()) == 5  # and the zygote
         os.kill(host.pid, number)
-        until(family.gone, 5)
+        until(family.gone)
         assert not list(room.iterdir())
 
 
@@ -385,7 +385,7 @@ def test_a_command_gets_the_address_and_gives_its_exit_code(code: Path) -> None:
         env={**os.environ, "AWS_ACCESS_KEY_ID": "a", "AWS_SECRET_ACCESS_KEY": "b"},
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=PATIENCE_S,
         check=False,
     )
     assert (done.returncode, done.stderr) == (7, "")
@@ -406,7 +406,11 @@ def test_a_command_gets_the_address_and_gives_its_exit_code(code: Path) -> None:
 )
 def test_a_wrong_flag_is_one_line(flags: tuple[str, str]) -> None:
     done = subprocess.run(
-        [*COMMAND, "lambda-host", *flags], capture_output=True, text=True, timeout=60, check=False
+        [*COMMAND, "lambda-host", *flags],
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
+        check=False,
     )
     assert done.returncode == 2, done.stderr
     assert done.stderr.startswith("sbench: ")

@@ -20,6 +20,7 @@ from serverless_bench.plan import plan
 from serverless_bench.spec import JobSpec, Target
 from tests.integration.test_lambda_host import client, idle, invoke
 from tests.lambda_hosts import NAME, LambdaHost, running_host
+from tests.processes import PATIENCE_S
 from tests.servers import DIRECT, Server, credentials
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self").exists(), reason="functions need Linux")
@@ -164,7 +165,7 @@ def ask(
         host.url + "/sbench/environments" + path, data=body, method=method, headers=own
     )
     try:
-        with DIRECT.open(request, timeout=60) as answer:
+        with DIRECT.open(request, timeout=PATIENCE_S) as answer:
             return answer.status, dict(answer.headers), answer.read()
     except urllib.error.HTTPError as exc:
         with exc:

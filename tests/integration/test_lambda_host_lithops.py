@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.lambda_hosts import running_host
+from tests.processes import PATIENCE_S
 from tests.servers import Server
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self").exists(), reason="functions need Linux")
@@ -76,7 +77,7 @@ def test_a_map_of_ten_calls(embedded: Server, tmp_path: Path) -> None:
             env={**os.environ, **host.environment, "HOME": str(tmp_path), "TMPDIR": str(tmp_path)},
             capture_output=True,
             text=True,
-            timeout=120,
+            timeout=PATIENCE_S,
             check=False,
         )
         assert done.returncode == 0, done.stderr

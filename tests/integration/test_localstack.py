@@ -19,7 +19,7 @@ import pytest
 from serverless_bench.errors import StoreError
 from serverless_bench.stores.localstack.environment import Installed
 from serverless_bench.stores.localstack.server import started
-from tests.command import Sbench
+from tests.command import Apart
 from tests.localstacks import running_localstack
 from tests.processes import Family, until
 from tests.sam import RUNTIME
@@ -36,9 +36,9 @@ def family() -> Iterator[Family]:
 
 
 @pytest.fixture
-def alone(tmp_path: Path, family: Family) -> Sbench:
+def alone(tmp_path: Path, family: Family) -> Apart:
     (tmp_path / "tmp").mkdir()
-    return Sbench(tmp_path, {"TMPDIR": str(tmp_path / "tmp"), **family.mark})
+    return Apart(tmp_path, {"TMPDIR": str(tmp_path / "tmp"), **family.mark})
 
 
 def servers(directory: Path) -> list[psutil.Process]:
@@ -52,7 +52,7 @@ def servers(directory: Path) -> list[psutil.Process]:
     return found
 
 
-def test_it_runs_a_command_and_leaves_nothing(alone: Sbench, family: Family) -> None:
+def test_it_runs_a_command_and_leaves_nothing(alone: Apart, family: Family) -> None:
     script = (
         "import os, urllib.request as r\n"
         "url = os.environ['AWS_ENDPOINT_URL']\n"
@@ -89,7 +89,7 @@ def test_it_listens_on_loopback_alone_and_ends_on_request(tmp_path: Path, family
 
 
 def test_kill_9_leaves_no_process_and_the_next_start_no_files(
-    alone: Sbench, family: Family, tmp_path: Path
+    alone: Apart, family: Family, tmp_path: Path
 ) -> None:
     where = {**family.mark, "TMPDIR": str(tmp_path / "tmp")}
     with running_localstack(where) as localstack:
@@ -103,7 +103,7 @@ def test_kill_9_leaves_no_process_and_the_next_start_no_files(
     assert not left.exists()
 
 
-def test_a_port_that_is_taken_is_an_error_of_one_line(alone: Sbench) -> None:
+def test_a_port_that_is_taken_is_an_error_of_one_line(alone: Apart) -> None:
     with socket.create_server(("127.0.0.1", 0)) as held:
         port = held.getsockname()[1]
         done = alone("localstack", "--port", port)
@@ -113,7 +113,7 @@ def test_a_port_that_is_taken_is_an_error_of_one_line(alone: Sbench) -> None:
 
 
 def test_an_environment_that_cannot_be_kept_is_an_error_of_one_line(
-    alone: Sbench, tmp_path: Path
+    alone: Apart, tmp_path: Path
 ) -> None:
     (tmp_path / "file").touch()
     done = alone("localstack", SBENCH_LOCALSTACK_DIR=str(tmp_path / "file"))

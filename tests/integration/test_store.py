@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.command import Sbench
-from tests.processes import Family, until
+from tests.command import Apart
+from tests.processes import PATIENCE_S, Family, until
 
 WEED = "weed -logdir"
 
@@ -20,11 +20,11 @@ def family() -> Iterator[Family]:
 
 
 @pytest.fixture
-def alone(tmp_path: Path, family: Family) -> Sbench:
-    return Sbench(tmp_path, {"SBENCH_STORE_DIR": str(tmp_path / "store"), **family.mark})
+def alone(tmp_path: Path, family: Family) -> Apart:
+    return Apart(tmp_path, {"SBENCH_STORE_DIR": str(tmp_path / "store"), **family.mark})
 
 
-def test_data_outlive_the_store(alone: Sbench, family: Family) -> None:
+def test_data_outlive_the_store(alone: Apart, family: Family) -> None:
     assert alone("write", "--number", 2, "--mb", 1, "--key-file", "k").code == 0
     assert family.gone()
     read = alone("read", "--key-file", "k", "--format", "json")
@@ -32,7 +32,7 @@ def test_data_outlive_the_store(alone: Sbench, family: Family) -> None:
     assert family.gone()
 
 
-def test_a_store_can_be_kept(alone: Sbench, family: Family) -> None:
+def test_a_store_can_be_kept(alone: Apart, family: Family) -> None:
     assert alone("store", "status").out.startswith("not running")
     started = alone("store", "start")
     assert started.out.startswith("running at http://127.0.0.1:")
@@ -48,18 +48,18 @@ def test_a_store_can_be_kept(alone: Sbench, family: Family) -> None:
     assert alone("store", "stop").out == "not running\n"
 
 
-def test_commands_at_the_same_time_share_a_store(alone: Sbench, family: Family) -> None:
+def test_commands_at_the_same_time_share_a_store(alone: Apart, family: Family) -> None:
     first = alone.start("write", "--number", "20", "--mb", "16", "--format", "json")
     (weed,) = until(lambda: family.members(WEED))
     second = alone("write", "--number", 1, "--mb", 1, "--format", "json")
     assert second.json["ok"] == 1
     assert weed.is_running()
-    assert first.wait(60) == 0
+    assert first.wait(PATIENCE_S) == 0
     first.communicate()
     assert until(family.gone)
 
 
-def test_other_tools_can_use_it(alone: Sbench) -> None:
+def test_other_tools_can_use_it(alone: Apart) -> None:
     alone("store", "start")
     lines = alone("store", "status", "--env").out.splitlines()
     alone("store", "stop")
@@ -70,7 +70,7 @@ def test_other_tools_can_use_it(alone: Sbench) -> None:
     ]
 
 
-def test_credentials_stand_in_no_file(alone: Sbench) -> None:
+def test_credentials_stand_in_no_file(alone: Apart) -> None:
     alone("store", "start")
     lines = alone("store", "status", "--env").out.splitlines()
     secret = lines[2].partition("=")[2]
@@ -83,7 +83,7 @@ def test_credentials_stand_in_no_file(alone: Sbench) -> None:
         assert secret.encode() not in (alone.directory / "store" / name).read_bytes()
 
 
-def test_cleaning_gives_the_space_back(alone: Sbench) -> None:
+def test_cleaning_gives_the_space_back(alone: Apart) -> None:
     alone("store", "start")
     alone("write", "--number", 4, "--mb", 16, "--name", "w")
     before = size_of(alone.directory / "store")

@@ -23,9 +23,9 @@ from serverless_bench.columns import ABSENT, is_text
 from serverless_bench.reduce import Summary, summarize
 from serverless_bench.spec import Target
 from serverless_bench.units import KIB, NS_PER_S
-from tests.command import Done, Sbench
+from tests.command import Apart, Done
 from tests.lambda_hosts import LambdaHost
-from tests.processes import until
+from tests.processes import PATIENCE_S, until
 from tests.servers import Server
 
 NUMBER = 8
@@ -87,12 +87,12 @@ class Rig:
         host = host or self.plain
         if host is not None:
             environment |= host.environment
-        return Trial(self, name, Sbench(directory, environment))
+        return Trial(self, name, Apart(directory, environment))
 
     @contextmanager
     def faulty_host(self) -> Iterator[LambdaHost]:
         """Have a host for oneself."""
-        host = self.faulty.get(timeout=240)
+        host = self.faulty.get(timeout=PATIENCE_S)
         try:
             yield host
         finally:
@@ -114,7 +114,7 @@ class Trial:
         In that directory.
     """
 
-    def __init__(self, rig: Rig, name: str, sbench: Sbench) -> None:
+    def __init__(self, rig: Rig, name: str, sbench: Apart) -> None:
         self.rig = rig
         self.name = name
         self.sbench = sbench
@@ -138,7 +138,7 @@ class Trial:
             env={**os.environ, **self.sbench.environment},
             capture_output=True,
             text=True,
-            timeout=100,
+            timeout=PATIENCE_S,
             check=False,
         )
         assert "Traceback" not in done.stderr, done.stderr
@@ -308,4 +308,4 @@ def idle(host: LambdaHost) -> None:
         status = host.status()
         return not status["running"] and not status["queued"]
 
-    until(settled, 40)
+    until(settled)

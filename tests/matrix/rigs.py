@@ -105,7 +105,7 @@ def _check_no_jobs(store: Server, bucket: str) -> None:
         return [entry["Key"] for entry in listed.get("Contents", ())]
 
     with suppress(AssertionError):
-        until(lambda: not jobs(), 20)
+        until(lambda: not jobs())
     # A worker that ends after the host process has may still say so (docs/faults.md).
     late = tuple(f"/{name}" for name in ("status.json", ".init", ".begin"))
     assert [key for key in jobs() if not key.endswith(late)] == []

@@ -10,6 +10,7 @@ import pytest
 from tests.matrix.cells import cells, killed
 from tests.matrix.rig import Result
 from tests.matrix.rigs import RIGS
+from tests.processes import PATIENCE_S
 from tests.servers import Server
 
 Results = dict[str, "Future[Result]"]
@@ -31,7 +32,7 @@ def suite(executor: str, store: Server, request: pytest.FixtureRequest) -> Itera
 
 def judge(results: Results, fault: str) -> Result:
     """Return what a cell found, once it has found it."""
-    result = results[fault].result(timeout=240)
+    result = results[fault].result(timeout=PATIENCE_S)
     result.save()
     assert result.orphans == 0
     assert result.recovered == result.requested

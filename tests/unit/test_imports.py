@@ -1,9 +1,13 @@
+import json
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
 import serverless_bench
+from serverless_bench.cli.main import COMMANDS
+from tests import runs
 
 HEAVY = {"click", "cloudpickle", "lithops", "matplotlib", "numpy", "orjson", "pandas", "rich"}
 
@@ -34,15 +38,64 @@ def test_the_body_does_without_any_storage_library_until_it_needs_one() -> None:
     assert modules_after("import serverless_bench.body").isdisjoint({"boto3", "botocore"})
 
 
-def test_help_loads_no_arrays() -> None:
-    argv = "import sys; sys.argv = ['sbench', '--help']\n"
-    run = "from serverless_bench.cli.main import main\nmain()"
-    assert modules_after(argv + run).isdisjoint({"numpy", "pandas", "matplotlib", "botocore"})
+FOR_WORK = {
+    *("aiohttp", "awscrt", "boto3", "botocore.session", "lithops", "matplotlib", "numpy"),
+    *("pandas", "rich", "scipy", "urllib3"),
+}
+"""What a command loads when it works, and not to say what its flags are."""
+
+HELP = """
+import io, json, sys
+from serverless_bench.cli.main import main
+loaded, out, sys.stdout = {}, sys.stdout, io.StringIO()
+for command in json.loads(sys.argv[1]):
+    before = set(sys.modules)
+    assert main([*command, "--help"]) == 0
+    loaded[" ".join(command)] = sorted(set(sys.modules) - before)
+out.write(json.dumps(loaded))
+"""
 
 
-def test_a_report_loads_no_client_and_no_plots() -> None:
-    seen = modules_after("import serverless_bench.cli.report")
-    assert seen.isdisjoint({"botocore", "boto3", "lithops", "matplotlib", "pandas"})
+def test_help_waits_for_no_library() -> None:
+    # One process for all: each is answerable for what those before it had not loaded.
+    commands = [[], *([name] for name in COMMANDS)]
+    command = [sys.executable, "-c", HELP, json.dumps(commands)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    loaded = json.loads(done.stdout)
+    assert len(loaded) == len(COMMANDS) + 1
+    assert {name: FOR_WORK & set(modules) for name, modules in loaded.items()} == {
+        name: set() for name in loaded
+    }
+
+
+def test_a_wrong_flag_waits_for_no_library() -> None:
+    run = "from serverless_bench.cli.main import main\nmain(['read', '--number', '4'])"
+    assert modules_after(run).isdisjoint(FOR_WORK | {"botocore", "cryptography"})
+
+
+@pytest.mark.parametrize(
+    ("command", "more"),
+    [
+        (("report", "DIR"), {"rich"}),
+        (("report", "DIR", "--format", "json"), set()),
+        (("check", "DIR", "--format", "json"), set()),
+        (("export", "DIR", "--format", "csv", "--out", "csv"), {"pandas"}),
+    ],
+    ids=lambda value: value[0] if isinstance(value, tuple) else None,
+)
+def test_a_saved_run_is_read_without_what_makes_runs(
+    tmp_path: Path, command: tuple[str, ...], more: set[str]
+) -> None:
+    run = runs.saved(tmp_path / "run", [runs.outcome(runs.record(0, [runs.operation()]))])
+    arguments = [str(run.path) if word == "DIR" else word for word in command]
+    code = f"import os; os.chdir({str(tmp_path)!r})\n"
+    code += f"from serverless_bench.cli.main import main\nassert main({arguments}) == 0"
+    assert modules_after(code) & (FOR_WORK | {"botocore"}) <= {"numpy"} | more
+
+
+def test_a_run_on_a_store_waits_for_no_plots_and_no_statistics() -> None:
+    seen = modules_after("import serverless_bench.fanout, serverless_bench.cli.job")
+    assert seen.isdisjoint({"aiohttp", "boto3", "scipy", "matplotlib", "pandas", "rich"})
 
 
 def test_public_names_are_there() -> None:

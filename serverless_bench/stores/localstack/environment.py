@@ -105,7 +105,9 @@ def _install(python: str, version: str, home: Path) -> None:
     beside = shutil.which("uv", path=Path(sys.executable).parent) or shutil.which("uv")
     if beside:
         _do([python, "-m", "venv", "--without-pip", str(home)])
-        _do([beside, "pip", "install", "--python", str(inside), "--require-hashes", "-r", pins])
+        # As pip does it: a thousand modules, of which every start needs most.
+        uv = [beside, "pip", "install", "--compile-bytecode", "--python", str(inside)]
+        _do([*uv, "--require-hashes", "-r", pins])
     else:
         _do([python, "-m", "venv", str(home)])
         pip = [str(inside), "-m", "pip", "install", "--disable-pip-version-check"]

@@ -20,7 +20,7 @@ from serverless_bench.stores.localstack.environment import Installed
 from serverless_bench.units import NS_PER_S
 
 START_S: Final = 120.0
-"""The first start compiles a thousand modules."""
+"""It loads a thousand modules."""
 CREDENTIALS: Final = {"AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test"}
 """Any are taken; these are account 000000000000's."""
 REGION: Final = "us-east-1"
