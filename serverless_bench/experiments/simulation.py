@@ -24,6 +24,7 @@ ASSUMED: Final = (0.03, 0.1)
 """Noise of cells in turns where nothing was measured: a steady one, and one that is not."""
 _ROUND: Final = 0.1
 _LEAST_NOISE: Final = 1e-6
+_LEAST_SHARE: Final = 0.01
 _NEAR: Final = 0.02
 _DECIDED: Final = frozenset({Outcome.CONFIRMED, Outcome.REJECTED})
 
@@ -78,15 +79,26 @@ def noise_of(experiment: Experiment, observed: Sequence[Observed]) -> dict[str, 
         if not whole or len(table) < 2:
             continue
         y: Floats = np.log(np.array(table))
-        cells, rounds = y.shape
+        rounds = y.shape[1]
         rest = y - y.mean(axis=1, keepdims=True) - y.mean(axis=0, keepdims=True) + y.mean()
-        # Degrees of freedom that the two means took.
-        share = (rounds - 1) * (1 - 1 / cells)
-        sds = np.sqrt((rest**2).sum(axis=1) / share)
+        sds = np.sqrt(_own_variances((rest**2).sum(axis=1) / (rounds - 1)))
         shared = float(y.mean(axis=0).std(ddof=1))
         slugs = [one.cell.slug for one in ran]
         found[metric.of] = Noise(rounds=shared, cells=dict(zip(slugs, sds.tolist(), strict=True)))
     return found
+
+
+def _own_variances(left: Floats) -> Floats:
+    """Return each cell's variance from what the mean of its round left of it.
+
+    Of n cells, a share 1 - 2/n of its own is left, and 1/n of the mean of all comes in.
+    """
+    n = len(left)
+    mean = left.mean() / (1 - 1 / n)
+    if n < 3:
+        return np.full(n, mean)
+    own = (left - mean / n) / (1 - 2 / n)
+    return np.asarray(np.maximum(own, _LEAST_SHARE * mean))
 
 
 def simulate(

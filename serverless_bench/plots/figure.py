@@ -8,11 +8,14 @@ from serverless_bench.archive import Run
 from serverless_bench.plots.jobs import draw_jobs
 from serverless_bench.plots.latency import draw_latency, latencies_of
 from serverless_bench.plots.rates import draw_rates
+from serverless_bench.plots.style import styles_of
 from serverless_bench.plots.throughput import draw_throughput
 
 
 def figure(runs: Sequence[Run], *, latency: bool = False) -> Figure:
-    """Return a figure with a row of two panels per run and their timelines below.
+    """Return a figure with a row of two panels per run, and their timelines below.
+
+    Each run has a time axis of its own: a write and its read may differ tenfold.
 
     Runs of several kinds or sizes, and of an open loop, have their latencies there, too.
 
@@ -29,15 +32,17 @@ def figure(runs: Sequence[Run], *, latency: bool = False) -> Figure:
         Not shown and not registered with pyplot; save it, or display it in a notebook.
     """
     timed = [run for run in runs if latency or latencies_of(run).notable]
-    rows = len(runs) + 1 + len(timed)
+    rows = max(1, 2 * len(runs) + len(timed))
+    styles = dict(zip(map(id, runs), styles_of(runs), strict=True))
     drawn = Figure(figsize=(11, 3.4 * rows), layout="constrained")
     grid = drawn.add_gridspec(rows, 2, width_ratios=(1.6, 1))
     for row, run in enumerate(runs):
-        draw_jobs(run, drawn.add_subplot(grid[row, 0]))
-        draw_rates(run, drawn.add_subplot(grid[row, 1]))
-    below = drawn.add_subplot(grid[len(runs), :])
-    for run in runs:
-        draw_throughput(run, below)
-    for row, run in enumerate(timed, len(runs) + 1):
-        draw_latency(run, drawn.add_subplot(grid[row, :]))
+        draw_jobs(run, drawn.add_subplot(grid[row, 0]), style=styles[id(run)])
+        draw_rates(run, drawn.add_subplot(grid[row, 1]), style=styles[id(run)])
+    first = None
+    for row, run in enumerate(runs, len(runs)):
+        first = drawn.add_subplot(grid[row, :], sharey=first)
+        draw_throughput(run, first, style=styles[id(run)])
+    for row, run in enumerate(timed, 2 * len(runs)):
+        draw_latency(run, drawn.add_subplot(grid[row, :]), style=styles[id(run)])
     return drawn

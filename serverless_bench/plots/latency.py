@@ -5,10 +5,12 @@ from typing import Final
 
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.ticker import EngFormatter, NullFormatter
 
 from serverless_bench.archive import Run
 from serverless_bench.latencies import Latencies, latencies
 from serverless_bench.offsets import aligned, worker_offsets
+from serverless_bench.plots.style import Style, legend_beside, style_of
 from serverless_bench.series import good_operations
 
 _COLORS: Final[Mapping[str, str]] = {
@@ -26,7 +28,7 @@ _COLORS: Final[Mapping[str, str]] = {
 }
 
 
-def draw_latency(run: Run, axes: Axes) -> None:
+def draw_latency(run: Run, axes: Axes, *, style: Style | None = None) -> None:
     """Draw p50 (solid) and p99 (dotted) of each kind of operation in each segment of time.
 
     In an open loop they are of the response time, which counts from the intended start.
@@ -37,24 +39,35 @@ def draw_latency(run: Run, axes: Axes) -> None:
         A saved run.
     axes
         Where to draw; its vertical axis becomes logarithmic.
+    style
+        Name; the workload's without it. Kinds of operations have colours of their own.
     """
+    style = style or style_of(run)
     found = latencies_of(run)
     time = "response time" if found.open_loop else "latency"
     axes.set_xlabel("seconds since the first operation was due")
-    axes.set_ylabel("seconds")
-    axes.set_title(f"{run.job.workload}: {time}, p50 and p99")
+    axes.set_ylabel(time)
+    axes.set_title(f"{style.label}: {time}, p50 and p99")
     if found.segment_s is None:
         return
     axes.set_yscale("log")
     for one in found.over_time:
         at = (np.arange(len(one.count)) + 0.5) * found.segment_s
         color = _COLORS.get(one.kind, "tab:gray")
-        for values, style, label in ((one.p50_s, "-", one.kind), (one.p99_s, ":", None)):
+        for values, dash, label in ((one.p50_s, "-", one.kind), (one.p99_s, ":", None)):
             # A latency of nothing, on a clock that is coarse, has no logarithm.
             shown = np.array([value or np.nan for value in values], dtype=np.float64)
-            axes.plot(at, shown, style, color=color, label=label, marker=".", markersize=3)
-    # Beside the axes: a stall may be anywhere in them.
-    axes.legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
+            axes.plot(at, shown, dash, color=color, label=label, marker=".", markersize=3)
+    _in_seconds(axes)
+    legend_beside(axes)
+
+
+def _in_seconds(axes: Axes) -> None:
+    """Write 6 ms for what a logarithmic axis would call 6 x 10^-3."""
+    low, high = axes.get_ylim()
+    axes.yaxis.set_major_formatter(EngFormatter(unit="s"))
+    within_a_decade = high < 10 * low
+    axes.yaxis.set_minor_formatter(EngFormatter(unit="s") if within_a_decade else NullFormatter())
 
 
 def latencies_of(run: Run) -> Latencies:

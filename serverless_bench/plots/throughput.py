@@ -1,18 +1,21 @@
 """All functions' throughput together, over time."""
 
+from typing import Final
+
 import numpy as np
 from matplotlib.axes import Axes
 
 from serverless_bench.archive import Run
-from serverless_bench.plots.style import color_of
+from serverless_bench.plots.style import Style, legend_beside, style_of
 from serverless_bench.series import timeline
 from serverless_bench.traffic import throttles_per_s
 from serverless_bench.units import NS_PER_S
 
 _SEGMENTS = 120
+_IMPORTED: Final = "imported"
 
 
-def draw_throughput(run: Run, axes: Axes) -> None:
+def draw_throughput(run: Run, axes: Axes, *, style: Style | None = None) -> None:
     """Draw bytes moved in each segment of time, from the progress inside each object.
 
     The area below the line is the bytes of the run. The light band is where the line would
@@ -24,8 +27,11 @@ def draw_throughput(run: Run, axes: Axes) -> None:
     run
         A saved run.
     axes
-        Where to draw.
+        Where to draw; another run may be there already.
+    style
+        Name and colour; the workload's without it.
     """
+    style = style or style_of(run)
     axes.set_xlabel("seconds since the first byte was asked for")
     axes.set_ylabel("MB/s")
     axes.set_title("aggregate throughput")
@@ -39,8 +45,8 @@ def draw_throughput(run: Run, axes: Axes) -> None:
     axes.stairs(
         series.bytes_per_s / 1e6,
         [*series.seconds, series.seconds[-1] + step_ns / NS_PER_S],
-        color=color_of(run),
-        label=f"{run.job.workload}, {step_ns / NS_PER_S:.1f} s steps",
+        color=style.color,
+        label=f"{style.label}, {step_ns / NS_PER_S:.1f} s steps{_assumed(run)}",
         fill=True,
         alpha=0.5,
     )
@@ -55,9 +61,15 @@ def draw_throughput(run: Run, axes: Axes) -> None:
         for pick in (np.min, np.max)
     )
     edges = [*series.seconds, series.seconds[-1] + step_ns / NS_PER_S]
-    axes.stairs(high, edges, baseline=low, color=color_of(run), fill=True, alpha=0.15)
+    label = "if all clocks were wrong" if float((high - low).max()) > 0 else None
+    axes.stairs(high, edges, baseline=low, color=style.color, fill=True, alpha=0.15, label=label)
     for prefix, counts in throttles_per_s(run, series.start_ns).items():
         axes.stairs(counts, label=f"throttled tries per s, {prefix}", color="tab:red")
     # By hand: the second run on these axes may reach higher than the first.
     axes.set_ylim(0, max(axes.get_ylim()[1], float(high.max()) * 1.05))
-    axes.legend(loc="upper right")
+    legend_beside(axes)
+
+
+def _assumed(run: Run) -> str:
+    """Return what is not measured: other tools do not say how an operation went on."""
+    return "\n(even within each operation)" if run.job.executor == _IMPORTED else ""

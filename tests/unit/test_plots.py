@@ -1,3 +1,4 @@
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -5,6 +6,7 @@ import pytest
 from matplotlib.axes import Axes
 from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
+from matplotlib.text import Text
 
 from serverless_bench.archive import Run
 from serverless_bench.plots import draw_jobs, draw_latency, draw_rates, draw_throughput, figure
@@ -65,10 +67,74 @@ def test_the_area_below_the_timeline_is_the_bytes(write: Run, axes: Axes) -> Non
 
 def test_writes_are_green_and_reads_are_blue(write: Run, read: Run) -> None:
     drawn = figure([write, read])
-    assert len(drawn.axes) == 5
-    colors = [to_rgb(patch.get_facecolor()) for patch in drawn.axes[-1].patches[::2]]
+    assert len(drawn.axes) == 6
+    colors = [to_rgb(axes.patches[0].get_facecolor()) for axes in drawn.axes[4:]]
     assert colors[0][1] == max(colors[0])
     assert colors[1][2] == max(colors[1])
+
+
+def test_each_run_has_a_time_axis_of_its_own_and_one_scale(write: Run, read: Run) -> None:
+    first, second = figure([write, read]).axes[4:]
+    assert first.get_ylim() == second.get_ylim()
+    assert first.get_xlim() != second.get_xlim()
+
+
+def test_two_runs_of_one_workload_are_told_apart(tmp_path: Path) -> None:
+    """Bug 4 of a first day: `plot a/1 b/1` had one colour and one title for both."""
+    runs = [
+        saved(tmp_path / side / "1", [outcome(record(0, [operation()]))]) for side in ("a", "b")
+    ]
+    drawn = figure(runs, latency=True)
+    titles = [axes.get_title() for axes in drawn.axes]
+    for name in ("write a/1", "write b/1"):
+        assert sum(title.startswith(name) for title in titles) == 3
+    timelines = drawn.axes[4:6]
+    colors = {to_rgb(axes.patches[0].get_facecolor()) for axes in timelines}
+    labels = {_texts(axes)[0].get_text() for axes in timelines}
+    assert (len(colors), len(labels)) == (2, 2)
+
+
+def test_legends_stand_beside_their_axes(write: Run) -> None:
+    drawn = figure([write], latency=True)
+    drawn.draw_without_rendering()
+    legends = [(axes, legend) for axes in drawn.axes if (legend := axes.get_legend())]
+    assert len(legends) == 3
+    for axes, legend in legends:
+        assert legend.get_window_extent().x0 >= axes.get_window_extent().x1
+
+
+def test_functions_are_whole_and_begin_at_nothing(write: Run, axes: Axes) -> None:
+    draw_jobs(write, axes)
+    assert axes.get_ylim()[0] == 0
+    assert all(float(tick).is_integer() for tick in axes.get_yticks())
+
+
+def test_few_functions_are_dots_and_many_a_histogram(write: Run, axes: Axes) -> None:
+    draw_rates(write, axes)
+    assert len(np.asarray(axes.lines[0].get_xdata())) == 5
+    assert not axes.patches
+    assert axes.get_title() == "write: rate per function, median 33.3 MB/s"
+
+
+def test_latencies_are_in_seconds_and_their_parts(tmp_path: Path, axes: Axes) -> None:
+    short = operation(start_ns=0, end_ns=6_000_000)
+    draw_latency(saved(tmp_path / "r", [outcome(record(0, [short]))]), axes)
+    axes.figure.draw_without_rendering()  # type: ignore[union-attr]
+    labels = [label.get_text() for label in axes.get_yticklabels(which="both")]
+    assert any(label.endswith(" ms") for label in labels)
+    assert not any("10^" in label or "times" in label for label in labels)
+
+
+def test_imported_progress_is_said_to_be_assumed(tmp_path: Path, axes: Axes) -> None:
+    of = replace(job(invocations=1), executor="imported")
+    run = saved(tmp_path / "r", [outcome(record(0, [operation()]))], of=of)
+    draw_throughput(run, axes)
+    assert "even within each operation" in _texts(axes)[0].get_text()
+
+
+def _texts(axes: Axes) -> list[Text]:
+    legend = axes.get_legend()
+    return [] if legend is None else legend.get_texts()
 
 
 def test_latencies_are_drawn_by_kind(write: Run, axes: Axes) -> None:
@@ -85,7 +151,7 @@ def test_a_mixed_run_has_a_panel_for_its_latencies(write: Run, tmp_path: Path) -
     assert len(figure([mixed]).axes) == 4
     assert len(figure([write]).axes) == 3
     assert len(figure([write], latency=True).axes) == 4
-    assert len(figure([write, mixed]).axes) == 6
+    assert len(figure([write, mixed]).axes) == 7
 
 
 def test_a_run_of_nothing_can_be_drawn(nothing: Run, tmp_path: Path) -> None:
