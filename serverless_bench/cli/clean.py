@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from serverless_bench.archive import Run, load_run, refuse_if_held
-from serverless_bench.bucket import explained, open_s3
+from serverless_bench.bucket import explained, open_s3, open_uploads
 from serverless_bench.cli.array_files import is_in_files, remove_arrays
 from serverless_bench.cli.exit_codes import ExitCode
 from serverless_bench.cli.options import run_argument
@@ -22,6 +22,7 @@ from serverless_bench.units import NS_PER_S, format_size
 
 _MARGIN_S = 5.0
 """What the clocks of driver and workers may be apart."""
+_NO_LIST = "uploads not looked for (this store does not list them)"
 
 
 @click.command("clean")
@@ -40,7 +41,8 @@ def command(directory: Path) -> int:
         return ExitCode.OK
     deleted = cleaned.deleted
     records = f", {deleted.control} claims and records" if run.job.control else ""
-    click.echo(f"deleted {deleted.objects} objects{records}, aborted {deleted.uploads} uploads")
+    aborted = f"aborted {deleted.uploads} uploads" if deleted.lists_uploads else _NO_LIST
+    click.echo(f"deleted {deleted.objects} objects{records}, {aborted}")
     if cleaned.rest:
         click.echo(cleaned.rest)
     for key in deleted.failed:
@@ -114,15 +116,16 @@ def _rest(target: Target) -> str:
         client = open_s3(target)
         pages = client.get_paginator("list_objects_v2")
         for page in pages.paginate(Bucket=target.bucket, Prefix=target.prefix):
-            objects += page["KeyCount"]
-            size += sum(entry["Size"] for entry in page.get("Contents", ()))
-        uploads = client.list_multipart_uploads(Bucket=target.bucket, Prefix=target.prefix)
-        number = len(uploads.get("Uploads", ()))
-    if not objects and not number:
+            # Counted here: rclone does not say KeyCount.
+            sizes = [entry["Size"] for entry in page.get("Contents", ())]
+            objects += len(sizes)
+            size += sum(sizes)
+    uploads = open_uploads(target)
+    if not objects and not uploads:
         return ""
     where = f"s3://{target.bucket}/{target.prefix}"
-    more = "+" if uploads.get("IsTruncated") else ""
+    number = "" if uploads is None else f", {len(uploads)} open uploads"
     return (
         f"not of this run, and still there below {where}: {objects} objects"
-        f" ({format_size(size)}), {number}{more} open uploads"
+        f" ({format_size(size)}){number}"
     )

@@ -24,6 +24,7 @@ from serverless_bench.cli.checkup import (
 from serverless_bench.cli.checkup_buckets import Bucket, look_at
 from serverless_bench.cli.exit_codes import ExitCode
 from serverless_bench.cli.options import CONTROL_PREFIX, DEFAULT_PREFIX, option
+from serverless_bench.endpoint import parse_endpoint
 from serverless_bench.errors import SbenchError
 from serverless_bench.stack import Stack, read_stack
 
@@ -56,6 +57,8 @@ def command(**flags: Any) -> int:  # noqa: ANN401 - too many to name
 
     Without --stack, --bucket or --function it looks at this machine only.
     """
+    if flags["endpoint_url"] is not None:
+        flags["endpoint_url"] = parse_endpoint(flags["endpoint_url"])
     console = Console(highlight=False, markup=False, soft_wrap=True)
     found = []
     for finding in examine(flags):

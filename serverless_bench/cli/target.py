@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from serverless_bench.archive import Run
 from serverless_bench.bucket import embedded_target, resolve
+from serverless_bench.endpoint import parse_endpoint
 from serverless_bench.errors import UsageError
 from serverless_bench.spec import Addressing, Target
 from serverless_bench.stores.embedded import default_directory
@@ -19,10 +20,16 @@ class Where:
 
     bucket: str | None
     endpoint_url: str | None
+    """Of several, with commas between them."""
     region: str | None
     addressing: str
     client: str
     prefix: str
+
+    def __post_init__(self) -> None:
+        if self.endpoint_url is not None:
+            urls = map(parse_endpoint, self.endpoint_url.split(","))
+            object.__setattr__(self, "endpoint_url", ",".join(urls))
 
     @property
     def embedded(self) -> bool:
