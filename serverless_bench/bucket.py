@@ -5,9 +5,9 @@ Control requests go through botocore with its usual retries; nothing here is mea
 
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
 from botocore import exceptions as boto
@@ -19,6 +19,10 @@ from serverless_bench.stores.embedded import EMBEDDED, embedded_store
 if TYPE_CHECKING:
     from botocore.loaders import Loader
     from mypy_boto3_s3 import S3Client
+
+_NOT_OFFERED: Final = frozenset({"MethodNotAllowed", "NoSuchUpload", "NotImplemented"})
+"""What stores answer that have no list of open uploads; the second is rclone's."""
+_NOT_OFFERED_STATUS: Final = frozenset({405, 501})
 
 
 def open_s3(target: Target) -> "S3Client":
@@ -104,6 +108,40 @@ def ensure(target: Target) -> None:
     there = (client.exceptions.BucketAlreadyOwnedByYou, client.exceptions.BucketAlreadyExists)
     with explained(target), suppress(*there):
         client.create_bucket(Bucket=target.bucket)
+
+
+@dataclass(frozen=True, slots=True)
+class OpenUpload:
+    """An upload in parts that is neither complete nor given up."""
+
+    key: str
+    upload_id: str
+
+
+def open_uploads(target: Target) -> list[OpenUpload] | None:
+    """Return the open uploads below the target's prefix; None if the store lists none.
+
+    Raises
+    ------
+    StoreError
+        If the store does not answer, or the bucket is missing or not ours to use.
+    """
+    client = open_s3(target)
+    found = []
+    with explained(target):
+        pages = client.get_paginator("list_multipart_uploads")
+        try:
+            for page in pages.paginate(Bucket=target.bucket, Prefix=target.prefix):
+                uploads = page.get("Uploads", ())
+                found += [OpenUpload(upload["Key"], upload["UploadId"]) for upload in uploads]
+        except boto.ClientError as exc:
+            status = exc.response.get("ResponseMetadata", {}).get("HTTPStatusCode")
+            code = exc.response.get("Error", {}).get("Code", "")
+            if code not in _NOT_OFFERED and status not in _NOT_OFFERED_STATUS:
+                raise
+            client.head_bucket(Bucket=target.bucket)
+            return None
+    return found
 
 
 @contextmanager

@@ -5,6 +5,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from serverless_bench.dealing import check_groups, positions
+from serverless_bench.endpoint import parse_endpoint
 from serverless_bench.errors import UsageError
 from serverless_bench.gate import gate_keys
 from serverless_bench.keys import MAX_KEY_BYTES, check_key, check_prefix, declared_size
@@ -84,11 +85,16 @@ def check(job: JobSpec, keys: Sequence[str]) -> None:
     Raises
     ------
     UsageError
-        If a prefix or a key is none, or if nobody would read some share of an object.
+        If a prefix, a key or an endpoint is none, or if nobody would read some share of an
+        object.
     """
-    for target in (job.target, job.control):
-        if target is not None:
-            check_prefix(target.prefix)
+    targets = [target for target in (job.target, job.control) if target is not None]
+    for target in targets:
+        check_prefix(target.prefix)
+    for url in (*(target.endpoint_url for target in targets), *job.endpoints):
+        # A command knows its address later.
+        if url:
+            parse_endpoint(url)
     for key in keys:
         check_key(key)
     split = job.load.split

@@ -15,9 +15,9 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 from functools import partial
 from itertools import islice
-from typing import Any, Final
+from typing import Final
 
-from serverless_bench.bucket import explained, open_s3
+from serverless_bench.bucket import explained, open_s3, open_uploads
 from serverless_bench.control import for_run, parse_claim, parse_record
 from serverless_bench.errors import NotFound, OperationError, StoreError
 from serverless_bench.gate import is_gate_key
@@ -55,6 +55,8 @@ class Deleted:
     objects: int = 0
     uploads: int = 0
     """Multipart uploads that were still open and are now aborted."""
+    lists_uploads: bool = True
+    """Whether the store says which uploads are open: those of some are not found."""
     control: int = 0
     """Claims and records."""
     failed: list[str] = field(default_factory=list)
@@ -95,22 +97,24 @@ def delete(target: Target, keys: Iterable[str], *, give_back: bool = True) -> De
     # A chunk holds bytes of its array, whose key is not one of an object.
     hashes = {hash_key(key if declared_size(key) else array_of(key) or key) for key in mine}
     deleted = Deleted()
-    with explained(target):
-        # Asked first: it says in one request whether the store answers and lets us in.
-        uploads = list(_open_uploads(target)) if mine else []
+    # Asked first: it says in one request whether the store answers and lets us in.
+    uploads = open_uploads(target) if mine else []
+    deleted.lists_uploads = uploads is not None
     with closing(Objects(replace(target, prefix=""))) as objects:
         for key, end in _delete_all(objects, mine, partial(_is_ours, hashes=hashes)):
             deleted.objects += end is _End.DELETED
             _note(deleted, key, end)
-        deleted.requests = objects.requests + Counter(list=bool(mine) + len(uploads) // _BATCH)
+        deleted.requests = objects.requests + Counter(
+            list=bool(mine) + len(uploads or ()) // _BATCH
+        )
     known = set(mine)
-    open_ones = [upload for upload in uploads if upload["Key"] in known]
+    open_ones = [upload for upload in uploads or () if upload.key in known]
     if open_ones:
         with explained(target):
             client = open_s3(target)
             for upload in open_ones:
                 client.abort_multipart_upload(
-                    Bucket=target.bucket, Key=upload["Key"], UploadId=upload["UploadId"]
+                    Bucket=target.bucket, Key=upload.key, UploadId=upload.upload_id
                 )
                 deleted.uploads += 1
     if give_back and target.store is not None:
@@ -258,9 +262,3 @@ def _names_run(name: str, head: Head, *, run_id: str) -> bool:
     del name
     start = head.data.decode("utf-8", "replace").replace(" ", "")
     return start.startswith("{") and f'"run_id":{json.dumps(run_id)}' in start
-
-
-def _open_uploads(target: Target) -> Iterator[Any]:
-    pages = open_s3(target).get_paginator("list_multipart_uploads")
-    for page in pages.paginate(Bucket=target.bucket, Prefix=target.prefix):
-        yield from page.get("Uploads", [])

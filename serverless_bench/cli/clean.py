@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 _MARGIN_S = 5.0
 """What the clocks of driver and workers may be apart."""
+_NO_LIST = "uploads not looked for (this store does not list them)"
 
 
 @click.command("clean")
@@ -41,7 +42,8 @@ def command(directory: Path) -> int:
         return ExitCode.OK
     deleted = cleaned.deleted
     records = f", {deleted.control} claims and records" if run.job.control else ""
-    click.echo(f"deleted {deleted.objects} objects{records}, aborted {deleted.uploads} uploads")
+    aborted = f"aborted {deleted.uploads} uploads" if deleted.lists_uploads else _NO_LIST
+    click.echo(f"deleted {deleted.objects} objects{records}, {aborted}")
     if cleaned.rest:
         click.echo(cleaned.rest)
     for key in deleted.failed:
@@ -117,22 +119,23 @@ def _outwait(run: "Run", died_ns: int | None) -> None:
 
 def _rest(target: Target) -> str:
     """Say what else lies below the prefix: it costs money, and is not of this run."""
-    from serverless_bench.bucket import explained, open_s3
+    from serverless_bench.bucket import explained, open_s3, open_uploads
 
     objects = size = 0
     with explained(target):
         client = open_s3(target)
         pages = client.get_paginator("list_objects_v2")
         for page in pages.paginate(Bucket=target.bucket, Prefix=target.prefix):
-            objects += page["KeyCount"]
-            size += sum(entry["Size"] for entry in page.get("Contents", ()))
-        uploads = client.list_multipart_uploads(Bucket=target.bucket, Prefix=target.prefix)
-        number = len(uploads.get("Uploads", ()))
-    if not objects and not number:
+            # Counted here: rclone does not say KeyCount.
+            sizes = [entry["Size"] for entry in page.get("Contents", ())]
+            objects += len(sizes)
+            size += sum(sizes)
+    uploads = open_uploads(target)
+    if not objects and not uploads:
         return ""
     where = f"s3://{target.bucket}/{target.prefix}"
-    more = "+" if uploads.get("IsTruncated") else ""
+    number = "" if uploads is None else f", {len(uploads)} open uploads"
     return (
         f"not of this run, and still there below {where}: {objects} objects"
-        f" ({format_size(size)}), {number}{more} open uploads"
+        f" ({format_size(size)}){number}"
     )

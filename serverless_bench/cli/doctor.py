@@ -23,6 +23,7 @@ from serverless_bench.cli.checkup import (
 from serverless_bench.cli.checkup_buckets import Bucket, look_at
 from serverless_bench.cli.exit_codes import ExitCode
 from serverless_bench.cli.options import CONTROL_PREFIX, DEFAULT_PREFIX, option
+from serverless_bench.endpoint import parse_endpoint
 from serverless_bench.errors import SbenchError
 from serverless_bench.stack import Stack, read_stack
 
@@ -60,6 +61,8 @@ def command(**flags: Any) -> int:  # noqa: ANN401 - too many to name
     """
     from rich.console import Console
 
+    if flags["endpoint_url"] is not None:
+        flags["endpoint_url"] = parse_endpoint(flags["endpoint_url"])
     console = Console(highlight=False, markup=False, soft_wrap=True)
     found = []
     for finding in examine(flags):

@@ -9,7 +9,6 @@ from contextvars import ContextVar
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
-from urllib.parse import urlsplit
 
 import click
 
@@ -301,28 +300,11 @@ def _load(flags: Mapping[str, Any], more: Mapping[str, Any]) -> Load:
 
 
 def several(where: Where) -> tuple[Where, tuple[str, ...]]:
-    """Split a list of endpoints into the first one and the others.
-
-    Raises
-    ------
-    UsageError
-        If one of them is no URL.
-    """
-    if where.endpoint_url is None or "," not in where.endpoint_url:
+    """Split a list of endpoints into the first one and the others."""
+    if where.endpoint_url is None:
         return where, ()
-    urls = [url.strip().rstrip("/") for url in where.endpoint_url.split(",")]
-    for url in urls:
-        if not _is_url(url):
-            raise UsageError(f"--endpoint-url {url!r} is not a URL", hint="as http://host:port")
-    return replace(where, endpoint_url=urls[0]), tuple(urls[1:])
-
-
-def _is_url(text: str) -> bool:
-    try:
-        parts = urlsplit(text)
-    except ValueError:
-        return False
-    return parts.scheme in {"http", "https"} and bool(parts.hostname)
+    first, *others = where.endpoint_url.split(",")
+    return replace(where, endpoint_url=first), tuple(others)
 
 
 def _check_client(job: JobSpec) -> None:

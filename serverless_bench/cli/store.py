@@ -17,11 +17,15 @@ def command() -> None:
 @command.command("start")
 def start() -> int:
     """Start the embedded store and leave it running."""
-    lease = Lease.take(default_directory())
-    if lease is not None:
-        lease.ask("pin")
-        click.echo(f"running at {lease.address.endpoint_url}, bucket {lease.address.bucket}")
-        lease.release()
+    # It makes the bucket with botocore, which takes long to load: not for the other commands.
+    from serverless_bench.bucket import embedded_target
+
+    with embedded_target() as target:
+        lease = Lease.take(default_directory())
+        if lease is not None:
+            lease.ask("pin")
+            lease.release()
+        click.echo(f"running at {target.endpoint_url}, bucket {target.bucket}")
     return 0
 
 

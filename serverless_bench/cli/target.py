@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from serverless_bench.endpoint import parse_endpoint
 from serverless_bench.errors import UsageError
 from serverless_bench.spec import Addressing, Target
 from serverless_bench.units import format_size
@@ -20,10 +21,16 @@ class Where:
 
     bucket: str | None
     endpoint_url: str | None
+    """Of several, with commas between them."""
     region: str | None
     addressing: str
     client: str
     prefix: str
+
+    def __post_init__(self) -> None:
+        if self.endpoint_url is not None:
+            urls = map(parse_endpoint, self.endpoint_url.split(","))
+            object.__setattr__(self, "endpoint_url", ",".join(urls))
 
     @property
     def embedded(self) -> bool:

@@ -37,11 +37,10 @@ def sections(summary: Summary) -> Iterator[Section]:
 
 def _operations(found: Latencies) -> Section:
     # What an open loop never began is a column of its own, where there can be any.
-    names = ("operation", "size", "ok", "failed")
-    names += ("overdue",) if found.open_loop else ()
+    late = ("overdue",) if found.open_loop else ()
     return Section(
         title="operations (open loop)" if found.open_loop else "operations",
-        header=(*names, "per s", "bytes", "throughput"),
+        header=("operation", "size", "ok", "failed", *late, "per s", "bytes", "throughput"),
         rows=tuple(
             (
                 *_names(row),

@@ -149,9 +149,9 @@ def test_five_interleaved_repeats_make_a_verdict(exp: Exp, tmp_path: Path) -> No
     first = load_run(one / "01")
     assert len(first.keys()) == 2
     # Nothing is left to be deleted.
-    again = delete_objects(first)
-    unbilled = replace(again.deleted, requests=Counter())
-    assert (unbilled, again.rest) == (Deleted(), "")
+    cleaned = delete_objects(first)
+    assert cleaned is not None
+    assert (replace(cleaned.deleted, requests=Counter()), cleaned.rest) == (Deleted(), "")
 
     # What is gone is reported, and made again by --resume; nothing else is.
     kept = (one / "02" / "run.json").read_bytes()

@@ -1,12 +1,16 @@
 """The embedded store: shared, kept, and gone when nobody wants it."""
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from serverless_bench.bucket import open_s3
+from serverless_bench.spec import Target
 from tests.command import Apart
 from tests.processes import PATIENCE_S, Family, until
+from tests.servers import credentials
 
 WEED = "weed -logdir"
 
@@ -60,8 +64,14 @@ def test_commands_at_the_same_time_share_a_store(alone: Apart, family: Family) -
 
 
 def test_other_tools_can_use_it(alone: Apart) -> None:
-    alone("store", "start")
+    started = alone("store", "start").out
     lines = alone("store", "status", "--env").out.splitlines()
+    # What it prints is there: the bucket, too.
+    url, bucket = re.fullmatch("running at (.*), bucket (.*)\n", started).groups()  # type: ignore[union-attr]
+    told = dict(line.removeprefix("export ").split("=", 1) for line in lines)
+    with credentials(told):
+        s3 = open_s3(Target(bucket=bucket, endpoint_url=url))
+        assert not s3.list_objects_v2(Bucket=bucket)["KeyCount"]
     alone("store", "stop")
     assert [line.partition("=")[0] for line in lines] == [
         "export AWS_ENDPOINT_URL",

@@ -1,0 +1,221 @@
+"""Whatever keys begin with: what is read is verified, bytes have their shape, and clean cleans."""
+
+import zlib
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from serverless_bench.archive import Run, load_run
+from serverless_bench.body import forget_clients
+from serverless_bench.bucket import open_s3
+from serverless_bench.cli.clean import delete_objects
+from serverless_bench.cli.main import main
+from serverless_bench.clients import CLIENTS
+from serverless_bench.fanout import run_job
+from serverless_bench.reduce import summarize
+from serverless_bench.spec import ArraySpec, JobSpec, Load, Target, Transfer
+from serverless_bench.units import KIB
+from tests.servers import KEYS, Server, credentials, loopback
+
+OLD = f"{'0123456789abcdef' * 2}.70000"
+"""The end of a key of ours."""
+PREFIXES = (
+    "",
+    "bench-",
+    "run1",
+    "cafe",
+    "a.b.",
+    f"{OLD}/",
+    f"{OLD}.",
+    "with space/and+%41&=?#",
+    "\u00fcber/\u4e2d\u6587-",
+    "p" * 200 + "/" + "q" * 200,
+)
+ODD = "\u00fcber/\u4e2d a+%41&=?#~cafe"
+SIZE = 70_001
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """Every body that it sends has a wrong bit; what is written is compared, too."""
+    log = tmp_path_factory.mktemp("loopback") / "out"
+    with loopback("--flip", "1", log=log) as running, credentials(KEYS):
+        yield running
+        forget_clients()
+
+
+@pytest.fixture(scope="module")
+def store(embedded: Server) -> Iterator[Server]:
+    with credentials(embedded.environment):
+        yield embedded
+        forget_clients()
+
+
+def run_here(path: Path, on: Server, keys: Sequence[str] = (), **job: Any) -> Run:
+    """Run a job in this process, which spares the start of another."""
+    client, prefix = job.pop("client", "wire"), job.pop("prefix", "sbench/")
+    target = Target(client=client, bucket=on.bucket, endpoint_url=on.endpoint_url, prefix=prefix)
+    transfer = job.pop("transfer", Transfer(retries=0))
+    spec = JobSpec(target=target, transfer=transfer, executor="inline", concurrency=1, **job)
+    return run_job(spec, path, keys=keys)
+
+
+def names(on: Server, prefix: str) -> list[str]:
+    s3: Any = open_s3(Target(bucket=on.bucket, endpoint_url=on.endpoint_url))
+    listed = s3.list_objects_v2(Bucket=on.bucket, Prefix=prefix)
+    return [entry["Key"] for entry in listed.get("Contents", ())]
+
+
+@pytest.mark.parametrize("prefix", PREFIXES)
+def test_a_wrong_bit_is_found_whatever_the_prefix(
+    tmp_path: Path, server: Server, prefix: str
+) -> None:
+    wrote = run_here(
+        tmp_path / "w",
+        server,
+        prefix=prefix,
+        workload="write",
+        invocations=2,
+        object_bytes=SIZE,
+    )
+    read = summarize(run_here(tmp_path / "r", server, wrote.keys(), workload="read", invocations=2))
+    assert (read.corrupt_objects, read.unknown_objects) == (2, 0)
+    assert read.bad_bytes > 0
+
+
+# The other clients with all that is odd at once.
+@pytest.mark.parametrize(
+    ("client", "prefix"),
+    [
+        *(("wire", prefix) for prefix in PREFIXES if prefix),
+        *((client, ODD) for client in CLIENTS if client != "wire"),
+    ],
+)
+def test_objects_are_shaped_verified_and_cleaned_up(
+    tmp_path: Path, store: Server, client: str, prefix: str, stack: ExitStack
+) -> None:
+    stack.callback(forget_clients)
+    load = Load(compressibility=4, duplication=2, layout="sharded:3")
+    wrote = run_here(
+        tmp_path / "w",
+        store,
+        client=client,
+        prefix=prefix,
+        workload="write",
+        invocations=2,
+        objects=2,
+        object_bytes=SIZE,
+        load=load,
+        gate=1.0,
+    )
+    keys = wrote.keys()
+    assert len(keys) == 4, wrote.operations["error"]
+    read = summarize(
+        run_here(tmp_path / "r", store, keys, client=client, workload="read", invocations=4)
+    )
+    assert (read.ok, read.verified_bytes, read.unknown_objects) == (4, 4 * SIZE, 0)
+    s3: Any = open_s3(wrote.job.target)
+    body = s3.get_object(Bucket=store.bucket, Key=keys[0])["Body"].read()
+    # Its window is too small for what repeats; 4 096 / 4 bytes of each block are left.
+    assert len(zlib.compress(body)) < SIZE / 3.5
+    assert set(names(store, prefix)) >= set(keys)
+    cleaned = delete_objects(load_run(tmp_path / "w"))
+    assert cleaned is not None
+    assert (cleaned.deleted.objects, cleaned.deleted.foreign) == (4, [])
+    assert not set(names(store, prefix)) & set(keys)
+
+
+@pytest.mark.parametrize("prefix", ["cafe", f"{OLD}/", "a b+%41/\u00fc-"])
+def test_arrays_and_mixes_are_cleaned_up(tmp_path: Path, store: Server, prefix: str) -> None:
+    array = ArraySpec(library="tensorstore", shape=(64, 64), chunks=(32, 64), dtype="float32")
+    wrote = run_here(
+        tmp_path / "w",
+        store,
+        prefix=prefix,
+        workload="array",
+        invocations=1,
+        load=Load(array=array),
+        gate=1.0,
+    )
+    (key,) = wrote.keys()
+    job = replace(wrote.job, load=Load(array=replace(array, operation="read")), gate=None)
+    read = summarize(run_job(job, tmp_path / "r", keys=[key]))
+    assert read.verified_bytes == 64 * 64 * 4
+    mixed = run_here(
+        tmp_path / "m",
+        store,
+        prefix=prefix,
+        workload="mixed",
+        invocations=1,
+        objects=4,
+        object_bytes=5 * KIB,
+        load=Load(mix=(("get", 1), ("put", 1), ("copy", 1), ("delete", 1)), operations=20),
+    )
+    assert summarize(mixed).failed == 0
+    mine = {*wrote.ledger(), *mixed.ledger()}
+    assert mine & set(names(store, prefix))
+    for name in ("w", "m"):
+        cleaned = delete_objects(load_run(tmp_path / name))
+        assert cleaned is not None
+        assert cleaned.deleted.foreign == []
+    assert not mine & set(names(store, prefix))
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+def test_functions_that_share_objects_read_every_byte_once(
+    tmp_path: Path, store: Server, prefix: str, client: str, stack: ExitStack
+) -> None:
+    stack.callback(forget_clients)
+    sizes = replace(Load(), sizes="uniform:1:40KiB")
+    wrote = run_here(
+        tmp_path / "w", store, prefix=prefix, workload="write", invocations=4, load=sizes
+    )
+    keys = wrote.keys()
+    total = int(wrote.operations["bytes"].sum())
+    run = run_here(
+        tmp_path / "r",
+        store,
+        keys,
+        client=client,
+        workload="read",
+        invocations=4,
+        objects=4,
+        load=Load(split=4),
+    )
+    read = summarize(run)
+    assert (read.ok, read.bytes, read.verified_bytes) == (4, total, total)
+    moved: dict[str, list[tuple[int, int]]] = {}
+    rows = zip(*(run.operations[name].tolist() for name in ("key", "offset", "bytes")), strict=True)
+    for key, offset, count in rows:
+        moved.setdefault(key, []).append((offset, offset + count))
+    assert set(moved) == set(keys)
+    for key, spans in moved.items():
+        at = 0
+        for begin, end in sorted(spans):
+            assert begin == at
+            at = end
+        assert at == wrote.operations["size"][wrote.operations["key"].tolist().index(key)]
+
+
+def test_clean_works_where_uploads_are_not_listed(
+    tmp_path: Path, rclone: Server, prefix: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with credentials(rclone.environment):
+        run_here(
+            tmp_path / "w",
+            rclone,
+            prefix=prefix,
+            workload="write",
+            invocations=2,
+            object_bytes=SIZE,
+        )
+        assert len(names(rclone, prefix)) == 2
+        assert main(["clean", str(tmp_path / "w")]) == 0
+        forget_clients()
+        assert not names(rclone, prefix)
+    told = capsys.readouterr().out
+    assert told.startswith("deleted 2 objects, uploads not looked for")
