@@ -89,6 +89,8 @@ class Run:
     """What libraries used during operations that were watched; empty if none was."""
     overdue: Table
     """What was due in an open loop and never begun, as runs of evenly spaced instants."""
+    says_overdue: bool = True
+    """Whether its records say so at all: those of older versions did not."""
     requests: Mapping[str, int] | None = None
     """Requests that the driver made to find records; None if they came by themselves."""
     gate: Mapping[str, Any] | None = None
@@ -326,6 +328,7 @@ def _load(path: Path, unsaved: Sequence[bytes], *, detail: bool) -> Run:
         probes=_probes(reader.end),
         requests=reader.end.get("requests"),
         gate=reader.end.get("gate"),
+        says_overdue=reader.says_overdue,
         skipped_lines=reader.skipped,
     )
 

@@ -46,7 +46,7 @@ def _operations(found: Latencies) -> Section:
                 *_names(row),
                 str(row.count),
                 str(row.failed),
-                *(str(row.overdue) for _ in overdue),
+                *("-" if row.overdue is None else str(row.overdue) for _ in overdue),
                 "-" if row.operations_per_s is None else f"{row.operations_per_s:.4g}",
                 format_size(row.bytes),
                 format_rate(row.bytes_per_s),
