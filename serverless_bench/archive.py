@@ -92,6 +92,8 @@ class Run:
     """What libraries used during operations that were watched; empty if none was."""
     overdue: Table
     """What was due in an open loop and never begun, as runs of evenly spaced instants."""
+    says_overdue: bool = True
+    """Whether its records say so at all: those of older versions did not."""
     requests: Mapping[str, int] | None = None
     """Billed requests that the driver made to find records, by kind; None if these came by
     themselves."""
@@ -343,6 +345,7 @@ def _load(path: Path, unsaved: Sequence[bytes], *, detail: bool) -> Run:
         requests=reader.end.get("requests"),
         store_requests=reader.end.get("store_requests"),
         gate=reader.end.get("gate"),
+        says_overdue=reader.says_overdue,
         skipped_lines=reader.skipped,
     )
 

@@ -112,9 +112,10 @@ class Latency:
     count: int
     """That succeeded; only these are in the times and bytes."""
     failed: int
-    overdue: int
+    overdue: int | None
     """That were due in an open loop and never began; with what they had waited by the end,
-    these are in ``response`` and ``queueing``, too. See ``overdue.Waiting``."""
+    these are in ``response`` and ``queueing``, too. See ``overdue.Waiting``. None if the
+    records do not say."""
     keys: int
     """That they concerned: more than ``count`` if they list, or delete many."""
     bytes: int
@@ -143,7 +144,8 @@ class Latencies:
     """Operations that were due and succeeded, per second of the time in which they were due,
     or until the last of them ended if that was later. None in a closed loop."""
     due: int | None = None
-    """Operations whose instant came: ``begun + overdue``. None in a closed loop."""
+    """Operations whose instant came: ``begun + overdue``. None in a closed loop, and with
+    the two rates before and the two counts after it if the records do not say."""
     begun: int | None = None
     overdue: int | None = None
     """Operations that were due when the time was over, and never began."""
@@ -191,7 +193,14 @@ def latencies(run: Run, good: Mask, *, raw_limit: int = RAW_LIMIT) -> Latencies:
         for name, of_class, overdue in _parts(operations, of_kind, sizes, kind, late):
             wanted = of_kind & of_class
             if wanted.any() or overdue.any():
-                picked = _Picked(kind, name, wanted & good, wanted & ~good, late.waited_ns[overdue])
+                picked = _Picked(
+                    kind,
+                    name,
+                    good=wanted & good,
+                    bad=wanted & ~good,
+                    waited_ns=late.waited_ns[overdue],
+                    says_overdue=run.says_overdue,
+                )
                 rows.append(_row(operations, durations, picked, span_ns, raw_limit))
         shown, overdue = durations.get("response", durations["latency"]), late.of(kind)
         done = of_kind & good
@@ -202,7 +211,7 @@ def latencies(run: Run, good: Mask, *, raw_limit: int = RAW_LIMIT) -> Latencies:
     return Latencies(
         open_loop="response" in durations,
         asked_per_s=run.job.load.rate_per_s,
-        **_pace(operations, scheduled, good, late),
+        **(_pace(operations, scheduled, good, late) if run.says_overdue else {}),
         span_s=span_ns / NS_PER_S if good.any() else None,
         by_kind=tuple(rows),
         segment_s=grid.segment_ns / NS_PER_S if segments else None,
@@ -245,6 +254,7 @@ class _Picked:
     bad: Mask
     waited_ns: Ints
     """Of each that was overdue."""
+    says_overdue: bool
 
 
 def _row(
@@ -272,7 +282,7 @@ def _row(
         size_class=picked.size_class,
         count=count,
         failed=int(picked.bad.sum()),
-        overdue=len(picked.waited_ns),
+        overdue=len(picked.waited_ns) if picked.says_overdue else None,
         keys=int(operations["count"][good].sum()),
         bytes=moved,
         operations_per_s=rate(count, span_ns / NS_PER_S),

@@ -113,6 +113,8 @@ class LinesReader:
         self.ended = False
         self.waves: list[Mapping[str, Any]] = []
         self.skipped = 0
+        self.says_overdue = True
+        """Whether every record is of a version that says what an open loop left undone."""
 
     def read(self, lines: Iterable[bytes]) -> None:
         """Take lines; what is not readable is counted."""
@@ -132,6 +134,7 @@ class LinesReader:
             self.ended = False
             return
         record = data.get("record")
+        silent = record is not None and "overdue" not in record
         tables = {} if record is None else {n: _completed(n, _found(n, record)) for n in TABLES}
         row: dict[str, Any] = dict.fromkeys(self._columns)
         row |= {"cpu_user_s": 0.0, "cpu_sys_s": 0.0, "max_rss_bytes": 0, "cold_start": 0}
@@ -157,6 +160,7 @@ class LinesReader:
         for name, columns in ready.items():
             self.tables[name].extend(columns)
         self._rows += 1
+        self.says_overdue = self.says_overdue and not silent
 
 
 def _found(name: str, record: Mapping[str, Any]) -> Mapping[str, list[Any]]:

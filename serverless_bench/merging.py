@@ -73,7 +73,8 @@ def _merged(
 ) -> Latency:
     names = ("count", "failed", "keys", "bytes")
     totals = {name: sum(int(row[name]) for row in rows) for name in names}
-    overdue = sum(int(row.get("overdue", 0)) for row in rows)
+    said = [row.get("overdue") for row in rows]
+    overdue = None if None in said else sum(int(each or 0) for each in said)
     return Latency(
         kind=kind,
         size_class=size_class,

@@ -143,7 +143,7 @@ load_options = group(
     option(
         "--rate",
         type=float,
-        help="Operations that begin per second, of all functions (open loop).",
+        help="Operations due per second, of the functions that run at once (open loop).",
     ),
     option(
         "--arrivals",

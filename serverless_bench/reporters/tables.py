@@ -37,16 +37,16 @@ def sections(summary: Summary) -> Iterator[Section]:
 
 def _operations(found: Latencies) -> Section:
     # What an open loop never began is a column of its own, where there can be any.
-    late = ("overdue",) if found.open_loop else ()
+    overdue = ("overdue",) if found.open_loop else ()
     return Section(
         title="operations (open loop)" if found.open_loop else "operations",
-        header=("operation", "size", "ok", "failed", *late, "per s", "bytes", "throughput"),
+        header=("operation", "size", "ok", "failed", *overdue, "per s", "bytes", "throughput"),
         rows=tuple(
             (
                 *_names(row),
                 str(row.count),
                 str(row.failed),
-                *((str(row.overdue),) if found.open_loop else ()),
+                *("-" if row.overdue is None else str(row.overdue) for _ in overdue),
                 "-" if row.operations_per_s is None else f"{row.operations_per_s:.4g}",
                 format_size(row.bytes),
                 format_rate(row.bytes_per_s),

@@ -48,17 +48,15 @@ def measured(path: Path, *, stall_at_s: float, **of: int) -> Summary:
 def test_a_stall_at_the_end_is_seen_like_one_at_the_beginning(
     tmp_path: Path, of: dict[str, int]
 ) -> None:
-    p99 = {}
     for name, at_s in (("early", 0.05), ("late", 0.7)):
         found = measured(tmp_path / name, stall_at_s=at_s, **of).latencies
         (row, *_) = found.by_kind
         assert found.due == found.begun + found.overdue == 100  # type: ignore[operator]
+        assert row.overdue is not None
         assert row.count + row.overdue == 100
         # The stall outlasts the schedule: most of what was due in it never began.
         assert row.overdue > 10
         assert row.response is not None
         assert row.response.histogram.count == 100
-        p99[name] = row.response.percentiles_s["p99"]
         # Whoever was in flight, or due, when it began has waited for nearly all of it.
-        assert row.response.percentiles_s["max"] > 0.9 * STALL_S
-    assert 0.9 < p99["late"] / p99["early"] < 1.1
+        assert row.response.percentiles_s["p99"] > 0.9 * STALL_S

@@ -38,9 +38,12 @@ def test_a_gate_starts_all_together(sbench: Sbench) -> None:
     assert report["warmup_operations"] == 6
     assert report["operations"] >= 6
     run = load_run(sbench.directory / "sbench-runs" / "w")
-    starts = run.operations["start_ns"][run.operations["index"] == 0]
+    warmed = run.operations["warmup"] > 0
+    starts = run.operations["start_ns"][run.operations["index"] == 1]
     # Within a few polls of 50 ms, on a machine with fewer processors than functions.
     assert np.ptp(starts) < S
+    # The warm-up is before the gate: nobody measures while others still warm up.
+    assert run.operations["end_ns"][warmed].max() <= run.operations["start_ns"][~warmed].min()
     # The gate's own objects stand in the ledger and are gone with the run.
     assert any("/gate/" in key for key in run.ledger())
     assert len(set(run.keys())) == len(run.keys()) == 6

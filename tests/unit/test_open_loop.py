@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from serverless_bench import work
-from serverless_bench.archive import Run
+from serverless_bench.archive import Run, load_run
 from serverless_bench.body import forget_clients, run_invocation
 from serverless_bench.cli.pace import beyond_the_link
 from serverless_bench.errors import UsageError
@@ -249,17 +249,17 @@ def test_what_never_began_of_a_mix_is_dealt_by_its_weights(tmp_path: Path) -> No
     latencies, _ = report(tmp_path, job, service_s=0.1)
     whole = {row.kind: row for row in latencies.by_kind if row.size_class is None}
     assert latencies.due == 300
-    assert sum(row.overdue for row in whole.values()) == latencies.overdue == 270
+    assert sum(row.overdue or 0 for row in whole.values()) == latencies.overdue == 270
     assert sum(row.count for row in whole.values()) == latencies.begun == 30
     for kind, share in (("get", 0.5), ("put", 0.25), ("head", 0.25)):
         assert whole[kind].overdue == pytest.approx(270 * share, abs=2)
         times = whole[kind].response
         assert times is not None
-        assert times.histogram.count == whole[kind].count + whole[kind].overdue
+        assert times.histogram.count == whole[kind].count + (whole[kind].overdue or 0)
         # Evenly over time: each kind has as late ones.
         assert times.percentiles_s["max"] == pytest.approx(2.7, rel=0.05)
     sized = [row for row in latencies.by_kind if row.size_class and row.kind == "get"]
-    assert sum(row.overdue for row in sized) == whole["get"].overdue
+    assert sum(row.overdue or 0 for row in sized) == whole["get"].overdue
 
 
 def test_a_function_without_operations_leaves_its_share_undone(tmp_path: Path) -> None:
@@ -331,6 +331,22 @@ def test_reports_say_what_was_left_undone(tmp_path: Path) -> None:
     assert (
         "150 of 300 operations that were due never began" in stability(saved_run, summary).warnings
     )
+
+
+def test_records_that_do_not_say_what_was_left_undone_are_not_taken_for_all(tmp_path: Path) -> None:
+    job = loop()
+    path = kept(tmp_path, job, [run(job, service_s=0.02)]).path / "records.jsonl"
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    del lines[0]["record"]["overdue"]
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    summary = summarize(load_run(path.parent))
+    found = summary.latencies
+    assert found.open_loop
+    assert (found.due, found.begun, found.overdue) == (None, None, None)
+    assert found.by_kind[0].overdue is None
+    assert " due, " not in written("text", summary)
+    merged = merge_reports([json.loads(written("json", summary))])
+    assert (merged.overdue, merged.by_kind[0].overdue) == (None, None)
 
 
 def test_reports_of_who_kept_up_have_nothing_undone(tmp_path: Path) -> None:
