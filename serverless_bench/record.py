@@ -91,9 +91,9 @@ class Attempt:
     request_id: str | None
     host_id: str | None
     remote: str | None
-    """Address and port that the connection went to; None if there was none."""
+    """Address and port that the connection went to; None if there was none, or it was not shown."""
     reused: bool
-    """Whether the connection had carried an earlier request."""
+    """Whether the connection had carried an earlier request; False if that is not shown."""
     bytes: int
     """Bytes of the body that this try moved."""
     answered_ns: int | None = None
@@ -126,9 +126,11 @@ class OperationRecord:
     start_ns: int
     end_ns: int
     first_byte_ns: int | None
-    """When the first byte of the object arrived; None for writes."""
+    """When the first byte of the object arrived; None for writes, and if the client does not show
+    it (``Shown``)."""
     last_byte_sent_ns: int | None
-    """When the last byte of the object was handed to the network; None for reads."""
+    """When the last byte of the object was handed to the network; None for reads, and if the client
+    does not show it."""
     bytes: int
     """Bytes moved by the tries that succeeded."""
     verified_bytes: int

@@ -14,7 +14,7 @@ from serverless_bench.cli.options import (
     target_options,
     transfer_options,
 )
-from serverless_bench.cli.plot import save_figure
+from serverless_bench.cli.plot import require_plots, save_figure
 from serverless_bench.cli.target import check_room, open_target
 from serverless_bench.cli.write import DEFAULT_MB, object_size
 from serverless_bench.clock import utc_stamp
@@ -46,6 +46,7 @@ def command(
     """
     from serverless_bench.sweep import delete
 
+    require_plots()
     object_bytes = object_size(mb, None)
     name = flags.pop("name") or f"{utc_stamp()}-demo-{secrets.token_hex(2)}"
     writing = prepare(

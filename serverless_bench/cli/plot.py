@@ -1,6 +1,7 @@
 """``sbench plot``."""
 
 from collections.abc import Sequence
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -38,6 +39,21 @@ def command(directories: tuple[Path, ...], output: Path | None, *, latency: bool
     return 0
 
 
+def require_plots() -> None:
+    """Check that the library is there, before anything runs whose end is a picture.
+
+    Raises
+    ------
+    PluginError
+        If matplotlib is not installed.
+    """
+    if find_spec("matplotlib") is None:
+        raise PluginError(
+            "plots need 'matplotlib', which is not installed",
+            hint="pip install 'serverless-bench[plots]'",
+        )
+
+
 def save_figure(runs: "Sequence[Run]", path: Path, *, latency: bool = False) -> None:
     """Draw ``runs`` and save the picture.
 
@@ -55,13 +71,9 @@ def save_figure(runs: "Sequence[Run]", path: Path, *, latency: bool = False) -> 
     ArchiveError
         If the picture cannot be written.
     """
-    try:
-        from serverless_bench.plots import figure
-    except ModuleNotFoundError as exc:
-        raise PluginError(
-            f"plots need {exc.name!r}, which is not installed",
-            hint="pip install 'serverless-bench[plots]'",
-        ) from exc
+    require_plots()
+    from serverless_bench.plots import figure
+
     try:
         figure(runs, latency=latency).savefig(path, dpi=120)
     except (OSError, ValueError) as exc:

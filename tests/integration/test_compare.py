@@ -13,7 +13,7 @@ from serverless_bench.bucket import open_s3
 from serverless_bench.cli.main import main
 from serverless_bench.spec import JobSpec, Load, Target
 from tests.command import Sbench
-from tests.runs import S, header, job, lost, operation, outcome, record
+from tests.runs import TARGET, S, header, job, lost, operation, outcome, record
 from tests.servers import Server, credentials
 
 JOB = job(invocations=1)
@@ -119,6 +119,7 @@ def test_sides_that_took_no_turns_get_a_note(call: Call, tmp_path: Path) -> None
 def refusals(tmp_path: Path) -> None:
     make_side(tmp_path / "a", BASE)
     make_side(tmp_path / "more", BASE, job(invocations=2))
+    make_side(tmp_path / "silent", BASE, replace(JOB, target=replace(TARGET, client="awscrt")))
     make_side(tmp_path / "mixed", BASE)
     make_run(tmp_path / "mixed" / "boto3", 1, replace(JOB, executor="inline"))
     make_side(tmp_path / "broken", BASE)
@@ -141,6 +142,11 @@ def refusals(tmp_path: Path) -> None:
         (2, "1 sides cannot be compared", ("a",)),
         (2, "'speed' is not a metric", ("a", "more", "--metric", "speed")),
         (2, "has no ttfb_s.p50", ("a", "more", "--metric", "ttfb_s.p50", "--allow", "bytes")),
+        (
+            2,
+            "has no ack_s.p50: awscrt does not show when the last byte was sent\nhint: choose",
+            ("a", "silent", "--metric", "ack_s.p50"),
+        ),
         (2, "--threshold must be between 0 and 1", ("a", "more", "--threshold", "5")),
         (8, "nowhere is not a run directory", ("a", "nowhere")),
     ],

@@ -4,26 +4,22 @@ import json
 import os
 import re
 import runpy
-import shlex
 import subprocess
 import sys
 from pathlib import Path
 
-import click
 import nbformat
 import pytest
 from nbclient import NotebookClient
 
 from serverless_bench import errors
 from serverless_bench.cli.exit_codes import ExitCode
-from serverless_bench.cli.main import commands
-from serverless_bench.cli.options import spelled
 from tests.command import Sbench
 from tests.processes import PATIENCE_S
+from tests.quoted import PAGES
 from tests.servers import Server
 
 ROOT = Path(__file__).parents[2]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")), *ROOT.glob("*/README.md")]
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 
@@ -66,37 +62,6 @@ def test_notebooks_run(path: Path, sbench: Sbench, monkeypatch: pytest.MonkeyPat
 def test_links_lead_somewhere(page: Path) -> None:
     for target in re.findall(r"\]\(([^)#\s]+)[^)]*\)", page.read_text()):
         assert re.match(r"https?:", target) or (page.parent / target).exists(), target
-
-
-def commands_in(page: Path) -> list[str]:
-    blocks = re.findall(r"```(?:sh|console)\n(.*?)```", page.read_text(), re.DOTALL)
-    lines = "\n".join(blocks).replace("\\\n", " ").splitlines()
-    return [line.removeprefix("$ ") for line in lines if line.lstrip("$ ").startswith("sbench ")]
-
-
-def test_every_flag_in_the_documents_exists() -> None:
-    checked = 0
-    for page in PAGES:
-        lines = list(commands_in(page))
-        for line in lines:
-            own, _, inner = line.partition(" -- ")
-            if inner.startswith("sbench "):
-                lines.append(inner)
-            name, *rest = shlex.split(own.partition("#")[0].partition("|")[0])[1:]
-            if name.startswith("-"):
-                continue
-            command = commands.get_command(
-                commands.make_context("sbench", ["--help"], resilient_parsing=True), name
-            )
-            while isinstance(command, click.Group):
-                command = command.commands.get(rest.pop(0))
-            assert command is not None, f"{page.name}: {line}"
-            known = {opt for parameter in command.params for opt in parameter.opts} | {"--help"}
-            for flag in (word.partition("=")[0] for word in rest if word.startswith("--")):
-                today = "--" + spelled(flag.removeprefix("--"))
-                assert today in known, f"{page.name}: {line}"
-            checked += 1
-    assert checked > 10
 
 
 def test_exit_codes_are_documented() -> None:

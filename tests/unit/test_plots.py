@@ -1,3 +1,4 @@
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,6 +10,7 @@ from matplotlib.figure import Figure
 from matplotlib.text import Text
 
 from serverless_bench.archive import Run
+from serverless_bench.cli.main import main
 from serverless_bench.plots import draw_jobs, draw_latency, draw_rates, draw_throughput, figure
 from serverless_bench.reduce import summarize
 from serverless_bench.spec import OperationKind
@@ -161,3 +163,13 @@ def test_a_run_of_nothing_can_be_drawn(nothing: Run, tmp_path: Path) -> None:
 def test_a_figure_is_saved(write: Run, read: Run, tmp_path: Path) -> None:
     figure([write, read]).savefig(tmp_path / "both.png")
     assert (tmp_path / "both.png").stat().st_size > 10_000
+
+
+def test_what_draws_at_its_end_asks_for_the_library_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    assert main(["demo"]) == 3
+    assert "plots need 'matplotlib'" in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
