@@ -3,14 +3,16 @@
 Nothing here is shared with what makes the report: the run directory's lines are read as
 they are, and compared with the lines of a witness (``sbench serve --witness``)::
 
-    witness     the store's file            Seen
-    claims      the run directory           Claims
-    scope       which requests are the run's, and whose of it
-    asked       what the job asked for      and whether it was moved
-    tries       tries against requests, bytes against bytes
-    times       latencies, clocks and schedules against instants
-    billed      requests against the bill
-    left        what is still there
+    witness     the store's file                    Seen
+    claims      what the run says                   Claims
+    scope       which requests are the run's        Scope
+    asked       what the job asked for was moved, as often as asked
+    pairs       tries and requests, one to one      Pairs
+    moved       bytes of operations and bytes of requests
+    times       latencies, clocks and schedules against the store's instants
+    counted     requests against the bill, and what is still there
+    ranges      how often which bytes
+    audit       all of this                         Audit
 
 docs/witness.md is for users.
 """

@@ -4,15 +4,20 @@ import json
 import sys
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from serverless_bench.cli.exit_codes import exit_code_of
+from serverless_bench.cli.exit_codes import ExitCode, exit_code_of
 from serverless_bench.cli.options import option, run_argument
+from serverless_bench.errors import UsageError
 from serverless_bench.units import format_seconds
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
+    from serverless_bench.archive import Run
+    from serverless_bench.audit.audit import Audit
     from serverless_bench.reduce import Summary
     from serverless_bench.stability import Stability
 
@@ -26,33 +31,85 @@ if TYPE_CHECKING:
     show_default=True,
     help="A page, or one JSON object.",
 )
-def command(directory: Path, **flags: str) -> int:
-    """Check that a run's figures are possible, and say what makes them hard to repeat."""
+@option(
+    "--witness",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="What the store saw (sbench serve --witness): name every difference.",
+)
+@option("--cleaned", is_flag=True, help="With --witness: nothing of the run may be left.")
+def command(directory: Path, witness: Path | None, *, cleaned: bool, **flags: str) -> int:
+    """Check that a run's figures are possible, and say what makes them hard to repeat.
+
+    With a witness, also hold the run against what the store saw of it.
+    """
+    from rich.console import Console
+
     from serverless_bench.archive import load_run
     from serverless_bench.checks import CHECKS
     from serverless_bench.reduce import summarize
     from serverless_bench.stability import stability
 
+    if cleaned and witness is None:
+        raise UsageError("--cleaned needs --witness", hint="name what sbench serve --witness wrote")
     run = load_run(directory)
     summary = summarize(run)
     found = stability(run, summary)
+    seen = None if witness is None else audited(run, witness, cleaned=cleaned)
     if flags["format"] == "json":
-        json.dump(
-            {"checks": len(CHECKS), "withheld": summary.withheld, **asdict(found)}, sys.stdout
-        )
+        told: dict[str, Any] = {"checks": len(CHECKS), "withheld": summary.withheld}
+        told |= asdict(found)
+        json.dump(told if seen is None else {**told, "witness": asdict(seen)}, sys.stdout)
         sys.stdout.write("\n")
     else:
-        _write(summary, found)
-    return exit_code_of(summary)
+        console = Console(highlight=False, markup=False, soft_wrap=True)
+        _write(console, summary, found)
+        if seen is not None:
+            _write_audit(console, seen)
+    code = exit_code_of(summary)
+    if seen is not None and seen.differences and code is not ExitCode.CORRUPT:
+        return ExitCode.WITHHELD
+    return code
 
 
-def _write(summary: "Summary", found: "Stability") -> None:
-    from rich.console import Console
+def audited(run: "Run", witness: Path, *, cleaned: bool = False) -> "Audit":
+    """Hold a run, and its bill if it has one, against a witness."""
+    from serverless_bench.audit.audit import Billed, audit
+    from serverless_bench.audit.witness import read_witness
+    from serverless_bench.cost.bill import bill
 
+    billed = bill(run)
+    return audit(
+        run.path,
+        read_witness(witness),
+        billed=None
+        if billed is None
+        else Billed(
+            requests=billed.requests,
+            exact=run.provenance.get("client", {}).get("attempts") == "exact",
+        ),
+        cleaned=cleaned,
+    )
+
+
+def _write_audit(console: "Console", seen: "Audit") -> None:
+    counts = ", ".join(f"{count} {name}" for name, count in seen.requests.items() if count)
+    console.print(f"witness: {counts or 'no'} requests; {seen.matched} tries found again")
+    if seen.by_key_and_time:
+        console.print(f"  {seen.by_key_and_time} say not who asked: taken by key and time")
+    if seen.not_compared:
+        console.print(f"  {seen.not_compared} by functions without a record: not compared")
+    if seen.left:
+        console.print(f"  {len(seen.left)} objects and uploads of the run are still there")
+    console.print(f"differences: {len(seen.differences)}")
+    for one in seen.differences:
+        where = "" if one.key is None else f" {one.key}:"
+        console.print(f"  {one.about}:{where} {one.text}", style="red")
+
+
+def _write(console: "Console", summary: "Summary", found: "Stability") -> None:
     from serverless_bench.checks import CHECKS
     from serverless_bench.reporters.base import headline
 
-    console = Console(highlight=False, markup=False, soft_wrap=True)
     console.print(f"{summary.phase}: {headline(summary)}")
     console.print(f"self-checks: {len(CHECKS)} made, {len(summary.withheld)} things cannot be")
     for why in summary.withheld:

@@ -1,0 +1,161 @@
+"""What a run says about itself: its directory, line by line, as it is."""
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from serverless_bench.errors import ArchiveError
+
+Row = Mapping[str, Any]
+"""One row of a table of a record."""
+
+_NO_TOKEN: Final = re.compile(r"[^A-Za-z0-9._-]+")
+_SIZE: Final = re.compile(r"[0-9a-f]{32}\.([0-9]+)(?:\.[zd][0-9zd]+)?$")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Function:
+    """One function that left a record."""
+
+    index: int
+    attempt: int
+    worker: str
+    """As it calls itself in its user agent."""
+    start_ns: int
+    end_ns: int
+    error: str | None
+    duplicate: bool
+    operations: Sequence[Row]
+    attempts: Mapping[int, Sequence[Row]]
+    """Tries, by the number of their operation."""
+    overdue: Sequence[Row]
+    """What was due in an open loop and never began."""
+
+    @property
+    def where(self) -> str:
+        """Return its name in a sentence."""
+        again = f" (launch {self.attempt})" if self.attempt else ""
+        return f"function {self.index}{again}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Claims:
+    """One run."""
+
+    run_id: str
+    created_ns: int
+    job: Mapping[str, Any]
+    exact: bool
+    """Whether every request of the client is a try in a record."""
+    functions: Sequence[Function]
+    lost: int
+    """Functions that left no record; they may have made requests."""
+    again: bool
+    """Whether some were launched again."""
+    ended: bool
+    """Whether the driver came to its end."""
+    last_ns: int
+    """When the last outcome was there."""
+    probes: Sequence[Sequence[int]]
+    """The driver's looks at the store's clock: sent, received, what it said."""
+    keys: Sequence[str]
+    ledger: frozenset[str]
+
+    @property
+    def load(self) -> Mapping[str, Any]:
+        """What its operations are like."""
+        load: Mapping[str, Any] = self.job.get("load", {})
+        return load
+
+    @property
+    def complete(self) -> bool:
+        """Whether everything that was asked for was done, once, and without a failure."""
+        clean = all(
+            function.error is None and all(op["error"] is None for op in function.operations)
+            for function in self.functions
+        )
+        indexes = [function.index for function in self.functions]
+        once = sorted(indexes) == list(range(self.job["invocations"]))
+        return self.ended and clean and once and not self.lost and not self.again
+
+
+def read_claims(path: Path) -> Claims:
+    """Return what a run directory says.
+
+    Raises
+    ------
+    ArchiveError
+        If it is none.
+    """
+    try:
+        header = json.loads((path / "run.json").read_bytes())
+        rows = list(_rows(path / "records.jsonl"))
+        ended = [row["end"] for row in rows if "end" in row]
+        functions = [_function(row["record"]) for row in rows if row.get("record")]
+        collected = [row["collected_ns"] for row in rows if "collected_ns" in row]
+        # Of one that was launched again only the last word counts.
+        recorded = {function.index for function in functions}
+        lost = {row["lost"]["index"] for row in rows if row.get("lost")}
+        silent = set(range(header["job"]["invocations"])) - recorded
+        return Claims(
+            run_id=header["run_id"],
+            created_ns=header["created_ns"],
+            job=header["job"],
+            exact=header["provenance"].get("client", {}).get("attempts") == "exact",
+            functions=functions,
+            lost=len(lost | silent),
+            again=any("wave" in row for row in rows),
+            ended=bool(ended),
+            last_ns=max(collected, default=header["created_ns"]),
+            probes=ended[-1].get("probes", ()) if ended else (),
+            keys=_lines(path / "keys.txt"),
+            ledger=frozenset(_lines(path / "ledger.txt")),
+        )
+    except (OSError, ValueError, KeyError, TypeError) as exc:
+        raise ArchiveError(f"{path} holds no run: {type(exc).__name__}: {exc}") from exc
+
+
+def declared_size(key: str) -> int | None:
+    """Return the bytes that a key says its object has; None if it does not."""
+    found = _SIZE.search(key)
+    return int(found[1]) if found else None
+
+
+def _function(record: Mapping[str, Any]) -> Function:
+    attempts: dict[int, list[Row]] = {}
+    for attempt in _table(record.get("attempts", {})):
+        attempts.setdefault(attempt["operation"], []).append(attempt)
+    return Function(
+        index=record["index"],
+        attempt=record["attempt"],
+        worker=_NO_TOKEN.sub(".", record["worker_id"]),
+        start_ns=record["start_ns"],
+        end_ns=record["end_ns"],
+        error=record["error"],
+        duplicate=record.get("duplicate", False),
+        operations=_table(record.get("operations", {})),
+        attempts=attempts,
+        overdue=_table(record.get("overdue", {})),
+    )
+
+
+def _table(columns: Mapping[str, Sequence[Any]]) -> list[Row]:
+    return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+
+
+def _rows(path: Path) -> Iterator[dict[str, Any]]:
+    if not path.exists():
+        return
+    with path.open("rb") as lines:
+        for line in lines:
+            if line.endswith(b"\n"):
+                yield json.loads(line)
+
+
+def _lines(path: Path) -> list[str]:
+    # Half a line was cut off: it is nobody's key.
+    text = path.read_text(encoding="utf-8") if path.exists() else ""
+    return [line for line in text.split("\n")[:-1] if line]
