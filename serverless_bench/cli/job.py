@@ -19,7 +19,7 @@ from serverless_bench.cli.ceiling import check_ceiling, measure_ceiling
 from serverless_bench.cli.exit_codes import exit_code_of
 from serverless_bench.cli.options import named_values
 from serverless_bench.cli.remote import Remote, find_remote
-from serverless_bench.cli.target import Where
+from serverless_bench.cli.target import Where, check_meant
 from serverless_bench.clients import client_class
 from serverless_bench.clients.options import check as check_options
 from serverless_bench.clock import utc_stamp
@@ -194,6 +194,7 @@ def prepare(
 
 def perform(prepared: Prepared, target: Target) -> Finished:
     """Run a job and report on it; its run directory is named before it starts."""
+    check_meant(target, prepared.job.executor)
     control = prepared.remote.control(target)
     target = replace(target, options=prepared.job.target.options)
     job, live = replace(prepared.job, target=target, control=control), Live()

@@ -69,6 +69,7 @@ def rows(summary: Summary) -> Iterator[tuple[str, str]]:
         yield "gate", _gate(summary.gate)
     if summary.bound.functions:
         yield "bounded by", _bound(summary.bound)
+    yield "store", f"{summary.store}, {summary.planned_concurrency} functions at once"
     yield "clocks", _clocks(summary)
     yield "client", f"{summary.client}, {_cpu(summary)}"
     yield (
@@ -149,6 +150,8 @@ def _done(summary: Summary) -> str:
 
 
 def _tries(summary: Summary) -> str:
+    if summary.libraries:
+        return "made by the library, and not seen"
     traffic = summary.traffic
     what = "operations" if summary.latencies.notable else "objects"
     text = f"{traffic.attempts} for {summary.operations + summary.warmup_operations} {what}"
@@ -190,7 +193,7 @@ def _bound(bound: Bound) -> str:
         for name, count in sorted(bound.functions.items(), key=lambda item: -item[1])
     )
     if bound.client_share is not None:
-        text += f"; processor busy or awaited {bound.client_share:.0%} of the time"
+        text += f"; processor busy or awaited {min(1.0, bound.client_share):.0%} of the time"
     if bound.sustained_bytes_per_s is not None and bound.burst_bytes is not None:
         text += (
             f"; burst {format_size(round(bound.burst_bytes))},"
@@ -266,4 +269,7 @@ def _bill(bill: Bill) -> Iterator[tuple[str, str]]:
 def _cpu(summary: Summary) -> str:
     cpu = "-" if summary.cpu_s_per_gib is None else f"{summary.cpu_s_per_gib:.2f}"
     peak = "-" if summary.max_rss_bytes is None else format_size(summary.max_rss_bytes)
+    if summary.libraries:
+        # Their own figures stand apart; here, making and comparing bytes would be in it.
+        return f"at most {peak} resident"
     return f"{cpu} core-s/GiB, at most {peak} resident"
