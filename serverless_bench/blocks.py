@@ -57,6 +57,8 @@ class Block:
         self.error: str | None = None
         self.start_ns = monotonic_ns()
         self.end_ns: int | None = None
+        self.read: set[str] = set()
+        """Keys that ``Tools`` read in it: their bytes count as operations of their own."""
         self.payload_ns = 0
         self.verified_bytes = 0
         self.bad_bytes = 0

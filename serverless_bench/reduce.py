@@ -84,6 +84,8 @@ class Summary:
     name: str
     phase: str
     """The workload: write or read."""
+    store: str
+    """Where the objects are: ``BUCKET at ENDPOINT``, or which of the stores that run here."""
     client: str
     executor: str
     requested: int
@@ -215,6 +217,7 @@ def summarize(run: Run, *, with_warmup: bool = False, prices: Prices | None = No
         run_id=run.run_id,
         name=run.job.name,
         phase=run.job.workload,
+        store=_store(run),
         client=_library(run),
         executor=run.job.executor,
         requested=run.job.invocations,
@@ -271,6 +274,15 @@ def summarize(run: Run, *, with_warmup: bool = False, prices: Prices | None = No
         libraries=library_use(run, good),
         not_shown=unseen,
     )
+
+
+def _store(run: Run) -> str:
+    """Return where the run's objects are."""
+    target, array = run.job.target, run.job.load.array
+    if array is not None and array.path is not None:
+        return f"files in {array.path}"
+    name = "" if target.store is None else f" ({target.store} store)"
+    return f"{target.bucket} at {', '.join((target.endpoint_url, *run.job.endpoints))}{name}"
 
 
 def _library(run: Run) -> str:

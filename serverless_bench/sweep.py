@@ -63,7 +63,7 @@ class Deleted:
     """Keys that the store refused to delete."""
     foreign: list[str] = field(default_factory=list)
     """Keys at which something is that the run did not write; left as it is."""
-    requests: Counter[str] = field(default_factory=Counter)
+    requests: Counter[str] = field(default_factory=Counter, compare=False)
     """Billed requests that this took, by kind: the deletions themselves are free."""
 
 

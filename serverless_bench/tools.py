@@ -274,6 +274,11 @@ class Tools:
             If there was no block.
         """
         block: Block | None = getattr(self._mine, "block", None)
+        if block is not None and key in block.read:
+            raise UsageError(
+                f"tools has read {key} in this block, and verified it: its bytes would count twice",
+                hint="verify what a library of your own has read",
+            )
         if block is None:
             raise UsageError(
                 "there is no block that has read what is to be verified",
@@ -303,6 +308,9 @@ class Tools:
             length = size - offset
         if offset < 0 or (length is not None and length < 1):
             raise UsageError(f"no range of an object begins at {offset} with {length} bytes")
+        block: Block | None = getattr(self._mine, "block", None)
+        if block is not None and block.end_ns is None:
+            block.read.add(key)
         held = Held(self._client, offset=offset, hold=hold)
         if offset == 0 and length == size:
             return self._perform(OperationKind.GET, key, held)

@@ -46,6 +46,11 @@ def parse_size(text: str) -> int:
     return size
 
 
+def is_bare(text: str) -> bool:
+    """Tell whether a text is a number without a unit."""
+    return re.fullmatch(r"\d+(?:\.\d+)?", text.strip()) is not None
+
+
 def parse_link(text: str) -> float:
     """Return the bytes per second that a link's rate names.
 
@@ -57,6 +62,10 @@ def parse_link(text: str) -> float:
         If ``text`` is neither.
     """
     match = _BITS.fullmatch(text.strip())
+    if is_bare(text):
+        raise UsageError(
+            f"{text!r} is no rate: it has no unit", hint="a link's rate is like 20Gbit or 2.5GB"
+        )
     try:
         if match is None:
             return float(parse_size(text.strip().removesuffix("/s")))

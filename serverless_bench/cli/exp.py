@@ -169,21 +169,39 @@ def run_command(
 @_format_option
 @_plot_option
 def report_command(name: str, run_dir: Path, format: str, plot: Path | None) -> int:  # noqa: A002
-    """Report on an experiment, finished or not: the last one of a name, or a directory."""
+    """Report on an experiment, finished or not: a directory, a --name, or the last of a kind."""
+    from serverless_bench.experiments.plans import load
+
+    require_scipy()
+    root = _find(name, run_dir)
+    return _report(load(root), root, format, plot)
+
+
+def _find(name: str, run_dir: Path) -> Path:
+    """Return the directory of an experiment: itself, of that name, or the last one of a kind.
+
+    Raises
+    ------
+    UsageError
+        If there is none.
+    """
     from serverless_bench.experiments.loading import load_experiment
     from serverless_bench.experiments.plans import STATE, load
 
-    require_scipy()
-    root = Path(name)
-    if not (root / STATE).exists() and not root.is_dir():
-        load_experiment(name)
-        found = sorted(run_dir.glob(f"{_START}{Path(name).stem}-2*/{STATE}"))
-        if not found:
-            raise UsageError(
-                f"{run_dir} has no experiment {name!r}", hint=f"sbench exp run {name}, or name it"
-            )
-        root = found[-1].parent
-    return _report(load(root), root, format, plot)
+    if Path(name).is_dir():
+        return Path(name)
+    if (run_dir / name / STATE).is_file():
+        return run_dir / name
+    states = sorted(run_dir.glob(f"*/{STATE}"), key=lambda state: state.stat().st_mtime_ns)
+    wanted = Path(name).stem
+    for state in reversed(states):
+        if load(state.parent).experiment.name == wanted:
+            return state.parent
+    load_experiment(name)
+    raise UsageError(
+        f"{run_dir} has no experiment {name!r}",
+        hint="sbench exp report DIR, or --run-dir for where it lies; sbench exp list has the names",
+    )
 
 
 def _directory_name(experiment: Experiment) -> str:

@@ -15,7 +15,7 @@ import click
 from serverless_bench.cli.exit_codes import exit_code_of
 from serverless_bench.cli.options import named_values
 from serverless_bench.cli.pace import beyond_the_link
-from serverless_bench.cli.target import Where
+from serverless_bench.cli.target import Where, check_meant
 from serverless_bench.clock import utc_stamp
 from serverless_bench.errors import UsageError
 from serverless_bench.keys import check_prefix, parse_layout
@@ -204,6 +204,7 @@ def perform(prepared: Prepared, target: Target) -> Finished:
     from serverless_bench.reduce import summarize
     from serverless_bench.reporters.pace import overdue
 
+    check_meant(target, prepared.job.executor)
     control = prepared.remote.control(target)
     target = replace(target, options=prepared.job.target.options)
     job, live = replace(prepared.job, target=target, control=control), Live()

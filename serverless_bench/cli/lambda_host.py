@@ -14,7 +14,7 @@ from typing import Any, Final
 import click
 
 from serverless_bench import plugins
-from serverless_bench.cli.options import group, option
+from serverless_bench.cli.options import group, option, port_option
 from serverless_bench.errors import PluginError, UsageError
 from serverless_bench.lambda_host.faults import FaultKind, Rule
 from serverless_bench.lambda_host.functions import Function
@@ -117,7 +117,7 @@ fault_options = group(
 
 
 @click.command("lambda-host", context_settings={"ignore_unknown_options": False})
-@option("--port", type=int, default=0, help="Port to listen on; a free one without it.")
+@port_option
 @option("--region", default="us-east-1", show_default=True, help="Where it says that it is.")
 @function_options
 @wall_options

@@ -12,7 +12,7 @@ from typing import Final
 import click
 
 from serverless_bench import plugins
-from serverless_bench.cli.options import option
+from serverless_bench.cli.options import option, port_option
 from serverless_bench.errors import UsageError
 from serverless_bench.lambda_host.settings import Settings
 from serverless_bench.stores.localstack.environment import Installed, default_directory, prepare
@@ -30,7 +30,7 @@ _PATIENCE_S: Final = 5.0
 
 
 @click.command("localstack")
-@option("--port", type=int, default=0, help="Port to listen on; a free one without it.")
+@port_option
 @option("--concurrency", type=int, default=1000, show_default=True, help="Functions at once.")
 @option(
     "--log",

@@ -52,6 +52,17 @@ COMMANDS: Final = {
 _BROKEN_PIPE: Final = 141
 
 
+NAMES: Final = tuple(COMMANDS)
+"""Of all commands, in the order of a first visit."""
+
+
+def open_command(name: str) -> click.Command:
+    """Return a command; its module is imported for it."""
+    module = name.replace("-", "_") + "_" * iskeyword(name)
+    command: click.Command = import_module(f"serverless_bench.cli.{module}").command
+    return command
+
+
 class _Commands(click.Group):
     """A group that imports a command when it is called."""
 
@@ -64,8 +75,7 @@ class _Commands(click.Group):
         """Return a command, with the user's own defaults for its flags."""
         if cmd_name not in COMMANDS:
             return None
-        module = cmd_name.replace("-", "_") + "_" * iskeyword(cmd_name)
-        command: click.Command = import_module(f"serverless_bench.cli.{module}").command
+        command = open_command(cmd_name)
         ctx.default_map = {cmd_name: defaults_for(command)}
         return command
 

@@ -180,6 +180,13 @@ object_options = group(
 )
 """What new objects are like."""
 
+port_option = option(
+    "--port",
+    type=click.IntRange(0, 65535),
+    default=0,
+    help="Port to listen on; a free one without it.",
+)
+
 link_option = option(
     "--link", help="What the network carries at most, as in 20Gbit: more is not believed."
 )

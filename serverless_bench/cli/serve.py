@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from serverless_bench.cli.options import group, option
+from serverless_bench.cli.options import group, option, port_option
 from serverless_bench.stores.loopback.faults import FaultKind
 from serverless_bench.stores.loopback.server import LoopbackServer
 from serverless_bench.stores.loopback.settings import Check, Settings
@@ -63,7 +63,7 @@ shape_options = group(
 
 @click.command("serve")
 @option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
-@option("--port", type=int, default=0, help="Port to listen on; a free one without it.")
+@port_option
 @option(
     "--tls",
     type=click.Path(dir_okay=False, path_type=Path),

@@ -1,10 +1,11 @@
 """From the flags that name a store to a bucket that is really there."""
 
+import os
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from serverless_bench.endpoint import parse_endpoint
 from serverless_bench.errors import UsageError
@@ -13,6 +14,12 @@ from serverless_bench.units import format_size
 
 if TYPE_CHECKING:
     from serverless_bench.archive import Run
+
+_ENDPOINTS: Final = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL")
+"""Where botocore, which looks for buckets, finds a store (AWS SDKs reference guide,
+"Service-specific endpoints"); and what has it look elsewhere."""
+_IGNORED: Final = "AWS_IGNORE_CONFIGURED_ENDPOINT_URLS"
+_INVOKED: Final = frozenset({"lambda", "lithops"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,6 +86,28 @@ def open_target_of(run: "Run") -> Iterator[Target]:
         return
     with embedded_target() as here:
         yield replace(here, prefix=run.job.target.prefix)
+
+
+def check_meant(target: Target, executor: str) -> None:
+    """Refuse to measure the embedded store where the environment names another one.
+
+    ``AWS_ENDPOINT_URL`` alone may be meant for the functions, where these are invoked.
+
+    Raises
+    ------
+    UsageError
+        If so.
+    """
+    if target.store is None or os.environ.get(_IGNORED, "").lower() == "true":
+        return
+    names = _ENDPOINTS if executor not in _INVOKED else _ENDPOINTS[:1]
+    for name in names:
+        url = os.environ.get(name, "").rstrip("/")
+        if url and url != target.endpoint_url:
+            raise UsageError(
+                f"{name} names {url}, but without --bucket the embedded store would be measured",
+                hint=f"--bucket B for a bucket there, or leave {name} out",
+            )
 
 
 def check_room(planned_bytes: int, what: str) -> None:

@@ -20,7 +20,7 @@ from serverless_bench.cli.options import (
 from serverless_bench.cli.target import check_room, open_target
 from serverless_bench.errors import UsageError
 from serverless_bench.keys import write_key_file
-from serverless_bench.units import MIB, format_size, parse_size
+from serverless_bench.units import KIB, MIB, format_size, is_bare, parse_size
 
 DEFAULT_MB = 64
 
@@ -101,6 +101,10 @@ def object_size(mb: int | None, size: str | None) -> int:
     if mb is not None and size is not None:
         raise UsageError("--mb and --size both give the size of an object", hint="use one")
     if size is not None:
+        if is_bare(size) and float(size) < KIB:
+            raise UsageError(
+                f"--size {size} has no unit", hint=f"--size {size}MiB, or --size {size}B for bytes"
+            )
         return parse_size(size)
     mb = DEFAULT_MB if mb is None else mb
     if mb < 1:

@@ -72,6 +72,7 @@ def rows(summary: Summary) -> Iterator[tuple[str, str]]:
         yield "gate", _gate(summary.gate)
     if summary.bound.functions:
         yield "bounded by", _bound(summary.bound)
+    yield "store", f"{summary.store}, {summary.planned_concurrency} functions at once"
     yield "clocks", _clocks(summary)
     yield "client", f"{summary.client}, {_cpu(summary)}"
     yield (
@@ -165,6 +166,8 @@ def _done(summary: Summary) -> str:
 
 
 def _tries(summary: Summary) -> str:
+    if summary.libraries:
+        return "made by the library, and not seen"
     traffic = summary.traffic
     what = "operations" if summary.latencies.notable else "objects"
     text = f"{traffic.attempts} for {summary.operations + summary.warmup_operations} {what}"
@@ -285,4 +288,7 @@ def _bill(bill: Bill) -> Iterator[tuple[str, str]]:
 def _cpu(summary: Summary) -> str:
     cpu = "-" if summary.cpu_s_per_gib is None else f"{summary.cpu_s_per_gib:.2f}"
     peak = "-" if summary.max_rss_bytes is None else format_size(summary.max_rss_bytes)
+    if summary.libraries:
+        # Their own figures stand apart; here, making and comparing bytes would be in it.
+        return f"at most {peak} resident"
     return f"{cpu} core-s/GiB, at most {peak} resident"

@@ -159,6 +159,8 @@ def test_five_interleaved_repeats_make_a_verdict(exp: Exp, tmp_path: Path) -> No
     report = exp("report", root)
     assert report.code == 6
     assert "size=4KiB: 1 of 5 runs: not run" in report.out
+    # By its directory's name, or as the last one of its kind.
+    assert exp("report", "e") == exp("report", "tiny") == report
     again = exp("run", "--resume", root, "--format", "markdown")
     assert again.code == 0, again.err
     assert again.err.count("run ") == 1

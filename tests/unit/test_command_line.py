@@ -1,0 +1,119 @@
+"""What the command line says to what users got wrong, in this process."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from serverless_bench.cli.main import main
+from serverless_bench.cli.target import check_meant
+from serverless_bench.errors import UsageError
+from serverless_bench.spec import Target
+
+Call = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def call(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Call:
+    monkeypatch.chdir(tmp_path)
+
+    def run(*arguments: str) -> tuple[int, str, str]:
+        code = main(arguments)
+        said = capsys.readouterr()
+        return code, said.out, said.err
+
+    return run
+
+
+@pytest.mark.parametrize(
+    ("words", "hint", "arguments"),
+    [
+        ("80000 is not in the range", "", ("serve", "--port", "80000")),
+        ("80000 is not in the range", "", ("lambda-host", "--port", "80000")),
+        ("'20' is no rate: it has no unit", "20Gbit", ("write", "--link", "20")),
+        ("--size 64 has no unit", "--size 64MiB", ("write", "--size", "64")),
+        ("--size 64 has no unit", "--size 64MiB", ("plan", "--size", "64")),
+        ("warp needs a file", "sbench convert FILE", ("convert", "warp")),
+        ("cannot read nowhere.yml", "", ("convert", "nowhere.yml")),
+        ("one file is converted at a time", "", ("convert", "a", "b", "c")),
+    ],
+)
+def test_one_line_says_what_is_wrong_and_what_to_do(
+    call: Call, words: str, hint: str, arguments: tuple[str, ...]
+) -> None:
+    code, out, err = call(*arguments)
+    assert (code, out) == (2, "")
+    assert words in err
+    assert hint in err
+
+
+@pytest.mark.parametrize(
+    ("settings", "says"),
+    [
+        ("numbr = 3", "no command has a flag 'numbr'"),
+        ("[wirte]\nmb = 1", "no command 'wirte' for the table [wirte]"),
+        ("[write]\nnumbr = 3", "[write] has no flag 'numbr'"),
+    ],
+)
+def test_unknown_names_in_the_users_defaults_are_refused(
+    call: Call, tmp_path: Path, settings: str, says: str
+) -> None:
+    (tmp_path / "sbench.toml").write_text(settings)
+    code, _, err = call("write" if "write" in settings else "plan", "--number", "1")
+    assert code == 2
+    assert says in err
+
+
+def test_defaults_for_other_commands_are_no_mistake(call: Call, tmp_path: Path) -> None:
+    # Of the shared flags, of one command alone, of a command in a group, and by old names.
+    settings = 'bucket_name = "b"\npart_mb = 8\nblocks = 6\nrepeats = 3\n[clean]\n[lambda-host]\n'
+    (tmp_path / "sbench.toml").write_text(settings)
+    assert call("plan", "--number", "1")[0] == 0
+
+
+WARP = "warp:\n  api: v1\n  benchmark: put\n  params:\n    obj:\n      size: 1MiB\n"
+SAI3 = "target: s3://bucket/p/\nworkload:\n  - op: get\n    path: x/*\n    weight: 1\n"
+
+
+@pytest.mark.parametrize(("tool", "text"), [("warp", WARP), ("sai3", SAI3)])
+def test_whose_configuration_it_is_shows_by_itself(
+    call: Call, tmp_path: Path, tool: str, text: str
+) -> None:
+    (tmp_path / "theirs.yml").write_text(text)
+    said = call("convert", "theirs.yml")
+    assert said == call("convert", tool, "theirs.yml")
+    assert (said[0], f"sbench convert {tool}" in said[1]) == (0, True)
+    (tmp_path / "theirs.yml").write_text("nothing: 1\n")
+    assert "neither warp nor workload" in call("convert", "theirs.yml")[2]
+
+
+HERE = Target(bucket="sbench", endpoint_url="http://127.0.0.1:8333", store="seaweedfs")
+
+
+@pytest.mark.parametrize(
+    ("name", "url", "executor", "ok"),
+    [
+        ("AWS_ENDPOINT_URL", "http://minio:9000", "local", False),
+        ("AWS_ENDPOINT_URL_S3", "http://minio:9000", "lambda", False),
+        # `sbench store start` says so itself, and a Lambda host has an endpoint, too.
+        ("AWS_ENDPOINT_URL", "http://127.0.0.1:8333/", "local", True),
+        ("AWS_ENDPOINT_URL", "http://lambda:9000", "lambda", True),
+        ("AWS_ENDPOINT_URL_LAMBDA", "http://lambda:9000", "local", True),
+    ],
+)
+def test_the_embedded_store_is_not_measured_in_place_of_another(
+    monkeypatch: pytest.MonkeyPatch, name: str, url: str, executor: str, *, ok: bool
+) -> None:
+    monkeypatch.setenv(name, url)
+    check_meant(replace(HERE, store=None), executor)
+    if ok:
+        check_meant(HERE, executor)
+        return
+    with pytest.raises(UsageError, match=f"{name} names {url}") as caught:
+        check_meant(HERE, executor)
+    assert "--bucket B" in caught.value.hint
+    monkeypatch.setenv("AWS_IGNORE_CONFIGURED_ENDPOINT_URLS", "true")
+    check_meant(HERE, executor)
