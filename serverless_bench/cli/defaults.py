@@ -64,19 +64,19 @@ def _check_names(path: Path, data: Mapping[str, Any], known: Collection[str]) ->
     UsageError
         If there is one.
     """
-    from serverless_bench.cli.main import NAMES, open_command
+    from serverless_bench.cli.main import COMMANDS, open_command
 
     tables = {name for name, value in data.items() if isinstance(value, dict)}
-    for name in sorted(tables - {*NAMES}):
+    for name in sorted(tables - {*COMMANDS}):
         raise UsageError(
             f"{path}: there is no command {name!r} for the table [{name}]",
-            hint=f"known commands: {', '.join(NAMES)}",
+            hint=f"known commands: {', '.join(COMMANDS)}",
         )
     strange = {name for name in data if name not in tables and spelled(name) not in known}
     # Most are of the shared groups; only for others all commands have to be imported.
     strange = {name for name in strange if spelled(name) not in _shared()}
     if strange:
-        everywhere = {flag for name in NAMES for flag, _ in _all_parameters(open_command(name))}
+        everywhere = {flag for name in COMMANDS for flag, _ in _all_parameters(open_command(name))}
         for name in sorted(strange):
             if spelled(name) not in everywhere:
                 raise UsageError(

@@ -48,12 +48,8 @@ COMMANDS: Final = {
     "lambda-host": "Answer AWS Lambda's Invoke API here, each function in a process.",
     "localstack": "Run LocalStack, with functions as processes, to try a stack here.",
 }
-"""Module and help line of each command; the line stands here so that help imports none."""
+"""The help line of each command, in the order of a first visit: help imports none of them."""
 _BROKEN_PIPE: Final = 141
-
-
-NAMES: Final = tuple(COMMANDS)
-"""Of all commands, in the order of a first visit."""
 
 
 def open_command(name: str) -> click.Command:
