@@ -89,6 +89,7 @@ def run_invocation(
     except Exception as exc:  # noqa: BLE001 - the records made so far must reach the driver
         error = describe(exc)
     used, waits_ns = resource.getrusage(resource.RUSAGE_SELF), run_wait_ns()
+    measured_cpu_ns = work.measured_cpu_ns()
     measured, gate = work.results(), work.gate
     born_ns, import_ns = birth() if cold_start else (None, None)
     return InvocationRecord(
@@ -121,6 +122,7 @@ def run_invocation(
         born_ns=born_ns,
         import_ns=import_ns,
         machine=platform.machine(),
+        measured_cpu_ns=measured_cpu_ns,
     )
 
 

@@ -192,6 +192,7 @@ def resume_job(
     path = Path(directory)
     with Archive(path) as archive:
         before = load_run(path)
+        archive.resumed(wall_ns())
         given, made = before.keys(), set(before.ledger())
         keys = [key for key in given if key not in made]
         fanout = _Fanout(
@@ -249,6 +250,7 @@ class _Fanout:
         except KeyboardInterrupt as exc:
             self._cause = exc
         self._archive.closing.update(attendant.report())
+        self._archive.closing["ended_ns"] = wall_ns()
         if self._live.requests:
             self._archive.closing["requests"] = self._live.requests
 

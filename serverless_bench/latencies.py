@@ -23,6 +23,7 @@ import numpy as np
 
 from serverless_bench.archive import Run
 from serverless_bench.columns import ABSENT, Ints, Mask, Table, is_text
+from serverless_bench.elapsed import span_ns
 from serverless_bench.histogram import Histogram
 from serverless_bench.over_time import OverTime, grid_of, over_time
 from serverless_bench.series import counted
@@ -157,7 +158,7 @@ def latencies(run: Run, good: Mask, *, raw_limit: int = RAW_LIMIT) -> Latencies:
     if not mine.any():
         return Latencies()
     durations = _durations(run, good)
-    span_ns = _span_ns(operations, good)
+    whole_ns = span_ns(run)
     sizes = _size_classes(operations, good)
     rows: list[Latency] = []
     segments: list[OverTime] = []
@@ -170,14 +171,14 @@ def latencies(run: Run, good: Mask, *, raw_limit: int = RAW_LIMIT) -> Latencies:
             wanted = of_kind & of_class
             if wanted.any():
                 picked = _Picked(kind, name, wanted & good, wanted & ~good)
-                rows.append(_row(operations, durations, picked, span_ns, raw_limit))
+                rows.append(_row(operations, durations, picked, whole_ns, raw_limit))
         if (of_kind & good).any():
             shown = durations.get("response", durations["latency"])
             segments.append(over_time(kind, grid, of_kind & good, shown))
     return Latencies(
         open_loop="response" in durations,
         asked_per_s=run.job.load.rate_per_s,
-        span_s=span_ns / NS_PER_S if good.any() else None,
+        span_s=whole_ns / NS_PER_S,
         by_kind=tuple(rows),
         segment_s=grid.segment_ns / NS_PER_S if segments else None,
         over_time=tuple(segments),
@@ -198,7 +199,7 @@ def _row(
     operations: Table,
     durations: Mapping[str, Ints],
     picked: _Picked,
-    span_ns: int,
+    whole_ns: int,
     raw_limit: int,
 ) -> Latency:
     good = picked.good
@@ -219,8 +220,8 @@ def _row(
         failed=int(picked.bad.sum()),
         keys=int(operations["count"][good].sum()),
         bytes=moved,
-        operations_per_s=rate(count, span_ns / NS_PER_S),
-        bytes_per_s=rate(moved, span_ns / NS_PER_S),
+        operations_per_s=rate(count, whole_ns / NS_PER_S),
+        bytes_per_s=rate(moved, whole_ns / NS_PER_S),
         latency=times("latency"),
         service=times("service") if waited else None,
         response=times("response"),
@@ -273,12 +274,6 @@ def _size_classes(operations: Table, good: Mask) -> Ints:
     wanted = np.where(of_object, size, operations["bytes"])
     number = np.searchsorted(_EDGES, wanted, side="left")
     return np.where(without | (wanted < 0), ABSENT, number)
-
-
-def _span_ns(operations: Table, good: Mask) -> int:
-    if not good.any():
-        return 0
-    return int(operations["end_ns"][good].max() - operations["start_ns"][good].min())
 
 
 def _named(values: Sequence[float], histogram: Histogram) -> dict[str, float]:

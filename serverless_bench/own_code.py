@@ -64,6 +64,7 @@ def run_function(work: Work) -> str | None:
     for turn in count():
         warmup = turn < invocation.warmup
         if not warmup and stop_ns is None:
+            work.begin_measuring()
             stop_ns = monotonic_ns() + round((invocation.duration_s or 0) * NS_PER_S)
         tools = Tools(work, warmup=warmup)
         try:

@@ -177,7 +177,7 @@ class InvocationRecord:
     """The wall clock at both ends: unlike ``end_ns - start_ns`` it shows a clock step."""
     cpu_user_s: float
     cpu_sys_s: float
-    """From when the client was there to the end."""
+    """From when the client was there to the end, the warm-up included."""
     max_rss_bytes: int
     """Peak resident set of the worker process so far."""
     operations: tuple[OperationRecord, ...] = ()
@@ -210,6 +210,9 @@ class InvocationRecord:
     """How long that took; None as above."""
     machine: str | None = None
     """Kind of processor, as ``x86_64`` or ``aarch64``; None if unknown."""
+    measured_cpu_ns: int | None = None
+    """User and system time from the first operation that is a measurement to the end: without
+    preparation, warm-up and gate. None of records of a version that did not tell."""
 
     @property
     def ok(self) -> bool:

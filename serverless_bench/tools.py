@@ -49,6 +49,9 @@ class Work(Protocol):
     def client(self) -> Client:
         """Return the client of the job."""
 
+    def begin_measuring(self) -> None:
+        """Note that the warm-up is over."""
+
     def perform(
         self,
         operation: OperationSpec,

@@ -1,6 +1,7 @@
 """What one invocation does: its threads, their rounds, and when each operation begins."""
 
 import random
+import resource
 from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, field, replace
@@ -54,6 +55,7 @@ class Work:
     _give_up_ns: int = 0
     _stopped: str | None = None
     """Why all threads are to stop; None while they may go on."""
+    _used_before_ns: int | None = None
 
     def __post_init__(self) -> None:
         invocation = self.invocation
@@ -90,6 +92,15 @@ class Work:
         """Keep what was measured elsewhere; threads may call it at once."""
         self.measured.append(done)
 
+    def begin_measuring(self) -> None:
+        """Note, once, that what is used from now on is used for measured operations."""
+        if self._used_before_ns is None:
+            self._used_before_ns = _cpu_ns()
+
+    def measured_cpu_ns(self) -> int:
+        """Return the processor time used since the first measured operation began."""
+        return 0 if self._used_before_ns is None else _cpu_ns() - self._used_before_ns
+
     def results(self) -> list[Measured]:
         """Return what was measured, in order of start, and numbered from 0."""
         if self.invocation.load.threads > 1:
@@ -106,6 +117,8 @@ class Work:
         client: Client | None = None,
     ) -> Measured:
         """Perform one operation and keep what was measured."""
+        if not warmup:
+            self.begin_measuring()
         invocation = self.invocation
         client, transfer = client or _client_for(invocation), invocation.transfer
         tries = Tries(client, transfer.retries, self._give_up_ns, draw, self.on_moved)
@@ -180,6 +193,11 @@ class Work:
         left_ns = min(instant_ns, self._give_up_ns) - monotonic_ns()
         if left_ns > 0:
             sleep(left_ns / NS_PER_S)
+
+
+def _cpu_ns() -> int:
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    return round((used.ru_utime + used.ru_stime) * NS_PER_S)
 
 
 def next_operation(stream: Stream, ok: bool | None) -> OperationSpec | None:  # noqa: FBT001 - what came of it
