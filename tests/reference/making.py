@@ -20,7 +20,17 @@ MS: Final = 10**6
 ORIGIN: Final = 1_790_000_000 * S
 TRAITS: Final = (
     *("broken", "corrupt", "damaged", "dates", "duplicates", "failures", "far", "few at once"),
-    *("gate", "idle", "killed", "link", "lost", "mixed", "not exact", "old", "old resumption"),
+    *(
+        "gate",
+        "without driver",
+        "killed",
+        "link",
+        "lost",
+        "mixed",
+        "not exact",
+        "old",
+        "old resumption",
+    ),
     *(
         "open loop",
         "own function",
@@ -115,9 +125,9 @@ class _Maker:
             later = draw.randint(20 * S, 60 * S)
             if not old:
                 lines.append({"resumed": {"resumed_ns": ORIGIN + later}})
-            if self.has("idle"):
-                # It was at work while no driver was.
-                lines.append(self._outcome(0, 0, draw.randint(4 * S, 30 * S), later))
+            for _ in range(draw.randint(1, 3) if self.has("without driver") else 0):
+                # At work while no driver was.
+                lines.append(self._outcome(0, 0, draw.randint(4 * S, 18 * S), later))
             self._launch(lines, range(half, count), 2, later, again=True)
             lines.append(self._end(later + 9 * S))
         texts = [json.dumps(line) + "\n" for line in lines]
