@@ -125,9 +125,10 @@ class _Maker:
             later = draw.randint(20 * S, 60 * S)
             if not old:
                 lines.append({"resumed": {"resumed_ns": ORIGIN + later}})
-            for _ in range(draw.randint(1, 3) if self.has("without driver") else 0):
+            if self.has("without driver"):
                 # At work while no driver was.
-                lines.append(self._outcome(0, 0, draw.randint(4 * S, 18 * S), later))
+                at = [draw.randint(4 * S, 18 * S) for _ in range(draw.randint(1, 3))]
+                lines += [self._outcome(0, 0, at_ns, later) for at_ns in at]
             self._launch(lines, range(half, count), 2, later, again=True)
             lines.append(self._end(later + 9 * S))
         texts = [json.dumps(line) + "\n" for line in lines]
