@@ -9,7 +9,7 @@ COMPILE := $(UV) compile --quiet --universal --generate-hashes --no-annotate --p
 	--custom-compile-command "make requirements"
 LOCALSTACK := serverless_bench/stores/localstack
 
-.PHONY: demo test full check lint types contracts docs faults experiments golden requirements clean
+.PHONY: demo test full check lint types contracts docs report faults experiments golden requirements clean
 
 demo: .venv/run  ## write, read, report and plot on a store that starts by itself
 	$(BIN)/sbench demo
@@ -34,6 +34,9 @@ contracts: .venv/dev
 
 docs: .venv/dev  ## the pictures and tables of the README and docs/, from runs made now
 	$(BIN)/python docs/make_pictures.py
+
+report: .venv/dev  ## the tables of docs/report.md, from docs/figures.toml
+	$(BIN)/python docs/make_report.py
 
 faults: .venv/dev  ## the table of docs/faults.md, from the fault matrix run now
 	$(BIN)/python docs/make_faults.py

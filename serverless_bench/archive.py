@@ -11,7 +11,8 @@ A run directory holds::
                     of a run that reads, the keys that it was given
 
 What is launched again (a wave) adds its keys to the ledger and a line of its own to the
-records, before its first function.
+records, before its first function; a driver that goes on with a run begins with a line of
+its own.
 
 A line that is cut off is skipped and counted, so killing the driver costs only what had
 not arrived. Loading turns lines into columns and makes no object per row: a million
@@ -85,6 +86,9 @@ class Run:
     waves: tuple[Mapping[str, Any], ...] = ()
     """What was launched again: ``number``, ``created_ns`` (driver's clock) and ``count`` of
     each wave after the first launch. A function's ``attempt`` is the number of its wave."""
+    down: tuple[tuple[int, int], ...] = ()
+    """When no driver was at work on an unfinished run, on the driver's clock: from the last
+    sign of one until the next one resumed the run."""
     probes: tuple[tuple[int, int, int], ...] = ()
     """The driver's own requests for the store's time: sent and received on the driver's
     clock, in ns, and the ``Date`` of the answer in seconds."""
@@ -207,6 +211,10 @@ class Archive:
         self._records: BinaryIO = (self.path / "records.jsonl").open("ab", buffering=0)
         _hold(self._records, self.path)
         self._keys: BinaryIO = (self.path / "keys.txt").open("ab", buffering=0)
+
+    def resumed(self, now_ns: int) -> None:
+        """Note that a driver goes on with the run from now on, on its own clock."""
+        self._append(self._records, orjson.dumps({"resumed": {"resumed_ns": now_ns}}) + b"\n")
 
     def begin_wave(self, number: int, created_ns: int, ledger: Iterable[str], count: int) -> None:
         """Note, durably, what is about to be launched again.
@@ -341,6 +349,7 @@ def _load(path: Path, unsaved: Sequence[bytes], *, detail: bool) -> Run:
         **tables,
         ended=reader.ended,
         waves=tuple(reader.waves),
+        down=tuple(reader.down),
         probes=_probes(reader.end),
         requests=reader.end.get("requests"),
         store_requests=reader.end.get("store_requests"),

@@ -88,6 +88,7 @@ def run_invocation(
     except Exception as exc:  # noqa: BLE001 - the records made so far must reach the driver
         error = describe(exc)
     used = usage.stop()
+    measured_cpu_ns = work.measured_cpu_ns()
     measured, gate, overdue = work.results(), work.gate, work.overdue()
     born_ns, import_ns = birth() if cold_start else (None, None)
     return InvocationRecord(
@@ -126,6 +127,7 @@ def run_invocation(
         import_ns=import_ns,
         machine=platform.machine(),
         overdue=overdue,
+        measured_cpu_ns=measured_cpu_ns,
     )
 
 

@@ -17,13 +17,15 @@ from serverless_bench.columns import ABSENT, Mask, is_text
 from serverless_bench.series import counted
 from serverless_bench.spec import OWN_FUNCTION
 from serverless_bench.units import NS_PER_S, format_rate
-from serverless_bench.windows import Windows, planned_at_once
+from serverless_bench.windows import Windows, planned_at_once, whole_and_peak
 
 _TOLERANCE: Final = 0.02
 """A link's nominal rate, and the edges of windows, are known no better than this."""
 _WHOLE: Final = frozenset({"get", "put"})
 """Kinds that move the bytes of their object, no more and no fewer."""
 _RANGES: Final = frozenset({"get_range"})
+_SENT: Final = frozenset({"append_array", "put", "write_array"})
+_RECEIVED: Final = frozenset({"get", "get_range", "read_array"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,16 +132,25 @@ def _no_more_at_once_than_planned(facts: Facts) -> Iterator[str]:
 
 
 def _the_link_carries_it(facts: Facts) -> Iterator[str]:
+    """A link carries its rate in each direction at once."""
     link = facts.run.job.link_bytes_per_s
-    if link is None:
+    together = (facts.windows.whole, facts.windows.peak_1s)
+    if link is None or max(rate or 0.0 for rate in together) <= link:
         return
-    for name, rate in (("whole", facts.windows.whole), ("peak", facts.windows.peak_1s)):
-        if rate is not None and rate > link * (1 + _TOLERANCE):
-            yield (
-                f"{format_rate(rate)} ({name}) cannot pass a link of {format_rate(link)}:"
-                " the bytes or the times are not what they say"
-            )
-            return
+    rates = {
+        "sent": (whole_and_peak(facts.run, _of_kind(facts.run, _SENT)), link),
+        "received": (whole_and_peak(facts.run, _of_kind(facts.run, _RECEIVED)), link),
+        # Which way the bytes of a user's own function went is not known.
+        "both ways": (together, 2 * link),
+    }
+    for way, (found, most) in rates.items():
+        for name, rate in zip(("whole", "peak"), found, strict=True):
+            if rate is not None and rate > most * (1 + _TOLERANCE):
+                yield (
+                    f"{format_rate(rate)} ({name}, {way}) cannot pass a link of"
+                    f" {format_rate(link)}: the bytes or the times are not what they say"
+                )
+                return
 
 
 def _durations_are_possible(facts: Facts) -> Iterator[str]:

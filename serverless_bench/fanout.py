@@ -194,6 +194,7 @@ def resume_job(
     path = Path(directory)
     with Archive(path) as archive:
         before = load_run(path)
+        archive.resumed(wall_ns())
         given, made = before.keys(), set(before.ledger())
         keys = [key for key in given if key not in made]
         check_not_copied(keys, job.load.split or 1)
@@ -252,6 +253,7 @@ class _Fanout:
         except KeyboardInterrupt as exc:
             self._cause = exc
         self._archive.closing.update(attendant.report())
+        self._archive.closing["ended_ns"] = wall_ns()
         if self._live.requests:
             self._archive.closing["requests"] = self._live.requests
 

@@ -27,6 +27,7 @@ import numpy as np
 
 from serverless_bench.archive import Run
 from serverless_bench.columns import ABSENT, Ints, Mask, Table, is_text
+from serverless_bench.elapsed import span_ns
 from serverless_bench.histogram import Histogram
 from serverless_bench.over_time import OverTime, began, grid_of, over_time
 from serverless_bench.overdue import Waiting, waiting
@@ -183,7 +184,7 @@ def latencies(run: Run, good: Mask, *, raw_limit: int = RAW_LIMIT) -> Latencies:
     if not mine.any() and not len(late.due_ns):
         return Latencies()
     durations = _durations(run, good, late)
-    span_ns = _span_ns(operations, good)
+    whole_ns = span_ns(run)
     rows: list[Latency] = []
     segments: list[OverTime] = []
     instants = began(operations)
@@ -201,7 +202,7 @@ def latencies(run: Run, good: Mask, *, raw_limit: int = RAW_LIMIT) -> Latencies:
                     waited_ns=late.waited_ns[overdue],
                     says_overdue=run.says_overdue,
                 )
-                rows.append(_row(operations, durations, picked, span_ns, raw_limit))
+                rows.append(_row(operations, durations, picked, whole_ns, raw_limit))
         shown, overdue = durations.get("response", durations["latency"]), late.of(kind)
         done = of_kind & good
         if done.any() or overdue.any():
@@ -212,7 +213,7 @@ def latencies(run: Run, good: Mask, *, raw_limit: int = RAW_LIMIT) -> Latencies:
         open_loop="response" in durations,
         asked_per_s=run.job.load.rate_per_s,
         **(_pace(operations, scheduled, good, late) if run.says_overdue else {}),
-        span_s=span_ns / NS_PER_S if good.any() else None,
+        span_s=whole_ns / NS_PER_S if mine.any() else None,
         by_kind=tuple(rows),
         segment_s=grid.segment_ns / NS_PER_S if segments else None,
         over_time=tuple(segments),
@@ -261,7 +262,7 @@ def _row(
     operations: Table,
     durations: Mapping[str, Ints],
     picked: _Picked,
-    span_ns: int,
+    whole_ns: int,
     raw_limit: int,
 ) -> Latency:
     good = picked.good
@@ -285,8 +286,8 @@ def _row(
         overdue=len(picked.waited_ns) if picked.says_overdue else None,
         keys=int(operations["count"][good].sum()),
         bytes=moved,
-        operations_per_s=rate(count, span_ns / NS_PER_S),
-        bytes_per_s=rate(moved, span_ns / NS_PER_S),
+        operations_per_s=rate(count, whole_ns / NS_PER_S),
+        bytes_per_s=rate(moved, whole_ns / NS_PER_S),
         latency=times("latency"),
         service=times("service") if waited else None,
         response=times("response"),
@@ -353,12 +354,6 @@ def _size_classes(operations: Table, good: Mask) -> Ints:
     wanted = np.where(of_object, size, operations["bytes"])
     number = np.searchsorted(_EDGES, wanted, side="left")
     return np.where(without | (wanted < 0), ABSENT, number)
-
-
-def _span_ns(operations: Table, good: Mask) -> int:
-    if not good.any():
-        return 0
-    return int(operations["end_ns"][good].max() - operations["start_ns"][good].min())
 
 
 def _named(values: Sequence[float], histogram: Histogram) -> dict[str, float]:

@@ -112,6 +112,8 @@ class LinesReader:
         self.end: Mapping[str, Any] = {}
         self.ended = False
         self.waves: list[Mapping[str, Any]] = []
+        self.down: list[tuple[int, int]] = []
+        self._seen_ns = 0
         self.skipped = 0
         self.says_overdue = True
         """Whether every record is of a version that says what an open loop left undone."""
@@ -125,14 +127,26 @@ class LinesReader:
                 self.skipped += 1
 
     def _take(self, data: Mapping[str, Any]) -> None:
+        if not data.keys().isdisjoint({"end", "resumed", "wave"}):
+            self._take_word(data)
+        else:
+            self._take_outcome(data)
+
+    def _take_word(self, data: Mapping[str, Any]) -> None:
+        """Take a line about a driver."""
         if "end" in data:
             self.end = _joined(self.end, data["end"])
+            self._seen(data["end"].get("ended_ns", 0))
             self.ended = True
-            return
-        if "wave" in data:
+        elif "resumed" in data:
+            self._resumed(int(data["resumed"]["resumed_ns"]))
+        else:
             self.waves.append({name: int(data["wave"][name]) for name in _WAVE})
-            self.ended = False
-            return
+            # Versions that noted no resumption: an end before a wave was that of a driver.
+            if self.ended:
+                self._resumed(self.waves[-1]["created_ns"])
+
+    def _take_outcome(self, data: Mapping[str, Any]) -> None:
         record = data.get("record")
         silent = record is not None and "overdue" not in record
         tables = {} if record is None else {n: _completed(n, _found(n, record)) for n in TABLES}
@@ -161,6 +175,18 @@ class LinesReader:
             self.tables[name].extend(columns)
         self._rows += 1
         self.says_overdue = self.says_overdue and not silent
+        self._seen(row["collected_ns"])
+
+    def _seen(self, now_ns: int) -> None:
+        """Note that a driver was at work."""
+        self._seen_ns = max(self._seen_ns, now_ns)
+
+    def _resumed(self, now_ns: int) -> None:
+        """Note that a driver is at work again."""
+        if 0 < self._seen_ns < now_ns:
+            self.down.append((self._seen_ns, now_ns))
+        self._seen(now_ns)
+        self.ended = False
 
 
 def _found(name: str, record: Mapping[str, Any]) -> Mapping[str, list[Any]]:

@@ -103,7 +103,7 @@ def aligned(run: Run, offsets: Offsets) -> Run:
         return run
     functions = {
         name: np.where(column == ABSENT, ABSENT, column - shift)
-        if name in {"start_ns", "end_ns"}
+        if name in {"born_ns", "end_ns", "start_ns"}
         else column
         for name, column in run.functions.items()
     }

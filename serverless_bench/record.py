@@ -206,7 +206,7 @@ class InvocationRecord:
     """The wall clock at both ends: unlike ``end_ns - start_ns`` it shows a clock step."""
     cpu_user_s: float
     cpu_sys_s: float
-    """From when the client was there to the end."""
+    """From when the client was there to the end, the warm-up included."""
     max_rss_bytes: int
     """Peak resident set of the worker process so far."""
     operations: tuple[OperationRecord, ...] = ()
@@ -258,6 +258,9 @@ class InvocationRecord:
     further tries cannot stand in it. None without a control prefix, or if unknown."""
     control_gets: int | None = None
     """The same: looks at the claim of somebody else."""
+    measured_cpu_ns: int | None = None
+    """User and system time from the first operation that is a measurement to the end: without
+    preparation, warm-up and gate. None of records of a version that did not tell."""
 
     @property
     def ok(self) -> bool:

@@ -5,7 +5,6 @@ What failed tries moved is ``retried_bytes``. Instants of workers are put on the
 clock first, as far as its evidence goes (``offsets``).
 """
 
-import math
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
@@ -20,17 +19,20 @@ from serverless_bench.columns import ABSENT, Floats, Mask, Table, is_text, perce
 from serverless_bench.cost.bill import Bill, bill
 from serverless_bench.cost.prices import Prices
 from serverless_bench.deliveries import Deliveries, deliveries
+from serverless_bench.elapsed import Elapsed, elapsed, span
 from serverless_bench.latencies import Latencies, latencies
 from serverless_bench.library_use import LibraryUse, library_use
+from serverless_bench.measured_cpu import measured_cpu_s, told_of_all
+from serverless_bench.missing import Bounds, bounds
 from serverless_bench.offsets import Offsets, aligned, worker_offsets
-from serverless_bench.series import counted, function_spans, good_operations
+from serverless_bench.series import counted, function_spans, good_operations, measured_operations
 from serverless_bench.shown import not_shown
 from serverless_bench.traffic import Traffic, service_s, traffic
 from serverless_bench.units import GIB, NS_PER_S
 from serverless_bench.windows import Windows, windows
 
 MAX_CORRUPT: Final = 50
-REPORT_SCHEMA: Final = 1
+REPORT_SCHEMA: Final = 2
 """Raised when a field of the JSON report changes its meaning or goes."""
 
 
@@ -59,17 +61,6 @@ class GateSummary:
     """Functions that came after, or gave up waiting."""
     wait_s: Mapping[str, float] | None
     """Percentiles of what a function waited: it is paid for."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Bounds:
-    """What the run would show at least and at most if the missing functions were known."""
-
-    missing: int
-    whole_bytes_per_s: tuple[float, float]
-    """If they moved nothing, and if they moved as much as the best, in the same span."""
-    per_function_p50_bytes_per_s: tuple[float, float] | None
-    """If they were slower than all others, and faster; None if more than half is missing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,12 +100,15 @@ class Summary:
     steady_window_s: float | None
     whole_bytes_per_s: float | None
     span_s: float | None
-    """First operation's start to last operation's end, by the workers' clocks."""
+    """First operation's start to last operation's end, by the workers' clocks, failed ones
+    included and pauses left out."""
+    paused_s: float
+    """Pauses between those: no driver ran and no function worked; see ``elapsed``."""
     makespan_s: float | None
-    """First submission to last return, by the driver's clock."""
+    """First submission to last return, by the driver's clock, pauses left out."""
     done_s: Mapping[str, float | None]
     """t50, t90, t99, t100: when that share of the requested functions had succeeded,
-    in seconds since the first operation's start; None if it never did."""
+    in seconds since the first operation's start, pauses left out; None if it never did."""
     per_function_bytes_per_s: Mapping[str, float] | None
     """Percentiles p1 ... p99 over functions that are ok: bytes over first start to last end."""
     ttfb_s: Mapping[str, float] | None
@@ -130,7 +124,8 @@ class Summary:
     operations: int
     failed_operations: int
     warmup_operations: int
-    """Operations of the warm-up: in the records, and in no other figure."""
+    """Operations of the warm-up: in the records, and in no other figure but those of wrong
+    bytes, of memory, of workers and of the bill."""
     warmup_bytes: int
     traffic: Traffic
     errors: Mapping[str, int]
@@ -138,7 +133,7 @@ class Summary:
     cold_starts: int
     workers: int
     cpu_s_per_gib: float | None
-    """Workers' user and system time per GiB of goodput."""
+    """Workers' user and system time for measured operations per GiB of goodput."""
     max_rss_bytes: int | None
     planned_concurrency: int
     object_bytes: int | None
@@ -193,8 +188,7 @@ def summarize(run: Run, *, with_warmup: bool = False, prices: Prices | None = No
         For the bill of a run on AWS Lambda; None takes those that come with sbench.
     """
     if with_warmup:
-        none = np.zeros_like(run.operations["warmup"])
-        run = replace(run, operations={**run.operations, "warmup": none})
+        run = _all_measured(run)
     offsets = worker_offsets(run)
     run = aligned(run, offsets)
     functions, operations = run.functions, run.operations
@@ -202,17 +196,17 @@ def summarize(run: Run, *, with_warmup: bool = False, prices: Prices | None = No
     counts_in = counted(run)
     good = good_operations(run)
     moved = int(operations["bytes"][good].sum())
-    mine = counts_in[operations["function"]]
-    warmup = mine & (operations["warmup"] > 0)
-    mine &= ~warmup
+    theirs, mine = counts_in[operations["function"]], measured_operations(run)
+    warmup = theirs & ~mine
     reads = is_text(operations["kind"], "get") | is_text(operations["kind"], "get_range")
     unknown = reads & (operations["size"] == ABSENT)
     found = windows(run, good)
     withheld = failures(Facts(run=run, good=good, windows=found, counts=counts))
     shown = Windows(span_s=found.span_s) if withheld else found
     rates, unseen = function_rates(run), not_shown(run, good)
-    reported = functions["max_rss_bytes"] > 0
-    cpu_s = float((functions["cpu_user_s"] + functions["cpu_sys_s"])[counts_in].sum())
+    reported = counts_in & (functions["max_rss_bytes"] > 0)
+    cpu_s = measured_cpu_s(run)
+    time = elapsed(run)
     return Summary(
         run_id=run.run_id,
         name=run.job.name,
@@ -229,8 +223,8 @@ def summarize(run: Run, *, with_warmup: bool = False, prices: Prices | None = No
         skipped_lines=run.skipped_lines,
         bytes=moved,
         verified_bytes=int(operations["verified_bytes"][good].sum()),
-        corrupt_objects=int((operations["bad_ranges"][mine] > 0).sum()),
-        bad_bytes=int(operations["bad_bytes"][mine].sum()),
+        corrupt_objects=int((operations["bad_ranges"][theirs] > 0).sum()),
+        bad_bytes=int(operations["bad_bytes"][theirs].sum()),
         unknown_objects=int((unknown & good).sum()),
         peak_1s_bytes_per_s=shown.peak_1s,
         peak_5s_bytes_per_s=shown.peak_5s,
@@ -238,8 +232,9 @@ def summarize(run: Run, *, with_warmup: bool = False, prices: Prices | None = No
         steady_window_s=shown.steady_s,
         whole_bytes_per_s=shown.whole,
         span_s=shown.span_s,
-        makespan_s=_makespan_s(functions),
-        done_s=_done_s(run, good),
+        paused_s=_paused_s(run, time),
+        makespan_s=_makespan_s(functions, time),
+        done_s=_done_s(run, good, time),
         per_function_bytes_per_s=percentiles(rates),
         ttfb_s=None
         if "ttfb_s" in unseen
@@ -256,15 +251,15 @@ def summarize(run: Run, *, with_warmup: bool = False, prices: Prices | None = No
         traffic=traffic(run, good),
         errors=_errors(functions),
         cold_starts=int((functions["cold_start"][counts_in] > 0).sum()),
-        workers=len(set(functions["worker_id"][counts_in & reported])),
-        cpu_s_per_gib=cpu_s / (moved / GIB) if moved and reported.any() else None,
-        max_rss_bytes=int(functions["max_rss_bytes"].max()) if reported.any() else None,
+        workers=len(set(functions["worker_id"][reported])),
+        cpu_s_per_gib=None if cpu_s is None or not moved else cpu_s / (moved / GIB),
+        max_rss_bytes=int(functions["max_rss_bytes"][reported].max()) if reported.any() else None,
         planned_concurrency=min(run.job.concurrency, run.job.invocations),
         object_bytes=run.job.object_bytes,
         clocks=_clocks(offsets),
         gate=_gate(run, counts_in),
         bound=bound(run, good),
-        bounds=None if withheld else _bounds(run, counts, rates, found),
+        bounds=bounds(run, good, rates, whole=shown.whole, span_s=shown.span_s),
         withheld=withheld,
         corrupt=_corrupt(run),
         deliveries=deliveries(run),
@@ -283,6 +278,16 @@ def _store(run: Run) -> str:
         return f"files in {array.path}"
     name = "" if target.store is None else f" ({target.store} store)"
     return f"{target.bucket} at {', '.join((target.endpoint_url, *run.job.endpoints))}{name}"
+
+
+def _all_measured(run: Run) -> Run:
+    """Return the run as if its warm-up had been measured."""
+    warmup = run.operations["warmup"] > 0
+    return replace(
+        run,
+        operations={**run.operations, "warmup": np.zeros_like(run.operations["warmup"])},
+        functions={**run.functions, "measured_cpu_ns": told_of_all(run, warmup)},
+    )
 
 
 def _library(run: Run) -> str:
@@ -314,50 +319,36 @@ def _gate(run: Run, counts_in: Mask) -> GateSummary | None:
     )
 
 
-def _bounds(run: Run, counts: Mapping[str, int], rates: Floats, found: Windows) -> Bounds | None:
-    """Return what the functions that are not ok could change at most."""
-    missing = run.job.invocations - counts.get("ok", 0)
-    if not missing or not len(rates) or found.whole is None or not found.span_s:
-        return None
-    moved = np.bincount(run.operations["function"], run.operations["bytes"])
-    more = missing * float(moved.max()) / found.span_s
-    middle = None
-    if len(rates) > missing:
-        ordered = np.sort(rates)
-        half = (len(rates) + missing - 1) / 2
-        slow, fast = math.floor(half) - missing, math.ceil(half)
-        if slow >= 0 and fast < len(ordered):
-            middle = (float(ordered[slow]), float(ordered[fast]))
-    return Bounds(
-        missing=missing,
-        whole_bytes_per_s=(found.whole, found.whole + more),
-        per_function_p50_bytes_per_s=middle,
-    )
+def _paused_s(run: Run, time: Elapsed) -> float:
+    there = span(run)
+    return 0.0 if there is None else time.paused_ns(*there) / NS_PER_S
 
 
-def _makespan_s(functions: Table) -> float | None:
+def _makespan_s(functions: Table, time: Elapsed) -> float | None:
     there = functions["submitted_ns"] != ABSENT
     if not there.any():
         return None
-    first = functions["submitted_ns"][there].min()
-    return float(functions["collected_ns"][there].max() - first) / NS_PER_S
+    first = int(functions["submitted_ns"][there].min())
+    return time.between_ns(first, int(functions["collected_ns"][there].max())) / NS_PER_S
 
 
-def _done_s(run: Run, good: Mask) -> dict[str, float | None]:
+def _done_s(run: Run, good: Mask, time: Elapsed) -> dict[str, float | None]:
     names: dict[str, float | None] = {"t50": None, "t90": None, "t99": None, "t100": None}
     is_ok = is_text(run.functions["status"], "ok")
-    if not good.any() or not is_ok.any():
+    there = span(run)
+    if there is None or not is_ok.any():
         return names
     # A function whose share of the work was nothing is done when it ends.
     idle = np.ones(len(is_ok), dtype=np.bool_)
     idle[run.operations["function"][good]] = False
     last = np.where(idle, run.functions["end_ns"], np.iinfo(np.int64).min)
     np.maximum.at(last, run.operations["function"][good], run.operations["end_ns"][good])
-    done = np.maximum(np.sort(last[is_ok]) - run.operations["start_ns"][good].min(), 0)
+    done = np.sort(last[is_ok])
     for name in names:
         needed = -(-run.job.invocations * int(name[1:]) // 100)
         if needed <= len(done):
-            names[name] = float(done[needed - 1]) / NS_PER_S
+            at = max(int(done[needed - 1]), there[0])
+            names[name] = time.between_ns(there[0], at) / NS_PER_S
     return names
 
 

@@ -1,7 +1,7 @@
 """Add up the progress curves of a run: bytes over time, exactly. Pure."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
@@ -20,9 +20,9 @@ class Timeline:
     """Bytes moved over time, in half-open segments of equal length."""
 
     start_ns: int
-    """Start of the first segment: the first operation's start."""
+    """Start of the first segment: the first measured operation's start."""
     end_ns: int
-    """End of the last operation; the last segment may reach beyond it."""
+    """End of the last one, which may have failed; the last segment may reach beyond it."""
     segment_ns: int
     segment_bytes: Ints
     """Bytes moved in each segment, shape ``(segments,)``; they add up to all bytes."""
@@ -110,6 +110,15 @@ def segments(run: Run, *, segment_ns: int) -> tuple[Ints, Floats]:
     return _spread_steps(run, grid), _in_flight(run, grid)
 
 
+def segment_bytes(run: Run, wanted: Mask, *, segment_ns: int) -> Ints:
+    """Return the part of a timeline's bytes that some of its operations moved.
+
+    ``wanted`` has a value per operation; raises as ``timeline``.
+    """
+    grid = _grid(run, segment_ns)
+    return _spread_steps(run, replace(grid, good=grid.good & wanted))
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _Grid:
     """Where the segments of a run lie, and what counts in them."""
@@ -130,10 +139,11 @@ def _grid(run: Run, segment_ns: int) -> _Grid:
     good = good_operations(run)
     if not good.any():
         raise ValueError("a timeline needs an operation that succeeded")
+    mine = measured_operations(run)
     return _Grid(
         good=good,
-        start_ns=int(run.operations["start_ns"][good].min()),
-        end_ns=int(run.operations["end_ns"][good].max()),
+        start_ns=int(run.operations["start_ns"][mine].min()),
+        end_ns=int(run.operations["end_ns"][mine].max()),
         segment_ns=segment_ns,
     )
 
@@ -192,10 +202,17 @@ def good_operations(run: Run) -> Mask:
 
     Those of invocations that count, and not of the warm-up.
     """
+    return measured_operations(run) & is_text(run.operations["error"], None)
+
+
+def measured_operations(run: Run) -> Mask:
+    """Return which rows of ``operations`` are measurements, whether they succeeded or not.
+
+    Those of invocations that count, and not of the warm-up.
+    """
     operations = run.operations
-    good = is_text(operations["error"], None) & counted(run)[operations["function"]]
-    good &= operations["warmup"] == 0
-    return good
+    mine: Mask = counted(run)[operations["function"]] & (operations["warmup"] == 0)
+    return mine
 
 
 def _spread_steps(run: Run, grid: _Grid, ahead: Ints | None = None) -> Ints:

@@ -11,6 +11,7 @@ import numpy as np
 
 from serverless_bench.archive import Run
 from serverless_bench.columns import Floats
+from serverless_bench.elapsed import Elapsed, elapsed
 from serverless_bench.offsets import aligned, worker_offsets
 from serverless_bench.reduce import Summary
 from serverless_bench.series import Spans, function_spans
@@ -48,7 +49,7 @@ class Stability:
     max_over_p50: float | None
     """Of the times of functions."""
     tail_tax: float | None
-    """Share of the span that was left when 95 % of the functions were done."""
+    """Share of the span, pauses left out, that was left when 95 % of the functions were done."""
     stragglers: tuple[Straggler, ...]
 
 
@@ -63,7 +64,7 @@ def stability(run: Run, summary: Summary) -> Stability:
         warnings=warnings,
         outliers=tuple(run.functions["index"][outliers].tolist()),
         max_over_p50=float(took.max() / np.median(took)) if len(took) else None,
-        tail_tax=_tail_tax(times),
+        tail_tax=_tail_tax(times, elapsed(run)),
         stragglers=tuple(_stragglers(run, times)),
     )
 
@@ -100,6 +101,11 @@ def _circumstances(summary: Summary, times: Spans) -> Iterator[str]:
     cold, traffic = summary.cold_starts, summary.traffic
     if 0 < cold < summary.ok:
         yield f"{cold} cold and {summary.ok - cold} warm functions are in one figure"
+    if summary.paused_s:
+        yield (
+            f"the run was interrupted: for {format_seconds(summary.paused_s)} nothing was at work,"
+            " which is in no figure"
+        )
     if traffic.failed_attempts:
         yield f"{traffic.failed_attempts} of {traffic.attempts} tries failed"
     if traffic.throttled:
@@ -112,6 +118,10 @@ def _circumstances(summary: Summary, times: Spans) -> Iterator[str]:
     width = summary.clocks.width_max_s
     if width is not None and width > 1:
         yield f"a clock is known within {format_seconds(width)} only, a segment has 1 s"
+    yield from _starts(summary, times)
+
+
+def _starts(summary: Summary, times: Spans) -> Iterator[str]:
     if len(times.rows) > 1:
         first_wave = np.sort(times.start_ns)[: summary.planned_concurrency]
         spread_s = float(first_wave[-1] - first_wave[0]) / NS_PER_S
@@ -123,13 +133,13 @@ def _circumstances(summary: Summary, times: Spans) -> Iterator[str]:
             )
 
 
-def _tail_tax(times: Spans) -> float | None:
+def _tail_tax(times: Spans, time: Elapsed) -> float | None:
     if not len(times.rows):
         return None
     ends = np.sort(times.end_ns)
     begin, end = int(times.start_ns.min()), int(ends[-1])
     almost = int(ends[max(0, -(-len(ends) * 95 // 100) - 1)])
-    return (end - almost) / max(end - begin, 1)
+    return time.between_ns(almost, end) / max(time.between_ns(begin, end), 1)
 
 
 def _stragglers(run: Run, times: Spans) -> Iterator[Straggler]:

@@ -1,5 +1,6 @@
 """What the tries of a run add up to: offered load, goodput, throttles, waits. Pure.
 
+The tries are those of measured operations: of functions that count, without the warm-up.
 Goodput is what operations that succeeded moved; offered load is what every try moved,
 the ones in vain included. A store that answers 503 is a result: throttles are counted
 per second and per prefix, because S3 limits requests per prefix.
@@ -15,19 +16,20 @@ from serverless_bench.archive import Run
 from serverless_bench.columns import Floats, Ints, Mask, is_text
 from serverless_bench.errors import Throttled
 from serverless_bench.record import Shown
+from serverless_bench.series import measured_operations
 from serverless_bench.shown import shown
 from serverless_bench.units import NS_PER_S
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Traffic:
-    """Totals over the tries of functions that count."""
+    """Totals over the tries of measured operations."""
 
     attempts: int
     failed_attempts: int
     throttled: int
     throttled_peak_per_s: int
-    """Most throttled tries in one second, from the first try on."""
+    """Most throttled tries in one second; seconds count from the first measured try on."""
     throttled_by_prefix: Mapping[str, int]
     """Throttled tries by prefix, see ``throttles_per_s``."""
     errors_of_attempts: Mapping[str, int]
@@ -52,7 +54,8 @@ def traffic(run: Run, good: Mask) -> Traffic:
     good
         Which operations succeeded and count, shape ``(operations,)``.
     """
-    attempts = run.attempts
+    measured = measured_operations(run)[_operation_rows(run)]
+    attempts = {name: column[measured] for name, column in run.attempts.items()}
     failed = ~is_text(attempts["error"], None)
     moved = attempts["bytes"]
     throttled = throttles_per_s(run)
@@ -81,7 +84,7 @@ def throttles_per_s(run: Run, start_ns: int | None = None) -> dict[str, Ints]:
     run
         A saved run.
     start_ns
-        Where the first second begins; the first try's start without it.
+        Where the first second begins; the first measured try's start without it.
 
     Returns
     -------
@@ -90,10 +93,11 @@ def throttles_per_s(run: Run, start_ns: int | None = None) -> dict[str, Ints]:
         ``""`` if the run was loaded without its keys. Tries count when their answer came.
     """
     attempts = run.attempts
-    rows = np.flatnonzero(is_text(attempts["error"], Throttled.code))
+    measured = measured_operations(run)[_operation_rows(run)]
+    rows = np.flatnonzero(measured & is_text(attempts["error"], Throttled.code))
     if not len(rows):
         return {}
-    origin = int(attempts["start_ns"].min()) if start_ns is None else start_ns
+    origin = int(attempts["start_ns"][measured].min()) if start_ns is None else start_ns
     second = np.maximum(attempts["end_ns"][rows] - origin, 0) // NS_PER_S
     names, prefix = np.unique(_prefixes(run, rows), return_inverse=True)
     length = int(second.max()) + 1

@@ -1,6 +1,7 @@
 """What one invocation does: its threads, their rounds, and when each operation begins."""
 
 import random
+import resource
 from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import AbstractContextManager, nullcontext
@@ -70,6 +71,8 @@ class Work:
     """Why all threads are to stop; None while they may go on."""
     _stopped_ns: int | None = None
     """Since when."""
+    _used_before_ns: int | None = None
+    """Processor time of the process when the measurement began."""
 
     def __post_init__(self) -> None:
         invocation = self.invocation
@@ -106,6 +109,7 @@ class Work:
         invocation = self.invocation
         if invocation.gate_poll_s is not None:
             self.gate = pass_gate(invocation, _client_for(invocation), self._draw(0))
+        self._used_before_ns = _cpu_ns()
         begin_ns, duration_s = monotonic_ns(), invocation.duration_s
         if duration_s is not None:
             self._end_ns = begin_ns + round(duration_s * NS_PER_S)
@@ -150,6 +154,10 @@ class Work:
     def keep(self, done: Measured) -> None:
         """Keep what was measured elsewhere; threads may call it at once."""
         self.measured.append(done)
+
+    def measured_cpu_ns(self) -> int:
+        """Return the processor time used since the measurement began."""
+        return 0 if self._used_before_ns is None else _cpu_ns() - self._used_before_ns
 
     def results(self) -> list[Measured]:
         """Return what was measured, in order of start, and numbered from 0."""
@@ -273,6 +281,11 @@ class Work:
         if instant_ns > self._give_up_ns:
             self._stop(_DEADLINE)
         return self._stopped_ns is None or instant_ns < self._stopped_ns
+
+
+def _cpu_ns() -> int:
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    return round((used.ru_utime + used.ru_stime) * NS_PER_S)
 
 
 def next_operation(stream: Stream, ok: bool | None) -> OperationSpec | None:  # noqa: FBT001 - what came of it

@@ -58,7 +58,7 @@ def rows(summary: Summary) -> Iterator[tuple[str, str]]:
         yield "peak, best 1 s", format_rate(summary.peak_1s_bytes_per_s)
         yield "peak, best 5 s", format_rate(summary.peak_5s_bytes_per_s)
         yield "steady", _steady(summary)
-        yield "whole", _over(summary.whole_bytes_per_s, summary.span_s)
+        yield "whole", _over(summary.whole_bytes_per_s, summary.span_s) + _paused(summary)
     if summary.latencies.open_loop:
         yield "operations", pace.rates(summary)
     yield "per function", _percentiles(summary.per_function_bytes_per_s, format_rate)
@@ -67,7 +67,7 @@ def rows(summary: Summary) -> Iterator[tuple[str, str]]:
     yield "makespan", format_seconds(summary.makespan_s)
     yield "tries", _tries(summary)
     if summary.warmup_operations:
-        yield "warm-up", f"{summary.warmup_operations} objects, in none of these figures"
+        yield "warm-up", f"{summary.warmup_operations} operations, in none of these rates and times"
     if summary.gate:
         yield "gate", _gate(summary.gate)
     if summary.bound.functions:
@@ -155,6 +155,12 @@ def _over(bytes_per_s: float | None, seconds: float | None) -> str:
     return rate if bytes_per_s is None else f"{rate} over {format_seconds(seconds)}"
 
 
+def _paused(summary: Summary) -> str:
+    if not summary.paused_s:
+        return ""
+    return f", without a pause of {format_seconds(summary.paused_s)} before it was resumed"
+
+
 def _percentiles(values: Mapping[str, float] | None, form: object) -> str:
     if not values or not callable(form):
         return "-"
@@ -170,9 +176,7 @@ def _tries(summary: Summary) -> str:
         return "made by the library, and not seen"
     traffic = summary.traffic
     what = "operations" if summary.latencies.notable else "objects"
-    text = f"{traffic.attempts} for {summary.operations + summary.warmup_operations} {what}"
-    if summary.warmup_operations:
-        text += " with the warm-up"
+    text = f"{traffic.attempts} for {summary.operations} {what}"
     if traffic.throttled:
         text += f", {traffic.throttled} throttled (at most {traffic.throttled_peak_per_s} in 1 s)"
     if traffic.retried_bytes:

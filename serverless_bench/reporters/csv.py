@@ -10,7 +10,8 @@ from typing import Final, TextIO
 
 from serverless_bench.bound import KINDS, Bound
 from serverless_bench.columns import RATE_PERCENTILES
-from serverless_bench.reduce import Bounds, Clocks, GateSummary, Summary
+from serverless_bench.missing import Bounds
+from serverless_bench.reduce import Clocks, GateSummary, Summary
 
 _PERCENTILES: Final = tuple(f"p{p}" for p in RATE_PERCENTILES)
 _NESTED: Final[Mapping[str, tuple[str, ...]]] = {

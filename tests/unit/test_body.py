@@ -1,4 +1,5 @@
 import random
+import resource
 import sys
 from dataclasses import replace
 
@@ -6,6 +7,7 @@ import pytest
 
 from serverless_bench import body, work
 from serverless_bench.body import run_invocation
+from serverless_bench.clients.base import Exchange, Source
 from serverless_bench.clock import EpochClock, monotonic_ns
 from serverless_bench.errors import (
     AccessDenied,
@@ -266,3 +268,36 @@ def test_a_store_that_refuses_is_not_asked_in_a_tight_loop(monkeypatch: pytest.M
     body.forget_clients()
     assert {op.error for op in record.operations} == {"access_denied"}
     assert 1 <= len(record.operations) <= 4
+
+
+class BusyAtFirst(FlakyClient):
+    """Uses a processor for its first object."""
+
+    def put(self, key: str, source: Source, exchange: Exchange) -> None:
+        until = used_s() + 0.1
+        while not self.calls and used_s() < until:
+            pass
+        super().put(key, source, exchange)
+
+
+def used_s() -> float:
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    return used.ru_utime + used.ru_stime
+
+
+@pytest.mark.parametrize("warmup", [0, 1])
+def test_the_record_tells_what_measured_operations_used(
+    warmup: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(work, "open_client", lambda *_: BusyAtFirst())
+    body.forget_clients()
+    (spec,) = plan(
+        replace(job(invocations=1), warmup=warmup), run_id="r", created_ns=sys.maxsize // 2
+    )
+    record = run_invocation(spec)
+    body.forget_clients()
+    assert record.error is None
+    assert record.measured_cpu_ns is not None
+    used = record.cpu_user_s + record.cpu_sys_s
+    before_s = used - record.measured_cpu_ns / 1e9
+    assert (before_s > 0.09) if warmup else (record.measured_cpu_ns > 0.09e9)

@@ -69,6 +69,16 @@ def test_a_link_carries_no_more_than_it_does(tmp_path: Path) -> None:
     assert not summarize(fast).withheld
 
 
+def test_a_link_carries_its_rate_in_each_direction(tmp_path: Path) -> None:
+    kinds = (OperationKind.PUT, OperationKind.GET) * 4
+    ops = [operation(end_ns=4 * S, size=10**6, kind=kind) for kind in kinds]
+    run = saved(tmp_path / "run", [outcome(record(i, [op])) for i, op in enumerate(ops)])
+    run = replace(run, provenance={})
+    for link, is_true in ((1_000_000, True), (900_000, False)):
+        declared = replace(run, job=replace(run.job, link_bytes_per_s=link))
+        assert (summarize(declared).withheld == ()) is is_true
+
+
 def test_littles_law(tmp_path: Path) -> None:
     run = some(tmp_path / "run")
     few = replace(run, job=replace(run.job, concurrency=2))

@@ -1,14 +1,17 @@
 import json
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
+from serverless_bench.cli.exit_codes import ExitCode, exit_code_of
 from serverless_bench.columns import percentiles
 from serverless_bench.record import BadRange, Found, Outcome, Step
 from serverless_bench.reduce import summarize
 from serverless_bench.spec import OperationKind
+from serverless_bench.units import GIB
 from tests.runs import S, attempt, job, lost, operation, outcome, record, saved
 
 
@@ -161,3 +164,84 @@ def test_what_nobody_measured_is_not_zero(tmp_path: Path) -> None:
     found = summarize(saved(tmp_path / "run", [outcome(silent)]))
     assert found.cpu_s_per_gib is None
     assert found.max_rss_bytes is None
+
+
+def warm(*, told_ns: int | None, until_s: float = 1, **more: Any) -> Outcome:
+    ops = [
+        replace(operation(0, end_ns=round(until_s * S), size=GIB), warmup=True),
+        operation(1, start_ns=S, end_ns=2 * S, size=GIB),
+    ]
+    return outcome(replace(record(0, ops), measured_cpu_ns=told_ns, **more))
+
+
+def test_processor_time_is_of_what_was_measured(tmp_path: Path) -> None:
+    found = summarize(saved(tmp_path / "run", [warm(told_ns=S // 8)]))
+    assert found.cpu_s_per_gib == pytest.approx(0.125)
+    both = summarize(saved(tmp_path / "both", [warm(told_ns=S // 8)]), with_warmup=True)
+    assert both.cpu_s_per_gib == pytest.approx(0.25)
+
+
+@pytest.mark.parametrize(
+    "one",
+    [
+        warm(told_ns=None),
+        warm(told_ns=S // 8, until_s=1.5),
+        outcome(replace(record(0, [operation()]), gate_wait_ns=S)),
+    ],
+    ids=["old record", "another thread still warmed up", "old record with a gate"],
+)
+def test_processor_time_that_nobody_told_is_not_made_up(tmp_path: Path, one: Outcome) -> None:
+    assert summarize(saved(tmp_path / "run", [one])).cpu_s_per_gib is None
+
+
+def test_a_function_that_did_not_tell_makes_the_whole_unknown(tmp_path: Path) -> None:
+    silent = outcome(replace(record(1, [operation()]), max_rss_bytes=0, cpu_user_s=0.0))
+    found = summarize(saved(tmp_path / "run", [even(0, 0, 1, GIB), silent]))
+    assert found.cpu_s_per_gib is None
+
+
+def test_bounds_do_not_count_warm_up_and_duplicates(tmp_path: Path) -> None:
+    ops = [replace(operation(0, size=5000), warmup=True), operation(1, size=1000)]
+    outcomes = [outcome(record(0, ops)), outcome(record(0, ops)), outcome(lost(1))]
+    found = summarize(saved(tmp_path / "run", outcomes, of=job(invocations=2)))
+    assert found.bounds is not None
+    assert found.bounds.whole_bytes_per_s == pytest.approx((1000, 2000))
+
+
+def test_what_a_failed_function_moved_is_not_counted_twice(tmp_path: Path) -> None:
+    later = operation(1, start_ns=S, end_ns=2 * S)
+    half = record(1, [operation(0), replace(later, error="deadline", bytes=0)])
+    whole = record(0, [operation(0), later])
+    found = summarize(saved(tmp_path / "run", [outcome(whole), outcome(half)]))
+    assert found.bounds is not None
+    assert found.bounds.whole_bytes_per_s == pytest.approx((1500, 2000))
+
+
+def test_wrong_bytes_are_counted_in_the_warm_up_too(tmp_path: Path) -> None:
+    bad = BadRange(operation=0, key="k", offset=7, length=3, bad_bytes=2, found=Found.ZEROS)
+    get = operation(kind=OperationKind.GET, error="corrupt", bad_bytes=2)
+    one = record(0, [replace(get, warmup=True)], bad_ranges=[bad])
+    found = summarize(saved(tmp_path / "run", [outcome(one)]))
+    assert (found.corrupt_objects, found.bad_bytes, len(found.corrupt)) == (1, 2, 1)
+    assert (found.operations, found.warmup_operations) == (0, 1)
+    assert exit_code_of(found) is ExitCode.CORRUPT
+
+
+@pytest.mark.parametrize("hours", [2, 8, 20, 40])
+def test_a_peak_second_is_a_second_however_long_the_run(tmp_path: Path, hours: int) -> None:
+    # A burst of one second in hours of next to nothing.
+    op = operation(end_ns=hours * 3600 * S, size=1_001_000)
+    steps = [
+        Step(operation=0, step_ns=3600 * S - S, step_bytes=0),
+        Step(operation=0, step_ns=S, step_bytes=1_000_000),
+        Step(operation=0, step_ns=(hours - 1) * 3600 * S, step_bytes=1000),
+    ]
+    found = summarize(saved(tmp_path / "run", [outcome(record(0, [op], steps=steps))]))
+    assert found.peak_1s_bytes_per_s == pytest.approx(1_000_000)
+    assert found.peak_5s_bytes_per_s == pytest.approx(200_000, rel=1e-3)
+
+
+def test_a_run_of_weeks_has_no_peak_rather_than_another(tmp_path: Path) -> None:
+    found = summarize(saved(tmp_path / "run", [even(0, 0, 30 * 86_400, 10**9)]))
+    assert found.peak_1s_bytes_per_s is found.peak_5s_bytes_per_s is None
+    assert found.whole_bytes_per_s

@@ -53,3 +53,31 @@ def test_no_tries(tmp_path: Path) -> None:
     run = saved(tmp_path / "run", [outcome(record(0, [], attempts=[]))])
     assert throttles_per_s(run) == {}
     assert not len(service_s(run, np.zeros(0, dtype=bool)))
+
+
+def test_the_warm_up_and_duplicates_are_no_traffic(tmp_path: Path) -> None:
+    ops = [
+        replace(operation(0, end_ns=S), warmup=True),
+        operation(1, start_ns=10 * S, end_ns=11 * S),
+    ]
+    tries = [
+        replace(attempt(0, size=400, error="throttled"), end_ns=S),
+        attempt(0),
+        replace(attempt(1, size=300, error="throttled"), start_ns=10 * S, end_ns=10 * S + 1),
+        replace(attempt(1), start_ns=10 * S, end_ns=11 * S),
+    ]
+    one = outcome(record(0, ops, attempts=tries))
+    run = saved(tmp_path / "run", [one, one])
+    found = summarize(run).traffic
+    assert (found.attempts, found.failed_attempts, found.new_connections) == (2, 1, 2)
+    assert (found.offered_bytes, found.retried_bytes) == (1300, 300)
+    assert (found.throttled, found.throttled_by_prefix) == (1, {"sbench/": 1})
+    assert {p: list(c) for p, c in throttles_per_s(run).items()} == {"sbench/": [1]}
+    assert summarize(run, with_warmup=True).traffic.offered_bytes == 2700
+
+
+def test_offered_bytes_are_the_moved_ones_whatever_the_warm_up(tmp_path: Path) -> None:
+    for rounds in (0, 1, 3):
+        ops = [replace(operation(n), warmup=n < rounds) for n in range(rounds + 1)]
+        found = summarize(saved(tmp_path / f"{rounds}", [outcome(record(0, ops))]))
+        assert found.traffic.offered_bytes == found.bytes == 1000

@@ -1,0 +1,89 @@
+"""Make the tables of docs/report.md from docs/figures.toml.
+
+make report
+
+A table stands between two marks, the first of which names a section of the data; what is
+written around them stays.
+"""
+
+import re
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+HERE: Final = Path(__file__).parent
+FIGURES: Final = HERE / "figures.toml"
+PAGE: Final = HERE / "report.md"
+_TABLE: Final = re.compile(
+    r"(<!-- fields of (\w+), made by make report -->\n).*?(<!-- end -->)", re.DOTALL
+)
+_HEADER: Final = ("field", "is", "unit", "counts")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Figure:
+    """One field of the JSON report; docs/figures.toml says what its parts mean."""
+
+    what: str
+    unit: str | None = None
+    form: str | None = None
+    counts: tuple[str, ...] = ()
+    null: str | None = None
+
+
+def main() -> None:
+    """Put the tables into the page."""
+    page = PAGE.read_text(encoding="utf-8")
+    PAGE.write_text(made(page, read(FIGURES.read_text(encoding="utf-8"))), encoding="utf-8")
+
+
+def read(text: str) -> dict[str, dict[str, Figure]]:
+    """Return the definitions by section and field."""
+    return {
+        section: {name: _figure(entry) for name, entry in entries.items()}
+        for section, entries in tomllib.loads(text).items()
+    }
+
+
+def made(page: str, figures: Mapping[str, Mapping[str, Figure]]) -> str:
+    """Return a page with each table as the definitions have it.
+
+    Raises
+    ------
+    KeyError
+        If it asks for a section that is not there.
+    """
+
+    def table(found: re.Match[str]) -> str:
+        return f"{found[1]}{''.join(_lines(figures[found[2]]))}{found[3]}"
+
+    return _TABLE.sub(table, page)
+
+
+def sections(page: str) -> list[str]:
+    """Return the sections whose tables a page has."""
+    return [found[2] for found in _TABLE.finditer(page)]
+
+
+def _figure(entry: Mapping[str, Any]) -> Figure:
+    more: dict[str, Any] = {name: value for name, value in entry.items() if name != "is"}
+    return Figure(what=entry["is"], **more | {"counts": tuple(entry.get("counts", ()))})
+
+
+def _lines(figures: Mapping[str, Figure]) -> Iterator[str]:
+    yield _line(_HEADER)
+    yield _line(["---"] * len(_HEADER))
+    for name, figure in figures.items():
+        null = "" if figure.null is None else f"; null {figure.null}"
+        unit = ", ".join(part for part in (figure.unit, figure.form) if part)
+        yield _line((f"`{name}`", figure.what + null, unit, ", ".join(figure.counts)))
+
+
+def _line(cells: Sequence[str]) -> str:
+    return f"| {' | '.join(cells)} |\n"
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,78 @@
+"""What cannot be: how many reasons there are to withhold a headline."""
+
+from collections.abc import Sequence
+from fractions import Fraction
+
+from tests.reference.rows import Row, S, Saved
+from tests.reference.windows import at_work, best
+
+_SENT = {"append_array", "put", "write_array"}
+_RECEIVED = {"get", "get_range", "read_array"}
+
+
+def wrong(run: Saved, whole: Fraction | None) -> list[str]:
+    """Return the names of what cannot be, in the order in which a report has them."""
+    found = {
+        "no byte is missing": sum(s["step_bytes"] for op in run.good for s in op["steps"])
+        != sum(op["bytes"] for op in run.good),
+        "objects are whole": any(not_whole(op) for op in run.good),
+        "ranges are inside": any(beyond(op) for op in run.good),
+        "verified bytes were moved": any(op["verified_bytes"] > op["bytes"] for op in run.good),
+        "tries carry the bytes": too_few_tries(run),
+        "time runs forward": any(backward(op) for op in run.good),
+        "Little's law": crowded(run),
+        "the link carries it": too_fast(run, whole),
+        "durations are possible": any(
+            op["bytes"] * S > 200 * 10**9 * max(1, op["end_ns"] - op["start_ns"]) for op in run.good
+        ),
+    }
+    return [name for name, is_wrong in found.items() if is_wrong]
+
+
+def not_whole(op: Row) -> bool:
+    known = op["kind"] in {"put", "get"} and op["size"] is not None
+    return bool(known and op["bytes"] != op["size"])
+
+
+def beyond(op: Row) -> bool:
+    known = op["kind"] == "get_range" and op["size"] is not None
+    return bool(known and op["offset"] + op["bytes"] > op["size"])
+
+
+def too_few_tries(run: Saved) -> bool:
+    if run.header["provenance"]["client"]["attempts"] != "exact":
+        return False
+    mine = [op for one in run.functions if one.counts for op in one.operations]
+    carried = sum(t["bytes"] for op in mine for t in op["attempts"] if t["error"] is None)
+    return bool(carried < sum(o["bytes"] for o in mine if o["kind"] in {"put", "get", "get_range"}))
+
+
+def backward(op: Row) -> bool:
+    inside = [op["first_byte_ns"], op["last_byte_sent_ns"]]
+    order = all(op["start_ns"] <= at <= op["end_ns"] for at in inside if at is not None)
+    return op["end_ns"] < op["start_ns"] or not order
+
+
+def crowded(run: Saved) -> bool:
+    if run.job["workload"] == "function" or not run.good:
+        return False
+    places = min(run.job["concurrency"], run.job["invocations"]) * run.job["load"]["threads"]
+    busy = sum(op["end_ns"] - op["start_ns"] for op in at_work(run))
+    return bool(busy * 100 > places * 102 * max(1, run.span_ns()))
+
+
+def too_fast(run: Saved, whole: Fraction | None) -> bool:
+    link = run.job["link_bytes_per_s"]
+    if link is None or whole is None:
+        return False
+
+    def above(ops: Sequence[Row], limit: Fraction) -> bool:
+        moved, second = sum(op["bytes"] for op in ops), best(run, ops, S)
+        return moved * S > limit * run.span_ns() or (second is not None and second.value > limit)
+
+    limit = Fraction(link) * Fraction(102, 100)
+    return (
+        above([op for op in run.good if op["kind"] in _SENT], limit)
+        or above([op for op in run.good if op["kind"] in _RECEIVED], limit)
+        or above(run.good, 2 * limit)
+    )

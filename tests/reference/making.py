@@ -1,0 +1,455 @@
+"""Run directories made up for the comparison: what they are like is drawn, and written as JSON.
+
+Numbers come from one seed, so that a run of six functions is a few draws for Hypothesis;
+how many functions and operations there are, and which traits a run has, is drawn by it.
+"""
+
+import json
+import random
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any, Final
+
+from hypothesis import strategies as st
+
+from serverless_bench.spec import JobSpec, Load
+from tests.runs import TARGET
+
+S: Final = 10**9
+MS: Final = 10**6
+ORIGIN: Final = 1_790_000_000 * S
+TRAITS: Final = (
+    *("broken", "corrupt", "damaged", "dates", "duplicates", "failures", "far", "few at once"),
+    *(
+        "gate",
+        "without driver",
+        "killed",
+        "link",
+        "lost",
+        "mixed",
+        "not exact",
+        "old",
+        "old resumption",
+    ),
+    *(
+        "open loop",
+        "own function",
+        "ranges",
+        "resumed",
+        "sizes",
+        "skewed",
+        "slow",
+        "steps",
+        "stepped",
+    ),
+    *("threads", "throttled", "unknown", "usages", "warm-up", "waves"),
+)
+SIZES: Final = (
+    *(1, 100, 8192, 8193, 65_536, 65_537, 524_289, 2 << 20, 4 << 20, (4 << 20) + 1, 32 << 20),
+    *(100 << 20, 3 << 30),
+)
+KINDS: Final = ("put", "get", "get_range", "head", "list", "delete", "delete_many", "copy")
+NEWER: Final = {
+    "operations": ("warmup", "offset", "generation", "count", "intended_ns"),
+    "attempts": ("answered_ns", "date_s"),
+}
+"""Columns that records of older versions do not have; those of functions are below."""
+NEWER_OF_FUNCTIONS: Final = (
+    *("run_wait_ns", "cpus", "memory_mib", "generator_bytes_per_s", "gate_wait_ns", "gate_late"),
+    *("delivery", "duplicate", "born_ns", "import_ns", "machine", "measured_cpu_ns", "usages"),
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Shape:
+    """What a made-up run is like."""
+
+    seed: int
+    functions: int
+    operations: int
+    """Of a function, at most."""
+    traits: frozenset[str]
+
+
+shapes = st.builds(
+    Shape,
+    seed=st.integers(0, 2**32),
+    functions=st.integers(1, 6),
+    operations=st.integers(0, 6),
+    traits=st.frozensets(st.sampled_from(TRAITS), max_size=12),
+)
+
+
+def save(path: Path, shape: Shape) -> None:
+    """Write a run directory."""
+    made = _Maker(shape)
+    path.mkdir(parents=True, exist_ok=True)
+    (path / "run.json").write_text(json.dumps(made.header()))
+    (path / "records.jsonl").write_text("".join(made.lines()))
+    (path / "ledger.txt").write_text("")
+    (path / "keys.txt").write_text("")
+
+
+class _Maker:
+    def __init__(self, shape: Shape) -> None:
+        self.shape = shape
+        self.draw = random.Random(shape.seed)
+        self.job = self._job()
+
+    def has(self, trait: str, share: float = 1.0) -> bool:
+        return trait in self.shape.traits and self.draw.random() < share
+
+    def header(self) -> dict[str, Any]:
+        exact = "hidden" if self.has("not exact") else "exact"
+        return {
+            "schema": 1,
+            "run_id": "run",
+            "created_ns": ORIGIN,
+            "job": asdict(self.job),
+            "provenance": {"client": {"attempts": exact}},
+        }
+
+    def lines(self) -> list[str]:
+        """Return the lines of the records, those of drivers included."""
+        count, draw = self.shape.functions, self.draw
+        resumed = self.has("resumed") and count > 1
+        half = draw.randint(1, count - 1) if resumed else count
+        lines: list[Any] = []
+        self._launch(lines, range(half), 0, 0)
+        if self.has("waves"):
+            self._launch(lines, [draw.randrange(count)], 1, draw.randint(2 * S, 6 * S), again=True)
+        old = self.has("old resumption")
+        if not (resumed and self.has("killed")):
+            lines.append(self._end(6 * S if not old else None))
+        if resumed:
+            later = draw.randint(20 * S, 60 * S)
+            if not old:
+                lines.append({"resumed": {"resumed_ns": ORIGIN + later}})
+            if self.has("without driver"):
+                # At work while no driver was.
+                at = [draw.randint(4 * S, 18 * S) for _ in range(draw.randint(1, 3))]
+                lines += [self._outcome(0, 0, at_ns, later) for at_ns in at]
+            self._launch(lines, range(half, count), 2, later, again=True)
+            lines.append(self._end(later + 9 * S))
+        texts = [json.dumps(line) + "\n" for line in lines]
+        if self.has("damaged"):
+            texts.insert(draw.randrange(len(texts) + 1), texts[0][: len(texts[0]) // 2] + "\n")
+            # There is no such function.
+            texts.append(json.dumps(self._outcome(count, 0, 0)) + "\n")
+        return texts
+
+    def _job(self) -> JobSpec:
+        draw, own = self.draw, self.has("own function")
+        of = JobSpec(
+            name="made-up",
+            workload="function" if own else "mixed" if self.has("mixed") else "write",
+            target=TARGET,
+            invocations=self.shape.functions,
+            concurrency=draw.randint(1, 3) if self.has("few at once") else 100,
+            object_bytes=None if self.has("sizes") else draw.choice(SIZES),
+            gate=0.9 if self.has("gate") else None,
+            link_bytes_per_s=draw.choice((10**5, 10**7, 10**9)) if self.has("link") else None,
+            warmup=int(self.has("warm-up")),
+        )
+        rate = draw.choice((1.0, 10.0)) if self.has("open loop") and not own else None
+        threads = draw.randint(2, 3) if self.has("threads") and not own else 1
+        return replace(of, load=Load(threads=threads, rate_per_s=rate))
+
+    def _launch(
+        self, lines: list[Any], indexes: Any, wave: int, at_ns: int, *, again: bool = False
+    ) -> None:
+        draw, indexes = self.draw, list(indexes)
+        if again:
+            created_ns = ORIGIN + at_ns
+            lines.append(
+                {"wave": {"number": wave, "created_ns": created_ns, "count": len(indexes)}}
+            )
+        for index in indexes:
+            if self.has("lost", 0.3):
+                if draw.random() < 0.6:
+                    came_ns = ORIGIN + at_ns + draw.randint(0, 8 * S)
+                    times = {"submitted_ns": ORIGIN + at_ns, "collected_ns": came_ns}
+                    lines.append(
+                        {**times, "refusals": draw.randint(0, 1), "lost": _lost(index, wave)}
+                    )
+                if draw.random() < 0.8:
+                    continue
+            lines.append(self._outcome(index, wave, at_ns))
+            if self.has("duplicates", 0.5):
+                more = self._outcome(index, wave, at_ns)
+                more["record"]["duplicate"] = draw.random() < 0.3
+                lines.insert(draw.randrange(len(lines) + 1), more)
+
+    def _end(self, ended_ns: int | None) -> dict[str, Any]:
+        end: dict[str, Any] = {"saved": True}
+        if ended_ns is not None:
+            end["ended_ns"] = ORIGIN + ended_ns
+        if self.has("gate", 0.8):
+            end["gate"] = {"expected": 5, "announced": self.draw.randint(0, 5)}
+        if self.has("far", 0.7):
+            end["requests"] = {"GET": self.draw.randint(0, 50), "LIST": self.draw.randint(0, 9)}
+        if self.has("dates"):
+            sent = ORIGIN + self.draw.randint(0, S)
+            end["probes"] = [[sent, sent + self.draw.randint(0, S), sent // S]]
+        return {"end": end}
+
+    def _outcome(
+        self, index: int, wave: int, at_ns: int, collected_ns: int | None = None
+    ) -> dict[str, Any]:
+        draw = self.draw
+        submitted = ORIGIN + at_ns
+        skew = draw.choice((-1, 1)) * draw.randint(0, 6 * S) if self.has("skewed", 0.6) else 0
+        start = submitted + draw.randint(0, S)
+        tables, end = self._tables(start)
+        came = end + draw.randint(0, S) if collected_ns is None else ORIGIN + collected_ns
+        worker = draw.randrange(4)
+        step = draw.randint(-S, S) if self.has("stepped", 0.4) else 0
+        cpu = [draw.randint(0, 10**7) / 10**6 for _ in range(2)]
+        record = {
+            "run_id": "run",
+            "index": index,
+            "attempt": wave,
+            "worker_id": f"w{worker}",
+            "cold_start": draw.random() < 0.5,
+            "version": "0",
+            "python": "3",
+            "start_ns": start,
+            "end_ns": end,
+            "wall_start_ns": start,
+            "wall_end_ns": end + step,
+            "cpu_user_s": cpu[0],
+            "cpu_sys_s": cpu[1],
+            "max_rss_bytes": 0 if draw.random() < 0.05 else draw.randint(10**7, 10**9),
+            **tables,
+            "error": "deadline: stopped" if self.has("failures", 0.15) else None,
+            **self._more(start, sum(cpu)),
+        }
+        _shift(record, skew)
+        if self.has("old", 0.7):
+            _forget(record)
+        return {
+            "submitted_ns": submitted,
+            "collected_ns": came,
+            "refusals": draw.randint(0, 2) if self.has("far") else 0,
+            "record": record,
+        }
+
+    def _more(self, start: int, cpu_s: float) -> dict[str, Any]:
+        draw, far = self.draw, self.has("far", 0.8)
+        gated = self.has("gate", 0.9)
+        born = far and draw.random() < 0.6
+        told = draw.random() < 0.8
+        return {
+            "run_wait_ns": None,
+            "cpus": draw.randint(1, 4),
+            "memory_mib": None,
+            "generator_bytes_per_s": draw.randint(10**8, 10**10),
+            "gate_wait_ns": draw.randint(0, S) if gated else None,
+            "gate_late": gated and draw.random() < 0.3,
+            "delivery": f"d{draw.randint(0, 10**6)}" if far else None,
+            "duplicate": False,
+            "born_ns": start - draw.randint(0, S) if born else None,
+            "import_ns": draw.randint(0, S) if born else None,
+            "machine": "x86_64",
+            "measured_cpu_ns": round(cpu_s * S) // draw.randint(1, 9) if told else None,
+        }
+
+    def _tables(self, start: int) -> tuple[dict[str, Any], int]:
+        """Return the tables of a record, and when it ended."""
+        draw, threads = self.draw, self.job.load.threads
+        at = [start + draw.randint(0, 100 * MS) for _ in range(threads)]
+        rows: list[dict[str, Any]] = []
+        for number in range(draw.randint(0, self.shape.operations)):
+            thread = number % threads
+            warm = self.has("warm-up", 0.4) and number < threads * 2
+            rows.append(self._operation(at[thread], warmup=warm))
+            at[thread] = rows[-1]["end_ns"] + draw.randint(0, 50 * MS)
+        rows.sort(key=lambda row: row["start_ns"])
+        tables: dict[str, list[dict[str, Any]]] = {
+            name: [] for name in ("attempts", "steps", "bad_ranges", "usages")
+        }
+        for number, row in enumerate(rows):
+            row["index"] = number
+            for name, of in self._parts(row).items():
+                tables[name] += [{"operation": number, **one} for one in of]
+        end = max((row["end_ns"] for row in rows), default=start) + draw.randint(0, 10 * MS)
+        tables["operations"] = rows
+        return {name: _columns(name, of) for name, of in tables.items()}, end
+
+    def _operation(self, start: int, *, warmup: bool) -> dict[str, Any]:
+        draw = self.draw
+        kind = self._kind()
+        size = self.job.object_bytes or draw.choice(SIZES)
+        moves = kind in {"put", "get", "get_range", "call"}
+        error = draw.choice(("throttled", "timed_out")) if self.has("failures", 0.25) else None
+        took = draw.randint(MS, 20 * S if self.has("slow", 0.1) else 2 * S)
+        offset = draw.randrange(size) if kind == "get_range" else 0
+        moved = draw.randint(1, size - offset) if kind == "get_range" else size if moves else 0
+        if error:
+            moved = draw.choice((0, moved))
+        known = not self.has("unknown", 0.3) and kind != "call"
+        read = kind in {"get", "get_range"}
+        bad = draw.randint(1, moved) if moved and read and self.has("corrupt", 0.3) else 0
+        due = start - draw.randint(0, S) if self.has("open loop", 0.9) and not warmup else None
+        return {
+            "kind": kind,
+            "key": self._key(kind, size),
+            "size": size if known else None,
+            "start_ns": start,
+            "end_ns": start + took,
+            "bytes": moved,
+            "payload_ns": 0,
+            "first_byte_ns": start + draw.randint(0, took) if read and moved else None,
+            "last_byte_sent_ns": start + draw.randint(0, took) if kind == "put" else None,
+            "verified_bytes": moved - bad if read and known else 0,
+            "bad_bytes": bad,
+            "bad_ranges": int(bad > 0),
+            "error": "corrupt" if bad else error,
+            "warmup": warmup,
+            "offset": offset,
+            "generation": 0,
+            "count": draw.randint(0, 9) if kind in {"list", "delete_many"} else 1,
+            "intended_ns": due,
+        }
+
+    def _kind(self) -> str:
+        if self.job.workload == "function":
+            return self.draw.choice(("call", "put", "get"))
+        if self.has("mixed"):
+            return self.draw.choice(KINDS)
+        if self.has("usages"):
+            return self.draw.choice(("write_array", "read_array"))
+        return "get_range" if self.has("ranges") else self.draw.choice(("put", "get"))
+
+    def _key(self, kind: str, size: int) -> str:
+        if kind == "call":
+            return self.draw.choice(("load", "compute", "store"))
+        return f"{self.draw.choice(('', 'a/', 'a/b/'))}{self.draw.randrange(9):032x}.{size}"
+
+    def _parts(self, row: dict[str, Any]) -> dict[str, list[dict[str, Any]]]:
+        """Return the other rows of an operation."""
+        draw, usages = self.draw, self.has("usages", 0.8)
+        rss = [None if draw.random() < 0.2 else draw.randint(10**7, 10**9) for _ in range(2)]
+        bad = {
+            "key": row["key"],
+            "offset": draw.randint(0, 9),
+            "length": 16,
+            "bad_bytes": row["bad_bytes"],
+            "found": draw.choice(("zeros", "other_object")),
+            "found_key_hash": draw.choice((None, "00ff")),
+            "found_generation": draw.choice((None, 3)),
+            "found_offset": draw.choice((None, 0, 16)),
+        }
+        usage = {
+            "rss_before_bytes": rss[0],
+            "rss_peak_bytes": rss[1],
+            "threads_peak": draw.choice((None, 4)),
+            "cpu_user_s": draw.random(),
+            "cpu_sys_s": draw.random(),
+        }
+        return {
+            "attempts": [] if row["kind"] == "call" else self._attempts(row),
+            "steps": self._steps(row),
+            "bad_ranges": [bad] if row["bad_ranges"] else [],
+            "usages": [usage] if usages else [],
+        }
+
+    def _attempts(self, row: dict[str, Any]) -> list[dict[str, Any]]:
+        draw = self.draw
+        failed = draw.randint(0, 2) if self.has("throttled") else 0
+        result = [draw.choice(("throttled", "connection_lost")) for _ in range(failed)]
+        left = row["end_ns"] - row["start_ns"]
+        made, at = [], row["start_ns"]
+        for number, error in enumerate([*result, None if row["bytes"] else row["error"]]):
+            wait = draw.randint(0, left // 4) if number else 0
+            took = draw.randint(0, left // 4)
+            at, left = at + wait + took, left - wait - took
+            answered = at - took if draw.random() < 0.5 else None
+            moved = row["bytes"] if error is None else draw.choice((0, 77))
+            made.append(
+                {
+                    "request": row["kind"].split("_")[0],
+                    "part": 0,
+                    "number": number,
+                    "start_ns": at - took,
+                    "end_ns": at,
+                    "wait_ns": wait,
+                    "status": 503 if error else 200,
+                    "error": error,
+                    "detail": error,
+                    "request_id": "id",
+                    "host_id": None,
+                    "remote": "127.0.0.1:1",
+                    "reused": draw.random() < 0.5,
+                    "bytes": moved,
+                    "answered_ns": answered,
+                    "date_s": None if answered is None or not self.has("dates") else answered // S,
+                }
+            )
+        return made
+
+    def _steps(self, row: dict[str, Any]) -> list[dict[str, Any]]:
+        """Return a curve that ends at the operation's bytes, unless the run is a broken one."""
+        draw, left, moved = self.draw, row["end_ns"] - row["start_ns"], row["bytes"]
+        steps = []
+        for _ in range(draw.randint(0, 3) if self.has("steps") else 0):
+            took, now = draw.choice((0, draw.randint(0, left))), draw.randint(0, moved)
+            steps.append({"step_ns": took, "step_bytes": now})
+            left, moved = left - took, moved - now
+        moved -= moved > 0 and self.has("broken", 0.1)
+        return [*steps, {"step_ns": left, "step_bytes": moved}]
+
+
+def _lost(index: int, wave: int) -> dict[str, Any]:
+    return {"index": index, "attempt": wave, "cause": "killed by SIGKILL", "never_began": not wave}
+
+
+_INSTANTS: Final = ("start_ns", "end_ns", "first_byte_ns", "last_byte_sent_ns", "intended_ns")
+
+
+def _shift(record: dict[str, Any], skew: int) -> None:
+    """Put a worker's instants on a clock that is ahead."""
+    for name in ("start_ns", "end_ns", "wall_start_ns", "wall_end_ns", "born_ns"):
+        record[name] = None if record[name] is None else record[name] + skew
+    for table in ("operations", "attempts"):
+        for name in (*_INSTANTS, "answered_ns"):
+            column = record[table].get(name, [])
+            record[table][name] = [None if at is None else at + skew for at in column]
+            if name not in _FIELDS[table]:
+                del record[table][name]
+
+
+def _forget(record: dict[str, Any]) -> None:
+    """Leave a record of an old version."""
+    for name in NEWER_OF_FUNCTIONS:
+        del record[name]
+    for table, names in NEWER.items():
+        for name in names:
+            del record[table][name]
+
+
+_FIELDS: Final = {
+    "operations": (
+        *("index", "kind", "key", "size", "start_ns", "end_ns", "first_byte_ns"),
+        *("last_byte_sent_ns", "bytes", "verified_bytes", "bad_bytes", "bad_ranges"),
+        *("payload_ns", "error", "warmup", "offset", "generation", "count", "intended_ns"),
+    ),
+    "attempts": (
+        *("operation", "request", "part", "number", "start_ns", "end_ns", "wait_ns", "status"),
+        *("error", "detail", "request_id", "host_id", "remote", "reused", "bytes"),
+        *("answered_ns", "date_s"),
+    ),
+    "steps": ("operation", "step_ns", "step_bytes"),
+    "bad_ranges": (
+        *("operation", "key", "offset", "length", "bad_bytes", "found", "found_key_hash"),
+        *("found_generation", "found_offset"),
+    ),
+    "usages": (
+        *("operation", "rss_before_bytes", "rss_peak_bytes", "threads_peak"),
+        *("cpu_user_s", "cpu_sys_s"),
+    ),
+}
+
+
+def _columns(name: str, rows: list[dict[str, Any]]) -> dict[str, list[Any]]:
+    return {field: [row[field] for row in rows] for field in _FIELDS[name]}

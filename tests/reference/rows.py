@@ -1,0 +1,277 @@
+"""The rows of a run directory, read in the plainest way: dictionaries, one per row.
+
+Nothing here is shared with the package: what a line is, which record counts, how far a clock
+was off and when nobody was at work is worked out again, from what the documents say.
+"""
+
+import json
+from dataclasses import dataclass, field
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, Final
+
+S: Final = 10**9
+Row = dict[str, Any]
+
+_DEFAULTS: Final[Row] = {
+    "measured_cpu_ns": None,
+    "gate_wait_ns": None,
+    "gate_late": False,
+    "delivery": None,
+    "duplicate": False,
+    "born_ns": None,
+    "import_ns": None,
+}
+_DEFAULTS_OF_ROWS: Final[dict[str, Row]] = {
+    "operations": {"warmup": False, "offset": 0, "generation": 0, "count": 1, "intended_ns": None},
+    "attempts": {"answered_ns": None, "date_s": None},
+    **{name: {} for name in ("steps", "bad_ranges", "usages")},
+}
+_MOVED: Final = ("start_ns", "end_ns", "first_byte_ns", "last_byte_sent_ns", "answered_ns")
+
+
+@dataclass
+class Function:
+    """One line about a function, or a function without a line."""
+
+    index: int
+    status: str
+    error: str | None
+    submitted_ns: int | None = None
+    collected_ns: int | None = None
+    refusals: int = 0
+    never_began: bool = False
+    record: Row | None = None
+    operations: list[Row] = field(default_factory=list)
+    """Each with its ``attempts``, ``steps``, ``bad_ranges`` and ``usages``."""
+    low_ns: int = 0
+    high_ns: int = 0
+    """The worker's clock minus the driver's lies between these."""
+    suspect: bool = False
+    known: bool = False
+    shift_ns: int = 0
+
+    @property
+    def counts(self) -> bool:
+        return self.status in {"ok", "failed"}
+
+
+@dataclass
+class Saved:
+    """A run directory."""
+
+    header: Row
+    functions: list[Function]
+    waves: list[Row]
+    down: list[tuple[int, int]]
+    end: Row
+    ended: bool
+    skipped: int
+    pauses: list[tuple[int, int]] = field(default_factory=list)
+
+    @property
+    def job(self) -> Row:
+        job: Row = self.header["job"]
+        return job
+
+    @property
+    def measured(self) -> list[Row]:
+        """The operations of functions that count, without the warm-up."""
+        return [op for f in self.functions if f.counts for op in f.operations if not op["warmup"]]
+
+    @property
+    def good(self) -> list[Row]:
+        """Those of them that succeeded."""
+        return [op for op in self.measured if op["error"] is None]
+
+    def elapsed_ns(self, begin_ns: int, end_ns: int) -> int:
+        """Return how long a stretch took without its pauses."""
+        taken = end_ns - begin_ns
+        for start, stop in self.pauses:
+            taken -= max(0, min(stop, end_ns) - max(start, begin_ns))
+        return taken
+
+    def span(self) -> tuple[int, int] | None:
+        """Return the first start and the last end of the measured operations."""
+        mine = self.measured
+        if not mine:
+            return None
+        return min(op["start_ns"] for op in mine), max(op["end_ns"] for op in mine)
+
+    def span_ns(self) -> int:
+        """Return what lies between them, without the pauses."""
+        found = self.span()
+        return 0 if found is None else self.elapsed_ns(*found)
+
+
+def read(path: Path, *, with_warmup: bool = False) -> Saved:
+    """Read a run directory, with its workers' instants on the driver's clock."""
+    header = json.loads((path / "run.json").read_text())
+    saved = _lines(header, (path / "records.jsonl").read_text().splitlines())
+    _give_status(saved)
+    _find_clocks(saved)
+    for one in saved.functions:
+        _move(one)
+    _find_pauses(saved)
+    if with_warmup:
+        for one in saved.functions:
+            for op in one.operations:
+                if op["warmup"]:
+                    op["warmup"] = False
+                    assert one.record is not None
+                    one.record["measured_cpu_ns"] = None
+    return saved
+
+
+def _lines(header: Row, lines: list[str]) -> Saved:
+    saved = Saved(header, [], [], [], {}, ended=False, skipped=0)
+    driver_ns = 0  # last sign of a driver
+    for line in lines:
+        try:
+            data = json.loads(line)
+        except ValueError:
+            saved.skipped += 1
+            continue
+        if "end" in data:
+            _join(saved.end, data["end"])
+            saved.ended = True
+            driver_ns = max(driver_ns, data["end"].get("ended_ns", 0))
+        elif "wave" in data or "resumed" in data:
+            wave = data.get("wave")
+            now = wave["created_ns"] if wave else data["resumed"]["resumed_ns"]
+            if wave:
+                saved.waves.append(wave)
+            if not wave or saved.ended:
+                if 0 < driver_ns < now:
+                    saved.down.append((driver_ns, now))
+                driver_ns = max(driver_ns, now)
+                saved.ended = False
+        else:
+            one = _function(data)
+            if not 0 <= one.index < header["job"]["invocations"]:
+                saved.skipped += 1
+                continue
+            saved.functions.append(one)
+            driver_ns = max(driver_ns, data["collected_ns"])
+    return saved
+
+
+def _join(before: Row, end: Row) -> None:
+    """Add what a driver said at its end to what those before it had said."""
+    probes = [*before.get("probes", []), *end.get("probes", [])]
+    requests: Row = dict(before.get("requests", {}))
+    for name, count in end.get("requests", {}).items():
+        requests[name] = requests.get(name, 0) + count
+    before.update(end)
+    before["probes"] = probes
+    if requests:
+        before["requests"] = {name: count for name, count in requests.items() if count}
+
+
+def _function(data: Row) -> Function:
+    times = (data["submitted_ns"], data["collected_ns"], data["refusals"])
+    if "lost" in data:
+        lost = data["lost"]
+        return Function(lost["index"], "lost", lost["cause"], *times, lost["never_began"])
+    record = {**_DEFAULTS, **data["record"]}
+    operations: list[Row] = []
+    for name, defaults in _DEFAULTS_OF_ROWS.items():
+        columns = record.pop(name, {})
+        count = len(next(iter(columns.values()), []))
+        rows = [{**defaults, **{c: columns[c][n] for c in columns}} for n in range(count)]
+        if name == "operations":
+            operations = [{**row, **{n: [] for n in list(_DEFAULTS_OF_ROWS)[1:]}} for row in rows]
+        else:
+            for row in rows:
+                operations[row["operation"]][name].append(row)
+    errors = [op["error"] for op in operations if op["error"] is not None]
+    error = record["error"] if record["error"] is not None else (errors[0] if errors else None)
+    status = "ok" if error is None else "failed"
+    one = Function(record["index"], status, error, *times, record=record, operations=operations)
+    for op in operations:
+        op["of"] = one
+    return one
+
+
+def _give_status(saved: Saved) -> None:
+    """Let one line of each function count, and add the functions without any."""
+    for index in range(saved.job["invocations"]):
+        mine = [one for one in saved.functions if one.index == index]
+        real = [one for one in mine if one.record and not one.record["duplicate"]]
+        chosen = next((one for one in real if one.status == "ok"), None)
+        if chosen is None and real:
+            chosen = real[0]
+        if chosen is None:
+            chosen = next((one for one in mine if one.status == "lost"), None)
+        for one in mine:
+            if one is not chosen:
+                one.status = "superseded" if one.record is None else "duplicate"
+        if chosen is None:
+            why = "no record: the driver ended before it arrived"
+            saved.functions.append(Function(index, "lost", why))
+
+
+def _find_clocks(saved: Saved) -> None:
+    store = None
+    if saved.end.get("probes"):
+        low = max(sent - (date + 1) * S for sent, _, date in saved.end["probes"])
+        high = min(received - date * S for _, received, date in saved.end["probes"])
+        store = (low, high) if low <= high else None
+    for one in saved.functions:
+        if one.record is not None:
+            _find_clock(one, one.record, store)
+    sure = [one for one in saved.functions if one.known and not one.suspect]
+    own = [(one.low_ns, one.high_ns) for one in sure]
+    for one in sure:
+        # All that one worker served had one clock, unless it was set in between.
+        name = one.record and one.record["worker_id"]
+        pairs = zip(sure, own, strict=True)
+        same = [pair for other, pair in pairs if other.record and other.record["worker_id"] == name]
+        low, high = max(low for low, _ in same), min(high for _, high in same)
+        if low <= high:
+            one.low_ns, one.high_ns = low, high
+    for one in sure:
+        if not one.low_ns <= 0 <= one.high_ns:
+            one.shift_ns = one.low_ns + (one.high_ns - one.low_ns) // 2
+
+
+def _find_clock(one: Function, record: Row, store: tuple[int, int] | None) -> None:
+    assert one.submitted_ns is not None
+    assert one.collected_ns is not None
+    one.known = True
+    one.low_ns = record["end_ns"] - one.collected_ns
+    one.high_ns = record["start_ns"] - one.submitted_ns
+    for tried in [tried for op in one.operations for tried in op["attempts"]]:
+        if store and tried["date_s"] is not None and tried["answered_ns"] is not None:
+            date_ns = tried["date_s"] * S
+            one.low_ns = max(one.low_ns, tried["start_ns"] - date_ns - S - store[1])
+            one.high_ns = min(one.high_ns, tried["answered_ns"] - date_ns - store[0])
+    passed = record["end_ns"] - record["start_ns"]
+    stepped = abs(record["wall_end_ns"] - record["wall_start_ns"] - passed) > S // 10
+    one.suspect = one.low_ns > one.high_ns or (stepped and record["wall_start_ns"] > 0)
+
+
+def _move(one: Function) -> None:
+    """Put the instants of a function on the driver's clock."""
+    rows = [one.record] if one.record else []
+    for op in one.operations:
+        rows += [op, *op["attempts"]]
+    for row in rows:
+        own = ("start_ns", "end_ns", "born_ns")
+        names = own if row is one.record else (*_MOVED, "intended_ns")
+        for name in names:
+            if row.get(name) is not None:
+                row[name] -= one.shift_ns
+
+
+def _find_pauses(saved: Saved) -> None:
+    """Find when no driver was there and no function that left a record was at work."""
+    at_work = [(f.record["start_ns"], f.record["end_ns"]) for f in saved.functions if f.record]
+    for down_ns, up_ns in saved.down:
+        edges = {down_ns, up_ns}
+        for begin, end in at_work:
+            edges |= {at for at in (begin, end) if down_ns < at < up_ns}
+        ordered = sorted(edges)
+        for begin, end in pairwise(ordered):
+            if not any(start < end and stop > begin for start, stop in at_work):
+                saved.pauses.append((begin, end))

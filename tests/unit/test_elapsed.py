@@ -1,0 +1,120 @@
+"""What a run took: the time of failed operations is in it, a pause before a resumption is not."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from serverless_bench.archive import Archive, Run, load_run
+from serverless_bench.reduce import summarize
+from serverless_bench.series import timeline
+from serverless_bench.spec import JobSpec
+from serverless_bench.stability import stability
+from tests.runs import S, header, job, lost, operation, outcome, record, saved
+
+
+def interrupted(path: Path, of: JobSpec, *, ended_s: int | None, old: bool = False) -> Run:
+    """Save a run of which a half came at 10 s, and the other after it was resumed at 52 s."""
+
+    def one(index: int, start_s: int) -> None:
+        op = operation(start_ns=start_s * S, end_ns=(start_s + 10) * S, size=1000)
+        done = replace(record(index, [op]), attempt=int(start_s > 20))
+        came = replace(outcome(done), submitted_ns=start_s * S, collected_ns=(start_s + 10) * S)
+        archive.append(came)
+
+    with Archive(path, header={**header(of), "created_ns": 0}) as archive:
+        one(0, 0)
+        one(1, 0)
+        if ended_s is not None and not old:
+            archive.closing["ended_ns"] = ended_s * S
+    if ended_s is None:
+        # Killed: nothing said that it ended.
+        records = path / "records.jsonl"
+        records.write_text("".join(records.read_text().splitlines(keepends=True)[:-1]))
+    with Archive(path) as archive:
+        if not old:
+            archive.resumed(52 * S)
+        archive.begin_wave(1, 52 * S, (), 2)
+        one(2, 53)
+        one(3, 53)
+    return load_run(path)
+
+
+@pytest.mark.parametrize(
+    ("ended_s", "old", "paused_s"),
+    [(12, False, 40), (None, False, 42), (12, True, 42)],
+    ids=["interrupted", "killed", "by an old version"],
+)
+def test_a_pause_before_a_resumption_is_in_no_figure(
+    tmp_path: Path,
+    ended_s: int | None,
+    old: bool,  # noqa: FBT001
+    paused_s: int,
+) -> None:
+    of = job(invocations=4, concurrency=2)
+    run = interrupted(tmp_path / "run", of, ended_s=ended_s, old=old)
+    found = summarize(run)
+    assert found.paused_s == paused_s
+    assert found.span_s == found.makespan_s == 63 - paused_s
+    assert found.whole_bytes_per_s == pytest.approx(4000 / (63 - paused_s))
+    assert found.done_s == {"t50": 10, **dict.fromkeys(("t90", "t99", "t100"), 63 - paused_s)}
+    assert found.latencies.span_s == found.span_s
+    assert any("interrupted" in warning for warning in stability(run, found).warnings)
+    # Windows are of real time: no best second has one half before a pause and one after.
+    assert len(timeline(run).segment_bytes) == 63
+    assert found.peak_1s_bytes_per_s == pytest.approx(200)
+    assert found.withheld == ()
+
+
+def test_functions_that_went_on_without_a_driver_were_at_work(tmp_path: Path) -> None:
+    of = job(invocations=2)
+    path = tmp_path / "run"
+    with Archive(path, header=header(of)) as archive:
+        first = outcome(record(0, [operation(end_ns=10 * S)]))
+        archive.append(replace(first, collected_ns=10 * S))
+        archive.closing["ended_ns"] = 10 * S
+    with Archive(path) as archive:
+        archive.resumed(100 * S)
+        late = outcome(record(1, [operation(start_ns=5 * S, end_ns=30 * S)]))
+        archive.append(replace(late, collected_ns=100 * S))
+    found = summarize(load_run(path))
+    assert found.span_s == 30
+    assert found.paused_s == 0
+    # The driver began to wait again at 100 s; from 30 s on nobody did anything.
+    assert found.makespan_s == 30
+
+
+def test_a_wave_of_the_same_driver_is_no_pause(tmp_path: Path) -> None:
+    path = tmp_path / "run"
+    with Archive(path, header=header(job(invocations=2))) as archive:
+        archive.append(outcome(record(0, [operation()])))
+        archive.append(replace(outcome(replace(lost(1), never_began=True)), collected_ns=20 * S))
+        archive.begin_wave(1, 30 * S, (), 1)
+        archive.append(outcome(record(1, [operation(start_ns=40 * S, end_ns=41 * S)])))
+    found = summarize(load_run(path))
+    assert (found.span_s, found.paused_s) == (41, 0)
+
+
+def test_who_waits_for_a_failure_waits(tmp_path: Path) -> None:
+    outcomes = [
+        outcome(record(i, [operation(end_ns=10 * S, size=10**9)], attempts=[])) for i in range(9)
+    ]
+    failed = operation(end_ns=300 * S, size=0, error="timed_out")
+    outcomes.append(outcome(record(9, [replace(failed, size=10**9)], attempts=[])))
+    run = saved(tmp_path / "run", outcomes)
+    run = replace(run, provenance={})
+    found = summarize(run)
+    assert found.withheld == ()
+    assert found.span_s == found.latencies.span_s == 300
+    assert found.whole_bytes_per_s == pytest.approx(9e9 / 300)
+    assert found.bounds is not None
+    assert found.bounds.whole_bytes_per_s == pytest.approx((9e9 / 300, 10e9 / 300))
+    assert found.peak_1s_bytes_per_s == pytest.approx(900e6)
+    assert len(timeline(run).segment_bytes) == 300
+
+
+def test_a_run_in_which_everything_failed_took_its_time(tmp_path: Path) -> None:
+    found = summarize(
+        saved(tmp_path / "run", [outcome(record(0, [operation(error="timed_out", size=0)]))])
+    )
+    assert (found.span_s, found.whole_bytes_per_s, found.bounds) == (1, None, None)

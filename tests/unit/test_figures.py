@@ -1,0 +1,162 @@
+"""docs/figures.toml defines the fields that a JSON report can have, all of them and no others."""
+
+import dataclasses
+import types
+import typing
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, get_args, get_type_hints
+
+import pytest
+
+from docs.make_report import FIGURES, PAGE, Figure, made, read, sections
+from serverless_bench.cost.bill import Bill
+from serverless_bench.deliveries import Deliveries
+from serverless_bench.record import BadRange, Found
+from serverless_bench.reduce import Summary, summarize
+from serverless_bench.spec import OperationKind
+from serverless_bench.traffic import Traffic
+from tests.runs import lost, operation, outcome, record, saved
+
+DEFINED = read(FIGURES.read_text(encoding="utf-8"))
+COUNTED = {"warm-up", "duplicates", "failed", "lost"}
+UNITS = {
+    "_per_s": "/s",
+    "_bytes": "bytes",
+    "_ns": "ns",
+    "_s": "s",
+    "_gib": "s/GiB",
+}
+OTHER_UNITS = {"throttled_peak_per_s": "tries", "gb_s": "GB s"}
+SECTIONS = {
+    "Bill": "bill",
+    "Bound": "bound",
+    "Bounds": "bounds",
+    "Clocks": "clocks",
+    "Deliveries": "deliveries",
+    "Dollars": "dollars",
+    "GateSummary": "gate",
+    "Histogram": "histogram",
+    "Latencies": "latencies",
+    "Latency": "by_kind",
+    "LibraryUse": "libraries",
+    "OverTime": "over_time",
+    "Summary": "report",
+    "Times": "times",
+    "Wave": "waves",
+}
+
+
+def hints(kind: type) -> dict[str, Any]:
+    """Return the types of the fields that an object has as JSON."""
+    found = get_type_hints(kind)
+    there = {field.name: found[field.name] for field in dataclasses.fields(kind)}
+    if kind is Summary:
+        del there["traffic"]
+        done = there.pop("done_s")
+        (_, second) = get_args(done)
+        there |= {"report_schema": int, **hints(Traffic)}
+        there |= {f"t{share}_s": second for share in (50, 90, 99, 100)}
+    return there
+
+
+def inside(hint: Any) -> Iterator[type]:
+    """Yield the dataclasses in a type."""
+    if dataclasses.is_dataclass(hint):
+        yield typing.cast("type", hint)
+    for part in get_args(hint):
+        yield from inside(part)
+
+
+def reachable() -> list[type]:
+    todo: list[type] = [Summary]
+    seen: list[type] = [Summary]
+    while todo:
+        for hint in hints(todo.pop()).values():
+            new = [kind for kind in inside(hint) if kind not in seen]
+            seen += new
+            todo += new
+    return seen
+
+
+def fields_of(section: str) -> dict[str, Any]:
+    (kind,) = [kind for kind in reachable() if SECTIONS[kind.__name__] == section]
+    return hints(kind)
+
+
+def is_optional(hint: Any) -> bool:
+    return isinstance(hint, types.UnionType) and type(None) in get_args(hint)
+
+
+def every() -> list[tuple[str, str, Figure]]:
+    return [(s, name, f) for s, entries in DEFINED.items() for name, f in entries.items()]
+
+
+def test_every_object_of_a_report_has_a_section_and_every_section_an_object() -> None:
+    assert sorted(SECTIONS[kind.__name__] for kind in reachable()) == sorted(
+        {*DEFINED} - {"corrupt"}
+    )
+
+
+@pytest.mark.parametrize("section", sorted(SECTIONS.values()))
+def test_a_section_defines_the_fields_of_its_object(section: str) -> None:
+    assert set(DEFINED[section]) == set(fields_of(section))
+
+
+@pytest.mark.parametrize("section", sorted(SECTIONS.values()))
+def test_a_field_says_when_it_is_null_if_it_can_be(section: str) -> None:
+    # What stands in a report only if there is such a thing is absent, and not null.
+    absent = {Bill, Deliveries}
+    for name, hint in fields_of(section).items():
+        can_be = is_optional(hint) and not absent & {*inside(hint)}
+        assert (DEFINED[section][name].null is not None) is can_be, (section, name)
+
+
+@pytest.mark.parametrize("section", sorted(SECTIONS.values()))
+def test_what_holds_several_values_says_how_and_numbers_have_units(section: str) -> None:
+    for name, hint in fields_of(section).items():
+        figure = DEFINED[section][name]
+        parts = {hint, *get_args(hint)}
+        several = any(typing.get_origin(part) in {tuple, Mapping} for part in parts)
+        assert (figure.form is not None) is several, (section, name)
+        if parts & {int, float}:
+            assert figure.unit is not None, (section, name)
+
+
+def test_a_name_says_its_unit() -> None:
+    for section, name, figure in every():
+        ending = next((end for end in UNITS if name.endswith(end)), None)
+        if ending is not None and figure.unit is not None:
+            assert figure.unit.endswith(OTHER_UNITS.get(name, UNITS[ending])), (section, name)
+
+
+def test_what_counts_is_one_of_four_things() -> None:
+    for section, name, figure in every():
+        assert {*figure.counts} <= COUNTED, (section, name)
+        assert figure.what
+        assert not figure.what.endswith(".")
+        assert "|" not in figure.what
+
+
+def test_wrong_bytes_have_the_fields_that_are_defined(tmp_path: Path) -> None:
+    bad = BadRange(operation=0, key="k", offset=7, length=3, bad_bytes=2, found=Found.ZEROS)
+    get = operation(kind=OperationKind.GET, error="corrupt", bad_bytes=2)
+    found = summarize(saved(tmp_path / "run", [outcome(record(0, [get], bad_ranges=[bad]))]))
+    assert set(found.corrupt[0]) == set(DEFINED["corrupt"])
+
+
+def test_a_report_has_the_fields_that_are_defined(tmp_path: Path) -> None:
+    found = summarize(
+        saved(tmp_path / "run", [outcome(record(0, [operation()])), outcome(lost(1))])
+    )
+    absent = {"bill", "deliveries"}
+    assert set(found.to_json()) == set(DEFINED["report"]) - absent
+    asserted = {"done_s", "traffic"}
+    assert asserted.isdisjoint(found.to_json())
+
+
+def test_the_page_is_what_the_definitions_make() -> None:
+    """Run `make report` when it is not."""
+    page = PAGE.read_text(encoding="utf-8")
+    assert page == made(page, DEFINED)
+    assert sorted(sections(page)) == sorted(DEFINED)

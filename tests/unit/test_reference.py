@@ -1,0 +1,84 @@
+"""The reducers agree with a reference that computes every figure in the most obvious way.
+
+The reference (``tests/reference``) reads the rows of a run directory itself and shares no code
+with the package. Both agree exactly in integers and texts, and to 1e-9 in other figures; windows
+may be off by a byte for each border of a window in each stretch of a curve.
+"""
+
+import json
+import tempfile
+from collections.abc import Iterator, Mapping
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from docs.make_report import FIGURES, read
+from serverless_bench.archive import load_run
+from serverless_bench.reduce import summarize
+from tests.reference.making import Shape, save, shapes
+from tests.reference.report import NOT_HERE, reference
+from tests.reference.windows import Near
+
+REPORT = set(read(FIGURES.read_text(encoding="utf-8"))["report"])
+
+
+def agree(shape: Shape, *, with_warmup: bool) -> None:
+    with tempfile.TemporaryDirectory() as scratch:
+        path = Path(scratch) / "run"
+        save(path, shape)
+        ours = summarize(load_run(path), with_warmup=with_warmup).to_json()
+        theirs = reference(path, with_warmup=with_warmup)
+    # Words are for people: as many reasons are as many.
+    assert len(ours.pop("withheld")) == len(theirs.pop("withheld")), shape
+    ours = {name: value for name, value in ours.items() if name not in NOT_HERE}
+    # Through JSON, as users have it.
+    assert list(differences("", json.loads(json.dumps(ours, allow_nan=False)), theirs)) == []
+
+
+def differences(path: str, ours: Any, theirs: Any) -> Iterator[str]:
+    """Yield a line for each figure in which two reports differ."""
+    if isinstance(theirs, Mapping) and isinstance(ours, Mapping):
+        for name in {*ours, *theirs}:
+            if name not in ours or name not in theirs:
+                yield f"{path}.{name}: only in {'ours' if name in ours else 'theirs'}"
+            else:
+                yield from differences(f"{path}.{name}", ours[name], theirs[name])
+    elif isinstance(theirs, list) and isinstance(ours, list):
+        if len(ours) != len(theirs):
+            yield f"{path}: {len(ours)} and {len(theirs)}"
+        for number, pair in enumerate(zip(ours, theirs, strict=False)):
+            yield from differences(f"{path}[{number}]", *pair)
+    elif not same(ours, theirs):
+        yield f"{path}: {ours} and {theirs}"
+
+
+def same(ours: Any, theirs: Any) -> bool:
+    off = Fraction(0)
+    if isinstance(theirs, Near):
+        theirs, off = theirs.value, theirs.off
+    if isinstance(theirs, Fraction) and isinstance(ours, int | float):
+        return abs(Fraction(ours) - theirs) <= off + abs(theirs) / 10**9
+    return type(ours) is type(theirs) and bool(ours == theirs)
+
+
+@settings(max_examples=500)
+@given(shapes, st.booleans())
+def test_both_reducers_say_the_same(shape: Shape, with_warmup: bool) -> None:  # noqa: FBT001
+    agree(shape, with_warmup=with_warmup)
+
+
+@pytest.mark.full
+@settings(max_examples=10_000)
+@given(shapes, st.booleans())
+def test_both_reducers_say_the_same_of_many_runs(shape: Shape, with_warmup: bool) -> None:  # noqa: FBT001
+    agree(shape, with_warmup=with_warmup)
+
+
+def test_the_reference_has_every_field(tmp_path: Path) -> None:
+    save(tmp_path, Shape(seed=1, functions=2, operations=2, traits=frozenset({"far", "gate"})))
+    found = reference(tmp_path)
+    assert set(found) | {*NOT_HERE} == REPORT
