@@ -9,7 +9,7 @@ COMPILE := $(UV) compile --quiet --universal --generate-hashes --no-annotate --p
 	--custom-compile-command "make requirements"
 LOCALSTACK := serverless_bench/stores/localstack
 
-.PHONY: demo test full check lint types contracts docs report faults experiments golden requirements clean
+.PHONY: demo test full check lint types contracts docs report faults experiments golden requirements mutants clean
 
 demo: .venv/run  ## write, read, report and plot on a store that starts by itself
 	$(BIN)/sbench demo
@@ -44,6 +44,9 @@ faults: .venv/dev  ## the table of docs/faults.md, from the fault matrix run now
 experiments: .venv/dev  ## the pages of docs/experiments/, from runs made now
 	$(BIN)/python docs/make_experiments.py
 
+mutants: .venv/dev  ## would the tests notice? faults planted in named functions, up to an hour
+	$(BIN)/python -m tests.mutants $(MUTANTS)
+
 golden: .venv/dev  ## accept the reports as they are now
 	$(BIN)/python -m pytest tests/unit/test_reporters.py --update-golden
 
@@ -75,4 +78,4 @@ requirements: .venv/uv
 	@touch $@
 
 clean:
-	rm -rf .aws-sam .venv .venv-sam .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf .aws-sam .venv .venv-sam mutants .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache

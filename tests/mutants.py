@@ -1,0 +1,151 @@
+"""Would the tests notice? Small faults are planted in named functions, one at a time.
+
+    make mutants                          # a sample of each area, about half an hour
+    make mutants MUTANTS="--all"          # every mutant
+    make mutants MUTANTS="--seed 7 --sample 50 --area meter"
+
+The functions and the mutants that change nothing (with the reason) stand in
+``mutants.toml``. mutmut makes the mutants and runs the tests that reach each of them, in
+process. The exit code is 1 where fewer than four fifths of an area's mutants are found.
+"""
+
+import argparse
+import fnmatch
+import json
+import random
+import subprocess
+import sys
+import tomllib
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+ROOT: Final = Path(__file__).parents[1]
+MUTANTS: Final = ROOT / "mutants"
+LIST: Final = ROOT / "tests" / "mutants.toml"
+LEAST: Final = 0.8
+_SURVIVED: Final = {0: "survived", 33: "no test reaches it", 5: "no test reaches it"}
+"""Exit codes of the tests of a mutant that nobody found; all others, time-outs too, found it."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Found:
+    """What came of the mutants of one area."""
+
+    area: str
+    made: int
+    equivalent: int
+    survivors: Sequence[tuple[str, str]]
+    """Names, and why they are alive."""
+
+    @property
+    def killed(self) -> float:
+        """Share of the mutants that change something and were found."""
+        counted = self.made - self.equivalent
+        return 1.0 if not counted else 1 - len(self.survivors) / counted
+
+
+def mutmut(*arguments: str) -> str:
+    """Run mutmut and return what it printed."""
+    command = [str(Path(sys.executable).with_name("mutmut")), *arguments]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    if done.returncode not in {0, 1}:
+        raise SystemExit(f"mutmut ended with {done.returncode}:\n{done.stdout}\n{done.stderr}")
+    return done.stdout
+
+
+def mutants_of(patterns: Sequence[str]) -> list[str]:
+    """Return the names of the mutants of some functions, as ``MODULE.FUNCTION`` patterns."""
+    return sorted(name for name in _exit_codes() if _is_of(name, patterns))
+
+
+def function_of(mutant: str) -> str:
+    """Return the function that a mutant is of, as ``MODULE.CLASS.FUNCTION``."""
+    name, _, _ = mutant.rpartition("__mutmut_")
+    module, _, function = name.rpartition(".x")
+    return f"{module}.{function.removeprefix('_').strip('ǁ').replace('ǁ', '.')}"
+
+
+def changed_line(mutant: str) -> str:
+    """Return what a mutant puts in place of a line, without its indentation."""
+    added = [line[1:].strip() for line in mutmut("show", mutant).splitlines() if _is_new(line)]
+    return " ".join(added)
+
+
+def _is_new(line: str) -> bool:
+    return line.startswith("+") and not line.startswith("+++")
+
+
+def _is_of(mutant: str, patterns: Sequence[str]) -> bool:
+    return any(fnmatch.fnmatchcase(function_of(mutant), pattern) for pattern in patterns)
+
+
+def _exit_codes() -> dict[str, int | None]:
+    codes: dict[str, int | None] = {}
+    for path in MUTANTS.rglob("*.py.meta"):
+        codes |= json.loads(path.read_text(encoding="utf-8"))["exit_code_by_key"]
+    return codes
+
+
+def _is_equivalent(mutant: str, equivalent: Sequence[Mapping[str, Any]]) -> bool:
+    function, line = function_of(mutant), None
+    for known in equivalent:
+        if known["function"] == function:
+            line = line or changed_line(mutant)
+            if known["line"] == line:
+                return True
+    return False
+
+
+def judge(area: str, names: Sequence[str], equivalent: Sequence[Mapping[str, Any]]) -> Found:
+    """Return what came of the mutants of an area that were tried."""
+    codes = _exit_codes()
+    alive = [(name, _SURVIVED[code]) for name in names if (code := codes[name]) in _SURVIVED]
+    same = {name for name, _ in alive if _is_equivalent(name, equivalent)}
+    survivors = [(name, why) for name, why in alive if name not in same]
+    return Found(area=area, made=len(names), equivalent=len(same), survivors=survivors)
+
+
+def report(found: Found) -> Iterator[str]:
+    """Yield the lines about an area."""
+    yield (
+        f"{found.area}: {found.killed:.0%} of {found.made - found.equivalent} found,"
+        f" {found.equivalent} equivalent"
+    )
+    reached = Counter(why for _, why in found.survivors)
+    for why, count in reached.items():
+        yield f"  {why}: {count}"
+    for name, _ in found.survivors:
+        yield f"  {function_of(name)}: {changed_line(name)}"
+
+
+def main() -> int:
+    """Make mutants, try a sample of each area, and say what came of them."""
+    parser = argparse.ArgumentParser(description="Would the tests notice?")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--sample", type=int, default=120, help="mutants of each area")
+    parser.add_argument("--all", action="store_true", help="every mutant")
+    parser.add_argument("--area", action="append", help="only this area")
+    options = parser.parse_args()
+    asked = tomllib.loads(LIST.read_text(encoding="utf-8"))
+    areas = {n: p for n, p in asked["areas"].items() if n in (options.area or asked["areas"])}
+    # The mutants are made before the first is tried; one function is enough to get there.
+    mutmut("run", asked["first"])
+    picked: dict[str, list[str]] = {}
+    for area, patterns in areas.items():
+        names = mutants_of(patterns)
+        draw = random.Random(f"{options.seed}/{area}")
+        wanted = len(names) if options.all else min(options.sample, len(names))
+        picked[area] = draw.sample(names, wanted)
+    mutmut("run", *[name for names in picked.values() for name in names])
+    results = [judge(area, names, asked["equivalent"]) for area, names in picked.items()]
+    for found in results:
+        sys.stdout.write("\n".join(report(found)) + "\n")
+    sys.stdout.write(f"seed {options.seed}; passed if every area has {LEAST:.0%} or more\n")
+    return int(any(found.killed < LEAST for found in results))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
