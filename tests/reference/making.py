@@ -13,6 +13,7 @@ from typing import Any, Final
 from hypothesis import strategies as st
 
 from serverless_bench.spec import JobSpec, Load
+from tests.reference.columns import columns, forget, shift
 from tests.runs import TARGET
 
 S: Final = 10**9
@@ -49,15 +50,6 @@ SIZES: Final = (
     *(100 << 20, 3 << 30),
 )
 KINDS: Final = ("put", "get", "get_range", "head", "list", "delete", "delete_many", "copy")
-NEWER: Final = {
-    "operations": ("warmup", "offset", "generation", "count", "intended_ns"),
-    "attempts": ("answered_ns", "date_s"),
-}
-"""Columns that records of older versions do not have; those of functions are below."""
-NEWER_OF_FUNCTIONS: Final = (
-    *("run_wait_ns", "cpus", "memory_mib", "generator_bytes_per_s", "gate_wait_ns", "gate_late"),
-    *("delivery", "duplicate", "born_ns", "import_ns", "machine", "measured_cpu_ns", "usages"),
-)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -224,9 +216,9 @@ class _Maker:
             "error": "deadline: stopped" if self.has("failures", 0.15) else None,
             **self._more(start, sum(cpu)),
         }
-        _shift(record, skew)
+        shift(record, skew)
         if self.has("old", 0.7):
-            _forget(record)
+            forget(record)
         return {
             "submitted_ns": submitted,
             "collected_ns": came,
@@ -274,7 +266,7 @@ class _Maker:
                 tables[name] += [{"operation": number, **one} for one in of]
         end = max((row["end_ns"] for row in rows), default=start) + draw.randint(0, 10 * MS)
         tables["operations"] = rows
-        return {name: _columns(name, of) for name, of in tables.items()}, end
+        return {name: columns(name, of) for name, of in tables.items()}, end
 
     def _operation(self, start: int, *, warmup: bool) -> dict[str, Any]:
         draw = self.draw
@@ -402,54 +394,3 @@ class _Maker:
 
 def _lost(index: int, wave: int) -> dict[str, Any]:
     return {"index": index, "attempt": wave, "cause": "killed by SIGKILL", "never_began": not wave}
-
-
-_INSTANTS: Final = ("start_ns", "end_ns", "first_byte_ns", "last_byte_sent_ns", "intended_ns")
-
-
-def _shift(record: dict[str, Any], skew: int) -> None:
-    """Put a worker's instants on a clock that is ahead."""
-    for name in ("start_ns", "end_ns", "wall_start_ns", "wall_end_ns", "born_ns"):
-        record[name] = None if record[name] is None else record[name] + skew
-    for table in ("operations", "attempts"):
-        for name in (*_INSTANTS, "answered_ns"):
-            column = record[table].get(name, [])
-            record[table][name] = [None if at is None else at + skew for at in column]
-            if name not in _FIELDS[table]:
-                del record[table][name]
-
-
-def _forget(record: dict[str, Any]) -> None:
-    """Leave a record of an old version."""
-    for name in NEWER_OF_FUNCTIONS:
-        del record[name]
-    for table, names in NEWER.items():
-        for name in names:
-            del record[table][name]
-
-
-_FIELDS: Final = {
-    "operations": (
-        *("index", "kind", "key", "size", "start_ns", "end_ns", "first_byte_ns"),
-        *("last_byte_sent_ns", "bytes", "verified_bytes", "bad_bytes", "bad_ranges"),
-        *("payload_ns", "error", "warmup", "offset", "generation", "count", "intended_ns"),
-    ),
-    "attempts": (
-        *("operation", "request", "part", "number", "start_ns", "end_ns", "wait_ns", "status"),
-        *("error", "detail", "request_id", "host_id", "remote", "reused", "bytes"),
-        *("answered_ns", "date_s"),
-    ),
-    "steps": ("operation", "step_ns", "step_bytes"),
-    "bad_ranges": (
-        *("operation", "key", "offset", "length", "bad_bytes", "found", "found_key_hash"),
-        *("found_generation", "found_offset"),
-    ),
-    "usages": (
-        *("operation", "rss_before_bytes", "rss_peak_bytes", "threads_peak"),
-        *("cpu_user_s", "cpu_sys_s"),
-    ),
-}
-
-
-def _columns(name: str, rows: list[dict[str, Any]]) -> dict[str, list[Any]]:
-    return {field: [row[field] for row in rows] for field in _FIELDS[name]}
