@@ -40,6 +40,7 @@ faults: .venv/dev  ## the table of docs/faults.md, from the fault matrix run now
 
 experiments: .venv/dev  ## the pages of docs/experiments/, from runs made now
 	$(BIN)/python docs/make_experiments.py
+	$(BIN)/python docs/make_experiments.py --simulate
 
 golden: .venv/dev  ## accept the reports as they are now
 	$(BIN)/python -m pytest tests/unit/test_reporters.py --update-golden

@@ -740,7 +740,7 @@ def test_a_report_says_what_holds_and_what_is_missing(style: str) -> None:
         "a study, 2026-04-25",
         "client=wire: 1 to 2: rejected, x0.75 (",
         "client=wire: knee of rate by threads: 4 (4 to 4)",
-        "false alarms of all 2 comparisons together: 5% (Holm)",
+        "2 comparisons share 5% of false alarms (Holm)",
         "5 rounds that hold each cell once, runs of 5.0 s",
         "threads=2 client=boto3: no run counts",
         "94% by order statistics",
