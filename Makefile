@@ -43,6 +43,7 @@ faults: .venv/dev  ## the table of docs/faults.md, from the fault matrix run now
 
 experiments: .venv/dev  ## the pages of docs/experiments/, from runs made now
 	$(BIN)/python docs/make_experiments.py
+	$(BIN)/python docs/make_experiments.py --simulate
 
 mutants: .venv/dev  ## would the tests notice? faults planted in named functions, up to an hour
 	$(BIN)/python -m tests.mutants $(MUTANTS)

@@ -77,6 +77,11 @@ def run(name: str, into: Path, flags: Sequence[str]) -> bool:
     command = [*SBENCH, "exp", "run", *what, "--format", "json"]
     code = subprocess.run(command, stdout=subprocess.DEVNULL, check=False).returncode  # noqa: S603 - our own
     took_s = (monotonic_ns() - begun_ns) / NS_PER_S
+    if root.exists():
+        # With what was before an interruption.
+        before = root / "took_s"
+        took_s += float(before.read_text()) if before.exists() else 0.0
+        before.write_text(str(took_s))
     sys.stdout.write(f"{name}: exit code {code} after {took_s / 60:.1f} min\n")
     sys.stdout.flush()
     if code not in COUNTED:

@@ -242,6 +242,8 @@ def _judgement(
     if verdict in _UNDECIDED:
         outcome = _NONE
         why = "too much spread"
+        if alone <= ALPHA:
+            why = f"alone p would be {alone:.2g}, and it is one of {among} comparisons"
         if verdict is Verdict.NOT_ENOUGH_RUNS:
             why = f"{verdict}: {MIN_ROUNDS} rounds with both cells at least"
         power = power_for(experiment, asked, among)

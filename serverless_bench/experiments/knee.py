@@ -12,7 +12,7 @@ from statistics import median
 from typing import Final
 
 from serverless_bench.compare import ALPHA
-from serverless_bench.experiments.contrasts import Contrast, contrast
+from serverless_bench.experiments.contrasts import contrast
 from serverless_bench.experiments.schema import Value
 
 WITHIN: Final = 0.05
@@ -43,8 +43,10 @@ class Line:
     values: tuple[Value, ...]
     medians: tuple[float, ...]
     """More is better."""
-    gains: Mapping[tuple[int, int], Contrast]
-    """Of each pair of places, the second over the first."""
+    above: Mapping[tuple[int, int], float]
+    """Of each pair of places, the p of "the second is not more than ``WITHIN`` better"."""
+    below: Mapping[tuple[int, int], float]
+    """The p of "it is"."""
 
     def p_not(self, place: int) -> float:
         """Return the p of "the knee is here": small if it is elsewhere.
@@ -53,7 +55,7 @@ class Line:
         all others; each of these may be it by chance, so p is multiplied by their number.
         """
         others = [n for n in range(len(self.values)) if n != place]
-        better = [self.gains[place, n].p_above(_LIMIT) for n in others]
+        better = [self.above[place, n] for n in others]
         earlier = [self._p_close(n) for n in range(place)]
         found = [*better, *earlier]
         return min(1.0, len(found) * min(found, default=_NONE))
@@ -66,12 +68,12 @@ class Line:
     def _p_close(self, place: int) -> float:
         """Return the p of "something is more than ``WITHIN`` better than this"."""
         others = [n for n in range(len(self.values)) if n != place]
-        return max((self.gains[place, n].p_below(_LIMIT) for n in others), default=_NONE)
+        return max((self.below[place, n] for n in others), default=_NONE)
 
     def _p_far(self, place: int) -> float:
         """Return the p of "this is close to the best"."""
         others = [n for n in range(len(self.values)) if n != place]
-        found = [self.gains[place, n].p_above(_LIMIT) for n in others]
+        found = [self.above[place, n] for n in others]
         return min(1.0, len(found) * min(found, default=_NONE))
 
     def knee(self) -> Knee:
@@ -115,5 +117,6 @@ def line_of(
     return Line(
         values=tuple(value for value, _ in runs),
         medians=tuple(median(side.values()) for side in sides),
-        gains=gains,
+        above={pair: gain.p_above(_LIMIT) for pair, gain in gains.items()},
+        below={pair: gain.p_below(_LIMIT) for pair, gain in gains.items()},
     )

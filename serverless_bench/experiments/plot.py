@@ -22,7 +22,7 @@ _WIDTH: Final = 11.0
 _HEIGHT: Final = 4.2
 _BAR: Final = 0.28
 """Inches for each bar."""
-_COMPARABLE: Final = 3
+_COMPARABLE: Final = 10
 """Panels whose largest values differ by less than so many times share their scale."""
 
 
@@ -216,11 +216,14 @@ def _draw_lines(drawn: Figure, panels: Sequence[_Panel], plot: Plot) -> list[Axe
 
 
 def _share(panels: Sequence[_Panel], everywhere: Sequence[Axes], limits: str) -> None:
-    """Give panels one scale if their values are comparable."""
+    """Give panels one scale if their values are comparable; say so if they have not."""
     most = [max(point.high for point in panel.points) for panel in panels]
-    if 0 < max(most) < _COMPARABLE * min(most):
-        for axes in everywhere:
+    alike = 0 < max(most) < _COMPARABLE * min(most)
+    for axes in everywhere:
+        if alike:
             axes.set(**{limits: (0, 1.05 * max(most))})
+        elif len(panels) > 1:
+            axes.set_title(f"{axes.get_title()}\n(a scale of its own)")
 
 
 def _legend(drawn: Figure, everywhere: Sequence[Axes], *, title: str) -> None:

@@ -114,8 +114,8 @@ def show(report: Report, out: TextIO, style: str) -> None:
     if report.judged:
         write.title("hypotheses")
         write.line(
-            f"ratios within rounds; false alarms of all {report.among} comparisons together:"
-            f" {ALPHA:.0%} (Holm)"
+            f"ratios within rounds; {report.among} comparisons share {ALPHA:.0%} of false alarms"
+            " (Holm)"
         )
         for one in report.judged:
             _hypothesis(write, one)

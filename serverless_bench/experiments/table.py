@@ -40,6 +40,8 @@ class Grid:
 
     header: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
+    named: int
+    """Columns from the left that say which row it is."""
 
 
 def lines(experiment: Experiment, observed: Sequence[Observed]) -> tuple[Line, ...]:
@@ -77,7 +79,7 @@ def grid(experiment: Experiment, found: Sequence[Line]) -> Grid:
         for metric, published in metrics:
             cells += _pair(line, metric, published=published)
         rows.append((*cells, _runs(line)))
-    return Grid(header=(*header, "runs"), rows=tuple(rows))
+    return Grid(header=(*header, "runs"), rows=tuple(rows), named=len(names))
 
 
 def reference(experiment: Experiment) -> Grid:
@@ -121,7 +123,11 @@ def _published(experiment: Experiment, rows: Sequence[Row]) -> Grid:
         cells += [_shown(row.at.get(name)) for name in names]
         cells += [_told(metric, row.values.get(metric.name)) for metric in metrics]
         body.append((*cells, row.note) if notes else tuple(cells))
-    return Grid(header=(*header, "note") if notes else tuple(header), rows=tuple(body))
+    return Grid(
+        header=(*header, "note") if notes else tuple(header),
+        rows=tuple(body),
+        named=len(names) + named,
+    )
 
 
 def _pivoted(experiment: Experiment, found: Sequence[Line]) -> Grid:
@@ -152,7 +158,7 @@ def _pivoted(experiment: Experiment, found: Sequence[Line]) -> Grid:
             else:
                 cells += [ABSENT] * (1 + published)
         rows.append((*cells, ", ".join(dict.fromkeys(map(_runs, group.values())))))
-    return Grid(header=(*header, "runs"), rows=tuple(rows))
+    return Grid(header=(*header, "runs"), rows=tuple(rows), named=len(names))
 
 
 def _axes(experiment: Experiment, found: Sequence[Line]) -> list[str]:

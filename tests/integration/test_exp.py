@@ -14,7 +14,7 @@ from serverless_bench.cli.clean import delete_objects
 from serverless_bench.cli.main import main
 from serverless_bench.experiments.loading import parse
 from serverless_bench.experiments.observations import observe
-from serverless_bench.experiments.plans import Plan
+from serverless_bench.experiments.plans import Plan, load, save
 from serverless_bench.experiments.runner import run
 from serverless_bench.sweep import Deleted
 from tests.command import Done
@@ -201,6 +201,36 @@ def test_an_interrupted_experiment_goes_on_where_it_was(exp: Exp, tmp_path: Path
     assert [text.split(":")[0] for text in said] == [f"run {n} of 4" for n in (1, 2, 3, 4)]
     observed = observe(tmp_path / "e", plan.cells(), repeats=2, min_bytes=1)
     assert [one.counted for one in observed] == [2, 2]
+
+
+def test_pilots_say_how_long_and_how_many_and_are_not_made_twice(exp: Exp, tmp_path: Path) -> None:
+    del exp
+    lasting = '[small]\nmin_bytes = "8kB"\nseconds = 0.2\nminutes = 0.03\nrepeats = 2'
+    experiment = parse(TINY.replace('[small]\nmin_bytes = "8kB"', lasting), "tiny")
+    plan = Plan(experiment=experiment, scale="small", repeats=2, minutes=0.03)
+    root, said = tmp_path / "e", list[str]()
+    save(plan, root)
+
+    def say(text: str) -> None:
+        said.append(text)
+        if len(said) == 1:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run(plan, root, clean=delete_objects, say=say)
+    done = run(load(root), root, clean=delete_objects, say=said.append)
+    pilots = [text for text in said if text.startswith("pilot: ")]
+    assert [text.split(":")[1] for text in pilots] == [" size=4KiB", " size=256KiB"]
+    # Decided before the first run that counts, and kept.
+    assert said[2] == f"{done.repeats} rounds"
+    assert 2 <= done.repeats <= 20
+    assert load(root) == done
+    assert len([text for text in said if text.startswith("run ")]) == 2 * done.repeats
+    for one in observe(root, done.cells(), repeats=done.repeats, min_bytes=1):
+        assert one.counted == done.repeats
+        assert one.run_s >= 0.2
+    # All is there: nothing is run again.
+    run(load(root), root, clean=delete_objects, say=pytest.fail)
 
 
 def test_what_would_be_run_and_what_was_published_need_no_run(exp: Exp, tmp_path: Path) -> None:

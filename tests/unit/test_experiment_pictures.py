@@ -186,6 +186,19 @@ def test_published_bars_stand_beside_their_cells() -> None:
         assert row.values["mib_per_s"] == at
 
 
+def test_panels_share_their_scale_or_say_that_they_do_not(report: Report, drawn: Figure) -> None:
+    if len(drawn.axes) < 2:
+        return
+    measured, published = drawn.axes
+    bars = _is_of_bars(measured)
+    shared = (
+        measured.get_xlim() == published.get_xlim()
+        if bars
+        else measured.get_ylim() == published.get_ylim()
+    )
+    assert shared != ("a scale of its own" in measured.get_title()), report.experiment.name
+
+
 def test_writes_are_green_and_reads_are_blue_here_too() -> None:
     drawn = picture(drawn_up("pywren-scaling", "small"))
     colors = {line.get_label(): line.get_color() for line in drawn.axes[0].lines}

@@ -34,6 +34,7 @@ from serverless_bench.experiments.report import Report, make_report, show, show_
 from serverless_bench.experiments.schema import DESIGNS, SCALES, Experiment, Settings
 from serverless_bench.experiments.settings import job_of, planned_bytes, prepared_by
 from serverless_bench.experiments.table import grid, left_over, lines
+from serverless_bench.experiments.writer import Writer
 from serverless_bench.spec import Target
 from tests import runs
 from tests.runs import S
@@ -703,6 +704,32 @@ def test_a_pivot_makes_columns_of_an_axis() -> None:
     assert found.rows[1][-1] == "0 of 5"
 
 
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_a_wide_table_is_parted_between_columns_on_a_terminal(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("COLUMNS", "60")
+    found = grid((report := measured_report()).experiment, report.lines)
+    narrow, wide = Terminal(), io.StringIO()
+    for out in (narrow, wide):
+        Writer(out, markdown=False).table(found)
+    parts = narrow.getvalue().split("\n\n")
+    assert len(parts) > 1
+    assert max(map(len, narrow.getvalue().splitlines())) <= 60
+    for part in parts:
+        lines_of = part.splitlines()
+        assert lines_of[0].split()[:2] == ["threads", "client"]
+        assert len(lines_of) == 1 + len(found.rows)
+    words = sorted(word for row in found.rows for text in row[2:] for word in text.split())
+    shown = sorted(w for part in parts for line in part.splitlines()[1:] for w in line.split()[2:])
+    assert shown == words
+    assert "\n\n" not in wide.getvalue()
+
+
 @pytest.mark.parametrize("style", ["text", "markdown"])
 def test_a_report_says_what_holds_and_what_is_missing(style: str) -> None:
     out = io.StringIO()
@@ -713,7 +740,7 @@ def test_a_report_says_what_holds_and_what_is_missing(style: str) -> None:
         "a study, 2026-04-25",
         "client=wire: 1 to 2: rejected, x0.75 (",
         "client=wire: knee of rate by threads: 4 (4 to 4)",
-        "false alarms of all 2 comparisons together: 5% (Holm)",
+        "2 comparisons share 5% of false alarms (Holm)",
         "5 rounds that hold each cell once, runs of 5.0 s",
         "threads=2 client=boto3: no run counts",
         "94% by order statistics",
