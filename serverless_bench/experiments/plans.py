@@ -14,6 +14,7 @@ from serverless_bench.experiments.cells import Cell, make_cells
 from serverless_bench.experiments.loading import parse
 from serverless_bench.experiments.schema import Experiment, Setting
 from serverless_bench.experiments.settings import job_of
+from serverless_bench.plan import check
 from serverless_bench.spec import JobSpec, Target
 
 STATE: Final = "experiment.json"
@@ -66,7 +67,9 @@ class Plan:
         """
         for cell in self.cells():
             if not cell.skipped:
-                open_executor(self.job(cell, Target(bucket="any", endpoint_url="http://any")))
+                job = self.job(cell, Target(bucket="any", endpoint_url="http://any"))
+                check(job, ())
+                open_executor(job)
 
     def job(self, cell: Cell, target: Target) -> JobSpec:
         """Return the job of a cell."""
