@@ -100,6 +100,8 @@ class RangeSink:
 
     def write_at(self, offset: int, data: memoryview) -> None:
         """See ``Sink``; one call holds one block."""
+        if not len(data):
+            return
         with self._lock:
             self.received += len(data)
             within = data if self._length is None else data[: max(0, self._length - offset)]

@@ -4,7 +4,7 @@ import random
 from dataclasses import dataclass, field
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from serverless_bench.clients.base import Exchange, Sink
@@ -206,6 +206,7 @@ def test_the_first_half_twice_is_not_the_whole() -> None:
     assert (bad.found, bad.offset, bad.length) == (Found.MISSING, 500, 500)
 
 
+@example([(1001, 0)], Verify.FULL)
 @given(
     st.lists(st.tuples(st.integers(0, 1200), st.integers(0, 400)), max_size=12),
     st.sampled_from([Verify.FULL, Verify.NONE]),
