@@ -9,9 +9,10 @@ cipher key is public and the same for everybody; the counter block of bytes
      6 bytes   n                            16-byte blocks from the start; 4 PiB of them
 
 So a key file alone is enough to regenerate any range of any object on any machine, with
-nothing stored. The bytes are incompressible, no two objects share a block, and
-*decrypting* one aligned block of a wrong answer says which object, generation and
-offset it came from: ``identify`` does that.
+nothing stored. The bytes are incompressible, no block stands twice in an object, two
+objects share blocks only if their keys' hashes are equal (docs/decisions/0018 says how
+likely that is, and what it would take to matter), and *decrypting* one aligned block of a
+wrong answer says which object, generation and offset it came from: ``identify`` does that.
 
 AES is not here for secrecy. It is the fastest seekable generator that ships with a
 library everybody has: one core makes about 9 GB/s (see docs/performance.md).

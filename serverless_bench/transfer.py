@@ -124,7 +124,7 @@ def get_object(
         download.finish(checks)
     download.check_size(checks)
     if checks.bad.count:
-        raise Corrupt(f"{checks.bad.bytes} bytes of {operation.key} are wrong")
+        raise Corrupt(f"{operation.key} is not what was written")
 
 
 class _Download:
@@ -211,15 +211,19 @@ class _Download:
         """Note that the object is longer or shorter than it should be, as answers have told.
 
         The ranges that are asked for end where the object should, so no sink sees a surplus,
-        nor a lack behind its own range.
+        nor a lack behind its own range. Who was told of it and asked for other bytes names
+        the range too, and counts none of it: of several readers of one object, who reads its
+        end does that.
         """
-        other = next((told for told in sorted(self._told) if told != self._size), None)
-        if other is None or self._size is None:
+        size, length = self._size, self._length
+        other = next((told for told in sorted(self._told) if told != size), None)
+        if other is None or size is None or length is None:
             return
-        if other > self._size:
-            checks.bad.add(absent(Found.EXTRA, self._size, other - self._size))
+        if other > size:
+            counted = other - size if self._first + length >= size else 0
+            checks.bad.add(absent(Found.EXTRA, size, other - size, bad_bytes=counted))
         elif not any(sink.missing for sink in self._sinks if sink is not None):
-            checks.bad.add(absent(Found.MISSING, other, self._size - other))
+            checks.bad.add(absent(Found.MISSING, other, size - other, bad_bytes=0))
 
 
 def _check_range(meter: Meter, offset: int, length: int) -> None:

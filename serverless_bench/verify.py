@@ -100,6 +100,8 @@ class RangeSink:
 
     def write_at(self, offset: int, data: memoryview) -> None:
         """See ``Sink``; one call holds one block."""
+        if not len(data):
+            return
         with self._lock:
             self.received += len(data)
             within = data if self._length is None else data[: max(0, self._length - offset)]
@@ -154,10 +156,18 @@ class RangeSink:
         self.verified_bytes += max(0, fresh - bad_bytes)
 
 
-def absent(found: Found, offset: int, length: int) -> BadRange:
-    """Return the range of bytes that are missing, or that nobody has written."""
+def absent(found: Found, offset: int, length: int, *, bad_bytes: int | None = None) -> BadRange:
+    """Return the range of bytes that are missing, or that nobody has written.
+
+    ``bad_bytes`` are those of them that count; None for all.
+    """
     return BadRange(
-        operation=0, key="", offset=offset, length=length, bad_bytes=length, found=found
+        operation=0,
+        key="",
+        offset=offset,
+        length=length,
+        bad_bytes=length if bad_bytes is None else bad_bytes,
+        found=found,
     )
 
 

@@ -15,6 +15,7 @@ from serverless_bench.experiments.lengths import is_fixed
 from serverless_bench.experiments.loading import parse
 from serverless_bench.experiments.schema import Experiment, Setting, Settings
 from serverless_bench.experiments.settings import job_of
+from serverless_bench.plan import check
 from serverless_bench.spec import JobSpec, Target
 
 STATE: Final = "experiment.json"
@@ -79,7 +80,9 @@ class Plan:
         """
         for cell in self.cells():
             if not cell.skipped:
-                open_executor(self.job(cell, Target(bucket="any", endpoint_url="http://any")))
+                job = self.job(cell, Target(bucket="any", endpoint_url="http://any"))
+                check(job, ())
+                open_executor(job)
 
     def job(self, cell: Cell, target: Target, length: Settings | None = None) -> JobSpec:
         """Return the job of a cell, as long as settings of its length make it."""

@@ -160,9 +160,9 @@ def test_clean_aborts_the_uploads_of_the_run_and_no_others(
         for name in (key, "sbench/somebody-elses"):
             s3.create_multipart_upload(Bucket=embedded.bucket, Key=name)
         cleaned = sbench("clean", "sbench-runs/w")
-        left = s3.list_multipart_uploads(Bucket=embedded.bucket).get("Uploads", [])
+        listed = s3.list_multipart_uploads(Bucket=embedded.bucket, Prefix="sbench/")
     assert "aborted 1 uploads" in cleaned.out
-    assert [upload["Key"] for upload in left] == ["sbench/somebody-elses"]
+    assert [upload["Key"] for upload in listed.get("Uploads", [])] == ["sbench/somebody-elses"]
 
 
 def test_a_store_of_ones_own(tmp_path: Path, moto: Server) -> None:

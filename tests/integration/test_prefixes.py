@@ -1,7 +1,7 @@
 """Whatever keys begin with: what is read is verified, bytes have their shape, and clean cleans."""
 
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from serverless_bench.archive import Run, load_run
+from serverless_bench.archive import load_run
 from serverless_bench.body import forget_clients
 from serverless_bench.bucket import open_s3
 from serverless_bench.cli.clean import delete_objects
@@ -17,8 +17,9 @@ from serverless_bench.cli.main import main
 from serverless_bench.clients import CLIENTS
 from serverless_bench.fanout import run_job
 from serverless_bench.reduce import summarize
-from serverless_bench.spec import ArraySpec, JobSpec, Load, Target, Transfer
+from serverless_bench.spec import ArraySpec, Load
 from serverless_bench.units import KIB
+from tests.here import names, run_here
 from tests.servers import KEYS, Server, credentials, loopback
 
 OLD = f"{'0123456789abcdef' * 2}.70000"
@@ -53,21 +54,6 @@ def store(embedded: Server) -> Iterator[Server]:
     with credentials(embedded.environment):
         yield embedded
         forget_clients()
-
-
-def run_here(path: Path, on: Server, keys: Sequence[str] = (), **job: Any) -> Run:
-    """Run a job in this process, which spares the start of another."""
-    client, prefix = job.pop("client", "wire"), job.pop("prefix", "sbench/")
-    target = Target(client=client, bucket=on.bucket, endpoint_url=on.endpoint_url, prefix=prefix)
-    transfer = job.pop("transfer", Transfer(retries=0))
-    spec = JobSpec(target=target, transfer=transfer, executor="inline", concurrency=1, **job)
-    return run_job(spec, path, keys=keys)
-
-
-def names(on: Server, prefix: str) -> list[str]:
-    s3: Any = open_s3(Target(bucket=on.bucket, endpoint_url=on.endpoint_url))
-    listed = s3.list_objects_v2(Bucket=on.bucket, Prefix=prefix)
-    return [entry["Key"] for entry in listed.get("Contents", ())]
 
 
 @pytest.mark.parametrize("prefix", PREFIXES)
@@ -163,42 +149,6 @@ def test_arrays_and_mixes_are_cleaned_up(tmp_path: Path, store: Server, prefix: 
         assert cleaned is not None
         assert cleaned.deleted.foreign == []
     assert not mine & set(names(store, prefix))
-
-
-@pytest.mark.parametrize("client", CLIENTS)
-def test_functions_that_share_objects_read_every_byte_once(
-    tmp_path: Path, store: Server, prefix: str, client: str, stack: ExitStack
-) -> None:
-    stack.callback(forget_clients)
-    sizes = replace(Load(), sizes="uniform:1:40KiB")
-    wrote = run_here(
-        tmp_path / "w", store, prefix=prefix, workload="write", invocations=4, load=sizes
-    )
-    keys = wrote.keys()
-    total = int(wrote.operations["bytes"].sum())
-    run = run_here(
-        tmp_path / "r",
-        store,
-        keys,
-        client=client,
-        workload="read",
-        invocations=4,
-        objects=4,
-        load=Load(split=4),
-    )
-    read = summarize(run)
-    assert (read.ok, read.bytes, read.verified_bytes) == (4, total, total)
-    moved: dict[str, list[tuple[int, int]]] = {}
-    rows = zip(*(run.operations[name].tolist() for name in ("key", "offset", "bytes")), strict=True)
-    for key, offset, count in rows:
-        moved.setdefault(key, []).append((offset, offset + count))
-    assert set(moved) == set(keys)
-    for key, spans in moved.items():
-        at = 0
-        for begin, end in sorted(spans):
-            assert begin == at
-            at = end
-        assert at == wrote.operations["size"][wrote.operations["key"].tolist().index(key)]
 
 
 def test_clean_works_where_uploads_are_not_listed(

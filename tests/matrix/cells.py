@@ -347,7 +347,8 @@ def interrupted(rig: Rig, fault: str) -> Result:
 def disk_full(rig: Rig, fault: str) -> Result:
     """No file of the driver can grow beyond 8 KiB."""
     trial = rig.trial("disk-full")
-    done = trial.write(prefix=f"ulimit -f {SHELL_KIB}")
+    # Python would keep compiled modules that it could not write whole (gh-126606).
+    done = trial.write(prefix=f"export PYTHONDONTWRITEBYTECODE=1; ulimit -f {SHELL_KIB}")
     assert done.code == 8, done.err
     assert "the disk is full" in done.err
     report = done.json

@@ -4,7 +4,7 @@ import random
 from dataclasses import dataclass, field
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from serverless_bench.clients.base import Exchange, Sink
@@ -114,9 +114,15 @@ def test_a_surplus_is_found_in_ranges(verify: Verify) -> None:
 
 @EVERY
 def test_a_surplus_is_found_by_who_reads_a_share(verify: Verify) -> None:
-    done = read(Ranging(content() + bytes(7)), verify=verify, part_bytes=None, span=(100, 1000))
-    assert done.operation.error == "corrupt"
-    assert found(done) == [(Found.EXTRA, SIZE, 7)]
+    """All who are told of it say so; it counts once, where the end is read."""
+    counted = 0
+    for first, last in ((0, MIB), (MIB, 2 * MIB), (2 * MIB, SIZE)):
+        client = Ranging(content() + bytes(7))
+        done = read(client, verify=verify, part_bytes=None, span=(first, last - first))
+        assert done.operation.error == "corrupt"
+        assert found(done) == [(Found.EXTRA, SIZE, 7)]
+        counted += done.operation.bad_bytes
+    assert counted == 7
 
 
 @EVERY
@@ -132,6 +138,7 @@ def test_a_lack_behind_a_share_is_found() -> None:
     done = read(Ranging(content(SIZE - 9)), part_bytes=None, span=(100, 1000))
     assert (done.operation.error, done.operation.verified_bytes) == ("corrupt", 1000)
     assert found(done) == [(Found.MISSING, SIZE - 9, 9)]
+    assert done.operation.bad_bytes == 0
 
 
 @EVERY
@@ -199,6 +206,7 @@ def test_the_first_half_twice_is_not_the_whole() -> None:
     assert (bad.found, bad.offset, bad.length) == (Found.MISSING, 500, 500)
 
 
+@example([(1001, 0)], Verify.FULL)
 @given(
     st.lists(st.tuples(st.integers(0, 1200), st.integers(0, 400)), max_size=12),
     st.sampled_from([Verify.FULL, Verify.NONE]),

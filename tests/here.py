@@ -1,0 +1,27 @@
+"""Jobs that run in the process of a test, which spares the start of another."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from serverless_bench.archive import Run
+from serverless_bench.bucket import open_s3
+from serverless_bench.fanout import run_job
+from serverless_bench.spec import JobSpec, Target, Transfer
+from tests.servers import Server
+
+
+def run_here(path: Path, on: Server, keys: Sequence[str] = (), **job: Any) -> Run:
+    """Run a job; settings are those of the job, and ``client`` and ``prefix`` of its target."""
+    client, prefix = job.pop("client", "wire"), job.pop("prefix", "sbench/")
+    target = Target(client=client, bucket=on.bucket, endpoint_url=on.endpoint_url, prefix=prefix)
+    transfer = job.pop("transfer", Transfer(retries=0))
+    spec = JobSpec(target=target, transfer=transfer, executor="inline", concurrency=1, **job)
+    return run_job(spec, path, keys=keys)
+
+
+def names(on: Server, prefix: str) -> list[str]:
+    """Return the keys below a prefix."""
+    s3: Any = open_s3(Target(bucket=on.bucket, endpoint_url=on.endpoint_url))
+    listed = s3.list_objects_v2(Bucket=on.bucket, Prefix=prefix)
+    return [entry["Key"] for entry in listed.get("Contents", ())]

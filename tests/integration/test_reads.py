@@ -1,0 +1,99 @@
+"""What is asked of objects, and what they are: for every client, against a real store."""
+
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from serverless_bench.body import forget_clients
+from serverless_bench.bucket import open_s3
+from serverless_bench.clients import CLIENTS
+from serverless_bench.keystream import Keystream
+from serverless_bench.reduce import summarize
+from serverless_bench.spec import Load, Transfer, Verify
+from serverless_bench.units import KIB
+from tests.here import run_here
+from tests.servers import Server, credentials
+
+HIDING = ("s3dlio", "s3torchconnector")
+"""Clients that do not show what an answer says of its range."""
+SIZE = 300 * KIB
+
+
+@pytest.fixture(scope="module")
+def store(embedded: Server) -> Iterator[Server]:
+    with credentials(embedded.environment):
+        yield embedded
+        forget_clients()
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+def test_functions_that_share_objects_read_every_byte_once(
+    tmp_path: Path, store: Server, prefix: str, client: str, stack: ExitStack
+) -> None:
+    stack.callback(forget_clients)
+    sizes = Load(sizes="uniform:1:40KiB")
+    wrote = run_here(
+        tmp_path / "w", store, prefix=prefix, workload="write", invocations=4, load=sizes
+    )
+    keys = wrote.keys()
+    total = int(wrote.operations["bytes"].sum())
+    run = run_here(
+        tmp_path / "r",
+        store,
+        keys,
+        client=client,
+        workload="read",
+        invocations=4,
+        objects=4,
+        load=Load(split=4),
+    )
+    read = summarize(run)
+    assert (read.ok, read.bytes, read.verified_bytes) == (4, total, total)
+    moved: dict[str, list[tuple[int, int]]] = {}
+    rows = zip(*(run.operations[name].tolist() for name in ("key", "offset", "bytes")), strict=True)
+    for key, offset, count in rows:
+        moved.setdefault(key, []).append((offset, offset + count))
+    assert set(moved) == set(keys)
+    for key, spans in moved.items():
+        at = 0
+        for begin, end in sorted(spans):
+            assert begin == at
+            at = end
+        assert at == wrote.operations["size"][wrote.operations["key"].tolist().index(key)]
+
+
+@pytest.mark.parametrize("verify", [Verify.FULL, Verify.NONE])
+@pytest.mark.parametrize("client", CLIENTS)
+def test_ranges_find_what_is_too_much_and_what_is_missing(
+    tmp_path: Path, store: Server, prefix: str, client: str, verify: Verify, stack: ExitStack
+) -> None:
+    stack.callback(forget_clients)
+    wrote = run_here(
+        tmp_path / "w", store, prefix=prefix, workload="write", invocations=2, object_bytes=SIZE
+    )
+    s3: Any = open_s3(wrote.job.target)
+    for key, size in zip(wrote.keys(), (SIZE + 5000, SIZE - 5000), strict=True):
+        data = bytearray(size)
+        Keystream(key).readinto_at(0, data)
+        s3.put_object(Bucket=store.bucket, Key=key, Body=bytes(data))
+    run = run_here(
+        tmp_path / "r",
+        store,
+        wrote.keys(),
+        client=client,
+        workload="read",
+        invocations=6,
+        load=Load(split=3),
+        transfer=Transfer(retries=0, part_bytes=64 * KIB, verify=verify),
+    )
+    read = summarize(run)
+    # Who hides it reads all that was written of the longer one, and the missing end.
+    failed, wrong = (1, 5000) if client in HIDING else (6, 10_000)
+    assert (read.failed, read.bad_bytes, dict(read.errors)) == (failed, wrong, {"corrupt": failed})
+    found = {(bad["found"], bad["offset"], bad["length"]) for bad in read.corrupt}
+    assert found == {("missing", SIZE - 5000, 5000)} | (
+        set() if client in HIDING else {("extra", SIZE, 5000)}
+    )
