@@ -81,7 +81,8 @@ class _Plan:
         return list(dict.fromkeys(text for texts in found for text in texts))
 
 
-@click.command("plan")
+@click.command("plan", context_settings={"allow_interspersed_args": False})
+@click.argument("words", nargs=-1, type=click.UNPROCESSED, metavar="[COMMAND ...]")
 @option("--number", type=int, default=16, show_default=True, help="Functions.")
 @option("--mb", type=int, help="Size of an object in MiB.  [default: 64]")
 @option("--size", help="Size of an object with its unit, as in 2GB or 64MiB.")
@@ -129,6 +130,7 @@ class _Plan:
     help="Tables, or one JSON object.",
 )
 def command(
+    words: tuple[str, ...],
     number: int,
     mb: int | None,
     size: str | None,
@@ -136,12 +138,17 @@ def command(
 ) -> int:
     """Say what a job on AWS Lambda would take, how long, and what it would cost.
 
-    Nothing is started and, without --stack, nobody is asked.
+    Nothing is started and, without --stack, nobody is asked. Behind COMMAND (write, read,
+    mixed, array or call) stand its own flags: then these say what to plan, and of the flags
+    before it --memory, --arch, --quota, --stack, --region, --prices and --format count.
     """
     if flags["show_prices"]:
         click.echo(
             price_text() if flags["prices"] is None else flags["prices"].read_text(), nl=False
         )
+        return ExitCode.OK
+    if words:
+        _plan_command(words, flags)
         return ExitCode.OK
     plan = _plan(number, object_size(mb, size), flags)
     if flags["format"] == "json":
@@ -149,6 +156,15 @@ def command(
     else:
         _show(plan)
     return ExitCode.OK
+
+
+def _plan_command(words: Sequence[str], flags: Mapping[str, Any]) -> None:
+    from serverless_bench.cli.plan_job import plan_job
+
+    _at_least("--quota", flags["quota"], 1)
+    stack = read_stack(flags["stack"], region=flags["region"]) if flags["stack"] else None
+    quota, _ = _quota(flags["quota"], stack)
+    plan_job(words, flags, quota=quota, stack=stack, prices=load_prices(flags["prices"]))
 
 
 def _plan(number: int, object_bytes: int, flags: Mapping[str, Any]) -> _Plan:

@@ -1,5 +1,6 @@
 """What the command line says to what users got wrong, in this process."""
 
+import json
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -88,6 +89,39 @@ def test_whose_configuration_it_is_shows_by_itself(
     assert (said[0], f"sbench convert {tool}" in said[1]) == (0, True)
     (tmp_path / "theirs.yml").write_text("nothing: 1\n")
     assert "neither warp nor workload" in call("convert", "theirs.yml")[2]
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("mixed", "--number", "1000", "--duration", "60", "--sizes", "loguniform:4KiB:1MiB"),
+        ("mixed", "--number", "1000", "--operations", "50", "--mb", "1", "--gate", "0.9"),
+        ("write", "--number", "1000", "--size", "1MiB", "--duration", "60", "--rate", "5000"),
+        ("write", "--number", "1000", "--sizes", "uniform:1MiB:3MiB", "--threads", "2"),
+        ("array", "write", "--number", "1000", "--shape", "1024,1024", "--chunks", "256,256"),
+    ],
+)
+def test_any_workload_can_be_planned(call: Call, words: tuple[str, ...]) -> None:
+    code, out, err = call("plan", "--quota", "400", "--format", "json", *words)
+    assert (code, err) == (0, "")
+    found = json.loads(out)
+    assert (found["functions"], found["at_once"]) == (1000, 400)
+    assert 0 < found["total"] < found["at_most"]["total"]
+    assert found["at_most"]["at_once"] == pytest.approx(0.4 * found["at_most"]["total"])
+    usage = found["expected"]["usage"]
+    assert usage["puts"] > 0
+    assert found["expected"]["bytes"] > 0
+    text = call("plan", *words)[1]
+    assert "expected" in text
+    assert "until its --deadline of 900 s" in text
+
+
+def test_a_plan_of_an_open_loop_has_the_operations_that_are_due(call: Call) -> None:
+    words = ("write", "--number", "10", "--size", "1MiB", "--duration", "60", "--rate", "100")
+    found = json.loads(call("plan", "--format", "json", *words)[1])
+    assert found["expected"]["usage"]["puts"] == 6000
+    assert call("plan", "wirte")[0] == 2
+    assert "mixed, array, call" in call("plan", "wirte")[2]
 
 
 HERE = Target(bucket="sbench", endpoint_url="http://127.0.0.1:8333", store="seaweedfs")
