@@ -37,7 +37,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: item.path.name not in FIRST)
     for item in items:
         if stays_with_its_file(item):
-            item.add_marker(pytest.mark.xdist_group(item.path.name))
+            path = item.path.relative_to(item.config.rootpath)
+            item.add_marker(pytest.mark.xdist_group(str(path)))
 
 
 def stays_with_its_file(item: pytest.Item) -> bool:
