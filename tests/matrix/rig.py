@@ -69,7 +69,7 @@ class Rig:
     flags: Sequence[str] = ()
     number: int = NUMBER
     """Functions of a run."""
-    at_once: int = 4
+    at_once: int = 5
     """Cells that are tried side by side: most of a cell is waiting, for what is silent, and
     for what may come late."""
     start_s: float = 5

@@ -67,7 +67,6 @@ def lithops_rig(store: Server, directory: Path, faulty_hosts: int) -> Iterator[R
             directory=directory,
             environment=store.environment,
             number=4,
-            at_once=3,
             start_s=15,
             plain=plain,
             faulty=faulty,
