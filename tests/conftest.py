@@ -10,7 +10,7 @@ from hypothesis import settings
 
 from serverless_bench.stores.embedded import Lease
 from tests import servers
-from tests.command import Sbench
+from tests.command import Sbench, end_started
 from tests.servers import Server
 
 # Hundreds of processes load the same modules: the first one compiles them for all.
@@ -61,6 +61,13 @@ def no_settings_of_the_user() -> None:
             del os.environ[name]
     os.environ["AWS_EC2_METADATA_DISABLED"] = "true"
     os.environ["AWS_CONFIG_FILE"] = os.environ["AWS_SHARED_CREDENTIALS_FILE"] = os.devnull
+
+
+@pytest.fixture(autouse=True)
+def no_left_overs() -> Iterator[None]:
+    """A test that fails leaves no process that fails the next one."""
+    yield
+    end_started()
 
 
 @pytest.fixture(scope="session")

@@ -306,11 +306,11 @@ def _killed_once(rig: Rig, name: str, delay_s: float) -> Result:
     trial = rig.trial(name)
     # Lithops' environments take a second of processor time each to start.
     trial.requested = rig.number if rig.executor == "lithops" else 2 * rig.number
-    driver = trial.start("--number", trial.requested, "--concurrency", rig.number, "--deadline", 20)
-    until(lambda: (trial.path / "records.jsonl").exists() or driver.poll() is not None)
-    threading.Event().wait(delay_s)
-    driver.send_signal(signal.SIGKILL)
-    driver.wait(PATIENCE_S)
+    flags = ("--number", trial.requested, "--concurrency", rig.number, "--deadline", 20)
+    with trial.started(*flags) as driver:
+        until(lambda: (trial.path / "records.jsonl").exists() or driver.poll() is not None)
+        # The end of the block kills it.
+        threading.Event().wait(delay_s)
     trial.check()
     began_ns = monotonic_ns()
     run = load_run(trial.path)
@@ -324,11 +324,11 @@ def _killed_once(rig: Rig, name: str, delay_s: float) -> Result:
 def interrupted(rig: Rig, fault: str) -> Result:
     """Ctrl-C while functions write, and ``sbench clean`` at once: it waits for them."""
     trial = rig.trial("interrupted")
-    driver = trial.start("--duration", 4)
-    until(lambda: sum("/claims/" in key for key in trial.objects()) == rig.number)
-    # What Ctrl-C does, and what a shell's background jobs do not ignore.
-    driver.send_signal(signal.SIGTERM)
-    assert driver.wait(PATIENCE_S) == INTERRUPTED
+    with trial.started("--duration", 4) as driver:
+        until(lambda: sum("/claims/" in key for key in trial.objects()) == rig.number)
+        # What Ctrl-C does, and what a shell's background jobs do not ignore.
+        driver.send_signal(signal.SIGTERM)
+        assert driver.wait(PATIENCE_S) == INTERRUPTED
     before = summarize(load_run(trial.path))
     left = trial.clean()
     # Whatever still ran would have written again by now.

@@ -144,15 +144,21 @@ class Trial:
         assert "Traceback" not in done.stderr, done.stderr
         return Done(done.returncode, done.stdout, done.stderr)
 
-    def start(self, *flags: str | int) -> "subprocess.Popen[bytes]":
-        """Start ``sbench write``."""
-        return subprocess.Popen(
+    @contextmanager
+    def started(self, *flags: str | int) -> Iterator["subprocess.Popen[bytes]"]:
+        """Have ``sbench write`` running; it is over when the block is."""
+        process = subprocess.Popen(
             self._command("write", 120, flags),
             cwd=self.sbench.directory,
             env={**os.environ, **self.sbench.environment},
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
         )
+        try:
+            yield process
+        finally:
+            process.kill()
+            process.wait()
 
     def _command(self, workload: str, patience_s: float, flags: Sequence[str | int]) -> list[str]:
         control: list[str] = []
