@@ -59,7 +59,12 @@ class Attendant:
 
     def __enter__(self) -> Self:
         if self._needed:
-            self._thread.start()
+            try:
+                self._thread.start()
+            except KeyboardInterrupt:
+                # It may have begun, and nobody will leave what was not entered.
+                self._over.set()
+                raise
         return self
 
     def __exit__(

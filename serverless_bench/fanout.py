@@ -4,7 +4,7 @@ import os
 import platform
 import subprocess
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing
 from dataclasses import asdict, replace
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -137,9 +137,12 @@ def run_job(
         fanout = _Fanout(job, run_id, keys, executor, archive, live or Live(), on_outcome)
         gated = () if job.gate is None else planned()
         gate = [key for invocation in gated for key in gate_keys(invocation)]
-        with fanout.survived(Attendant(job, run_id, gate)):
+
+        def act() -> None:
             fanout.launch(planned())
             fanout.launch_again(set())
+
+        fanout.survive(Attendant(job, run_id, gate), act)
     return fanout.finished()
 
 
@@ -208,10 +211,13 @@ def resume_job(
             on_outcome,
         )
         fanout.wave = max((wave["number"] for wave in before.waves), default=0)
-        with fanout.survived(Attendant(fanout.job, before.run_id)):
+
+        def act() -> None:
             missing = fanout.recover(before)
             if missing and launch:
                 fanout.launch_again(missing)
+
+        fanout.survive(Attendant(fanout.job, before.run_id), act)
     return fanout.finished()
 
 
@@ -240,12 +246,11 @@ class _Fanout:
         self._again: set[int] = set()
         self._cause: BaseException | None = None
 
-    @contextmanager
-    def survived(self, attendant: Attendant) -> Iterator[None]:
-        """Keep what has arrived when the block ends early."""
+    def survive(self, attendant: Attendant, act: Callable[[], None]) -> None:
+        """Act beside the attendant, and keep what has arrived when that ends early."""
         try:
             with attendant:
-                yield
+                act()
         except SbenchError as exc:
             if not self._arrived:
                 raise

@@ -85,8 +85,8 @@ class Apart(Sbench):
         return _done(done.returncode, done.stdout, done.stderr)
 
     def start(self, *arguments: str | Path | int) -> "subprocess.Popen[str]":
-        """Start the command and return at once."""
-        return subprocess.Popen(
+        """Start the command and return at once; it is over when the test is."""
+        process = subprocess.Popen(
             [*COMMAND, *map(str, arguments)],
             cwd=self.directory,
             env={**os.environ, **self.environment},
@@ -94,6 +94,18 @@ class Apart(Sbench):
             stderr=subprocess.PIPE,
             text=True,
         )
+        _started.append(process)
+        return process
+
+
+_started: "list[subprocess.Popen[str]]" = []
+
+
+def end_started() -> None:
+    """End what was started and still runs, as it does where a test fails half-way."""
+    while _started:
+        with _started.pop() as process:
+            process.kill()
 
 
 def _done(code: int, out: str, err: str) -> Done:

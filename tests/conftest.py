@@ -10,7 +10,7 @@ from hypothesis import settings
 
 from serverless_bench.stores.embedded import Lease
 from tests import servers
-from tests.command import Sbench
+from tests.command import Sbench, end_started
 from tests.servers import Server
 
 # Hundreds of processes load the same modules: the first one compiles them for all.
@@ -37,7 +37,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: item.path.name not in FIRST)
     for item in items:
         if stays_with_its_file(item):
-            item.add_marker(pytest.mark.xdist_group(item.path.name))
+            path = item.path.relative_to(item.config.rootpath)
+            item.add_marker(pytest.mark.xdist_group(str(path)))
 
 
 def stays_with_its_file(item: pytest.Item) -> bool:
@@ -60,6 +61,13 @@ def no_settings_of_the_user() -> None:
             del os.environ[name]
     os.environ["AWS_EC2_METADATA_DISABLED"] = "true"
     os.environ["AWS_CONFIG_FILE"] = os.environ["AWS_SHARED_CREDENTIALS_FILE"] = os.devnull
+
+
+@pytest.fixture(autouse=True)
+def no_left_overs() -> Iterator[None]:
+    """A test that fails leaves no process that fails the next one."""
+    yield
+    end_started()
 
 
 @pytest.fixture(scope="session")

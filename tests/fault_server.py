@@ -16,6 +16,7 @@ from typing import Any, Self
 
 from serverless_bench.keys import declared_size
 from serverless_bench.keystream import Keystream
+from tests.processes import PATIENCE_S
 
 Answer = Callable[["Exchange"], bool]
 """What to do with one request; True keeps the connection."""
@@ -149,7 +150,7 @@ def stalls_after(count: int) -> Answer:
 
     def answer(exchange: Exchange) -> bool:
         truncates_after(count)(exchange)
-        exchange.over.wait(60)
+        exchange.over.wait(PATIENCE_S)
         return False
 
     return answer

@@ -18,6 +18,7 @@ from serverless_bench.units import MIB
 from tests import fault_server as fault
 from tests.fault_server import Exchange, FaultServer
 from tests.network import certificate, server_context
+from tests.processes import PATIENCE_S
 from tests.servers import KEYS, Server, credentials
 
 SIZE = 100_000
@@ -183,7 +184,7 @@ def test_a_function_can_end_within_a_library_s_own_parts(
 
 def test_a_put_of_obstore_has_a_limit_of_its_own(recorder: Recorder) -> None:
     def sleeps(exchange: Exchange) -> bool:
-        exchange.over.wait(60)
+        exchange.over.wait(PATIENCE_S)
         return False
 
     with FaultServer([sleeps]) as server, pytest.raises(TimedOut):

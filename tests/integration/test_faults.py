@@ -23,6 +23,7 @@ from serverless_bench.units import MIB, NS_PER_S
 from tests import fault_server as fault
 from tests.fault_server import Answer, FaultServer
 from tests.network import certificate, server_context
+from tests.processes import PATIENCE_S
 from tests.servers import KEYS
 
 SIZE = 3 * MIB + 5
@@ -172,7 +173,7 @@ def test_a_connection_that_the_store_dropped_is_not_used_again(
     with FaultServer([fault.closes_silently]) as server:
         store = Store(server, client_name, opened)
         assert store.run(PUT).operation.error is None
-        assert server.hung_up.wait(10)
+        assert server.hung_up.wait(PATIENCE_S)
         assert store.run(GET).operation.error is None
     assert server.connections == 2
 

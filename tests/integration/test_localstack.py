@@ -21,7 +21,7 @@ from serverless_bench.stores.localstack.environment import Installed
 from serverless_bench.stores.localstack.server import started
 from tests.command import Apart
 from tests.localstacks import running_localstack
-from tests.processes import Family, until
+from tests.processes import PATIENCE_S, Family, until
 from tests.sam import RUNTIME
 
 SERVER = "localstack.runtime.main"
@@ -78,7 +78,7 @@ def test_it_listens_on_loopback_alone_and_ends_on_request(tmp_path: Path, family
             if connection.status == psutil.CONN_LISTEN
         ]
         localstack.process.send_signal(signal.SIGINT)
-        assert localstack.process.wait(30) == 0
+        assert localstack.process.wait(PATIENCE_S) == 0
     # The Lambda host has sockets, too; tests/ of its own look at those.
     assert [(ip, f"http://{ip}:{port}") for ip, port in listening] == [
         ("127.0.0.1", localstack.url)

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import partial
+from typing import Final
 
 from serverless_bench.archive import load_run
 from serverless_bench.clock import monotonic_ns
@@ -28,7 +29,7 @@ from tests.matrix.proxy import (
     s3_refusal,
 )
 from tests.matrix.rig import Result, Rig, Trial, client_of, idle
-from tests.processes import until
+from tests.processes import PATIENCE_S, until
 
 Cell = Callable[[Rig, str], Result]
 """From a rig and the name of the fault."""
@@ -288,7 +289,7 @@ def killed(rig: Rig, fault: str, *, kills: int = KILLS, seed: int = 1) -> Result
             threads.submit(_killed_once, rig, f"kill-{seed}-{number}", delay_s)
             for number, delay_s in enumerate(delays_s)
         ]
-        results = [done.result(timeout=3000) for done in tries]
+        results = [done.result() for done in tries]
     recovered = sum(result.recovered for result in results)
     return Result(
         fault=fault,
@@ -305,11 +306,11 @@ def _killed_once(rig: Rig, name: str, delay_s: float) -> Result:
     trial = rig.trial(name)
     # Lithops' environments take a second of processor time each to start.
     trial.requested = rig.number if rig.executor == "lithops" else 2 * rig.number
-    driver = trial.start("--number", trial.requested, "--concurrency", rig.number, "--deadline", 20)
-    until(lambda: (trial.path / "records.jsonl").exists() or driver.poll() is not None)
-    threading.Event().wait(delay_s)
-    driver.send_signal(signal.SIGKILL)
-    driver.wait(30)
+    flags = ("--number", trial.requested, "--concurrency", rig.number, "--deadline", 20)
+    with trial.started(*flags) as driver:
+        until(lambda: (trial.path / "records.jsonl").exists() or driver.poll() is not None)
+        # The end of the block kills it.
+        threading.Event().wait(delay_s)
     trial.check()
     began_ns = monotonic_ns()
     run = load_run(trial.path)
@@ -323,11 +324,11 @@ def _killed_once(rig: Rig, name: str, delay_s: float) -> Result:
 def interrupted(rig: Rig, fault: str) -> Result:
     """Ctrl-C while functions write, and ``sbench clean`` at once: it waits for them."""
     trial = rig.trial("interrupted")
-    driver = trial.start("--duration", 4)
-    until(lambda: sum("/claims/" in key for key in trial.objects()) == rig.number)
-    # What Ctrl-C does, and what a shell's background jobs do not ignore.
-    driver.send_signal(signal.SIGTERM)
-    assert driver.wait(60) == INTERRUPTED
+    with trial.started("--duration", 4) as driver:
+        until(lambda: sum("/claims/" in key for key in trial.objects()) == rig.number)
+        # What Ctrl-C does, and what a shell's background jobs do not ignore.
+        driver.send_signal(signal.SIGTERM)
+        assert driver.wait(PATIENCE_S) == INTERRUPTED
     before = summarize(load_run(trial.path))
     left = trial.clean()
     # Whatever still ran would have written again by now.
@@ -406,6 +407,10 @@ MATRIX: Mapping[str, Mapping[str, Cell | str]] = {
     "driver's disk full": dict.fromkeys(("local", "lithops", "lambda"), disk_full),
 }
 """Rows and columns of the table in docs/faults.md; text is why there is no such cell."""
+
+
+OWN_HOST: Final = (refused, walled, cut, twice, late, dropped)
+"""What needs a host with faults to itself."""
 
 
 def cells(executor: str) -> dict[str, Cell]:

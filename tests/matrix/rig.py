@@ -69,7 +69,7 @@ class Rig:
     flags: Sequence[str] = ()
     number: int = NUMBER
     """Functions of a run."""
-    at_once: int = 4
+    at_once: int = 5
     """Cells that are tried side by side: most of a cell is waiting, for what is silent, and
     for what may come late."""
     start_s: float = 5
@@ -144,15 +144,21 @@ class Trial:
         assert "Traceback" not in done.stderr, done.stderr
         return Done(done.returncode, done.stdout, done.stderr)
 
-    def start(self, *flags: str | int) -> "subprocess.Popen[bytes]":
-        """Start ``sbench write``."""
-        return subprocess.Popen(
+    @contextmanager
+    def started(self, *flags: str | int) -> Iterator["subprocess.Popen[bytes]"]:
+        """Have ``sbench write`` running; it is over when the block is."""
+        process = subprocess.Popen(
             self._command("write", 120, flags),
             cwd=self.sbench.directory,
             env={**os.environ, **self.sbench.environment},
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
         )
+        try:
+            yield process
+        finally:
+            process.kill()
+            process.wait()
 
     def _command(self, workload: str, patience_s: float, flags: Sequence[str | int]) -> list[str]:
         control: list[str] = []

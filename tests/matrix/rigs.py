@@ -1,4 +1,4 @@
-"""One rig per executor."""
+"""One rig per executor: with a Lambda host, if any, and more of them that have faults."""
 
 import json
 import sys
@@ -18,15 +18,13 @@ from tests.matrix.rig import Rig, client_of
 from tests.processes import until
 from tests.servers import Server, credentials
 
-HOSTS: Final = 2
-"""With faults; one more is without."""
 VERSION: Final = version("lithops").replace(".", "")
 PYTHON: Final = f"{sys.version_info.major}{sys.version_info.minor}"
 EMPTY_ZIP: Final = b"PK\5\6" + bytes(18)
 
 
 @contextmanager
-def local_rig(store: Server, directory: Path) -> Iterator[Rig]:
+def local_rig(store: Server, directory: Path, faulty_hosts: int) -> Iterator[Rig]:
     with credentials(store.environment):
         flags = ("--concurrency", "2")
         yield Rig(
@@ -39,9 +37,9 @@ def local_rig(store: Server, directory: Path) -> Iterator[Rig]:
 
 
 @contextmanager
-def lambda_rig(store: Server, directory: Path) -> Iterator[Rig]:
+def lambda_rig(store: Server, directory: Path, faulty_hosts: int) -> Iterator[Rig]:
     with ExitStack() as stack:
-        plain, faulty = hosts(stack, *[store.environment] * (HOSTS + 1))
+        plain, faulty = hosts(stack, *[store.environment] * (faulty_hosts + 1))
         stack.enter_context(credentials(plain.environment))
         yield Rig(
             executor="lambda",
@@ -55,11 +53,11 @@ def lambda_rig(store: Server, directory: Path) -> Iterator[Rig]:
 
 
 @contextmanager
-def lithops_rig(store: Server, directory: Path) -> Iterator[Rig]:
+def lithops_rig(store: Server, directory: Path, faulty_hosts: int) -> Iterator[Rig]:
     """Lithops with its aws_lambda backend; its runtime is deployed on every host."""
     with ExitStack() as stack:
         stack.enter_context(credentials(store.environment))
-        environments = [_lithops(store, directory / str(n)) for n in range(HOSTS + 1)]
+        environments = [_lithops(store, directory / str(n)) for n in range(faulty_hosts + 1)]
         # Each environment would spend a second of processor time on these imports.
         plain, faulty = hosts(stack, *environments, preload=WORKER)
         stack.enter_context(credentials(plain.environment))
@@ -69,15 +67,18 @@ def lithops_rig(store: Server, directory: Path) -> Iterator[Rig]:
             directory=directory,
             environment=store.environment,
             number=4,
-            at_once=3,
             start_s=15,
             plain=plain,
             faulty=faulty,
         )
         with ThreadPoolExecutor() as threads:
-            list(threads.map(partial(deploy, rig), [plain, *(faulty.get() for _ in range(HOSTS))]))
+            list(
+                threads.map(
+                    partial(deploy, rig), [plain, *(faulty.get() for _ in range(faulty_hosts))]
+                )
+            )
         yield rig
-        for number in range(HOSTS + 1):
+        for number in range(faulty_hosts + 1):
             _check_no_jobs(store, f"lithops-{number}")
 
 
@@ -158,7 +159,7 @@ LITHOPS: Final = {
 }
 """What is the same for every host. It holds no keys."""
 
-RIGS: Final[Mapping[str, Callable[[Server, Path], AbstractContextManager[Rig]]]] = {
+RIGS: Final[Mapping[str, Callable[[Server, Path, int], AbstractContextManager[Rig]]]] = {
     "local": local_rig,
     "lithops": lithops_rig,
     "lambda": lambda_rig,

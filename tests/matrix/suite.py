@@ -4,16 +4,20 @@ from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Final
 
 import pytest
 
-from tests.matrix.cells import cells, killed
+from tests.matrix.cells import OWN_HOST, cells, killed
 from tests.matrix.rig import Result
 from tests.matrix.rigs import RIGS
 from tests.processes import PATIENCE_S
 from tests.servers import Server
 
 Results = dict[str, "Future[Result]"]
+
+HOSTS: Final = 2
+"""With faults: as many cells that need one are tried at once."""
 
 
 @contextmanager
@@ -22,12 +26,13 @@ def suite(executor: str, store: Server, request: pytest.FixtureRequest) -> Itera
     items = [item for item in request.session.items if item.path == request.path]
     asked = [item.callspec.params["fault"] for item in items if isinstance(item, pytest.Function)]
     directory = request.getfixturevalue("tmp_path_factory").mktemp("matrix")
-    with RIGS[executor](store, directory) as rig, ThreadPoolExecutor(rig.at_once) as threads:
-        yield {
-            fault: threads.submit(cell, rig, fault)
-            for fault, cell in cells(executor).items()
-            if fault in asked
-        }
+    tried = {fault: cell for fault, cell in cells(executor).items() if fault in asked}
+    faulty = HOSTS if any(cell in OWN_HOST for cell in tried.values()) else 0
+    with (
+        RIGS[executor](store, directory, faulty) as rig,
+        ThreadPoolExecutor(rig.at_once) as threads,
+    ):
+        yield {fault: threads.submit(cell, rig, fault) for fault, cell in tried.items()}
 
 
 def judge(results: Results, fault: str) -> Result:
@@ -41,7 +46,7 @@ def judge(results: Results, fault: str) -> Result:
 
 def a_hundred_kills(executor: str, store: Server, directory: Path) -> None:
     """Kill and resume far more often, at other moments than a cell does."""
-    with RIGS[executor](store, directory) as rig:
+    with RIGS[executor](store, directory, 0) as rig:
         result = killed(rig, "driver killed with -9, at random, 100 times", kills=100, seed=2)
     result.save()
     assert (result.recovered, result.orphans) == (result.requested, 0)

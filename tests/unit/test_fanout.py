@@ -1,0 +1,52 @@
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+import pytest
+
+from serverless_bench import fanout
+from serverless_bench.attendant import Attendant
+from serverless_bench.errors import INTERRUPTED
+from serverless_bench.fanout import CutShort, resume_job, run_job
+from serverless_bench.reduce import summarize
+from serverless_bench.spec import JobSpec, Target
+
+NOOP = JobSpec(
+    workload="noop",
+    target=Target(bucket="b", endpoint_url="http://nowhere"),
+    executor="inline",
+    invocations=3,
+)
+
+
+class OnEntry(Attendant):
+    """Ctrl-C arrives while the attendant's thread is being started."""
+
+    def __enter__(self) -> Self:
+        raise KeyboardInterrupt
+
+
+class OnExit(Attendant):
+    """Ctrl-C arrives while the attendant's thread is awaited."""
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize(("attendant", "arrived"), [(OnEntry, 0), (OnExit, 3)])
+def test_an_interrupt_at_any_moment_leaves_a_run_that_can_be_resumed(
+    attendant: type[Attendant], arrived: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr(fanout, "Attendant", attendant)
+        with pytest.raises(CutShort, match="interrupted") as caught:
+            run_job(NOOP, tmp_path / "run")
+    assert caught.value.exit_code == INTERRUPTED
+    assert caught.value.run.ended
+    assert summarize(caught.value.run).ok == arrived
+    assert summarize(resume_job(NOOP, tmp_path / "run")).ok == 3
