@@ -91,13 +91,18 @@ def main(rounds: int, requests: int) -> None:
         print(f"{path.stat().st_size / count:.0f} bytes a request, of {count:,} requests")
 
 
+def parser() -> argparse.ArgumentParser:
+    """Return what reads the command line."""
+    made = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    made.add_argument("--rounds", type=int, default=60)
+    made.add_argument("--requests", type=int, default=200)
+    made.add_argument("--smallest", action="store_true", help="as little as shows that it runs")
+    return made
+
+
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rounds", type=int, default=60)
-    parser.add_argument("--requests", type=int, default=200)
-    parser.add_argument("--ask", type=int, help=argparse.SUPPRESS)
-    given = parser.parse_args()
-    if given.ask is not None:
-        ask(given.ask)
+    if sys.argv[1:2] == ["--ask"]:
+        ask(int(sys.argv[2]))
     else:
-        main(given.rounds, given.requests)
+        given = parser().parse_args()
+        main(*((2, 5) if given.smallest else (given.rounds, given.requests)))

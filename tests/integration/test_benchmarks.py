@@ -25,6 +25,7 @@ SMALLEST = [
     pytest.param("fanout --executors lithops", [("lithops", "2")], marks=pytest.mark.full),
     pytest.param("report", [("10",)]),
     pytest.param("serve", [("1", name) for name in ("drained", "checked", "regenerated")]),
+    pytest.param("witness", [("head",), ("get",), ("put",), ("get", "1", "MiB")]),
 ]
 
 
@@ -39,6 +40,6 @@ def test_the_smallest_form_runs(script: str, rows: Iterable[tuple[str, ...]]) ->
     command = [sys.executable, "-m", f"benchmarks.{name}", "--smallest", *flags]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
-    lines = done.stdout.replace("| ", "").splitlines()
+    lines = [line.lstrip() for line in done.stdout.replace("| ", "").splitlines()]
     for row in rows:
         assert [line for line in lines if line.startswith(" ".join(row))], row
