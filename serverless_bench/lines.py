@@ -127,7 +127,7 @@ class LinesReader:
                 self.skipped += 1
 
     def _take(self, data: Mapping[str, Any]) -> None:
-        if not data.keys().isdisjoint({"end", "resumed", "wave"}):
+        if not {"end", "resumed", "wave"}.isdisjoint(data):
             self._take_word(data)
         else:
             self._take_outcome(data)

@@ -14,8 +14,6 @@ from serverless_bench.errors import UsageError
 from serverless_bench.units import format_seconds
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from serverless_bench.archive import Run
     from serverless_bench.audit.audit import Audit
     from serverless_bench.reduce import Summary
@@ -61,6 +59,8 @@ def command(directory: Path, witness: Path | None, *, cleaned: bool, **flags: st
         json.dump(told if seen is None else {**told, "witness": asdict(seen)}, sys.stdout)
         sys.stdout.write("\n")
     else:
+        from rich.console import Console
+
         console = Console(highlight=False, markup=False, soft_wrap=True)
         _write(console, summary, found)
         if seen is not None:
