@@ -13,6 +13,7 @@ import argparse
 import fnmatch
 import json
 import random
+import shutil
 import subprocess
 import sys
 import tomllib
@@ -102,6 +103,8 @@ def _is_equivalent(mutant: str, equivalent: Sequence[Mapping[str, Any]]) -> bool
 def judge(area: str, names: Sequence[str], equivalent: Sequence[Mapping[str, Any]]) -> Found:
     """Return what came of the mutants of an area that were tried."""
     codes = _exit_codes()
+    if untried := [name for name in names if codes[name] is None]:
+        raise SystemExit(f"{len(untried)} mutants were not tried, {untried[0]} for one")
     alive = [(name, _SURVIVED[code]) for name in names if (code := codes[name]) in _SURVIVED]
     same = {name for name, _ in alive if _is_equivalent(name, equivalent)}
     survivors = [(name, why) for name, why in alive if name not in same]
@@ -131,6 +134,8 @@ def main() -> int:
     options = parser.parse_args()
     asked = tomllib.loads(LIST.read_text(encoding="utf-8"))
     areas = {n: p for n, p in asked["areas"].items() if n in (options.area or asked["areas"])}
+    # What is kept of an earlier run says nothing about tests that have changed since.
+    shutil.rmtree(MUTANTS, ignore_errors=True)
     # The mutants are made before the first is tried; one function is enough to get there.
     mutmut("run", asked["first"])
     picked: dict[str, list[str]] = {}
