@@ -14,6 +14,8 @@ from serverless_bench.errors import UsageError
 from serverless_bench.units import format_seconds
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from serverless_bench.archive import Run
     from serverless_bench.audit.audit import Audit
     from serverless_bench.reduce import Summary
@@ -40,8 +42,6 @@ def command(directory: Path, witness: Path | None, *, cleaned: bool, **flags: st
 
     With a witness, also hold the run against what the store saw of it.
     """
-    from rich.console import Console
-
     from serverless_bench.archive import load_run
     from serverless_bench.checks import CHECKS
     from serverless_bench.reduce import summarize
