@@ -175,9 +175,11 @@ def _launch_share(run: Run, rows: Ints) -> Floats:
     submitted = table["submitted_ns"][rows]
     unknown = submitted == ABSENT
     if run.job.concurrency >= run.job.invocations:
-        # All were asked for at once: a slow submission is a part of the launch.
-        first = submitted[~unknown].min(initial=np.iinfo(np.int64).max)
-        submitted = np.full(len(rows), first)
+        # All of a wave were asked for at once: a slow submission is a part of the launch.
+        waves, number = np.unique(table["attempt"][rows], return_inverse=True)
+        first = np.full(len(waves), np.iinfo(np.int64).max)
+        np.minimum.at(first, number[~unknown], submitted[~unknown])
+        submitted = first[number]
     launch = np.maximum(table["start_ns"][rows] - submitted, 0)
     work = np.maximum(table["end_ns"][rows] - table["start_ns"][rows], 1)
     return np.where(unknown, np.nan, launch / (launch + work))

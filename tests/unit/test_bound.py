@@ -141,6 +141,20 @@ def test_slow_starts_are_the_launch(tmp_path: Path) -> None:
     assert told(functions(tmp_path / "run", [curve] * 4, launch_s=10)) == {"launch": 4}
 
 
+def test_the_launch_of_a_later_wave_does_not_begin_with_the_first(tmp_path: Path) -> None:
+    # Launched 100 s later, by a resume: what took so long was no launch.
+    late = 100 * S
+    run = functions(tmp_path / "run", [(np.linspace(0, 5, 26), np.linspace(0, 500e6, 26))] * 2)
+    table = dict(run.functions)
+    for name in ("submitted_ns", "collected_ns", "start_ns", "end_ns"):
+        table[name] = table[name] + np.array([0, late])
+    table["attempt"] = np.array([0, 1])
+    operations = dict(run.operations)
+    for name in ("start_ns", "end_ns"):
+        operations[name] = operations[name] + np.array([0, late])
+    assert told(replace(run, functions=table, operations=operations)).get("launch", 0) == 0
+
+
 def test_an_unknown_submission_is_no_launch(tmp_path: Path) -> None:
     curves = [(np.linspace(0, 5, 26), np.linspace(0, (300 + 60 * i) * 1e6, 26)) for i in range(8)]
     run = functions(tmp_path / "run", curves)
