@@ -7,6 +7,7 @@ import numpy as np
 
 from serverless_bench.archive import Run
 from serverless_bench.columns import ABSENT, Floats, Mask, Table, is_text
+from serverless_bench.measured_cpu import measured_cpu_s
 from serverless_bench.reduce import Summary, summarize
 from serverless_bench.series import counted, good_operations
 from serverless_bench.sides import measured
@@ -53,7 +54,10 @@ def _processor(run: Run, summary: Summary, good: Mask) -> dict[str, float]:
     system = float(functions["cpu_sys_s"][there].sum())
     found = {"user_cpu_s": user, "sys_cpu_s": system}
     if summary.span_s:
-        found |= {"elapsed_s": summary.span_s, "cpu_share": (user + system) / summary.span_s}
+        found["elapsed_s"] = summary.span_s
+        measured_s = measured_cpu_s(run)
+        if measured_s is not None:
+            found["cpu_share"] = measured_s / summary.span_s
     return found
 
 
