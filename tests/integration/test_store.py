@@ -1,13 +1,10 @@
 """The embedded store: shared, kept, and gone when nobody wants it."""
 
-import socket
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from serverless_bench.stores import embedded
-from serverless_bench.stores.embedded import Lease
 from tests.command import Apart
 from tests.processes import PATIENCE_S, Family, until
 
@@ -60,20 +57,6 @@ def test_commands_at_the_same_time_share_a_store(alone: Apart, family: Family) -
     assert first.wait(PATIENCE_S) == 0
     first.communicate()
     assert until(family.gone)
-
-
-def test_the_keeper_of_a_command_that_came_second_goes_at_once(tmp_path: Path) -> None:
-    first = Lease.take(tmp_path)
-    assert first is not None
-    address = embedded._socket_path(tmp_path)
-    keeper = embedded._start_keeper(tmp_path, address)
-    line = socket.socket(socket.AF_UNIX)
-    line.connect(str(address))
-    second = Lease(line, keeper)
-    assert keeper.returncode is not None
-    assert second.address == first.address
-    second.release()
-    first.release()
 
 
 def test_other_tools_can_use_it(alone: Apart) -> None:
