@@ -58,8 +58,14 @@ class Lease:
 
     def __init__(self, line: socket.socket, keeper: subprocess.Popen[bytes] | None) -> None:
         self._line = line
-        self._keeper = keeper
         self.address = Address(**self._read())
+        if keeper is not None and keeper.pid != self.address.keeper_pid:
+            # Another command was faster. Ours would wait until that store ends, and then
+            # keep one for nobody.
+            keeper.terminate()
+            keeper.wait()
+            keeper = None
+        self._keeper = keeper
 
     @classmethod
     def take(cls, directory: Path, *, start: bool = True) -> Self | None:
