@@ -13,6 +13,7 @@ from typing import Final
 
 from serverless_bench.audit.claims import Claims, declared_size
 from serverless_bench.audit.differences import Difference, Differences
+from serverless_bench.audit.pairs import Pairs, requests_of
 from serverless_bench.audit.ranges import coverage, said, stretches
 from serverless_bench.audit.scope import Scope
 from serverless_bench.audit.witness import Seen
@@ -20,7 +21,7 @@ from serverless_bench.audit.witness import Seen
 _WRITES: Final = frozenset({"put", "complete_multipart"})
 
 
-def asked(claims: Claims, found: Scope) -> Differences:
+def asked(claims: Claims, found: Scope, pairs: Pairs) -> Differences:
     """Yield what was asked for and not moved, or moved and not asked for.
 
     Of a run with a duration nobody knows before how much it moves; of one with failures
@@ -36,7 +37,14 @@ def asked(claims: Claims, found: Scope) -> Differences:
             yield Difference("asked", text, one.key)
     check = _CHECKS.get(claims.job["workload"])
     if check is not None and claims.job.get("duration_s") is None:
-        yield from check(claims, found)
+        yield from check(claims, _successful(claims, found, pairs))
+
+
+def _successful(claims: Claims, found: Scope, pairs: Pairs) -> list[Seen]:
+    """Return the requests that count; where all tries are told, those of tries that succeeded."""
+    if not claims.exact:
+        return [one for one in found.data if one.ok]
+    return [one for own in pairs.of_operation.values() for one in requests_of(own) if one.ok]
 
 
 def rounds(claims: Claims) -> int:
@@ -44,9 +52,9 @@ def rounds(claims: Claims) -> int:
     return int(claims.job.get("warmup", 0)) + 1
 
 
-def _write(claims: Claims, found: Scope) -> Differences:
+def _write(claims: Claims, requests: Sequence[Seen]) -> Differences:
     job = claims.job
-    writes = Counter(one.key for one in found.data if one.operation in _WRITES and one.ok)
+    writes = Counter(one.key for one in requests if one.operation in _WRITES)
     size, prefix = job["object_bytes"], job["target"]["prefix"]
     for key, count in writes.items():
         declared = declared_size(key)
@@ -65,7 +73,7 @@ def _write(claims: Claims, found: Scope) -> Differences:
         yield Difference("asked", f"{len(writes)} objects were written instead of {wanted}")
 
 
-def _read(claims: Claims, found: Scope) -> Differences:
+def _read(claims: Claims, requests: Sequence[Seen]) -> Differences:
     job, keys = claims.job, _listed(claims)
     if not keys:
         return
@@ -74,8 +82,8 @@ def _read(claims: Claims, found: Scope) -> Differences:
     turns = Fraction(job["invocations"] * job["objects"], len(keys) * split)
     each = rounds(claims) * job["repeats"]
     gets: dict[str, list[Seen]] = {}
-    for one in found.data:
-        if one.operation == "get" and one.ok:
+    for one in requests:
+        if one.operation == "get":
             gets.setdefault(one.key, []).append(one)
     for key, copies in Counter(keys).items():
         mine = gets.get(key, [])
@@ -104,7 +112,7 @@ def _listed(claims: Claims) -> Sequence[str]:
     return keys
 
 
-def _mixed(claims: Claims, found: Scope) -> Differences:
+def _mixed(claims: Claims, requests: Sequence[Seen]) -> Differences:
     job, load = claims.job, claims.load
     kinds = {name for name, _ in load["mix"]}
     done = Counter(
@@ -122,13 +130,13 @@ def _mixed(claims: Claims, found: Scope) -> Differences:
     if claims.complete and sum(done.values()) != wanted:
         text = f"{sum(done.values())} operations were performed instead of {wanted}"
         yield Difference("asked", text)
-    written = {one.key for one in found.data if one.operation in _WRITES and one.ok}
+    written = {one.key for one in requests if one.operation in _WRITES}
     prepared = job["invocations"] * job["objects"]
     if claims.complete and len(written) < prepared:
         yield Difference("asked", f"{len(written)} objects were prepared instead of {prepared}")
 
 
-def _array(claims: Claims, found: Scope) -> Differences:
+def _array(claims: Claims, requests: Sequence[Seen]) -> Differences:
     """Compare what a library moved with what its arrays hold: never less, without a codec."""
     if claims.load["array"]["codec"] != "none" or claims.load["array"]["path"] is not None:
         return
@@ -138,13 +146,13 @@ def _array(claims: Claims, found: Scope) -> Differences:
         for op in function.operations:
             wanted[op["key"]] += op["bytes"] if op["error"] is None else 0
     for key, count in wanted.items():
-        mine = [one for one in found.data if one.key.startswith(f"{key}/") and one.ok]
+        mine = [one for one in requests if one.key.startswith(f"{key}/")]
         moved = sum(one.out_bytes if reads else one.in_bytes for one in mine)
         if moved < count:
             yield Difference("asked", f"the store moved {moved} bytes of an array's {count}", key)
 
 
-_CHECKS: Final[Mapping[str, Callable[[Claims, Scope], Differences]]] = {
+_CHECKS: Final[Mapping[str, Callable[[Claims, Sequence[Seen]], Differences]]] = {
     "array": _array,
     "mixed": _mixed,
     "read": _read,

@@ -70,14 +70,14 @@ def audit(
     pairs = pair(claims, found)
     rest = left(claims, seen)
     checks = chain(
-        asked(claims, found),
+        asked(claims, found, pairs),
         tries(claims, pairs),
         moved(claims, found, pairs),
         latencies(claims, found, pairs),
         clocks(claims, pairs),
         schedule(claims, pairs),
         probes(claims, found),
-        () if billed is None else bill(found, pairs, billed.requests, exact=billed.exact),
+        () if billed is None else bill(claims, found, billed.requests, exact=billed.exact),
         (Difference("left", "was not deleted", key) for key in rest if cleaned),
     )
     names = ("data", "gate", "control", "probes")

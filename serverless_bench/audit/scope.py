@@ -94,19 +94,12 @@ class _Sorter:
                 found.unknown.append(one)
         elif mine and one.operation == "list_objects":
             found.data.append(one)
-        elif mine and self._is_at_work(one):
+        elif mine and at_work(self.claims, one):
             found.strange.append(one)
 
     def _is_own(self, one: Seen) -> bool:
         ledger = self.claims.ledger
         return one.key in ledger or any(key in ledger for key in one.keys)
-
-    def _is_at_work(self, one: Seen) -> bool:
-        """Tell whether it comes from a function: a process may do other things before and after."""
-        return any(
-            function.worker == one.worker and function.start_ns <= one.head_ns <= function.end_ns
-            for function in self.claims.functions
-        )
 
     def _is_given(self, one: Seen) -> bool:
         return one.key in self.keys or (bool(self.arrays) and one.key.startswith(self.arrays))
@@ -120,3 +113,11 @@ class _Sorter:
         # It is how the driver begins to delete what the gate left.
         ends = self.end_ns - 2 * MARGIN_NS <= one.head_ns and one.worker is None
         return self.gated and one.key == self.prefix and ends
+
+
+def at_work(claims: Claims, one: Seen) -> bool:
+    """Tell whether a function that left a record was at work; a process may do more than that."""
+    return any(
+        function.worker == one.worker and function.start_ns <= one.head_ns <= function.end_ns
+        for function in claims.functions
+    )

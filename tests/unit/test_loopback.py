@@ -305,6 +305,17 @@ class TestParts:
             offset += size
         assert placed(parts) == (offset, 3)
 
+    def test_short_parts_of_what_sbench_did_not_make_are_kept(self) -> None:
+        """A library that writes every object in parts writes markers so, too."""
+        parts = {
+            number: Verdict(size=1, bad_bytes=0, generation=None, offset=None, verbatim=text)
+            for number, text in ((1, b"+"),)
+        }
+        listed = [(number, etag_of(one)) for number, one in parts.items()]
+        assert place("run/gate/0", parts, listed, looks=True).verbatim == b"+"
+        with pytest.raises(S3Error):
+            place(KEY, parts, listed, looks=True)
+
     def test_a_part_too_short_to_tell_is_compared_when_its_place_is_known(self) -> None:
         tail = inspect(keystream(KEY, 9, MIN_PART_BYTES), offset=None)
         assert placed({1: part(0, MIN_PART_BYTES), 2: tail}) == (MIN_PART_BYTES + 9, 0)

@@ -44,7 +44,12 @@ def _complete(connection: FaultyConnection) -> None:
     if declared is not None and declared != placed.size:
         message = f"the parts have {placed.size} bytes, the key declares {declared}"
         raise S3Error(400, "BadDigest", message)
-    content = Content(key=asked.key, size=placed.size, generation=placed.generation)
+    content = Content(
+        key=asked.key,
+        size=placed.size,
+        generation=placed.generation,
+        verbatim=placed.verbatim,
+    )
     commit(connection, content)
     connection.server.objects.end_upload(asked.bucket, upload.upload_id)
     inside = [("Bucket", asked.bucket), ("Key", asked.key), ("ETag", content.etag)]

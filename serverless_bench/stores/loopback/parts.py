@@ -8,6 +8,7 @@ compared with its neighbours when the upload is completed.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from serverless_bench.keys import declared_size
 from serverless_bench.spec import MIN_PART_BYTES
 from serverless_bench.stores.loopback.answers import S3Error
 from serverless_bench.stores.loopback.inspector import Verdict, matching
@@ -29,6 +30,8 @@ class Placed:
 
     size: int
     generation: int
+    verbatim: bytes | None = None
+    """The bytes themselves, of an object that sbench did not make; as in ``Verdict``."""
 
 
 def etag_of(part: Verdict) -> str:
@@ -62,16 +65,24 @@ def place(
     if not numbers or numbers != sorted(set(numbers)):
         raise S3Error(400, "InvalidPartOrder", "parts have to be listed in ascending order")
     offset, generation = 0, None
+    kept = _kept(key, [parts[number] for number in numbers if number in parts])
     for number, etag in listed:
         part = parts.get(number)
         if part is None or etag.strip('"') != etag_of(part).strip('"'):
             raise S3Error(400, "InvalidPart", f"there is no part {number} with this entity tag")
         if part.size < MIN_PART_BYTES and number != numbers[-1]:
             raise S3Error(400, "EntityTooSmall", f"part {number} is smaller than 5 MiB")
-        if looks:
+        if looks and kept is None:
             generation = _fits(key, number, part, offset, generation)
         offset += part.size
-    return Placed(size=offset, generation=generation or 0)
+    return Placed(size=offset, generation=generation or 0, verbatim=kept)
+
+
+def _kept(key: str, parts: Sequence[Verdict]) -> bytes | None:
+    """Return the object that its parts make as it is; None if its bytes are to be keystream."""
+    short = [part.verbatim for part in parts if part.verbatim is not None]
+    foreign = declared_size(key) is None and len(short) == len(parts)
+    return b"".join(short) if foreign else None
 
 
 def _fits(key: str, number: int, part: Verdict, offset: int, generation: int | None) -> int | None:

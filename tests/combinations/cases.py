@@ -1,0 +1,323 @@
+"""One case: made of flags, run as a user runs it but in this process.
+
+What comes of it is held against what the store saw.
+"""
+
+import io
+import json
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from dataclasses import dataclass, field
+from itertools import count
+from pathlib import Path
+from typing import Any, Final
+
+from serverless_bench.archive import load_run
+from serverless_bench.audit.audit import Audit
+from serverless_bench.audit.claims import Claims, read_claims
+from serverless_bench.cli.check import audited
+from serverless_bench.cli.main import main
+from serverless_bench.keys import object_key
+from serverless_bench.stores.loopback.faults import FaultKind, FaultPlan
+from serverless_bench.stores.loopback.server import LoopbackServer
+from serverless_bench.stores.loopback.witness import Witness
+from serverless_bench.sweep import delete, delete_control
+from serverless_bench.units import parse_size
+from tests.combinations.factors import LONG, NO
+
+FUNCTIONS: Final = 2
+FAULTS: Final[Mapping[str, Mapping[FaultKind, float]]] = {
+    NO: {},
+    "refused": {FaultKind.SLOWDOWN: 0.15, FaultKind.ERROR: 0.1},
+    "cut": {FaultKind.RESET_PUT: 0.15, FaultKind.RESET_GET: 0.15, FaultKind.TRUNCATE: 0.15},
+    "spoiled": {FaultKind.SHORT: 0.15, FaultKind.STALE: 0.15, FaultKind.FLIP: 0.15},
+}
+OWN: Final = """
+def mine(tools):
+    for number in range(OBJECTS):
+        key = tools.new_key(number)
+        tools.put(key)
+        with tools.measure("back"):
+            tools.check(key)
+"""
+_ARRAY: Final = ("--shape", "64,64", "--chunks", "32,32")
+_MIX: Final = "get=5,put=3,get_range=3,head=1,list=1,delete=1"
+
+Case = Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class Ended:
+    """What a command came to."""
+
+    code: int
+    out: str
+    err: str
+
+
+@dataclass
+class Bench:
+    """A store, and a place for runs."""
+
+    server: LoopbackServer
+    directory: Path
+    numbers: Iterator[int] = field(default_factory=lambda: count(1))
+    arrays: dict[tuple[str, str], Path] = field(default_factory=dict)
+
+    def check(self, case: Case) -> None:
+        """Run a case; what it reports, what it is billed and what it deletes must be true."""
+        with self.witnessed(case) as path:
+            ended, runs = self.run(case)
+            assert ended.code in ({0} if case["faults"] == NO else {0, 6, 7}), ended
+            reports = [json.loads(line) for line in ended.out.splitlines() if line[:1] == "{"]
+            if case["resume"] == "killed":
+                cut(runs[-1])
+                again = command("resume", runs[-1], "--format", "json")
+                # A run directory has no code: what is missing stays missing.
+                ends = {0, 6, 7} if case["faults"] != NO or case["workload"] == "call" else {0}
+                assert again.code in ends, again
+                reports[-1] = json.loads(again.out.splitlines()[-1])
+            self.server.witness.settle()
+            for run, report in zip(runs, reports, strict=True):
+                agree(audited(load_run(run), path))
+                true_report(read_claims(run), report)
+            for run in runs:
+                self.clean(run)
+            self.server.witness.settle()
+            for run in runs:
+                left = audited(load_run(run), path, cleaned=True).left
+                assert not left, f"left by {run}: {left}"
+
+    def refuses(self, case: Case) -> tuple[Ended, int]:
+        """Run a case that is to be refused; return what was said, and what the store saw."""
+        before = sum(self.server.statistics()["requests"].values())
+        ended, _ = self.run(case)
+        return ended, sum(self.server.statistics()["requests"].values()) - before
+
+    @contextmanager
+    def witnessed(self, case: Case) -> Iterator[Path]:
+        """Yield a file of its own for what the store sees, with the faults of the case."""
+        path = self.directory / f"witness-{next(self.numbers)}.jsonl"
+        self.prepare(case)
+        before, self.server.witness = self.server.witness, Witness(path)
+        self.server.plan = FaultPlan(7, FAULTS[case["faults"]])
+        try:
+            yield path
+        finally:
+            self.server.plan = FaultPlan(0, {})
+            self.server.witness.close()
+            self.server.witness = before
+
+    def run(self, case: Case) -> tuple[Ended, list[Path]]:
+        name = f"case-{next(self.numbers)}"
+        ended = command(*self.flags(case, name))
+        root = self.directory / name
+        if case["workload"] == "job file":
+            return ended, sorted(path.parent for path in root.glob("*/run.json"))
+        return ended, [root]
+
+    def prepare(self, case: Case) -> None:
+        """Write the arrays that are to be read, unless they are there."""
+        place = (prefix_of(case), case["objects"])
+        if case["workload"] != "array read" or place in self.arrays:
+            return
+        file = self.directory / f"arrays-{next(self.numbers)}"
+        done = command(
+            *("array", "write", *_ARRAY, "--number", FUNCTIONS, "--objects", case["objects"]),
+            *("--prefix", place[0], "--key-file", file, "--executor", "inline", "--format", "json"),
+            *("--name", f"arrays-{next(self.numbers)}", "--run-dir", self.directory),
+            *("--endpoint-url", self.server.endpoint_url, "--bucket", "any"),
+        )
+        assert done.code == 0, done
+        self.arrays[place] = file
+
+    def flags(self, case: Case, name: str) -> list[str | Path | int]:
+        """Return the command line of a case."""
+        common: list[str | Path | int] = [
+            *("--endpoint-url", self.server.endpoint_url, "--bucket", "any", "--timeout", 20),
+            *("--client", case["client"], "--executor", case["executor"], "--format", "json"),
+            *("--run-dir", self.directory, "--name", name, "--verify", case["verify"]),
+        ]
+        for factor, flag in _FLAGS.items():
+            if case[factor] not in (NO, *_DEFAULTS.get(factor, ())):
+                common += [flag, case[factor]]
+        if case["executor"] == "lambda":
+            common += ["--function", "sbench-worker", "--start-timeout", 20]
+        elif case["executor"] == "local":
+            common += ["--concurrency", FUNCTIONS]
+        return [*self._own_flags(case, name), *common]
+
+    def _own_flags(self, case: Case, name: str) -> list[str | Path | int]:
+        """Return the command, and the flags that it alone has."""
+        number: list[str | Path | int] = ["--number", FUNCTIONS, "--objects", case["objects"]]
+        size = ["--sizes" if ":" in case["size"] else "--size", case["size"]]
+        new = [*size, *_if(case, "compressibility", "1"), "--prefix", prefix_of(case)]
+        reads = [*_if(case, "split", NO), *_if(case, "repeats", "1", "--read-times")]
+        array = [] if case["size"] == "4KiB" else size
+        array += _if(case, "compressibility", "1")
+        own: list[str | Path | int]
+        match case["workload"]:
+            case "write":
+                own = ["write", *number, *new]
+            case "read":
+                own = ["read", "--key-file", self._keys(case, name), *number]
+            case "mixed":
+                ends = [] if case["duration"] != NO else ["--operations", "8"]
+                own = ["mixed", "--mix", _MIX, *ends, *number, *new]
+            case "array write":
+                own = ["array", "write", *_ARRAY, *number, *array, "--prefix", prefix_of(case)]
+            case "array read":
+                file = self.arrays.get((prefix_of(case), case["objects"]), Path("none"))
+                own = ["array", "read", *_ARRAY, "--key-file", file, *number, *array]
+            case "call":
+                file = self.directory / f"own_{next(self.numbers)}.py"
+                file.write_text(OWN.replace("OBJECTS", case["objects"]))
+                own = ["call", f"{file}:mine", *number, *new]
+            case _:
+                return ["run", self._job_file(case, name), "--prefix", prefix_of(case)]
+        return [*own, *reads]
+
+    def _keys(self, case: Case, name: str) -> Path:
+        """Write a list of objects that the store has; it knows their bytes by their keys."""
+        each = int(case["objects"]) * (1 if case["split"] != NO else FUNCTIONS)
+        file = self.directory / f"{name}.keys"
+        keys = [
+            object_key(
+                prefix=prefix_of(case), run_id=name, index=0, attempt=0, number=number,
+                size=size_of(case, number), compressibility=float(case["compressibility"]),
+            )
+            for number in range(each)
+        ]  # fmt: skip
+        file.write_text("".join(f"{key}\n" for key in keys))
+        return file
+
+    def _job_file(self, case: Case, name: str) -> Path:
+        size = "sizes" if ":" in case["size"] else "size"
+        stages = [
+            {
+                "name": "fill", "kind": "prepare", "workload": "write", "number": FUNCTIONS,
+                "objects": int(case["objects"]), size: case["size"],
+                "compressibility": float(case["compressibility"]),
+            },
+            {
+                "name": "back", "kind": "execute", "workload": "read", "keys": "fill",
+                "number": FUNCTIONS, "objects": int(case["objects"]),
+                "read-times": int(case["repeats"]),
+            },
+        ]  # fmt: skip
+        if case["split"] != NO:
+            # As many functions as read everything once, or half of it.
+            stages[1]["split"] = int(case["split"])
+        file = self.directory / f"{name}.toml"
+        lines = [f'name = "{name}"']
+        for stage in stages:
+            lines.append("[[stages]]")
+            lines += [f"{key} = {json.dumps(value)}" for key, value in stage.items()]
+        file.write_text("\n".join(lines) + "\n")
+        return file
+
+    def clean(self, path: Path) -> None:
+        """Delete what a run made, with the command; where that waits for minutes, as it does."""
+        run = load_run(path)
+        if run.job.control is not None:
+            deleted = delete(run.job.target, run.ledger())
+            control = delete_control(run.job.control, run.run_id)
+            assert (deleted.failed, deleted.foreign) == ([], []), deleted
+            assert (control.failed, control.foreign) == ([], []), control
+            return
+        done = command("clean", path)
+        assert done.code == 0, done
+
+
+_FLAGS: Final = {
+    "threads": "--threads",
+    "connections": "--connections",
+    "part": "--part-mb",
+    "stat": "--stat",
+    "rate": "--rate",
+    "arrivals": "--arrivals",
+    "duration": "--duration",
+    "warm-up": "--warm-up",
+    "gate": "--gate",
+}
+_DEFAULTS: Final = {
+    "threads": ("1",),
+    "connections": ("1",),
+    "stat": ("key",),
+    "arrivals": ("uniform",),
+    "warm-up": ("0",),
+}
+
+
+def _if(case: Case, factor: str, default: str, flag: str = "") -> list[str]:
+    return [] if case[factor] == default else [flag or f"--{factor}", case[factor]]
+
+
+def prefix_of(case: Case) -> str:
+    return LONG if case["prefix"] == "long/" else case["prefix"]
+
+
+def size_of(case: Case, number: int) -> int:
+    if ":" not in case["size"]:
+        return parse_size(case["size"])
+    low, high = (parse_size(text) for text in case["size"].split(":")[1:])
+    return low + (high - low) * (number * 7 % 10) // 10
+
+
+def command(*arguments: str | Path | int) -> Ended:
+    """Run ``sbench`` in this process."""
+    out, err = io.StringIO(), io.StringIO()
+    with redirect_stdout(out), redirect_stderr(err):
+        code = main([str(one) for one in arguments])
+    assert "Traceback" not in err.getvalue(), err.getvalue()
+    return Ended(code, out.getvalue(), err.getvalue())
+
+
+def reproduced(case: Case) -> str:
+    """Return what runs a case again."""
+    return f"python -m tests.combinations {json.dumps(dict(case), ensure_ascii=False)!r}"
+
+
+def agree(found: Audit) -> None:
+    lines = [f"{one.about}: {one.key or ''} {one.text}" for one in found.differences]
+    assert not lines, "\n".join(lines[:20])
+    assert found.requests["data"], "the store saw nothing"
+
+
+def cut(path: Path) -> None:
+    """Leave of a run what a driver leaves that is killed when its first outcome has come."""
+    file = path / "records.jsonl"
+    first, second, *_ = file.read_bytes().split(b"\n")
+    file.write_bytes(first + b"\n" + second[: len(second) // 2])
+
+
+def true_report(claims: Claims, report: Mapping[str, Any]) -> None:
+    """Compare a report's totals with those of the records, added up one by one."""
+    counted = {}
+    for function in claims.functions:
+        if not function.duplicate:
+            counted[function.index] = function
+    tried = [op for function in counted.values() for op in function.operations]
+    measured = [op for op in tried if not op.get("warmup")]
+    good = [op for op in measured if op["error"] is None]
+    expected = {
+        "requested": claims.job["invocations"],
+        "operations": len(measured),
+        "failed_operations": len(measured) - len(good),
+        "warmup_operations": len(tried) - len(measured),
+        "bytes": sum(op["bytes"] for op in good),
+    }
+    told = {name: report[name] for name in expected}
+    assert told == expected, f"the report says {told}, the records {expected}"
+
+
+@contextmanager
+def environment(more: Mapping[str, str]) -> Iterator[None]:
+    before = dict(os.environ)
+    os.environ.update(more)
+    try:
+        yield
+    finally:
+        os.environ.clear()
+        os.environ.update(before)

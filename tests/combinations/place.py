@@ -1,0 +1,29 @@
+"""Where cases run: one store in this process, and a Lambda host where one is wanted."""
+
+import os
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+from serverless_bench.stores.loopback.server import serving
+from tests.combinations.cases import Bench, environment
+from tests.lambda_hosts import running_host
+from tests.servers import KEYS
+
+_MEMORY = {"AWS_LAMBDA_FUNCTION_MEMORY_SIZE": "1769", "SBENCH_ALLOW_CODE": "1"}
+"""Functions with a memory size have a bill, also here."""
+
+
+@contextmanager
+def bench_in(directory: Path, *, functions: bool) -> Iterator[Bench]:
+    """Yield a bench; without ``functions`` there is no Lambda host."""
+    with ExitStack() as stack:
+        more = dict(KEYS)
+        if functions:
+            flags = ["--pass", "SBENCH_ALLOW_CODE"]
+            host = stack.enter_context(running_host({"SBENCH_ALLOW_CODE": "1"}, flags))
+            more |= host.environment
+        stack.enter_context(environment({**more, **_MEMORY}))
+        os.environ["AWS_EC2_METADATA_DISABLED"] = "true"
+        server = stack.enter_context(serving())
+        yield Bench(server, directory)
