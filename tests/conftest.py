@@ -20,7 +20,9 @@ os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 # Tests assert no time: two run side by side, and a machine may be busy.
 settings.register_profile("sbench", deadline=None)
 # What becomes of a mutant is the same again (`make mutants`), and takes a second.
-settings.register_profile("mutants", deadline=None, derandomize=True, max_examples=25, database=None)
+settings.register_profile(
+    "mutants", deadline=None, derandomize=True, max_examples=25, database=None
+)
 settings.load_profile("sbench")
 
 
