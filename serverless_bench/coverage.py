@@ -45,5 +45,3 @@ class Coverage:
         for begin, end in zip(self._ends, [*self._begins[1:], length], strict=True):
             if begin < length:
                 yield begin, min(end, length)
-                if end >= length:
-                    return

@@ -192,7 +192,7 @@ def join_curves(curves: Iterable[list[Point]], start_ns: int) -> list[tuple[int,
         points = [(start_ns, 0), *listed[0]]
         steps = ((t1 - t0, b1 - b0) for (t0, b0), (t1, b1) in pairwise(points))
         return [step for step in steps if step[0] or step[1]]
-    end_ns = max((curve[-1][0] for curve in listed), default=start_ns)
+    end_ns = max(curve[-1][0] for curve in listed)
     cells = [0] * (-(-(end_ns - start_ns) // STEP_NS) or 1)
     for curve in listed:
         for (t0, b0), (t1, b1) in pairwise(curve):

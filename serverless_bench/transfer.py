@@ -239,8 +239,7 @@ def _check_range(meter: Meter, offset: int, length: int) -> None:
     begin, end = meter.range_told
     if begin != offset or not begin <= end < offset + length:
         raise BadResponse(
-            f"asked for bytes {offset} to {offset + length - 1}, the answer has {begin} to {end}",
-            status=meter.status,
+            f"asked for bytes {offset} to {offset + length - 1}, the answer has {begin} to {end}"
         )
 
 

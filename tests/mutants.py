@@ -10,6 +10,7 @@ process. The exit code is 1 where fewer than four fifths of an area's mutants ar
 """
 
 import argparse
+import contextlib
 import fnmatch
 import json
 import random
@@ -22,6 +23,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
+
+from mutmut.mutation.diff_apply import find_mutant, get_diff_for_mutant
 
 ROOT: Final = Path(__file__).parents[1]
 MUTANTS: Final = ROOT / "mutants"
@@ -69,14 +72,13 @@ def function_of(mutant: str) -> str:
     return f"{module}.{function.removeprefix('_').strip('ǁ').replace('ǁ', '.')}"
 
 
-def changed_line(mutant: str) -> str:
-    """Return what a mutant puts in place of a line, without its indentation."""
-    added = [line[1:].strip() for line in mutmut("show", mutant).splitlines() if _is_new(line)]
-    return " ".join(added)
-
-
-def _is_new(line: str) -> bool:
-    return line.startswith("+") and not line.startswith("+++")
+def change_of(mutant: str) -> str:
+    """Return what a mutant changes, as ``OLD => NEW``, without indentation."""
+    with contextlib.chdir(ROOT):
+        lines = get_diff_for_mutant(mutant, path=find_mutant(mutant).path).splitlines()
+    changed = [line for line in lines if not line.startswith(("+++", "---"))]
+    old, new = ([x[1:].strip() for x in changed if x.startswith(sign)] for sign in "-+")
+    return f"{' '.join(old)} => {' '.join(new)}".strip()
 
 
 def _is_of(mutant: str, patterns: Sequence[str]) -> bool:
@@ -91,13 +93,9 @@ def _exit_codes() -> dict[str, int | None]:
 
 
 def _is_equivalent(mutant: str, equivalent: Sequence[Mapping[str, Any]]) -> bool:
-    function, line = function_of(mutant), None
-    for known in equivalent:
-        if known["function"] == function:
-            line = line or changed_line(mutant)
-            if known["line"] == line:
-                return True
-    return False
+    function = function_of(mutant)
+    changes = {known["change"] for known in equivalent if known["function"] == function}
+    return bool(changes) and change_of(mutant) in changes
 
 
 def judge(area: str, names: Sequence[str], equivalent: Sequence[Mapping[str, Any]]) -> Found:
@@ -121,7 +119,7 @@ def report(found: Found) -> Iterator[str]:
     for why, count in reached.items():
         yield f"  {why}: {count}"
     for name, _ in found.survivors:
-        yield f"  {function_of(name)}: {changed_line(name)}"
+        yield f"  {function_of(name)}: {change_of(name)}"
 
 
 def main() -> int:

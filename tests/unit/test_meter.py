@@ -40,6 +40,42 @@ def test_one_curve_is_kept_point_by_point(start: int, increments: list[tuple[int
     assert {t for t, _ in only} - {0} <= set(accumulate(length for length, _ in steps)) | {start}
 
 
+HALF = STEP_NS // 2
+
+
+@pytest.mark.parametrize(
+    ("several", "steps"),
+    [
+        # 50 bytes over two steps and a half are 20 a step; the other 100 are in the first.
+        (
+            [[(0, 0), (2 * HALF, 100)], [(HALF, 0), (6 * HALF, 50)]],
+            [(STEP_NS, 110), (STEP_NS, 20), (STEP_NS, 20)],
+        ),
+        # The last step is as long as what is left; a byte that is halved is in the later one.
+        (
+            [[(0, 0), (2 * HALF, 100)], [(HALF, 0), (5 * HALF, 50)]],
+            [(STEP_NS, 112), (STEP_NS, 25), (HALF, 13)],
+        ),
+        # What moves in no time at a border is behind it, but at the end it is before the end.
+        (
+            [[(0, 0), (2 * HALF, 0), (2 * HALF, 5)], [(0, 0), (4 * HALF, 0), (4 * HALF, 7)]],
+            [(STEP_NS, 0), (STEP_NS, 12)],
+        ),
+        # A stretch that ends at a border has nothing behind it.
+        ([[(0, 0), (2 * HALF, 8)], [(0, 0), (4 * HALF, 0)]], [(STEP_NS, 8), (STEP_NS, 0)]),
+        ([[(0, 0), (0, 3)], [(0, 0), (0, 4)]], [(0, 7)]),
+        ([[(HALF, 0), (HALF, 3), (2 * HALF, 4)]], [(HALF, 0), (0, 3), (HALF, 1)]),
+        ([], []),
+    ],
+)
+@pytest.mark.parametrize("start_ns", [0, 7 * STEP_NS + 1])
+def test_joined_curves_are_known(
+    several: list[list[Point]], steps: list[tuple[int, int]], start_ns: int
+) -> None:
+    later = [[(start_ns + at, moved) for at, moved in one] for one in several]
+    assert join_curves(later, start_ns) == steps
+
+
 class Ticking:
     """A monotonic clock that the test moves by hand."""
 
@@ -86,6 +122,72 @@ def test_the_deadline_is_noticed_while_nothing_moves(monkeypatch: pytest.MonkeyP
     clock.now_ns = 10**9 + 1
     with pytest.raises(DeadlineExceeded):
         meter.moved(0)
+
+
+def test_the_deadline_itself_is_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = Ticking(monkeypatch)
+    meter, _ = new_meter(give_up_ns=10**9)
+    clock.now_ns = 10**9
+    meter.moved(1)
+    assert meter.curve == [(0, 0), (10**9, 1)]
+
+
+def test_what_is_told_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock, told = Ticking(monkeypatch), list[int]()
+    clock.now_ns = 5
+    meter = Meter("put", part=2, number=3, wait_ns=4, give_up_ns=10**12, on_moved=told.append)
+    assert (meter.request, meter.part, meter.number, meter.wait_ns) == ("put", 2, 3, 4)
+    assert (meter.status, meter.answered_ns, meter.remote, meter.reused) == (
+        None,
+        None,
+        None,
+        False,
+    )
+    clock.now_ns = 10
+    meter.connected("127.0.0.1:80", reused=True)
+    assert (meter.remote, meter.reused) == ("127.0.0.1:80", True)
+    clock.now_ns = 20
+    meter.moved(7)
+    clock.now_ns = 30
+    meter.sent()
+    clock.now_ns = 40
+    meter.answered(201, {"date": "d", "x-amz-request-id": "r", "x-amz-id-2": "h"})
+    assert (meter.status, meter.date, meter.request_id, meter.host_id) == (201, "d", "r", "h")
+    clock.now_ns = 50
+    meter.first_byte()
+    clock.now_ns = 60
+    meter.moved(1)
+    clock.now_ns = 70
+    meter.stop()
+    assert (meter.start_ns, meter.last_byte_sent_ns, meter.answered_ns) == (5, 30, 40)
+    assert (meter.first_byte_ns, meter.end_ns, meter.bytes) == (50, 70, 8)
+    assert meter.curve == [(5, 0), (10, 0), (30, 7), (50, 7), (70, 8)]
+    assert told == [7, 1]
+
+
+def test_a_point_is_a_step_after_the_last_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = Ticking(monkeypatch)
+    meter, told = new_meter()
+    for now_ns in (STEP_NS - 1, STEP_NS, 2 * STEP_NS - 1, 2 * STEP_NS):
+        clock.now_ns = now_ns
+        meter.moved(1)
+    meter.stop()
+    assert meter.curve == [(0, 0), (STEP_NS, 2), (2 * STEP_NS, 4)]
+    assert told == [2, 2]
+
+
+def test_a_rest_of_a_step_is_a_stall_and_a_shorter_one_is_none(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for rest_ns, expected in ((STEP_NS - 1, []), (STEP_NS, [(1, 3)])):
+        clock = Ticking(monkeypatch)
+        meter, _ = new_meter()
+        clock.now_ns = 1
+        meter.moved(3)
+        clock.now_ns += rest_ns
+        meter.sent()
+        meter.stop()
+        assert meter.curve == [(0, 0), *expected, (1 + rest_ns, 3)]
 
 
 @pytest.mark.parametrize("ends_with", ["moved", "sent", "stop"])

@@ -1,12 +1,15 @@
 """Reads in ranges: what is too much, what never comes, and what is another range."""
 
+import itertools
 import random
 from dataclasses import dataclass, field
+from typing import Any
 
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from serverless_bench import verify as verify_module
 from serverless_bench.clients.base import Exchange, Sink
 from serverless_bench.clock import EpochClock, monotonic_ns
 from serverless_bench.coverage import Coverage
@@ -42,6 +45,8 @@ class Ranging(FlakyClient):
     """Whether it passes on what the answer says of the range."""
     shift: int = 0
     """How far the range that it sends is from the one that was asked for."""
+    more: int = 0
+    """How much longer it is."""
     sent: list[tuple[int, int | None]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -61,7 +66,7 @@ class Ranging(FlakyClient):
         offset += self.shift
         if length is not None and offset >= total:
             raise BadRequest("InvalidRange", status=416)
-        data = self.body[offset : None if length is None else offset + length]
+        data = self.body[offset : None if length is None else offset + length + self.more]
         told = f"bytes {offset}-{offset + len(data) - 1}/{total}"
         asked = self.tells and length is not None
         exchange.answered(206, {"content-range": told} if asked else {})
@@ -75,12 +80,19 @@ def read(
     *,
     verify: Verify = Verify.FULL,
     part_bytes: int | None = MIB,
+    min_split_bytes: int | None = None,
     span: tuple[int, int] | None = None,
     connections: int = 1,
     said_bytes: int | None = None,
 ) -> Measured:
     """Read the object, or the range of it that begins at ``span[0]``."""
-    transfer = Transfer(part_bytes=part_bytes, verify=verify, retries=0, connections=connections)
+    transfer = Transfer(
+        part_bytes=part_bytes,
+        min_split_bytes=min_split_bytes,
+        verify=verify,
+        retries=0,
+        connections=connections,
+    )
     tries = Tries(client, 0, monotonic_ns() + 10**11, random.Random(1), lambda _: None)
     operation = OperationSpec(
         index=0,
@@ -102,7 +114,38 @@ def found(done: Measured) -> list[tuple[Found, int, int]]:
 def test_right_ranges_are_right(connections: int) -> None:
     done = read(Ranging(content()), connections=connections)
     assert (done.operation.error, done.operation.verified_bytes) == (None, SIZE)
-    assert len(done.attempts) == 3
+    assert sorted(attempt.part for attempt in done.attempts) == [1, 2, 3]
+
+
+@pytest.mark.parametrize(
+    ("options", "sent"),
+    [
+        ({"part_bytes": None}, [(0, None)]),
+        ({"part_bytes": None, "said_bytes": SIZE}, [(0, None)]),
+        ({"part_bytes": None, "span": (7, 9)}, [(7, 9)]),
+        ({"part_bytes": 2 * MIB}, [(0, 2 * MIB), (2 * MIB, SIZE - 2 * MIB)]),
+        ({"min_split_bytes": SIZE}, [(0, MIB), (MIB, MIB), (2 * MIB, SIZE - 2 * MIB)]),
+        ({"min_split_bytes": SIZE + 1}, [(0, None)]),
+    ],
+)
+def test_what_is_asked_for(options: dict[str, Any], sent: list[tuple[int, int | None]]) -> None:
+    client = Ranging(content())
+    done = read(client, **options)
+    assert (done.operation.error, client.sent) == (None, sent)
+    several = range(1, len(sent) + 1) if len(sent) > 1 else [0]
+    assert [attempt.part for attempt in done.attempts] == list(several)
+
+
+def test_a_sample_is_by_megabyte_of_the_object_in_ranges_too() -> None:
+    """Of two and a half: the first and the last are compared, the one between is not."""
+    done = read(Ranging(content()), verify=Verify.SAMPLE)
+    assert done.operation.verified_bytes == SIZE - MIB
+
+
+def test_the_time_for_comparing_is_that_of_all_ranges(monkeypatch: pytest.MonkeyPatch) -> None:
+    instants = itertools.count()
+    monkeypatch.setattr(verify_module, "monotonic_ns", lambda: next(instants))
+    assert read(Ranging(content())).operation.payload_ns == 3
 
 
 @EVERY
@@ -164,7 +207,16 @@ def test_another_range_is_no_answer(verify: Verify, shift: int) -> None:
     done = read(client, verify=verify, part_bytes=None, span=(100, 1000))
     assert done.operation.error == "bad_response"
     (attempt,) = done.attempts
-    assert f"the answer has {100 + shift} to {1099 + shift}" in str(attempt.detail)
+    assert attempt.status == 206
+    assert attempt.detail == (
+        f"asked for bytes 100 to 1099, the answer has {100 + shift} to {1099 + shift}"
+    )
+
+
+def test_a_longer_range_is_no_answer() -> None:
+    done = read(Ranging(content(), more=1), part_bytes=None, span=(100, 1000))
+    assert done.operation.error == "bad_response"
+    assert "the answer has 100 to 1100" in str(done.attempts[0].detail)
 
 
 @pytest.mark.parametrize(

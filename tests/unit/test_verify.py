@@ -1,4 +1,5 @@
 import random
+from itertools import pairwise
 
 import pytest
 from hypothesis import given
@@ -7,7 +8,8 @@ from hypothesis import strategies as st
 from serverless_bench.keystream import Keystream, hash_key
 from serverless_bench.record import Found
 from serverless_bench.spec import Verify
-from serverless_bench.verify import MAX_BAD_RANGES, RangeSink
+from serverless_bench.units import MIB
+from serverless_bench.verify import MAX_BAD_RANGES, BadRanges, RangeSink, absent
 
 KEY, OTHER = "mine", "yours"
 BLOCK = 4096
@@ -101,7 +103,39 @@ def test_the_generation_that_was_found_is_named() -> None:
 def test_one_range_across_many_blocks_is_one_range() -> None:
     sink = read(content(OTHER), block=512)
     assert sink.bad.count == 1
+    assert sink.bad.listed[0].bad_bytes == sink.bad.bytes
     assert sink.bad.bytes == sum(a != b for a, b in zip(content(OTHER), WHOLE, strict=True))
+
+
+def test_neighbours_of_different_origin_are_two_ranges() -> None:
+    wrong = content(offset=64, size=BLOCK) + content(offset=BLOCK + 192, size=BLOCK)
+    bad = read(wrong + WHOLE[2 * BLOCK :]).bad
+    shifts = [one.found_offset - one.offset for one in bad.listed if one.found_offset is not None]
+    assert (bad.count, shifts) == (2, [64, 192])
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 30), st.integers(1, 9)), max_size=60),
+    st.lists(st.integers(0, 60), max_size=3),
+)
+def test_stretches_put_together_are_the_whole(
+    spans: list[tuple[int, int]], cuts: list[int]
+) -> None:
+    """Of an object that is read in ranges the list is that of one read as a whole."""
+    found, at = [], 0
+    for gap, length in spans:
+        found.append(absent(Found.MISSING, at + gap, length))
+        at += gap + length
+    whole, joined = BadRanges(), BadRanges()
+    for one in found:
+        whole.add(one)
+    for begin, end in pairwise([0, *sorted(cuts), len(found)]):
+        stretch = BadRanges()
+        for one in found[begin:end]:
+            stretch.add(one)
+        joined.extend(stretch)
+    assert joined.bytes == whole.bytes == sum(length for _, length in spans)
+    assert (joined.count, joined.listed) == (whole.count, whole.listed)
 
 
 def test_the_list_is_bounded_and_the_count_is_not() -> None:
@@ -148,3 +182,29 @@ def test_a_sample_sees_the_first_and_the_last_block() -> None:
         bad = bytearray(good)
         bad[at] ^= 1
         assert sampled(bad).bad.count == 1
+
+
+@pytest.mark.parametrize(
+    ("size", "begin", "end", "due"),
+    [
+        (40, 15, 16, False),
+        (40, 15, 16 + 1 / MIB, True),
+        (40, 17 - 1 / MIB, 18, True),
+        (40, 17, 18, False),
+        (2 + 1 / MIB, 1, 2, False),
+        (2 + 1 / MIB, 2, 2 + 1 / MIB, True),
+        (2, 1, 2, True),
+    ],
+)
+def test_a_sample_is_of_every_sixteenth_megabyte_and_the_last(
+    size: float,
+    begin: float,
+    end: float,
+    due: bool,  # noqa: FBT001
+) -> None:
+    offset, length = round(begin * MIB), round((end - begin) * MIB)
+    sink = RangeSink(
+        Keystream(KEY), size=round(size * MIB), offset=offset, length=length, verify=Verify.SAMPLE
+    )
+    sink.write_at(0, memoryview(content(offset=offset, size=length)))
+    assert sink.verified_bytes == (length if due else 0)
