@@ -55,6 +55,8 @@ class Claims:
     """Functions that left no record; they may have made requests."""
     again: bool
     """Whether some were launched again."""
+    resumed: bool
+    """Whether a driver went on with what another one had begun."""
     ended: bool
     """Whether the driver came to its end."""
     last_ns: int
@@ -79,7 +81,8 @@ class Claims:
         )
         indexes = [function.index for function in self.functions]
         once = sorted(indexes) == list(range(self.job["invocations"]))
-        return self.ended and clean and once and not self.lost and not self.again
+        driven = self.ended and not self.resumed
+        return driven and clean and once and not self.lost and not self.again
 
 
 def read_claims(path: Path) -> Claims:
@@ -108,9 +111,10 @@ def read_claims(path: Path) -> Claims:
             functions=functions,
             lost=len(lost | silent),
             again=any("wave" in row for row in rows),
+            resumed=any("resumed" in row for row in rows),
             ended=bool(ended),
             last_ns=max(collected, default=header["created_ns"]),
-            probes=ended[-1].get("probes", ()) if ended else (),
+            probes=[probe for end in ended for probe in end.get("probes", ())],
             keys=_lines(path / "keys.txt"),
             ledger=frozenset(_lines(path / "ledger.txt")),
         )

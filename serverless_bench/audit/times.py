@@ -105,7 +105,7 @@ def _alone(claims: Claims, found: Scope, op: Row) -> list[Seen]:
         for function in claims.functions
         for other in function.operations
     )
-    if others != 1:
+    if others != 1 or claims.lost or claims.again:
         return []
     return [
         one

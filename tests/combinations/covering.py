@@ -1,12 +1,21 @@
-"""Few cases that hold every pair of values of all factors, as far as these are possible."""
+"""Few cases that hold every pair of values of all factors, as far as these are possible.
 
+They are kept in ``pairs.json``; after a change of ``factors`` a test says that these have to
+be made anew: ``python -m tests.combinations``.
+"""
+
+import json
 import random
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import combinations, product
+from pathlib import Path
+from typing import Final
 
 Factors = Mapping[str, Sequence[str]]
 Case = dict[str, str]
 Pair = tuple[tuple[str, str], tuple[str, str]]
+PAIRS: Final = Path(__file__).with_name("pairs.json")
+"""The cases that CI runs; each without what is as usual."""
 
 
 class Covering:
@@ -54,17 +63,13 @@ class Covering:
                 case[name] = value
         return case if self.possible(case) else None
 
-    def cover(self, names: Sequence[str]) -> list[Case]:
-        """Return cases that hold every pair of these factors, and every value of all."""
-        missing = self.pairs(names)
-        lonely = {(name, value) for name, values in self.factors.items() for value in values}
-        cases = []
-        while missing or lonely:
-            tries = [self._try(missing, lonely) for _ in range(12)]
-            best = max(tries, key=lambda case: self._gain(case, missing, lonely))
-            held = set(best.items())
-            missing -= {pair for pair in missing if set(pair) <= held}
-            lonely -= held
+    def cover(self) -> list[Case]:
+        """Return cases that hold every pair of values."""
+        missing, cases = self.pairs(), list[Case]()
+        while missing:
+            tries = [self._try(missing) for _ in range(12)]
+            best = max(tries, key=lambda case: len(held_by(case, missing)))
+            missing -= held_by(best, missing)
             cases.append(best)
         return cases
 
@@ -75,31 +80,42 @@ class Covering:
             if self.possible(case):
                 return case
 
-    def _gain(self, case: Case, missing: set[Pair], lonely: set[tuple[str, str]]) -> int:
-        held = set(case.items())
-        return sum(set(pair) <= held for pair in missing) + len(lonely & held)
-
-    def _try(self, missing: set[Pair], lonely: set[tuple[str, str]]) -> Case:
-        """Begin with something that is missing, and add what brings the most of the rest."""
-        begin: Sequence[tuple[str, str]]
-        begin = self.draw.choice(sorted(missing)) if missing else [self.draw.choice(sorted(lonely))]
-        case = dict(begin)
+    def _try(self, missing: set[Pair]) -> Case:
+        """Begin with a pair that is missing, and add what brings the most of the rest."""
+        case = dict(self.draw.choice(sorted(missing)))
         names = [name for name in self.factors if name not in case]
         self.draw.shuffle(names)
         for name in names:
-            fitting = [
-                value
+            gains = {
+                value: len(held_by({**case, name: value}, missing))
                 for value in self.factors[name]
                 if self.complete({**case, name: value}) is not None
-            ]
-            gains = {
-                value: sum(
-                    (name, value) in pair and set(pair) <= {*case.items(), (name, value)}
-                    for pair in missing
-                )
-                + ((name, value) in lonely)
-                for value in fitting
             }
-            # What brings nothing new is left at what needs no word.
-            case[name] = max(fitting, key=lambda value: gains[value])
+            # What brings nothing new is left at what is as usual.
+            case[name] = max(gains, key=lambda value: gains[value])
         return case
+
+
+def held_by(case: Mapping[str, str], pairs: set[Pair]) -> set[Pair]:
+    """Return the pairs that a case has."""
+    items = case.items()
+    return {pair for pair in pairs if pair[0] in items and pair[1] in items}
+
+
+def usual(factors: Factors) -> Case:
+    """Return the case that needs no word."""
+    return {name: values[0] for name, values in factors.items()}
+
+
+def load_pairs(factors: Factors) -> list[Case]:
+    """Return the cases that CI runs."""
+    cases: list[Case] = json.loads(PAIRS.read_text(encoding="utf-8"))
+    return [{**usual(factors), **case} for case in cases]
+
+
+def save_pairs(factors: Factors, cases: Sequence[Case]) -> None:
+    """Write the cases that CI runs, one on each line."""
+    plain = usual(factors)
+    shown = [{n: v for n, v in case.items() if v != plain[n]} for case in cases]
+    lines = sorted(json.dumps(case, ensure_ascii=False, sort_keys=True) for case in shown)
+    PAIRS.write_text("[\n" + ",\n".join(lines) + "\n]\n", encoding="utf-8")

@@ -30,8 +30,6 @@ FACTORS: Final[Mapping[str, Sequence[str]]] = {
     "resume": (NO, "killed"),
 }
 """The first value of each is what a command does by itself."""
-CLOSE: Final = ("client", "workload", "executor", "split", "prefix")
-"""Factors of which CI has every pair."""
 LONG: Final = "long/" * 170
 """850 bytes."""
 
