@@ -125,7 +125,7 @@ def test_the_deadline_is_noticed_while_nothing_moves(monkeypatch: pytest.MonkeyP
     clock = Ticking(monkeypatch)
     meter, _ = new_meter(give_up_ns=10**9)
     clock.now_ns = 10**9 + 1
-    with pytest.raises(DeadlineExceeded, match="^the function's own deadline passed$"):
+    with pytest.raises(DeadlineExceeded, match=r"^the function's own deadline passed$"):
         meter.moved(0)
 
 
