@@ -106,7 +106,7 @@ class RangeSink:
             self.received += len(data)
             within = data if self._length is None else data[: max(0, self._length - offset)]
             fresh = self._coverage.add(offset, offset + len(within))
-            self._end = max(self._end, offset + len(data))
+            self._end = max(self._end, offset + len(data)) if data else self._end
             if self._verify is Verify.NONE:
                 return
             start_ns = monotonic_ns()

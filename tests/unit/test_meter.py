@@ -61,6 +61,11 @@ HALF = STEP_NS // 2
             [[(0, 0), (2 * HALF, 0), (2 * HALF, 5)], [(0, 0), (4 * HALF, 0), (4 * HALF, 7)]],
             [(STEP_NS, 0), (STEP_NS, 12)],
         ),
+        # One that ends just behind a border has its last byte there.
+        (
+            [[(0, 0), (2 * HALF + 1, 2 * HALF + 1)], [(0, 0), (0, 4)]],
+            [(STEP_NS, STEP_NS + 4), (1, 1)],
+        ),
         # A stretch that ends at a border has nothing behind it.
         ([[(0, 0), (2 * HALF, 8)], [(0, 0), (4 * HALF, 0)]], [(STEP_NS, 8), (STEP_NS, 0)]),
         ([[(0, 0), (0, 3)], [(0, 0), (0, 4)]], [(0, 7)]),
@@ -120,7 +125,7 @@ def test_the_deadline_is_noticed_while_nothing_moves(monkeypatch: pytest.MonkeyP
     clock = Ticking(monkeypatch)
     meter, _ = new_meter(give_up_ns=10**9)
     clock.now_ns = 10**9 + 1
-    with pytest.raises(DeadlineExceeded):
+    with pytest.raises(DeadlineExceeded, match=r"^the function's own deadline passed$"):
         meter.moved(0)
 
 

@@ -162,6 +162,12 @@ def test_every_flipped_byte_is_counted_once(places: set[int], block: int) -> Non
     assert sink.bad.count == runs
 
 
+def test_an_empty_object_is_right_when_nothing_comes() -> None:
+    sink = RangeSink(Keystream(KEY), size=0, offset=0, length=0, verify=Verify.FULL)
+    sink.finish()
+    assert (sink.bad.count, sink.missing) == (0, 0)
+
+
 def test_nothing_is_compared_when_not_asked() -> None:
     sink = read(content(OTHER), verify=Verify.NONE)
     assert (sink.verified_bytes, sink.bad.count, sink.received) == (0, 0, SIZE)

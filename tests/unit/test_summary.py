@@ -1,0 +1,301 @@
+"""Every field of a summary, of runs so small that each figure can be reckoned in the head."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from serverless_bench.archive import Run
+from serverless_bench.elapsed import Elapsed, elapsed, span, span_ns
+from serverless_bench.missing import bounds
+from serverless_bench.record import BadRange, Found, InvocationRecord, OperationRecord
+from serverless_bench.reduce import MAX_CORRUPT, Clocks, GateSummary, function_rates, summarize
+from serverless_bench.series import good_operations
+from serverless_bench.spec import ArraySpec, JobSpec, Load, OperationKind
+from tests.runs import S, job, lost, operation, outcome, record, saved
+
+GET, PUT = OperationKind.GET, OperationKind.PUT
+
+
+def op(number: int, begin_s: float, end_s: float, size: int, **more: object) -> OperationRecord:
+    made = operation(number, start_ns=round(begin_s * S), end_ns=round(end_s * S), size=size)
+    return replace(made, **more)  # type: ignore[arg-type]
+
+
+def functions() -> list[InvocationRecord]:
+    """Two that are ok, one that failed; the first one had a warm-up."""
+    return [
+        replace(
+            record(0, [op(0, 0, 1, 500, warmup=True), op(1, 1, 3, 1000)]),
+            max_rss_bytes=10,
+            gate_wait_ns=S,
+        ),
+        replace(
+            record(1, [op(0, 1, 2, 2000), op(1, 2, 5, 3000)]),
+            cold_start=False,
+            worker_id="w0",
+            max_rss_bytes=30,
+            gate_wait_ns=3 * S,
+        ),
+        replace(
+            record(2, [op(0, 1, 2, 1000), op(1, 2, 6, 4000, bytes=0, error="timed_out")]),
+            max_rss_bytes=20,
+            gate_late=True,
+        ),
+    ]
+
+
+def run_of(path: Path, *more: InvocationRecord, of: JobSpec | None = None) -> Run:
+    of = of or job(invocations=4, concurrency=3)
+    return saved(path, [outcome(one) for one in (*functions(), *more)], of=of)
+
+
+DUPLICATE = replace(
+    record(0, [op(0, 0, 9, 9000), op(1, 0, 9, 9000, error="throttled")]),
+    max_rss_bytes=99,
+    worker_id="w9",
+)
+"""What arrived twice is in no figure but the count of those."""
+
+
+@pytest.mark.parametrize("more", [(), (DUPLICATE,)], ids=["alone", "with a duplicate"])
+def test_each_figure_of_a_small_run(tmp_path: Path, more: tuple[InvocationRecord, ...]) -> None:
+    found = summarize(run_of(tmp_path, *more))
+    assert (found.requested, found.ok, found.failed, found.lost) == (4, 2, 1, 1)
+    assert found.duplicate == len(more)
+    assert (found.ended, found.skipped_lines) == (True, 0)
+    assert found.withheld == ()
+    # 1,000 + 2,000 + 3,000 + 1,000 bytes, from the first second to the sixth.
+    assert (found.bytes, found.verified_bytes) == (7000, 0)
+    assert (found.span_s, found.paused_s) == (5, 0)
+    assert found.whole_bytes_per_s == 1400
+    assert (found.operations, found.failed_operations) == (5, 1)
+    assert (found.warmup_operations, found.warmup_bytes) == (1, 500)
+    # The last record came a second after its function's end.
+    assert found.makespan_s == (10 if more else 7)
+    # Half of four are two, and the second one was done at 5 s; four are never done.
+    assert found.done_s == {"t50": 4, "t90": None, "t99": None, "t100": None}
+    # 1,000 bytes in 2 s, and 5,000 in 4 s.
+    assert found.per_function_bytes_per_s is not None
+    assert found.per_function_bytes_per_s["p50"] == pytest.approx((500 + 1250) / 2)
+    assert found.latency_s is not None
+    assert found.service_s is not None
+    assert found.ack_s is not None
+    assert found.latency_s["p50"] == found.service_s["p50"] == pytest.approx((1 + 2) / 2)
+    assert found.ack_s["p50"] == pytest.approx((0.1 + 0.2) / 2)
+    assert found.ttfb_s is None
+    assert found.errors == {"timed_out": 1, "no record: the driver ended before it arrived": 1}
+    assert (found.cold_starts, found.workers, found.max_rss_bytes) == (2, 2, 30)
+    assert (found.planned_concurrency, found.object_bytes, found.threads) == (3, 1000, 1)
+    assert (found.corrupt_objects, found.bad_bytes, found.unknown_objects) == (0, 0, 0)
+    # If the one that is lost and the one that failed had moved what the best did.
+    assert found.bounds is not None
+    assert found.bounds.missing == 2
+    assert found.bounds.whole_bytes_per_s == pytest.approx((1400, (6000 + 2 * 5000) / 5))
+
+
+def test_the_warm_up_counts_if_asked(tmp_path: Path) -> None:
+    found = summarize(run_of(tmp_path), with_warmup=True)
+    assert (found.bytes, found.span_s, found.whole_bytes_per_s) == (7500, 6, 1250)
+    assert (found.operations, found.warmup_operations, found.warmup_bytes) == (6, 0, 0)
+    assert found.done_s["t50"] == 5
+
+
+def test_clocks_are_as_well_known_as_calls_are_short(tmp_path: Path) -> None:
+    found = summarize(run_of(tmp_path)).clocks
+    # From the submission at 0 to a second after the end; functions began at 0 s, 1 s and 1 s,
+    # and the first two are of one worker, whose clock is known as well as its best.
+    assert found == Clocks(width_p50_s=1, width_max_s=2, corrected=0, suspect=0)
+    nothing = summarize(saved(tmp_path / "nothing", [], of=job(invocations=1))).clocks
+    assert nothing == Clocks(width_p50_s=None, width_max_s=None, corrected=0, suspect=0)
+
+
+def test_the_gate(tmp_path: Path) -> None:
+    run = run_of(tmp_path, of=replace(job(invocations=4), gate=1.0))
+    told = replace(run, gate={"expected": 4, "announced": 3})
+    found = summarize(told).gate
+    assert found is not None
+    assert found.wait_s is not None
+    assert found.wait_s["p50"] == 2
+    assert replace(found, wait_s=None) == GateSummary(expected=4, announced=3, late=1, wait_s=None)
+    unopened = summarize(run).gate
+    assert unopened is not None
+    assert (unopened.expected, unopened.announced) == (None, None)
+    assert summarize(run_of(tmp_path / "none")).gate is None
+
+
+@pytest.mark.parametrize(
+    ("change", "store", "client"),
+    [
+        (lambda of: of, "b at http://store", "wire"),
+        (
+            lambda of: replace(of, endpoints=("http://second",)),
+            "b at http://store, http://second",
+            "wire",
+        ),
+        (
+            lambda of: replace(of, target=replace(of.target, store="embedded", client="boto3")),
+            "b at http://store (embedded store)",
+            "boto3",
+        ),
+    ],
+)
+def test_names_are_those_of_the_job(
+    tmp_path: Path, change: Callable[[JobSpec], JobSpec], store: str, client: str
+) -> None:
+    of = replace(change(job(invocations=1)), name="mine", workload="write", executor="inline")
+    found = summarize(saved(tmp_path, [outcome(record(0, [operation()]))], of=of))
+    assert (found.run_id, found.name, found.phase) == ("run", "mine", "write")
+    assert (found.store, found.client, found.executor) == (store, client, "inline")
+    assert found.planned_concurrency == 1
+
+
+@pytest.mark.parametrize(("path", "store"), [(None, "b at http://store"), ("/d", "files in /d")])
+def test_arrays_are_moved_by_their_library(tmp_path: Path, path: str | None, store: str) -> None:
+    array = ArraySpec(library="zarr", shape=(4, 4), chunks=(2, 2), driver="zarr3", path=path)
+    of = replace(job(invocations=1, workload="array", object_bytes=None), load=Load(array=array))
+    found = summarize(saved(tmp_path, [], of=of))
+    assert (found.store, found.client) == (store, "zarr")
+
+
+def test_objects_that_nobody_wrote_here_are_counted_if_they_could_be_read(tmp_path: Path) -> None:
+    foreign = [replace(op(n, n, n + 1, 1000, kind=GET), size=None) for n in range(4)]
+    foreign[0] = replace(foreign[0], error="timed_out")
+    foreign[1] = replace(foreign[1], kind=OperationKind.GET_RANGE)
+    foreign[2] = replace(foreign[2], kind=PUT)
+    one = record(0, [*foreign, op(4, 4, 5, 1000, kind=GET)])
+    assert summarize(saved(tmp_path, [outcome(one)])).unknown_objects == 2
+
+
+def test_bad_ranges_are_listed_with_their_origin_up_to_a_number(tmp_path: Path) -> None:
+    bad = [
+        BadRange(
+            operation=0,
+            key="k",
+            offset=100 * n,
+            length=16,
+            bad_bytes=15,
+            found=Found.OTHER_GENERATION,
+            found_key_hash="00ff",
+            found_generation=3,
+            found_offset=7,
+        )
+        for n in range(MAX_CORRUPT + 1)
+    ]
+    get = replace(operation(kind=GET, error="corrupt"), bad_bytes=765, bad_ranges=51)
+    one = record(0, [get], bad_ranges=bad)
+    found = summarize(saved(tmp_path, [outcome(one), outcome(one)], of=job(invocations=1)))
+    assert (found.duplicate, found.corrupt_objects, found.bad_bytes) == (1, 1, 765)
+    assert len(found.corrupt) == MAX_CORRUPT
+    assert found.corrupt[1] == {
+        "key": "k",
+        "found": Found.OTHER_GENERATION.value,
+        "found_key": None,
+        "found_key_hash": "00ff",
+        "offset": 100,
+        "length": 16,
+        "bad_bytes": 15,
+        "found_generation": 3,
+        "found_offset": 7,
+    }
+
+
+def test_a_function_that_moved_nothing_is_done_when_it_ends(tmp_path: Path) -> None:
+    idle = replace(record(1, []), start_ns=2 * S, end_ns=4 * S)
+    early = replace(record(2, []), start_ns=0, end_ns=S // 2)
+    moved = record(0, [op(0, 1, 3, 1000)])
+    found = summarize(saved(tmp_path, [outcome(one) for one in (moved, idle, early)]))
+    # The one that ended before anything began was done when it began.
+    assert found.done_s == {"t50": 2, "t90": 3, "t99": 3, "t100": 3}
+    few = summarize(saved(tmp_path / "few", [outcome(replace(early, index=1)), outcome(moved)]))
+    assert few.done_s["t50"] == 0
+
+
+# What is missing
+
+
+@pytest.mark.parametrize(
+    ("missing", "middle"),
+    [(1, (2, 4)), (2, (2, 4)), (3, (1, 5)), (4, (1, 5)), (5, None), (6, None)],
+)
+def test_the_middle_if_those_that_are_missing_were_slower_and_faster(
+    tmp_path: Path, missing: int, middle: tuple[float, float] | None
+) -> None:
+    """Of five with rates 1 to 5."""
+    outcomes = [outcome(record(i, [operation(size=(i + 1) * 1000)])) for i in range(5)]
+    outcomes += [outcome(lost(5 + i)) for i in range(missing)]
+    run = saved(tmp_path, outcomes, of=job(invocations=5 + missing))
+    good, rates = good_operations(run), np.array([4.0, 2.0, 5.0, 1.0, 3.0])
+    found = bounds(run, good, rates, whole=100.0, span_s=10.0)
+    assert found is not None
+    assert found.missing == missing
+    assert found.per_function_p50_bytes_per_s == middle
+    assert found.whole_bytes_per_s == pytest.approx((100, 1500 + missing * 500))
+    for unknown in (None, 0.0):
+        assert bounds(run, good, rates, whole=100.0, span_s=unknown) is None
+    assert [
+        bounds(run, good, rates[:0], whole=100.0, span_s=10.0),
+        bounds(run, good, rates, whole=None, span_s=10.0),
+    ] == [None, None]
+    # What was measured is never above the most that there could be.
+    most = bounds(run, good, rates, whole=1e9, span_s=10.0)
+    assert most is not None
+    assert most.whole_bytes_per_s == pytest.approx((1e9, 1e9))
+
+
+def test_nothing_is_missing_of_a_whole_run(tmp_path: Path) -> None:
+    run = saved(tmp_path, [outcome(record(0, [operation()]))])
+    assert bounds(run, good_operations(run), np.ones(1), whole=1.0, span_s=1.0) is None
+
+
+# Pauses
+
+
+@pytest.mark.parametrize(
+    ("stretch", "paused"),
+    [((0, 100), 20), ((15, 55), 10), ((20, 50), 0), ((12, 18), 6), ((0, 11), 1), ((59, 99), 1)],
+)
+def test_pauses_are_taken_off_as_far_as_they_are_inside(
+    stretch: tuple[int, int], paused: int
+) -> None:
+    clock = Elapsed(begins=np.array([10, 50]), ends=np.array([20, 60]))
+    assert clock.paused_ns(*stretch) == paused
+    assert clock.between_ns(*stretch) == stretch[1] - stretch[0] - paused
+
+
+@pytest.mark.parametrize(
+    ("down", "pauses"),
+    [
+        ((0, 10), []),
+        ((0, 30), [(10, 20)]),
+        ((5, 25), [(10, 20)]),
+        ((12, 15), [(12, 15)]),
+        ((30, 40), [(30, 40)]),
+        ((0, 60), [(10, 20), (30, 45), (55, 60)]),
+        ((25, 50), [(30, 45)]),
+        ((10, 20), [(10, 20)]),
+        ((22, 28), []),
+    ],
+)
+def test_a_pause_is_where_nobody_worked(
+    tmp_path: Path, down: tuple[int, int], pauses: list[tuple[int, int]]
+) -> None:
+    """Functions worked from 0 to 10 s, 20 to 30 s twice, within that once, and 45 to 55 s."""
+    worked = [(45, 55), (20, 30), (0, 10), (20, 30), (22, 26)]
+    outcomes = [outcome(record(i, [op(0, *when, 1)])) for i, when in enumerate(worked)]
+    run = saved(tmp_path, [*outcomes, outcome(lost(5))])
+    there = replace(run, down=((down[0] * S, down[1] * S),))
+    found = elapsed(there)
+    assert list(zip(found.begins.tolist(), found.ends.tolist(), strict=True)) == [
+        (begin * S, end * S) for begin, end in pauses
+    ]
+    assert span(there) == (0, 55 * S)
+    inside = sum(min(end, 55) - begin for begin, end in pauses)
+    assert span_ns(there) == (55 - inside) * S
+    assert summarize(there).paused_s == inside
+
+
+def test_rates_are_of_the_functions_that_are_ok(tmp_path: Path) -> None:
+    assert function_rates(run_of(tmp_path, DUPLICATE)).tolist() == [500, 1250]
