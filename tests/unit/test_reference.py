@@ -34,7 +34,9 @@ def agree(shape: Shape, *, with_warmup: bool) -> None:
         theirs = reference(path, with_warmup=with_warmup)
     # Words are for people: as many reasons are as many.
     assert len(ours.pop("withheld")) == len(theirs.pop("withheld")), shape
-    ours = {name: value for name, value in ours.items() if name not in NOT_HERE}
+    if "bill" in ours:
+        for name in NOT_HERE:
+            ours["bill"].pop(name)
     # Through JSON, as users have it.
     assert list(differences("", json.loads(json.dumps(ours, allow_nan=False)), theirs)) == []
 
@@ -79,6 +81,6 @@ def test_both_reducers_say_the_same_of_many_runs(shape: Shape, with_warmup: bool
 
 
 def test_the_reference_has_every_field(tmp_path: Path) -> None:
-    save(tmp_path, Shape(seed=1, functions=2, operations=2, traits=frozenset({"far", "gate"})))
-    found = reference(tmp_path)
-    assert set(found) | {*NOT_HERE} == REPORT
+    traits = frozenset({"far", "gate", "memory"})
+    save(tmp_path, Shape(seed=1, functions=2, operations=2, traits=traits))
+    assert set(reference(tmp_path)) == REPORT
