@@ -125,7 +125,7 @@ class LinesReader:
         for line in lines:
             try:
                 self._take(orjson.loads(line))
-            except (ValueError, KeyError, TypeError):
+            except (AttributeError, ValueError, KeyError, TypeError):
                 self.skipped += 1
 
     def _take(self, data: Mapping[str, Any]) -> None:

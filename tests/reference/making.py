@@ -144,6 +144,7 @@ class _Maker:
         texts = [json.dumps(line) + "\n" for line in lines]
         if self.has("damaged"):
             texts.insert(draw.randrange(len(texts) + 1), texts[0][: len(texts[0]) // 2] + "\n")
+            texts.insert(draw.randrange(len(texts) + 1), draw.choice(("7", "null", "[1]")) + "\n")
             # There is no such function.
             texts.append(json.dumps(self._outcome(count, 0, 0)) + "\n")
         return texts

@@ -168,8 +168,8 @@ def _lines(header: Row, lines: list[str]) -> Saved:
     driver_ns = 0  # last sign of a driver
     for line in lines:
         try:
-            data = json.loads(line)
-        except ValueError:
+            data = dict(json.loads(line))
+        except (TypeError, ValueError):
             saved.skipped += 1
             continue
         if "end" in data:
