@@ -161,7 +161,8 @@ class Latencies:
         """Whether there is more to say than of objects of one size, put or got."""
         kinds = {row.kind for row in self.by_kind}
         sizes = {row.size_class for row in self.by_kind if row.count} - {None}
-        return self.open_loop or len(kinds) > 1 or len(sizes) > 1 or not kinds <= _PLAIN
+        several = len(kinds) > 1 or len(sizes) > 1
+        return bool(kinds) and (self.open_loop or several or not kinds <= _PLAIN)
 
 
 def latencies(run: Run, good: Mask, *, raw_limit: int = RAW_LIMIT) -> Latencies:
@@ -182,8 +183,9 @@ def latencies(run: Run, good: Mask, *, raw_limit: int = RAW_LIMIT) -> Latencies:
     scheduled = mine & (operations["intended_ns"] != ABSENT)
     late = waiting(run, counts_in, scheduled, sizes)
     rate_per_s = run.job.load.rate_per_s
+    pace = _pace(run, scheduled, good, late) if run.says_overdue else {}
     if not mine.any() and not len(late.due_ns):
-        return Latencies(open_loop=rate_per_s is not None, asked_per_s=rate_per_s)
+        return Latencies(open_loop=rate_per_s is not None, asked_per_s=rate_per_s, **pace)
     durations = _durations(run, good, late)
     whole_ns = span_ns(run)
     rows: list[Latency] = []
@@ -213,7 +215,7 @@ def latencies(run: Run, good: Mask, *, raw_limit: int = RAW_LIMIT) -> Latencies:
     return Latencies(
         open_loop=rate_per_s is not None or "response" in durations,
         asked_per_s=rate_per_s,
-        **(_pace(run, scheduled, good, late) if run.says_overdue else {}),
+        **pace,
         span_s=whole_ns / NS_PER_S if mine.any() else None,
         by_kind=tuple(rows),
         segment_s=grid.segment_ns / NS_PER_S if segments else None,
@@ -234,9 +236,11 @@ def _pace(run: Run, scheduled: Mask, good: Mask, late: Waiting) -> _Pace:
     operations, time = run.operations, elapsed(run)
     begun, overdue, done = int(scheduled.sum()), len(late.due_ns), scheduled & good
     due_ns = np.concatenate((operations["intended_ns"][scheduled], late.due_ns))
-    if not len(due_ns):
+    if not len(due_ns) and run.job.load.rate_per_s is None:
         return {}
     found: _Pace = {"due": begun + overdue, "begun": begun, "overdue": overdue}
+    if not len(due_ns):
+        return found
     first = int(due_ns.min())
     span = time.between_ns(first, int(due_ns.max()))
     if span > 0:

@@ -63,9 +63,12 @@ def pace(run: Saved, undone: Sequence[Dealt]) -> Row:
     due = [op["intended_ns"] for op in begun] + [due_ns for _, _, due_ns, _ in undone]
     names = ("offered_per_s", "achieved_per_s", "due", "begun", "overdue")
     found: Row = dict.fromkeys(names)
-    if not run.says_overdue or not due:
+    is_closed = run.job["load"]["rate_per_s"] is None and not due
+    if not run.says_overdue or is_closed:
         return found
     found |= {"due": len(due), "begun": len(begun), "overdue": len(undone)}
+    if not due:
+        return found
     first, took_ns = min(due), run.elapsed_ns(min(due), max(due))
     if took_ns > 0:
         good = [op for op in begun if op["error"] is None]
