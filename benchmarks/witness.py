@@ -91,12 +91,17 @@ def main(rounds: int, requests: int) -> None:
         print(f"{path.stat().st_size / count:.0f} bytes a request, of {count:,} requests")
 
 
+def parser() -> argparse.ArgumentParser:
+    """Return the options of this benchmark."""
+    made = argparse.ArgumentParser(description=__doc__)
+    made.add_argument("--rounds", type=int, default=60)
+    made.add_argument("--requests", type=int, default=200)
+    made.add_argument("--ask", type=int, help=argparse.SUPPRESS)
+    return made
+
+
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rounds", type=int, default=60)
-    parser.add_argument("--requests", type=int, default=200)
-    parser.add_argument("--ask", type=int, help=argparse.SUPPRESS)
-    given = parser.parse_args()
+    given = parser().parse_args()
     if given.ask is not None:
         ask(given.ask)
     else:
