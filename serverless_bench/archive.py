@@ -104,6 +104,9 @@ class Run:
     store_requests: Mapping[str, int] | None = None
     """Billed requests of the driver in the target's bucket, by kind: looks at its clock, and
     the gate, which it deletes at the end. None if it made none, or they were not counted."""
+    drivers_told: bool = True
+    """Whether all drivers that worked on it came to their end, at which they say what they had
+    asked for; False while one is at work."""
     gate: Mapping[str, Any] | None = None
     """How the gate opened; see ``attendant.Attendant.report``. None without a gate."""
     skipped_lines: int
@@ -354,6 +357,7 @@ def _load(path: Path, unsaved: Sequence[bytes], *, detail: bool) -> Run:
         requests=reader.end.get("requests"),
         store_requests=reader.end.get("store_requests"),
         gate=reader.end.get("gate"),
+        drivers_told=reader.ended and not reader.was_killed,
         says_overdue=reader.says_overdue,
         skipped_lines=reader.skipped,
     )

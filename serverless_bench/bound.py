@@ -39,6 +39,7 @@ import numpy as np
 
 from serverless_bench.archive import Run
 from serverless_bench.columns import ABSENT, Floats, Ints, Mask
+from serverless_bench.elapsed import elapsed
 from serverless_bench.series import function_spans
 from serverless_bench.spec import OWN_FUNCTION
 from serverless_bench.units import NS_PER_S
@@ -122,7 +123,8 @@ def bound(run: Run, good: Mask) -> Bound:
     if not len(rows):
         return Bound()
     launch, share = _launch_share(run, rows), _client_share(run, rows)
-    buckets = _buckets(run, good, rows)
+    sample = _sample(len(rows))
+    buckets = _buckets(run, good, rows, sample)
     limited = _limited(buckets)
     is_launch = launch > 0.5
     is_client = ~is_launch & (share.least >= CLIENT_SHARE)
@@ -132,7 +134,7 @@ def bound(run: Run, good: Mask) -> Bound:
     is_store = left & (share.most < STORE_SHARE)
     # Of a sample: the share of the sample stands for all that are left.
     network = {
-        name: round(int(mask.sum()) * _share_of_sample(buckets, limited, mask))
+        name: round(int(mask.sum()) * _share_of_sample(sample, limited, mask))
         for name, mask in (("store", is_store), ("unknown", left & ~is_store))
     }
     found = {
@@ -175,19 +177,26 @@ def _launch_share(run: Run, rows: Ints) -> Floats:
     submitted = table["submitted_ns"][rows]
     unknown = submitted == ABSENT
     if run.job.concurrency >= run.job.invocations:
-        # All of a wave were asked for at once: a slow submission is a part of the launch.
-        waves, number = np.unique(table["attempt"][rows], return_inverse=True)
-        first = np.full(len(waves), np.iinfo(np.int64).max)
-        np.minimum.at(first, number[~unknown], submitted[~unknown])
-        submitted = first[number]
-    launch = np.maximum(table["start_ns"][rows] - submitted, 0)
+        # A wave is asked for at once: a slow submission is a part of the launch.
+        _, wave = np.unique(table["attempt"][rows], return_inverse=True)
+        first = np.full(len(rows), np.iinfo(np.int64).max)
+        np.minimum.at(first, wave[~unknown], submitted[~unknown])
+        submitted = np.where(unknown, submitted, first[wave])
+    start = table["start_ns"][rows]
+    launch = np.maximum(elapsed(run).between_each_ns(submitted, start), 0)
     work = np.maximum(table["end_ns"][rows] - table["start_ns"][rows], 1)
     return np.where(unknown, np.nan, launch / (launch + work))
 
 
-def _share_of_sample(buckets: Mapping[int, Bucket], limited: set[int], of: Mask) -> float:
-    sample = [i for i in buckets if of[i]]
-    return len([i for i in sample if i in limited]) / len(sample) if sample else 0.0
+def _sample(count: int) -> Ints:
+    """Return the positions of at most ``_SAMPLE`` functions, evenly spaced among all."""
+    return np.unique(np.linspace(0, count - 1, min(count, _SAMPLE)).astype(np.int64))
+
+
+def _share_of_sample(sample: Ints, limited: set[int], of: Mask) -> float:
+    """Return how many of a sample are limited; one that shows no bucket is not."""
+    mine = [i for i in sample.tolist() if of[i]]
+    return len([i for i in mine if i in limited]) / len(mine) if mine else 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -297,13 +306,11 @@ def _on_schedule(run: Run, rows: Ints) -> Mask:
     return np.asarray(kept_up & ~np.isin(rows, run.overdue["function"]), dtype=np.bool_)
 
 
-def _buckets(run: Run, good: Mask, rows: Ints) -> dict[int, Bucket]:
-    """Return the buckets of a sample, by position in ``rows``."""
-    count = len(rows)
-    picked = np.unique(np.linspace(0, count - 1, min(count, _SAMPLE)).astype(np.int64))
+def _buckets(run: Run, good: Mask, rows: Ints, sample: Ints) -> dict[int, Bucket]:
+    """Return the buckets of a sample that show one, by position in ``rows``."""
     found = {}
     for position, (at_s, moved) in zip(
-        picked.tolist(), _curves(run, good, rows[picked]), strict=True
+        sample.tolist(), _curves(run, good, rows[sample]), strict=True
     ):
         bucket = fit_bucket(at_s, moved)
         if bucket is not None:
@@ -355,6 +362,8 @@ def fit_bucket(at_s: Floats, moved: Floats) -> Bucket | None:
         return None
     # The last stretch waits for the acknowledgement; nothing moves in it.
     stop = float(at_s[int(np.searchsorted(moved, moved[-1]))])
+    if stop <= 0:
+        return None
     grid = np.linspace(0, stop, _POINTS)
     curve = np.interp(grid, at_s, moved)
     for first in range(0, round(_POINTS * (1 - _LEAST_TAIL)), _STRIDE):

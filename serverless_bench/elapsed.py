@@ -29,6 +29,14 @@ class Elapsed:
         inside = np.minimum(self.ends, end_ns) - np.maximum(self.begins, start_ns)
         return int(np.maximum(inside, 0).sum())
 
+    def between_each_ns(self, start_ns: Ints, end_ns: Ints) -> Ints:
+        """Return how long each of several stretches was without its pauses."""
+        taken = end_ns - start_ns
+        for begin, end in zip(self.begins.tolist(), self.ends.tolist(), strict=True):
+            inside = np.minimum(end, end_ns) - np.maximum(begin, start_ns)
+            taken = taken - np.maximum(inside, 0)
+        return np.asarray(taken, dtype=np.int64)
+
     def between_ns(self, start_ns: int, end_ns: int) -> int:
         """Return how long a stretch was without its pauses."""
         return end_ns - start_ns - self.paused_ns(start_ns, end_ns)

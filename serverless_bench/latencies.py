@@ -27,7 +27,7 @@ import numpy as np
 
 from serverless_bench.archive import Run
 from serverless_bench.columns import ABSENT, Ints, Mask, Table, is_text
-from serverless_bench.elapsed import span_ns
+from serverless_bench.elapsed import elapsed, span_ns
 from serverless_bench.histogram import Histogram
 from serverless_bench.over_time import OverTime, began, grid_of, over_time
 from serverless_bench.overdue import Waiting, waiting
@@ -161,7 +161,8 @@ class Latencies:
         """Whether there is more to say than of objects of one size, put or got."""
         kinds = {row.kind for row in self.by_kind}
         sizes = {row.size_class for row in self.by_kind if row.count} - {None}
-        return self.open_loop or len(kinds) > 1 or len(sizes) > 1 or not kinds <= _PLAIN
+        several = len(kinds) > 1 or len(sizes) > 1
+        return bool(kinds) and (self.open_loop or several or not kinds <= _PLAIN)
 
 
 def latencies(run: Run, good: Mask, *, raw_limit: int = RAW_LIMIT) -> Latencies:
@@ -181,8 +182,10 @@ def latencies(run: Run, good: Mask, *, raw_limit: int = RAW_LIMIT) -> Latencies:
     sizes = _size_classes(operations, good)
     scheduled = mine & (operations["intended_ns"] != ABSENT)
     late = waiting(run, counts_in, scheduled, sizes)
+    rate_per_s = run.job.load.rate_per_s
+    pace = _pace(run, scheduled, good, late) if run.says_overdue else {}
     if not mine.any() and not len(late.due_ns):
-        return Latencies()
+        return Latencies(open_loop=rate_per_s is not None, asked_per_s=rate_per_s, **pace)
     durations = _durations(run, good, late)
     whole_ns = span_ns(run)
     rows: list[Latency] = []
@@ -210,9 +213,9 @@ def latencies(run: Run, good: Mask, *, raw_limit: int = RAW_LIMIT) -> Latencies:
             took_ns = np.concatenate((shown[done], late.waited_ns[overdue]))
             segments.append(over_time(kind, grid, at_ns, took_ns))
     return Latencies(
-        open_loop="response" in durations,
-        asked_per_s=run.job.load.rate_per_s,
-        **(_pace(operations, scheduled, good, late) if run.says_overdue else {}),
+        open_loop=rate_per_s is not None or "response" in durations,
+        asked_per_s=rate_per_s,
+        **pace,
         span_s=whole_ns / NS_PER_S if mine.any() else None,
         by_kind=tuple(rows),
         segment_s=grid.segment_ns / NS_PER_S if segments else None,
@@ -228,19 +231,23 @@ class _Pace(TypedDict, total=False):
     overdue: int
 
 
-def _pace(operations: Table, scheduled: Mask, good: Mask, late: Waiting) -> _Pace:
+def _pace(run: Run, scheduled: Mask, good: Mask, late: Waiting) -> _Pace:
     """Return what was due in an open loop, and what came of it."""
+    operations, time = run.operations, elapsed(run)
     begun, overdue, done = int(scheduled.sum()), len(late.due_ns), scheduled & good
     due_ns = np.concatenate((operations["intended_ns"][scheduled], late.due_ns))
-    if not len(due_ns):
+    if not len(due_ns) and run.job.load.rate_per_s is None:
         return {}
     found: _Pace = {"due": begun + overdue, "begun": begun, "overdue": overdue}
-    first, last = int(due_ns.min()), int(due_ns.max())
-    if last > first:
-        offered = (len(due_ns) - 1) * NS_PER_S / (last - first)
-        ends = int(operations["end_ns"][done].max(initial=0))
+    if not len(due_ns):
+        return found
+    first = int(due_ns.min())
+    span = time.between_ns(first, int(due_ns.max()))
+    if span > 0:
+        offered = (len(due_ns) - 1) * NS_PER_S / span
+        ends = int(operations["end_ns"][done].max(initial=first))
         # What is due last has its distance to the next, too.
-        took_s = max(len(due_ns) / offered, (ends - first) / NS_PER_S)
+        took_s = max(len(due_ns) / offered, time.between_ns(first, ends) / NS_PER_S)
         found |= {"offered_per_s": offered, "achieved_per_s": int(done.sum()) / took_s}
     return found
 

@@ -111,6 +111,8 @@ class LinesReader:
         self._rows = 0
         self.end: Mapping[str, Any] = {}
         self.ended = False
+        self.was_killed = False
+        """Whether a driver was, after which another one resumed the run."""
         self.waves: list[Mapping[str, Any]] = []
         self.down: list[tuple[int, int]] = []
         self._seen_ns = 0
@@ -123,7 +125,7 @@ class LinesReader:
         for line in lines:
             try:
                 self._take(orjson.loads(line))
-            except (ValueError, KeyError, TypeError):
+            except (AttributeError, ValueError, KeyError, TypeError):
                 self.skipped += 1
 
     def _take(self, data: Mapping[str, Any]) -> None:
@@ -139,6 +141,7 @@ class LinesReader:
             self._seen(data["end"].get("ended_ns", 0))
             self.ended = True
         elif "resumed" in data:
+            self.was_killed = self.was_killed or not self.ended
             self._resumed(int(data["resumed"]["resumed_ns"]))
         else:
             self.waves.append({name: int(data["wave"][name]) for name in _WAVE})

@@ -31,17 +31,14 @@ def merge_reports(reports: Sequence[Mapping[str, Any]]) -> Latencies:
     """
     merged: dict[tuple[str, str | None], list[Mapping[str, Any]]] = {}
     spans: list[float] = []
-    paces: dict[str, list[int]] = {"due": [], "begun": [], "overdue": []}
-    open_loop = False
+    paces: dict[str, list[int | None]] = {"due": [], "begun": [], "overdue": []}
     for number, report in enumerate(reports, 1):
         try:
             section = report["latencies"]
             spans.append(section["span_s"] or 0.0)
-            open_loop = open_loop or section["open_loop"]
-            for name, told in paces.items():
-                # Older reports, and those of closed loops, have none.
-                if section.get(name) is not None:
-                    told.append(int(section[name]))
+            if section["open_loop"]:
+                for name, told in paces.items():
+                    told.append(section.get(name))
             for row in section["by_kind"]:
                 merged.setdefault((row["kind"], row["size_class"]), []).append(row)
         except (KeyError, TypeError) as exc:
@@ -57,15 +54,21 @@ def merge_reports(reports: Sequence[Mapping[str, Any]]) -> Latencies:
     blocks = sorted({name for _, name in merged if name is not None} - set(SIZE_CLASSES))
     order = [(kind, name) for kind in kinds for name in (None, *SIZE_CLASSES, *blocks)]
     rows = [_merged(*key, merged[key], span_s) for key in order if key in merged]
-    due, begun, overdue = (sum(told) if told else None for told in paces.values())
+    due, begun, overdue = (_sum(told) for told in paces.values())
     return Latencies(
-        open_loop=open_loop,
+        open_loop=bool(paces["due"]),
         due=due,
         begun=begun,
         overdue=overdue,
         span_s=span_s or None,
         by_kind=tuple(rows),
     )
+
+
+def _sum(told: Sequence[int | None]) -> int | None:
+    """Return a sum; None if there is nothing, or one of them (an older report) does not say."""
+    known = [each for each in told if each is not None]
+    return sum(known) if known and len(known) == len(told) else None
 
 
 def _merged(

@@ -64,8 +64,10 @@ def waiting(run: Run, counted: Mask, begun: Mask, size_class: Ints) -> Waiting:
     )
     row = np.repeat(np.arange(len(number)), number)
     nth = np.arange(len(row)) - np.repeat(np.cumsum(number) - number, number)
-    share = nth / np.maximum(number - 1, 1)[row]
-    due = first[row] + np.rint((last - first)[row] * share).astype(np.int64)
+    # In whole numbers: the quotient times nth, and the rest as it adds up, rounded to a nanosecond.
+    gaps = np.maximum(number - 1, 1)
+    gap, rest = np.divmod(last - first, gaps)
+    due = first[row] + nth * gap[row] + (2 * nth * rest[row] + gaps[row]) // (2 * gaps[row])
     cells = _shares(run, begun, size_class) if len(due) else {}
     return Waiting(
         due_ns=due,
@@ -101,6 +103,8 @@ def _shares(run: Run, begun: Mask, size_class: Ints) -> dict[Cell, float]:
 
 def _of_workload(run: Run) -> dict[str, float]:
     """Return what a job does of which nothing began."""
+    if run.job.load.array is not None:
+        return {f"{run.job.load.array.operation}_array": 1.0}
     if run.job.workload == "write":
         return {OperationKind.PUT.value: 1.0}
     ranges = run.job.load.split is not None

@@ -85,7 +85,7 @@ def audited(run: "Run", witness: Path, *, cleaned: bool = False) -> "Audit":
         if billed is None
         else Billed(
             requests=billed.requests,
-            exact=run.provenance.get("client", {}).get("attempts") == "exact",
+            exact=billed.requests_exact,
         ),
         cleaned=cleaned,
     )

@@ -211,7 +211,12 @@ def _setting(run: Run, there: Mask, architecture: str) -> Setting:
 def _lost(run: Run) -> int:
     """Return how many invocations were made, or may have been, and left no record."""
     functions = run.functions
-    return int(((functions["start_ns"] == ABSENT) & (functions["never_began"] != 1)).sum())
+    there, silent = functions["start_ns"] != ABSENT, functions["never_began"] != 1
+    launch = functions["index"], functions["attempt"]
+    # A record may come after its launch was given up.
+    came = {*zip(*(column[there].tolist() for column in launch), strict=True)}
+    given_up = zip(*(column[~there & silent].tolist() for column in launch), strict=True)
+    return sum(1 for one in given_up if one not in came)
 
 
 def _storage_per_h(run: Run, prices: Prices) -> float:

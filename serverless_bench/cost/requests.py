@@ -77,13 +77,15 @@ def requests_of(run: Run) -> Requests:
     """Return what the functions of a run that left records asked for, and its driver."""
     gate, gate_known = _gate(run)
     control, control_known = _control(run)
-    driver = run.store_requests or {}
+    heads, answers = (run.store_requests or {}).get("head", 0), len(run.probes)
+    # Versions that did not count what they asked for kept the answers.
+    driver_known = run.drivers_told and heads >= answers
     return Requests(
         data=_data(run),
         gate=gate,
         control=control,
-        probes=_some({"head": driver.get("head", 0)}),
-        exact=gate_known and control_known and _shows_all(run),
+        probes=_some({"head": max(heads, answers)}),
+        exact=gate_known and control_known and driver_known and _shows_all(run),
     )
 
 
@@ -126,8 +128,9 @@ def _gate(run: Run) -> tuple[dict[str, int], bool]:
     functions, driver = run.functions, run.store_requests or {}
     there = functions["start_ns"] != ABSENT
     puts, gets = (functions[name][there] for name in ("gate_puts", "gate_gets"))
-    # A function that failed before its gate asked for nothing there.
-    known = run.job.gate is None or bool((puts != ABSENT).any() or not there.any())
+    # One that failed before its gate asked for nothing there, or failed because of what it asked.
+    did = functions["duplicate"][there] != 1
+    known = run.job.gate is None or bool((puts[did] != ABSENT).all())
     found = {
         "put": int(puts[puts != ABSENT].sum()) + driver.get("put", 0),
         "get": int(gets[gets != ABSENT].sum()) + driver.get("get", 0),

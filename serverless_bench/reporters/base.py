@@ -278,7 +278,7 @@ def _bill(bill: Bill) -> Iterator[tuple[str, str]]:
         f"{money(bill.total)}: {parts}; {where}{bill.gb_s:.4g} GB-s on {bill.architecture}",
     )
     if not bill.requests_exact:
-        yield "requests", "at least: a library makes some that it does not show"
+        yield "requests", "at least: a library does not show all, or not all were counted"
     yield "prices", f"of {bill.as_of}, {bill.region}"
     if bill.unknown:
         yield "not in it", f"{bill.unknown} without a record, {money(bill.unknown_at_most)} at most"

@@ -10,6 +10,8 @@ NEWER: Final = {
 NEWER_OF_FUNCTIONS: Final = (
     *("run_wait_ns", "cpus", "memory_mib", "generator_bytes_per_s", "gate_wait_ns", "gate_late"),
     *("delivery", "duplicate", "born_ns", "import_ns", "machine", "measured_cpu_ns", "usages"),
+    *("interpreter_ns", "lock_probes", "lock_delayed", "overdue"),
+    *("gate_puts", "gate_gets", "control_puts", "control_gets"),
 )
 
 _INSTANTS: Final = ("start_ns", "end_ns", "first_byte_ns", "last_byte_sent_ns", "intended_ns")
@@ -19,20 +21,22 @@ def shift(record: dict[str, Any], skew: int) -> None:
     """Put a worker's instants on a clock that is ahead."""
     for name in ("start_ns", "end_ns", "wall_start_ns", "wall_end_ns", "born_ns"):
         record[name] = None if record[name] is None else record[name] + skew
-    for table in ("operations", "attempts"):
-        for name in (*_INSTANTS, "answered_ns"):
+    for table in ("operations", "attempts", "overdue"):
+        for name in (*_INSTANTS, "answered_ns", "first_ns", "last_ns", "until_ns"):
             column = record[table].get(name, [])
             record[table][name] = [None if at is None else at + skew for at in column]
             if name not in _FIELDS[table]:
                 del record[table][name]
 
 
-def forget(record: dict[str, Any]) -> None:
+def forget(record: dict[str, Any], names: tuple[str, ...]) -> None:
     """Leave a record of an old version."""
-    for name in NEWER_OF_FUNCTIONS:
+    for name in names:
         del record[name]
-    for table, names in NEWER.items():
-        for name in names:
+    if names != NEWER_OF_FUNCTIONS:
+        return
+    for table, columns in NEWER.items():
+        for name in columns:
             del record[table][name]
 
 
@@ -47,6 +51,7 @@ _FIELDS: Final = {
         *("error", "detail", "request_id", "host_id", "remote", "reused", "bytes"),
         *("answered_ns", "date_s"),
     ),
+    "overdue": ("first_ns", "last_ns", "count", "until_ns"),
     "steps": ("operation", "step_ns", "step_bytes"),
     "bad_ranges": (
         *("operation", "key", "offset", "length", "bad_bytes", "found", "found_key_hash"),

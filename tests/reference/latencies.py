@@ -4,28 +4,23 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import Final
 
+from tests.reference.overdue import Dealt, dealt, pace
 from tests.reference.rows import Row, S, Saved
+from tests.reference.sizes import CLASSES, size_class
 
-KIB: Final = 1024
-EDGES: Final = (
-    *((0, "0 B"), (8 * KIB, "1 B-8 KiB"), (64 * KIB, "8-64 KiB"), (512 * KIB, "64-512 KiB")),
-    *((4 * KIB**2, "512 KiB-4 MiB"), (32 * KIB**2, "4-32 MiB"), (256 * KIB**2, "32-256 MiB")),
-    (2 * KIB**3, "256 MiB-2 GiB"),
-)
-"""Classes by their upper bounds, which are in them."""
-CLASSES: Final = (*(name for _, name in EDGES), "above 2 GiB")
 KINDS: Final = (
     *("put", "get", "get_range", "head", "list", "delete", "delete_many", "copy"),
     *("write_array", "append_array", "read_array", "call"),
 )
-NO_SIZE: Final = ("call", "delete", "delete_many", "head", "list")
 
 
 def latencies(run: Saved) -> Row:
-    if not run.measured:
+    undone = dealt(run)
+    if not run.measured and not undone:
         return {
-            "open_loop": False,
-            "asked_per_s": None,
+            "open_loop": run.job["load"]["rate_per_s"] is not None,
+            "asked_per_s": run.job["load"]["rate_per_s"],
+            **pace(run, undone),
             "span_s": None,
             "by_kind": [],
             "segment_s": None,
@@ -34,16 +29,19 @@ def latencies(run: Saved) -> Row:
     rows = []
     for kind in KINDS:
         mine = [op for op in run.measured if op["kind"] == kind]
-        rows += [row(run, kind, None, mine)] if mine else []
+        late = [one for one in undone if one[0] == kind]
+        rows += [row(run, kind, None, mine, late)] if mine or late else []
         names = sorted({op["key"] for op in mine}) if kind == "call" else CLASSES
         for name in names:
             some = [op for op in mine if (op["key"] if kind == "call" else size_class(op)) == name]
-            rows += [row(run, kind, name, some)] if some else []
-    length, segments = over_time(run)
+            of_size = [one for one in late if one[1] == name]
+            rows += [row(run, kind, name, some, of_size)] if some or of_size else []
+    length, segments = over_time(run, undone)
     return {
         "open_loop": is_open(run),
         "asked_per_s": run.job["load"]["rate_per_s"],
-        "span_s": Fraction(run.span_ns(), S),
+        **pace(run, undone),
+        "span_s": Fraction(run.span_ns(), S) if run.measured else None,
         "by_kind": rows,
         "segment_s": Fraction(length, S) if segments else None,
         "over_time": segments,
@@ -51,41 +49,36 @@ def latencies(run: Saved) -> Row:
 
 
 def is_open(run: Saved) -> bool:
+    return run.job["load"]["rate_per_s"] is not None or has_instants(run)
+
+
+def has_instants(run: Saved) -> bool:
     every = [op for one in run.functions for op in one.operations]
-    return any(op["intended_ns"] is not None for op in every)
+    return any(op["intended_ns"] is not None for op in every) or bool(run.overdue)
 
 
-def size_class(op: Row) -> str | None:
-    """Return the class of what moved; of a copy, and of what failed, of the object."""
-    failed = op["error"] is not None
-    if op["kind"] in NO_SIZE or (failed and op["kind"] == "get_range"):
-        return None
-    size = op["size"] if failed or op["kind"] == "copy" else op["bytes"]
-    if size is None:
-        return None
-    return next((name for edge, name in EDGES if size <= edge), CLASSES[-1])
-
-
-def row(run: Saved, kind: str, size: str | None, mine: Sequence[Row]) -> Row:
+def row(run: Saved, kind: str, size: str | None, mine: Sequence[Row], late: Sequence[Dealt]) -> Row:
     good = [op for op in mine if op["error"] is None]
     moved, span = sum(op["bytes"] for op in good), run.span_ns()
     due = [op for op in good if op["intended_ns"] is not None]
     latency = [max(0, op["end_ns"] - op["start_ns"]) for op in good]
     waits = [sum(tried["wait_ns"] for tried in op["attempts"]) for op in good]
+    waited = [waited_ns for *_, waited_ns in late]
     service = [max(0, op["end_ns"] - op["start_ns"] - w) for op, w in zip(good, waits, strict=True)]
     return {
         "kind": kind,
         "size_class": size,
         "count": len(good),
         "failed": len(mine) - len(good),
+        "overdue": len(late) if run.says_overdue else None,
         "keys": sum(op["count"] for op in good),
         "bytes": moved,
         "operations_per_s": Fraction(len(good) * S, span) if good and span else None,
         "bytes_per_s": Fraction(moved * S, span) if moved and span else None,
         "latency": times(latency),
         "service": times(service) if service != latency else None,
-        "response": times([max(0, op["end_ns"] - op["intended_ns"]) for op in due]),
-        "queueing": times([max(0, op["start_ns"] - op["intended_ns"]) for op in due]),
+        "response": times([max(0, op["end_ns"] - op["intended_ns"]) for op in due] + waited),
+        "queueing": times([max(0, op["start_ns"] - op["intended_ns"]) for op in due] + waited),
     }
 
 
@@ -131,37 +124,38 @@ def bucket(value: int) -> int:
     return 64 * power + (value >> power)
 
 
-def over_time(run: Saved) -> tuple[int, list[Row]]:
+def over_time(run: Saved, undone: Sequence[Dealt]) -> tuple[int, list[Row]]:
     """Return the length of a segment in ns, and the kinds' rows."""
-
-    def begin(op: Row) -> int:
-        at: int = op["start_ns"] if op["intended_ns"] is None else op["intended_ns"]
-        return at
-
-    good = run.good
-    if not good:
+    # Kind, when it began or should have, and how long it took.
+    every: list[tuple[str, int, int | None]] = [(kind, due, took) for kind, _, due, took in undone]
+    scheduled = has_instants(run)
+    for op in run.good:
+        begin = op["start_ns"] if op["intended_ns"] is None else op["intended_ns"]
+        since = op["intended_ns"] if scheduled else op["start_ns"]
+        took = None if since is None else max(0, op["end_ns"] - since)
+        every.append((op["kind"], begin, took))
+    if not every:
         return S, []
-    first, last = min(map(begin, good)), max(map(begin, good))
-    most = min(120, max(1, len(good) // 20))
+    first, last = min(at for _, at, _ in every), max(at for _, at, _ in every)
+    most = min(120, max(1, len(every) // 20))
     lengths = [step * 10**power for power in range(8, 14) for step in (1, 2, 5)]
     length = next((one for one in lengths if last - first + 1 <= one * most), lengths[-1])
     count = -(-(last - first + 1) // length)
     rows = []
     for kind in KINDS:
-        mine = [op for op in good if op["kind"] == kind]
+        mine = [(at, took) for name, at, took in every if name == kind]
         if not mine:
             continue
-        took: list[list[int]] = [[] for _ in range(count)]
-        for op in mine:
-            since = op["intended_ns"] if is_open(run) else op["start_ns"]
-            if since is not None:
-                took[(begin(op) - first) // length].append(max(0, op["end_ns"] - since))
+        there: list[list[int]] = [[] for _ in range(count)]
+        for at, took in mine:
+            if took is not None:
+                there[(at - first) // length].append(took)
         rows.append(
             {
                 "kind": kind,
-                "count": [len(values) for values in took],
-                "p50_s": [quantile(v, Fraction(1, 2)) / S if v else None for v in took],
-                "p99_s": [quantile(v, Fraction(99, 100)) / S if v else None for v in took],
+                "count": [len(values) for values in there],
+                "p50_s": [quantile(v, Fraction(1, 2)) / S if v else None for v in there],
+                "p99_s": [quantile(v, Fraction(99, 100)) / S if v else None for v in there],
             }
         )
     return length, rows

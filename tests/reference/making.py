@@ -12,8 +12,8 @@ from typing import Any, Final
 
 from hypothesis import strategies as st
 
-from serverless_bench.spec import JobSpec, Load
-from tests.reference.columns import columns, forget, shift
+from serverless_bench.spec import ArraySpec, JobSpec, Load
+from tests.reference.columns import NEWER_OF_FUNCTIONS, columns, forget, shift
 from tests.runs import TARGET
 
 S: Final = 10**9
@@ -44,6 +44,8 @@ TRAITS: Final = (
         "stepped",
     ),
     *("threads", "throttled", "unknown", "usages", "warm-up", "waves"),
+    *("array", "control", "greedy", "hidden", "https", "imported", "memory", "mix", "other"),
+    *("overdue", "shows", "straight"),
 )
 SIZES: Final = (
     *(1, 100, 8192, 8193, 65_536, 65_537, 524_289, 2 << 20, 4 << 20, (4 << 20) + 1, 32 << 20),
@@ -92,13 +94,19 @@ class _Maker:
         return trait in self.shape.traits and self.draw.random() < share
 
     def header(self) -> dict[str, Any]:
-        exact = "hidden" if self.has("not exact") else "exact"
+        client: dict[str, Any] = {"attempts": "hidden" if self.has("not exact") else "exact"}
+        if not self.has("hidden"):
+            signs = ("connection", "content_range", "first_byte", "last_byte_sent")
+            client["shows"] = [
+                one for one in signs if not self.has("shows") or self.draw.random() < 0.5
+            ]
+        source = {"source": "log"} if self.has("imported") else {}
         return {
             "schema": 1,
             "run_id": "run",
             "created_ns": ORIGIN,
             "job": asdict(self.job),
-            "provenance": {"client": {"attempts": exact}},
+            "provenance": {"client": client, **source},
         }
 
     def lines(self) -> list[str]:
@@ -126,16 +134,26 @@ class _Maker:
         texts = [json.dumps(line) + "\n" for line in lines]
         if self.has("damaged"):
             texts.insert(draw.randrange(len(texts) + 1), texts[0][: len(texts[0]) // 2] + "\n")
+            texts.insert(draw.randrange(len(texts) + 1), draw.choice(("7", "null", "[1]")) + "\n")
             # There is no such function.
             texts.append(json.dumps(self._outcome(count, 0, 0)) + "\n")
         return texts
 
     def _job(self) -> JobSpec:
         draw, own = self.draw, self.has("own function")
+        url = "https://store" if self.has("https") else "http://store"
+        target = replace(
+            TARGET,
+            client="boto3" if self.has("other") else "wire",
+            endpoint_url=url,
+            store="seaweedfs" if self.has("other", 0.5) else None,
+        )
         of = JobSpec(
             name="made-up",
             workload="function" if own else "mixed" if self.has("mixed") else "write",
-            target=TARGET,
+            target=target,
+            control=TARGET if self.has("control") else None,
+            endpoints=("http://other",) if self.has("other", 0.5) else (),
             invocations=self.shape.functions,
             concurrency=draw.randint(1, 3) if self.has("few at once") else 100,
             object_bytes=None if self.has("sizes") else draw.choice(SIZES),
@@ -145,7 +163,17 @@ class _Maker:
         )
         rate = draw.choice((1.0, 10.0)) if self.has("open loop") and not own else None
         threads = draw.randint(2, 3) if self.has("threads") and not own else 1
-        return replace(of, load=Load(threads=threads, rate_per_s=rate))
+        mix: tuple[tuple[str, float], ...] = ()
+        if self.has("mix") and not own:
+            mix = tuple((kind, draw.choice((1, 5, 0.3))) for kind in draw.sample(KINDS, 3))
+        array = None
+        if self.has("array") and not own:
+            # What a bill says of arrays in a bucket is counted by grids, and tested there.
+            path = "/data" if draw.random() < 0.5 or self.has("memory") else None
+            array = ArraySpec(library="zarr", shape=(8,), chunks=(2,), path=path)
+        split = 2 if self.has("ranges") else None
+        load = Load(threads=threads, rate_per_s=rate, mix=mix, array=array, split=split)
+        return replace(of, load=load)
 
     def _launch(
         self, lines: list[Any], indexes: Any, wave: int, at_ns: int, *, again: bool = False
@@ -179,7 +207,11 @@ class _Maker:
         if self.has("gate", 0.8):
             end["gate"] = {"expected": 5, "announced": self.draw.randint(0, 5)}
         if self.has("far", 0.7):
-            end["requests"] = {"GET": self.draw.randint(0, 50), "LIST": self.draw.randint(0, 9)}
+            end["requests"] = {"get": self.draw.randint(0, 50), "list": self.draw.randint(0, 9)}
+            end["requests"]["put"] = self.draw.randint(0, 1)
+        if self.has("control", 0.7):
+            names = ("head", "list", "put", "get")
+            end["store_requests"] = {name: self.draw.randint(0, 3) for name in names}
         if self.has("dates"):
             sent = ORIGIN + self.draw.randint(0, S)
             end["probes"] = [[sent, sent + self.draw.randint(0, S), sent // S]]
@@ -211,6 +243,7 @@ class _Maker:
             "wall_end_ns": end + step,
             "cpu_user_s": cpu[0],
             "cpu_sys_s": cpu[1],
+            "overdue": self._overdue(start, end),
             "max_rss_bytes": 0 if draw.random() < 0.05 else draw.randint(10**7, 10**9),
             **tables,
             "error": "deadline: stopped" if self.has("failures", 0.15) else None,
@@ -218,7 +251,8 @@ class _Maker:
         }
         shift(record, skew)
         if self.has("old", 0.7):
-            forget(record)
+            # A version of its own may know a part of it.
+            forget(record, NEWER_OF_FUNCTIONS[draw.choice((0, 0, -8)) :])
         return {
             "submitted_ns": submitted,
             "collected_ns": came,
@@ -226,15 +260,32 @@ class _Maker:
             "record": record,
         }
 
+    def _overdue(self, start: int, end: int) -> dict[str, list[int]]:
+        """Return runs of instants, as columns."""
+        draw = self.draw
+        names = ("first_ns", "last_ns", "count", "until_ns")
+        rows = []
+        if self.has("overdue", 0.7) and self.job.workload != "function":
+            for _ in range(draw.randint(1, 3)):
+                first, count = draw.randint(start, end), draw.randint(1, 40)
+                last = first + (draw.randint(0, 2 * S) if count > 1 else 0)
+                # A damaged record may say that it had not waited.
+                rows.append((first, last, count, last + draw.randint(-MS, S)))
+        return {name: [row[n] for row in rows] for n, name in enumerate(names)}
+
     def _more(self, start: int, cpu_s: float) -> dict[str, Any]:
         draw, far = self.draw, self.has("far", 0.8)
         gated = self.has("gate", 0.9)
         born = far and draw.random() < 0.6
         told = draw.random() < 0.8
+        counted = draw.random() < 0.9
+        # Busy for so much of a second.
+        busy = S if self.has("greedy") else S // 50
+        asked = draw.choice((None, 0, 7, 8, 40))
         return {
-            "run_wait_ns": None,
+            "run_wait_ns": draw.choice((None, draw.randint(0, busy))),
             "cpus": draw.randint(1, 4),
-            "memory_mib": None,
+            "memory_mib": draw.choice((None, 128, 1769, 4096)) if self.has("memory") else None,
             "generator_bytes_per_s": draw.randint(10**8, 10**10),
             "gate_wait_ns": draw.randint(0, S) if gated else None,
             "gate_late": gated and draw.random() < 0.3,
@@ -242,7 +293,14 @@ class _Maker:
             "duplicate": False,
             "born_ns": start - draw.randint(0, S) if born else None,
             "import_ns": draw.randint(0, S) if born else None,
-            "machine": "x86_64",
+            "machine": draw.choice(("x86_64", "aarch64")) if self.has("memory") else None,
+            "interpreter_ns": draw.choice((None, draw.randint(0, 2 * busy))),
+            "lock_probes": asked,
+            "lock_delayed": None if asked is None else draw.randint(0, asked),
+            "gate_puts": draw.randint(1, 2) if gated and counted else None,
+            "gate_gets": draw.randint(0, 9) if gated and counted else None,
+            "control_puts": draw.randint(1, 3) if self.has("control") and counted else None,
+            "control_gets": draw.randint(0, 1) if self.has("control") and counted else None,
             "measured_cpu_ns": round(cpu_s * S) // draw.randint(1, 9) if told else None,
         }
 
@@ -279,6 +337,8 @@ class _Maker:
         moved = draw.randint(1, size - offset) if kind == "get_range" else size if moves else 0
         if error:
             moved = draw.choice((0, moved))
+        if self.has("straight") and moved:
+            took = moved * 20 + draw.randint(0, 9)
         known = not self.has("unknown", 0.3) and kind != "call"
         read = kind in {"get", "get_range"}
         bad = draw.randint(1, moved) if moved and read and self.has("corrupt", 0.3) else 0
@@ -384,6 +444,10 @@ class _Maker:
         """Return a curve that ends at the operation's bytes, unless the run is a broken one."""
         draw, left, moved = self.draw, row["end_ns"] - row["start_ns"], row["bytes"]
         steps = []
+        if self.has("straight"):
+            for parts in range(6, 1, -1):
+                steps.append({"step_ns": left // parts, "step_bytes": moved // parts})
+                left, moved = left - left // parts, moved - moved // parts
         for _ in range(draw.randint(0, 3) if self.has("steps") else 0):
             took, now = draw.choice((0, draw.randint(0, left))), draw.randint(0, moved)
             steps.append({"step_ns": took, "step_bytes": now})

@@ -6,7 +6,9 @@ was off and when nobody was at work is worked out again, from what the documents
 
 import json
 from dataclasses import dataclass, field
+from fractions import Fraction
 from itertools import pairwise
+from math import floor
 from pathlib import Path
 from typing import Any, Final
 
@@ -21,13 +23,19 @@ _DEFAULTS: Final[Row] = {
     "duplicate": False,
     "born_ns": None,
     "import_ns": None,
+    **dict.fromkeys(("run_wait_ns", "cpus", "memory_mib", "generator_bytes_per_s", "machine")),
+    **dict.fromkeys(("interpreter_ns", "lock_probes", "lock_delayed")),
+    **dict.fromkeys(("gate_puts", "gate_gets", "control_puts", "control_gets")),
 }
 _DEFAULTS_OF_ROWS: Final[dict[str, Row]] = {
     "operations": {"warmup": False, "offset": 0, "generation": 0, "count": 1, "intended_ns": None},
     "attempts": {"answered_ns": None, "date_s": None},
     **{name: {} for name in ("steps", "bad_ranges", "usages")},
 }
-_MOVED: Final = ("start_ns", "end_ns", "first_byte_ns", "last_byte_sent_ns", "answered_ns")
+_MOVED: Final = (
+    *("start_ns", "end_ns", "first_byte_ns", "last_byte_sent_ns", "answered_ns"),
+    *("intended_ns", "first_ns", "last_ns", "until_ns"),
+)
 
 
 @dataclass
@@ -44,6 +52,9 @@ class Function:
     record: Row | None = None
     operations: list[Row] = field(default_factory=list)
     """Each with its ``attempts``, ``steps``, ``bad_ranges`` and ``usages``."""
+    attempt: int | None = None
+    overdue: list[Row] | None = None
+    """Instants that came and were left undone; None of records that do not say."""
     low_ns: int = 0
     high_ns: int = 0
     """The worker's clock minus the driver's lies between these."""
@@ -68,6 +79,8 @@ class Saved:
     ended: bool
     skipped: int
     pauses: list[tuple[int, int]] = field(default_factory=list)
+    killed: bool = False
+    """Whether a driver of it was, before the last one came to its end or not."""
 
     @property
     def job(self) -> Row:
@@ -83,6 +96,33 @@ class Saved:
     def good(self) -> list[Row]:
         """Those of them that succeeded."""
         return [op for op in self.measured if op["error"] is None]
+
+    @property
+    def told_all(self) -> bool:
+        """Whether every driver said at its end what it had asked for."""
+        return self.ended and not self.killed
+
+    @property
+    def says_overdue(self) -> bool:
+        """Whether every record says what it left undone, those that do not count included."""
+        return not any(one.record and one.overdue is None for one in self.functions)
+
+    @property
+    def begun(self) -> list[Row]:
+        """The measured operations that were due at an instant."""
+        return [op for op in self.measured if op["intended_ns"] is not None]
+
+    @property
+    def overdue(self) -> list[tuple[int, int]]:
+        """When what never began was due, and how long it had waited."""
+        rows = [row for f in self.functions if f.counts for row in f.overdue or ()]
+        found = []
+        for row in rows:
+            gaps, took = max(1, row["count"] - 1), row["last_ns"] - row["first_ns"]
+            for n in range(row["count"]):
+                due_ns = row["first_ns"] + floor(Fraction(took * n, gaps) + Fraction(1, 2))
+                found.append((due_ns, max(0, row["until_ns"] - due_ns)))
+        return found
 
     def elapsed_ns(self, begin_ns: int, end_ns: int) -> int:
         """Return how long a stretch took without its pauses."""
@@ -128,8 +168,8 @@ def _lines(header: Row, lines: list[str]) -> Saved:
     driver_ns = 0  # last sign of a driver
     for line in lines:
         try:
-            data = json.loads(line)
-        except ValueError:
+            data = dict(json.loads(line))
+        except (TypeError, ValueError):
             saved.skipped += 1
             continue
         if "end" in data:
@@ -141,6 +181,7 @@ def _lines(header: Row, lines: list[str]) -> Saved:
             now = wave["created_ns"] if wave else data["resumed"]["resumed_ns"]
             if wave:
                 saved.waves.append(wave)
+            saved.killed |= not wave and not saved.ended
             if not wave or saved.ended:
                 if 0 < driver_ns < now:
                     saved.down.append((driver_ns, now))
@@ -159,22 +200,27 @@ def _lines(header: Row, lines: list[str]) -> Saved:
 def _join(before: Row, end: Row) -> None:
     """Add what a driver said at its end to what those before it had said."""
     probes = [*before.get("probes", []), *end.get("probes", [])]
-    requests: Row = dict(before.get("requests", {}))
-    for name, count in end.get("requests", {}).items():
-        requests[name] = requests.get(name, 0) + count
+    counts: dict[str, Row] = {}
+    for of in ("requests", "store_requests"):
+        found = dict(before.get(of, {}))
+        for name, count in end.get(of, {}).items():
+            found[name] = found.get(name, 0) + count
+        if found:
+            counts[of] = {name: count for name, count in found.items() if count}
     before.update(end)
-    before["probes"] = probes
-    if requests:
-        before["requests"] = {name: count for name, count in requests.items() if count}
+    before |= {"probes": probes, **counts}
 
 
 def _function(data: Row) -> Function:
     times = (data["submitted_ns"], data["collected_ns"], data["refusals"])
     if "lost" in data:
         lost = data["lost"]
-        return Function(lost["index"], "lost", lost["cause"], *times, lost["never_began"])
+        one = Function(lost["index"], "lost", lost["cause"], *times, lost["never_began"])
+        one.attempt = lost["attempt"]
+        return one
     record = {**_DEFAULTS, **data["record"]}
     operations: list[Row] = []
+    undone = record.pop("overdue", None)
     for name, defaults in _DEFAULTS_OF_ROWS.items():
         columns = record.pop(name, {})
         count = len(next(iter(columns.values()), []))
@@ -190,6 +236,9 @@ def _function(data: Row) -> Function:
     one = Function(record["index"], status, error, *times, record=record, operations=operations)
     for op in operations:
         op["of"] = one
+    one.attempt = record["attempt"]
+    if undone is not None:
+        one.overdue = [{c: undone[c][n] for c in undone} for n in range(len(undone["count"]))]
     return one
 
 
@@ -254,11 +303,12 @@ def _find_clock(one: Function, record: Row, store: tuple[int, int] | None) -> No
 def _move(one: Function) -> None:
     """Put the instants of a function on the driver's clock."""
     rows = [one.record] if one.record else []
+    rows += one.overdue or ()
     for op in one.operations:
         rows += [op, *op["attempts"]]
     for row in rows:
         own = ("start_ns", "end_ns", "born_ns")
-        names = own if row is one.record else (*_MOVED, "intended_ns")
+        names = own if row is one.record else _MOVED
         for name in names:
             if row.get(name) is not None:
                 row[name] -= one.shift_ns

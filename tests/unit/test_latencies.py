@@ -21,7 +21,7 @@ from serverless_bench.reporters import open_reporter
 from serverless_bench.series import good_operations, timeline
 from serverless_bench.spec import JobSpec, Load, OperationKind
 from serverless_bench.units import GIB, KIB, MIB
-from tests.runs import S, attempt, job, operation, outcome, record, saved
+from tests.runs import S, attempt, job, lost, operation, outcome, record, saved
 
 MS = S // 1000
 HEADERS = {OperationKind.HEAD, OperationKind.DELETE, OperationKind.LIST, OperationKind.COPY}
@@ -158,6 +158,17 @@ def test_merged_reports_have_the_percentiles_of_all_operations(tmp_path: Path) -
     assert merge_reports([]) == Latencies()
 
 
+def test_merged_open_loops_say_what_was_due_only_if_each_does(tmp_path: Path) -> None:
+    of = replace(job(invocations=1), load=Load(rate_per_s=1.0))
+    put = replace(operation(), intended_ns=0)
+    told = summarize(saved(tmp_path / "new", [outcome(record(0, [put]))], of=of)).to_json()
+    older = {**told, "latencies": {**told["latencies"], "due": None}}
+    closed = summarize(saved(tmp_path / "closed", [outcome(record(0, [operation()]))])).to_json()
+    assert merge_reports([told, closed, told]).due == 2
+    assert merge_reports([told, older]).due is None
+    assert merge_reports([closed]).due is None
+
+
 def test_only_reports_can_be_merged() -> None:
     with pytest.raises(UsageError, match="number 1 is no report"):
         merge_reports([{"report_schema": 1}])
@@ -259,6 +270,18 @@ def test_a_run_without_a_byte_has_a_report(tmp_path: Path, name: str) -> None:
     assert of(summary.latencies, "head").operations_per_s == 0.5
     assert of(summary.latencies, "head").bytes_per_s is None
     assert "head" in report(name, summary) or name == "csv"
+
+
+def test_an_open_loop_of_which_nothing_came_is_one(tmp_path: Path) -> None:
+    of = replace(job(invocations=1), load=Load(rate_per_s=7.0))
+    found = summarize(saved(tmp_path / "run", [outcome(lost(0))], of=of))
+    pace = found.latencies
+    assert (pace.open_loop, pace.asked_per_s, pace.due, pace.begun) == (True, 7.0, 0, 0)
+    text = io.StringIO()
+    open_reporter("text")(found, text)
+    assert "0 due, 0 begun" in text.getvalue()
+    # A table without rows says nothing.
+    assert "how long they took" not in text.getvalue()
 
 
 def test_a_run_of_failures_has_a_report(tmp_path: Path) -> None:

@@ -1,0 +1,163 @@
+"""What AWS bills for a run, request by request, from the price list."""
+
+import tomllib
+from collections.abc import Iterable
+from fractions import Fraction
+from pathlib import Path
+from typing import Final
+
+import serverless_bench.cost
+from tests.reference.rows import Row, S, Saved
+
+_LIST: Final = Path(serverless_bench.cost.__file__ or "").with_name("aws-us-east-1.toml")
+GIB: Final = 1 << 30
+GET_CLASS: Final = ("get", "head")
+FREE: Final = (
+    *("abort_multipart", "delete", "delete_many"),
+    *("append_array", "create_array", "read_array", "write_array"),
+)
+"""Deletions and aborts; calls of array libraries are no requests."""
+
+
+def bill(run: Saved) -> Row | None:
+    there = [one.record for one in run.functions if one.record]
+    there = [record for record in there if record["memory_mib"] is not None]
+    if not there:
+        return None
+    with _LIST.open("rb") as file:
+        prices = tomllib.load(file)
+    arm = any(record["machine"] in {"aarch64", "arm64"} for record in there)
+    architecture = "arm64" if arm else "x86_64"
+    billed_ms = [milliseconds(run, record) for record in there]
+    sizes = [record["memory_mib"] for record in there]
+    gb_s = sum(Fraction(ms * mib, 1000 * 1024) for ms, mib in zip(billed_ms, sizes, strict=True))
+    data, parts = of_operations(run), {"control": control(run), "gate": gate(run)}
+    parts["probes"] = {"head": max(heads(run), len(run.end.get("probes", [])))}
+    overhead = {name: some(part) for name, part in parts.items()}
+    in_data_bucket = [data, overhead["gate"], overhead["probes"]]
+
+    def cost(section: str, name: str) -> Fraction:
+        return Fraction(str(prices[section][name]["price"]))
+
+    def requests(counts: Iterable[Row]) -> tuple[Fraction, Fraction]:
+        every = [(name, count) for part in counts for name, count in part.items()]
+        gets = sum(count for name, count in every if name in GET_CLASS)
+        puts = sum(count for name, count in every if name not in GET_CLASS)
+        return puts * cost("s3", "put"), gets * cost("s3", "get")
+
+    puts, gets = requests(in_data_bucket)
+    dollars = {
+        "compute": gb_s * cost("lambda", f"{architecture}_gb_s"),
+        "invocations": len(there) * cost("lambda", "request"),
+        "puts": puts,
+        "gets": gets,
+        "control": sum(requests([overhead["control"]]), Fraction(0)),
+        "storage": Fraction(0),
+        "logs": Fraction(700 * len(there), GIB) * cost("logs", "ingest_gb"),
+        "network": Fraction(0),
+    }
+    return {
+        **{name: prices[name] for name in ("as_of", "region", "currency")},
+        "genuine": False,
+        "architecture": architecture,
+        "total": sum(dollars.values(), Fraction(0)),
+        "dollars": dollars,
+        "invocations": len(there),
+        "billed_s": Fraction(sum(billed_ms), 1000),
+        "gb_s": gb_s,
+        "requests": {
+            **data,
+            **{n: sum(c.values()) for n, c in overhead.items() if c or n == "control"},
+        },
+        "overhead": {n: counts for n, counts in overhead.items() if counts or n == "control"},
+        "requests_exact": is_exact(run),
+        "unknown": unknown(run),
+        "storage_per_h": kept(run) * cost("s3", "storage_gb_month") / (GIB * 730),
+    }
+
+
+def some(counts: Row) -> Row:
+    return {name: count for name, count in counts.items() if count and name not in FREE}
+
+
+def milliseconds(run: Saved, record: Row) -> int:
+    spent = record["end_ns"] - record["start_ns"] + (record["import_ns"] or 0)
+    spent += S // 10 if run.job["control"] else 0
+    return -int(-spent // 10**6)
+
+
+def of_operations(run: Saved) -> Row:
+    """Return the tries that AWS bills: those without an answer are among them."""
+    found: Row = {}
+    for tried in [t for f in run.functions for op in f.operations for t in op["attempts"]]:
+        if tried["status"] is None or tried["status"] < 500:
+            found[tried["request"]] = found.get(tried["request"], 0) + 1
+    return some(found)
+
+
+def gate(run: Saved) -> Row:
+    driver = run.end.get("store_requests") or {}
+    mine = [one.record for one in run.functions if one.record]
+    return {
+        "put": sum(record["gate_puts"] or 0 for record in mine) + driver.get("put", 0),
+        "get": sum(record["gate_gets"] or 0 for record in mine) + driver.get("get", 0),
+        "list": driver.get("list", 0),
+    }
+
+
+def control(run: Saved) -> Row:
+    if run.job["control"] is None:
+        return {}
+    mine = [one.record for one in run.functions if one.record]
+    told = [record for record in mine if record["control_puts"] is not None]
+    driver = run.end.get("requests")
+    if driver is None:
+        driver = {"get": len(mine), "list": -(-len(mine) // 5)}
+    found = dict(driver)
+    puts = sum(r["control_puts"] for r in told) + 2 * (len(mine) - len(told))
+    gets = sum(record["control_gets"] for record in told)
+    for name, count in (("put", puts), ("get", gets)):
+        found[name] = found.get(name, 0) + count
+    return found
+
+
+def is_exact(run: Saved) -> bool:
+    mine = [one.record for one in run.functions if one.record]
+    if run.header["provenance"].get("client", {}).get("attempts") != "exact":
+        return False
+    if any(op["kind"] == "call" for one in run.functions for op in one.operations):
+        return False
+    if not run.told_all or heads(run) < len(run.end.get("probes", [])):
+        return False
+    if run.job["gate"] is not None and any(
+        record["gate_puts"] is None and not record["duplicate"] for record in mine
+    ):
+        return False
+    if run.job["control"] is None:
+        return True
+    return run.end.get("requests") is not None and all(
+        record["control_puts"] is not None for record in mine
+    )
+
+
+def heads(run: Saved) -> int:
+    return int((run.end.get("store_requests") or {}).get("head", 0))
+
+
+def unknown(run: Saved) -> int:
+    """Return the launches that began, for all that is known, and left no record."""
+    came = {(one.index, one.attempt) for one in run.functions if one.record}
+    silent = [one for one in run.functions if not one.record and not one.never_began]
+    return sum(1 for one in silent if (one.index, one.attempt) not in came)
+
+
+def kept(run: Saved) -> int:
+    """Return the bytes of the objects that are there in the end."""
+    there: dict[str, int] = {}
+    good = [op for one in run.functions for op in one.operations if op["error"] is None]
+    for op in sorted(good, key=lambda op: op["end_ns"]):
+        if op["kind"] in {"append_array", "copy", "put", "write_array"}:
+            there[op["key"]] = op["size"] or 0
+        elif op["kind"] in {"delete", "delete_many"}:
+            there.pop(op["key"], None)
+    return sum(there.values())
