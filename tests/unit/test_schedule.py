@@ -194,6 +194,11 @@ def test_the_first_instants_of_rows(count: int, kept: list[Overdue]) -> None:
     assert at_most([row(0, 90, 10), row(200, 380, 10)], count) == kept
 
 
+def test_an_instant_is_a_whole_nanosecond() -> None:
+    (part,) = at_most([row(0, 100, 4)], 2)
+    assert part == row(0, 33, 2)
+
+
 # What never began
 
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from serverless_bench.archive import Run
 from serverless_bench.record import Step
-from serverless_bench.series import timeline
+from serverless_bench.series import _mean_in_flight, timeline
 from tests.runs import S, lost, operation, outcome, record, saved
 
 steps = st.lists(st.tuples(st.integers(0, 10**10), st.integers(0, 10**12)), min_size=1, max_size=6)
@@ -94,6 +94,14 @@ def test_the_burst_inside_an_object_stays_where_it_was() -> None:
 def test_in_flight_is_a_mean_over_the_segment() -> None:
     run = run_of([[(0, [(2 * S, 1)])], [(S // 2, [(S // 4, 1)])]])
     assert timeline(run).in_flight.tolist() == pytest.approx([1.25, 1.0])
+
+
+def test_instants_whose_sum_is_beyond_64_bits_are_added_up() -> None:
+    # A million operations, five hours after the first one, that take 2 s each.
+    late = np.full(1_000_000, 5 * 3600 * S)
+    assert late.sum(dtype=np.float64) > 2**63
+    in_flight = _mean_in_flight(late, late + 2 * S, 3600 * S, 6)
+    assert in_flight == pytest.approx([0, 0, 0, 0, 0, 1e6 * 2 / 3600], abs=1e-3)
 
 
 def test_failed_operations_move_no_bytes(tmp_path: Path) -> None:

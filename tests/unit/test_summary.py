@@ -10,8 +10,15 @@ import pytest
 from serverless_bench.archive import Run
 from serverless_bench.elapsed import Elapsed, elapsed, span, span_ns
 from serverless_bench.missing import bounds
-from serverless_bench.record import BadRange, Found, InvocationRecord, OperationRecord
-from serverless_bench.reduce import MAX_CORRUPT, Clocks, GateSummary, function_rates, summarize
+from serverless_bench.record import BadRange, Found, InvocationRecord, OperationRecord, Step
+from serverless_bench.reduce import (
+    MAX_CORRUPT,
+    REPORT_SCHEMA,
+    Clocks,
+    GateSummary,
+    function_rates,
+    summarize,
+)
 from serverless_bench.series import good_operations
 from serverless_bench.spec import ArraySpec, JobSpec, Load, OperationKind
 from tests.runs import S, job, lost, operation, outcome, record, saved
@@ -94,6 +101,22 @@ def test_each_figure_of_a_small_run(tmp_path: Path, more: tuple[InvocationRecord
     assert found.bounds is not None
     assert found.bounds.missing == 2
     assert found.bounds.whole_bytes_per_s == pytest.approx((1400, (6000 + 2 * 5000) / 5))
+
+
+def test_json_has_the_fields_of_the_parts_in_its_own(tmp_path: Path) -> None:
+    found = summarize(run_of(tmp_path)).to_json()
+    assert found["report_schema"] == REPORT_SCHEMA
+    assert (found["t50_s"], found["t90_s"], found["attempts"]) == (4, None, 5)
+    assert not {"done_s", "traffic", "bill", "deliveries"} & set(found)
+
+
+def test_bytes_of_the_last_moment_are_bytes(tmp_path: Path) -> None:
+    steps = [
+        Step(operation=0, step_ns=S - 1, step_bytes=0),
+        Step(operation=0, step_ns=1, step_bytes=1000),
+    ]
+    found = summarize(saved(tmp_path, [outcome(record(0, [operation()], steps=steps))]))
+    assert found.peak_1s_bytes_per_s == found.whole_bytes_per_s == 1000
 
 
 def test_the_warm_up_counts_if_asked(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ import pytest
 
 from serverless_bench import work
 from serverless_bench.body import forget_clients, run_invocation
+from serverless_bench.clock import EpochClock
 from serverless_bench.errors import ServerFault
 from serverless_bench.plan import plan
 from serverless_bench.record import InvocationRecord
@@ -14,6 +15,7 @@ from serverless_bench.spec import JobSpec, Load, Transfer
 from serverless_bench.units import NS_PER_S
 from tests.runs import TARGET
 from tests.unit.flaky import FlakyClient
+from tests.virtual import SlowClient, virtual_time
 
 
 def writes(objects: int = 8, **load: object) -> JobSpec:
@@ -90,3 +92,117 @@ def test_a_failure_in_one_thread_is_a_failure_of_the_function() -> None:
     assert [op.error for op in record.operations].count("server_fault") == 1
     assert len(record.operations) == 8
     assert not record.ok
+
+
+# What stops a function, and what it keeps
+
+
+def test_a_bug_in_one_thread_stops_the_others() -> None:
+    client = FlakyClient({"put": [None, ZeroDivisionError("no")]})
+    record = run(writes(4000, threads=2), client)
+    assert record.error == "ZeroDivisionError: no"
+    # The other one would have made all of its half.
+    assert len(record.operations) < 2000
+
+
+def test_after_the_deadline_nothing_is_begun() -> None:
+    with virtual_time() as time:
+        client = SlowClient(time, 1.0)
+        record = run(replace(writes(9), deadline_s=3.5), client)
+    assert record.error == "deadline: stopped before the last operation"
+    # The fourth would end after it.
+    assert [op.error for op in record.operations] == [None, None, None, "deadline"]
+
+
+def test_one_that_ends_at_the_deadline_is_in_time() -> None:
+    with virtual_time() as time:
+        record = run(replace(writes(3), deadline_s=3.0), SlowClient(time, 1.0))
+    assert (record.error, len(record.operations)) == (None, 3)
+
+
+def test_a_duration_is_over_at_its_end() -> None:
+    with virtual_time() as time:
+        record = run(replace(writes(1), duration_s=3.0), SlowClient(time, 1.0))
+    assert [op.start_ns - record.operations[0].start_ns for op in record.operations] == [
+        0,
+        NS_PER_S,
+        2 * NS_PER_S,
+    ]
+
+
+def test_a_refusal_is_followed_by_a_pause_in_a_closed_loop_with_a_duration() -> None:
+    refused = [ServerFault("no", status=500)] * 2
+    for rate, duration_s, expected_s in ((None, 1.0, 0.1), (None, None, 0), (1000.0, 1.0, 0)):
+        with virtual_time() as time:
+            client = SlowClient(time, 0.01)
+            client.script["put"] = list(refused)
+            record = run(replace(writes(5, rate_per_s=rate), duration_s=duration_s), client)
+        first, second, *_ = record.operations
+        assert second.start_ns - first.end_ns == round(expected_s * NS_PER_S)
+
+
+def test_connections_are_kept_for_who_asks_for_the_same() -> None:
+    opened: list[FlakyClient] = []
+
+    def opens(*_: object) -> FlakyClient:
+        opened.append(FlakyClient())
+        return opened[-1]
+
+    forget_clients()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(work, "open_client", opens)
+        first, second = plan(replace(writes(1), invocations=2), run_id="r", created_ns=1 << 62)
+        run_invocation(first)
+        run_invocation(second)
+        assert len(opened) == 1
+        elsewhere = replace(first, target=replace(TARGET, bucket="another"))
+        run_invocation(elsewhere)
+        assert len(opened) == 2
+        assert [client.calls.count("close") for client in opened] == [1, 0]
+        forget_clients()
+        assert [client.calls.count("close") for client in opened] == [1, 1]
+
+
+def test_operations_are_numbered_in_the_order_in_which_they_began() -> None:
+    record = run(writes(12, threads=4))
+    starts = [op.start_ns for op in record.operations]
+    assert starts == sorted(starts)
+    assert [op.index for op in record.operations] == list(range(12))
+    assert {tried.operation for tried in record.attempts} == set(range(12))
+
+
+@pytest.mark.parametrize(
+    ("threads", "connections", "asked"), [(1, 1, False), (2, 1, True), (1, 2, True)]
+)
+def test_the_interpreter_is_asked_for_its_lock_where_threads_share_it(
+    threads: int,
+    connections: int,
+    asked: bool,  # noqa: FBT001
+) -> None:
+    job = writes(4, threads=threads)
+    job = replace(job, transfer=replace(job.transfer, connections=connections))
+    (spec, *_) = plan(job, run_id="r", created_ns=1 << 62)
+    found = work.Work(invocation=spec, clock=EpochClock(), on_moved=lambda _: None)
+    forget_clients()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(work, "open_client", lambda *_: FlakyClient())
+        assert found.measure_all() is None
+        forget_clients()
+    assert (found.probe is not None) is asked
+
+
+def test_jitter_is_of_each_thread_and_always_the_same() -> None:
+    (spec, *_) = plan(writes(1, threads=2), run_id="r", created_ns=1 << 62)
+    found = work.Work(invocation=spec, clock=EpochClock(), on_moved=lambda _: None)
+    first, again, other = (found._draw(thread).random() for thread in (0, 0, 1))
+    assert first == again != other
+
+
+def test_what_prepares_must_succeed() -> None:
+    mix = (("get", 1.0),)
+    job = replace(writes(3, mix=mix, operations=5), workload="mixed", object_bytes=100)
+    record = run(job, FlakyClient({"put": [None, ServerFault("no", status=500)]}))
+    second = record.operations[1]
+    assert record.error == f"prepare: put of {second.key} failed: server_fault"
+    assert [op.index for op in record.operations] == [0, 1]
+    assert all(op.warmup for op in record.operations)
