@@ -76,9 +76,10 @@ def test_more_functions_than_processors(tmp_path: Path) -> None:
             concurrency=many,
             object_bytes=64 * MIB,
         )
-    # What the machine's owner takes from a virtual machine is nobody's wait: one that
-    # lost its turn that way looks like one that waited for the store.
-    assert found.bound.functions["client"] > many / 2
+    # The store has to wait for its turn, too, and what the machine's owner takes from a virtual
+    # machine is nobody's wait: then nobody can tell. tests/unit/test_bound.py is exact.
+    told = found.bound.functions
+    assert told.get("client", 0) + told.get("unknown", 0) > many / 2
 
 
 def test_a_slow_launch(tmp_path: Path) -> None:
