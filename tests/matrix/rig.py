@@ -6,7 +6,7 @@ import shlex
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from queue import SimpleQueue
@@ -121,7 +121,7 @@ class Trial:
         self.path = sbench.directory / "sbench-runs" / "w"
         self.endpoint_url = rig.store.endpoint_url
         self.requested = rig.number
-        self.s3 = open_s3(Target(bucket=rig.store.bucket, endpoint_url=rig.store.endpoint_url))
+        self.target = Target(bucket=rig.store.bucket, endpoint_url=rig.store.endpoint_url)
 
     # The commands
 
@@ -206,15 +206,17 @@ class Trial:
     def objects(self) -> dict[str, int]:
         """Sizes by key of everything below both prefixes."""
         found: dict[str, int] = {}
-        for prefix in self.prefixes:
-            pages = self.s3.get_paginator("list_objects_v2")
-            for page in pages.paginate(Bucket=self.rig.store.bucket, Prefix=prefix):
-                found |= {entry["Key"]: entry["Size"] for entry in page.get("Contents", ())}
+        with closing(open_s3(self.target)) as s3:
+            pages = s3.get_paginator("list_objects_v2")
+            for prefix in self.prefixes:
+                for page in pages.paginate(Bucket=self.target.bucket, Prefix=prefix):
+                    found |= {entry["Key"]: entry["Size"] for entry in page.get("Contents", ())}
         return found
 
     def left(self) -> list[str]:
         """Keys, and keys of open uploads."""
-        uploads = self.s3.list_multipart_uploads(Bucket=self.rig.store.bucket, Prefix=self.name)
+        with closing(open_s3(self.target)) as s3:
+            uploads = s3.list_multipart_uploads(Bucket=self.target.bucket, Prefix=self.name)
         return [*self.objects(), *(upload["Key"] for upload in uploads.get("Uploads", ()))]
 
     def check(self, done: Done | None = None) -> Summary:

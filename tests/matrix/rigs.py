@@ -4,7 +4,7 @@ import json
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
+from contextlib import AbstractContextManager, ExitStack, closing, contextmanager, suppress
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
@@ -99,10 +99,11 @@ def _lithops(store: Server, home: Path) -> Mapping[str, str]:
 
 def _check_no_jobs(store: Server, bucket: str) -> None:
     """Lithops' own objects are gone, too, once its host process has ended."""
-    s3 = open_s3(Target(bucket=bucket, endpoint_url=store.endpoint_url))
+    target = Target(bucket=bucket, endpoint_url=store.endpoint_url)
 
     def jobs() -> list[str]:
-        listed = s3.list_objects_v2(Bucket=bucket, Prefix="lithops.jobs/")
+        with closing(open_s3(target)) as s3:
+            listed = s3.list_objects_v2(Bucket=bucket, Prefix="lithops.jobs/")
         return [entry["Key"] for entry in listed.get("Contents", ())]
 
     with suppress(AssertionError):
