@@ -1,4 +1,4 @@
-"""Jobs that run in the process of a test, which spares the start of another."""
+"""Jobs that run in the process of a test, which spares the start of another, if they can."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -10,13 +10,17 @@ from serverless_bench.fanout import run_job
 from serverless_bench.spec import JobSpec, Target, Transfer
 from tests.servers import Server
 
+ONE_STORE = frozenset({"s3dlio"})
+"""Clients whose library meets one store per process: they run in workers of their own."""
+
 
 def run_here(path: Path, on: Server, keys: Sequence[str] = (), **job: Any) -> Run:
     """Run a job; settings are those of the job, and ``client`` and ``prefix`` of its target."""
     client, prefix = job.pop("client", "wire"), job.pop("prefix", "sbench/")
     target = Target(client=client, bucket=on.bucket, endpoint_url=on.endpoint_url, prefix=prefix)
     transfer = job.pop("transfer", Transfer(retries=0))
-    spec = JobSpec(target=target, transfer=transfer, executor="inline", concurrency=1, **job)
+    executor = "local" if client in ONE_STORE else "inline"
+    spec = JobSpec(target=target, transfer=transfer, executor=executor, concurrency=1, **job)
     return run_job(spec, path, keys=keys)
 
 

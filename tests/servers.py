@@ -12,6 +12,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+import boto3
+
 from serverless_bench.bucket import ensure
 from serverless_bench.clock import monotonic_ns
 from serverless_bench.spec import Target
@@ -65,11 +67,14 @@ def answers(url: str) -> bool:
 def credentials(environment: Mapping[str, str]) -> Iterator[None]:
     before = dict(os.environ)
     os.environ.update(environment)
+    # boto3 keeps the credentials of the first client of a process.
+    boto3.DEFAULT_SESSION = None
     try:
         yield
     finally:
         os.environ.clear()
         os.environ.update(before)
+        boto3.DEFAULT_SESSION = None
 
 
 KEYS = {"AWS_ACCESS_KEY_ID": "tester", "AWS_SECRET_ACCESS_KEY": "not-a-secret"}

@@ -5,8 +5,7 @@ What comes of it is held against what the store saw.
 
 import io
 import json
-import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass, field
 from itertools import count
@@ -25,6 +24,8 @@ from serverless_bench.stores.loopback.witness import Witness
 from serverless_bench.sweep import delete, delete_control
 from serverless_bench.units import parse_size
 from tests.combinations.factors import LONG, NO
+from tests.command import Apart, Done
+from tests.here import ONE_STORE
 
 FUNCTIONS: Final = 2
 FAULTS: Final[Mapping[str, Mapping[FaultKind, float]]] = {
@@ -47,15 +48,6 @@ _MIX: Final = "get=5,put=3,get_range=3,head=1,list=1,delete=1"
 Case = Mapping[str, str]
 
 
-@dataclass(frozen=True)
-class Ended:
-    """What a command came to."""
-
-    code: int
-    out: str
-    err: str
-
-
 @dataclass
 class Bench:
     """A store, and a place for runs."""
@@ -73,7 +65,7 @@ class Bench:
             reports = [json.loads(line) for line in ended.out.splitlines() if line[:1] == "{"]
             if case["resume"] == "killed":
                 cut(runs[-1])
-                again = command("resume", runs[-1], "--format", "json")
+                again = command_of(case)("resume", runs[-1], "--format", "json")
                 # A run directory has no code: what is missing stays missing.
                 ends = {0, 6, 7} if case["faults"] != NO or case["workload"] == "call" else {0}
                 assert again.code in ends, again
@@ -89,8 +81,9 @@ class Bench:
                 left = audited(load_run(run), path, cleaned=True).left
                 assert not left, f"left by {run}: {left}"
 
-    def refuses(self, case: Case) -> tuple[Ended, int]:
+    def refuses(self, case: Case) -> tuple[Done, int]:
         """Run a case that is to be refused; return what was said, and what the store saw."""
+        self.prepare(case)
         before = sum(self.server.statistics()["requests"].values())
         ended, _ = self.run(case)
         return ended, sum(self.server.statistics()["requests"].values()) - before
@@ -109,9 +102,9 @@ class Bench:
             self.server.witness.close()
             self.server.witness = before
 
-    def run(self, case: Case) -> tuple[Ended, list[Path]]:
+    def run(self, case: Case) -> tuple[Done, list[Path]]:
         name = f"case-{next(self.numbers)}"
-        ended = command(*self.flags(case, name))
+        ended = command_of(case)(*self.flags(case, name))
         root = self.directory / name
         if case["workload"] == "job file":
             return ended, sorted(path.parent for path in root.glob("*/run.json"))
@@ -168,7 +161,7 @@ class Bench:
             case "array write":
                 own = ["array", "write", *_ARRAY, *number, *array, "--prefix", prefix_of(case)]
             case "array read":
-                file = self.arrays.get((prefix_of(case), case["objects"]), Path("none"))
+                file = self.arrays[prefix_of(case), case["objects"]]
                 own = ["array", "read", *_ARRAY, "--key-file", file, *number, *array]
             case "call":
                 file = self.directory / f"own_{next(self.numbers)}.py"
@@ -265,13 +258,19 @@ def size_of(case: Case, number: int) -> int:
     return low + (high - low) * (number * 7 % 10) // 10
 
 
-def command(*arguments: str | Path | int) -> Ended:
+def command(*arguments: str | Path | int) -> Done:
     """Run ``sbench`` in this process."""
     out, err = io.StringIO(), io.StringIO()
     with redirect_stdout(out), redirect_stderr(err):
         code = main([str(one) for one in arguments])
     assert "Traceback" not in err.getvalue(), err.getvalue()
-    return Ended(code, out.getvalue(), err.getvalue())
+    return Done(code, out.getvalue(), err.getvalue())
+
+
+def command_of(case: Case) -> Callable[..., Done]:
+    """Return what runs a case: a process of its own where a library has one store for each."""
+    alone = case["client"] in ONE_STORE and case["executor"] == "inline"
+    return Apart(Path.cwd(), {}) if alone else command
 
 
 def reproduced(case: Case) -> str:
@@ -310,14 +309,3 @@ def true_report(claims: Claims, report: Mapping[str, Any]) -> None:
     }
     told = {name: report[name] for name in expected}
     assert told == expected, f"the report says {told}, the records {expected}"
-
-
-@contextmanager
-def environment(more: Mapping[str, str]) -> Iterator[None]:
-    before = dict(os.environ)
-    os.environ.update(more)
-    try:
-        yield
-    finally:
-        os.environ.clear()
-        os.environ.update(before)

@@ -6,9 +6,9 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from serverless_bench.stores.loopback.server import serving
-from tests.combinations.cases import Bench, environment
+from tests.combinations.cases import Bench
 from tests.lambda_hosts import running_host
-from tests.servers import KEYS
+from tests.servers import KEYS, credentials
 
 _MEMORY = {"AWS_LAMBDA_FUNCTION_MEMORY_SIZE": "1769", "SBENCH_ALLOW_CODE": "1"}
 """Functions with a memory size have a bill, also here."""
@@ -23,7 +23,7 @@ def bench_in(directory: Path, *, functions: bool) -> Iterator[Bench]:
             flags = ["--pass", "SBENCH_ALLOW_CODE"]
             host = stack.enter_context(running_host({"SBENCH_ALLOW_CODE": "1"}, flags))
             more |= host.environment
-        stack.enter_context(environment({**more, **_MEMORY}))
+        stack.enter_context(credentials({**more, **_MEMORY}))
         os.environ["AWS_EC2_METADATA_DISABLED"] = "true"
         server = stack.enter_context(serving())
         yield Bench(server, directory)
