@@ -222,11 +222,15 @@ def mix(**weights: float) -> JobSpec:
 
 
 def test_each_has_its_instant_and_its_wait(tmp_path: Path) -> None:
-    rows = row(100, 190, 10, until_ns=150), row(500, 500, 1, until_ns=700)
+    rows = (
+        row(100, 190, 10, until_ns=150),
+        row(500, 500, 1, until_ns=700),
+        row(600, 607, 2, until_ns=700),
+    )
     run = begun(tmp_path, {"put": [1]}, job(invocations=1), *rows)
     found = undone(run)
-    assert found.due_ns.tolist() == [*range(100, 200, 10), 500]
-    assert found.waited_ns.tolist() == [50, 40, 30, 20, 10, 0, 0, 0, 0, 0, 200]
+    assert found.due_ns.tolist() == [*range(100, 200, 10), 500, 600, 607]
+    assert found.waited_ns.tolist() == [50, 40, 30, 20, 10, 0, 0, 0, 0, 0, 200, 100, 93]
     nobody = waiting(run, np.array([False]), np.array([True]), np.array([1]))
     assert (nobody.due_ns.tolist(), nobody.cells) == ([], ())
     assert nobody.of("put").tolist() == []

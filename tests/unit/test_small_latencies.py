@@ -213,6 +213,7 @@ def test_a_rate_needs_something_and_some_time(
         (2400, 24 * S, 200 * MS, 120),
         (2400, 60 * S, 500 * MS, 120),
         (2400, 120 * S, S, 120),
+        (2400, 100 * 86_400 * S, 5 * 10**13, 173),  # of months they are many
         (1, 1, 100 * MS, 1),
     ],
 )

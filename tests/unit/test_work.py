@@ -11,8 +11,8 @@ from serverless_bench.clock import EpochClock
 from serverless_bench.errors import ServerFault
 from serverless_bench.plan import plan
 from serverless_bench.record import InvocationRecord
-from serverless_bench.spec import JobSpec, Load, Transfer
-from serverless_bench.units import NS_PER_S
+from serverless_bench.spec import JobSpec, Load, Stat, Transfer
+from serverless_bench.units import MIB, NS_PER_S
 from tests.runs import TARGET
 from tests.unit.flaky import FlakyClient
 from tests.virtual import SlowClient, virtual_time
@@ -206,3 +206,19 @@ def test_what_prepares_must_succeed() -> None:
     assert record.error == f"prepare: put of {second.key} failed: server_fault"
     assert [op.index for op in record.operations] == [0, 1]
     assert all(op.warmup for op in record.operations)
+
+
+def test_sizes_that_were_asked_for_before_are_known_to_every_get() -> None:
+    client = FlakyClient()
+    client.objects["foreign"] = bytes(2 * MIB + 1)
+    transfer = Transfer(retries=0, part_bytes=MIB, stat=Stat.BEFORE)
+    job = JobSpec(workload="read", target=TARGET, transfer=transfer, invocations=1, objects=1)
+    (spec,) = plan(job, run_id="r", created_ns=1 << 62, keys=["foreign"])
+    forget_clients()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(work, "open_client", lambda *_: client)
+        record = run_invocation(spec)
+        forget_clients()
+    assert record.ok
+    # Who knows the size asks for it in ranges.
+    assert client.calls == ["head", "get", "get", "get", "close"]
