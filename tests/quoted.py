@@ -94,7 +94,9 @@ def check(command: Quoted) -> None:
     elif name == "make":
         _check_make(rest)
     elif name == "python" and rest[:1] == ["-m"]:
-        import_module(rest[1]).parser().parse_args(rest[2:])
+        is_package = (ROOT / rest[1].replace(".", "/")).is_dir()
+        module = import_module(f"{rest[1]}.__main__" if is_package else rest[1])
+        module.parser().parse_args(rest[2:])
     elif name == "python" and rest[0].endswith(".py"):
         assert (ROOT / rest[0]).exists(), rest[0]
     elif name == "sh":

@@ -6,6 +6,7 @@
 What is not said of a case is as usual.
 """
 
+import argparse
 import json
 import sys
 import tempfile
@@ -27,8 +28,16 @@ def main(told: str) -> None:
     sys.stdout.write("agrees\n")
 
 
+def parser() -> argparse.ArgumentParser:
+    """Return what reads the command line."""
+    made = argparse.ArgumentParser(description="Cases by hand, and the list of those that CI runs.")
+    made.add_argument("case", nargs="?", help="as JSON; none makes the list anew")
+    return made
+
+
 if __name__ == "__main__":
-    if sys.argv[1:]:
-        main(sys.argv[1])
+    asked = parser().parse_args().case
+    if asked is not None:
+        main(asked)
     else:
         save_pairs(FACTORS, Covering(FACTORS, [part for part, _ in REFUSED]).cover())

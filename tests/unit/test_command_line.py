@@ -96,7 +96,7 @@ def test_whose_configuration_it_is_shows_by_itself(
     [
         ("mixed", "--number", "1000", "--duration", "60", "--sizes", "loguniform:4KiB:1MiB"),
         ("mixed", "--number", "1000", "--operations", "50", "--mb", "1", "--gate", "0.9"),
-        ("write", "--number", "1000", "--size", "1MiB", "--duration", "60", "--rate", "5000"),
+        ("write", "--number", "1000", "--size", "1MiB", "--duration", "60", "--rate", "500"),
         ("write", "--number", "1000", "--sizes", "uniform:1MiB:3MiB", "--threads", "2"),
         ("array", "write", "--number", "1000", "--shape", "1024,1024", "--chunks", "256,256"),
     ],

@@ -105,8 +105,9 @@ def test_a_closed_loop_has_neither(tmp_path: Path) -> None:
 
 
 def test_nothing_measured_is_nothing(tmp_path: Path) -> None:
-    assert found(tmp_path, []) == Latencies()
-    assert found(tmp_path / "warm", [op(0, 0, 1, warmup=True)]) == Latencies()
+    warm = [op(0, 0, 1, warmup=True)]
+    assert found(tmp_path, [], rate_per_s=None) == Latencies()
+    assert found(tmp_path / "warm", warm, rate_per_s=None) == Latencies()
 
 
 def test_warm_up_and_duplicates_take_no_time(tmp_path: Path) -> None:
