@@ -6,10 +6,10 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Final
 
-import serverless_bench.cost
 from tests.reference.rows import Row, S, Saved
 
-_LIST: Final = Path(serverless_bench.cost.__file__ or "").with_name("aws-us-east-1.toml")
+_ROOT: Final = Path(__file__).parents[2]
+_LIST: Final = _ROOT / "serverless_bench" / "cost" / "aws-us-east-1.toml"
 GIB: Final = 1 << 30
 GET_CLASS: Final = ("get", "head")
 FREE: Final = (

@@ -45,7 +45,7 @@ TRAITS: Final = (
     ),
     *("threads", "throttled", "unknown", "usages", "warm-up", "waves"),
     *("array", "control", "greedy", "hidden", "https", "imported", "memory", "mix", "other"),
-    *("overdue", "shows", "straight"),
+    *("overdue", "prompt", "shows", "straight"),
 )
 SIZES: Final = (
     *(1, 100, 8192, 8193, 65_536, 65_537, 524_289, 2 << 20, 4 << 20, (4 << 20) + 1, 32 << 20),
@@ -70,7 +70,10 @@ shapes = st.builds(
     seed=st.integers(0, 2**32),
     functions=st.integers(1, 6),
     operations=st.integers(0, 6),
-    traits=st.frozensets(st.sampled_from(TRAITS), max_size=12),
+    # As many of them as not: Hypothesis would draw a handful, and faults come in company.
+    traits=st.integers(0, 24).flatmap(
+        lambda count: st.frozensets(st.sampled_from(TRAITS), min_size=count, max_size=count)
+    ),
 )
 
 
@@ -223,12 +226,13 @@ class _Maker:
         draw = self.draw
         submitted = ORIGIN + at_ns
         skew = draw.choice((-1, 1)) * draw.randint(0, 6 * S) if self.has("skewed", 0.6) else 0
-        start = submitted + draw.randint(0, S)
+        start = submitted + draw.randint(0, 10 * MS if self.has("prompt") else S)
         tables, end = self._tables(start)
         came = end + draw.randint(0, S) if collected_ns is None else ORIGIN + collected_ns
         worker = draw.randrange(4)
         step = draw.randint(-S, S) if self.has("stepped", 0.4) else 0
-        cpu = [draw.randint(0, 10**7) / 10**6 for _ in range(2)]
+        most = 10**7 if self.has("greedy") else 10**5
+        cpu = [draw.randint(0, most) / 10**6 for _ in range(2)]
         record = {
             "run_id": "run",
             "index": index,
@@ -247,7 +251,7 @@ class _Maker:
             "max_rss_bytes": 0 if draw.random() < 0.05 else draw.randint(10**7, 10**9),
             **tables,
             "error": "deadline: stopped" if self.has("failures", 0.15) else None,
-            **self._more(start, sum(cpu)),
+            **self._more(start, end, sum(cpu)),
         }
         shift(record, skew)
         if self.has("old", 0.7):
@@ -273,7 +277,7 @@ class _Maker:
                 rows.append((first, last, count, last + draw.randint(-MS, S)))
         return {name: [row[n] for row in rows] for n, name in enumerate(names)}
 
-    def _more(self, start: int, cpu_s: float) -> dict[str, Any]:
+    def _more(self, start: int, end: int, cpu_s: float) -> dict[str, Any]:
         draw, far = self.draw, self.has("far", 0.8)
         gated = self.has("gate", 0.9)
         born = far and draw.random() < 0.6
@@ -294,7 +298,7 @@ class _Maker:
             "born_ns": start - draw.randint(0, S) if born else None,
             "import_ns": draw.randint(0, S) if born else None,
             "machine": draw.choice(("x86_64", "aarch64")) if self.has("memory") else None,
-            "interpreter_ns": draw.choice((None, draw.randint(0, 2 * busy))),
+            "interpreter_ns": draw.choice((None, draw.randint(0, end - start))),
             "lock_probes": asked,
             "lock_delayed": None if asked is None else draw.randint(0, asked),
             "gate_puts": draw.randint(1, 2) if gated and counted else None,
@@ -342,7 +346,9 @@ class _Maker:
         known = not self.has("unknown", 0.3) and kind != "call"
         read = kind in {"get", "get_range"}
         bad = draw.randint(1, moved) if moved and read and self.has("corrupt", 0.3) else 0
-        due = start - draw.randint(0, S) if self.has("open loop", 0.9) and not warmup else None
+        late = draw.randint(0, MS if self.has("prompt") else S)
+        took = took // 400 if self.has("prompt", 0.8) else took
+        due = start - late if self.has("open loop", 0.9) and not warmup else None
         return {
             "kind": kind,
             "key": self._key(kind, size),
