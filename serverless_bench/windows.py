@@ -63,7 +63,8 @@ def windows(run: Run, good: Mask) -> Windows:
         timeline_bytes=int(running[-1]),
         mean_in_flight=float(in_flight.sum()) * segment_ns / max(at_work_ns, 1),
     )
-    if not running[-1]:
+    moved = int(run.operations["bytes"][good].sum())
+    if not moved:
         # Heads, lists and deletions alone: no byte moved, which is no throughput of zero.
         return found
     steady = _steady(in_flight, running, segment_ns, planned)
@@ -73,7 +74,7 @@ def windows(run: Run, good: Mask) -> Windows:
         peak_5s=_best(running, took_ns, segment_ns, 5 * NS_PER_S),
         steady=steady[0] if steady else None,
         steady_s=steady[1] if steady else None,
-        whole=bytes_per_second(int(running[-1]), at_work_ns) or None,
+        whole=bytes_per_second(moved, at_work_ns) or None,
     )
 
 
