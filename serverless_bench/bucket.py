@@ -4,7 +4,7 @@ Control requests go through botocore with its usual retries; nothing here is mea
 """
 
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import TYPE_CHECKING, Final
@@ -83,7 +83,7 @@ def resolve(target: Target, *, region: str | None) -> Target:
         If the endpoint is no URL.
     """
     client = _client(target.endpoint_url or None, region, target.addressing)
-    with explained(target):
+    with explained(target), closing(client):
         head = client.head_bucket(Bucket=target.bucket)
     found = head["ResponseMetadata"]["HTTPHeaders"].get("x-amz-bucket-region")
     asked = client.meta.region_name
@@ -106,7 +106,7 @@ def ensure(target: Target) -> None:
     """
     client = open_s3(target)
     there = (client.exceptions.BucketAlreadyOwnedByYou, client.exceptions.BucketAlreadyExists)
-    with explained(target), suppress(*there):
+    with explained(target), closing(client), suppress(*there):
         client.create_bucket(Bucket=target.bucket)
 
 
@@ -128,7 +128,7 @@ def open_uploads(target: Target) -> list[OpenUpload] | None:
     """
     client = open_s3(target)
     found = []
-    with explained(target):
+    with explained(target), closing(client):
         pages = client.get_paginator("list_multipart_uploads")
         try:
             for page in pages.paginate(Bucket=target.bucket, Prefix=target.prefix):

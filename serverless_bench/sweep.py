@@ -110,8 +110,7 @@ def delete(target: Target, keys: Iterable[str], *, give_back: bool = True) -> De
     known = set(mine)
     open_ones = [upload for upload in uploads or () if upload.key in known]
     if open_ones:
-        with explained(target):
-            client = open_s3(target)
+        with explained(target), closing(open_s3(target)) as client:
             for upload in open_ones:
                 client.abort_multipart_upload(
                     Bucket=target.bucket, Key=upload.key, UploadId=upload.upload_id

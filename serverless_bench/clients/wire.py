@@ -258,6 +258,9 @@ class WireClient:
             if answer is not None and connection.is_reusable(answer):
                 self._idle.append(connection)
             else:
+                if answer is not None:
+                    # An answer that is the last on its connection holds the socket open.
+                    answer.close()
                 connection.close()
 
     def _connect(self, url: SplitResult, exchange: Exchange) -> Connection:

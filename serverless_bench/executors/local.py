@@ -273,9 +273,19 @@ def _describe_exit(signal_number: int | None, status: int) -> str:
 def _rehearsal(job: JobSpec) -> str:
     """Return an invocation like the job's that fails at a closed port of this machine."""
     scheme = urlsplit(job.target.endpoint_url).scheme
-    once = replace(job, workload="write", object_bytes=1, duration_s=None, warmup=0, gate=None)
-    # Neither a rate to keep nor code: what is passed as an argument must be short.
-    once = replace(once, load=Load())
+    # What a read takes at once may be less than any part that can be written.
+    transfer = replace(job.transfer, retries=0, timeout_s=1.0, part_bytes=None)
+    once = replace(
+        job,
+        transfer=transfer,
+        workload="write",
+        object_bytes=1,
+        duration_s=None,
+        warmup=0,
+        gate=None,
+        # Neither a rate to keep nor code: what is passed as an argument must be short.
+        load=Load(),
+    )
     target = replace(job.target, endpoint_url=f"{scheme}://127.0.0.1:1")
     if not getattr(client_class(target.client), "forkable", True):
         # Threads do not come along into a fork: what waits for one would wait for ever.
@@ -283,7 +293,6 @@ def _rehearsal(job: JobSpec) -> str:
     rehearsal = replace(
         next(plan(once, run_id="", created_ns=0)),
         target=target,
-        transfer=replace(job.transfer, retries=0, timeout_s=1.0),
         not_after_ns=sys.maxsize,
     )
     return json.dumps(asdict(rehearsal))
