@@ -180,6 +180,16 @@ def test_what_the_gate_and_the_probes_ask_for_is_told_apart(tmp_path: Path) -> N
     assert found.dollars.gets == pytest.approx((4 + 7) * PRICES.s3_get)
 
 
+def test_claims_and_records_are_paid_for_too(tmp_path: Path) -> None:
+    result = replace(one(), control_puts=2, control_gets=3)
+    of = replace(job(invocations=1), control=CONTROL)
+    run = saved(tmp_path, [outcome(result)], of=of)
+    found = billed(replace(run, requests={"list": 5, "get": 7}))
+    assert found.overhead["control"] == {"put": 2, "get": 10, "list": 5}
+    assert found.dollars.control == pytest.approx(7 * PRICES.s3_put + 10 * PRICES.s3_get)
+    assert found.requests_exact
+
+
 # What stays in the store
 
 

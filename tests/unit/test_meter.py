@@ -142,12 +142,10 @@ def test_what_is_told_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     clock.now_ns = 5
     meter = Meter("put", part=2, number=3, wait_ns=4, give_up_ns=10**12, on_moved=told.append)
     assert (meter.request, meter.part, meter.number, meter.wait_ns) == ("put", 2, 3, 4)
-    assert (meter.status, meter.answered_ns, meter.remote, meter.reused) == (
-        None,
-        None,
-        None,
-        False,
-    )
+    nothing = ("status", "answered_ns", "date", "request_id", "host_id", "remote", "range_told")
+    for name in (*nothing, "total_bytes", "first_byte_ns", "last_byte_sent_ns"):
+        assert getattr(meter, name) is None
+    assert meter.reused is False
     clock.now_ns = 10
     meter.connected("127.0.0.1:80", reused=True)
     assert (meter.remote, meter.reused) == ("127.0.0.1:80", True)

@@ -197,6 +197,7 @@ def test_the_first_instants_of_rows(count: int, kept: list[Overdue]) -> None:
 def test_an_instant_is_a_whole_nanosecond() -> None:
     (part,) = at_most([row(0, 100, 4)], 2)
     assert part == row(0, 33, 2)
+    assert at_most([row(5, 5, 1)], 1) == [row(5, 5, 1)]
 
 
 # What never began

@@ -21,6 +21,7 @@ from serverless_bench.reduce import (
 )
 from serverless_bench.series import good_operations
 from serverless_bench.spec import ArraySpec, JobSpec, Load, OperationKind
+from serverless_bench.windows import whole_and_peak
 from tests.runs import S, job, lost, operation, outcome, record, saved
 
 GET, PUT = OperationKind.GET, OperationKind.PUT
@@ -226,7 +227,7 @@ def test_bad_ranges_are_listed_with_their_origin_up_to_a_number(tmp_path: Path) 
 
 
 def test_a_function_that_moved_nothing_is_done_when_it_ends(tmp_path: Path) -> None:
-    idle = replace(record(1, []), start_ns=2 * S, end_ns=4 * S)
+    idle = replace(record(1, [op(0, 2, 3, 1000, warmup=True)]), end_ns=4 * S)
     early = replace(record(2, []), start_ns=0, end_ns=S // 2)
     moved = record(0, [op(0, 1, 3, 1000)])
     found = summarize(saved(tmp_path, [outcome(one) for one in (moved, idle, early)]))
@@ -234,6 +235,25 @@ def test_a_function_that_moved_nothing_is_done_when_it_ends(tmp_path: Path) -> N
     assert found.done_s == {"t50": 2, "t90": 3, "t99": 3, "t100": 3}
     few = summarize(saved(tmp_path / "few", [outcome(replace(early, index=1)), outcome(moved)]))
     assert few.done_s["t50"] == 0
+
+
+def test_a_window_is_as_long_as_from_its_beginning_to_its_end(tmp_path: Path) -> None:
+    """Two functions of 100 kB/s; the second one begins at 2 s and both end at 10 s."""
+    both = [record(0, [op(0, 0, 10, 10**6)]), record(1, [op(0, 2, 10, 800_000)])]
+    run = saved(tmp_path / "run", [outcome(one) for one in both])
+    found = summarize(run)
+    # Nine tenths of both, averaged over a second, are at work from 1.8 s on.
+    assert found.steady_window_s == pytest.approx(8.2)
+    assert found.steady_bytes_per_s == pytest.approx((820e3 + 800e3) / 8.2)
+    assert whole_and_peak(run, good_operations(run)) == pytest.approx((180e3, 200e3), rel=1e-4)
+    second = run.operations["function"] == 1
+    assert whole_and_peak(run, second) == pytest.approx((80e3, 100e3), rel=1e-4)
+
+
+def test_a_late_run_is_no_longer_one(tmp_path: Path) -> None:
+    run = saved(tmp_path, [outcome(record(0, [op(0, 10, 10.5, 1000)]))])
+    assert whole_and_peak(run, good_operations(run)) == (2000, None)
+    assert summarize(run).peak_1s_bytes_per_s is None
 
 
 # What is missing

@@ -2,7 +2,7 @@ import random
 from itertools import pairwise
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from serverless_bench.keystream import Keystream, hash_key
@@ -114,6 +114,8 @@ def test_neighbours_of_different_origin_are_two_ranges() -> None:
     assert (bad.count, shifts) == (2, [64, 192])
 
 
+# More than are listed, of which the next stretch continues the last one, and does not.
+@example([(20, 5)] * 20 + [(0, 5)] * 2 + [(20, 5)] * 18, [20, 30])
 @given(
     st.lists(st.tuples(st.integers(0, 30), st.integers(1, 9)), max_size=60),
     st.lists(st.integers(0, 60), max_size=3),
