@@ -1,5 +1,6 @@
 """What an AWS account allows, and how a function in it is set up."""
 
+from contextlib import closing
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -50,7 +51,7 @@ def read_quota(*, region: str | None = None) -> Quota:
         If it cannot be asked.
     """
     client = open_client("lambda", region=region)
-    with explained("lambda:GetAccountSettings"):
+    with closing(client), explained("lambda:GetAccountSettings"):
         limit = client.get_account_settings()["AccountLimit"]
     return Quota(
         concurrent=limit["ConcurrentExecutions"],
@@ -66,11 +67,11 @@ def read_function(name: str, *, region: str | None = None) -> FunctionSetup:
     ExecutorError
         If there is no such function, or it cannot be asked.
     """
-    client = open_client("lambda", region=region)
-    with explained(f"function {name!r}"):
-        found = client.get_function_configuration(FunctionName=name)
-    events = _unless_absent(client, "get_function_event_invoke_config", name)
-    concurrency = _unless_absent(client, "get_function_concurrency", name)
+    with closing(open_client("lambda", region=region)) as client:
+        with explained(f"function {name!r}"):
+            found = client.get_function_configuration(FunctionName=name)
+        events = _unless_absent(client, "get_function_event_invoke_config", name)
+        concurrency = _unless_absent(client, "get_function_concurrency", name)
     variables = found.get("Environment", {}).get("Variables", {})
     return FunctionSetup(
         name=found["FunctionName"],

@@ -1,6 +1,7 @@
 """What ``sam deploy`` made: the outputs of a CloudFormation stack."""
 
 from collections.abc import Mapping
+from contextlib import closing
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -65,7 +66,7 @@ def read_stack(name: str, *, region: str | None = None) -> Stack:
     """
     client = open_client("cloudformation", region=region)
     try:
-        with explained(f"stack {name!r}"):
+        with closing(client), explained(f"stack {name!r}"):
             found = client.describe_stacks(StackName=name)["Stacks"]
     except ExecutorError as exc:
         if error_code(exc) == "ValidationError":

@@ -5,6 +5,7 @@ import platform
 import resource
 import shutil
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from dataclasses import dataclass, field
 from enum import StrEnum
 from importlib.metadata import PackageNotFoundError, version
@@ -177,11 +178,11 @@ def identity(patient: Patient) -> Iterator[Finding]:
     try:
         from serverless_bench.offsets import store_offset
 
-        client = open_client("sts", region=patient.region)
-        probes = _probes(client.get_caller_identity)
-        yield _clock("clock", store_offset(probes), bool(probes))
-        with explained("sts:GetCallerIdentity"):
-            who = client.get_caller_identity()
+        with closing(open_client("sts", region=patient.region)) as client:
+            probes = _probes(client.get_caller_identity)
+            yield _clock("clock", store_offset(probes), bool(probes))
+            with explained("sts:GetCallerIdentity"):
+                who = client.get_caller_identity()
     except SbenchError as exc:
         yield fail("identity", str(exc), exc.hint)
         return

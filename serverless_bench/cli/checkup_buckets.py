@@ -2,6 +2,7 @@
 
 import secrets
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -49,18 +50,19 @@ def look_at(bucket: Bucket, patient: Patient, *, write_test: bool) -> Iterator[F
     """
     client = open_client("s3", region=patient.region, endpoint_url=bucket.endpoint_url)
     owner = {"ExpectedBucketOwner": patient.account} if patient.account else {}
-    try:
-        with explained(bucket.what):
-            head = client.head_bucket(Bucket=bucket.name, **owner)
-    except SbenchError as exc:
-        yield _refused(bucket, exc, owned=bool(owner))
-        return
-    yield from _region(bucket, patient, head)
-    yield from _public(bucket, client)
-    yield from _versioning(bucket, client)
-    yield from _lifecycle(bucket, client)
-    if write_test:
-        yield from _conditional(bucket, client)
+    with closing(client):
+        try:
+            with explained(bucket.what):
+                head = client.head_bucket(Bucket=bucket.name, **owner)
+        except SbenchError as exc:
+            yield _refused(bucket, exc, owned=bool(owner))
+            return
+        yield from _region(bucket, patient, head)
+        yield from _public(bucket, client)
+        yield from _versioning(bucket, client)
+        yield from _lifecycle(bucket, client)
+        if write_test:
+            yield from _conditional(bucket, client)
 
 
 def _refused(bucket: Bucket, exc: SbenchError, *, owned: bool) -> Finding:

@@ -1,6 +1,7 @@
 """``sbench clean``."""
 
 import math
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -122,8 +123,7 @@ def _rest(target: Target) -> str:
     from serverless_bench.bucket import explained, open_s3, open_uploads
 
     objects = size = 0
-    with explained(target):
-        client = open_s3(target)
+    with explained(target), closing(open_s3(target)) as client:
         pages = client.get_paginator("list_objects_v2")
         for page in pages.paginate(Bucket=target.bucket, Prefix=target.prefix):
             # Counted here: rclone does not say KeyCount.
