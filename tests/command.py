@@ -54,6 +54,7 @@ class Sbench:
                 contextlib.chdir(self.directory),
                 credentials({**self.environment, **environment}),
                 _handlers(),
+                _modules(self.directory),
                 _streams(out, err),
             ):
                 # As in a process that has just begun: nothing is warm.
@@ -123,6 +124,20 @@ def _handlers() -> Iterator[None]:
     finally:
         for number, handler in before:
             signal.signal(number, handler)
+
+
+@contextmanager
+def _modules(directory: Path) -> Iterator[None]:
+    """Forget the modules of the directory: another test may have others of these names."""
+    before = set(sys.modules)
+    try:
+        yield
+    finally:
+        for name in set(sys.modules) - before:
+            if Path(getattr(sys.modules[name], "__file__", None) or os.devnull).is_relative_to(
+                directory
+            ):
+                del sys.modules[name]
 
 
 @contextmanager

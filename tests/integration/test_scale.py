@@ -65,6 +65,8 @@ def test_many_workers_are_alive_at_once(sbench: Sbench, number: int) -> None:
     process = marked.start(
         *("write", "--number", str(number), "--concurrency", str(number), "--mb", "1"),
         *("--format", "json", "--name", "w"),
+        # They wait for each other, and then work for long enough to be seen.
+        *("--gate", "1", "--gate-timeout", str(PATIENCE_S), "--duration", "2"),
     )
     # A worker's own process, not a look at a list: all of them are there at this moment.
     until(lambda: len(family.workers()) == number)
