@@ -1,6 +1,7 @@
 """Jobs that run in the process of a test, which spares the start of another, if they can."""
 
 from collections.abc import Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,6 @@ def run_here(path: Path, on: Server, keys: Sequence[str] = (), **job: Any) -> Ru
 
 def names(on: Server, prefix: str) -> list[str]:
     """Return the keys below a prefix."""
-    s3: Any = open_s3(Target(bucket=on.bucket, endpoint_url=on.endpoint_url))
-    listed = s3.list_objects_v2(Bucket=on.bucket, Prefix=prefix)
+    with closing(open_s3(Target(bucket=on.bucket, endpoint_url=on.endpoint_url))) as s3:
+        listed: Any = s3.list_objects_v2(Bucket=on.bucket, Prefix=prefix)
     return [entry["Key"] for entry in listed.get("Contents", ())]
