@@ -127,6 +127,12 @@ class LockProbe:
             self.delayed += late_ns > _DELAYED_NS
 
 
+def cpu_ns() -> int:
+    """Return the user and system time that this process has used."""
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    return round((used.ru_utime + used.ru_stime) * NS_PER_S)
+
+
 def _own_user_s() -> float | None:
     """Return the user time of the calling thread; None where nobody says (macOS)."""
     who = getattr(resource, "RUSAGE_THREAD", None)

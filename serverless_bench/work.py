@@ -1,7 +1,6 @@
 """What one invocation does: its threads, their rounds, and when each operation begins."""
 
 import random
-import resource
 from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import AbstractContextManager, nullcontext
@@ -15,7 +14,7 @@ from serverless_bench.clock import EpochClock, monotonic_ns, sleep
 from serverless_bench.gate import Passed, pass_gate
 from serverless_bench.measure import Measured, measure
 from serverless_bench.operations import Known
-from serverless_bench.processor import LockProbe, thread_counted
+from serverless_bench.processor import LockProbe, cpu_ns, thread_counted
 from serverless_bench.record import Overdue
 from serverless_bench.schedule import Schedule, at_most
 from serverless_bench.spec import OWN_FUNCTION, InvocationSpec, OperationSpec, Target, Transfer
@@ -109,7 +108,7 @@ class Work:
         invocation = self.invocation
         if invocation.gate_poll_s is not None:
             self.gate = pass_gate(invocation, _client_for(invocation), self._draw(0))
-        self._used_before_ns = _cpu_ns()
+        self._used_before_ns = cpu_ns()
         begin_ns, duration_s = monotonic_ns(), invocation.duration_s
         if duration_s is not None:
             self._end_ns = begin_ns + round(duration_s * NS_PER_S)
@@ -157,7 +156,7 @@ class Work:
 
     def measured_cpu_ns(self) -> int:
         """Return the processor time used since the measurement began."""
-        return 0 if self._used_before_ns is None else _cpu_ns() - self._used_before_ns
+        return 0 if self._used_before_ns is None else cpu_ns() - self._used_before_ns
 
     def results(self) -> list[Measured]:
         """Return what was measured, in order of start, and numbered from 0."""
@@ -281,11 +280,6 @@ class Work:
         if instant_ns > self._give_up_ns:
             self._stop(_DEADLINE)
         return self._stopped_ns is None or instant_ns < self._stopped_ns
-
-
-def _cpu_ns() -> int:
-    used = resource.getrusage(resource.RUSAGE_SELF)
-    return round((used.ru_utime + used.ru_stime) * NS_PER_S)
 
 
 def next_operation(stream: Stream, ok: bool | None) -> OperationSpec | None:  # noqa: FBT001 - what came of it

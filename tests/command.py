@@ -13,7 +13,7 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,6 +24,8 @@ from serverless_bench.cli.main import main
 from tests.processes import PATIENCE_S
 from tests.servers import credentials
 
+Call = Callable[..., tuple[int, str, str]]
+"""Takes arguments; returns exit code, standard output and errors."""
 COMMAND = [sys.executable, "-m", "serverless_bench"]
 
 

@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+from serverless_bench.cli.main import main
 from serverless_bench.stores.embedded import Lease
 from tests import servers
-from tests.command import Sbench, end_started
+from tests.command import Call, Sbench, end_started
 from tests.servers import Server
 
 # Hundreds of processes load the same modules: the first one compiles them for all.
@@ -124,3 +125,18 @@ def stack() -> Iterator[ExitStack]:
 def sbench(tmp_path: Path, embedded: Server) -> Sbench:
     """The command in an empty directory, with the session's embedded store."""
     return Sbench(tmp_path, embedded.environment)
+
+
+@pytest.fixture
+def call(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Call:
+    """The command in this process, in an empty directory and without a store."""
+    monkeypatch.chdir(tmp_path)
+
+    def run(*arguments: str) -> tuple[int, str, str]:
+        code = main(arguments)
+        said = capsys.readouterr()
+        return code, said.out, said.err
+
+    return run

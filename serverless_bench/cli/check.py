@@ -83,10 +83,7 @@ def audited(run: "Run", witness: Path, *, cleaned: bool = False) -> "Audit":
         read_witness(witness),
         billed=None
         if billed is None
-        else Billed(
-            requests=billed.requests,
-            exact=billed.requests_exact,
-        ),
+        else Billed(requests=billed.requests, exact=billed.requests_exact),
         cleaned=cleaned,
     )
 

@@ -2,7 +2,7 @@
 
 import json
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,9 +10,8 @@ import pytest
 
 from serverless_bench.archive import Archive, load_run
 from serverless_bench.bucket import open_s3
-from serverless_bench.cli.main import main
 from serverless_bench.spec import JobSpec, Load, Target
-from tests.command import Sbench
+from tests.command import Call, Sbench
 from tests.runs import TARGET, S, header, job, lost, operation, outcome, record
 from tests.servers import Server, credentials
 
@@ -42,24 +41,6 @@ def make_side(
     for number, one in enumerate(seconds):
         make_run(path / str(number), one, of, created_ns=first_ns + 2 * number, size=size)
     return path
-
-
-Call = Callable[..., tuple[int, str, str]]
-
-
-@pytest.fixture
-def call(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> Call:
-    """The command in this process: SciPy takes a second to load."""
-    monkeypatch.chdir(tmp_path)
-
-    def run(*arguments: str) -> tuple[int, str, str]:
-        code = main(arguments)
-        said = capsys.readouterr()
-        return code, said.out, said.err
-
-    return run
 
 
 BASE = (1.0, 1.01, 1.02, 1.03)

@@ -1,32 +1,15 @@
 """What the command line says to what users got wrong, in this process."""
 
 import json
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from serverless_bench.cli.main import main
 from serverless_bench.cli.target import check_meant
 from serverless_bench.errors import UsageError
 from serverless_bench.spec import Target
-
-Call = Callable[..., tuple[int, str, str]]
-
-
-@pytest.fixture
-def call(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> Call:
-    monkeypatch.chdir(tmp_path)
-
-    def run(*arguments: str) -> tuple[int, str, str]:
-        code = main(arguments)
-        said = capsys.readouterr()
-        return code, said.out, said.err
-
-    return run
+from tests.command import Call
 
 
 @pytest.mark.parametrize(
