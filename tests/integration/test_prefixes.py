@@ -20,7 +20,7 @@ from serverless_bench.reduce import summarize
 from serverless_bench.spec import ArraySpec, Load
 from serverless_bench.units import KIB
 from tests.here import names, run_here
-from tests.servers import KEYS, Server, credentials, loopback
+from tests.servers import KEYS, Server, credentials, loopback, rclone
 
 OLD = f"{'0123456789abcdef' * 2}.70000"
 """The end of a key of ours."""
@@ -152,20 +152,21 @@ def test_arrays_and_mixes_are_cleaned_up(tmp_path: Path, store: Server, prefix: 
 
 
 def test_clean_works_where_uploads_are_not_listed(
-    tmp_path: Path, rclone: Server, prefix: str, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, prefix: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    with credentials(rclone.environment):
+    # One of its own: rclone does list uploads, once its bucket had any.
+    with rclone(tmp_path) as fresh, credentials(fresh.environment):
         run_here(
             tmp_path / "w",
-            rclone,
+            fresh,
             prefix=prefix,
             workload="write",
             invocations=2,
             object_bytes=SIZE,
         )
-        assert len(names(rclone, prefix)) == 2
+        assert len(names(fresh, prefix)) == 2
         assert main(["clean", str(tmp_path / "w")]) == 0
         forget_clients()
-        assert not names(rclone, prefix)
+        assert not names(fresh, prefix)
     told = capsys.readouterr().out
     assert told.startswith("deleted 2 objects, uploads not looked for")
