@@ -1,20 +1,22 @@
 """Things that stand between a client and a store: TLS, and a forward proxy."""
 
+import asyncio
 import datetime as dt  # noqa: TID251 - certificates want it
 import ipaddress
-import socket
 import ssl
 import threading
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import suppress
 from pathlib import Path
-from typing import Self
+from typing import Self, TypeVar
 from urllib.parse import urlsplit
 
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
+
+T = TypeVar("T")
 
 
 def certificate(directory: Path) -> Path:
@@ -59,102 +61,109 @@ def server_context(path: Path) -> ssl.SSLContext:
     return context
 
 
+Ends = tuple[asyncio.StreamReader, asyncio.StreamWriter]
+
+
 class Forwarder:
     """Accepts connections and joins each to another one, byte for byte.
 
-    ``connect`` takes the accepted socket and returns both ends to join: it may speak TLS
-    on one of them, or read a CONNECT line from it.
+    ``connect`` takes an accepted connection and returns the one to join it to: it may read
+    a CONNECT line first. One thread moves all bytes: a TLS connection is not to be read by
+    one thread while another one writes.
     """
 
     def __init__(
-        self, connect: Callable[[socket.socket], tuple[socket.socket, socket.socket]]
+        self, connect: Callable[[Ends], Awaitable[Ends]], tls: ssl.SSLContext | None = None
     ) -> None:
         self._connect = connect
+        self._tls = tls
         self.accepted = 0
 
     def __enter__(self) -> Self:
-        self._listener = socket.create_server(("127.0.0.1", 0), backlog=64)
-        self.port = int(self._listener.getsockname()[1])
-        self._sockets: list[socket.socket] = []
-        self._threads: list[threading.Thread] = []
-        self._spawn(self._accept)
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever)
+        self._thread.start()
+        self._joins: set[asyncio.Task[None]] = set()
+        self._server = self._do(asyncio.start_server(self._accept, "127.0.0.1", 0, ssl=self._tls))
+        self.port = int(self._server.sockets[0].getsockname()[1])
         return self
 
     def __exit__(self, *_: object) -> None:
-        for held in (self._listener, *self._sockets):
-            with suppress(OSError):
-                held.shutdown(socket.SHUT_RDWR)
-            held.close()
-        for thread in self._threads:
-            thread.join()
+        self._do(self._close())
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
 
-    def _spawn(self, target: Callable[..., None], *args: object) -> None:
-        thread = threading.Thread(target=target, args=args)
-        self._threads.append(thread)
-        thread.start()
+    def _do(self, what: Coroutine[None, None, T]) -> T:
+        return asyncio.run_coroutine_threadsafe(what, self._loop).result()
 
-    def _accept(self) -> None:
-        while True:
+    async def _close(self) -> None:
+        self._server.close()
+        for join in self._joins:
+            join.cancel()
+        await asyncio.gather(*self._joins, return_exceptions=True)
+
+    def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.accepted += 1
+        join = self._loop.create_task(self._join((reader, writer)))
+        self._joins.add(join)
+        join.add_done_callback(self._joins.discard)
+
+    async def _join(self, ours: Ends) -> None:
+        writers = [ours[1]]
+        with suppress(OSError):
             try:
-                accepted, _ = self._listener.accept()
-            except OSError:
-                return
-            self.accepted += 1
-            self._spawn(self._join, accepted)
+                theirs = await self._connect(ours)
+                writers.append(theirs[1])
+                await asyncio.gather(_pump(ours[0], theirs[1]), _pump(theirs[0], ours[1]))
+            finally:
+                for writer in writers:
+                    writer.transport.abort()
 
-    def _join(self, accepted: socket.socket) -> None:
-        try:
-            ours, theirs = self._connect(accepted)
-        except OSError:
-            accepted.close()
-            return
-        self._sockets += [ours, theirs]
-        self._spawn(self._pump, theirs, ours)
-        self._pump(ours, theirs)
 
-    def _pump(self, source: socket.socket, sink: socket.socket) -> None:
-        try:
-            while data := source.recv(1 << 16):
-                sink.sendall(data)
-        except OSError:
-            pass
-        for end in (source, sink):
-            with suppress(OSError):
-                end.shutdown(socket.SHUT_RDWR)
-            end.close()
+class _OverError(OSError):
+    """One end has closed."""
+
+
+async def _pump(source: asyncio.StreamReader, sink: asyncio.StreamWriter) -> None:
+    while data := await source.read(1 << 16):
+        sink.write(data)
+        await sink.drain()
+    # What the other end has not taken yet goes first.
+    sink.close()
+    await sink.wait_closed()
+    raise _OverError
 
 
 def tls_in_front_of(endpoint_url: str, context: ssl.SSLContext) -> Forwarder:
     """Return a forwarder that speaks TLS to clients and plain HTTP to a store."""
     parts = urlsplit(endpoint_url)
 
-    def connect(accepted: socket.socket) -> tuple[socket.socket, socket.socket]:
-        ours = context.wrap_socket(accepted, server_side=True)
-        return ours, socket.create_connection((parts.hostname, parts.port))
+    async def connect(_: Ends) -> Ends:
+        return await asyncio.open_connection(parts.hostname, parts.port)
 
-    return Forwarder(connect)
+    return Forwarder(connect, context)
 
 
 def forward_proxy() -> Forwarder:
     """Return an HTTP proxy: CONNECT for https, whole URLs for http."""
 
-    def connect(accepted: socket.socket) -> tuple[socket.socket, socket.socket]:
-        head = b""
-        while b"\r\n\r\n" not in head:
-            piece = accepted.recv(1 << 16)
-            if not piece:
-                raise ConnectionResetError
-            head += piece
+    async def connect(accepted: Ends) -> Ends:
+        reader, writer = accepted
+        try:
+            head = await reader.readuntil(b"\r\n\r\n")
+        except asyncio.IncompleteReadError as exc:
+            raise ConnectionResetError from exc
         method, url, version = head.split(b"\r\n", 1)[0].decode().split(" ")
         if method == "CONNECT":
             host, _, port = url.partition(":")
-            theirs = socket.create_connection((host, int(port)))
-            accepted.sendall(b"HTTP/1.1 200 Connected\r\n\r\n")
-            return accepted, theirs
+            theirs = await asyncio.open_connection(host, int(port))
+            writer.write(b"HTTP/1.1 200 Connected\r\n\r\n")
+            return theirs
         parts = urlsplit(url)
-        theirs = socket.create_connection((parts.hostname, parts.port or 80))
+        theirs = await asyncio.open_connection(parts.hostname, parts.port or 80)
         path = url.split(parts.netloc, 1)[1]
-        theirs.sendall(f"{method} {path} {version}\r\n".encode() + head.split(b"\r\n", 1)[1])
-        return accepted, theirs
+        theirs[1].write(f"{method} {path} {version}\r\n".encode() + head.split(b"\r\n", 1)[1])
+        return theirs
 
     return Forwarder(connect)

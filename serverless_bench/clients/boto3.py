@@ -133,10 +133,10 @@ class Boto3Client:
         with self._telling(exchange):
             answer = self._client.get_object(**asked)
             self._told(answer, exchange)
-            if length is not None and "ContentRange" not in answer:
-                raise BadResponse("the store ignored the range", status=200)
             # Not `with answer["Body"]`: that hands out urllib3's stream without its checks.
             with closing(answer["Body"]) as stream:
+                if length is not None and "ContentRange" not in answer:
+                    raise BadResponse("the store ignored the range", status=200)
                 self._receive(stream, answer["ContentLength"], sink, exchange)
 
     def create_multipart(self, key: str, exchange: Exchange) -> str:
