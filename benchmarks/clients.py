@@ -33,11 +33,11 @@ from urllib.parse import urlsplit
 
 from serverless_bench.clients import CLIENTS, open_client
 from serverless_bench.clock import EpochClock, monotonic_ns
-from serverless_bench.keys import object_key
-from serverless_bench.measure import measure
-from serverless_bench.spec import OperationKind, OperationSpec, Target, Transfer
-from serverless_bench.tries import Tries
+from serverless_bench.job.keys import object_key
+from serverless_bench.job.spec import OperationKind, OperationSpec, Target, Transfer
 from serverless_bench.units import GIB, MIB, NS_PER_S
+from serverless_bench.worker.operation import measure
+from serverless_bench.worker.retry import Tries
 from tests.network import bundle_of, certificate
 
 FLOOR, BUCKET = "floor", "bench"

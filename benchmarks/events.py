@@ -18,10 +18,10 @@ from typing import Final
 
 from serverless_bench import run_job, summarize
 from serverless_bench.executors.aws_lambda import BURST, PER_S
-from serverless_bench.record import Outcome
-from serverless_bench.spec import JobSpec, Target
+from serverless_bench.job.spec import JobSpec, Target
+from serverless_bench.process import peak_rss_bytes
+from serverless_bench.rundir.record import Outcome
 from serverless_bench.units import MIB
-from serverless_bench.worker import peak_rss_bytes
 
 SMALLEST: Final = (20, 2)
 """Events and names."""

@@ -17,11 +17,11 @@ import sys
 import tempfile
 from pathlib import Path
 
+from serverless_bench.analysis.summary import summarize
 from serverless_bench.clock import monotonic_ns
+from serverless_bench.driver.run import run_job
 from serverless_bench.executors import EXECUTORS
-from serverless_bench.fanout import run_job
-from serverless_bench.reduce import summarize
-from serverless_bench.spec import JobSpec, Target
+from serverless_bench.job.spec import JobSpec, Target
 from serverless_bench.units import NS_PER_S
 
 CONCURRENCY = 8

@@ -17,10 +17,10 @@ from pathlib import Path
 
 import numpy as np
 
-from serverless_bench.archive import SCHEMA, load_run
+from serverless_bench.analysis.summary import summarize
 from serverless_bench.clock import monotonic_ns
-from serverless_bench.reduce import summarize
-from serverless_bench.spec import JobSpec, Target
+from serverless_bench.job.spec import JobSpec, Target
+from serverless_bench.rundir.archive import SCHEMA, load_run
 from serverless_bench.units import NS_PER_S
 
 OPERATIONS, POINTS = 100, 8

@@ -23,8 +23,8 @@ from typing import Final
 import psutil
 
 from serverless_bench.clock import monotonic_ns
-from serverless_bench.keys import object_key
-from serverless_bench.keystream import Keystream
+from serverless_bench.job.keys import object_key
+from serverless_bench.payload.keystream import Keystream
 from serverless_bench.units import GIB, MIB, NS_PER_S
 
 SIZE: Final = 64 * MIB

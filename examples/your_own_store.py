@@ -9,8 +9,8 @@ For AWS itself give an empty address (''): the bucket's region is found out.
 import sys
 
 from serverless_bench import JobSpec, SbenchError, Target, run_job, summarize
-from serverless_bench.bucket import resolve
-from serverless_bench.sweep import delete
+from serverless_bench.driver.cleanup import delete
+from serverless_bench.driver.target import resolve
 
 MIB = 1 << 20
 

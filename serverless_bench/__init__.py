@@ -28,29 +28,29 @@ Folders hold what you can add, one file each: ``clients`` (the libraries under t
 ours out, and their configurations in).
 
 The public names below load what they need when they are first used: a function that
-imports ``serverless_bench.body`` must not pay for NumPy.
+imports ``serverless_bench.worker.invocation`` must not pay for NumPy.
 """
 
 from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from serverless_bench.archive import Run as Run
-    from serverless_bench.archive import load_run as load_run
-    from serverless_bench.bucket import embedded_target as embedded_target
+    from serverless_bench.analysis.summary import Summary as Summary
+    from serverless_bench.analysis.summary import summarize as summarize
+    from serverless_bench.analysis.timeline import Timeline as Timeline
+    from serverless_bench.analysis.timeline import timeline as timeline
+    from serverless_bench.driver.run import resume_job as resume_job
+    from serverless_bench.driver.run import run_job as run_job
+    from serverless_bench.driver.target import embedded_target as embedded_target
     from serverless_bench.errors import SbenchError as SbenchError
-    from serverless_bench.fanout import resume_job as resume_job
-    from serverless_bench.fanout import run_job as run_job
-    from serverless_bench.reduce import Summary as Summary
-    from serverless_bench.reduce import summarize as summarize
-    from serverless_bench.series import Timeline as Timeline
-    from serverless_bench.series import timeline as timeline
-    from serverless_bench.spec import ArraySpec as ArraySpec
-    from serverless_bench.spec import JobSpec as JobSpec
-    from serverless_bench.spec import Load as Load
-    from serverless_bench.spec import Target as Target
-    from serverless_bench.spec import Transfer as Transfer
-    from serverless_bench.tools import Tools as Tools
+    from serverless_bench.job.spec import ArraySpec as ArraySpec
+    from serverless_bench.job.spec import JobSpec as JobSpec
+    from serverless_bench.job.spec import Load as Load
+    from serverless_bench.job.spec import Target as Target
+    from serverless_bench.job.spec import Transfer as Transfer
+    from serverless_bench.rundir.archive import Run as Run
+    from serverless_bench.rundir.archive import load_run as load_run
+    from serverless_bench.worker.context import Tools as Tools
 
 __version__ = "0.1.0"
 

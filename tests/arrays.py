@@ -5,15 +5,15 @@ import uuid
 from dataclasses import replace
 from pathlib import Path
 
-from serverless_bench.arrays.perform import perform_array
 from serverless_bench.clients import open_client
 from serverless_bench.clock import monotonic_ns
-from serverless_bench.grid import array_bytes
-from serverless_bench.keys import object_key
-from serverless_bench.record import Usage
-from serverless_bench.spec import ArraySpec, OperationKind, OperationSpec, Target, Transfer
-from serverless_bench.transfer import Checks
-from serverless_bench.tries import Tries
+from serverless_bench.job.keys import object_key
+from serverless_bench.job.spec import ArraySpec, OperationKind, OperationSpec, Target, Transfer
+from serverless_bench.payload.array_layout import array_bytes
+from serverless_bench.rundir.record import Usage
+from serverless_bench.worker.array_operation import perform_array
+from serverless_bench.worker.retry import Tries
+from serverless_bench.worker.transfer import Checks
 
 NOWHERE = Target(bucket="files", endpoint_url="http://127.0.0.1:9")
 TRANSFER = Transfer(retries=0)

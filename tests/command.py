@@ -19,8 +19,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
-from serverless_bench import body
 from serverless_bench.cli.main import main
+from serverless_bench.process import invocation as body
 from tests.processes import PATIENCE_S
 from tests.servers import credentials
 

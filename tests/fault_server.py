@@ -14,8 +14,8 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Self
 
-from serverless_bench.keys import declared_size
-from serverless_bench.keystream import Keystream
+from serverless_bench.job.keys import declared_size
+from serverless_bench.payload.keystream import Keystream
 from tests.processes import PATIENCE_S
 
 Answer = Callable[["Exchange"], bool]

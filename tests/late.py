@@ -10,10 +10,10 @@ from concurrent.futures import ThreadPoolExecutor
 
 from serverless_bench.clients import client_class, open_client
 from serverless_bench.clock import EpochClock, monotonic_ns
-from serverless_bench.measure import Measured, measure
-from serverless_bench.spec import OperationKind, OperationSpec, Target, Transfer
-from serverless_bench.tries import Tries
+from serverless_bench.job.spec import OperationKind, OperationSpec, Target, Transfer
 from serverless_bench.units import MIB, NS_PER_S
+from serverless_bench.worker.operation import Measured, measure
+from serverless_bench.worker.retry import Tries
 from tests.fault_server import Exchange
 
 DELAY_S = 0.3

@@ -4,8 +4,9 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
-from serverless_bench.archive import Archive, Run, load_run
-from serverless_bench.record import (
+from serverless_bench.job.spec import JobSpec, OperationKind, Target
+from serverless_bench.rundir.archive import Archive, Run, load_run
+from serverless_bench.rundir.record import (
     Attempt,
     BadRange,
     InvocationRecord,
@@ -14,7 +15,6 @@ from serverless_bench.record import (
     Outcome,
     Step,
 )
-from serverless_bench.spec import JobSpec, OperationKind, Target
 
 S = 10**9
 TARGET = Target(bucket="b", endpoint_url="http://store")

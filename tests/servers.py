@@ -14,9 +14,9 @@ from pathlib import Path
 
 import boto3
 
-from serverless_bench.bucket import ensure
 from serverless_bench.clock import monotonic_ns
-from serverless_bench.spec import Target
+from serverless_bench.driver.target import ensure
+from serverless_bench.job.spec import Target
 from serverless_bench.units import NS_PER_S
 from tests.processes import PATIENCE_S
 

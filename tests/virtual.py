@@ -13,9 +13,10 @@ from typing import Any
 
 import pytest
 
-import serverless_bench.own_code  # noqa: F401 - loaded later it would keep this clock
-from serverless_bench import clock, work
+import serverless_bench.worker.user_function  # noqa: F401 - loaded later it would keep this clock
+from serverless_bench import clock
 from serverless_bench.clients.base import Exchange
+from serverless_bench.process import runner as work
 from serverless_bench.units import NS_PER_S
 from tests.unit.flaky import FlakyClient
 

@@ -9,7 +9,7 @@ from typing import Final, cast
 
 from serverless_bench import plugins
 from serverless_bench.arrays.base import ArrayLibrary
-from serverless_bench.spec import ArraySpec, Target, Transfer
+from serverless_bench.job.spec import ArraySpec, Target, Transfer
 
 ARRAYS: Final[Mapping[str, str]] = {
     "cpp_zarr": "serverless_bench.arrays.cpp_zarr:CppZarr",

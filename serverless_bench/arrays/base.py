@@ -19,7 +19,7 @@ from serverless_bench.errors import (
     TimedOut,
     UsageError,
 )
-from serverless_bench.spec import ArraySpec, Target
+from serverless_bench.job.spec import ArraySpec, Target
 
 CLEVEL: Final = 1
 """Level of every codec. The published comparison of Zarr writers used Blosc's LZ4 at 1."""

@@ -7,8 +7,8 @@ from serverless_bench.arrays import library_class
 from serverless_bench.arrays.base import needs, parse_knobs
 from serverless_bench.arrays.features import FEATURES, features, unsupported
 from serverless_bench.errors import PluginError, UsageError
-from serverless_bench.grid import ITEM_BYTES, MIN_RUN_BYTES, run_bytes
-from serverless_bench.spec import ArraySpec
+from serverless_bench.job.spec import ArraySpec
+from serverless_bench.payload.array_layout import ITEM_BYTES, MIN_RUN_BYTES, run_bytes
 
 _MAX_OBJECTS: Final = 100_000
 """Chunks of one array; each stands in the run's ledger."""

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 from serverless_bench.arrays.base import CLEVEL, needs, parse_knobs
 from serverless_bench.arrays.features import supported
 from serverless_bench.clients.options import documented, option
-from serverless_bench.spec import ArraySpec, Target, Transfer
+from serverless_bench.job.spec import ArraySpec, Target, Transfer
 
 needs("cppzarr")
 

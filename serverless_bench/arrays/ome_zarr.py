@@ -9,8 +9,8 @@ from typing import Any, ClassVar
 from serverless_bench.arrays.base import needs, parse_knobs
 from serverless_bench.arrays.features import supported
 from serverless_bench.clients.options import documented, option
-from serverless_bench.grid import PYRAMID
-from serverless_bench.spec import ArraySpec, Target, Transfer
+from serverless_bench.job.spec import ArraySpec, Target, Transfer
+from serverless_bench.payload.array_layout import PYRAMID
 
 needs("ome_zarr", "obstore")
 

@@ -11,8 +11,8 @@ from serverless_bench.arrays.features import supported
 from serverless_bench.clients.base import AWS_HOST
 from serverless_bench.clients.options import documented, option
 from serverless_bench.errors import UsageError
-from serverless_bench.grid import ITEM_BYTES
-from serverless_bench.spec import Addressing, ArraySpec, Target, Transfer
+from serverless_bench.job.spec import Addressing, ArraySpec, Target, Transfer
+from serverless_bench.payload.array_layout import ITEM_BYTES
 
 needs("tensorstore")
 

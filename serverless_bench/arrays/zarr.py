@@ -8,7 +8,7 @@ from serverless_bench.arrays.base import needs, parse_knobs
 from serverless_bench.arrays.blocks import NUMPY_TYPES
 from serverless_bench.arrays.features import supported
 from serverless_bench.clients.options import documented, option
-from serverless_bench.spec import ArraySpec, Target, Transfer
+from serverless_bench.job.spec import ArraySpec, Target, Transfer
 
 needs("zarr", "obstore")
 

@@ -14,7 +14,7 @@ from serverless_bench.clock import utc_stamp
 from serverless_bench.errors import UsageError
 
 if TYPE_CHECKING:
-    from serverless_bench.sides import Measured, Side
+    from serverless_bench.analysis.samples import Measured, Side
 
 _JOB_FILE = click.Path(dir_okay=False, path_type=Path)
 
@@ -63,9 +63,9 @@ def command(
     check_threshold(flags["threshold"])
     import numpy as np
 
+    from serverless_bench.analysis.compare import MIN_RUNS
+    from serverless_bench.analysis.samples import check_comparable, measured, more_is_better
     from serverless_bench.cli.verdicts import conclude, format_metric
-    from serverless_bench.compare import MIN_RUNS
-    from serverless_bench.sides import check_comparable, measured, more_is_better
 
     more_is_better(flags["metric"])
     if blocks < MIN_RUNS or warm_up_blocks < 0:
@@ -111,7 +111,7 @@ def _blocks(warm_ups: int, blocks: int) -> Iterator[tuple[str, str]]:
 
 
 def _sides(runs: Mapping[str, Sequence["Measured"]], root: Path) -> list["Side"]:
-    from serverless_bench.sides import side_of
+    from serverless_bench.analysis.samples import side_of
 
     return [
         side_of(made, label=label, directory=root / label.lower()) for label, made in runs.items()

@@ -21,9 +21,9 @@ from serverless_bench.cli.options import (
 )
 from serverless_bench.cli.target import check_room, open_target
 from serverless_bench.errors import UsageError
-from serverless_bench.grid import array_bytes, shape_at
-from serverless_bench.keys import read_key_file, write_key_file
-from serverless_bench.spec import ArraySpec, Target
+from serverless_bench.job.keys import read_key_file, write_key_file
+from serverless_bench.job.spec import ArraySpec, Target
+from serverless_bench.payload.array_layout import array_bytes, shape_at
 from serverless_bench.units import format_size
 
 _NOWHERE: Final = "http://127.0.0.1:9"

@@ -4,12 +4,12 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
-from serverless_bench.archive import Run
 from serverless_bench.arrays.base import place
+from serverless_bench.driver.plan import plan
 from serverless_bench.errors import ArchiveError
-from serverless_bench.grid import METADATA
-from serverless_bench.plan import plan
-from serverless_bench.spec import JobSpec
+from serverless_bench.job.spec import JobSpec
+from serverless_bench.payload.array_layout import METADATA
+from serverless_bench.rundir.archive import Run
 from serverless_bench.workloads.array import new_arrays
 
 

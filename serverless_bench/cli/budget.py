@@ -5,17 +5,17 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, Final, NoReturn
 
-from serverless_bench.account import read_function
-from serverless_bench.cost.bill import outcome_usage
-from serverless_bench.cost.expected import Setting, at_most, expected
-from serverless_bench.cost.forecast import VCPU_MIB
-from serverless_bench.cost.prices import Prices, load_prices
-from serverless_bench.cost.usage import format_money, price
+from serverless_bench.aws.cost.bill import outcome_usage
+from serverless_bench.aws.cost.expected import Setting, at_most, expected
+from serverless_bench.aws.cost.forecast import VCPU_MIB
+from serverless_bench.aws.cost.prices import Prices, load_prices
+from serverless_bench.aws.cost.usage import format_money, price
+from serverless_bench.aws.lambda_account import read_function
 from serverless_bench.errors import CostError, ExecutorError, UsageError
 from serverless_bench.executors.base import Live
-from serverless_bench.keys import declared_size
-from serverless_bench.record import Lost, Outcome
-from serverless_bench.spec import JobSpec
+from serverless_bench.job.keys import declared_size
+from serverless_bench.job.spec import JobSpec
+from serverless_bench.rundir.record import Lost, Outcome
 
 OnOutcome = Callable[[Outcome], None]
 _FREE: Final = frozenset({"inline", "local"})

@@ -20,12 +20,12 @@ from serverless_bench.cli.options import (
 from serverless_bench.cli.target import check_room, open_target
 from serverless_bench.cli.write import object_sizes
 from serverless_bench.errors import UsageError
-from serverless_bench.keys import read_key_file
-from serverless_bench.spec import OWN_FUNCTION
+from serverless_bench.job.keys import read_key_file
+from serverless_bench.job.spec import OWN_FUNCTION
 from serverless_bench.units import format_size
 
 if TYPE_CHECKING:
-    from serverless_bench.packing import OwnFunction
+    from serverless_bench.driver.pickling import OwnFunction
 
 
 @click.command("call")
@@ -60,7 +60,7 @@ def command(
     docs/own-function.md says how. It is sent by value, and runs with the rights of the
     functions: on AWS only where the stack was deployed with AllowCode=true.
     """
-    from serverless_bench.packing import pack
+    from serverless_bench.driver.pickling import pack
 
     object_bytes: int | None = None
     mean_bytes = 0

@@ -17,11 +17,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
+from serverless_bench.analysis.summary import summarize
+from serverless_bench.driver.run import run_job
 from serverless_bench.errors import StoreError, UsageError
-from serverless_bench.fanout import run_job
-from serverless_bench.keys import declared_size, object_key
-from serverless_bench.reduce import summarize
-from serverless_bench.spec import JobSpec, Target
+from serverless_bench.job.keys import declared_size, object_key
+from serverless_bench.job.spec import JobSpec, Target
 from serverless_bench.stores.loopback.asked import STATISTICS
 from serverless_bench.units import GIB, format_rate
 

@@ -16,10 +16,10 @@ from serverless_bench.units import format_seconds
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from serverless_bench.archive import Run
+    from serverless_bench.analysis.summary import Summary
+    from serverless_bench.analysis.variability import Stability
     from serverless_bench.audit.audit import Audit
-    from serverless_bench.reduce import Summary
-    from serverless_bench.stability import Stability
+    from serverless_bench.rundir.archive import Run
 
 
 @click.command("check")
@@ -42,10 +42,10 @@ def command(directory: Path, witness: Path | None, *, cleaned: bool, **flags: st
 
     With a witness, also hold the run against what the store saw of it.
     """
-    from serverless_bench.archive import load_run
-    from serverless_bench.checks import CHECKS
-    from serverless_bench.reduce import summarize
-    from serverless_bench.stability import stability
+    from serverless_bench.analysis.invariants import CHECKS
+    from serverless_bench.analysis.summary import summarize
+    from serverless_bench.analysis.variability import stability
+    from serverless_bench.rundir.archive import load_run
 
     if cleaned and witness is None:
         raise UsageError("--cleaned needs --witness", hint="name what sbench serve --witness wrote")
@@ -75,7 +75,7 @@ def audited(run: "Run", witness: Path, *, cleaned: bool = False) -> "Audit":
     """Hold a run, and its bill if it has one, against a witness."""
     from serverless_bench.audit.audit import Billed, audit
     from serverless_bench.audit.witness import read_witness
-    from serverless_bench.cost.bill import bill
+    from serverless_bench.aws.cost.bill import bill
 
     billed = bill(run)
     return audit(
@@ -104,7 +104,7 @@ def _write_audit(console: "Console", seen: "Audit") -> None:
 
 
 def _write(console: "Console", summary: "Summary", found: "Stability") -> None:
-    from serverless_bench.checks import CHECKS
+    from serverless_bench.analysis.invariants import CHECKS
     from serverless_bench.reporters.base import headline
 
     console.print(f"{summary.phase}: {headline(summary)}")

@@ -15,8 +15,8 @@ from typing import Any, Final
 from botocore import exceptions as boto
 
 from serverless_bench import __version__
-from serverless_bench.account import FunctionSetup, read_function, read_quota
-from serverless_bench.aws import explained, open_client
+from serverless_bench.aws.client import explained, open_client
+from serverless_bench.aws.lambda_account import FunctionSetup, read_function, read_quota
 from serverless_bench.clock import EpochClock, http_date_s, sleep
 from serverless_bench.errors import PluginError, SbenchError
 from serverless_bench.stores.embedded import default_directory
@@ -176,7 +176,7 @@ def _seconds_left(found: Any) -> float | None:  # noqa: ANN401 - botocore's own
 def identity(patient: Patient) -> Iterator[Finding]:
     """Look who we are, and how far this machine's clock is from AWS's."""
     try:
-        from serverless_bench.offsets import store_offset
+        from serverless_bench.analysis.clock_offsets import store_offset
 
         with closing(open_client("sts", region=patient.region)) as client:
             probes = _probes(client.get_caller_identity)

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from botocore import exceptions as boto
 
-from serverless_bench.aws import error_code, explained, open_client
+from serverless_bench.aws.client import error_code, explained, open_client
 from serverless_bench.cli.checkup import Finding, Patient, fail, ok, warn
 from serverless_bench.errors import SbenchError
 

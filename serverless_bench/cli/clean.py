@@ -13,12 +13,12 @@ from serverless_bench.cli.options import run_argument
 from serverless_bench.cli.resume import relocated
 from serverless_bench.cli.target import open_target_of
 from serverless_bench.clock import sleep, wall_ns
-from serverless_bench.spec import Target
+from serverless_bench.job.spec import Target
 from serverless_bench.units import NS_PER_S, format_size
 
 if TYPE_CHECKING:
-    from serverless_bench.archive import Run
-    from serverless_bench.sweep import Deleted
+    from serverless_bench.driver.cleanup import Deleted
+    from serverless_bench.rundir.archive import Run
 
 _MARGIN_S = 5.0
 """What the clocks of driver and workers may be apart."""
@@ -34,7 +34,7 @@ def command(directory: Path) -> int:
     and only if what is there is what the run wrote. Claims and records go when no late
     delivery can begin any more.
     """
-    from serverless_bench.archive import load_run
+    from serverless_bench.rundir.archive import load_run
 
     run = load_run(directory, detail=False)
     cleaned = delete_objects(run, survey=True)
@@ -68,10 +68,10 @@ def delete_objects(run: "Run", *, survey: bool = False) -> Cleaned | None:
 
     With ``survey`` the whole prefix is listed after that, to say what else is there.
     """
-    from serverless_bench.archive import refuse_if_held
     from serverless_bench.cli.array_files import is_in_files, remove_arrays
-    from serverless_bench.fanout import resume_job
-    from serverless_bench.sweep import Deleted, delete, delete_control
+    from serverless_bench.driver.cleanup import Deleted, delete, delete_control
+    from serverless_bench.driver.run import resume_job
+    from serverless_bench.rundir.archive import refuse_if_held
 
     if is_in_files(run.job):
         return Cleaned(deleted=Deleted(objects=remove_arrays(run)), rest="")
@@ -98,7 +98,7 @@ def delete_objects(run: "Run", *, survey: bool = False) -> Cleaned | None:
 
 def _is_unfinished(run: "Run") -> bool:
     """Tell whether functions may run that nobody waits for: the driver died, or was ended."""
-    from serverless_bench.columns import ABSENT, is_text
+    from serverless_bench.rundir.tables import ABSENT, is_text
 
     lost = is_text(run.functions["status"], "lost")
     return not run.ended or bool((run.functions["collected_ns"][lost] == ABSENT).any())
@@ -120,7 +120,7 @@ def _outwait(run: "Run", died_ns: int | None) -> None:
 
 def _rest(target: Target) -> str:
     """Say what else lies below the prefix: it costs money, and is not of this run."""
-    from serverless_bench.bucket import explained, open_s3, open_uploads
+    from serverless_bench.driver.target import explained, open_s3, open_uploads
 
     objects = size = 0
     with explained(target), closing(open_s3(target)) as client:

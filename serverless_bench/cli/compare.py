@@ -64,8 +64,8 @@ def command(
             f"{len(directories)} sides cannot be compared",
             hint="name the baseline first, and then what to compare with it",
         )
+    from serverless_bench.analysis.samples import load_side
     from serverless_bench.cli.verdicts import conclude
-    from serverless_bench.sides import load_side
 
     sides = [
         load_side(directory, label=label)

@@ -8,9 +8,9 @@ import click
 
 from serverless_bench.cli.job import check_writable
 from serverless_bench.cli.options import option
-from serverless_bench.converters import CONVERTERS, open_converter
-from serverless_bench.converters.base import load_yaml
 from serverless_bench.errors import UsageError
+from serverless_bench.formats.converters import CONVERTERS, open_converter
+from serverless_bench.formats.converters.base import load_yaml
 
 _KEYS: Final[Mapping[str, str]] = {"warp": "warp", "workload": "sai3"}
 """What a file of each tool has at its top."""
@@ -38,7 +38,7 @@ def command(words: tuple[str, ...], output: Path | None, threads: int) -> int:
     no equivalent stands as a comment at the top of the job file, and is printed.
     """
     from serverless_bench.cli.stages import steps_of
-    from serverless_bench.jobfile import dump_job_file
+    from serverless_bench.driver.job_file import dump_job_file
 
     tool, file = _tool_and_file(words)
     convert = open_converter(tool)

@@ -44,7 +44,7 @@ def command(
     Without flags: 16 functions write 1 GiB to a store that starts by itself, and read it
     four times over.
     """
-    from serverless_bench.sweep import delete
+    from serverless_bench.driver.cleanup import delete
 
     require_plots()
     object_bytes = object_size(mb, None)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 import orjson
 
+from serverless_bench.aws.cloudformation import Stack, read_stack
 from serverless_bench.cli.checkup import (
     Finding,
     Level,
@@ -23,9 +24,8 @@ from serverless_bench.cli.checkup import (
 from serverless_bench.cli.checkup_buckets import Bucket, look_at
 from serverless_bench.cli.exit_codes import ExitCode
 from serverless_bench.cli.options import CONTROL_PREFIX, DEFAULT_PREFIX, option
-from serverless_bench.endpoint import parse_endpoint
 from serverless_bench.errors import SbenchError
-from serverless_bench.stack import Stack, read_stack
+from serverless_bench.job.endpoint import parse_endpoint
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -4,7 +4,7 @@ from enum import IntEnum
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from serverless_bench.reduce import Summary
+    from serverless_bench.analysis.summary import Summary
 
 
 class ExitCode(IntEnum):

@@ -20,7 +20,7 @@ from serverless_bench.cli.target import Where, check_room, open_target
 from serverless_bench.errors import UsageError
 from serverless_bench.experiments.reading import as_settings
 from serverless_bench.experiments.schema import DESIGNS, SCALES, Experiment, Setting
-from serverless_bench.spec import Target
+from serverless_bench.job.spec import Target
 
 if TYPE_CHECKING:
     from serverless_bench.experiments.cells import Cell

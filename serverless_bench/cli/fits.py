@@ -10,8 +10,8 @@ import click
 import numpy as np
 import orjson
 
-from serverless_bench.scaling import CONFIDENCE, Fit, Scaling, fit_scaling
-from serverless_bench.sides import Measured
+from serverless_bench.analysis.samples import Measured
+from serverless_bench.analysis.scaling import CONFIDENCE, Fit, Scaling, fit_scaling
 from serverless_bench.units import format_rate
 
 _METRICS: Final = ("whole_bytes_per_s", "steady_bytes_per_s")

@@ -39,12 +39,12 @@ def command(file: Path, run_dir: Path, name: str | None, **flags: Any) -> int:  
     FILE is a pickle of PyWren or Lithops, or the op-log of warp, sai3-bench or s3dlio,
     plain or compressed. A pickle is not run: one with a class in it is refused.
     """
-    from serverless_bench.archive import load_run
-    from serverless_bench.importers import read_results
-    from serverless_bench.importers.base import Hints
-    from serverless_bench.importers.saving import save
-    from serverless_bench.reduce import summarize
+    from serverless_bench.analysis.summary import summarize
+    from serverless_bench.formats.importers import read_results
+    from serverless_bench.formats.importers.base import Hints
+    from serverless_bench.formats.importers.saving import save
     from serverless_bench.reporters import open_reporter
+    from serverless_bench.rundir.archive import load_run
 
     reporter = open_reporter(flags["format"])
     link_bytes_per_s = None if flags["link"] is None else parse_link(flags["link"])

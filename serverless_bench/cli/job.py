@@ -18,17 +18,17 @@ from serverless_bench.cli.pace import beyond_the_link
 from serverless_bench.cli.target import Where, check_meant
 from serverless_bench.clock import utc_stamp
 from serverless_bench.errors import UsageError
-from serverless_bench.keys import check_prefix, parse_layout
-from serverless_bench.spec import JobSpec, Load, OperationKind, Stat, Target, Transfer, Verify
+from serverless_bench.job.keys import check_prefix, parse_layout
+from serverless_bench.job.spec import JobSpec, Load, OperationKind, Stat, Target, Transfer, Verify
 from serverless_bench.units import KIB, MIB, parse_link
 
 if TYPE_CHECKING:
-    from serverless_bench.archive import Run
     from serverless_bench.cli.budget import CostFlags
     from serverless_bench.cli.remote import Remote
+    from serverless_bench.driver.run import OnOutcome
     from serverless_bench.executors.base import Live
-    from serverless_bench.fanout import OnOutcome
     from serverless_bench.reporters.base import Reporter
+    from serverless_bench.rundir.archive import Run
 
 _LOCAL_PER_CPU: Final = 4
 """Functions at once per processor of this machine, if the user does not say."""
@@ -129,8 +129,8 @@ def prepare(
     from serverless_bench.cli.budget import cost_flags
     from serverless_bench.cli.ceiling import check_ceiling
     from serverless_bench.cli.remote import find_remote
+    from serverless_bench.driver.plan import check
     from serverless_bench.executors import open_executor
-    from serverless_bench.plan import check
     from serverless_bench.reporters import open_reporter
 
     style, executor = flags["format"], flags["executor"]
@@ -196,12 +196,12 @@ def prepare(
 
 def perform(prepared: Prepared, target: Target) -> Finished:
     """Run a job and report on it; its run directory is named before it starts."""
+    from serverless_bench.analysis.summary import summarize
     from serverless_bench.cli.budget import Budget
     from serverless_bench.cli.ceiling import measure_ceiling
+    from serverless_bench.driver.run import CutShort, run_job
     from serverless_bench.executors.base import Live
-    from serverless_bench.exporters.pywren import write_pickle
-    from serverless_bench.fanout import CutShort, run_job
-    from serverless_bench.reduce import summarize
+    from serverless_bench.formats.exporters.pywren import write_pickle
     from serverless_bench.reporters.pace import overdue
 
     check_meant(target, prepared.job.executor)
@@ -292,7 +292,7 @@ def _load(flags: Mapping[str, Any], more: Mapping[str, Any]) -> Load:
     }
     given: dict[str, Any] = {name: flags[flag] for flag, name in named.items() if flag in flags}
     if flags.get("sizes") is not None:
-        from serverless_bench.sizes import parse_sizes
+        from serverless_bench.job.sizes import parse_sizes
 
         # The text that the functions get needs no file.
         given["sizes"] = str(parse_sizes(flags["sizes"]))
@@ -312,7 +312,7 @@ def _check_client(job: JobSpec) -> None:
     """Refuse operations that the client does not offer, and knobs that it does not have."""
     from serverless_bench.clients import client_class
     from serverless_bench.clients.options import check as check_options
-    from serverless_bench.operations import needs
+    from serverless_bench.worker.operations import needs
 
     client = client_class(job.target.client)
     check_options(job.target)

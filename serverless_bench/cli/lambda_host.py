@@ -15,18 +15,18 @@ import click
 
 from serverless_bench import plugins
 from serverless_bench.cli.options import group, option, port_option
+from serverless_bench.driver.plan import plan
 from serverless_bench.errors import PluginError, UsageError
+from serverless_bench.job.spec import JobSpec, Target, Transfer
 from serverless_bench.lambda_host.faults import FaultKind, Rule
 from serverless_bench.lambda_host.functions import Function
 from serverless_bench.lambda_host.settings import MAX_TIMEOUT_S, MEMORY_MIB, Settings, arn
-from serverless_bench.plan import plan
-from serverless_bench.spec import JobSpec, Target, Transfer
 from serverless_bench.stores.embedded import embedded_store
 
 _SERVER: Final = {"lambda-host": "serverless_bench.lambda_host.server:serving"}
-_DELIVER: Final = {"lambda-host": "serverless_bench.delivery:deliver"}
+_DELIVER: Final = {"lambda-host": "serverless_bench.worker.delivery:deliver"}
 _SCRIPTED: Final = {"lambda-host": "serverless_bench.lambda_host.scripted:Scripted"}
-_HANDLER: Final = "serverless_bench.handler.handler"
+_HANDLER: Final = "serverless_bench.worker.handler.handler"
 _PATIENCE_S: Final = 3.0
 _TELL_IT: Final = """\
 lambda host at {url}
@@ -243,7 +243,9 @@ def _functions(settings: Settings, flags: Mapping[str, Any]) -> list[Function]:
         memory_mib=flags["memory"],
         timeout_s=flags["timeout"],
         # Not the handler itself: it notes when its environment was born.
-        preload=("serverless_bench.delivery", *flags["preload"]) if ours else flags["preload"],
+        preload=("serverless_bench.worker.delivery", *flags["preload"])
+        if ours
+        else flags["preload"],
         rehearse=(_rehearsal(),) if ours else (),
     )
     return [

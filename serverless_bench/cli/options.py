@@ -7,7 +7,7 @@ from typing import Any, Final, TypeVar
 import click
 
 from serverless_bench.errors import UsageError
-from serverless_bench.spec import Addressing, Stat, Verify
+from serverless_bench.job.spec import Addressing, Stat, Verify
 
 F = TypeVar("F", bound=Callable[..., Any])
 

@@ -17,8 +17,8 @@ from serverless_bench.cli.stages import (
     example_invocations,
     example_keys,
 )
-from serverless_bench.jobfile import JobFile, Kind
-from serverless_bench.spec import InvocationSpec, OperationKind, OperationSpec
+from serverless_bench.driver.job_file import JobFile, Kind
+from serverless_bench.job.spec import InvocationSpec, OperationKind, OperationSpec
 from serverless_bench.units import format_size
 from serverless_bench.workloads import Workload, open_workload
 

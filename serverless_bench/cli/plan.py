@@ -9,12 +9,9 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 import orjson
 
-from serverless_bench.account import read_function, read_quota
-from serverless_bench.cli.exit_codes import ExitCode
-from serverless_bench.cli.options import option, prices_option, transfer_options
-from serverless_bench.cli.write import object_size
-from serverless_bench.cost.advice import Trap, traps, warnings
-from serverless_bench.cost.forecast import (
+from serverless_bench.aws.cloudformation import Stack, read_stack
+from serverless_bench.aws.cost.advice import Trap, traps, warnings
+from serverless_bench.aws.cost.forecast import (
     GET_LIMIT_PER_S,
     PUT_LIMIT_PER_S,
     VCPU_MIB,
@@ -23,11 +20,14 @@ from serverless_bench.cost.forecast import (
     Route,
     forecast,
 )
-from serverless_bench.cost.prices import Prices, load_prices, price_text
-from serverless_bench.cost.usage import Dollars, format_money, price
+from serverless_bench.aws.cost.prices import Prices, load_prices, price_text
+from serverless_bench.aws.cost.usage import Dollars, format_money, price
+from serverless_bench.aws.lambda_account import read_function, read_quota
+from serverless_bench.cli.exit_codes import ExitCode
+from serverless_bench.cli.options import option, prices_option, transfer_options
+from serverless_bench.cli.write import object_size
 from serverless_bench.errors import ExecutorError, UsageError
-from serverless_bench.spec import MIN_PART_BYTES, OperationKind, Transfer
-from serverless_bench.stack import Stack, read_stack
+from serverless_bench.job.spec import MIN_PART_BYTES, OperationKind, Transfer
 from serverless_bench.units import KIB, MIB, format_rate, format_seconds, format_size
 
 if TYPE_CHECKING:

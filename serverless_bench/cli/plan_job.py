@@ -8,19 +8,19 @@ from typing import Any, Final
 import click
 import orjson
 
+from serverless_bench.aws.cloudformation import Stack
+from serverless_bench.aws.cost.expected import Expected, Setting, at_most, expected
+from serverless_bench.aws.cost.forecast import VCPU_MIB
+from serverless_bench.aws.cost.prices import Prices
+from serverless_bench.aws.cost.usage import Usage, format_money, price
 from serverless_bench.cli.budget import check_memory
 from serverless_bench.cli.call import command as call_command
 from serverless_bench.cli.defaults import defaults_for
 from serverless_bench.cli.job import Prepared, prepared_by
 from serverless_bench.cli.stages import WORKLOADS, command_of
-from serverless_bench.cost.expected import Expected, Setting, at_most, expected
-from serverless_bench.cost.forecast import VCPU_MIB
-from serverless_bench.cost.prices import Prices
-from serverless_bench.cost.usage import Usage, format_money, price
 from serverless_bench.errors import UsageError
-from serverless_bench.keys import declared_size
-from serverless_bench.spec import JobSpec
-from serverless_bench.stack import Stack
+from serverless_bench.job.keys import declared_size
+from serverless_bench.job.spec import JobSpec
 from serverless_bench.units import format_seconds, format_size
 
 COMMANDS: Final = (*WORKLOADS, "call")

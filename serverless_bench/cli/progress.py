@@ -11,7 +11,7 @@ from rich.text import Text
 
 from serverless_bench.clock import monotonic_ns
 from serverless_bench.executors.base import Live
-from serverless_bench.record import InvocationRecord, Outcome
+from serverless_bench.rundir.record import InvocationRecord, Outcome
 from serverless_bench.units import NS_PER_S, bytes_per_second
 
 _WINDOW_NS = 2 * NS_PER_S

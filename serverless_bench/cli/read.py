@@ -18,9 +18,9 @@ from serverless_bench.cli.options import (
     transfer_options,
 )
 from serverless_bench.cli.target import open_target
-from serverless_bench.dealing import functions_for
 from serverless_bench.errors import UsageError
-from serverless_bench.keys import read_key_file
+from serverless_bench.job.keys import read_key_file
+from serverless_bench.job.read_assignment import functions_for
 
 
 @click.command("read")

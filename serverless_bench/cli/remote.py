@@ -5,10 +5,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
+from serverless_bench.aws.cloudformation import read_stack
 from serverless_bench.cli.options import CONTROL_PREFIX
 from serverless_bench.errors import UsageError
-from serverless_bench.spec import Target
-from serverless_bench.stack import read_stack
+from serverless_bench.job.spec import Target
 
 _INVOKING: Final = frozenset({"lambda"})
 """Executors that invoke deployed functions."""

@@ -16,10 +16,10 @@ from serverless_bench.cli.options import format_option, option, prices_option, r
 @format_option
 def command(directory: Path, *, with_warm_up: bool, prices: Path | None, **flags: str) -> int:
     """Report on a run directory, finished or not, from its records alone."""
-    from serverless_bench.archive import load_run
-    from serverless_bench.cost.prices import load_prices
-    from serverless_bench.reduce import summarize
+    from serverless_bench.analysis.summary import summarize
+    from serverless_bench.aws.cost.prices import load_prices
     from serverless_bench.reporters import open_reporter
+    from serverless_bench.rundir.archive import load_run
 
     reporter = open_reporter(flags["format"])
     run = load_run(directory, detail=False)

@@ -10,10 +10,10 @@ import click
 from serverless_bench.cli.exit_codes import exit_code_of
 from serverless_bench.cli.options import format_option, run_argument
 from serverless_bench.cli.target import open_target_of
-from serverless_bench.spec import JobSpec, Target
+from serverless_bench.job.spec import JobSpec, Target
 
 if TYPE_CHECKING:
-    from serverless_bench.archive import Run
+    from serverless_bench.rundir.archive import Run
 
 
 @click.command("resume")
@@ -26,12 +26,12 @@ def command(directory: Path, format: str) -> int:  # noqa: A002 - the flag's nam
     and what is missing then is launched again, as a second wave. What has a record is
     never run again.
     """
-    from serverless_bench.archive import load_run
+    from serverless_bench.analysis.summary import summarize
     from serverless_bench.cli.progress import progress
+    from serverless_bench.driver.run import CutShort, resume_job
     from serverless_bench.executors.base import Live
-    from serverless_bench.fanout import CutShort, resume_job
-    from serverless_bench.reduce import summarize
     from serverless_bench.reporters import open_reporter
+    from serverless_bench.rundir.archive import load_run
 
     reporter, run = open_reporter(format), load_run(directory)
     problem: CutShort | None = None

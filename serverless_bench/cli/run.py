@@ -20,8 +20,8 @@ from serverless_bench.cli.options import (
 )
 from serverless_bench.cli.task import store_kept_up
 from serverless_bench.clock import utc_stamp
+from serverless_bench.driver.job_file import JobFile, Kind, Stage, load_job_file
 from serverless_bench.errors import INTERRUPTED, ArchiveError, SbenchError
-from serverless_bench.jobfile import JobFile, Kind, Stage, load_job_file
 
 if TYPE_CHECKING:
     from serverless_bench.cli.stages import Step
@@ -130,7 +130,7 @@ class _Progress:
 
     def _clean(self, until: int) -> int:
         """Delete what the stages before number ``until`` wrote."""
-        from serverless_bench.archive import load_run
+        from serverless_bench.rundir.archive import load_run
 
         code = ExitCode.OK
         for step in self._written(until):
@@ -151,8 +151,8 @@ class _Progress:
                 yield step
 
     def _say_what_is_left(self) -> None:
-        from serverless_bench.archive import load_run
         from serverless_bench.cli.array_files import is_in_files
+        from serverless_bench.rundir.archive import load_run
 
         for step in self._written(len(self.job.stages) + 1):
             run = load_run(self.root / step.folder, detail=False)

@@ -24,7 +24,7 @@ from serverless_bench.errors import UsageError
 from serverless_bench.units import format_rate
 
 if TYPE_CHECKING:
-    from serverless_bench.sides import Measured
+    from serverless_bench.analysis.samples import Measured
 
 _DECIDED: Final = OWN_FLAGS | {"number", "concurrency", "seed"}
 """Parameters of write and read that this command has itself."""
@@ -69,8 +69,8 @@ def command(
     those of the job. See docs/compare.md for the laws.
     """
     require_scipy()
+    from serverless_bench.analysis.samples import check_comparable, run_directories, side_of
     from serverless_bench.cli.fits import fit, show
-    from serverless_bench.sides import check_comparable, run_directories, side_of
 
     quiet = flags["format"] != "text"
     if report is not None:
@@ -176,8 +176,8 @@ def _measure(
 
 def _usable(directories: Iterable[Path]) -> "list[Measured]":
     """Return the runs that can stand for their number, and name the others."""
-    from serverless_bench.archive import load_run
-    from serverless_bench.sides import measured
+    from serverless_bench.analysis.samples import measured
+    from serverless_bench.rundir.archive import load_run
 
     runs = []
     for directory in directories:

@@ -13,12 +13,12 @@ from serverless_bench.cli.defaults import defaults_for
 from serverless_bench.cli.job import Prepared, prepared_by
 from serverless_bench.cli.options import spelled, target_options
 from serverless_bench.clock import wall_ns
+from serverless_bench.driver.job_file import JobFile, Kind, Setting, Stage
+from serverless_bench.driver.plan import plan
 from serverless_bench.errors import SbenchError, UsageError
-from serverless_bench.jobfile import JobFile, Kind, Setting, Stage
-from serverless_bench.keys import new_run_id, write_key_file
-from serverless_bench.plan import plan
-from serverless_bench.spec import InvocationSpec, OperationKind, OperationSpec
-from serverless_bench.work import next_operation
+from serverless_bench.job.keys import new_run_id, write_key_file
+from serverless_bench.job.spec import InvocationSpec, OperationKind, OperationSpec
+from serverless_bench.worker.runner import next_operation
 from serverless_bench.workloads import Stream, Workload, open_workload
 
 WORKLOADS: Final = ("write", "read", "mixed", "array")

@@ -18,7 +18,7 @@ def command() -> None:
 def start() -> int:
     """Start the embedded store and leave it running."""
     # It makes the bucket with botocore, which takes long to load: not for the other commands.
-    from serverless_bench.bucket import embedded_target
+    from serverless_bench.driver.target import embedded_target
 
     with embedded_target() as target:
         lease = Lease.take(default_directory())

@@ -7,13 +7,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-from serverless_bench.endpoint import parse_endpoint
 from serverless_bench.errors import UsageError
-from serverless_bench.spec import Addressing, Target
+from serverless_bench.job.endpoint import parse_endpoint
+from serverless_bench.job.spec import Addressing, Target
 from serverless_bench.units import format_size
 
 if TYPE_CHECKING:
-    from serverless_bench.archive import Run
+    from serverless_bench.rundir.archive import Run
 
 _ENDPOINTS: Final = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL")
 """Where botocore, which looks for buckets, finds a store (AWS SDKs reference guide,
@@ -56,7 +56,7 @@ def open_target(where: Where) -> Iterator[Target]:
     StoreError
         If the store does not answer or start, or the bucket is not ours to use.
     """
-    from serverless_bench.bucket import embedded_target, resolve
+    from serverless_bench.driver.target import embedded_target, resolve
 
     if where.embedded:
         with embedded_target(client=where.client, prefix=where.prefix) as target:
@@ -79,7 +79,7 @@ def open_target(where: Where) -> Iterator[Target]:
 @contextmanager
 def open_target_of(run: "Run") -> Iterator[Target]:
     """Yield the target that a saved run wrote to."""
-    from serverless_bench.bucket import embedded_target
+    from serverless_bench.driver.target import embedded_target
 
     if run.job.target.store is None:
         yield run.job.target

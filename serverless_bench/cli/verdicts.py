@@ -9,15 +9,15 @@ import click
 import numpy as np
 import orjson
 
-from serverless_bench.cli.exit_codes import ExitCode
-from serverless_bench.compare import ALPHA, MIN_RUNS, Comparison, Verdict, compare
-from serverless_bench.sides import (
+from serverless_bench.analysis.compare import ALPHA, MIN_RUNS, Comparison, Verdict, compare
+from serverless_bench.analysis.samples import (
     Side,
     check_comparable,
     in_turns,
     more_is_better,
     what_differs,
 )
+from serverless_bench.cli.exit_codes import ExitCode
 from serverless_bench.units import format_rate, format_seconds, format_size
 
 _CODES: Final[Mapping[Verdict, ExitCode]] = {

@@ -19,7 +19,7 @@ from serverless_bench.cli.options import (
 )
 from serverless_bench.cli.target import check_room, open_target
 from serverless_bench.errors import UsageError
-from serverless_bench.keys import write_key_file
+from serverless_bench.job.keys import write_key_file
 from serverless_bench.units import KIB, MIB, format_size, is_bare, parse_size
 
 DEFAULT_MB = 64
@@ -85,7 +85,7 @@ def object_sizes(mb: int | None, size: str | None, sizes: str | None) -> tuple[i
         return fixed, fixed
     if mb is not None or size is not None:
         raise UsageError("--sizes comes in place of --mb and --size", hint="give one of them")
-    from serverless_bench.sizes import parse_sizes
+    from serverless_bench.job.sizes import parse_sizes
 
     return None, round(parse_sizes(sizes).mean())
 

@@ -5,7 +5,7 @@ from typing import Final, cast
 
 from serverless_bench import plugins
 from serverless_bench.clients.base import Client
-from serverless_bench.spec import Target, Transfer
+from serverless_bench.job.spec import Target, Transfer
 
 CLIENTS: Final[Mapping[str, str]] = {
     "awscrt": "serverless_bench.clients.awscrt:AwsCrtClient",

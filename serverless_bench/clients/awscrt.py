@@ -52,10 +52,10 @@ from serverless_bench.clients.s3_http import (
     parts_body,
 )
 from serverless_bench.errors import BadResponse, UsageError
-from serverless_bench.record import Shown
-from serverless_bench.spec import Target, Transfer
+from serverless_bench.job.spec import Target, Transfer
+from serverless_bench.process import user_agent
+from serverless_bench.rundir.record import Shown
 from serverless_bench.units import GIB, MIB
-from serverless_bench.worker import user_agent
 
 _CONNECT_S: Final = 10.0
 _NO_SUCH_RANGE: Final = 416

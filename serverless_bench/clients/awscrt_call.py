@@ -10,7 +10,7 @@ from awscrt.s3 import S3Request
 from serverless_bench.clients.base import Exchange, Sink, Source
 from serverless_bench.clients.crt_errors import crt_error
 from serverless_bench.errors import TimedOut
-from serverless_bench.keystream import KeystreamFile
+from serverless_bench.payload.keystream import KeystreamFile
 
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer

@@ -3,8 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import ClassVar, Final, Literal, Protocol
 
-from serverless_bench.record import Shown
-from serverless_bench.spec import Addressing
+from serverless_bench.job.spec import Addressing
+from serverless_bench.rundir.record import Shown
 
 AWS_HOST: Final = ".amazonaws.com"
 """What the host names of Amazon's S3 have in common."""

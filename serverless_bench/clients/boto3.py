@@ -32,11 +32,11 @@ from serverless_bench.errors import (
     OperationError,
     TimedOut,
 )
-from serverless_bench.keystream import KeystreamFile
-from serverless_bench.record import Shown
-from serverless_bench.spec import Target, Transfer
+from serverless_bench.job.spec import Target, Transfer
+from serverless_bench.payload.keystream import KeystreamFile
+from serverless_bench.process import user_agent
+from serverless_bench.rundir.record import Shown
 from serverless_bench.units import MIB
-from serverless_bench.worker import user_agent
 
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer

@@ -36,10 +36,10 @@ from serverless_bench.clients.options import documented, option, parse
 from serverless_bench.clients.s3_errors import s3_error
 from serverless_bench.clients.s3_http import answer_error, element, moved_endpoint
 from serverless_bench.errors import BadResponse, OperationError
-from serverless_bench.record import Shown
-from serverless_bench.spec import Target, Transfer
+from serverless_bench.job.spec import Target, Transfer
+from serverless_bench.process import user_agent
+from serverless_bench.rundir.record import Shown
 from serverless_bench.units import MIB
-from serverless_bench.worker import user_agent
 
 _CONNECT_S: Final = 10.0
 _PAGE: Final = 1000

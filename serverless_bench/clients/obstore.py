@@ -38,10 +38,10 @@ from serverless_bench.errors import (
     TimedOut,
     WrongRegion,
 )
-from serverless_bench.record import Shown
-from serverless_bench.spec import Target, Transfer
+from serverless_bench.job.spec import Target, Transfer
+from serverless_bench.process import user_agent
+from serverless_bench.rundir.record import Shown
 from serverless_bench.units import MIB
-from serverless_bench.worker import user_agent
 
 if TYPE_CHECKING:
     from obstore.store import ClientConfig, S3Config

@@ -25,8 +25,8 @@ from typing import Any, Final, Literal, TypeVar, cast, get_args, get_origin
 
 from serverless_bench.clients import client_class
 from serverless_bench.errors import UsageError
-from serverless_bench.record import Shown
-from serverless_bench.spec import Target
+from serverless_bench.job.spec import Target
+from serverless_bench.rundir.record import Shown
 
 K = TypeVar("K")
 T = TypeVar("T")

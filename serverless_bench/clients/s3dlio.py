@@ -37,8 +37,8 @@ from serverless_bench.errors import (
     UsageError,
     WrongRegion,
 )
-from serverless_bench.record import Shown
-from serverless_bench.spec import Target, Transfer
+from serverless_bench.job.spec import Target, Transfer
+from serverless_bench.rundir.record import Shown
 from serverless_bench.units import MIB
 
 if find_spec("s3dlio") is None:

@@ -39,10 +39,10 @@ from serverless_bench.errors import (
     Throttled,
     WrongRegion,
 )
-from serverless_bench.record import Shown
-from serverless_bench.spec import Target, Transfer
+from serverless_bench.job.spec import Target, Transfer
+from serverless_bench.process import user_agent
+from serverless_bench.rundir.record import Shown
 from serverless_bench.units import MIB
-from serverless_bench.worker import user_agent
 
 _PAGE: Final = 1000
 """Keys of one answer to a listing."""

@@ -42,9 +42,9 @@ from serverless_bench.clients.s3_http import (
 )
 from serverless_bench.clients.wire_connection import Connection, translated
 from serverless_bench.errors import AccessDenied, BadResponse
-from serverless_bench.record import Shown
-from serverless_bench.spec import Target, Transfer
-from serverless_bench.worker import user_agent
+from serverless_bench.job.spec import Target, Transfer
+from serverless_bench.process import user_agent
+from serverless_bench.rundir.record import Shown
 
 _SMALL: Final = 1 << 20
 """Answers that are read into memory (errors, ids) are at most this long."""

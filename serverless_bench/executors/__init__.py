@@ -5,7 +5,7 @@ from typing import Final, cast
 
 from serverless_bench import plugins
 from serverless_bench.executors.base import Executor, ExecutorFactory
-from serverless_bench.spec import JobSpec
+from serverless_bench.job.spec import JobSpec
 
 EXECUTORS: Final[Mapping[str, str]] = {
     "inline": "serverless_bench.executors.inline:InlineExecutor",

@@ -23,8 +23,8 @@ from serverless_bench.executors.base import Live
 from serverless_bench.executors.remote.launcher import NotLaunchedError, TokenBucket
 from serverless_bench.executors.remote.map import RemoteMap
 from serverless_bench.executors.remote.seen import Seen
-from serverless_bench.record import Outcome
-from serverless_bench.spec import InvocationSpec, JobSpec
+from serverless_bench.job.spec import InvocationSpec, JobSpec
+from serverless_bench.rundir.record import Outcome
 from serverless_bench.units import NS_PER_S
 
 BURST: Final = 1000

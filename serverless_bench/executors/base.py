@@ -5,8 +5,8 @@ from collections.abc import Collection, Generator, Iterable
 from dataclasses import dataclass, field
 from typing import Protocol, runtime_checkable
 
-from serverless_bench.record import Outcome
-from serverless_bench.spec import InvocationSpec, JobSpec
+from serverless_bench.job.spec import InvocationSpec, JobSpec
+from serverless_bench.rundir.record import Outcome
 
 GRACE_S = 5.0
 """An invocation stops by itself at its deadline; this much later it is given up."""

@@ -2,12 +2,12 @@
 
 from collections.abc import Generator, Iterable
 
-from serverless_bench.body import forget_clients, run_invocation
 from serverless_bench.clock import EpochClock
 from serverless_bench.executors.base import Live
-from serverless_bench.own_code import allowed_here
-from serverless_bench.record import InvocationRecord, Lost, Outcome
-from serverless_bench.spec import InvocationSpec, JobSpec
+from serverless_bench.job.spec import InvocationSpec, JobSpec
+from serverless_bench.rundir.record import InvocationRecord, Lost, Outcome
+from serverless_bench.worker.invocation import forget_clients, run_invocation
+from serverless_bench.worker.user_function import allowed_here
 
 
 class InlineExecutor:

@@ -20,8 +20,8 @@ from serverless_bench.errors import ExecutorError, PluginError
 from serverless_bench.executors.base import GRACE_S, Live
 from serverless_bench.executors.remote.map import RemoteMap
 from serverless_bench.executors.remote.seen import Seen
-from serverless_bench.record import InvocationRecord, Lost, Outcome
-from serverless_bench.spec import InvocationSpec, JobSpec
+from serverless_bench.job.spec import InvocationSpec, JobSpec
+from serverless_bench.rundir.record import InvocationRecord, Lost, Outcome
 from serverless_bench.units import NS_PER_S
 
 _LOCAL: Final = "localhost"

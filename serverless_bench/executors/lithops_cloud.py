@@ -14,10 +14,10 @@ from typing import Any, Final
 from botocore import exceptions as boto
 
 from serverless_bench.clock import monotonic_ns, sleep
-from serverless_bench.delivery import work
 from serverless_bench.errors import UsageError
-from serverless_bench.own_code import ALLOW_CODE
 from serverless_bench.units import NS_PER_S
+from serverless_bench.worker.delivery import work
+from serverless_bench.worker.user_function import ALLOW_CODE
 
 MAX_TIMEOUT_S: Final = 900
 """AWS Lambda's, and the longest that Lithops' backends agree on."""

@@ -24,11 +24,11 @@ import tempfile
 import threading
 from typing import Any, Final, NoReturn
 
-from serverless_bench.body import handle
 from serverless_bench.clock import sleep, wall_ns
 from serverless_bench.errors import SbenchError
 from serverless_bench.executors.lithops_cloud import MAX_TIMEOUT_S, launch_all, refuse_keys
-from serverless_bench.own_code import ALLOW_CODE
+from serverless_bench.worker.invocation import handle
+from serverless_bench.worker.user_function import ALLOW_CODE
 
 _POLL_S: Final = 0.1
 

@@ -16,14 +16,14 @@ from urllib.parse import urlsplit
 
 from serverless_bench.clients import client_class
 from serverless_bench.clock import EpochClock
+from serverless_bench.driver.plan import plan
 from serverless_bench.errors import ExecutorError
 from serverless_bench.executors.base import GRACE_S, Live
-from serverless_bench.own_code import ALLOW_CODE
-from serverless_bench.plan import plan
-from serverless_bench.record import InvocationRecord, Lost, Outcome
-from serverless_bench.spec import InvocationSpec, JobSpec, Load
+from serverless_bench.job.spec import InvocationSpec, JobSpec, Load
+from serverless_bench.process import allow_open_files
+from serverless_bench.rundir.record import InvocationRecord, Lost, Outcome
 from serverless_bench.units import NS_PER_S
-from serverless_bench.worker import allow_open_files
+from serverless_bench.worker.user_function import ALLOW_CODE
 
 _ZYGOTE: Final = "serverless_bench.executors.zygote"
 _ORDERS: Final = 16

@@ -75,7 +75,8 @@ def rehearse(event: dict[str, Any]) -> None:
     It imports the client, loads its models, makes a TLS context and asks OpenSSL for a
     cipher. Inherited, that costs each worker 5 MiB less than done by itself.
     """
-    from serverless_bench import body, keystream  # noqa: PLC0415 - not what a worker needs first
+    from serverless_bench.payload.shaped import keystream  # noqa: PLC0415 - not what a worker needs first
+    from serverless_bench.process import invocation as body  # noqa: PLC0415 - not what a worker needs first
 
     stream = keystream.Keystream("")
     stream.agrees(0, memoryview(bytes(1)))
@@ -146,8 +147,8 @@ def _fork(
 
 def _work(driver: socket.socket, slot: int, live_fd: int) -> None:
     """Run invocations until the driver closes the socket."""
-    from serverless_bench.body import run_invocation  # noqa: PLC0415 - loaded before the fork
-    from serverless_bench.spec import InvocationSpec  # noqa: PLC0415
+    from serverless_bench.job.spec import InvocationSpec  # noqa: PLC0415
+    from serverless_bench.worker.invocation import run_invocation  # noqa: PLC0415 - loaded before the fork
 
     counters = memoryview(mmap.mmap(live_fd, 0)).cast("Q")
 

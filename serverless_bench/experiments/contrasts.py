@@ -13,8 +13,8 @@ from typing import Final, TypeVar
 
 import numpy as np
 
-from serverless_bench.columns import Floats
-from serverless_bench.compare import ALPHA, Interval
+from serverless_bench.analysis.compare import ALPHA, Interval
+from serverless_bench.rundir.tables import Floats
 
 MIN_ROUNDS: Final = 4
 """In which both cells have a run; with fewer there is no verdict."""

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from serverless_bench.compare import Interval, Verdict
+from serverless_bench.analysis.compare import Interval, Verdict
 from serverless_bench.experiments.cells import baseline
 from serverless_bench.experiments.contrasts import contrast
 from serverless_bench.experiments.observations import Observed

@@ -5,12 +5,12 @@ from typing import Any, Final
 
 import numpy as np
 
-from serverless_bench.archive import Run
-from serverless_bench.columns import ABSENT, Floats, Mask, Table, is_text
-from serverless_bench.measured_cpu import measured_cpu_s
-from serverless_bench.reduce import Summary, summarize
-from serverless_bench.series import counted, good_operations
-from serverless_bench.sides import measured
+from serverless_bench.analysis.cpu_cost import measured_cpu_s
+from serverless_bench.analysis.samples import measured
+from serverless_bench.analysis.summary import Summary, summarize
+from serverless_bench.analysis.timeline import counted, good_operations
+from serverless_bench.rundir.archive import Run
+from serverless_bench.rundir.tables import ABSENT, Floats, Mask, Table, is_text
 from serverless_bench.units import NS_PER_S
 
 _SPREAD: Final = (5, 50, 95)

@@ -6,7 +6,7 @@ from itertools import pairwise
 from math import log
 from typing import Final
 
-from serverless_bench.compare import ALPHA, Verdict
+from serverless_bench.analysis.compare import ALPHA, Verdict
 from serverless_bench.experiments.cells import CELL
 from serverless_bench.experiments.contrasts import MIN_ROUNDS, contrast
 from serverless_bench.experiments.effects import Effect, changes

@@ -11,7 +11,7 @@ from math import log
 from statistics import median
 from typing import Final
 
-from serverless_bench.compare import ALPHA
+from serverless_bench.analysis.compare import ALPHA
 from serverless_bench.experiments.contrasts import contrast
 from serverless_bench.experiments.schema import Value
 

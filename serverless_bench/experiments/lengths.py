@@ -13,12 +13,12 @@ from typing import Final
 import numpy as np
 import orjson
 
-from serverless_bench.archive import Run
-from serverless_bench.columns import Floats
+from serverless_bench.analysis.timeline import segments
 from serverless_bench.experiments.figures import operation_rates
 from serverless_bench.experiments.schema import Setting, Settings
 from serverless_bench.experiments.settings import workload_of
-from serverless_bench.series import segments
+from serverless_bench.rundir.archive import Run
+from serverless_bench.rundir.tables import Floats
 from serverless_bench.units import NS_PER_S
 
 LENGTHS: Final = "lengths.json"

@@ -6,12 +6,12 @@ from math import comb, floor
 from pathlib import Path
 from statistics import median
 
-from serverless_bench.archive import load_run
-from serverless_bench.columns import ABSENT
 from serverless_bench.errors import SbenchError
 from serverless_bench.experiments.cells import Cell
 from serverless_bench.experiments.figures import figures
 from serverless_bench.experiments.schema import Metric
+from serverless_bench.rundir.archive import load_run
+from serverless_bench.rundir.tables import ABSENT
 
 CELLS = "cells"
 FAILURE = "failure.txt"

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-from serverless_bench.compare import Interval, Verdict
+from serverless_bench.analysis.compare import Interval, Verdict
 from serverless_bench.experiments.knee import Knee
 from serverless_bench.experiments.observations import Observed
 from serverless_bench.experiments.power import Power

@@ -8,11 +8,11 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Final
 
-from serverless_bench.bucket import embedded_target
+from serverless_bench.driver.target import embedded_target
 from serverless_bench.errors import StoreError, UsageError
 from serverless_bench.experiments.schema import Settings
 from serverless_bench.experiments.settings import inner
-from serverless_bench.spec import Target
+from serverless_bench.job.spec import Target
 
 _CREDENTIALS: Final = {"AWS_ACCESS_KEY_ID": "any", "AWS_SECRET_ACCESS_KEY": "any"}
 _NOWHERE: Final = Target(bucket="none", endpoint_url="http://127.0.0.1:9")

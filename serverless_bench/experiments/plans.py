@@ -8,6 +8,7 @@ from typing import Any, Final
 import numpy as np
 import orjson
 
+from serverless_bench.driver.plan import check
 from serverless_bench.errors import ArchiveError
 from serverless_bench.executors import open_executor
 from serverless_bench.experiments.cells import Cell, make_cells
@@ -15,8 +16,7 @@ from serverless_bench.experiments.lengths import is_fixed
 from serverless_bench.experiments.loading import parse
 from serverless_bench.experiments.schema import Experiment, Setting, Settings
 from serverless_bench.experiments.settings import job_of
-from serverless_bench.plan import check
-from serverless_bench.spec import JobSpec, Target
+from serverless_bench.job.spec import JobSpec, Target
 
 STATE: Final = "experiment.json"
 FILE: Final = "experiment.toml"

@@ -9,7 +9,6 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from serverless_bench.columns import Floats
 from serverless_bench.errors import UsageError
 from serverless_bench.experiments.cells import Cell, baseline
 from serverless_bench.experiments.published import published_range
@@ -17,6 +16,7 @@ from serverless_bench.experiments.report import Report
 from serverless_bench.experiments.schema import Experiment, Plot, Row, Value
 from serverless_bench.experiments.table import Line, title_of
 from serverless_bench.plots.style import color_of_phase
+from serverless_bench.rundir.tables import Floats
 
 _WIDTH: Final = 11.0
 _HEIGHT: Final = 4.2

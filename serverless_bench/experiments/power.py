@@ -7,8 +7,8 @@ from typing import Final
 
 import numpy as np
 
-from serverless_bench.columns import Floats
-from serverless_bench.compare import ALPHA
+from serverless_bench.analysis.compare import ALPHA
+from serverless_bench.rundir.tables import Floats
 
 MATTERS: Final = 1.25
 """The true ratio that is asked about: from here on a published difference is large."""

@@ -9,7 +9,7 @@ from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from math import log1p
 
-from serverless_bench.compare import ALPHA, Verdict
+from serverless_bench.analysis.compare import ALPHA, Verdict
 from serverless_bench.experiments.contrasts import MIN_ROUNDS, Contrast, holm
 from serverless_bench.experiments.observations import Observed
 from serverless_bench.experiments.schema import DEFAULT_THRESHOLD, Metric

@@ -7,7 +7,7 @@ from typing import Any, Final, TextIO
 
 import orjson
 
-from serverless_bench.compare import ALPHA
+from serverless_bench.analysis.compare import ALPHA
 from serverless_bench.errors import UsageError
 from serverless_bench.experiments.effects import Effect, effect_sentence
 from serverless_bench.experiments.judge import judge

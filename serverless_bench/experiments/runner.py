@@ -7,8 +7,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
-from serverless_bench.archive import Run, load_run
 from serverless_bench.clock import monotonic_ns
+from serverless_bench.driver.cleanup import delete, give_space_back
+from serverless_bench.driver.run import run_job
 from serverless_bench.errors import INTERRUPTED, SbenchError, UsageError
 from serverless_bench.experiments import lengths
 from serverless_bench.experiments.cells import Cell
@@ -17,8 +18,7 @@ from serverless_bench.experiments.places import Places, files_of, on_processors
 from serverless_bench.experiments.plans import Plan, save_again
 from serverless_bench.experiments.schema import Setting, Settings
 from serverless_bench.experiments.settings import job_of, prepared_by, workload_of
-from serverless_bench.fanout import run_job
-from serverless_bench.sweep import delete, give_space_back
+from serverless_bench.rundir.archive import Run, load_run
 from serverless_bench.units import GIB, NS_PER_S
 from serverless_bench.workloads import open_workload
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from serverless_bench.errors import UsageError
 from serverless_bench.experiments.schema import Setting, Settings
-from serverless_bench.spec import ArraySpec, JobSpec, Load, Target, Transfer
+from serverless_bench.job.spec import ArraySpec, JobSpec, Load, Target, Transfer
 from serverless_bench.units import parse_size
 
 STORES: Final = ("embedded", "loopback", "files")

@@ -11,7 +11,6 @@ from typing import Any, Final
 
 import numpy as np
 
-from serverless_bench.columns import Floats
 from serverless_bench.experiments.cells import Cell
 from serverless_bench.experiments.judge import Verdicts, judge
 from serverless_bench.experiments.observations import Observed, Result
@@ -19,6 +18,7 @@ from serverless_bench.experiments.outcomes import Judgement, Outcome
 from serverless_bench.experiments.plans import Plan
 from serverless_bench.experiments.power import MATTERS
 from serverless_bench.experiments.schema import Experiment, Metric
+from serverless_bench.rundir.tables import Floats
 
 ASSUMED: Final = (0.03, 0.1)
 """Noise of cells in turns where nothing was measured: a steady one, and one that is not."""

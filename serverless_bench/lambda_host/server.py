@@ -24,8 +24,8 @@ from serverless_bench.lambda_host.limits import Limits
 from serverless_bench.lambda_host.pool import Shared
 from serverless_bench.lambda_host.runtime_api import BACKLOG, RuntimeApi
 from serverless_bench.lambda_host.settings import Settings
+from serverless_bench.process import allow_open_files
 from serverless_bench.units import MIB
-from serverless_bench.worker import allow_open_files
 
 _FILES_EACH: Final = 2
 """Open files per invocation: its environment's connection, and its caller's."""

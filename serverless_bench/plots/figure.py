@@ -4,12 +4,12 @@ from collections.abc import Sequence
 
 from matplotlib.figure import Figure
 
-from serverless_bench.archive import Run
 from serverless_bench.plots.jobs import draw_jobs
 from serverless_bench.plots.latency import draw_latency, latencies_of
 from serverless_bench.plots.rates import draw_rates
 from serverless_bench.plots.style import styles_of
 from serverless_bench.plots.throughput import draw_throughput
+from serverless_bench.rundir.archive import Run
 
 
 def figure(runs: Sequence[Run], *, latency: bool = False) -> Figure:

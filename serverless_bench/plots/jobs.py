@@ -5,10 +5,10 @@ from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection
 from matplotlib.ticker import MaxNLocator
 
-from serverless_bench.archive import Run
-from serverless_bench.columns import ABSENT, is_text
+from serverless_bench.analysis.timeline import timeline
 from serverless_bench.plots.style import Style, legend_beside, style_of
-from serverless_bench.series import timeline
+from serverless_bench.rundir.archive import Run
+from serverless_bench.rundir.tables import ABSENT, is_text
 from serverless_bench.units import NS_PER_S
 
 

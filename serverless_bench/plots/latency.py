@@ -7,11 +7,11 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.ticker import EngFormatter, NullFormatter
 
-from serverless_bench.archive import Run
-from serverless_bench.latencies import Latencies, latencies
-from serverless_bench.offsets import aligned, worker_offsets
+from serverless_bench.analysis.clock_offsets import aligned, worker_offsets
+from serverless_bench.analysis.latency import Latencies, latencies
+from serverless_bench.analysis.timeline import good_operations
 from serverless_bench.plots.style import Style, legend_beside, style_of
-from serverless_bench.series import good_operations
+from serverless_bench.rundir.archive import Run
 
 _COLORS: Final[Mapping[str, str]] = {
     "put": "tab:green",

@@ -6,9 +6,9 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 
-from serverless_bench.archive import Run
+from serverless_bench.analysis.summary import function_rates
 from serverless_bench.plots.style import Style, style_of
-from serverless_bench.reduce import function_rates
+from serverless_bench.rundir.archive import Run
 
 _FEW: Final = 20
 """Functions that are dots, one by one: bars of so few say less."""

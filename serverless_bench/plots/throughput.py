@@ -5,10 +5,10 @@ from typing import Final
 import numpy as np
 from matplotlib.axes import Axes
 
-from serverless_bench.archive import Run
+from serverless_bench.analysis.attempt_stats import throttles_per_s
+from serverless_bench.analysis.timeline import timeline
 from serverless_bench.plots.style import Style, legend_beside, style_of
-from serverless_bench.series import timeline
-from serverless_bench.traffic import throttles_per_s
+from serverless_bench.rundir.archive import Run
 from serverless_bench.units import NS_PER_S
 
 _SEGMENTS = 120

@@ -3,14 +3,14 @@
 from collections.abc import Iterator, Mapping
 from typing import Final, Protocol, TextIO
 
-from serverless_bench.bound import Bound
-from serverless_bench.columns import RATE_PERCENTILES
-from serverless_bench.cost.bill import Bill
-from serverless_bench.cost.usage import format_money
-from serverless_bench.deliveries import Deliveries
-from serverless_bench.reduce import GateSummary, Summary
+from serverless_bench.analysis.bottleneck import Bound
+from serverless_bench.analysis.delivery_stats import Deliveries
+from serverless_bench.analysis.summary import GateSummary, Summary
+from serverless_bench.analysis.visibility import SEEN
+from serverless_bench.aws.cost.bill import Bill
+from serverless_bench.aws.cost.usage import format_money
 from serverless_bench.reporters import pace
-from serverless_bench.shown import SEEN
+from serverless_bench.rundir.tables import RATE_PERCENTILES
 from serverless_bench.units import (
     MIB,
     format_rate,

@@ -8,10 +8,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import fields
 from typing import Final, TextIO
 
-from serverless_bench.bound import KINDS, Bound
-from serverless_bench.columns import RATE_PERCENTILES
-from serverless_bench.missing import Bounds
-from serverless_bench.reduce import Clocks, GateSummary, Summary
+from serverless_bench.analysis.bottleneck import KINDS, Bound
+from serverless_bench.analysis.lost_functions import Bounds
+from serverless_bench.analysis.summary import Clocks, GateSummary, Summary
+from serverless_bench.rundir.tables import RATE_PERCENTILES
 
 _PERCENTILES: Final = tuple(f"p{p}" for p in RATE_PERCENTILES)
 _NESTED: Final[Mapping[str, tuple[str, ...]]] = {

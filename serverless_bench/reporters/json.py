@@ -3,7 +3,7 @@
 import json
 from typing import TextIO
 
-from serverless_bench.reduce import Summary
+from serverless_bench.analysis.summary import Summary
 
 
 def report(summary: Summary, out: TextIO) -> None:

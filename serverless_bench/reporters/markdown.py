@@ -2,7 +2,7 @@
 
 from typing import TextIO
 
-from serverless_bench.reduce import Summary
+from serverless_bench.analysis.summary import Summary
 from serverless_bench.reporters.base import headline, problems, rows
 from serverless_bench.reporters.tables import sections
 

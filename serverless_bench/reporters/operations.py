@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from dataclasses import fields
 from typing import Final, TextIO
 
-from serverless_bench.latencies import PERCENTILES, Latency, Times
-from serverless_bench.reduce import Summary
+from serverless_bench.analysis.latency import PERCENTILES, Latency, Times
+from serverless_bench.analysis.summary import Summary
 
 _TIMES: Final = ("latency", "service", "response", "queueing")
 _PLAIN: Final = tuple(field.name for field in fields(Latency) if field.name not in _TIMES)

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from serverless_bench.reduce import Summary
+from serverless_bench.analysis.summary import Summary
 from serverless_bench.units import format_seconds
 
 

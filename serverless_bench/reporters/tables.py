@@ -4,10 +4,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from serverless_bench.latencies import Latencies, Latency, Times
-from serverless_bench.library_use import LibraryUse
-from serverless_bench.reduce import Summary
-from serverless_bench.spec import OperationKind
+from serverless_bench.analysis.latency import Latencies, Latency, Times
+from serverless_bench.analysis.library_usage import LibraryUse
+from serverless_bench.analysis.summary import Summary
+from serverless_bench.job.spec import OperationKind
 from serverless_bench.units import format_rate, format_seconds, format_size
 
 _SHOWN: Final = ("p50", "p90", "p95", "p99", "p99.9", "max")

@@ -5,7 +5,7 @@ from typing import TextIO
 from rich.console import Console
 from rich.table import Table
 
-from serverless_bench.reduce import Summary
+from serverless_bench.analysis.summary import Summary
 from serverless_bench.reporters.base import headline, problems, rows
 from serverless_bench.reporters.tables import Section, sections
 

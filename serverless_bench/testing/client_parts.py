@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from serverless_bench.bucket import open_s3
 from serverless_bench.clients import client_class, open_client
 from serverless_bench.clients.base import Client
+from serverless_bench.driver.target import open_s3
 from serverless_bench.errors import DeadlineExceeded
-from serverless_bench.keystream import Keystream
-from serverless_bench.meter import Meter
-from serverless_bench.spec import Target, Transfer
+from serverless_bench.job.spec import Target, Transfer
+from serverless_bench.payload.keystream import Keystream
+from serverless_bench.worker.meter import Meter
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client

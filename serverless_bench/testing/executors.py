@@ -11,11 +11,11 @@ from collections.abc import Iterator
 
 import pytest
 
+from serverless_bench.driver.plan import plan
 from serverless_bench.executors import open_executor
 from serverless_bench.executors.base import Live
-from serverless_bench.plan import plan
-from serverless_bench.record import InvocationRecord, Lost, Outcome
-from serverless_bench.spec import InvocationSpec, JobSpec, Target
+from serverless_bench.job.spec import InvocationSpec, JobSpec, Target
+from serverless_bench.rundir.record import InvocationRecord, Lost, Outcome
 from serverless_bench.testing.faults import FAULTY_INDEX
 
 COUNT = 4

@@ -4,7 +4,7 @@ from collections.abc import Generator, Iterator, Mapping
 from typing import Final, cast
 
 from serverless_bench import plugins
-from serverless_bench.spec import InvocationSpec, OperationSpec
+from serverless_bench.job.spec import InvocationSpec, OperationSpec
 
 WORKLOADS: Final[Mapping[str, str]] = {
     "array": "serverless_bench.workloads.array:WORKLOAD",

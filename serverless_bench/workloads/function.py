@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 
-from serverless_bench.planned import planned_object
-from serverless_bench.spec import InvocationSpec
+from serverless_bench.job.planned_objects import planned_object
+from serverless_bench.job.spec import InvocationSpec
 from serverless_bench.workloads import Stream, Workload
 
 

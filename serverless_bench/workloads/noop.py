@@ -1,6 +1,6 @@
 """Nothing: what remains is what the fan-out itself costs."""
 
-from serverless_bench.spec import InvocationSpec
+from serverless_bench.job.spec import InvocationSpec
 from serverless_bench.workloads import Stream, Workload
 
 

@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 from dataclasses import replace
 
-from serverless_bench.dealing import share
-from serverless_bench.keys import declared_size
-from serverless_bench.spec import InvocationSpec, OperationKind, OperationSpec, Stat
+from serverless_bench.job.keys import declared_size
+from serverless_bench.job.read_assignment import share
+from serverless_bench.job.spec import InvocationSpec, OperationKind, OperationSpec, Stat
 from serverless_bench.workloads import Stream, Workload
 
 

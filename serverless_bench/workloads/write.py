@@ -1,7 +1,7 @@
 """Write new objects at random keys."""
 
-from serverless_bench.planned import planned_object
-from serverless_bench.spec import InvocationSpec, OperationKind, OperationSpec
+from serverless_bench.job.planned_objects import planned_object
+from serverless_bench.job.spec import InvocationSpec, OperationKind, OperationSpec
 from serverless_bench.workloads import Stream, Workload
 
 

@@ -12,16 +12,16 @@ from itertools import count
 from pathlib import Path
 from typing import Any, Final
 
-from serverless_bench.archive import load_run
 from serverless_bench.audit.audit import Audit
 from serverless_bench.audit.claims import Claims, read_claims
 from serverless_bench.cli.check import audited
 from serverless_bench.cli.main import main
-from serverless_bench.keys import object_key
+from serverless_bench.driver.cleanup import delete, delete_control
+from serverless_bench.job.keys import object_key
+from serverless_bench.rundir.archive import load_run
 from serverless_bench.stores.loopback.faults import FaultKind, FaultPlan
 from serverless_bench.stores.loopback.server import LoopbackServer
 from serverless_bench.stores.loopback.witness import Witness
-from serverless_bench.sweep import delete, delete_control
 from serverless_bench.units import parse_size
 from tests.combinations.factors import LONG, NO
 from tests.command import Apart, Done

@@ -1,6 +1,6 @@
 import pytest
 
-from serverless_bench.record import Lost
+from serverless_bench.rundir.record import Lost
 from serverless_bench.testing.executors import ExecutorContract
 
 

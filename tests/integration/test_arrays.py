@@ -5,16 +5,16 @@ from dataclasses import replace
 
 import pytest
 
-from serverless_bench.archive import load_run
 from serverless_bench.arrays import ARRAYS
 from serverless_bench.arrays.features import UNSUPPORTED
-from serverless_bench.body import forget_clients
-from serverless_bench.bucket import open_s3
 from serverless_bench.cli.main import main
+from serverless_bench.driver.cleanup import delete
+from serverless_bench.driver.target import open_s3
 from serverless_bench.errors import AccessDenied, ConnectionLost, NotFound
-from serverless_bench.grid import METADATA, array_bytes, array_keys
-from serverless_bench.spec import ArraySpec, Target
-from serverless_bench.sweep import delete
+from serverless_bench.job.spec import ArraySpec, Target
+from serverless_bench.payload.array_layout import METADATA, array_bytes, array_keys
+from serverless_bench.rundir.archive import load_run
+from serverless_bench.worker.invocation import forget_clients
 from tests.arrays import Session, key_of
 from tests.command import Sbench
 from tests.servers import Server, credentials

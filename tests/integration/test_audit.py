@@ -13,10 +13,10 @@ from serverless_bench import JobSpec, Load, Run, Target, Transfer, run_job
 from serverless_bench.audit.audit import Audit, Billed, audit
 from serverless_bench.audit.ranges import coverage, said, stretches
 from serverless_bench.audit.witness import Seen, read_witness
+from serverless_bench.driver.cleanup import delete
 from serverless_bench.stores.loopback.server import serving
 from serverless_bench.stores.loopback.settings import Settings
 from serverless_bench.stores.loopback.shaping import Shape
-from serverless_bench.sweep import delete
 from tests.command import Sbench
 from tests.servers import KEYS, credentials
 

@@ -7,20 +7,20 @@ from pathlib import Path
 
 import pytest
 
-from serverless_bench import fanout
-from serverless_bench.archive import Run
-from serverless_bench.body import forget_clients
-from serverless_bench.cost.bill import Bill, bill
-from serverless_bench.cost.requests import requests_of
-from serverless_bench.delivery import forget_stores, work
+from serverless_bench.aws.cost.bill import Bill, bill
+from serverless_bench.aws.cost.requests import requests_of
+from serverless_bench.driver import run as fanout
+from serverless_bench.driver.run import run_job
 from serverless_bench.executors.base import Live
 from serverless_bench.executors.remote.map import RemoteMap
-from serverless_bench.fanout import run_job
-from serverless_bench.record import Outcome
-from serverless_bench.spec import InvocationSpec, JobSpec, Load, Stat, Target, Transfer
+from serverless_bench.job.spec import InvocationSpec, JobSpec, Load, Stat, Target, Transfer
+from serverless_bench.rundir.archive import Run
+from serverless_bench.rundir.record import Outcome
 from serverless_bench.stores.loopback.faults import FaultKind
 from serverless_bench.stores.loopback.server import serving
 from serverless_bench.stores.loopback.settings import Settings
+from serverless_bench.worker.delivery import forget_stores, work
+from serverless_bench.worker.invocation import forget_clients
 
 MIB = 1 << 20
 NAMES = {"list_objects": "list", "list_uploads": "list", "head_bucket": "head"}

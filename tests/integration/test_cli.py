@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from serverless_bench.bucket import open_s3
 from serverless_bench.clients import CLIENTS
-from serverless_bench.spec import Target
+from serverless_bench.driver.target import open_s3
+from serverless_bench.job.spec import Target
 from tests.command import Sbench
 from tests.servers import Server, credentials
 

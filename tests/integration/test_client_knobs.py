@@ -9,10 +9,10 @@ from pathlib import Path
 import boto3
 import pytest
 
-from serverless_bench.bucket import open_s3
 from serverless_bench.clients import open_client
+from serverless_bench.driver.target import open_s3
 from serverless_bench.errors import DeadlineExceeded, TimedOut
-from serverless_bench.spec import Target, Transfer
+from serverless_bench.job.spec import Target, Transfer
 from serverless_bench.testing.client_parts import Collector, Ended, RangeOf, content, new_meter
 from serverless_bench.units import MIB
 from tests import fault_server as fault

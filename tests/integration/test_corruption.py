@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from serverless_bench.archive import load_run
-from serverless_bench.bucket import open_s3
 from serverless_bench.clients import CLIENTS
-from serverless_bench.keystream import Keystream, hash_key
-from serverless_bench.record import Found
-from serverless_bench.spec import Target
+from serverless_bench.driver.target import open_s3
+from serverless_bench.job.spec import Target
+from serverless_bench.payload.keystream import Keystream, hash_key
+from serverless_bench.rundir.archive import load_run
+from serverless_bench.rundir.record import Found
 from tests.command import Sbench
 from tests.servers import Server, credentials
 

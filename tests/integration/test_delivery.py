@@ -7,15 +7,15 @@ from typing import Any
 
 import pytest
 
-from serverless_bench.bucket import open_s3
 from serverless_bench.clock import wall_ns
-from serverless_bench.control import claim, claim_name, for_run, get_claim, parse_record
-from serverless_bench.delivery import RECORD_S, deliver, forget_stores, work
-from serverless_bench.objects import Objects
-from serverless_bench.plan import plan
-from serverless_bench.record import InvocationRecord
-from serverless_bench.spec import InvocationSpec, JobSpec, Target
+from serverless_bench.driver.plan import plan
+from serverless_bench.driver.target import open_s3
+from serverless_bench.job.spec import InvocationSpec, JobSpec, Target
+from serverless_bench.rundir.record import InvocationRecord
 from serverless_bench.units import NS_PER_S
+from serverless_bench.worker.claims import claim, claim_name, for_run, get_claim, parse_record
+from serverless_bench.worker.delivery import RECORD_S, deliver, forget_stores, work
+from serverless_bench.worker.object_io import Objects
 from tests.servers import Server, credentials
 
 SIZE = 10_000

@@ -10,9 +10,9 @@ from typing import Any
 import botocore.session
 import pytest
 
+from serverless_bench.aws.cloudformation import read_stack
 from serverless_bench.clock import utc_stamp, wall_ns
 from serverless_bench.errors import ExecutorError, UsageError
-from serverless_bench.stack import read_stack
 from tests.command import Done, Sbench
 from tests.lambda_hosts import NAME, running_host
 from tests.servers import Server, credentials

@@ -15,11 +15,11 @@ from serverless_bench.clients.boto3 import ERRORS
 from serverless_bench.clients.wire_connection import _tls_context
 from serverless_bench.clock import EpochClock, monotonic_ns
 from serverless_bench.errors import OperationError
-from serverless_bench.measure import Measured, measure
-from serverless_bench.record import Found
-from serverless_bench.spec import OperationKind, OperationSpec, Target, Transfer
-from serverless_bench.tries import Tries
+from serverless_bench.job.spec import OperationKind, OperationSpec, Target, Transfer
+from serverless_bench.rundir.record import Found
 from serverless_bench.units import MIB, NS_PER_S
+from serverless_bench.worker.operation import Measured, measure
+from serverless_bench.worker.retry import Tries
 from tests import fault_server as fault
 from tests.fault_server import Answer, FaultServer
 from tests.network import certificate, server_context

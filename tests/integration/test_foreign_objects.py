@@ -12,18 +12,18 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from serverless_bench.archive import load_run
-from serverless_bench.body import forget_clients
-from serverless_bench.bucket import open_s3
 from serverless_bench.cli import clean
 from serverless_bench.cli.clean import delete_objects
 from serverless_bench.clock import wall_ns
-from serverless_bench.delivery import deliver, forget_stores
-from serverless_bench.fanout import resume_job, run_job
-from serverless_bench.keystream import Keystream
-from serverless_bench.plan import ledger, plan
-from serverless_bench.spec import JobSpec, Target
-from serverless_bench.sweep import delete, delete_control
+from serverless_bench.driver.cleanup import delete, delete_control
+from serverless_bench.driver.plan import ledger, plan
+from serverless_bench.driver.run import resume_job, run_job
+from serverless_bench.driver.target import open_s3
+from serverless_bench.job.spec import JobSpec, Target
+from serverless_bench.payload.keystream import Keystream
+from serverless_bench.rundir.archive import load_run
+from serverless_bench.worker.delivery import deliver, forget_stores
+from serverless_bench.worker.invocation import forget_clients
 from tests.servers import Server, credentials
 
 HEX = "0123456789abcdef" * 2

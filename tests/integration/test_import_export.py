@@ -9,9 +9,9 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from serverless_bench.archive import load_run
-from serverless_bench.reduce import function_rates
-from serverless_bench.series import good_operations
+from serverless_bench.analysis.summary import function_rates
+from serverless_bench.analysis.timeline import good_operations
+from serverless_bench.rundir.archive import load_run
 from tests import oplogs, pickles
 from tests.command import Done, Sbench
 from tests.oplogs import BEGIN, Request, S, oplog

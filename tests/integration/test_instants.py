@@ -17,11 +17,11 @@ from serverless_bench.clients import CLIENTS, client_class, open_client, options
 from serverless_bench.clients.base import Client
 from serverless_bench.clients.wire_connection import _tls_context
 from serverless_bench.errors import OperationError
-from serverless_bench.meter import Meter
-from serverless_bench.record import Shown
-from serverless_bench.spec import Target, Transfer
+from serverless_bench.job.spec import Target, Transfer
+from serverless_bench.rundir.record import Shown
 from serverless_bench.testing.client_parts import Collector, RangeOf, content, new_meter
 from serverless_bench.units import MIB
+from serverless_bench.worker.meter import Meter
 from tests import fault_server as fault
 from tests.fault_server import Answer, Exchange, FaultServer
 from tests.late import DELAY_S, is_late, see
@@ -259,7 +259,7 @@ PUT_FAILS = """
 import sys
 from serverless_bench.clients import open_client
 from serverless_bench.errors import OperationError
-from serverless_bench.spec import Target, Transfer
+from serverless_bench.job.spec import Target, Transfer
 from serverless_bench.testing.client_parts import Collector, RangeOf, new_meter
 client = open_client(Target(client="s3dlio", bucket="b", endpoint_url=sys.argv[1]), Transfer())
 for ask in (

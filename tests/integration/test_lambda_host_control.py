@@ -14,10 +14,10 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
-from serverless_bench.bucket import open_s3
 from serverless_bench.clock import wall_ns
-from serverless_bench.plan import plan
-from serverless_bench.spec import JobSpec, Target
+from serverless_bench.driver.plan import plan
+from serverless_bench.driver.target import open_s3
+from serverless_bench.job.spec import JobSpec, Target
 from tests.integration.test_lambda_host import client, idle, invoke
 from tests.lambda_hosts import NAME, LambdaHost, running_host
 from tests.processes import PATIENCE_S

@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from serverless_bench.body import forget_clients, run_invocation
-from serverless_bench.plan import plan
-from serverless_bench.record import Outcome
-from serverless_bench.reduce import Summary, summarize
-from serverless_bench.spec import JobSpec, Load, Target, Transfer
+from serverless_bench.analysis.summary import Summary, summarize
+from serverless_bench.driver.plan import plan
+from serverless_bench.job.spec import JobSpec, Load, Target, Transfer
+from serverless_bench.rundir.record import Outcome
 from serverless_bench.stores.loopback.server import serving
 from serverless_bench.stores.loopback.settings import Settings
 from serverless_bench.stores.loopback.shaping import Shape
+from serverless_bench.worker.invocation import forget_clients, run_invocation
 from tests.runs import saved
 from tests.servers import KEYS, credentials
 

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from serverless_bench import JobSpec, SbenchError, Target, resume_job, run_job, summarize
-from serverless_bench.archive import load_run
-from serverless_bench.sweep import delete
-from serverless_bench.tools import Tools
+from serverless_bench.driver.cleanup import delete
+from serverless_bench.rundir.archive import load_run
+from serverless_bench.worker.context import Tools
 from tests.command import Sbench
 from tests.lambda_hosts import running_host
 from tests.servers import Server, credentials

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from serverless_bench.cost.prices import price_text
+from serverless_bench.aws.cost.prices import price_text
 from tests.command import Sbench
 
 SEED = ("plan", "--number", 1800, "--mb", 2000)

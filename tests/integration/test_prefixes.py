@@ -9,16 +9,16 @@ from typing import Any
 
 import pytest
 
-from serverless_bench.archive import load_run
-from serverless_bench.body import forget_clients
-from serverless_bench.bucket import open_s3
+from serverless_bench.analysis.summary import summarize
 from serverless_bench.cli.clean import delete_objects
 from serverless_bench.cli.main import main
 from serverless_bench.clients import CLIENTS
-from serverless_bench.fanout import run_job
-from serverless_bench.reduce import summarize
-from serverless_bench.spec import ArraySpec, Load
+from serverless_bench.driver.run import run_job
+from serverless_bench.driver.target import open_s3
+from serverless_bench.job.spec import ArraySpec, Load
+from serverless_bench.rundir.archive import load_run
 from serverless_bench.units import KIB
+from serverless_bench.worker.invocation import forget_clients
 from tests.here import names, run_here
 from tests.servers import KEYS, Server, credentials, loopback, rclone
 

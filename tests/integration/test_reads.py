@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from serverless_bench.body import forget_clients
-from serverless_bench.bucket import open_s3
+from serverless_bench.analysis.summary import summarize
 from serverless_bench.clients import CLIENTS
-from serverless_bench.keystream import Keystream
-from serverless_bench.reduce import summarize
-from serverless_bench.spec import Load, Transfer, Verify
+from serverless_bench.driver.target import open_s3
+from serverless_bench.job.spec import Load, Transfer, Verify
+from serverless_bench.payload.keystream import Keystream
 from serverless_bench.units import KIB
+from serverless_bench.worker.invocation import forget_clients
 from tests.here import run_here
 from tests.servers import Server, credentials
 

@@ -10,17 +10,17 @@ from threading import Event
 import pytest
 
 from serverless_bench.clock import wall_ns
-from serverless_bench.control import for_run, get_claim
-from serverless_bench.delivery import work
+from serverless_bench.driver.plan import plan
 from serverless_bench.errors import ExecutorError, StoreError
 from serverless_bench.executors.base import Live
 from serverless_bench.executors.remote.launcher import Launcher, NotLaunchedError
 from serverless_bench.executors.remote.map import RemoteMap
 from serverless_bench.executors.remote.seen import Seen
-from serverless_bench.objects import Objects
-from serverless_bench.plan import plan
-from serverless_bench.record import InvocationRecord, Lost, Outcome
-from serverless_bench.spec import InvocationSpec, JobSpec, Target
+from serverless_bench.job.spec import InvocationSpec, JobSpec, Target
+from serverless_bench.rundir.record import InvocationRecord, Lost, Outcome
+from serverless_bench.worker.claims import for_run, get_claim
+from serverless_bench.worker.delivery import work
+from serverless_bench.worker.object_io import Objects
 from tests.processes import PATIENCE_S
 from tests.servers import Server, credentials
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from serverless_bench.bucket import open_s3
-from serverless_bench.spec import Target
+from serverless_bench.driver.target import open_s3
+from serverless_bench.job.spec import Target
 from tests.command import Apart
 from tests.processes import PATIENCE_S, Family, until
 from tests.servers import credentials

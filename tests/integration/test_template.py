@@ -85,7 +85,7 @@ def test_the_zip_has_bytecode_that_is_not_checked(code: Path) -> None:
 
 
 def test_the_handler_is_importable_and_light(code: Path) -> None:
-    statement = "import serverless_bench.handler; serverless_bench.handler.handler"
+    statement = "import serverless_bench.worker.handler; serverless_bench.worker.handler.handler"
     modules, took = imported(code, statement)
     print(f"import of the handler: {took:.0f} ms, {len(modules)} modules")  # noqa: T201
     assert {name.partition(".")[0] for name in modules}.isdisjoint(HEAVY)

@@ -11,13 +11,13 @@ import numpy as np
 import pytest
 
 from serverless_bench import JobSpec, Transfer, load_run, run_job, summarize
-from serverless_bench.bucket import open_s3
+from serverless_bench.analysis.clock_offsets import worker_offsets
 from serverless_bench.clock import wall_ns
+from serverless_bench.driver.target import open_s3
 from serverless_bench.executors import EXECUTORS
 from serverless_bench.executors.base import Live
-from serverless_bench.offsets import worker_offsets
-from serverless_bench.record import InvocationRecord, Outcome
-from serverless_bench.spec import InvocationSpec, Target
+from serverless_bench.job.spec import InvocationSpec, Target
+from serverless_bench.rundir.record import InvocationRecord, Outcome
 from tests.command import Sbench
 from tests.servers import Server, credentials
 
@@ -90,7 +90,8 @@ def test_wrong_values_are_refused(sbench: Sbench, flags: tuple[str, str]) -> Non
 
 SKEWED = """
 import json, sys, time
-from serverless_bench import body, clock
+from serverless_bench import clock
+from serverless_bench.process import invocation as body
 skew = int(sys.argv[1])
 clock.wall_ns = body.wall_ns = lambda: time.time_ns() + skew
 print(json.dumps(body.handle(json.load(sys.stdin))))

@@ -11,11 +11,11 @@ import pytest
 
 from serverless_bench import JobSpec, Run, Target, Transfer, run_job
 from serverless_bench.audit.witness import Seen, read_witness
+from serverless_bench.driver.cleanup import delete
 from serverless_bench.errors import UsageError
 from serverless_bench.stores.loopback.faults import FaultKind
 from serverless_bench.stores.loopback.server import LoopbackServer, serving
 from serverless_bench.stores.loopback.settings import Settings
-from serverless_bench.sweep import delete
 from serverless_bench.units import MIB
 from tests import servers
 from tests.servers import KEYS, credentials

@@ -13,12 +13,12 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Final
 
-from serverless_bench.archive import load_run
+from serverless_bench.analysis.summary import Summary, summarize
 from serverless_bench.clock import monotonic_ns
+from serverless_bench.driver.run import resume_job
 from serverless_bench.errors import INTERRUPTED
-from serverless_bench.fanout import resume_job
 from serverless_bench.lambda_host.limits import Limits
-from serverless_bench.reduce import Summary, summarize
+from serverless_bench.rundir.archive import load_run
 from serverless_bench.units import NS_PER_S
 from tests.lambda_hosts import LambdaHost
 from tests.matrix.proxy import (

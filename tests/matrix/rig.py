@@ -16,12 +16,12 @@ import botocore.session
 import numpy as np
 import orjson
 
-from serverless_bench.archive import Run, load_run
-from serverless_bench.bucket import open_s3
+from serverless_bench.analysis.summary import Summary, summarize
 from serverless_bench.cli.clean import delete_objects
-from serverless_bench.columns import ABSENT, is_text
-from serverless_bench.reduce import Summary, summarize
-from serverless_bench.spec import Target
+from serverless_bench.driver.target import open_s3
+from serverless_bench.job.spec import Target
+from serverless_bench.rundir.archive import Run, load_run
+from serverless_bench.rundir.tables import ABSENT, is_text
 from serverless_bench.units import KIB, NS_PER_S
 from tests.command import Apart, Done
 from tests.lambda_hosts import LambdaHost

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from hypothesis import strategies as st
 
-from serverless_bench.spec import ArraySpec, JobSpec, Load
+from serverless_bench.job.spec import ArraySpec, JobSpec, Load
 from tests.reference.columns import NEWER_OF_FUNCTIONS, columns, forget, shift
 from tests.runs import TARGET
 

@@ -5,7 +5,7 @@ from typing import ClassVar, Literal
 
 from serverless_bench.clients.base import ALL_OPERATIONS, Exchange, Sink, Source
 from serverless_bench.errors import OperationError
-from serverless_bench.record import Shown
+from serverless_bench.rundir.record import Shown
 
 
 class FlakyClient:

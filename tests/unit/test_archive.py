@@ -11,11 +11,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from serverless_bench.archive import Archive, load_run
-from serverless_bench.columns import ABSENT, Table
+from serverless_bench.analysis.summary import summarize
 from serverless_bench.errors import ArchiveError
-from serverless_bench.keystream import hash_key
-from serverless_bench.record import (
+from serverless_bench.job.spec import OperationKind
+from serverless_bench.payload.keystream import hash_key
+from serverless_bench.rundir.archive import Archive, load_run
+from serverless_bench.rundir.record import (
     TABLES,
     Attempt,
     BadRange,
@@ -28,8 +29,7 @@ from serverless_bench.record import (
     Step,
     Usage,
 )
-from serverless_bench.reduce import summarize
-from serverless_bench.spec import OperationKind
+from serverless_bench.rundir.tables import ABSENT, Table
 from tests.runs import attempt, header, job, lost, operation, outcome, record, saved
 
 VALUES: dict[object, st.SearchStrategy[object]] = {

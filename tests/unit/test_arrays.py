@@ -8,15 +8,22 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from serverless_bench.archive import readable
 from serverless_bench.arrays import ARRAYS, library_class, open_array_library, tensorstore
 from serverless_bench.arrays.base import as_operation_error
 from serverless_bench.arrays.check import check_array
 from serverless_bench.arrays.features import FEATURES, UNSUPPORTED, unsupported
-from serverless_bench.arrays.watch import Watch
 from serverless_bench.cli.main import main
 from serverless_bench.errors import Corrupt, NotFound, OperationError, UsageError
-from serverless_bench.grid import (
+from serverless_bench.job.spec import (
+    ArraySpec,
+    InvocationSpec,
+    JobSpec,
+    Load,
+    OperationKind,
+    Target,
+    Transfer,
+)
+from serverless_bench.payload.array_layout import (
     METADATA,
     array_bytes,
     array_keys,
@@ -27,18 +34,11 @@ from serverless_bench.grid import (
     run_bytes,
     shape_at,
 )
-from serverless_bench.record import Found, OperationRecord
-from serverless_bench.spec import (
-    ArraySpec,
-    InvocationSpec,
-    JobSpec,
-    Load,
-    OperationKind,
-    Target,
-    Transfer,
-)
+from serverless_bench.process import peak_rss_bytes
+from serverless_bench.rundir.archive import readable
+from serverless_bench.rundir.record import Found, OperationRecord
 from serverless_bench.units import MIB
-from serverless_bench.worker import peak_rss_bytes
+from serverless_bench.worker.resource_usage import Watch
 from serverless_bench.workloads.array import WORKLOAD
 from tests.arrays import NOWHERE, Session, files_of, key_of
 from tests.runs import operation, record

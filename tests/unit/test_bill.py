@@ -5,14 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from serverless_bench.archive import Run, load_run
-from serverless_bench.cost.bill import Bill, bill, outcome_usage
-from serverless_bench.cost.expected import Setting, expected
-from serverless_bench.cost.forecast import LOG_BYTES
-from serverless_bench.cost.prices import load_prices
-from serverless_bench.cost.usage import Usage, price
-from serverless_bench.record import InvocationRecord, OperationRecord, Outcome
-from serverless_bench.spec import JobSpec, Load, OperationKind, Target
+from serverless_bench.aws.cost.bill import Bill, bill, outcome_usage
+from serverless_bench.aws.cost.expected import Setting, expected
+from serverless_bench.aws.cost.forecast import LOG_BYTES
+from serverless_bench.aws.cost.prices import load_prices
+from serverless_bench.aws.cost.usage import Usage, price
+from serverless_bench.job.spec import JobSpec, Load, OperationKind, Target
+from serverless_bench.rundir.archive import Run, load_run
+from serverless_bench.rundir.record import InvocationRecord, OperationRecord, Outcome
 from tests.runs import S, attempt, job, lost, operation, outcome, record, saved
 
 PRICES = load_prices()

@@ -5,10 +5,9 @@ from dataclasses import replace
 
 import pytest
 
-from serverless_bench import body, work
-from serverless_bench.body import run_invocation
 from serverless_bench.clients.base import Exchange, Source
 from serverless_bench.clock import EpochClock, monotonic_ns
+from serverless_bench.driver.plan import plan
 from serverless_bench.errors import (
     AccessDenied,
     ConnectionLost,
@@ -18,12 +17,14 @@ from serverless_bench.errors import (
     Throttled,
     WrongRegion,
 )
-from serverless_bench.keystream import Keystream
-from serverless_bench.measure import Measured, measure
-from serverless_bench.plan import plan
-from serverless_bench.spec import OperationKind, OperationSpec, Transfer
-from serverless_bench.tries import Tries
+from serverless_bench.job.spec import OperationKind, OperationSpec, Transfer
+from serverless_bench.payload.keystream import Keystream
+from serverless_bench.process import invocation as body
+from serverless_bench.process import runner as work
 from serverless_bench.units import MIB
+from serverless_bench.worker.invocation import run_invocation
+from serverless_bench.worker.operation import Measured, measure
+from serverless_bench.worker.retry import Tries
 from tests.runs import job
 from tests.unit.flaky import FlakyClient
 
@@ -138,7 +139,7 @@ def test_no_pause_goes_beyond_the_deadline(waits: list[float]) -> None:
 
 
 def test_a_try_stops_in_the_middle_at_the_deadline(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("serverless_bench.meter.STEP_NS", 1)
+    monkeypatch.setattr("serverless_bench.worker.meter.STEP_NS", 1)
     done = run(FlakyClient(), give_up_ns=0)
     assert done.operation.error == "deadline"
     assert done.attempts[0].bytes == SIZE

@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 
 from serverless_bench.cli.budget import Budget, CostFlags, cost_flags
+from serverless_bench.driver.run import CutShort, run_job
 from serverless_bench.errors import CostError, UsageError
 from serverless_bench.executors.base import Live
-from serverless_bench.fanout import CutShort, run_job
-from serverless_bench.record import InvocationRecord, Outcome
-from serverless_bench.spec import ArraySpec, JobSpec, Load
+from serverless_bench.job.spec import ArraySpec, JobSpec, Load
+from serverless_bench.rundir.record import InvocationRecord, Outcome
 from tests.runs import S, job, lost, operation, outcome, record
 
 MIB = 1 << 20

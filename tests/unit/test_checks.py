@@ -7,13 +7,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from serverless_bench.archive import Run
-from serverless_bench.checks import CHECKS
+from serverless_bench.analysis.invariants import CHECKS
+from serverless_bench.analysis.summary import summarize
+from serverless_bench.analysis.variability import scores, stability
 from serverless_bench.cli.exit_codes import ExitCode, exit_code_of
-from serverless_bench.record import Outcome
-from serverless_bench.reduce import summarize
-from serverless_bench.spec import OperationKind
-from serverless_bench.stability import scores, stability
+from serverless_bench.job.spec import OperationKind
+from serverless_bench.rundir.archive import Run
+from serverless_bench.rundir.record import Outcome
 from tests.runs import S, job, lost, operation, outcome, record, saved
 
 

@@ -7,7 +7,7 @@ import pytest
 from serverless_bench.clients import CLIENTS, client_class
 from serverless_bench.clients.options import attempts, check, documented, option, parse
 from serverless_bench.errors import UsageError
-from serverless_bench.spec import Target
+from serverless_bench.job.spec import Target
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,7 +2,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from serverless_bench.control import (
+from serverless_bench.job.spec import Target
+from serverless_bench.worker.claims import (
     RecordKey,
     before,
     claim_name,
@@ -11,7 +12,6 @@ from serverless_bench.control import (
     parse_record,
     record_name,
 )
-from serverless_bench.spec import Target
 
 INDEXES = st.integers(0, 10**8 - 1)
 KEYS = st.builds(

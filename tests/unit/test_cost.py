@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from serverless_bench.archive import load_run
-from serverless_bench.cost.advice import traps, warnings
-from serverless_bench.cost.bill import bill, outcome_usage
-from serverless_bench.cost.forecast import (
+from serverless_bench.analysis.summary import summarize
+from serverless_bench.aws.cost.advice import traps, warnings
+from serverless_bench.aws.cost.bill import bill, outcome_usage
+from serverless_bench.aws.cost.forecast import (
     Load,
     Route,
     forecast,
@@ -21,13 +21,13 @@ from serverless_bench.cost.forecast import (
     moved_bytes,
     transfer_s,
 )
-from serverless_bench.cost.prices import Prices, load_prices, price_text
-from serverless_bench.cost.usage import Dollars, Usage, format_money, price
+from serverless_bench.aws.cost.prices import Prices, load_prices, price_text
+from serverless_bench.aws.cost.usage import Dollars, Usage, format_money, price
 from serverless_bench.errors import UsageError
-from serverless_bench.reduce import summarize
+from serverless_bench.job.spec import ArraySpec, OperationKind, Target, Transfer
+from serverless_bench.job.spec import Load as JobLoad
 from serverless_bench.reporters import open_reporter
-from serverless_bench.spec import ArraySpec, OperationKind, Target, Transfer
-from serverless_bench.spec import Load as JobLoad
+from serverless_bench.rundir.archive import load_run
 from tests.runs import S, attempt, job, lost, operation, outcome, record, saved
 
 MIB = 1 << 20

@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from serverless_bench.dealing import check_not_copied, functions_for, positions, share
+from serverless_bench.driver.plan import check, plan
 from serverless_bench.errors import UsageError
-from serverless_bench.keys import declared_size, object_key
-from serverless_bench.plan import check, plan
-from serverless_bench.spec import InvocationSpec, JobSpec, Load, OperationKind
+from serverless_bench.job.keys import declared_size, object_key
+from serverless_bench.job.read_assignment import check_not_copied, functions_for, positions, share
+from serverless_bench.job.spec import InvocationSpec, JobSpec, Load, OperationKind
 from serverless_bench.workloads import open_workload
 from tests.runs import job
 

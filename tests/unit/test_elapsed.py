@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from serverless_bench.archive import Archive, Run, load_run
-from serverless_bench.reduce import summarize
-from serverless_bench.series import timeline
-from serverless_bench.spec import JobSpec
-from serverless_bench.stability import stability
+from serverless_bench.analysis.summary import summarize
+from serverless_bench.analysis.timeline import timeline
+from serverless_bench.analysis.variability import stability
+from serverless_bench.job.spec import JobSpec
+from serverless_bench.rundir.archive import Archive, Run, load_run
 from tests.runs import S, header, job, lost, operation, outcome, record, saved
 
 

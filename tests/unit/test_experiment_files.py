@@ -8,8 +8,8 @@ from serverless_bench.experiments.cells import Cell, make_cells
 from serverless_bench.experiments.loading import load_experiment, names
 from serverless_bench.experiments.schema import SCALES, Experiment, Row
 from serverless_bench.experiments.settings import job_of
-from serverless_bench.grid import array_bytes
-from serverless_bench.spec import JobSpec, Target
+from serverless_bench.job.spec import JobSpec, Target
+from serverless_bench.payload.array_layout import array_bytes
 from serverless_bench.units import MIB
 
 NAMES = [

@@ -35,7 +35,7 @@ from serverless_bench.experiments.schema import DESIGNS, SCALES, Experiment, Set
 from serverless_bench.experiments.settings import job_of, planned_bytes, prepared_by
 from serverless_bench.experiments.table import grid, left_over, lines
 from serverless_bench.experiments.writer import Writer
-from serverless_bench.spec import Target
+from serverless_bench.job.spec import Target
 from tests import runs
 from tests.runs import S
 

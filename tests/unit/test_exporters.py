@@ -8,17 +8,17 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from serverless_bench.archive import Run, load_run
+from serverless_bench.analysis.summary import function_rates, summarize
+from serverless_bench.analysis.timeline import good_operations
 from serverless_bench.errors import PluginError
-from serverless_bench.exporters import EXPORTERS, open_exporter
-from serverless_bench.exporters.pywren import write_pickle
-from serverless_bench.exporters.warp import COLUMNS
-from serverless_bench.importers import read_results
-from serverless_bench.importers.base import Hints
-from serverless_bench.importers.saving import save
-from serverless_bench.reduce import function_rates, summarize
-from serverless_bench.series import good_operations
-from serverless_bench.spec import OperationKind
+from serverless_bench.formats.exporters import EXPORTERS, open_exporter
+from serverless_bench.formats.exporters.pywren import write_pickle
+from serverless_bench.formats.exporters.warp import COLUMNS
+from serverless_bench.formats.importers import read_results
+from serverless_bench.formats.importers.base import Hints
+from serverless_bench.formats.importers.saving import save
+from serverless_bench.job.spec import OperationKind
+from serverless_bench.rundir.archive import Run, load_run
 from tests.oplogs import BEGIN, WARP
 from tests.runs import S, job, lost, operation, outcome, record, saved
 

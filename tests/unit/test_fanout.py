@@ -4,12 +4,12 @@ from typing import Self
 
 import pytest
 
-from serverless_bench import fanout
-from serverless_bench.attendant import Attendant
+from serverless_bench.analysis.summary import summarize
+from serverless_bench.driver import run as fanout
+from serverless_bench.driver.coordinator import Attendant
+from serverless_bench.driver.run import CutShort, resume_job, run_job
 from serverless_bench.errors import INTERRUPTED
-from serverless_bench.fanout import CutShort, resume_job, run_job
-from serverless_bench.reduce import summarize
-from serverless_bench.spec import JobSpec, Target
+from serverless_bench.job.spec import JobSpec, Target
 
 NOOP = JobSpec(
     workload="noop",

@@ -10,12 +10,12 @@ from typing import Any, get_args, get_type_hints
 import pytest
 
 from docs.make_report import FIGURES, PAGE, Figure, made, read, sections
-from serverless_bench.cost.bill import Bill
-from serverless_bench.deliveries import Deliveries
-from serverless_bench.record import BadRange, Found
-from serverless_bench.reduce import Summary, summarize
-from serverless_bench.spec import OperationKind
-from serverless_bench.traffic import Traffic
+from serverless_bench.analysis.attempt_stats import Traffic
+from serverless_bench.analysis.delivery_stats import Deliveries
+from serverless_bench.analysis.summary import Summary, summarize
+from serverless_bench.aws.cost.bill import Bill
+from serverless_bench.job.spec import OperationKind
+from serverless_bench.rundir.record import BadRange, Found
 from tests.runs import lost, operation, outcome, record, saved
 
 DEFINED = read(FIGURES.read_text(encoding="utf-8"))

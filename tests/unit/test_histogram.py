@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from serverless_bench.histogram import RELATIVE_ERROR, Histogram, Ints
+from serverless_bench.analysis.histogram import RELATIVE_ERROR, Histogram, Ints
 
 US, HOUR = 1_000, 3_600_000_000_000
 

@@ -12,15 +12,15 @@ import zstandard
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from serverless_bench.archive import Run, load_run
-from serverless_bench.columns import ABSENT
+from serverless_bench.analysis.summary import Summary, summarize
 from serverless_bench.errors import PluginError, UsageError
-from serverless_bench.importers import IMPORTERS, read_results
-from serverless_bench.importers.base import Hints, Imported
-from serverless_bench.importers.oplog import error_code
-from serverless_bench.importers.saving import save
-from serverless_bench.keys import declared_size
-from serverless_bench.reduce import Summary, summarize
+from serverless_bench.formats.importers import IMPORTERS, read_results
+from serverless_bench.formats.importers.base import Hints, Imported
+from serverless_bench.formats.importers.oplog import error_code
+from serverless_bench.formats.importers.saving import save
+from serverless_bench.job.keys import declared_size
+from serverless_bench.rundir.archive import Run, load_run
+from serverless_bench.rundir.tables import ABSENT
 from tests import oplogs, pickles
 from tests.oplogs import BEGIN, SAI3, WARP, Request, S, oplog
 from tests.pickles import BEGIN_S, MB

@@ -22,7 +22,7 @@ def modules_after(statement: str) -> set[str]:
 @pytest.mark.parametrize(
     "module",
     [
-        "serverless_bench.body",
+        "serverless_bench.worker.invocation",
         "serverless_bench.clients.wire",
         "serverless_bench.clients.boto3",
         "serverless_bench.clients.minio",
@@ -35,7 +35,9 @@ def test_what_runs_in_a_function_is_light(module: str) -> None:
 
 
 def test_the_body_does_without_any_storage_library_until_it_needs_one() -> None:
-    assert modules_after("import serverless_bench.body").isdisjoint({"boto3", "botocore"})
+    assert modules_after("import serverless_bench.worker.invocation").isdisjoint(
+        {"boto3", "botocore"}
+    )
 
 
 FOR_WORK = {
@@ -94,7 +96,7 @@ def test_a_saved_run_is_read_without_what_makes_runs(
 
 
 def test_a_run_on_a_store_waits_for_no_plots_and_no_statistics() -> None:
-    seen = modules_after("import serverless_bench.fanout, serverless_bench.cli.job")
+    seen = modules_after("import serverless_bench.driver.run, serverless_bench.cli.job")
     assert seen.isdisjoint({"aiohttp", "boto3", "scipy", "matplotlib", "pandas", "rich"})
 
 

@@ -5,8 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from serverless_bench.errors import UsageError
-from serverless_bench.grid import array_of, is_smaller_level
-from serverless_bench.keys import (
+from serverless_bench.job.keys import (
     MAX_PREFIX_BYTES,
     check_key,
     check_prefix,
@@ -18,6 +17,7 @@ from serverless_bench.keys import (
     read_key_file,
     write_key_file,
 )
+from serverless_bench.payload.array_layout import array_of, is_smaller_level
 
 LAYOUTS = ["random", "sequential", "sharded:1", "sharded:16", "sharded:1000", "sharded:65536"]
 

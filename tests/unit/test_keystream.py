@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from serverless_bench.keystream import (
+from serverless_bench.payload.keystream import (
     Keystream,
     KeystreamFile,
     Origin,

@@ -11,15 +11,21 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from serverless_bench.archive import Run
+from serverless_bench.analysis.latency import (
+    PERCENTILES,
+    SIZE_CLASSES,
+    Latencies,
+    Latency,
+    latencies,
+)
+from serverless_bench.analysis.merge import merge_reports
+from serverless_bench.analysis.summary import Summary, summarize
+from serverless_bench.analysis.timeline import good_operations, timeline
 from serverless_bench.errors import UsageError
-from serverless_bench.latencies import PERCENTILES, SIZE_CLASSES, Latencies, Latency, latencies
-from serverless_bench.merging import merge_reports
-from serverless_bench.record import OperationRecord, Usage
-from serverless_bench.reduce import Summary, summarize
+from serverless_bench.job.spec import JobSpec, Load, OperationKind
 from serverless_bench.reporters import open_reporter
-from serverless_bench.series import good_operations, timeline
-from serverless_bench.spec import JobSpec, Load, OperationKind
+from serverless_bench.rundir.archive import Run
+from serverless_bench.rundir.record import OperationRecord, Usage
 from serverless_bench.units import GIB, KIB, MIB
 from tests.runs import S, attempt, job, lost, operation, outcome, record, saved
 

@@ -7,9 +7,9 @@ import orjson
 from hypothesis import given
 from hypothesis import strategies as st
 
-from serverless_bench.columns import Table
-from serverless_bench.lines import LinesReader, with_status
-from serverless_bench.record import InvocationRecord, Lost, Outcome
+from serverless_bench.rundir.reader import LinesReader, with_status
+from serverless_bench.rundir.record import InvocationRecord, Lost, Outcome
+from serverless_bench.rundir.tables import Table
 from tests.runs import lost, operation, outcome, record
 
 PLANNED = 5

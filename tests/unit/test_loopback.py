@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from serverless_bench.errors import UsageError
-from serverless_bench.keystream import Keystream
-from serverless_bench.spec import MIN_PART_BYTES
+from serverless_bench.job.spec import MIN_PART_BYTES
+from serverless_bench.payload.keystream import Keystream
 from serverless_bench.stores.loopback.answers import S3Error
 from serverless_bench.stores.loopback.asked import take_apart
 from serverless_bench.stores.loopback.bodies import Body

@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from serverless_bench import work
-from serverless_bench.archive import readable
-from serverless_bench.body import forget_clients, run_invocation
+from serverless_bench.driver.plan import ledger, plan
 from serverless_bench.errors import ServerFault
-from serverless_bench.plan import ledger, plan
-from serverless_bench.record import InvocationRecord
-from serverless_bench.spec import InvocationSpec, JobSpec, Load, OperationKind, Transfer
+from serverless_bench.job.spec import InvocationSpec, JobSpec, Load, OperationKind, Transfer
+from serverless_bench.process import runner as work
+from serverless_bench.rundir.archive import readable
+from serverless_bench.rundir.record import InvocationRecord
+from serverless_bench.worker.invocation import forget_clients, run_invocation
 from serverless_bench.workloads.mixed import KINDS
 from tests.runs import TARGET
 from tests.unit.flaky import FlakyClient

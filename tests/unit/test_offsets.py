@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from serverless_bench.archive import Run
-from serverless_bench.offsets import store_offset, worker_offsets
-from serverless_bench.record import InvocationRecord, Outcome, Step
-from serverless_bench.reduce import summarize
-from serverless_bench.series import timeline
+from serverless_bench.analysis.clock_offsets import store_offset, worker_offsets
+from serverless_bench.analysis.summary import summarize
+from serverless_bench.analysis.timeline import timeline
+from serverless_bench.rundir.archive import Run
+from serverless_bench.rundir.record import InvocationRecord, Outcome, Step
 from tests.runs import S, attempt, operation, record, saved
 
 BASE = 1_700_000_000 * S

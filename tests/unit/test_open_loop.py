@@ -12,21 +12,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from serverless_bench import work
-from serverless_bench.archive import Run, load_run
-from serverless_bench.body import forget_clients, run_invocation
+from serverless_bench.analysis.latency import Latencies, Latency
+from serverless_bench.analysis.merge import merge_reports
+from serverless_bench.analysis.summary import Summary, summarize
+from serverless_bench.analysis.variability import stability
 from serverless_bench.cli.pace import beyond_the_link
+from serverless_bench.driver.plan import plan
 from serverless_bench.errors import UsageError
-from serverless_bench.gate import start_key
-from serverless_bench.latencies import Latencies, Latency
-from serverless_bench.merging import merge_reports
-from serverless_bench.plan import plan
-from serverless_bench.record import InvocationRecord, Outcome, Overdue
-from serverless_bench.reduce import Summary, summarize
+from serverless_bench.job.spec import JobSpec, Load, Transfer
+from serverless_bench.process import runner as work
 from serverless_bench.reporters import open_reporter
-from serverless_bench.spec import JobSpec, Load, Transfer
-from serverless_bench.stability import stability
+from serverless_bench.rundir.archive import Run, load_run
+from serverless_bench.rundir.record import InvocationRecord, Outcome, Overdue
 from serverless_bench.units import MIB, NS_PER_S
+from serverless_bench.worker.barrier import start_key
+from serverless_bench.worker.invocation import forget_clients, run_invocation
 from tests.runs import TARGET, saved
 from tests.virtual import BEGIN_NS, SlowClient, virtual_time
 

@@ -18,19 +18,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from serverless_bench import work
-from serverless_bench.body import forget_clients, run_invocation
 from serverless_bench.cli.call import load_function
 from serverless_bench.clients.base import Exchange, Source
+from serverless_bench.driver.pickling import MAX_CODE_BYTES, function_job, pack
+from serverless_bench.driver.plan import ledger, plan
 from serverless_bench.errors import Corrupt, NotFound, UsageError
-from serverless_bench.gate import start_key
-from serverless_bench.own_code import ALLOW_CODE, PYTHON, allowed_here
-from serverless_bench.packing import MAX_CODE_BYTES, function_job, pack
-from serverless_bench.payload import content_of
-from serverless_bench.plan import ledger, plan
-from serverless_bench.record import InvocationRecord
-from serverless_bench.spec import InvocationSpec, JobSpec, Load, OperationKind
-from serverless_bench.tools import Tools
+from serverless_bench.job.spec import InvocationSpec, JobSpec, Load, OperationKind
+from serverless_bench.payload.shaped import content_of
+from serverless_bench.process import runner as work
+from serverless_bench.rundir.record import InvocationRecord
+from serverless_bench.worker.barrier import start_key
+from serverless_bench.worker.context import Tools
+from serverless_bench.worker.invocation import forget_clients, run_invocation
+from serverless_bench.worker.user_function import ALLOW_CODE, PYTHON, allowed_here
 from tests.runs import TARGET
 from tests.unit.flaky import FlakyClient
 

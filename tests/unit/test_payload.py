@@ -6,9 +6,9 @@ import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
 
-from serverless_bench.keys import object_key
-from serverless_bench.keystream import Keystream, hash_key, identify
-from serverless_bench.payload import SHAPE_BLOCK, content_of
+from serverless_bench.job.keys import object_key
+from serverless_bench.payload.keystream import Keystream, hash_key, identify
+from serverless_bench.payload.shaped import SHAPE_BLOCK, content_of
 from serverless_bench.units import MIB
 
 DIGITS = "00112233445566778899aabbccddeeff"

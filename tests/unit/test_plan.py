@@ -5,10 +5,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from serverless_bench.driver.plan import derive_seed, ledger, plan
 from serverless_bench.errors import UsageError
-from serverless_bench.keys import declared_size
-from serverless_bench.plan import derive_seed, ledger, plan
-from serverless_bench.spec import InvocationSpec, JobSpec, Load, Target, Transfer
+from serverless_bench.job.keys import declared_size
+from serverless_bench.job.spec import InvocationSpec, JobSpec, Load, Target, Transfer
 from tests.runs import job
 
 

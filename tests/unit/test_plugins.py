@@ -11,8 +11,8 @@ from serverless_bench.arrays import ARRAYS
 from serverless_bench.clients import CLIENTS
 from serverless_bench.errors import PluginError
 from serverless_bench.executors import EXECUTORS
-from serverless_bench.exporters import EXPORTERS
-from serverless_bench.importers import IMPORTERS
+from serverless_bench.formats.exporters import EXPORTERS
+from serverless_bench.formats.importers import IMPORTERS
 from serverless_bench.reporters import REPORTERS
 from serverless_bench.stores import STORES
 from serverless_bench.workloads import WORKLOADS

@@ -12,9 +12,9 @@ import pytest
 
 from serverless_bench import JobSpec, run_job, summarize, work
 from serverless_bench.clients.base import Exchange, Source
-from serverless_bench.processor import LockProbe, Usage, thread_counted
-from serverless_bench.spec import Load
+from serverless_bench.job.spec import Load
 from serverless_bench.units import NS_PER_S
+from serverless_bench.worker.cpu_time import LockProbe, Usage, thread_counted
 from tests.runs import TARGET
 from tests.unit.flaky import FlakyClient
 

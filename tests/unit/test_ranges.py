@@ -9,20 +9,20 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from serverless_bench import verify as verify_module
 from serverless_bench.clients.base import Exchange, Sink
 from serverless_bench.clock import EpochClock, monotonic_ns
-from serverless_bench.coverage import Coverage
 from serverless_bench.errors import BadRequest
-from serverless_bench.keystream import Keystream
-from serverless_bench.measure import Measured, measure
-from serverless_bench.operations import Known
-from serverless_bench.record import Found
-from serverless_bench.spec import OperationKind, OperationSpec, Transfer, Verify
+from serverless_bench.job.spec import OperationKind, OperationSpec, Transfer, Verify
+from serverless_bench.payload.coverage import Coverage
+from serverless_bench.payload.keystream import Keystream
+from serverless_bench.payload.shaped import verify as verify_module
+from serverless_bench.payload.verify import RangeSink
+from serverless_bench.rundir.record import Found
 from serverless_bench.testing.client_parts import new_meter
-from serverless_bench.tries import Tries
 from serverless_bench.units import MIB
-from serverless_bench.verify import RangeSink
+from serverless_bench.worker.operation import Measured, measure
+from serverless_bench.worker.operations import Known
+from serverless_bench.worker.retry import Tries
 from tests.unit.flaky import FlakyClient
 
 SIZE = 5 * MIB // 2

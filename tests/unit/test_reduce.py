@@ -6,11 +6,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from serverless_bench.analysis.summary import summarize
 from serverless_bench.cli.exit_codes import ExitCode, exit_code_of
-from serverless_bench.columns import percentiles
-from serverless_bench.record import BadRange, Found, Outcome, Step
-from serverless_bench.reduce import summarize
-from serverless_bench.spec import OperationKind
+from serverless_bench.job.spec import OperationKind
+from serverless_bench.rundir.record import BadRange, Found, Outcome, Step
+from serverless_bench.rundir.tables import percentiles
 from serverless_bench.units import GIB
 from tests.runs import S, attempt, job, lost, operation, outcome, record, saved
 

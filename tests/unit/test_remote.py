@@ -5,10 +5,10 @@ from bisect import bisect_right
 from hypothesis import given
 from hypothesis import strategies as st
 
-from serverless_bench.control import RecordKey, record_name
 from serverless_bench.executors.remote.seen import Seen
 from serverless_bench.executors.remote.view import ControlView
-from serverless_bench.spec import Target
+from serverless_bench.job.spec import Target
+from serverless_bench.worker.claims import RecordKey, record_name
 
 PAGE = 3
 TARGET = Target(bucket="b", endpoint_url="http://store")

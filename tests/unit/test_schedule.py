@@ -8,14 +8,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from serverless_bench.archive import Run
-from serverless_bench.columns import ABSENT
-from serverless_bench.overdue import Waiting, waiting
-from serverless_bench.plan import plan
-from serverless_bench.record import Overdue
-from serverless_bench.schedule import Schedule, _Even, at_most
-from serverless_bench.spec import JobSpec, Load, OperationKind
+from serverless_bench.analysis.overdue import Waiting, waiting
+from serverless_bench.driver.plan import plan
+from serverless_bench.job.spec import JobSpec, Load, OperationKind
+from serverless_bench.rundir.archive import Run
+from serverless_bench.rundir.record import Overdue
+from serverless_bench.rundir.tables import ABSENT
 from serverless_bench.units import NS_PER_S
+from serverless_bench.worker.pacing import Schedule, _Even, at_most
 from tests.runs import TARGET, job, operation, outcome, record, saved
 
 BEGIN_NS = 7 * NS_PER_S

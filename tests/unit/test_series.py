@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from serverless_bench.archive import Run
-from serverless_bench.record import Step
-from serverless_bench.series import _mean_in_flight, timeline
+from serverless_bench.analysis.timeline import _mean_in_flight, timeline
+from serverless_bench.rundir.archive import Run
+from serverless_bench.rundir.record import Step
 from tests.runs import S, lost, operation, outcome, record, saved
 
 steps = st.lists(st.tuples(st.integers(0, 10**10), st.integers(0, 10**12)), min_size=1, max_size=6)
@@ -127,5 +127,5 @@ def test_a_large_run_is_reduced_in_pieces_and_still_adds_up(
 ) -> None:
     functions = [[(i * S, [(S // 3, 7), (S, 11)])] * 3 for i in range(40)]
     whole = timeline(run_of(functions))
-    monkeypatch.setattr("serverless_bench.series._CHUNK", 5)
+    monkeypatch.setattr("serverless_bench.analysis.timeline._CHUNK", 5)
     assert np.array_equal(timeline(run_of(functions)).segment_bytes, whole.segment_bytes)

@@ -8,15 +8,15 @@ from typing import Any
 
 import pytest
 
-from serverless_bench.archive import Run
-from serverless_bench.deliveries import deliveries
+from serverless_bench.analysis.delivery_stats import deliveries
+from serverless_bench.analysis.samples import measured
+from serverless_bench.analysis.summary import Summary, summarize
+from serverless_bench.analysis.visibility import NEEDED, SEEN, shown
 from serverless_bench.errors import UsageError
-from serverless_bench.record import Shown
-from serverless_bench.reduce import Summary, summarize
+from serverless_bench.job.spec import ArraySpec, OperationKind
 from serverless_bench.reporters.text import report
-from serverless_bench.shown import NEEDED, SEEN, shown
-from serverless_bench.sides import measured
-from serverless_bench.spec import ArraySpec, OperationKind
+from serverless_bench.rundir.archive import Run
+from serverless_bench.rundir.record import Shown
 from tests.runs import S, job, operation, outcome, record, saved
 
 PUT, GET = OperationKind.PUT, OperationKind.GET

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from serverless_bench.errors import UsageError
-from serverless_bench.sizes import MAX_BUCKETS, Buckets, parse_sizes
+from serverless_bench.job.sizes import MAX_BUCKETS, Buckets, parse_sizes
 from serverless_bench.units import KIB, MIB
 
 TEXTS = [

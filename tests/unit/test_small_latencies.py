@@ -6,12 +6,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from serverless_bench.columns import ABSENT
-from serverless_bench.latencies import MAX_BLOCKS, Latencies, Times, latencies, rate
-from serverless_bench.over_time import OverTime, grid_of, over_time
-from serverless_bench.record import OperationRecord, Overdue
-from serverless_bench.series import good_operations
-from serverless_bench.spec import JobSpec, Load, OperationKind
+from serverless_bench.analysis.latency import MAX_BLOCKS, Latencies, Times, latencies, rate
+from serverless_bench.analysis.latency_over_time import OverTime, grid_of, over_time
+from serverless_bench.analysis.timeline import good_operations
+from serverless_bench.job.spec import JobSpec, Load, OperationKind
+from serverless_bench.rundir.record import OperationRecord, Overdue
+from serverless_bench.rundir.tables import ABSENT
 from serverless_bench.units import KIB, MIB
 from tests.runs import S, attempt, job, operation, outcome, record, saved
 

@@ -7,11 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from serverless_bench.archive import Run
-from serverless_bench.elapsed import Elapsed, elapsed, span, span_ns
-from serverless_bench.missing import bounds
-from serverless_bench.record import BadRange, Found, InvocationRecord, OperationRecord, Step
-from serverless_bench.reduce import (
+from serverless_bench.analysis.elapsed import Elapsed, elapsed, span, span_ns
+from serverless_bench.analysis.lost_functions import bounds
+from serverless_bench.analysis.summary import (
     MAX_CORRUPT,
     REPORT_SCHEMA,
     Clocks,
@@ -19,9 +17,11 @@ from serverless_bench.reduce import (
     function_rates,
     summarize,
 )
-from serverless_bench.series import good_operations
-from serverless_bench.spec import ArraySpec, JobSpec, Load, OperationKind
-from serverless_bench.windows import whole_and_peak
+from serverless_bench.analysis.throughput import whole_and_peak
+from serverless_bench.analysis.timeline import good_operations
+from serverless_bench.job.spec import ArraySpec, JobSpec, Load, OperationKind
+from serverless_bench.rundir.archive import Run
+from serverless_bench.rundir.record import BadRange, Found, InvocationRecord, OperationRecord, Step
 from tests.runs import S, job, lost, operation, outcome, record, saved
 
 GET, PUT = OperationKind.GET, OperationKind.PUT

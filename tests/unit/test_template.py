@@ -3,7 +3,7 @@
 import pytest
 
 import serverless_bench
-from serverless_bench.stack import _OUTPUTS
+from serverless_bench.aws.cloudformation import _OUTPUTS
 from tests.template import CONTROL, DATA, FUNCTION_ARN, REGION, Template
 
 BOUNDARY = "arn:aws:iam::111122223333:policy/bound"
@@ -11,7 +11,7 @@ BOUNDARY = "arn:aws:iam::111122223333:policy/bound"
 
 def test_the_function() -> None:
     function = Template().properties("WorkerFunction")
-    assert function["Handler"] == "serverless_bench.handler.handler"
+    assert function["Handler"] == "serverless_bench.worker.handler.handler"
     assert function["Architectures"] == ["arm64"]
     assert (function["MemorySize"], function["Timeout"]) == (1769, 900)
     assert function["EventInvokeConfig"] == {

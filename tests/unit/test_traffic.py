@@ -6,10 +6,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from serverless_bench.reduce import summarize
-from serverless_bench.series import good_operations
-from serverless_bench.spec import OperationKind
-from serverless_bench.traffic import service_s, throttles_per_s, traffic
+from serverless_bench.analysis.attempt_stats import service_s, throttles_per_s, traffic
+from serverless_bench.analysis.summary import summarize
+from serverless_bench.analysis.timeline import good_operations
+from serverless_bench.job.spec import OperationKind
 from tests.runs import S, attempt, operation, outcome, record, saved
 
 

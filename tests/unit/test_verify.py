@@ -5,11 +5,11 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from serverless_bench.keystream import Keystream, hash_key
-from serverless_bench.record import Found
-from serverless_bench.spec import Verify
+from serverless_bench.job.spec import Verify
+from serverless_bench.payload.keystream import Keystream, hash_key
+from serverless_bench.payload.verify import MAX_BAD_RANGES, BadRanges, RangeSink, absent
+from serverless_bench.rundir.record import Found
 from serverless_bench.units import MIB
-from serverless_bench.verify import MAX_BAD_RANGES, BadRanges, RangeSink, absent
 
 KEY, OTHER = "mine", "yours"
 BLOCK = 4096

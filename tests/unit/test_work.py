@@ -5,14 +5,14 @@ from itertools import pairwise
 
 import pytest
 
-from serverless_bench import work
-from serverless_bench.body import forget_clients, run_invocation
 from serverless_bench.clock import EpochClock
+from serverless_bench.driver.plan import plan
 from serverless_bench.errors import ServerFault
-from serverless_bench.plan import plan
-from serverless_bench.record import InvocationRecord
-from serverless_bench.spec import JobSpec, Load, Stat, Transfer
+from serverless_bench.job.spec import JobSpec, Load, Stat, Transfer
+from serverless_bench.process import runner as work
+from serverless_bench.rundir.record import InvocationRecord
 from serverless_bench.units import MIB, NS_PER_S
+from serverless_bench.worker.invocation import forget_clients, run_invocation
 from tests.runs import TARGET
 from tests.unit.flaky import FlakyClient
 from tests.virtual import SlowClient, virtual_time

@@ -8,7 +8,7 @@ from threading import Event, Thread
 from typing import TypeVar
 
 from serverless_bench.errors import ExecutorError, SbenchError
-from serverless_bench.record import Outcome
+from serverless_bench.rundir.record import Outcome
 
 T = TypeVar("T")
 E = TypeVar("E", bound=SbenchError)

@@ -5,7 +5,7 @@ from typing import Protocol
 
 from serverless_bench.clock import monotonic_ns
 from serverless_bench.errors import SbenchError
-from serverless_bench.spec import InvocationSpec
+from serverless_bench.job.spec import InvocationSpec
 from serverless_bench.units import NS_PER_S
 
 

@@ -13,16 +13,16 @@ from queue import SimpleQueue
 from typing import Any, Final
 
 from serverless_bench.clock import EpochClock
-from serverless_bench.control import RecordKey
 from serverless_bench.errors import ExecutorError, OperationError
 from serverless_bench.executors.base import GRACE_S, Live
 from serverless_bench.executors.remote.crew import Crew, Heard, hear
 from serverless_bench.executors.remote.launcher import Launcher, NotLaunchedError
 from serverless_bench.executors.remote.seen import Seen
 from serverless_bench.executors.remote.view import SKEW_S, ControlView
-from serverless_bench.record import InvocationRecord, Lost, Outcome
-from serverless_bench.spec import InvocationSpec, JobSpec
+from serverless_bench.job.spec import InvocationSpec, JobSpec
+from serverless_bench.rundir.record import InvocationRecord, Lost, Outcome
 from serverless_bench.units import NS_PER_S
+from serverless_bench.worker.claims import RecordKey
 
 _TICK_S: Final = 0.04
 _POLL_S: Final = 0.35

@@ -2,7 +2,7 @@
 
 from array import array
 
-from serverless_bench.control import RecordKey
+from serverless_bench.worker.claims import RecordKey
 
 
 class Seen:

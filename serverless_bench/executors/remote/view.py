@@ -7,7 +7,11 @@ from typing import Any, Final
 import orjson
 
 from serverless_bench.clock import Clock, http_date_s
-from serverless_bench.control import (
+from serverless_bench.errors import OperationError, StoreError
+from serverless_bench.job.spec import Target
+from serverless_bench.rundir.record import InvocationRecord
+from serverless_bench.units import NS_PER_S
+from serverless_bench.worker.claims import (
     RecordKey,
     before,
     claim,
@@ -17,11 +21,7 @@ from serverless_bench.control import (
     parse_record,
     record_name,
 )
-from serverless_bench.errors import OperationError, StoreError
-from serverless_bench.objects import Objects
-from serverless_bench.record import InvocationRecord
-from serverless_bench.spec import Target
-from serverless_bench.units import NS_PER_S
+from serverless_bench.worker.object_io import Objects
 
 _FOLDER: Final = "records/"
 _REQUEST_S: Final = 60.0

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any, Final, NoReturn
 
 from serverless_bench.clock import monotonic_ns
-from serverless_bench.keys import declared_size
+from serverless_bench.job.keys import declared_size
 from serverless_bench.stores.loopback.answers import S3Error
 from serverless_bench.stores.loopback.connection import Connection
 from serverless_bench.stores.loopback.faults import Fault, FaultKind

@@ -4,9 +4,9 @@ from collections import deque
 from dataclasses import dataclass
 from typing import Final
 
-from serverless_bench.keys import declared_size
-from serverless_bench.keystream import PIECE, Keystream, hash_key, identify
-from serverless_bench.payload import content_of
+from serverless_bench.job.keys import declared_size
+from serverless_bench.payload.keystream import PIECE, Keystream, hash_key, identify
+from serverless_bench.payload.shaped import content_of
 
 KEPT_BYTES: Final = 1 << 16
 """Objects that sbench did not make, such as markers, are kept up to this size."""

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
-from serverless_bench.keys import declared_size
+from serverless_bench.job.keys import declared_size
 from serverless_bench.stores.loopback.answers import S3Error
 from serverless_bench.stores.loopback.faults import Fault, FaultKind
 from serverless_bench.stores.loopback.faulty import REFUSALS, FaultyConnection

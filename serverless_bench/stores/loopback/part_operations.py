@@ -3,8 +3,8 @@
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from serverless_bench.keys import declared_size
-from serverless_bench.spec import MAX_PARTS
+from serverless_bench.job.keys import declared_size
+from serverless_bench.job.spec import MAX_PARTS
 from serverless_bench.stores.loopback.answers import S3Error, parse, texts, xml
 from serverless_bench.stores.loopback.faulty import FaultyConnection
 from serverless_bench.stores.loopback.inspector import TELLING_BYTES

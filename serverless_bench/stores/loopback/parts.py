@@ -8,8 +8,8 @@ compared with its neighbours when the upload is completed.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from serverless_bench.keys import declared_size
-from serverless_bench.spec import MIN_PART_BYTES
+from serverless_bench.job.keys import declared_size
+from serverless_bench.job.spec import MIN_PART_BYTES
 from serverless_bench.stores.loopback.answers import S3Error
 from serverless_bench.stores.loopback.inspector import Verdict, matching
 

@@ -1,0 +1,403 @@
+"""What bounded each function: its launch, its own client, its own network, or the store. Pure.
+
+Asked in this order, the first yes counts:
+
+launch
+    Getting the function to work took longer than its work.
+client
+    A faster store would not have been noticed: for 85 % of the time or more that its
+    requests took the function used a processor or waited for one, or it kept all
+    processors busy that it may use.
+interpreter lock
+    It has several threads, and they queued for CPython's global lock: their Python code
+    kept it for three quarters of the time, or a thread that asked for it now and then had to
+    wait every other time. A faster store would not have been noticed either.
+schedule
+    In an open loop it was through with its last operation soon after that was due: it did
+    what was asked, and nothing more was.
+function network
+    Its bytes over time are a straight line, after a burst or from the start, and the
+    other functions' lines are as steep: the mark of a limit that each function has for
+    itself (Lambda: about 300 MiB at full speed, then 77.6 MiB/s; Bodner et al., "An
+    Empirical Evaluation of Serverless Cloud Infrastructure for Large-Scale Data
+    Processing", EDBT 2025, Table 1).
+store
+    None of these, and its client took less than half of the time: the function waited for
+    the store, or for the network between.
+
+In between nobody can tell: ``unknown``. So it is where a worker did not say what it
+computed (imported data, threads whose waits were not counted), and where a library sends
+several requests at once of its own and hides how many: its share is only known to lie
+between two bounds.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+import numpy as np
+
+from serverless_bench.analysis.elapsed import elapsed
+from serverless_bench.analysis.timeline import function_spans
+from serverless_bench.job.spec import OWN_FUNCTION
+from serverless_bench.rundir.archive import Run
+from serverless_bench.rundir.tables import ABSENT, Floats, Ints, Mask
+from serverless_bench.units import NS_PER_S
+
+KINDS: Final = (
+    *("launch", "client", "interpreter_lock", "schedule", "function_network", "store"),
+    "unknown",
+)
+CLIENT_SHARE: Final = 0.85
+STORE_SHARE: Final = 0.5
+"""Below this share of the client a store that costs nothing would have doubled the rate."""
+KEPT_SHARE: Final = 0.75
+"""Threads queue for a lock that is taken for this share of the time or more."""
+DELAYED_SHARE: Final = 0.5
+"""A thread that asks for the lock now and then is late this often only if others queue, too."""
+_LEAST_PROBES: Final = 8
+"""Where the lock is taken there are few: each waits for its turn."""
+_SAMPLE: Final = 200
+"""Functions whose curves are fitted; evenly spaced among all."""
+_POINTS: Final = 200
+_STRIDE: Final = 4
+_LEAST_TAIL: Final = 0.3
+"""The straight part has to be this much of a function's time."""
+_STRAIGHT: Final = 0.02
+"""A line may miss the curve by this share of all bytes."""
+_BURST: Final = 0.05
+"""A burst below this share of the bytes is the start of a connection."""
+_ALIKE_AFTER_BURST: Final = 0.10
+_ALIKE: Final = 0.02
+"""How far p95 and p5 of the slopes may be apart, by their median. Without a burst only
+a shaper makes rates this equal; functions that share a store do not."""
+_LEAST_ALIKE: Final = 3
+_SOON: Final = 0.05
+"""Share of a schedule's length by which its last operation may be late."""
+_LAMBDA_MIB_PER_CPU: Final = 1769
+"""AWS Lambda developer guide, "Configure Lambda function memory"."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bucket:
+    """One function's bytes over time as a token bucket."""
+
+    burst_bytes: float
+    """Moved above the sustained rate: the bucket's size; 0 without a burst."""
+    sustained_bytes_per_s: float
+    total_bytes: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bound:
+    """What bounded the functions of a run."""
+
+    functions: Mapping[str, int] = field(default_factory=dict)
+    """How many were bounded by what, for each of ``KINDS`` that there was."""
+    client_share: float | None = None
+    """Median share of the time of its requests in which a function computed or waited for a
+    processor, or of its processors that it kept busy: the larger one, at most 1."""
+    lock_share: float | None = None
+    """Median share of the time in which the interpreter's lock was taken, of functions whose
+    threads share it."""
+    launch_share: float | None = None
+    """Median share of the time from submission to end that went into launching."""
+    generator_bytes_per_s: float | None = None
+    """Median speed at which workers made bytes, measured before their first object."""
+    burst_bytes: float | None = None
+    sustained_bytes_per_s: float | None = None
+    """Medians of the buckets, where functions were bounded by their own network."""
+
+
+def bound(run: Run, good: Mask) -> Bound:
+    """Return what bounded each function of a run.
+
+    Parameters
+    ----------
+    run
+        A saved run, its workers' instants on the driver's clock.
+    good
+        Which operations succeeded and count, shape ``(operations,)``.
+    """
+    rows = function_spans(run).rows
+    if not len(rows):
+        return Bound()
+    launch, share = _launch_share(run, rows), _client_share(run, rows)
+    sample = _sample(len(rows))
+    buckets = _buckets(run, good, rows, sample)
+    limited = _limited(buckets)
+    is_launch = launch > 0.5
+    is_client = ~is_launch & (share.least >= CLIENT_SHARE)
+    is_lock = ~is_launch & ~is_client & share.lock.is_queue
+    is_asked = ~is_launch & ~is_client & ~is_lock & _on_schedule(run, rows)
+    left = ~is_launch & ~is_client & ~is_lock & ~is_asked
+    is_store = left & (share.most < STORE_SHARE)
+    # Of a sample: the share of the sample stands for all that are left.
+    network = {
+        name: round(int(mask.sum()) * _share_of_sample(sample, limited, mask))
+        for name, mask in (("store", is_store), ("unknown", left & ~is_store))
+    }
+    found = {
+        "launch": int(is_launch.sum()),
+        "client": int(is_client.sum()),
+        "interpreter_lock": int(is_lock.sum()),
+        "schedule": int(is_asked.sum()),
+        "function_network": sum(network.values()),
+        "store": int(is_store.sum()) - network["store"],
+        "unknown": int((left & ~is_store).sum()) - network["unknown"],
+    }
+    speeds = run.functions["generator_bytes_per_s"][rows]
+    return Bound(
+        functions={name: count for name, count in found.items() if count},
+        client_share=_median(share.least[~np.isnan(share.least)]),
+        lock_share=_median(share.lock.share[~np.isnan(share.lock.share)]),
+        launch_share=_median(launch[~np.isnan(launch)]),
+        generator_bytes_per_s=_median(speeds[speeds != ABSENT]),
+        burst_bytes=_median([buckets[i].burst_bytes for i in limited])
+        if found["function_network"]
+        else None,
+        sustained_bytes_per_s=(
+            _median([buckets[i].sustained_bytes_per_s for i in limited])
+            if found["function_network"]
+            else None
+        ),
+    )
+
+
+def _median(values: "Floats | Ints | list[float]") -> float | None:
+    return float(np.median(values)) if len(values) else None
+
+
+def _launch_share(run: Run, rows: Ints) -> Floats:
+    """Return launch over launch and work; a warm-up, or waiting at a gate, is work.
+
+    NaN, which is above no threshold, where nobody knows when it was submitted.
+    """
+    table = run.functions
+    submitted = table["submitted_ns"][rows]
+    unknown = submitted == ABSENT
+    if run.job.concurrency >= run.job.invocations:
+        # A wave is asked for at once: a slow submission is a part of the launch.
+        _, wave = np.unique(table["attempt"][rows], return_inverse=True)
+        first = np.full(len(rows), np.iinfo(np.int64).max)
+        np.minimum.at(first, wave[~unknown], submitted[~unknown])
+        submitted = np.where(unknown, submitted, first[wave])
+    start = table["start_ns"][rows]
+    launch = np.maximum(elapsed(run).between_each_ns(submitted, start), 0)
+    work = np.maximum(table["end_ns"][rows] - table["start_ns"][rows], 1)
+    return np.where(unknown, np.nan, launch / (launch + work))
+
+
+def _sample(count: int) -> Ints:
+    """Return the positions of at most ``_SAMPLE`` functions, evenly spaced among all."""
+    return np.unique(np.linspace(0, count - 1, min(count, _SAMPLE)).astype(np.int64))
+
+
+def _share_of_sample(sample: Ints, limited: set[int], of: Mask) -> float:
+    """Return how many of a sample are limited; one that shows no bucket is not."""
+    mine = [i for i in sample.tolist() if of[i]]
+    return len([i for i in mine if i in limited]) / len(mine) if mine else 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _ClientShare:
+    """How much of each function's time its client took, shape ``(rows,)`` each."""
+
+    least: Floats
+    most: Floats
+    """Bounds of the share, 0 to 1; NaN, which is below and above nothing, if unknown."""
+    lock: "_Lock"
+
+
+def _client_share(run: Run, rows: Ints) -> _ClientShare:
+    table = run.functions
+    wall_ns = table["end_ns"][rows] - table["start_ns"][rows]
+    wall_ns = np.maximum(wall_ns - np.maximum(table["gate_wait_ns"][rows], 0), 1)
+    cpu_ns = (table["cpu_user_s"] + table["cpu_sys_s"])[rows] * NS_PER_S
+    awake_ns = cpu_ns + np.maximum(table["run_wait_ns"][rows], 0)
+    cores = np.maximum(table["cpus"][rows], 1)
+    memory = table["memory_mib"][rows]
+    given = np.where(memory == ABSENT, cores, memory / _LAMBDA_MIB_PER_CPU)
+    processors = np.minimum(1, cpu_ns / (wall_ns * np.minimum(cores, given)))
+    # Requests that run side by side are so many lanes; what a lane does is one or the other.
+    in_flight_ns = _requests_ns(run)[rows]
+    lanes = np.minimum(1, awake_ns / np.maximum(in_flight_ns, wall_ns))
+    lock = _lock(run, rows, wall_ns)
+    at_least = np.maximum(processors, lanes) if _lanes_are_known(run) else processors
+    at_most = np.fmax(np.maximum(processors, lanes), lock.share)
+    # Records of before do not have the waits of threads.
+    silent = table["cpus"][rows] == ABSENT
+    if _shares_threads(run):
+        silent |= table["interpreter_ns"][rows] == ABSENT
+    return _ClientShare(
+        least=np.where(silent, np.nan, at_least),
+        most=np.where(silent, np.nan, at_most),
+        lock=lock,
+    )
+
+
+def _requests_ns(run: Run) -> Ints:
+    """Return the sum of the durations of each function's requests, shape ``(functions,)``."""
+    attempts = run.attempts
+    took = np.maximum(attempts["end_ns"] - attempts["start_ns"], 0)
+    total = np.zeros(len(run.functions["index"]), dtype=np.int64)
+    np.add.at(total, attempts["function"], took)
+    return total
+
+
+def _shares_threads(run: Run) -> bool:
+    return run.job.load.threads > 1 or run.job.transfer.connections > 1
+
+
+def _lanes_are_known(run: Run) -> bool:
+    """Whether each request of the record is one request at a time, with a thread of its own."""
+    if run.job.load.array is not None or run.job.workload == OWN_FUNCTION:
+        return False
+    return bool(run.provenance.get("client", {}).get("attempts") == "exact")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Lock:
+    """How busy the interpreter's lock was, shape ``(rows,)`` each."""
+
+    share: Floats
+    """Of the time, or of the probes, in which it was taken; NaN where no threads share it,
+    and where it is unknown."""
+    is_queue: Mask
+    """Whether threads queued for it."""
+
+
+def _lock(run: Run, rows: Ints, wall_ns: Ints) -> _Lock:
+    """Return how busy the interpreter's lock was.
+
+    The user time of Python's threads bounds how long they kept it, unless they encrypt:
+    OpenSSL works without it. Beyond that a thread that asks for it tells, where the run was
+    long enough.
+    """
+    table = run.functions
+    nothing = np.full(len(rows), np.nan)
+    if not _shares_threads(run):
+        return _Lock(share=nothing, is_queue=np.zeros(len(rows), dtype=np.bool_))
+    asked, delayed = table["lock_probes"][rows], table["lock_delayed"][rows]
+    probed = np.where(asked >= _LEAST_PROBES, delayed / np.maximum(asked, 1), np.nan)
+    plain = not run.job.target.endpoint_url.startswith("https:")
+    known = (table["interpreter_ns"][rows] != ABSENT) & plain
+    kept = np.where(known, np.minimum(1, table["interpreter_ns"][rows] / wall_ns), np.nan)
+    return _Lock(
+        share=np.fmax(probed, kept),
+        is_queue=(kept >= KEPT_SHARE) | (probed >= DELAYED_SHARE),
+    )
+
+
+def _on_schedule(run: Run, rows: Ints) -> Mask:
+    """Return which functions kept up with the instants at which operations were due."""
+    operations = run.operations
+    due = operations["intended_ns"] != ABSENT
+    function, intended = operations["function"][due], operations["intended_ns"][due]
+    size = len(run.functions["index"])
+    first = np.full(size, np.iinfo(np.int64).max)
+    last, end = np.zeros(size, dtype=np.int64), np.zeros(size, dtype=np.int64)
+    np.minimum.at(first, function, intended)
+    np.maximum.at(last, function, intended)
+    np.maximum.at(end, function, operations["end_ns"][due])
+    late = (end - last)[rows]
+    kept_up = (last > first)[rows] & (late <= _SOON * (last - first)[rows])
+    # Who left undone what was due did not keep up, however soon it ended.
+    return np.asarray(kept_up & ~np.isin(rows, run.overdue["function"]), dtype=np.bool_)
+
+
+def _buckets(run: Run, good: Mask, rows: Ints, sample: Ints) -> dict[int, Bucket]:
+    """Return the buckets of a sample that show one, by position in ``rows``."""
+    found = {}
+    for position, (at_s, moved) in zip(
+        sample.tolist(), _curves(run, good, rows[sample]), strict=True
+    ):
+        bucket = fit_bucket(at_s, moved)
+        if bucket is not None:
+            found[position] = bucket
+    return found
+
+
+def _curves(run: Run, good: Mask, rows: Ints) -> Iterator[tuple[Floats, Floats]]:
+    """Yield for each function its seconds since its start and the bytes moved by then."""
+    operations, steps = run.operations, run.steps
+    for row in rows.tolist():
+        mine = slice(*np.searchsorted(operations["function"], (row, row + 1)).tolist())
+        wanted = good[mine]
+        start = operations["start_ns"][mine]
+        my_steps = slice(*np.searchsorted(steps["function"], (row, row + 1)).tolist())
+        number = steps["operation"][my_steps]
+        length = steps["step_ns"][my_steps]
+        elapsed = np.cumsum(length)
+        # Steps follow one another from their operation's start.
+        begins = np.searchsorted(number, number, side="left")
+        before = (elapsed - length)[begins]
+        ends = start[number] + elapsed - before
+        keep = wanted[number]
+        order = np.argsort(ends[keep], kind="stable")
+        at_ns = ends[keep][order] - start[wanted].min(initial=np.iinfo(np.int64).max)
+        moved = np.cumsum(steps["step_bytes"][my_steps][keep][order])
+        yield (
+            np.concatenate(([0.0], at_ns / NS_PER_S)),
+            np.concatenate(([0.0], moved.astype(np.float64))),
+        )
+
+
+def fit_bucket(at_s: Floats, moved: Floats) -> Bucket | None:
+    """Return the token bucket that a curve of bytes over time shows, if it shows one.
+
+    Parameters
+    ----------
+    at_s, moved
+        Points of the curve, ascending, from ``(0, 0)``.
+
+    Returns
+    -------
+    Bucket or None
+        From the longest end of the curve that is a straight line: its slope is the
+        sustained rate, and where it meets the axis is what came on top. None when no
+        such end is long enough.
+    """
+    if len(at_s) < 6 or at_s[-1] <= 0:
+        return None
+    # The last stretch waits for the acknowledgement; nothing moves in it.
+    stop = float(at_s[int(np.searchsorted(moved, moved[-1]))])
+    if stop <= 0:
+        return None
+    grid = np.linspace(0, stop, _POINTS)
+    curve = np.interp(grid, at_s, moved)
+    for first in range(0, round(_POINTS * (1 - _LEAST_TAIL)), _STRIDE):
+        slope, _, missed = _line(grid[first:], curve[first:])
+        if slope > 0 and missed <= _STRAIGHT * moved[-1]:
+            # The line may have begun in the bend: its first quarter does not count.
+            later = first + (_POINTS - first) // 4
+            slope, intercept, _ = _line(grid[later:], curve[later:])
+            return Bucket(
+                burst_bytes=max(0.0, intercept),
+                sustained_bytes_per_s=slope,
+                total_bytes=float(moved[-1]),
+            )
+    return None
+
+
+def _line(x: Floats, y: Floats) -> tuple[float, float, float]:
+    """Return slope and intercept of the least squares line, and by how much it misses most."""
+    across, up = x - x.mean(), y - y.mean()
+    slope = float((across @ up) / (across @ across))
+    return slope, float(y.mean() - slope * x.mean()), float(np.abs(up - slope * across).max())
+
+
+def _limited(buckets: Mapping[int, Bucket]) -> set[int]:
+    """Return which functions ran into a limit that all of them have."""
+    slopes = np.array([bucket.sustained_bytes_per_s for bucket in buckets.values()])
+    if len(slopes) < _LEAST_ALIKE:
+        return set()
+    low, middle, high = np.percentile(slopes, (5, 50, 95))
+    spread = (high - low) / middle
+    with_burst = (
+        float(np.median([b.burst_bytes / b.total_bytes for b in buckets.values()])) > _BURST
+    )
+    if spread > (_ALIKE_AFTER_BURST if with_burst else _ALIKE):
+        return set()
+    near = _ALIKE_AFTER_BURST * middle
+    return {i for i, b in buckets.items() if abs(b.sustained_bytes_per_s - middle) <= near}

@@ -1,0 +1,111 @@
+"""What became of the events of a run whose functions are far away.
+
+Which were refused, which came twice or never, what was launched again, how long a cold
+environment took to its first byte, and how long a record lay before the driver had it.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from serverless_bench.analysis.visibility import shown
+from serverless_bench.rundir.archive import Run
+from serverless_bench.rundir.record import Shown
+from serverless_bench.rundir.tables import ABSENT, Floats, Mask, is_text, percentiles
+from serverless_bench.units import NS_PER_S
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wave:
+    """What was launched again at one time."""
+
+    number: int
+    count: int
+    after_s: float
+    """Since the run began, on the driver's clock."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Deliveries:
+    """Totals over all events of a run."""
+
+    received: int
+    """Records: ``ok + failed + duplicate``."""
+    refusals: int
+    """Launches that were refused (429, connection lost) before they were accepted."""
+    never_began: int
+    """Attempts that were taken back because no worker had begun them in time."""
+    waves: tuple[Wave, ...]
+    requests_each: float | None
+    """GETs and LISTs of the driver per planned function."""
+    lag_s: Mapping[str, float] | None
+    """Percentiles of a record's way: end of the function to arrival at the driver, by two
+    clocks."""
+    import_s: Mapping[str, float] | None
+    """Percentiles over cold environments that loaded the code themselves: the import of it."""
+    cold_start_s: Mapping[str, float] | None
+    """The same: from the begin of the import to the first byte to or from the store; None if the
+    client does not show it."""
+
+
+def deliveries(run: Run) -> Deliveries | None:
+    """Return what became of a run's events; None if it had none."""
+    functions = run.functions
+    recorded = np.asarray([text is not None for text in functions["delivery"]], dtype=bool)
+    refusals = int(np.maximum(functions["refusals"], 0).sum())
+    if not (recorded.any() or refusals or run.waves):
+        return None
+    there = np.asarray(
+        [status in {"ok", "failed", "duplicate"} for status in functions["status"]], dtype=bool
+    )
+    mine = recorded & (functions["duplicate"] != 1)
+    born = there & (functions["born_ns"] > 0)
+    return Deliveries(
+        received=int(there.sum()),
+        refusals=refusals,
+        never_began=int((functions["never_began"] == 1).sum()),
+        waves=tuple(
+            Wave(
+                number=wave["number"],
+                count=wave["count"],
+                after_s=(wave["created_ns"] - run.created_ns) / NS_PER_S,
+            )
+            for wave in run.waves
+        ),
+        requests_each=_looks(run.requests) / run.job.invocations if run.requests else None,
+        lag_s=percentiles((functions["collected_ns"] - functions["end_ns"])[mine] / NS_PER_S),
+        import_s=percentiles(functions["import_ns"][born] / NS_PER_S),
+        cold_start_s=percentiles(_first_byte_s(run, born)),
+    )
+
+
+def _looks(requests: Mapping[str, int]) -> int:
+    """Return the requests that looked for records, and not those that took attempts back."""
+    return requests.get("get", 0) + requests.get("list", 0)
+
+
+def _first_byte_s(run: Run, born: Mask) -> Floats:
+    """Return how long each function of ``born`` took from its birth to its first byte.
+
+    For a write that is when its first request has a connection: the head goes out then. Left out
+    are those whose client does not show it.
+    """
+    operations, steps = run.operations, run.steps
+    kinds, seen = operations["kind"], shown(run)
+    is_read = is_text(kinds, "get") | is_text(kinds, "get_range")
+    has_first_byte = (operations["first_byte_ns"] != ABSENT) & (Shown.FIRST_BYTE in seen)
+    is_seen = np.where(is_read, has_first_byte, Shown.CONNECTION in seen)
+    first = np.flatnonzero((operations["index"] == 0) & born[operations["function"]] & is_seen)
+    reached = operations["first_byte_ns"][first].copy()
+    # The first step of a write without bytes is its wait for the connection.
+    is_first = (steps["operation"] == 0) & (np.diff(steps["function"], prepend=-1) != 0)
+    waited = np.zeros(len(born), dtype=np.int64)
+    waited[steps["function"][is_first]] = np.where(
+        steps["step_bytes"][is_first] == 0, steps["step_ns"][is_first], 0
+    )
+    owner = operations["function"][first]
+    is_write = ~is_read[first]
+    reached[is_write] = (operations["start_ns"][first] + waited[owner])[is_write]
+    seconds: Floats = (reached - run.functions["born_ns"][owner]) / NS_PER_S
+    return seconds

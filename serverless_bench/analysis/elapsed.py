@@ -1,0 +1,90 @@
+"""How long a run took, without the time in which nobody was at work. Pure.
+
+A run that was interrupted and resumed has a stretch in which no driver ran and no function
+worked: nobody waited for the store then. Such pauses count in no duration that has both of
+their ends in it. What lies between two functions while a driver is there (a launch, say)
+is a part of the run.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from serverless_bench.analysis.timeline import measured_operations
+from serverless_bench.rundir.archive import Run
+from serverless_bench.rundir.tables import ABSENT, Ints
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Elapsed:
+    """A clock that stands still while nobody is at work."""
+
+    begins: Ints
+    ends: Ints
+    """Of the pauses, ascending, on the driver's clock."""
+
+    def paused_ns(self, start_ns: int, end_ns: int) -> int:
+        """Return how much of a stretch were pauses."""
+        inside = np.minimum(self.ends, end_ns) - np.maximum(self.begins, start_ns)
+        return int(np.maximum(inside, 0).sum())
+
+    def between_each_ns(self, start_ns: Ints, end_ns: Ints) -> Ints:
+        """Return how long each of several stretches was without its pauses."""
+        taken = end_ns - start_ns
+        for begin, end in zip(self.begins.tolist(), self.ends.tolist(), strict=True):
+            inside = np.minimum(end, end_ns) - np.maximum(begin, start_ns)
+            taken = taken - np.maximum(inside, 0)
+        return np.asarray(taken, dtype=np.int64)
+
+    def between_ns(self, start_ns: int, end_ns: int) -> int:
+        """Return how long a stretch was without its pauses."""
+        return end_ns - start_ns - self.paused_ns(start_ns, end_ns)
+
+
+def elapsed(run: Run) -> Elapsed:
+    """Return the pauses of a run whose workers' instants are on the driver's clock.
+
+    A pause is what remains of a stretch without a driver once every stretch is taken off
+    in which a function worked that left a record, of whatever status.
+    """
+    pauses: list[tuple[int, int]] = []
+    if run.down:
+        there = run.functions["start_ns"] != ABSENT
+        starts, ends = (run.functions[name][there] for name in ("start_ns", "end_ns"))
+        order = np.argsort(starts, kind="stable")
+        for down_ns, up_ns in run.down:
+            pauses += _gaps(starts[order], ends[order], down_ns, up_ns)
+    begins, stops = np.asarray(pauses, dtype=np.int64).reshape(-1, 2).T
+    return Elapsed(begins=begins, ends=stops)
+
+
+def _gaps(starts: Ints, ends: Ints, down_ns: int, up_ns: int) -> Iterator[tuple[int, int]]:
+    """Yield what intervals, in order of their starts, leave of another one."""
+    free_from = down_ns
+    touching = (ends > down_ns) & (starts < up_ns)
+    for start, end in zip(starts[touching].tolist(), ends[touching].tolist(), strict=True):
+        if start > free_from:
+            yield free_from, start
+        free_from = max(free_from, end)
+    if free_from < up_ns:
+        yield free_from, up_ns
+
+
+def span(run: Run) -> tuple[int, int] | None:
+    """Return when the first measured operation began and the last one ended.
+
+    Failed ones count: whoever started the run waited for them as well. None if there is
+    no measured operation.
+    """
+    mine = measured_operations(run)
+    if not mine.any():
+        return None
+    operations = run.operations
+    return int(operations["start_ns"][mine].min()), int(operations["end_ns"][mine].max())
+
+
+def span_ns(run: Run) -> int:
+    """Return how long the span of a run is without its pauses; 0 without a span."""
+    found = span(run)
+    return 0 if found is None else elapsed(run).between_ns(*found)

@@ -1,0 +1,182 @@
+"""What has to hold in any true report. Pure.
+
+Each check recomputes something in another way, or compares it with what is physically
+possible. When one fails, the report withholds its headline and says why: published
+results that such checks would have stopped lose up to 12 % of their bytes, 1.5 % of
+their functions, or move four times what their network carries.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from serverless_bench.analysis.throughput import Windows, planned_at_once, whole_and_peak
+from serverless_bench.analysis.timeline import counted
+from serverless_bench.job.spec import OWN_FUNCTION
+from serverless_bench.rundir.archive import Run
+from serverless_bench.rundir.tables import ABSENT, Mask, is_text
+from serverless_bench.units import NS_PER_S, format_rate
+
+_TOLERANCE: Final = 0.02
+"""A link's nominal rate, and the edges of windows, are known no better than this."""
+_WHOLE: Final = frozenset({"get", "put"})
+"""Kinds that move the bytes of their object, no more and no fewer."""
+_RANGES: Final = frozenset({"get_range"})
+_SENT: Final = frozenset({"append_array", "put", "write_array"})
+_RECEIVED: Final = frozenset({"get", "get_range", "read_array"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Facts:
+    """What the checks look at."""
+
+    run: Run
+    good: Mask
+    """Operations that succeeded and count."""
+    windows: Windows
+    counts: Mapping[str, int]
+    """Functions by status."""
+
+
+Check = Callable[[Facts], Iterator[str]]
+"""Yields one sentence for each thing that cannot be."""
+
+
+def failures(facts: Facts) -> tuple[str, ...]:
+    """Return why the headline cannot be believed; nothing as a rule."""
+    return tuple(why for check in CHECKS.values() for why in check(facts))
+
+
+def _functions_add_up(facts: Facts) -> Iterator[str]:
+    counts, requested = facts.counts, facts.run.job.invocations
+    found = counts.get("ok", 0) + counts.get("failed", 0) + counts.get("lost", 0)
+    if found != requested:
+        yield f"{found} functions are ok, failed or lost, and {requested} were requested"
+
+
+def _no_byte_is_missing(facts: Facts) -> Iterator[str]:
+    moved = int(facts.run.operations["bytes"][facts.good].sum())
+    if facts.windows.timeline_bytes != moved:
+        yield (
+            f"the timeline adds up to {facts.windows.timeline_bytes} bytes,"
+            f" the operations to {moved}"
+        )
+
+
+def _objects_are_whole(facts: Facts) -> Iterator[str]:
+    operations = facts.run.operations
+    known = facts.good & (operations["size"] != ABSENT)
+    moved, size = operations["bytes"], operations["size"]
+    wrong = int((moved != size)[known & _of_kind(facts.run, _WHOLE)].sum())
+    if wrong:
+        yield f"{wrong} operations are called done and moved fewer or more bytes than their object"
+    beyond = moved + operations["offset"] > size
+    wrong = int(beyond[known & _of_kind(facts.run, _RANGES)].sum())
+    if wrong:
+        yield f"{wrong} ranges are called done and go on after the end of their object"
+
+
+def _of_kind(run: Run, kinds: frozenset[str]) -> Mask:
+    found = np.zeros(len(run.operations["kind"]), dtype=np.bool_)
+    for kind in kinds:
+        found |= is_text(run.operations["kind"], kind)
+    return found
+
+
+def _verified_is_moved(facts: Facts) -> Iterator[str]:
+    operations = facts.run.operations
+    if int((operations["verified_bytes"] > operations["bytes"])[facts.good].sum()):
+        yield "more bytes were verified than moved"
+
+
+def _tries_carry_the_bytes(facts: Facts) -> Iterator[str]:
+    run = facts.run
+    if run.provenance.get("client", {}).get("attempts") != "exact":
+        return
+    mine = counted(run)
+    succeeded = is_text(run.attempts["error"], None) & mine[run.attempts["function"]]
+    carried = int(run.attempts["bytes"][succeeded].sum())
+    # What arrays moved went through a library of their own.
+    claimed = mine[run.operations["function"]] & _of_kind(run, _WHOLE | _RANGES)
+    moved = int(run.operations["bytes"][claimed].sum())
+    if carried < moved:
+        yield f"the tries carried {carried} bytes, the operations claim {moved}"
+
+
+def _time_runs_forward(facts: Facts) -> Iterator[str]:
+    operations = facts.run.operations
+    start, end = operations["start_ns"], operations["end_ns"]
+    backward = int((end < start)[facts.good].sum())
+    for name in ("first_byte_ns", "last_byte_sent_ns"):
+        there = facts.good & (operations[name] != ABSENT)
+        outside = (operations[name] < start) | (operations[name] > end)
+        backward += int(outside[there].sum())
+    if backward:
+        yield f"{backward} operations have an instant before their start or after their end"
+
+
+def _no_more_at_once_than_planned(facts: Facts) -> Iterator[str]:
+    """Little's law: operations in flight are throughput times latency."""
+    if facts.run.job.workload == OWN_FUNCTION:
+        return  # the user's own function may have as many threads as it likes
+    planned = planned_at_once(facts.run)
+    found = facts.windows.mean_in_flight
+    if found > planned * (1 + _TOLERANCE):
+        yield (
+            f"throughput times latency is {found:.1f} operations in flight (Little's law),"
+            f" and only {planned} {'threads' if facts.run.job.load.threads > 1 else 'functions'}"
+            " were at work"
+        )
+
+
+def _the_link_carries_it(facts: Facts) -> Iterator[str]:
+    """A link carries its rate in each direction at once."""
+    link = facts.run.job.link_bytes_per_s
+    together = (facts.windows.whole, facts.windows.peak_1s)
+    if link is None or max(rate or 0.0 for rate in together) <= link:
+        return
+    rates = {
+        "sent": (whole_and_peak(facts.run, _of_kind(facts.run, _SENT)), link),
+        "received": (whole_and_peak(facts.run, _of_kind(facts.run, _RECEIVED)), link),
+        # Which way the bytes of a user's own function went is not known.
+        "both ways": (together, 2 * link),
+    }
+    for way, (found, most) in rates.items():
+        for name, rate in zip(("whole", "peak"), found, strict=True):
+            if rate is not None and rate > most * (1 + _TOLERANCE):
+                yield (
+                    f"{format_rate(rate)} ({name}, {way}) cannot pass a link of"
+                    f" {format_rate(link)}: the bytes or the times are not what they say"
+                )
+                return
+
+
+def _durations_are_possible(facts: Facts) -> Iterator[str]:
+    """Even loopback moves no object in no time."""
+    operations = facts.run.operations
+    moved = facts.good & (operations["bytes"] > 0)
+    took = (operations["end_ns"] - operations["start_ns"])[moved]
+    if not len(took):
+        return
+    fastest = float(np.max(operations["bytes"][moved] / (np.maximum(took, 1) / NS_PER_S)))
+    if fastest > _MEMORY_BYTES_PER_S:
+        yield f"an object moved at {format_rate(fastest)}, faster than memory"
+
+
+_MEMORY_BYTES_PER_S: Final = 200e9
+"""Above what one socket of a server of 2026 reads from its memory in one thread, with room."""
+
+CHECKS: Final[Mapping[str, Check]] = {
+    "functions add up": _functions_add_up,
+    "no byte is missing": _no_byte_is_missing,
+    "objects are whole": _objects_are_whole,
+    "verified bytes were moved": _verified_is_moved,
+    "tries carry the bytes": _tries_carry_the_bytes,
+    "time runs forward": _time_runs_forward,
+    "Little's law": _no_more_at_once_than_planned,
+    "the link carries it": _the_link_carries_it,
+    "durations are possible": _durations_are_possible,
+}
+"""Every check by the name that `sbench check` prints."""

@@ -1,0 +1,373 @@
+"""How long operations took: by kind, by size class and over time. Pure.
+
+Four times are told apart::
+
+    intended start          start                            end
+    |------- queueing -------|------------ latency -----------|
+    |------------------------ response -----------------------|
+
+In a closed loop the next operation waits for the one before, so a store that stalls is
+asked less while it stalls, and the latencies hide most of it ("coordinated omission", Gil
+Tene). In an open loop (``--rate``) operations have an intended start, and the response time
+counts from there. Service is latency without the waits between the tries of an operation.
+
+What was due and never began has waited at least until the time was over: it counts with that
+in the response times and queueing delays, or the worst would be left out. The latency is
+that of what began.
+
+Percentiles are of raw values, or of a histogram, never of other percentiles. The
+histograms stand in the report, so reports can be merged (``merging``).
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, Self, TypedDict
+
+import numpy as np
+
+from serverless_bench.analysis.attempt_stats import service_s
+from serverless_bench.analysis.elapsed import elapsed, span_ns
+from serverless_bench.analysis.histogram import Histogram
+from serverless_bench.analysis.latency_over_time import OverTime, began, grid_of, over_time
+from serverless_bench.analysis.overdue import Waiting, waiting
+from serverless_bench.analysis.timeline import counted
+from serverless_bench.job.spec import OperationKind
+from serverless_bench.rundir.archive import Run
+from serverless_bench.rundir.tables import ABSENT, Ints, Mask, Table, is_text
+from serverless_bench.units import GIB, KIB, MIB, NS_PER_S
+
+PERCENTILES: Final = (50, 90, 95, 99, 99.9)
+RAW_LIMIT: Final = 10_000_000
+"""Operations of one row whose percentiles come from raw values: they are sorted for it."""
+
+MAX_BLOCKS: Final = 32
+"""Blocks of a function that have a row each; of more, names are not what tells them apart."""
+_EDGES: Final = (0, 8 * KIB, 64 * KIB, 512 * KIB, 4 * MIB, 32 * MIB, 256 * MIB, 2 * GIB)
+SIZE_CLASSES: Final = (
+    *("0 B", "1 B-8 KiB", "8-64 KiB", "64-512 KiB", "512 KiB-4 MiB"),
+    *("4-32 MiB", "32-256 MiB", "256 MiB-2 GiB", "above 2 GiB"),
+)
+"""Those of sai3-bench (docs/PERF_LOG_FORMAT.md); the upper bound belongs to the class."""
+_NO_SIZE: Final = frozenset({"call", "delete", "delete_many", "head", "list"})
+"""Kinds that take as long for an object of any size."""
+_SERVER_SIDE: Final = frozenset({"copy"})
+"""Kinds that move no bytes here, and take longer for larger objects."""
+_PLAIN: Final = frozenset({"get", "put"})
+_FROM_DUE: Final = frozenset({"response", "queueing"})
+"""Times that count from the instant at which an operation was due."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Times:
+    """How long some operations took."""
+
+    percentiles_s: Mapping[str, float]
+    """``p50``, ``p90``, ``p95``, ``p99``, ``p99.9`` and ``max``."""
+    mean_s: float
+    exact: bool
+    """Whether the percentiles are of raw values, by linear interpolation between order
+    statistics; else they are a histogram's, within 1 %."""
+    histogram: Histogram
+
+    @classmethod
+    def of(cls, durations_ns: Ints, *, raw_limit: int = RAW_LIMIT) -> Self | None:
+        """Return the times of durations; None if there are none.
+
+        One below zero, which only damage to a record can bring about, counts as zero.
+        """
+        if not len(durations_ns):
+            return None
+        durations_ns = np.maximum(durations_ns, 0)
+        histogram = Histogram.of(durations_ns)
+        if len(durations_ns) > raw_limit:
+            return cls.from_histogram(histogram)
+        found = np.percentile(durations_ns, PERCENTILES) / NS_PER_S
+        return cls(
+            percentiles_s=_named(found.tolist(), histogram),
+            mean_s=histogram.sum_ns / histogram.count / NS_PER_S,
+            exact=True,
+            histogram=histogram,
+        )
+
+    @classmethod
+    def from_histogram(cls, histogram: Histogram) -> Self:
+        """Return the times of a histogram that is not empty."""
+        found = [histogram.percentile(p) / NS_PER_S for p in PERCENTILES]
+        return cls(
+            percentiles_s=_named(found, histogram),
+            mean_s=histogram.sum_ns / histogram.count / NS_PER_S,
+            exact=False,
+            histogram=histogram,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Latency:
+    """The operations of one kind, or those of them in one size class."""
+
+    kind: str
+    size_class: str | None
+    """One of ``SIZE_CLASSES``; None for all together. It is the class of the bytes that
+    moved, so a range has that of its length; of a failed operation that of its object, and
+    a range that failed has none. A block of the user's own has its name here."""
+    count: int
+    """That succeeded; only these are in the times and bytes."""
+    failed: int
+    overdue: int | None
+    """That were due in an open loop and never began; with what they had waited by the end,
+    these are in ``response`` and ``queueing``, too. See ``overdue.Waiting``. None if the
+    records do not say."""
+    keys: int
+    """That they concerned: more than ``count`` if they list, or delete many."""
+    bytes: int
+    operations_per_s: float | None
+    bytes_per_s: float | None
+    """Over the span of the whole run; None where nothing took place or moved."""
+    latency: Times | None
+    service: Times | None
+    """None if no operation waited between its tries: the same as latency then."""
+    response: Times | None
+    queueing: Times | None
+    """None in a closed loop."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Latencies:
+    """The section "operations" of a report."""
+
+    open_loop: bool = False
+    asked_per_s: float | None = None
+    """Operations that were to begin per second, in an open loop."""
+    offered_per_s: float | None = None
+    """Operations that the schedules of the functions had due per second, from the first
+    instant to the last. None in a closed loop."""
+    achieved_per_s: float | None = None
+    """Operations that were due and succeeded, per second of the time in which they were due,
+    or until the last of them ended if that was later. None in a closed loop."""
+    due: int | None = None
+    """Operations whose instant came: ``begun + overdue``. None in a closed loop, and with
+    the two rates before and the two counts after it if the records do not say."""
+    begun: int | None = None
+    overdue: int | None = None
+    """Operations that were due when the time was over, and never began."""
+    span_s: float | None = None
+    by_kind: tuple[Latency, ...] = ()
+    """For each kind a row of all its operations and, below it, one per size class."""
+    segment_s: float | None = None
+    over_time: tuple[OverTime, ...] = ()
+
+    @property
+    def notable(self) -> bool:
+        """Whether there is more to say than of objects of one size, put or got."""
+        kinds = {row.kind for row in self.by_kind}
+        sizes = {row.size_class for row in self.by_kind if row.count} - {None}
+        several = len(kinds) > 1 or len(sizes) > 1
+        return bool(kinds) and (self.open_loop or several or not kinds <= _PLAIN)
+
+
+def latencies(run: Run, good: Mask, *, raw_limit: int = RAW_LIMIT) -> Latencies:
+    """Return how long the operations of a run took.
+
+    Parameters
+    ----------
+    run
+        A saved run, its workers' instants on the driver's clock.
+    good
+        Which operations succeeded and count, shape ``(operations,)``.
+    raw_limit
+        Rows of more operations get their percentiles from their histogram.
+    """
+    operations, counts_in = run.operations, counted(run)
+    mine = counts_in[operations["function"]] & (operations["warmup"] == 0)
+    sizes = _size_classes(operations, good)
+    scheduled = mine & (operations["intended_ns"] != ABSENT)
+    late = waiting(run, counts_in, scheduled, sizes)
+    rate_per_s = run.job.load.rate_per_s
+    pace = _pace(run, scheduled, good, late) if run.says_overdue else {}
+    if not mine.any() and not len(late.due_ns):
+        return Latencies(open_loop=rate_per_s is not None, asked_per_s=rate_per_s, **pace)
+    durations = _durations(run, good, late)
+    whole_ns = span_ns(run)
+    rows: list[Latency] = []
+    segments: list[OverTime] = []
+    instants = began(operations)
+    grid = grid_of(np.concatenate((instants[good], late.due_ns)))
+    for kind in _kinds(operations, mine, late):
+        of_kind = mine & is_text(operations["kind"], kind)
+        for name, of_class, overdue in _parts(operations, of_kind, sizes, kind, late):
+            wanted = of_kind & of_class
+            if wanted.any() or overdue.any():
+                picked = _Picked(
+                    kind,
+                    name,
+                    good=wanted & good,
+                    bad=wanted & ~good,
+                    waited_ns=late.waited_ns[overdue],
+                    says_overdue=run.says_overdue,
+                )
+                rows.append(_row(operations, durations, picked, whole_ns, raw_limit))
+        shown, overdue = durations.get("response", durations["latency"]), late.of(kind)
+        done = of_kind & good
+        if done.any() or overdue.any():
+            at_ns = np.concatenate((instants[done], late.due_ns[overdue]))
+            took_ns = np.concatenate((shown[done], late.waited_ns[overdue]))
+            segments.append(over_time(kind, grid, at_ns, took_ns))
+    return Latencies(
+        open_loop=rate_per_s is not None or "response" in durations,
+        asked_per_s=rate_per_s,
+        **pace,
+        span_s=whole_ns / NS_PER_S if mine.any() else None,
+        by_kind=tuple(rows),
+        segment_s=grid.segment_ns / NS_PER_S if segments else None,
+        over_time=tuple(segments),
+    )
+
+
+class _Pace(TypedDict, total=False):
+    offered_per_s: float | None
+    achieved_per_s: float | None
+    due: int
+    begun: int
+    overdue: int
+
+
+def _pace(run: Run, scheduled: Mask, good: Mask, late: Waiting) -> _Pace:
+    """Return what was due in an open loop, and what came of it."""
+    operations, time = run.operations, elapsed(run)
+    begun, overdue, done = int(scheduled.sum()), len(late.due_ns), scheduled & good
+    due_ns = np.concatenate((operations["intended_ns"][scheduled], late.due_ns))
+    if not len(due_ns) and run.job.load.rate_per_s is None:
+        return {}
+    found: _Pace = {"due": begun + overdue, "begun": begun, "overdue": overdue}
+    if not len(due_ns):
+        return found
+    first = int(due_ns.min())
+    span = time.between_ns(first, int(due_ns.max()))
+    if span > 0:
+        offered = (len(due_ns) - 1) * NS_PER_S / span
+        ends = int(operations["end_ns"][done].max(initial=first))
+        # What is due last has its distance to the next, too.
+        took_s = max(len(due_ns) / offered, time.between_ns(first, ends) / NS_PER_S)
+        found |= {"offered_per_s": offered, "achieved_per_s": int(done.sum()) / took_s}
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class _Picked:
+    """The operations of one row."""
+
+    kind: str
+    size_class: str | None
+    good: Mask
+    bad: Mask
+    waited_ns: Ints
+    """Of each that was overdue."""
+    says_overdue: bool
+
+
+def _row(
+    operations: Table,
+    durations: Mapping[str, Ints],
+    picked: _Picked,
+    whole_ns: int,
+    raw_limit: int,
+) -> Latency:
+    good = picked.good
+    count, moved = int(good.sum()), int(operations["bytes"][good].sum())
+
+    def times(name: str) -> Times | None:
+        if name not in durations:
+            return None
+        # An open loop may have operations that stand in no schedule.
+        values = durations[name][good & (durations[name] != ABSENT)]
+        if name in _FROM_DUE:
+            values = np.concatenate((values, picked.waited_ns))
+        return Times.of(values, raw_limit=raw_limit)
+
+    waited = (durations["service"] != durations["latency"])[good].any()
+    return Latency(
+        kind=picked.kind,
+        size_class=picked.size_class,
+        count=count,
+        failed=int(picked.bad.sum()),
+        overdue=len(picked.waited_ns) if picked.says_overdue else None,
+        keys=int(operations["count"][good].sum()),
+        bytes=moved,
+        operations_per_s=rate(count, whole_ns / NS_PER_S),
+        bytes_per_s=rate(moved, whole_ns / NS_PER_S),
+        latency=times("latency"),
+        service=times("service") if waited else None,
+        response=times("response"),
+        queueing=times("queueing"),
+    )
+
+
+def _durations(run: Run, good: Mask, late: Waiting) -> dict[str, Ints]:
+    """Return each time that there is, in ns, with a value per operation."""
+    operations = run.operations
+    start, end = operations["start_ns"], operations["end_ns"]
+    service = np.zeros(len(start), dtype=np.int64)
+    service[good] = np.rint(service_s(run, good) * NS_PER_S).astype(np.int64)
+    found = {"latency": np.maximum(end - start, 0), "service": service}
+    intended = operations["intended_ns"]
+    there = intended != ABSENT
+    if there.any() or len(late.due_ns):
+        found["response"] = np.where(there, np.maximum(end - intended, 0), ABSENT)
+        found["queueing"] = np.where(there, np.maximum(start - intended, 0), ABSENT)
+    return found
+
+
+def _kinds(operations: Table, mine: Mask, late: Waiting) -> Iterator[str]:
+    """Yield the kinds that there are, in the order of ``OperationKind``."""
+    there = {*operations["kind"][mine].tolist(), *(kind for kind, _ in late.cells)}
+    known = [kind.value for kind in OperationKind]
+    yield from (kind for kind in known if kind in there)
+    yield from sorted(kind for kind in there - set(known) if isinstance(kind, str))
+
+
+def _parts(
+    operations: Table, of_kind: Mask, sizes: Ints, kind: str, late: Waiting
+) -> Iterator[tuple[str | None, Mask, Mask]]:
+    """Yield the rows of a kind: name, which operations, and which of the overdue ones."""
+    yield None, of_kind, late.of(kind)
+    blocks = _blocks(operations, of_kind) if kind == OperationKind.CALL else []
+    for name, mask in blocks:
+        # A function of the user's own has no schedule.
+        yield name, mask, np.zeros_like(late.due_ns, dtype=np.bool_)
+    if not blocks:
+        for number, name in enumerate(SIZE_CLASSES):
+            yield name, sizes == number, late.of(kind, number)
+
+
+def _blocks(operations: Table, wanted: Mask) -> list[tuple[str, Mask]]:
+    """Return the user's own names of blocks, and which operations have them."""
+    if "key" not in operations:
+        return []
+    names = sorted(set(operations["key"][wanted].tolist()))
+    if len(names) > MAX_BLOCKS:
+        return []
+    return [(name, is_text(operations["key"], name)) for name in names]
+
+
+def _size_classes(operations: Table, good: Mask) -> Ints:
+    """Return the number in ``SIZE_CLASSES`` of each operation, ABSENT where it has none."""
+    kinds, size = operations["kind"], operations["size"]
+    of_object = ~good
+    without = is_text(kinds, "get_range") & ~good
+    for kind in _SERVER_SIDE:
+        of_object |= is_text(kinds, kind)
+    for kind in _NO_SIZE:
+        without |= is_text(kinds, kind)
+    wanted = np.where(of_object, size, operations["bytes"])
+    number = np.searchsorted(_EDGES, wanted, side="left")
+    return np.where(without | (wanted < 0), ABSENT, number)
+
+
+def _named(values: Sequence[float], histogram: Histogram) -> dict[str, float]:
+    named = {f"p{p:g}": value for p, value in zip(PERCENTILES, values, strict=True)}
+    return {**named, "max": (histogram.max_ns or 0) / NS_PER_S}
+
+
+def rate(amount: int, span_s: float) -> float | None:
+    """Return an amount per second; None where there was nothing, or no time passed."""
+    return amount / span_s if amount and span_s > 0 else None

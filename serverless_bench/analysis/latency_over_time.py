@@ -1,0 +1,96 @@
+"""Percentiles over time: how long operations took, segment after segment. Pure."""
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from serverless_bench.rundir.tables import ABSENT, Ints, Table
+from serverless_bench.units import NS_PER_S
+
+_SEGMENTS: Final = 120
+"""At most, as long as a run takes days and not months."""
+_EACH: Final = 20
+"""Operations that a segment has on average, at least: of fewer, percentiles say little."""
+_SEGMENT_NS: Final = tuple(f * 10**n for n in range(8, 14) for f in (1, 2, 5))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OverTime:
+    """The operations of one kind, segment after segment.
+
+    An operation is in the segment in which it began, or in an open loop should have begun:
+    a stall shows when it took place, not when it was over.
+    """
+
+    kind: str
+    count: tuple[int, ...]
+    p50_s: tuple[float | None, ...]
+    p99_s: tuple[float | None, ...]
+    """Of the latency, in an open loop of the response time; None where there was none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """Segments of equal length."""
+
+    first_ns: int
+    count: int
+    segment_ns: int
+
+    def of(self, began_ns: Ints) -> Ints:
+        """Return the segment of each instant; it means nothing for what does not count."""
+        return np.asarray((began_ns - self.first_ns) // self.segment_ns, dtype=np.int64)
+
+
+def began(operations: Table) -> Ints:
+    """Return when each operation began, or in an open loop should have begun."""
+    intended = operations["intended_ns"]
+    return np.where(intended != ABSENT, intended, operations["start_ns"])
+
+
+def grid_of(began_ns: Ints) -> Grid:
+    """Return segments of 0.1, 0.2, 0.5, 1, ... s, few enough to have operations in them."""
+    if not len(began_ns):
+        return Grid(0, 0, NS_PER_S)
+    first = int(began_ns.min())
+    span_ns = max(1, int(began_ns.max()) - first + 1)
+    most = min(_SEGMENTS, max(1, len(began_ns) // _EACH))
+    segment_ns = next((ns for ns in _SEGMENT_NS if span_ns <= ns * most), _SEGMENT_NS[-1])
+    return Grid(first, -(-span_ns // segment_ns), segment_ns)
+
+
+def over_time(kind: str, grid: Grid, began_ns: Ints, durations_ns: Ints) -> OverTime:
+    """Return the percentiles of each segment.
+
+    Parameters
+    ----------
+    kind
+        Of the operations.
+    grid
+        From ``grid_of``.
+    began_ns
+        When each of them began, or should have begun, shape ``(operations,)``.
+    durations_ns
+        How long each took, ``ABSENT`` where nobody knows; shape as before.
+    """
+    known = durations_ns != ABSENT
+    segment, values = grid.of(began_ns[known]), durations_ns[known]
+    order = np.lexsort((values, segment))
+    values = values[order]
+    counts = np.bincount(segment, minlength=grid.count)
+    begins = np.cumsum(counts) - counts
+    p50, p99 = (_of_groups(values, begins, counts, share) for share in (0.5, 0.99))
+    return OverTime(kind=kind, count=tuple(counts.tolist()), p50_s=p50, p99_s=p99)
+
+
+def _of_groups(values: Ints, begins: Ints, counts: Ints, share: float) -> tuple[float | None, ...]:
+    """Return a quantile in seconds of each group of sorted values; None of empty ones."""
+    there = counts > 0
+    place = share * (counts[there] - 1)
+    low = np.floor(place).astype(np.int64)
+    high = np.minimum(low + 1, counts[there] - 1)
+    below, above = values[begins[there] + low], values[begins[there] + high]
+    found = np.full(len(counts), np.nan)
+    found[there] = (below + (above - below) * (place - low)) / NS_PER_S
+    return tuple(None if np.isnan(value) else value for value in found.tolist())

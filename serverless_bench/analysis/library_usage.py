@@ -1,0 +1,85 @@
+"""What the libraries used that were watched: memory, threads and processor time. Pure."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from serverless_bench.rundir.archive import Run
+from serverless_bench.rundir.tables import ABSENT, Ints, Mask, is_text
+from serverless_bench.units import GIB
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LibraryUse:
+    """What the operations of one kind used; only those that succeeded."""
+
+    kind: str
+    count: int
+    """Operations that were watched."""
+    bytes: int
+    """Of their data."""
+    memory_ratio: Mapping[str, float] | None
+    """``min``, ``p50`` and ``max`` of how much the resident set grew above what it was
+    when the operation began, over its bytes: 1 is one more copy of the data. None where
+    nobody could see the resident set."""
+    rss_peak_bytes: int | None
+    """Largest resident set."""
+    threads_peak: int | None
+    """Most threads at once in one process."""
+    cpu_user_s: float
+    cpu_sys_s: float
+    cpu_s_per_gib: float | None
+    """Both together, per GiB of their bytes."""
+
+
+def library_use(run: Run, good: Mask) -> tuple[LibraryUse, ...]:
+    """Return what was used by each kind of operation that was watched.
+
+    Parameters
+    ----------
+    run
+        A saved run.
+    good
+        Which operations succeeded and count, shape ``(operations,)``.
+    """
+    usages, operations = run.usages, run.operations
+    if not usages or not len(usages["operation"]):
+        return ()
+    first = np.searchsorted(operations["function"], np.arange(len(run.functions["index"])))
+    row = first[usages["function"]] + usages["operation"]
+    kinds = operations["kind"][row]
+    there = dict.fromkeys(kinds[good[row]].tolist())
+    return tuple(_use(run, kind, row, good[row] & is_text(kinds, kind)) for kind in there)
+
+
+def _use(run: Run, kind: str, row: Ints, mine: Mask) -> LibraryUse:
+    usages = {name: column[mine] for name, column in run.usages.items()}
+    size = run.operations["bytes"][row[mine]]
+    before, peak = usages["rss_before_bytes"], usages["rss_peak_bytes"]
+    seen = (before != ABSENT) & (peak != ABSENT) & (size > 0)
+    ratio = np.maximum(peak - before, 0)[seen] / size[seen]
+    total = int(size.sum())
+    user_s, sys_s = float(usages["cpu_user_s"].sum()), float(usages["cpu_sys_s"].sum())
+    return LibraryUse(
+        kind=kind,
+        count=len(size),
+        bytes=total,
+        memory_ratio={
+            "min": float(ratio.min()),
+            "p50": float(np.median(ratio)),
+            "max": float(ratio.max()),
+        }
+        if len(ratio)
+        else None,
+        rss_peak_bytes=_largest(peak),
+        threads_peak=_largest(usages["threads_peak"]),
+        cpu_user_s=user_s,
+        cpu_sys_s=sys_s,
+        cpu_s_per_gib=(user_s + sys_s) / (total / GIB) if total else None,
+    )
+
+
+def _largest(column: Ints) -> int | None:
+    largest = int(column.max())
+    return None if largest == ABSENT else largest

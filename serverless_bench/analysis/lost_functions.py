@@ -1,0 +1,66 @@
+"""What functions that are missing could change at most. Pure."""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from serverless_bench.rundir.archive import Run
+from serverless_bench.rundir.tables import Floats, Mask, is_text
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bounds:
+    """What the run would show at least and at most if the missing functions were known."""
+
+    missing: int
+    """Functions that failed or were lost."""
+    whole_bytes_per_s: tuple[float, float]
+    """As they are, and if each had moved as much as the best of all, in the same span."""
+    per_function_p50_bytes_per_s: tuple[float, float] | None
+    """If they were slower than all others, and faster; None if more than half is missing."""
+
+
+def bounds(
+    run: Run, good: Mask, rates: Floats, *, whole: float | None, span_s: float | None
+) -> Bounds | None:
+    """Return what the functions that are not ok could change at most.
+
+    Parameters
+    ----------
+    run
+        A saved run.
+    good
+        Which operations succeeded and count, shape ``(operations,)``.
+    rates
+        Of the functions that are ok.
+    whole, span_s
+        Of the run.
+
+    Returns
+    -------
+    Bounds or None
+        None unless functions are missing and others moved bytes.
+    """
+    is_ok = is_text(run.functions["status"], "ok")
+    missing = run.job.invocations - int(is_ok.sum())
+    if not missing or not len(rates) or whole is None or not span_s:
+        return None
+    moved = np.zeros(len(is_ok), dtype=np.int64)
+    np.add.at(moved, run.operations["function"][good], run.operations["bytes"][good])
+    most = int(moved[is_ok].sum()) + missing * int(moved.max())
+    return Bounds(
+        missing=missing,
+        whole_bytes_per_s=(whole, max(whole, most / span_s)),
+        per_function_p50_bytes_per_s=_middle(rates, missing),
+    )
+
+
+def _middle(rates: Floats, missing: int) -> tuple[float, float] | None:
+    """Return the median if all that are missing were slower, and faster, than ``rates``."""
+    ordered = np.sort(rates)
+    half = (len(rates) + missing - 1) / 2
+    slow, fast = math.floor(half) - missing, math.ceil(half)
+    if slow < 0 or fast >= len(ordered):
+        return None
+    return float(ordered[slow]), float(ordered[fast])

@@ -1,0 +1,392 @@
+"""Turn a run into totals. Pure: no I/O, no clock, no formatting.
+
+Only operations that succeeded, of invocations that count, contribute bytes: goodput.
+What failed tries moved is ``retried_bytes``. Instants of workers are put on the driver's
+clock first, as far as its evidence goes (``offsets``).
+"""
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any, Final
+
+import numpy as np
+
+from serverless_bench.analysis.attempt_stats import Traffic, service_s, traffic
+from serverless_bench.analysis.bottleneck import Bound, bound
+from serverless_bench.analysis.clock_offsets import Offsets, aligned, worker_offsets
+from serverless_bench.analysis.cpu_cost import measured_cpu_s, told_of_all
+from serverless_bench.analysis.delivery_stats import Deliveries, deliveries
+from serverless_bench.analysis.elapsed import Elapsed, elapsed, span
+from serverless_bench.analysis.invariants import Facts, failures
+from serverless_bench.analysis.latency import Latencies, latencies
+from serverless_bench.analysis.library_usage import LibraryUse, library_use
+from serverless_bench.analysis.lost_functions import Bounds, bounds
+from serverless_bench.analysis.throughput import Windows, windows
+from serverless_bench.analysis.timeline import (
+    counted,
+    function_spans,
+    good_operations,
+    measured_operations,
+)
+from serverless_bench.analysis.visibility import not_shown
+from serverless_bench.aws.cost.bill import Bill, bill
+from serverless_bench.aws.cost.prices import Prices
+from serverless_bench.rundir.archive import Run
+from serverless_bench.rundir.tables import ABSENT, Floats, Mask, Table, is_text, percentiles
+from serverless_bench.units import GIB, NS_PER_S
+
+MAX_CORRUPT: Final = 50
+REPORT_SCHEMA: Final = 2
+"""Raised when a field of the JSON report changes its meaning or goes."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Clocks:
+    """How well the workers' clocks are known; see ``offsets``."""
+
+    width_p50_s: float | None
+    width_max_s: float | None
+    """Of the intervals that hold the offsets; None without records."""
+    corrected: int
+    """Functions whose clock cannot have been the driver's; their instants were shifted."""
+    suspect: int
+    """Functions whose evidence contradicts itself; their instants were left alone."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GateSummary:
+    """How the functions came through the gate."""
+
+    expected: int | None
+    """Functions that the driver waited for; None if it never opened the gate."""
+    announced: int | None
+    """Functions that were there when it opened."""
+    late: int
+    """Functions that came after, or gave up waiting."""
+    wait_s: Mapping[str, float] | None
+    """Percentiles of what a function waited: it is paid for."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Summary:
+    """The totals of one run; docs/report.md explains each for users.
+
+    ``requested = ok + failed + lost``, and records received = ``ok + failed +
+    duplicate``. Rates are None where the run has no such window or no bytes.
+    """
+
+    run_id: str
+    name: str
+    phase: str
+    """The workload: write or read."""
+    store: str
+    """Where the objects are: ``BUCKET at ENDPOINT``, or which of the stores that run here."""
+    client: str
+    executor: str
+    requested: int
+    ok: int
+    failed: int
+    lost: int
+    duplicate: int
+    ended: bool
+    """Whether the driver came to an end."""
+    skipped_lines: int
+    bytes: int
+    """Moved by operations that succeeded."""
+    verified_bytes: int
+    corrupt_objects: int
+    bad_bytes: int
+    unknown_objects: int
+    """Objects that were read but not written by sbench, hence not compared."""
+    peak_1s_bytes_per_s: float | None
+    peak_5s_bytes_per_s: float | None
+    steady_bytes_per_s: float | None
+    steady_window_s: float | None
+    whole_bytes_per_s: float | None
+    span_s: float | None
+    """First operation's start to last operation's end, by the workers' clocks, failed ones
+    included and pauses left out."""
+    paused_s: float
+    """Pauses between those: no driver ran and no function worked; see ``elapsed``."""
+    makespan_s: float | None
+    """First submission to last return, by the driver's clock, pauses left out."""
+    done_s: Mapping[str, float | None]
+    """t50, t90, t99, t100: when that share of the requested functions had succeeded,
+    in seconds since the first operation's start, pauses left out; None if it never did."""
+    per_function_bytes_per_s: Mapping[str, float] | None
+    """Percentiles p1 ... p99 over functions that are ok: bytes over first start to last end."""
+    ttfb_s: Mapping[str, float] | None
+    """Percentiles of first byte minus start; None for writes, and if the client shows no first
+    bytes."""
+    ack_s: Mapping[str, float] | None
+    """Percentiles of end minus last byte sent; None for reads, and if the client does not show
+    when it was sent."""
+    latency_s: Mapping[str, float] | None
+    """Percentiles of what an operation took, waits between its tries included."""
+    service_s: Mapping[str, float] | None
+    """The same without those waits."""
+    operations: int
+    failed_operations: int
+    warmup_operations: int
+    """Operations of the warm-up: in the records, and in no other figure but those of wrong
+    bytes, of memory, of workers and of the bill."""
+    warmup_bytes: int
+    traffic: Traffic
+    errors: Mapping[str, int]
+    """Failed functions by their first error, and lost ones by cause."""
+    cold_starts: int
+    workers: int
+    cpu_s_per_gib: float | None
+    """Workers' user and system time for measured operations per GiB of goodput."""
+    max_rss_bytes: int | None
+    planned_concurrency: int
+    object_bytes: int | None
+    clocks: Clocks
+    gate: GateSummary | None
+    """None without a gate."""
+    bound: Bound
+    bounds: Bounds | None
+    """None unless functions are missing and others moved bytes."""
+    withheld: tuple[str, ...]
+    """Why there is no headline: what cannot be; empty as a rule."""
+    corrupt: tuple[Mapping[str, Any], ...]
+    """Up to ``MAX_CORRUPT`` bad ranges, with key, offset, length and what was there."""
+    deliveries: Deliveries | None = None
+    """None unless functions were far away, or some were launched again."""
+    bill: Bill | None = None
+    """None unless the functions had a memory size, hence a price."""
+    threads: int = 1
+    """Operations of one function in flight at once, as planned."""
+    latencies: Latencies = field(default_factory=Latencies)
+    """How long operations took, by kind and size class and over time."""
+    libraries: tuple[LibraryUse, ...] = ()
+    """What libraries used that were watched; empty unless arrays were moved."""
+    not_shown: tuple[str, ...] = ()
+    """Fields that are None because the client does not show what they are made of."""
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the JSON document of a report; docs/report.md lists its fields.
+
+        The fields are this class's, with ``t50_s`` ... ``t100_s`` in place of ``done_s``
+        and the fields of ``traffic`` in its place; ``bill`` and ``deliveries`` only if there are.
+        """
+        data = {"report_schema": REPORT_SCHEMA, **asdict(self)}
+        for name in ("bill", "deliveries"):
+            if data[name] is None:
+                del data[name]
+        data |= data.pop("traffic")
+        done = data.pop("done_s")
+        return data | {f"{name}_s": value for name, value in done.items()}
+
+
+def summarize(run: Run, *, with_warmup: bool = False, prices: Prices | None = None) -> Summary:
+    """Return the totals of a run.
+
+    Parameters
+    ----------
+    run
+        A saved run.
+    with_warmup
+        Whether the operations of the warm-up count like all others.
+    prices
+        For the bill of a run on AWS Lambda; None takes those that come with sbench.
+    """
+    if with_warmup:
+        run = _all_measured(run)
+    offsets = worker_offsets(run)
+    run = aligned(run, offsets)
+    functions, operations = run.functions, run.operations
+    counts = Counter(functions["status"])
+    counts_in = counted(run)
+    good = good_operations(run)
+    moved = int(operations["bytes"][good].sum())
+    theirs, mine = counts_in[operations["function"]], measured_operations(run)
+    warmup = theirs & ~mine
+    reads = is_text(operations["kind"], "get") | is_text(operations["kind"], "get_range")
+    unknown = reads & (operations["size"] == ABSENT)
+    found = windows(run, good)
+    withheld = failures(Facts(run=run, good=good, windows=found, counts=counts))
+    shown = Windows(span_s=found.span_s) if withheld else found
+    rates, unseen = function_rates(run), not_shown(run, good)
+    reported = counts_in & (functions["max_rss_bytes"] > 0)
+    cpu_s = measured_cpu_s(run)
+    time = elapsed(run)
+    return Summary(
+        run_id=run.run_id,
+        name=run.job.name,
+        phase=run.job.workload,
+        store=_store(run),
+        client=_library(run),
+        executor=run.job.executor,
+        requested=run.job.invocations,
+        ok=counts["ok"],
+        failed=counts["failed"],
+        lost=counts["lost"],
+        duplicate=counts["duplicate"],
+        ended=run.ended,
+        skipped_lines=run.skipped_lines,
+        bytes=moved,
+        verified_bytes=int(operations["verified_bytes"][good].sum()),
+        corrupt_objects=int((operations["bad_ranges"][theirs] > 0).sum()),
+        bad_bytes=int(operations["bad_bytes"][theirs].sum()),
+        unknown_objects=int((unknown & good).sum()),
+        peak_1s_bytes_per_s=shown.peak_1s,
+        peak_5s_bytes_per_s=shown.peak_5s,
+        steady_bytes_per_s=shown.steady,
+        steady_window_s=shown.steady_s,
+        whole_bytes_per_s=shown.whole,
+        span_s=shown.span_s,
+        paused_s=_paused_s(run, time),
+        makespan_s=_makespan_s(functions, time),
+        done_s=_done_s(run, good, time),
+        per_function_bytes_per_s=percentiles(rates),
+        ttfb_s=None
+        if "ttfb_s" in unseen
+        else _latency_s(operations, good, "start_ns", "first_byte_ns"),
+        ack_s=None
+        if "ack_s" in unseen
+        else _latency_s(operations, good, "last_byte_sent_ns", "end_ns"),
+        latency_s=_latency_s(operations, good, "start_ns", "end_ns"),
+        service_s=percentiles(service_s(run, good)),
+        operations=int(mine.sum()),
+        failed_operations=int((mine & ~good).sum()),
+        warmup_operations=int(warmup.sum()),
+        warmup_bytes=int(operations["bytes"][warmup].sum()),
+        traffic=traffic(run, good),
+        errors=_errors(functions),
+        cold_starts=int((functions["cold_start"][counts_in] > 0).sum()),
+        workers=len(set(functions["worker_id"][reported])),
+        cpu_s_per_gib=None if cpu_s is None or not moved else cpu_s / (moved / GIB),
+        max_rss_bytes=int(functions["max_rss_bytes"][reported].max()) if reported.any() else None,
+        planned_concurrency=min(run.job.concurrency, run.job.invocations),
+        object_bytes=run.job.object_bytes,
+        clocks=_clocks(offsets),
+        gate=_gate(run, counts_in),
+        bound=bound(run, good),
+        bounds=bounds(run, good, rates, whole=shown.whole, span_s=shown.span_s),
+        withheld=withheld,
+        corrupt=_corrupt(run),
+        deliveries=deliveries(run),
+        bill=bill(run, prices),
+        threads=run.job.load.threads,
+        latencies=latencies(run, good),
+        libraries=library_use(run, good),
+        not_shown=unseen,
+    )
+
+
+def _store(run: Run) -> str:
+    """Return where the run's objects are."""
+    target, array = run.job.target, run.job.load.array
+    if array is not None and array.path is not None:
+        return f"files in {array.path}"
+    name = "" if target.store is None else f" ({target.store} store)"
+    return f"{target.bucket} at {', '.join((target.endpoint_url, *run.job.endpoints))}{name}"
+
+
+def _all_measured(run: Run) -> Run:
+    """Return the run as if its warm-up had been measured."""
+    warmup = run.operations["warmup"] > 0
+    return replace(
+        run,
+        operations={**run.operations, "warmup": np.zeros_like(run.operations["warmup"])},
+        functions={**run.functions, "measured_cpu_ns": told_of_all(run, warmup)},
+    )
+
+
+def _library(run: Run) -> str:
+    """Return the name of the library that moved the bytes."""
+    array = run.job.load.array
+    return run.job.target.client if array is None else array.library
+
+
+def _clocks(offsets: Offsets) -> Clocks:
+    width_ns = offsets.width_ns
+    return Clocks(
+        width_p50_s=float(np.median(width_ns)) / NS_PER_S if len(width_ns) else None,
+        width_max_s=float(width_ns.max()) / NS_PER_S if len(width_ns) else None,
+        corrected=int((offsets.best_ns != 0).sum()),
+        suspect=int(offsets.suspect.sum()),
+    )
+
+
+def _gate(run: Run, counts_in: Mask) -> GateSummary | None:
+    if run.job.gate is None:
+        return None
+    functions, told = run.functions, run.gate or {}
+    waited = counts_in & (functions["gate_wait_ns"] != ABSENT)
+    return GateSummary(
+        expected=told.get("expected"),
+        announced=told.get("announced"),
+        late=int((functions["gate_late"][counts_in] > 0).sum()),
+        wait_s=percentiles(functions["gate_wait_ns"][waited] / NS_PER_S),
+    )
+
+
+def _paused_s(run: Run, time: Elapsed) -> float:
+    there = span(run)
+    return 0.0 if there is None else time.paused_ns(*there) / NS_PER_S
+
+
+def _makespan_s(functions: Table, time: Elapsed) -> float | None:
+    there = functions["submitted_ns"] != ABSENT
+    if not there.any():
+        return None
+    first = int(functions["submitted_ns"][there].min())
+    return time.between_ns(first, int(functions["collected_ns"][there].max())) / NS_PER_S
+
+
+def _done_s(run: Run, good: Mask, time: Elapsed) -> dict[str, float | None]:
+    names: dict[str, float | None] = {"t50": None, "t90": None, "t99": None, "t100": None}
+    is_ok = is_text(run.functions["status"], "ok")
+    there = span(run)
+    if there is None or not is_ok.any():
+        return names
+    # A function whose share of the work was nothing is done when it ends.
+    idle = np.ones(len(is_ok), dtype=np.bool_)
+    idle[run.operations["function"][good]] = False
+    last = np.where(idle, run.functions["end_ns"], np.iinfo(np.int64).min)
+    np.maximum.at(last, run.operations["function"][good], run.operations["end_ns"][good])
+    done = np.sort(last[is_ok])
+    for name in names:
+        needed = -(-run.job.invocations * int(name[1:]) // 100)
+        if needed <= len(done):
+            at = max(int(done[needed - 1]), there[0])
+            names[name] = time.between_ns(there[0], at) / NS_PER_S
+    return names
+
+
+def function_rates(run: Run) -> Floats:
+    """Return bytes per second of every function that is ok and moved bytes.
+
+    Its bytes over the time from its first operation's start to its last one's end.
+    """
+    return function_spans(run).bytes_per_s
+
+
+def _latency_s(operations: Table, good: Mask, begin: str, end: str) -> dict[str, float] | None:
+    there = good & (operations[begin] != ABSENT) & (operations[end] != ABSENT)
+    return percentiles((operations[end][there] - operations[begin][there]) / NS_PER_S)
+
+
+def _errors(functions: Table) -> dict[str, int]:
+    status = functions["status"]
+    bad = is_text(status, "failed") | is_text(status, "lost")
+    return dict(Counter(str(error) for error in functions["error"][bad]).most_common())
+
+
+def _corrupt(run: Run) -> tuple[Mapping[str, Any], ...]:
+    bad = run.bad_ranges
+    rows = np.flatnonzero(counted(run)[bad["function"]])[:MAX_CORRUPT]
+    return tuple(
+        {
+            **{name: bad[name][row] for name in ("key", "found", "found_key", "found_key_hash")},
+            **{name: int(bad[name][row]) for name in ("offset", "length", "bad_bytes")},
+            **{
+                name: None if bad[name][row] == ABSENT else int(bad[name][row])
+                for name in ("found_generation", "found_offset")
+            },
+        }
+        for row in rows
+    )

@@ -1,0 +1,306 @@
+"""Add up the progress curves of a run: bytes over time, exactly. Pure."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Final
+
+import numpy as np
+
+from serverless_bench.analysis.clock_offsets import aligned, worker_offsets
+from serverless_bench.rundir.archive import Run
+from serverless_bench.rundir.tables import Floats, Ints, Mask, is_text
+from serverless_bench.units import NS_PER_S
+
+_CHUNK: Final = 1 << 20
+"""Steps that are spread at a time; bounds the memory of a large reduction."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Timeline:
+    """Bytes moved over time, in half-open segments of equal length."""
+
+    start_ns: int
+    """Start of the first segment: the first measured operation's start."""
+    end_ns: int
+    """End of the last one, which may have failed; the last segment may reach beyond it."""
+    segment_ns: int
+    segment_bytes: Ints
+    """Bytes moved in each segment, shape ``(segments,)``; they add up to all bytes."""
+    in_flight: Floats
+    """Mean number of operations under way in each segment, shape ``(segments,)``; without
+    the user's own stretches (``call``) if operations of ours are in them."""
+    earliest: Ints
+    latest: Ints
+    """Bytes moved by the end of each segment if every worker's clock was as far behind,
+    and as far ahead, as its evidence allows; shape ``(segments,)``."""
+
+    @property
+    def bytes_per_s(self) -> Floats:
+        """Throughput in each segment, shape ``(segments,)``."""
+        return np.asarray(self.segment_bytes * (NS_PER_S / self.segment_ns), dtype=np.float64)
+
+    @property
+    def at_least(self) -> Ints:
+        """Bytes that each segment holds whatever the clocks were, shape ``(segments,)``."""
+        before = np.concatenate(([0], self.earliest[:-1]))
+        return np.asarray(np.maximum(self.latest - before, 0), dtype=np.int64)
+
+    @property
+    def at_most(self) -> Ints:
+        """Bytes that each segment can hold, shape ``(segments,)``."""
+        before = np.concatenate(([0], self.latest[:-1]))
+        return np.asarray(self.earliest - before, dtype=np.int64)
+
+    @property
+    def seconds(self) -> Floats:
+        """Start of each segment in seconds since ``start_ns``, shape ``(segments,)``."""
+        return np.arange(len(self.segment_bytes), dtype=np.float64) * (self.segment_ns / NS_PER_S)
+
+
+def timeline(run: Run, *, segment_ns: int = NS_PER_S) -> Timeline:
+    """Add up the progress curves of all successful operations, on the driver's clock.
+
+    Parameters
+    ----------
+    run
+        A saved run.
+    segment_ns
+        Length of a segment in nanoseconds.
+
+    Returns
+    -------
+    Timeline
+        Its bytes add up to ``Summary.bytes`` as integers: every step of a curve is split
+        at segment borders by differences of one running total, so rounding moves a byte
+        to the neighbouring segment but never loses it. PyWren's and Lithops' plots lose
+        up to 12 % of the bytes, because they count the left edges of bins that a job's
+        mean rate touches (s3_benchmark.ipynb, cell 7).
+
+    Raises
+    ------
+    ValueError
+        If no operation succeeded, or ``segment_ns`` is not positive.
+    """
+    offsets = worker_offsets(run)
+    run = aligned(run, offsets)
+    grid = _grid(run, segment_ns)
+    sure = offsets.known & ~offsets.suspect
+    early = np.where(sure, offsets.high_ns - offsets.best_ns, 0)
+    late = np.where(sure, offsets.low_ns - offsets.best_ns, 0)
+    return Timeline(
+        start_ns=grid.start_ns,
+        end_ns=grid.end_ns,
+        segment_ns=segment_ns,
+        segment_bytes=_spread_steps(run, grid),
+        in_flight=_in_flight(run, grid),
+        earliest=np.cumsum(_spread_steps(run, grid, early)),
+        latest=np.cumsum(_spread_steps(run, grid, late)),
+    )
+
+
+def segments(run: Run, *, segment_ns: int) -> tuple[Ints, Floats]:
+    """Return a timeline's bytes and operations in flight alone, instants as they are.
+
+    Raises
+    ------
+    ValueError
+        As ``timeline``.
+    """
+    grid = _grid(run, segment_ns)
+    return _spread_steps(run, grid), _in_flight(run, grid)
+
+
+def segment_bytes(run: Run, wanted: Mask, *, segment_ns: int) -> Ints:
+    """Return the part of a timeline's bytes that some of its operations moved.
+
+    ``wanted`` has a value per operation; raises as ``timeline``.
+    """
+    grid = _grid(run, segment_ns)
+    return _spread_steps(run, replace(grid, good=grid.good & wanted))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Grid:
+    """Where the segments of a run lie, and what counts in them."""
+
+    good: Mask
+    start_ns: int
+    end_ns: int
+    segment_ns: int
+
+    @property
+    def count(self) -> int:
+        return max(1, -(-(self.end_ns - self.start_ns) // self.segment_ns))
+
+
+def _grid(run: Run, segment_ns: int) -> _Grid:
+    if segment_ns <= 0:
+        raise ValueError(f"segment_ns must be positive, got {segment_ns}")
+    good = good_operations(run)
+    if not good.any():
+        raise ValueError("a timeline needs an operation that succeeded")
+    mine = measured_operations(run)
+    return _Grid(
+        good=good,
+        start_ns=int(run.operations["start_ns"][mine].min()),
+        end_ns=int(run.operations["end_ns"][mine].max()),
+        segment_ns=segment_ns,
+    )
+
+
+def counted(run: Run) -> Mask:
+    """Return which rows of ``functions`` are records that count."""
+    return is_text(run.functions["status"], "ok") | is_text(run.functions["status"], "failed")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Spans:
+    """When each function that is ok moved its bytes; arrays have one value per function."""
+
+    rows: Ints
+    """Of ``functions``, ascending."""
+    start_ns: Ints
+    """First good operation's start."""
+    end_ns: Ints
+    """Last good operation's end, at least a nanosecond later."""
+    moved: Ints
+    """Bytes, more than none."""
+
+    @property
+    def took_s(self) -> Floats:
+        """Seconds from start to end."""
+        return np.asarray((self.end_ns - self.start_ns) / NS_PER_S, dtype=np.float64)
+
+    @property
+    def bytes_per_s(self) -> Floats:
+        """Bytes over that time."""
+        return self.moved / self.took_s
+
+
+def function_spans(run: Run) -> Spans:
+    """Return the spans of the functions that are ok and moved bytes."""
+    operations, good = run.operations, good_operations(run)
+    size = len(run.functions["index"])
+    moved = np.zeros(size, dtype=np.int64)
+    first = np.full(size, np.iinfo(np.int64).max)
+    last = np.full(size, np.iinfo(np.int64).min)
+    row = operations["function"][good]
+    np.add.at(moved, row, operations["bytes"][good])
+    np.minimum.at(first, row, operations["start_ns"][good])
+    np.maximum.at(last, row, operations["end_ns"][good])
+    rows = np.flatnonzero(is_text(run.functions["status"], "ok") & (moved > 0))
+    return Spans(
+        rows=rows,
+        start_ns=first[rows],
+        end_ns=np.maximum(last[rows], first[rows] + 1),
+        moved=moved[rows],
+    )
+
+
+def good_operations(run: Run) -> Mask:
+    """Return which rows of ``operations`` succeeded and are measurements.
+
+    Those of invocations that count, and not of the warm-up.
+    """
+    return measured_operations(run) & is_text(run.operations["error"], None)
+
+
+def measured_operations(run: Run) -> Mask:
+    """Return which rows of ``operations`` are measurements, whether they succeeded or not.
+
+    Those of invocations that count, and not of the warm-up.
+    """
+    operations = run.operations
+    mine: Mask = counted(run)[operations["function"]] & (operations["warmup"] == 0)
+    return mine
+
+
+def _spread_steps(run: Run, grid: _Grid, ahead: Ints | None = None) -> Ints:
+    """Return the bytes in each segment, shape ``(count,)``.
+
+    With ``ahead``, a value per row of ``functions``, if all its instants were so much
+    earlier; what falls off either end stays in the outermost segment.
+    """
+    steps, operations = run.steps, run.operations
+    # A record's operations are numbered from 0, and rows come function by function.
+    first_row = np.searchsorted(operations["function"], np.arange(len(run.functions["index"])))
+    cells = np.zeros(grid.count, dtype=np.int64)
+    for part in _function_slices(steps["function"]):
+        row = first_row[steps["function"][part]] + steps["operation"][part]
+        length, moved = steps["step_ns"][part], steps["step_bytes"][part]
+        begin = operations["start_ns"][row] + _elapsed_before(length, row) - grid.start_ns
+        if ahead is not None:
+            begin -= ahead[steps["function"][part]]
+        wanted = grid.good[row] & (moved > 0)
+        _spread(cells, begin[wanted], length[wanted], moved[wanted], grid.segment_ns)
+    return cells
+
+
+def _function_slices(function: Ints) -> Iterator[slice]:
+    """Yield slices of about ``_CHUNK`` rows that keep each function's rows together."""
+    begin = 0
+    while begin < len(function):
+        if begin + _CHUNK >= len(function):
+            end = len(function)
+        else:
+            end = int(np.searchsorted(function, function[begin + _CHUNK], side="right"))
+        yield slice(begin, end)
+        begin = end
+
+
+def _elapsed_before(length: Ints, row: Ints) -> Ints:
+    """Return for each step the sum of its operation's steps before it, in ns."""
+    before = np.cumsum(length) - length
+    is_first = np.ones(len(row), dtype=bool)
+    is_first[1:] = row[1:] != row[:-1]
+    counts = np.diff(np.append(np.flatnonzero(is_first), len(row)))
+    return np.asarray(before - np.repeat(before[is_first], counts), dtype=np.int64)
+
+
+def _spread(segments: Ints, begin: Ints, length: Ints, moved: Ints, segment_ns: int) -> None:
+    """Add even stretches to ``segments``, splitting each at the borders it crosses."""
+    last_ns = len(segments) * segment_ns - 1
+    first = np.clip(begin, 0, last_ns) // segment_ns
+    last = np.clip(begin + np.maximum(length, 1) - 1, 0, last_ns) // segment_ns
+    single = first == last
+    np.add.at(segments, first[single], moved[single])
+    if single.all():
+        return
+    first, last, begin, length, moved = (
+        values[~single] for values in (first, last, begin, length, moved)
+    )
+    pieces = last - first + 1
+    of = np.repeat(np.arange(len(first)), pieces)
+    nth = np.arange(len(of)) - np.repeat(np.cumsum(pieces) - pieces, pieces)
+    cell = first[of] + nth
+    share = ((cell + 1) * segment_ns - begin[of]) / length[of]
+    # A running total per stretch that ends at exactly its bytes: the differences of
+    # integers add up to it whatever the division above rounded.
+    until = np.where(nth == pieces[of] - 1, moved[of], (moved[of] * share).astype(np.int64))
+    before = np.where(nth == 0, 0, np.concatenate(([0], until[:-1])))
+    np.add.at(segments, cell, until - before)
+
+
+def _in_flight(run: Run, grid: _Grid) -> Floats:
+    """Return the mean number of operations under way, each of them once."""
+    wanted = grid.good & ~is_text(run.operations["kind"], "call")
+    if not wanted.any():
+        wanted = grid.good
+    start, end = (run.operations[name][wanted] - grid.start_ns for name in ("start_ns", "end_ns"))
+    return _mean_in_flight(start, end, grid.segment_ns, grid.count)
+
+
+def _mean_in_flight(start: Ints, end: Ints, segment_ns: int, count: int) -> Floats:
+    """Return the mean number of intervals that cover each segment, shape ``(count,)``."""
+    edges = np.arange(count + 1, dtype=np.int64) * segment_ns
+    covered = _ramps(edges, start) - _ramps(edges, end)
+    return np.diff(covered) / segment_ns
+
+
+def _ramps(at: Ints, start: Ints) -> Floats:
+    """Return the sum over i of ``max(0, at - start[i])``, shape of ``at``."""
+    ordered = np.sort(start)
+    started = np.searchsorted(ordered, at, side="right")
+    # As floats: the sum of a million instants of five hours is above 2**63.
+    total = np.concatenate(([0.0], np.cumsum(ordered, dtype=np.float64)))
+    return np.asarray(started * at.astype(np.float64) - total[started], dtype=np.float64)

@@ -1,0 +1,160 @@
+"""How much a run's own functions disagree: warnings, outliers and stragglers. Pure.
+
+Nothing is dropped. A warning says what makes the figures of this run hard to repeat.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from serverless_bench.analysis.clock_offsets import aligned, worker_offsets
+from serverless_bench.analysis.elapsed import Elapsed, elapsed
+from serverless_bench.analysis.summary import Summary
+from serverless_bench.analysis.timeline import Spans, function_spans
+from serverless_bench.rundir.archive import Run
+from serverless_bench.rundir.tables import Floats
+from serverless_bench.units import NS_PER_S, format_rate, format_seconds
+
+STDEV_SHARE: Final = 0.10
+EXTREME_SHARE: Final = 0.50
+"""pyperf warns of a standard deviation of 10 % of the mean, and of a minimum or maximum
+50 % off it (pyperf/_cli.py, ``format_checks``)."""
+OUTLIER_SCORE: Final = 14.826
+"""hyperfine's threshold for ``|x - median| / MAD``: 10 standard deviations of a normal
+distribution (hyperfine, outlier_detection.rs)."""
+START_SPREAD: Final = 0.25
+WORST: Final = 5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Straggler:
+    """One of the slowest functions."""
+
+    index: int
+    took_s: float
+    worker_id: str | None
+    request_ids: tuple[str, ...]
+    """Of its tries, slowest first: what a store's operator asks for."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stability:
+    """What ``sbench check`` says besides the self-checks."""
+
+    warnings: tuple[str, ...]
+    outliers: tuple[int, ...]
+    """Indices of functions whose time is far from the others'."""
+    max_over_p50: float | None
+    """Of the times of functions."""
+    tail_tax: float | None
+    """Share of the span, pauses left out, that was left when 95 % of the functions were done."""
+    stragglers: tuple[Straggler, ...]
+
+
+def stability(run: Run, summary: Summary) -> Stability:
+    """Return the warnings, outliers and stragglers of a run."""
+    run = aligned(run, worker_offsets(run))
+    times = function_spans(run)
+    took = times.took_s
+    outliers = times.rows[scores(took) > OUTLIER_SCORE]
+    warnings = (*_spread(times.bytes_per_s), *_circumstances(summary, times))
+    return Stability(
+        warnings=warnings,
+        outliers=tuple(run.functions["index"][outliers].tolist()),
+        max_over_p50=float(took.max() / np.median(took)) if len(took) else None,
+        tail_tax=_tail_tax(times, elapsed(run)),
+        stragglers=tuple(_stragglers(run, times)),
+    )
+
+
+def scores(values: Floats) -> Floats:
+    """Return how many median absolute deviations each value is from the median.
+
+    0 throughout when more than half of the values are equal.
+    """
+    if not len(values):
+        return values
+    away = np.abs(values - np.median(values))
+    deviation = float(np.median(away))
+    return away / deviation if deviation else np.zeros_like(away)
+
+
+def _spread(rates: Floats) -> Iterator[str]:
+    if len(rates) < 2:
+        return
+    mean = float(rates.mean())
+    share = float(rates.std(ddof=1)) / mean
+    if share >= STDEV_SHARE:
+        yield f"rates of functions have a standard deviation of {share:.0%} of their mean"
+    for name, value in (("slowest", rates.min()), ("fastest", rates.max())):
+        off = abs(float(value) - mean) / mean
+        if off >= EXTREME_SHARE:
+            yield (
+                f"the {name} function ({format_rate(float(value))}) is {off:.0%} off"
+                f" the mean ({format_rate(mean)})"
+            )
+
+
+def _circumstances(summary: Summary, times: Spans) -> Iterator[str]:
+    cold, traffic = summary.cold_starts, summary.traffic
+    if 0 < cold < summary.ok:
+        yield f"{cold} cold and {summary.ok - cold} warm functions are in one figure"
+    if summary.paused_s:
+        yield (
+            f"the run was interrupted: for {format_seconds(summary.paused_s)} nothing was at work,"
+            " which is in no figure"
+        )
+    if traffic.failed_attempts:
+        yield f"{traffic.failed_attempts} of {traffic.attempts} tries failed"
+    if traffic.throttled:
+        yield f"the store throttled {traffic.throttled} tries"
+    open_loop, overdue = summary.latencies.open_loop, summary.latencies.overdue
+    if overdue:
+        yield f"{overdue} of {summary.latencies.due} operations that were due never began"
+    if summary.steady_bytes_per_s is None and not summary.withheld and not open_loop:
+        yield "there is no steady window: never nearly all functions at work for 3 s"
+    width = summary.clocks.width_max_s
+    if width is not None and width > 1:
+        yield f"a clock is known within {format_seconds(width)} only, a segment has 1 s"
+    yield from _starts(summary, times)
+
+
+def _starts(summary: Summary, times: Spans) -> Iterator[str]:
+    if len(times.rows) > 1:
+        first_wave = np.sort(times.start_ns)[: summary.planned_concurrency]
+        spread_s = float(first_wave[-1] - first_wave[0]) / NS_PER_S
+        middle_s = float(np.median(times.took_s))
+        if spread_s > START_SPREAD * middle_s:
+            yield (
+                f"functions began within {format_seconds(spread_s)}, and take"
+                f" {format_seconds(middle_s)}: --gate starts them together"
+            )
+
+
+def _tail_tax(times: Spans, time: Elapsed) -> float | None:
+    if not len(times.rows):
+        return None
+    ends = np.sort(times.end_ns)
+    begin, end = int(times.start_ns.min()), int(ends[-1])
+    almost = int(ends[max(0, -(-len(ends) * 95 // 100) - 1)])
+    return time.between_ns(almost, end) / max(time.between_ns(begin, end), 1)
+
+
+def _stragglers(run: Run, times: Spans) -> Iterator[Straggler]:
+    attempts = run.attempts
+    took_s = times.took_s
+    for place in np.argsort(-took_s, kind="stable")[:WORST].tolist():
+        row = int(times.rows[place])
+        mine = slice(*np.searchsorted(attempts["function"], (row, row + 1)).tolist())
+        ids: tuple[str, ...] = ()
+        if "request_id" in attempts:
+            slowest = np.argsort(attempts["start_ns"][mine] - attempts["end_ns"][mine])[:3]
+            ids = tuple(i for i in attempts["request_id"][mine][slowest] if i)
+        yield Straggler(
+            index=int(run.functions["index"][row]),
+            took_s=float(took_s[place]),
+            worker_id=run.functions["worker_id"][row],
+            request_ids=ids,
+        )

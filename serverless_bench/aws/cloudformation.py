@@ -1,0 +1,102 @@
+"""What ``sam deploy`` made: the outputs of a CloudFormation stack."""
+
+from collections.abc import Mapping
+from contextlib import closing
+from dataclasses import dataclass
+from typing import Any, Final
+
+from serverless_bench.aws.client import error_code, explained, open_client
+from serverless_bench.errors import ExecutorError, UsageError
+
+_USABLE: Final = frozenset(
+    {
+        "CREATE_COMPLETE",
+        "IMPORT_COMPLETE",
+        "IMPORT_ROLLBACK_COMPLETE",
+        "UPDATE_COMPLETE",
+        "UPDATE_COMPLETE_CLEANUP_IN_PROGRESS",
+        "UPDATE_ROLLBACK_COMPLETE",
+        "UPDATE_ROLLBACK_COMPLETE_CLEANUP_IN_PROGRESS",
+    }
+)
+"""States in which every resource of a stack is there (AWS CloudFormation user guide,
+"Understand CloudFormation stack creation events")."""
+
+_OUTPUTS: Final = {
+    "function_name": "FunctionName",
+    "function_arn": "FunctionArn",
+    "data_bucket": "DataBucket",
+    "control_bucket": "ControlBucket",
+    "region": "Region",
+    "memory_mib": "MemorySize",
+    "architecture": "Architecture",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stack:
+    """The outputs of a stack that sbench's ``template.yaml`` made."""
+
+    function_name: str
+    function_arn: str
+    data_bucket: str
+    control_bucket: str
+    region: str
+    memory_mib: int
+    architecture: str
+    """``arm64`` or ``x86_64``."""
+
+
+def read_stack(name: str, *, region: str | None = None) -> Stack:
+    """Return the outputs of the stack that is called ``name``.
+
+    Parameters
+    ----------
+    name
+        The stack's name or ARN.
+    region
+        Where it was deployed; None takes the AWS configuration's region.
+
+    Raises
+    ------
+    UsageError
+        If there is no such stack.
+    ExecutorError
+        If it is not complete, is not sbench's, or cannot be read.
+    """
+    client = open_client("cloudformation", region=region)
+    try:
+        with closing(client), explained(f"stack {name!r}"):
+            found = client.describe_stacks(StackName=name)["Stacks"]
+    except ExecutorError as exc:
+        if error_code(exc) == "ValidationError":
+            raise UsageError(
+                f"there is no stack {name!r} in {client.meta.region_name}",
+                hint="sam deploy makes it; --region, if it is elsewhere",
+            ) from exc
+        raise
+    return _outputs(name, found[0])
+
+
+def _outputs(name: str, described: Mapping[str, Any]) -> Stack:
+    status = described["StackStatus"]
+    if status not in _USABLE:
+        raise ExecutorError(
+            f"stack {name!r} is not ready: {status}",
+            hint="sam deploy brings it in order; its events say what went wrong",
+        )
+    there = {o["OutputKey"]: o["OutputValue"] for o in described.get("Outputs", ())}
+    missing = [output for output in _OUTPUTS.values() if output not in there]
+    if missing:
+        raise ExecutorError(
+            f"stack {name!r} has no output {', '.join(missing)}",
+            hint="deploy the template.yaml of this version of sbench",
+        )
+    values: dict[str, Any] = {field: there[output] for field, output in _OUTPUTS.items()}
+    try:
+        values["memory_mib"] = int(values["memory_mib"])
+    except ValueError:
+        raise ExecutorError(
+            f"stack {name!r}: MemorySize {values['memory_mib']!r} is no number"
+        ) from None
+    return Stack(**values)

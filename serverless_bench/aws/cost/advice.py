@@ -1,0 +1,175 @@
+"""What a plan should make the user think about: warnings, and what would cost more."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from serverless_bench.aws.cost.forecast import (
+    GET_LIMIT_PER_S,
+    GET_WARN_PER_S,
+    PUT_LIMIT_PER_S,
+    PUT_WARN_PER_S,
+    Forecast,
+    Load,
+    Route,
+    forecast,
+)
+from serverless_bench.aws.cost.prices import Prices
+from serverless_bench.aws.cost.usage import HOURS_PER_MONTH, Usage, price
+from serverless_bench.job.spec import OperationKind
+from serverless_bench.units import GIB, MIB
+
+MAX_FUNCTION_S: Final = 900
+"""AWS Lambda quotas: timeout of a function."""
+_ASYNC_TRIES: Final = 3
+_SMALL_PART: Final = 8 * MIB
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trap:
+    """Something that would cost more."""
+
+    name: str
+    amount: float
+    """On top of the plan."""
+    text: str
+    """Follows ``if`` or says when."""
+
+
+def warnings(load: Load, expected: Forecast) -> Iterator[str]:
+    """Yield what may go wrong with one phase, and what to do."""
+    if expected.waves > 1:
+        yield (
+            f"quota: {load.functions} functions do not fit into {load.quota} at once; this will be"
+            f" {expected.waves} waves. Ask AWS for {load.functions} (Service Quotas, Lambda,"
+            " concurrent executions) or take --number down"
+        )
+    yield from _partition(load, expected)
+    if expected.memory_needed_mib > load.memory_mib:
+        yield (
+            f"memory: a function needs about {expected.memory_needed_mib} MB and has"
+            f" {load.memory_mib}; raise --memory, or take --connections or --block-kib down"
+        )
+    if expected.function_s > MAX_FUNCTION_S:
+        yield (
+            f"time: a function would need {expected.function_s:.0f} s and AWS ends it after"
+            f" {MAX_FUNCTION_S}; move less in each, or give it more memory"
+        )
+    if load.route is not Route.NONE:
+        yield (
+            "VPC: 256 functions in one got 18 MiB/s each instead of 77.6 (Skyrise, EDBT 2025);"
+            " these figures are too good, and a gateway endpoint would at least be free"
+        )
+
+
+def _partition(load: Load, expected: Forecast) -> Iterator[str]:
+    is_put = load.kind is OperationKind.PUT
+    word, warn, limit = ("PUT", PUT_WARN_PER_S, PUT_LIMIT_PER_S)
+    if not is_put:
+        word, warn, limit = ("GET", GET_WARN_PER_S, GET_LIMIT_PER_S)
+    if expected.requests_per_s <= warn:
+        return
+    at_all = expected.requests_per_s * load.functions / expected.at_once
+    more = f" ({at_all:,.0f} if all were at once)" if expected.waves > 1 else ""
+    part = load.part_bytes / MIB
+    what = f"{part:g} MiB {'parts' if is_put else 'ranges'}" if load.parts > 1 else "whole objects"
+    text = (
+        f"S3: {what} make {expected.requests_per_s:,.0f} {word}/s{more}; one partition, which is"
+        f" what a new bucket has, takes {limit:,}, and answers 503 above"
+    )
+    if load.object_bytes > expected.part_bytes:
+        text += f". --part-mb {expected.part_bytes // MIB} stays below {warn:,}"
+    yield text
+
+
+def traps(loads: Sequence[Load], prices: Prices) -> list[Trap]:
+    """Return what would come on top of the plan, the phases of ``loads`` together."""
+    total = sum(load.total_bytes for load in loads)
+    written = sum(load.total_bytes for load in loads if load.kind is OperationKind.PUT)
+    read, gib = total - written, total / GIB
+    kept = sum(
+        load.functions * load.objects * load.object_bytes
+        for load in loads
+        if load.kind is OperationKind.PUT
+    )
+    month = Usage(storage_byte_h=kept * HOURS_PER_MONTH)
+    compute = sum(price(forecast(load).usage, prices).compute for load in loads)
+    runaway = sum(load.functions * load.memory_mib / 1024 * MAX_FUNCTION_S for load in loads)
+    architecture = loads[0].architecture
+    found = [
+        *_small_parts(loads, prices),
+        Trap(
+            name="nat",
+            amount=_routed(loads, Route.NAT, prices),
+            text="if the functions sit in a VPC behind NAT",
+        ),
+        Trap(
+            name="endpoint",
+            amount=_routed(loads, Route.ENDPOINT, prices),
+            text="if they reach S3 through an interface endpoint (a gateway endpoint is free)",
+        ),
+        Trap(
+            name="cross_region",
+            amount=gib * prices.network_cross_region_gb,
+            text="if the bucket is in another region",
+        ),
+        Trap(
+            name="internet",
+            amount=read / GIB * prices.network_internet_gb,
+            text="if what is read leaves AWS",
+        ),
+        Trap(
+            name="express",
+            amount=written / GIB * prices.express_upload_gb
+            + read / GIB * prices.express_retrieval_gb,
+            text="transfer fees if the bucket is S3 Express One Zone",
+        ),
+        Trap(
+            name="forgotten",
+            amount=price(month, prices).storage,
+            text="a month if the objects are forgotten",
+        ),
+        Trap(
+            name="async_retries",
+            amount=compute * (_ASYNC_TRIES - 1),
+            text="if every function fails and AWS runs its event again, twice",
+        ),
+        Trap(
+            name="runaway",
+            amount=runaway * prices.gb_s(architecture) - compute,
+            text=f"if every function runs into its timeout of {MAX_FUNCTION_S} s",
+        ),
+    ]
+    return [trap for trap in found if trap.amount > 0]
+
+
+def _small_parts(loads: Sequence[Load], prices: Prices) -> Iterator[Trap]:
+    """Yield what parts and ranges of boto3's default size would add, if they are larger."""
+    amount, words = 0.0, []
+    for load in loads:
+        small = replace(load, transfer=replace(load.transfer, part_bytes=_SMALL_PART))
+        if small.requests <= load.requests:
+            continue
+        now, then = (price(forecast(one).usage, prices) for one in (load, small))
+        amount += then.puts + then.gets - now.puts - now.gets
+        # What the functions would make if the quota let all of them run at once.
+        per_s = forecast(replace(small, quota=load.functions)).requests_per_s
+        is_put = load.kind is OperationKind.PUT
+        limit = PUT_LIMIT_PER_S if is_put else GET_LIMIT_PER_S
+        words.append(f"{per_s:,.0f} of {limit:,} {'PUT' if is_put else 'GET'}/s")
+    if words:
+        yield Trap(
+            name="small_parts",
+            amount=amount,
+            text="if parts and ranges were 8 MiB, boto3's default"
+            f" ({', '.join(words)} with all functions at once)",
+        )
+
+
+def _routed(loads: Sequence[Load], route: Route, prices: Prices) -> float:
+    usages = (forecast(replace(load, route=route)).usage for load in loads)
+    there = [price(usage, prices).network for usage in usages]
+    plain = [
+        price(forecast(replace(load, route=Route.NONE)).usage, prices).network for load in loads
+    ]
+    return sum(there) - sum(plain)

@@ -1,0 +1,258 @@
+"""What a run that ran on AWS Lambda will be billed, from its records. Pure.
+
+AWS bills each invocation from the start of its handler to its return, rounded up to a
+millisecond, and a cold one's initialisation as well (AWS Lambda pricing; the latter since
+2025-08-01). A record has the time between its claim and its own writing, and how long the
+imports took; ``CONTROL_S`` stands for the two requests around it. ``requests`` says which
+requests there were.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Final
+from urllib.parse import urlsplit
+
+import numpy as np
+
+from serverless_bench.aws.cost.expected import Setting, at_most, expected
+from serverless_bench.aws.cost.forecast import LOG_BYTES
+from serverless_bench.aws.cost.prices import Prices, load_prices
+from serverless_bench.aws.cost.requests import Requests, requests_of, requests_of_record
+from serverless_bench.aws.cost.usage import HOURS_PER_MONTH, Dollars, Usage, price
+from serverless_bench.job.spec import JobSpec
+from serverless_bench.rundir.archive import Run
+from serverless_bench.rundir.record import Lost, Outcome
+from serverless_bench.rundir.tables import ABSENT, Ints, Mask, is_text
+from serverless_bench.units import GIB, NS_PER_S
+
+CONTROL_S: Final = 0.1
+"""Of an invocation, for its claim and its record: two puts of some 40 ms (Skyrise, EDBT
+2025, section 4.3.3, median put of 1 KiB)."""
+_NS_PER_MS: Final = 1_000_000
+_MAKING: Final = frozenset({"append_array", "copy", "put", "write_array"})
+_REMOVING: Final = frozenset({"delete", "delete_many"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bill:
+    """What a run is billed, without storage, next to what it was expected to be."""
+
+    as_of: str
+    """Of the prices."""
+    region: str
+    currency: str
+    genuine: bool
+    """Whether functions and store were AWS's, as far as the store's address tells."""
+    architecture: str
+    total: float
+    dollars: Dollars
+    estimate: float | None
+    """What ``expected`` says of the same job; None if it cannot know what the job moves."""
+    error: float | None
+    """``estimate / total - 1``."""
+    invocations: int
+    """That left a record, and are hence in the bill."""
+    billed_s: float
+    gb_s: float
+    requests: Mapping[str, int]
+    """Billed tries of operations by kind; and how many more there were in all for the
+    ``control`` prefix, at the ``gate``, and as ``probes`` of the store's clock."""
+    overhead: Mapping[str, Mapping[str, int]]
+    """Those of ``control``, ``gate`` and ``probes`` by kind."""
+    requests_exact: bool
+    """Whether these are all requests; else there were at least as many: a library made
+    requests that it does not show, or the run is of a version that did not count them."""
+    unknown: int
+    """Invocations without a record: not in the bill."""
+    unknown_at_most: float
+    """What they cost if each ran until the deadline, and asked for as much as it can."""
+    storage_per_h: float
+    """For what the run wrote, as long as it is kept; at most, where many objects were
+    deleted at once."""
+
+    @property
+    def storage_per_month(self) -> float:
+        """The same, if it is forgotten."""
+        return self.storage_per_h * HOURS_PER_MONTH
+
+
+def bill(run: Run, prices: Prices | None = None) -> Bill | None:
+    """Return the bill of a run; None if its functions had no memory size, hence no price.
+
+    Parameters
+    ----------
+    run
+        A saved run.
+    prices
+        None takes those that come with sbench.
+    """
+    there = (run.functions["memory_mib"] != ABSENT) & (run.functions["start_ns"] != ABSENT)
+    if not there.any():
+        return None
+    prices = prices or load_prices()
+    requests = requests_of(run)
+    usage = _usage(run, there, requests)
+    dollars = price(usage, prices)
+    setting = _setting(run, there, usage.architecture)
+    foreseen = expected(run.job, setting)
+    estimate = None if foreseen is None else price(foreseen.usage, prices).total
+    lost = _lost(run)
+    memory = int(run.functions["memory_mib"][there].max())
+    lost_at_most = price(at_most(run.job, replace(setting, memory_mib=memory)), prices).total
+    overhead = {
+        name: counts
+        for name in ("control", "gate", "probes")
+        if (counts := getattr(requests, name)) or name == "control"
+    }
+    return Bill(
+        as_of=prices.as_of,
+        region=prices.region,
+        currency=prices.currency,
+        genuine=_genuine(run.job.target.endpoint_url),
+        architecture=usage.architecture,
+        total=dollars.total,
+        dollars=dollars,
+        estimate=estimate,
+        error=None if estimate is None or not dollars.total else estimate / dollars.total - 1,
+        invocations=usage.invocations,
+        billed_s=float(billed_ns(run, there).sum()) / NS_PER_S,
+        gb_s=usage.gb_s,
+        requests={
+            **requests.data,
+            **{name: sum(counts.values()) for name, counts in overhead.items()},
+        },
+        overhead=overhead,
+        requests_exact=requests.exact,
+        unknown=lost,
+        unknown_at_most=lost * lost_at_most,
+        storage_per_h=_storage_per_h(run, prices),
+    )
+
+
+def outcome_usage(outcome: Outcome, job: JobSpec, *, memory_mib: int, architecture: str) -> Usage:
+    """Return what one outcome adds to the bill.
+
+    Parameters
+    ----------
+    outcome
+        As the executor yields it. One without a record counts as if it had run from its
+        submission until it was given up, unless it is certain that it never began.
+    job
+        Whose.
+    memory_mib
+        For functions that do not say what they have.
+    architecture
+        As in ``Load``.
+    """
+    result, controlled = outcome.result, job.control is not None
+    if isinstance(result, Lost):
+        limit_ns = round(job.deadline_s * NS_PER_S)
+        spent_ns = min(outcome.collected_ns - outcome.submitted_ns, limit_ns)
+        billed = 0 if result.never_began else spent_ns
+        return Usage(
+            architecture=architecture,
+            gb_s=max(0, billed) / NS_PER_S * memory_mib / 1024,
+            invocations=int(not result.never_began),
+        )
+    spent_ns = result.end_ns - result.start_ns + (result.import_ns or 0)
+    spent_ns += round(CONTROL_S * NS_PER_S) if controlled else 0
+    billed_ms = -(-spent_ns // _NS_PER_MS)
+    requests = requests_of_record(result, job)
+    return Usage(
+        architecture=architecture,
+        gb_s=billed_ms / 1000 * (result.memory_mib or memory_mib) / 1024,
+        invocations=1,
+        puts=requests.puts,
+        gets=requests.gets,
+        control_puts=requests.control_puts,
+        control_gets=requests.control_gets,
+        log_bytes=LOG_BYTES,
+    )
+
+
+def billed_ns(run: Run, there: Mask) -> Ints:
+    """Return the billed time of each invocation that left a record, a whole number of ms."""
+    functions = run.functions
+    spent = functions["end_ns"][there] - functions["start_ns"][there]
+    imports = np.maximum(functions["import_ns"][there], 0)
+    control = round(CONTROL_S * NS_PER_S) if run.job.control else 0
+    return np.asarray(-(-(spent + imports + control) // _NS_PER_MS) * _NS_PER_MS, dtype=np.int64)
+
+
+def _usage(run: Run, there: Mask, requests: Requests) -> Usage:
+    count = int(there.sum())
+    gib = run.functions["memory_mib"][there] / 1024
+    return Usage(
+        architecture=_architecture(run, there),
+        gb_s=float((billed_ns(run, there) / NS_PER_S * gib).sum()),
+        invocations=count,
+        puts=requests.puts,
+        gets=requests.gets,
+        control_puts=requests.control_puts,
+        control_gets=requests.control_gets,
+        log_bytes=LOG_BYTES * count,
+    )
+
+
+def _architecture(run: Run, there: Mask) -> str:
+    arm = is_text(run.functions["machine"], "aarch64") | is_text(run.functions["machine"], "arm64")
+    return "arm64" if arm[there].any() else "x86_64"
+
+
+def _setting(run: Run, there: Mask, architecture: str) -> Setting:
+    declared = run.operations["size"][run.operations["size"] != ABSENT]
+    return Setting(
+        memory_mib=int(np.median(run.functions["memory_mib"][there])),
+        architecture=architecture,
+        object_bytes=round(float(declared.mean())) if len(declared) else None,
+    )
+
+
+def _lost(run: Run) -> int:
+    """Return how many invocations were made, or may have been, and left no record."""
+    functions = run.functions
+    there, silent = functions["start_ns"] != ABSENT, functions["never_began"] != 1
+    launch = functions["index"], functions["attempt"]
+    # A record may come after its launch was given up.
+    came = {*zip(*(column[there].tolist() for column in launch), strict=True)}
+    given_up = zip(*(column[~there & silent].tolist() for column in launch), strict=True)
+    return sum(1 for one in given_up if one not in came)
+
+
+def _storage_per_h(run: Run, prices: Prices) -> float:
+    kept = sum(_kept(run).values()) if "key" in run.operations else _kept_at_most(run)
+    return kept / GIB * prices.s3_storage_gb_month / HOURS_PER_MONTH
+
+
+def _kept(run: Run) -> dict[str, int]:
+    """Return the objects that are there in the end, and their sizes."""
+    operations, kept = run.operations, dict[str, int]()
+    rows = np.flatnonzero(is_text(operations["error"], None))
+    rows = rows[np.argsort(operations["end_ns"][rows], kind="stable")]
+    names = ("kind", "key", "size")
+    for kind, key, size in zip(*(operations[name][rows] for name in names), strict=True):
+        if kind in _MAKING:
+            kept[key] = max(0, int(size))
+        elif kind in _REMOVING:
+            kept.pop(key, None)
+    return kept
+
+
+def _kept_at_most(run: Run) -> int:
+    """Return the same, if the keys are not at hand, in bytes."""
+    operations, job = run.operations, run.job
+    made = is_text(operations["error"], None) & (operations["size"] != ABSENT)
+    made &= np.isin(operations["kind"].astype(str), sorted(_MAKING))
+    if not made.any():
+        return 0
+    # With a duration or a warm-up an object is written again and again, and stays once.
+    places = len(np.unique(operations["function"][made])) * job.objects
+    if job.load.mix:
+        places *= 4  # new ones, and a copy of each
+    size = float(operations["size"][made].mean())
+    return round(min(int(made.sum()), places) * size)
+
+
+def _genuine(endpoint_url: str) -> bool:
+    host = urlsplit(endpoint_url).hostname or ""
+    return host.endswith((".amazonaws.com", ".amazonaws.com.cn"))

@@ -1,0 +1,363 @@
+"""What a whole job is expected to use, whatever its workload, and what a function can use at most.
+
+``forecast`` knows how long bytes take; here are the operations that a job makes of them:
+sizes that are drawn count with their mean, the operations of a mix by their weights, an array
+by its chunks. What a function of the user's own does, nobody knows: it has no expectation,
+only a bound.
+"""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Final
+
+from serverless_bench.aws.cost.forecast import (
+    CONTROL_GETS,
+    CONTROL_LISTS,
+    CONTROL_PUTS,
+    LOG_BYTES,
+    OVERHEAD_S,
+    REQUEST_S,
+    Load,
+    busy_s,
+    launch,
+    line_rate,
+    load_of,
+)
+from serverless_bench.aws.cost.usage import Usage
+from serverless_bench.job.sizes import parse_sizes
+from serverless_bench.job.spec import (
+    OWN_FUNCTION,
+    ArraySpec,
+    JobSpec,
+    OperationKind,
+    Stat,
+    Transfer,
+)
+from serverless_bench.payload.array_layout import array_bytes, objects_of
+
+LEAST_REQUEST_S: Final = {kind: seconds / 2 for kind, seconds in REQUEST_S.items()}
+"""What a request takes at least: decides how many a function can make in a time. Assumed."""
+RECORD_S: Final = 5.0
+"""What a function takes beyond its deadline at most, for its record (``delivery.RECORD_S``)."""
+_PROBES: Final = 20
+"""HEADs of the driver, for the store's clock (``attendant``)."""
+_LOOK_EVERY_S: Final = 0.2
+_GATE_SLACK_S: Final = 5.0
+_IN_ARRAYS: Final = 8
+"""Requests that array libraries have in flight at once, assumed."""
+_PAGE: Final = 1000
+_FREE: Final = frozenset({OperationKind.DELETE, OperationKind.DELETE_MANY})
+_LIKE: Final[Mapping[OperationKind, OperationKind]] = {
+    OperationKind.GET: OperationKind.GET,
+    OperationKind.GET_RANGE: OperationKind.GET,
+    OperationKind.HEAD: OperationKind.GET,
+}
+"""Kinds of a mix in the GET class; all others are in the PUT class, or free."""
+_ARRAY_KINDS: Final = {
+    "write": OperationKind.WRITE_ARRAY,
+    "append": OperationKind.APPEND_ARRAY,
+    "read": OperationKind.READ_ARRAY,
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Setting:
+    """What is known besides the job."""
+
+    memory_mib: int
+    architecture: str
+    """As in ``Load``."""
+    object_bytes: int | None = None
+    """Mean size of the objects, where the job does not say it: of a read."""
+    quota: int | None = None
+    """Functions at once; None takes the job's concurrency."""
+    timeout_s: float | None = None
+    """After which the platform ends a function; None if unknown."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Expected:
+    """What a job is expected to do."""
+
+    function_s: float
+    """Billed time of one function."""
+    operations: float
+    """Of one function, on objects or arrays; what it prepares and the warm-up included."""
+    bytes: int
+    """That all functions move."""
+    usage: Usage
+    """Of the whole job, without keeping what it writes."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Work:
+    """What one function does, without its gate and its record."""
+
+    seconds: float
+    operations: float = 0.0
+    bytes: float = 0.0
+    puts: float = 0.0
+    gets: float = 0.0
+
+
+def expected(job: JobSpec, setting: Setting) -> Expected | None:
+    """Return what to expect of a job; None if nobody can know what it moves."""
+    work = _work(job, setting)
+    if work is None:
+        return None
+    count, function_s = job.invocations, work.seconds + OVERHEAD_S
+    load = _load(job, setting, OperationKind.PUT, 1)
+    first, last = launch(replace(load, functions=min(count, load.quota)), function_s)
+    polls = lists = 0.0
+    if job.gate is not None:
+        # Those that came first wait for all the others, at most until the timeout.
+        waited_s = min(job.gate_timeout_s, (last - first) / 2 + _LOOK_EVERY_S)
+        function_s += waited_s
+        polls = 1 + waited_s / job.gate_poll_s
+        lists = (last - first + _LOOK_EVERY_S) / _LOOK_EVERY_S * -(-count // _PAGE)
+    moves = job.workload != "noop"
+    each = replace(work, puts=work.puts + (job.gate is not None), gets=work.gets + polls)
+    one = _usage(job, setting, function_s, each)
+    return Expected(
+        function_s=function_s,
+        operations=work.operations,
+        bytes=round(count * work.bytes),
+        usage=replace(
+            one,
+            gb_s=count * one.gb_s,
+            invocations=count,
+            puts=math.ceil(count * each.puts + lists + (job.gate is not None)),
+            gets=math.ceil(count * each.gets) + _PROBES * moves,
+            control_puts=_control_puts(job, count),
+            control_gets=math.ceil(CONTROL_GETS * count) if job.control else 0,
+            log_bytes=count * LOG_BYTES,
+        ),
+    )
+
+
+def at_most(job: JobSpec, setting: Setting) -> Usage:
+    """Return what one function uses at most, if it runs until its deadline.
+
+    Its requests are those that are planned; where time ends them, as many as fit into it, at
+    ``LEAST_REQUEST_S`` each. Tries again of what had no answer are not in it.
+    """
+    seconds = job.deadline_s + OVERHEAD_S + RECORD_S * (job.control is not None)
+    if setting.timeout_s is not None:
+        seconds = min(seconds, setting.timeout_s)
+    work = _requests_at_most(job, setting)
+    if job.gate is not None:
+        polls = (job.gate_timeout_s + _GATE_SLACK_S) / (0.8 * job.gate_poll_s)
+        work = replace(work, puts=work.puts + 1, gets=work.gets + polls)
+    return _usage(job, setting, seconds, work)
+
+
+def mean_bytes(job: JobSpec, setting: Setting) -> int | None:
+    """Return the mean size of the job's objects; None if it is unknown."""
+    if job.object_bytes is not None:
+        return job.object_bytes
+    if job.load.sizes is not None:
+        return max(1, round(parse_sizes(job.load.sizes).mean()))
+    return setting.object_bytes
+
+
+def _usage(job: JobSpec, setting: Setting, seconds: float, work: _Work) -> Usage:
+    """Return the usage of one function."""
+    return Usage(
+        architecture=setting.architecture,
+        gb_s=seconds * setting.memory_mib / 1024,
+        invocations=1,
+        puts=math.ceil(work.puts),
+        gets=math.ceil(work.gets),
+        control_puts=_control_puts(job, 1),
+        control_gets=math.ceil(CONTROL_GETS) if job.control else 0,
+        log_bytes=LOG_BYTES,
+    )
+
+
+def _control_puts(job: JobSpec, count: int) -> int:
+    return CONTROL_PUTS * count + math.ceil(CONTROL_LISTS * count) if job.control else 0
+
+
+def _work(job: JobSpec, setting: Setting) -> _Work | None:
+    if job.workload == "noop":
+        return _Work(seconds=0.0)
+    if job.workload == "array":
+        return _of_load(_array_load(job, setting))
+    size = mean_bytes(job, setting)
+    if job.workload == OWN_FUNCTION or size is None:
+        return None
+    if job.workload == "mixed":
+        return _mixed(job, setting, size)
+    load = load_of(
+        job,
+        object_bytes=size,
+        memory_mib=setting.memory_mib,
+        architecture=setting.architecture,
+        quota=setting.quota,
+    )
+    if load is None:
+        return None
+    work = _of_load(load)
+    if load.kind is OperationKind.GET and job.transfer.stat is not Stat.KEY:
+        heads = load.operations if job.transfer.stat is Stat.EACH else load.objects
+        waits_s = heads * REQUEST_S[OperationKind.GET] / load.threads
+        work = replace(work, gets=work.gets + heads, seconds=work.seconds + waits_s)
+    if job.duration_s is not None:
+        # An open loop may have little to do, and goes on all the same.
+        work = replace(work, seconds=max(work.seconds, job.duration_s))
+    return work
+
+
+def _of_load(load: Load) -> _Work:
+    requests = load.operations * load.requests
+    is_put = load.kind is OperationKind.PUT
+    return _Work(
+        seconds=busy_s(load),
+        operations=load.operations,
+        bytes=load.function_bytes,
+        puts=requests if is_put else 0,
+        gets=0 if is_put else requests,
+    )
+
+
+def _load(job: JobSpec, setting: Setting, kind: OperationKind, object_bytes: int) -> Load:
+    return Load(
+        kind=kind,
+        functions=job.invocations,
+        objects=job.objects,
+        object_bytes=max(1, object_bytes),
+        transfer=job.transfer,
+        client=job.target.client,
+        threads=job.load.threads,
+        memory_mib=setting.memory_mib,
+        architecture=setting.architecture,
+        quota=setting.quota or job.concurrency,
+        names=max(1, len(job.functions)),
+        control=job.control is not None,
+    )
+
+
+def _array_load(job: JobSpec, setting: Setting) -> Load:
+    """Return an array as its objects; in files it costs no request."""
+    array = _array(job)
+    kind = OperationKind.GET if array.operation == "read" else OperationKind.PUT
+    pieces = _pieces(array)
+    load = _load(job, setting, kind, array_bytes(array) // pieces)
+    rounds = (job.repeats if kind is OperationKind.GET else 1) * (1 + job.warmup)
+    load = replace(
+        load,
+        objects=job.objects * pieces,
+        repeats=rounds,
+        transfer=Transfer(),
+        client=array.library,
+        threads=_IN_ARRAYS,
+    )
+    if job.duration_s is None:
+        return load
+    from_time = job.duration_s / max(busy_s(replace(load, repeats=1)), 1e-9)
+    return replace(load, repeats=max(1, math.ceil(from_time)) + job.warmup)
+
+
+def _array(job: JobSpec) -> ArraySpec:
+    if job.load.array is None:
+        raise ValueError("the array workload needs an array")
+    return job.load.array
+
+
+def _pieces(array: ArraySpec) -> int:
+    return objects_of(array, _ARRAY_KINDS[array.operation], array_bytes(array))
+
+
+def _mixed(job: JobSpec, setting: Setting, size: int) -> _Work:
+    """Return the prepared objects, and the operations of the mix by their weights."""
+    each = _mean_of_mix(job, setting, size)
+    made = _of_load(_load(job, setting, OperationKind.PUT, size))
+    seconds, threads = job.duration_s, job.load.threads
+    if job.load.operations is not None:
+        count = float(job.load.operations * (1 + job.warmup))
+        seconds = count * each.seconds / threads
+    elif seconds is not None:
+        count = seconds * threads / each.seconds
+        if job.load.rate_per_s is not None:
+            count = min(count, job.load.rate_per_s * seconds / job.invocations)
+    else:
+        count = seconds = 0.0
+    return _Work(
+        seconds=made.seconds + seconds,
+        operations=made.operations + count,
+        bytes=made.bytes + count * each.bytes,
+        puts=made.puts + count * each.puts,
+        gets=made.gets + count * each.gets,
+    )
+
+
+def _mean_of_mix(job: JobSpec, setting: Setting, size: int) -> _Work:
+    """Return what one operation of the mix comes to on average."""
+    total = sum(weight for _, weight in job.load.mix)
+    found = _Work(seconds=0.0)
+    for name, weight in job.load.mix:
+        kind, share = OperationKind(name), weight / total
+        like = _LIKE.get(kind, OperationKind.PUT)
+        moved = {
+            OperationKind.PUT: size,
+            OperationKind.GET: size,
+            OperationKind.GET_RANGE: min(size, job.load.range_bytes),
+        }.get(kind, 0)
+        load = _load(job, setting, like, moved)
+        requests = 0 if kind in _FREE else load.requests
+        moving_s = moved / line_rate(load) * load.threads
+        found = _Work(
+            seconds=found.seconds + share * (REQUEST_S[like] + moving_s),
+            bytes=found.bytes + share * moved,
+            puts=found.puts + share * requests * (like is OperationKind.PUT),
+            gets=found.gets + share * requests * (like is OperationKind.GET),
+        )
+    return found
+
+
+def _requests_at_most(job: JobSpec, setting: Setting) -> _Work:
+    """Return how many requests one function makes at most."""
+    if job.workload == OWN_FUNCTION:
+        return _in_time(job, job.deadline_s, puts=1.0)
+    if job.load.sizes is not None:
+        job = replace(job, object_bytes=parse_sizes(job.load.sizes).maximum())
+    duration_s, rate_per_s = job.duration_s, job.load.rate_per_s
+    if duration_s is not None and rate_per_s is not None:
+        due = math.ceil(rate_per_s * duration_s / job.invocations) + job.load.threads
+        return _planned(job, setting, due)
+    once = _planned(job, setting)
+    if duration_s is None:
+        return once
+    if job.workload == "mixed":
+        share = _mean_of_mix(job, setting, mean_bytes(job, setting) or 1)
+        timed = _in_time(job, duration_s, puts=share.puts / (share.puts + share.gets or 1))
+    else:
+        timed = _in_time(job, duration_s, puts=float(once.puts > 0))
+    return replace(once, puts=once.puts + timed.puts, gets=once.gets + timed.gets)
+
+
+def _planned(job: JobSpec, setting: Setting, due: int | None = None) -> _Work:
+    """Return the work of a function without its duration: one round, or what is ``due``."""
+    job = replace(job, duration_s=None)
+    if due is not None and job.workload == "mixed":
+        job = replace(job, load=replace(job.load, operations=due))
+    once = _work(job, setting)
+    if once is None:
+        # A read of objects of unknown size: each whole.
+        once = _Work(seconds=0.0, gets=job.objects * job.repeats * (1 + job.warmup))
+    if due is None or job.workload == "mixed":
+        return once
+    rounds = 1 + due / (job.objects * job.repeats)
+    return replace(once, puts=once.puts * rounds, gets=once.gets * rounds)
+
+
+def _in_time(job: JobSpec, seconds: float, *, puts: float) -> _Work:
+    """Return the requests that fit into a time, if ``puts`` of them are of the PUT class."""
+    streams = job.load.threads * job.transfer.connections
+    if job.load.array is not None:
+        streams = _IN_ARRAYS
+    each_s = puts * LEAST_REQUEST_S[OperationKind.PUT]
+    each_s += (1 - puts) * LEAST_REQUEST_S[OperationKind.GET]
+    count = streams * seconds / each_s
+    return _Work(seconds=seconds, puts=count * puts, gets=count * (1 - puts))

@@ -1,0 +1,347 @@
+"""What is planned, to how long it takes and what AWS will bill.
+
+Network
+-------
+Each function has a token bucket per direction, whatever its memory: about 300 MiB when it
+is cold, refilled at 77.6 MiB/s (iPerf3 raw data of hpides/skyrise, EDBT 2025, resources/
+benchmark/measurement/network_throughput/lambda: first burst 305 to 327 MiB, per-function
+p5, p50, p95 of 256 functions 76.6, 77.7, 78.8 MiB/s). Out of it bytes flow at the least of
+
+* the line rate, 1.2 GiB/s in and 0.65 GiB/s out (the same data, four connections),
+* 100 MB/s for each connection (99.7 to 99.85 MB/s in Lithops' published records of 2022,
+  p5 to p99 of 1,000 functions; an inference, AWS says 85 to 90),
+* what the function's processor can do.
+
+Taken as a fluid, a transfer of ``S`` bytes at that rate ``c`` takes ``S / c`` as long as the
+bucket lasts, and ``(S - 300 MiB) / 77.6 MiB/s`` after. The model gives 1,076 MiB in 10 s;
+measured in 2025: 1,059 out, 1,063 in.
+
+Processor
+---------
+1,769 MB are one vCPU (AWS Lambda developer guide, "Configure Lambda function memory"), and
+one thread uses no more; docs/performance.md has the core-seconds per GiB of each client over
+https, machine X.
+
+Waiting
+-------
+A request on a small object takes some 40 ms if it writes and 20 ms if it reads (Skyrise, EDBT
+2025, section 4.3.3: median put of 1 KiB; the get is assumed), and a thread makes one operation
+after the other. What a function moves takes the longer of both: the tokens, or line and waiting.
+
+Launch
+------
+1,000 environments at once and 100 a second after that for each function (AWS Lambda
+developer guide, "Lambda function scaling"; refilled continuously, best effort), never more
+than the account's quota at a time.
+"""
+
+import math
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import Final
+
+from serverless_bench.aws.cost.usage import Usage
+from serverless_bench.job.spec import JobSpec, OperationKind, Transfer
+from serverless_bench.units import GIB, MIB
+
+BUCKET_BYTES: Final = 300 * MIB
+REFILL_BYTES_PER_S: Final = 77.6 * MIB
+CONNECTION_BYTES_PER_S: Final = 100e6
+LINE_BYTES_PER_S: Final = {OperationKind.PUT: 0.65 * GIB, OperationKind.GET: 1.2 * GIB}
+REQUEST_S: Final = {OperationKind.PUT: 0.04, OperationKind.GET: 0.02}
+VCPU_MIB: Final = 1769
+OVERHEAD_S: Final = 1.0
+"""Start of the runtime, imports, first connection, and saving the record: AWS bills all.
+Assumed, not measured."""
+LAUNCH_AT_ONCE: Final = 1000
+LAUNCH_PER_S: Final = 100.0
+
+CORE_S_PER_GIB: Final = {
+    ("wire", OperationKind.PUT): 1.19,
+    ("wire", OperationKind.GET): 1.42,
+    ("boto3", OperationKind.PUT): 2.61,
+    ("boto3", OperationKind.GET): 1.48,
+}
+BASE_MIB: Final = {"wire": 60, "boto3": 90}
+"""Largest resident set of a worker (docs/performance.md, 40 and 80 MiB), and a guess at what
+Lambda's runtime adds."""
+
+CONTROL_PUTS: Final = 2
+"""Per invocation: its claim, and its record."""
+CONTROL_GETS: Final = 1.0
+CONTROL_LISTS: Final = 0.2
+"""Per invocation: the driver fetches each record, and lists them a thousand at a time."""
+LOG_BYTES: Final = 700
+"""Per invocation, assumed: the lines START, END and REPORT."""
+
+PUT_LIMIT_PER_S, GET_LIMIT_PER_S = 3500, 5500
+"""Of one partition (Amazon S3 user guide, "Best practices design patterns")."""
+PUT_WARN_PER_S, GET_WARN_PER_S = 2500, 4000
+_PART_STEP: Final = 8 * MIB
+
+
+class Route(StrEnum):
+    """How functions reach the store."""
+
+    NONE = "none"
+    """No VPC, or its free gateway endpoint."""
+    NAT = "nat"
+    ENDPOINT = "endpoint"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Load:
+    """One phase of a job, and where it runs."""
+
+    kind: OperationKind
+    functions: int
+    objects: int = 1
+    """Per function."""
+    object_bytes: int
+    repeats: int = 1
+    """How often each object is moved."""
+    transfer: Transfer
+    client: str = "wire"
+    threads: int = 1
+    """Operations of one function in flight at once."""
+    bytes_per_s: float | None = None
+    """Of one function, if that is known better than by the model."""
+    memory_mib: int = VCPU_MIB
+    architecture: str = "x86_64"
+    quota: int = 1000
+    """Functions at once, at most."""
+    names: int = 1
+    """Lambda functions that the invocations are spread over."""
+    control: bool = True
+    """Whether functions claim their work and leave their records in the store."""
+    keep_h: float = 0.0
+    """Hours for which what is written stays."""
+    route: Route = Route.NONE
+    cross_region: bool = False
+
+    @property
+    def operations(self) -> int:
+        """Objects moved by one function."""
+        return self.objects * self.repeats
+
+    @property
+    def function_bytes(self) -> int:
+        """Moved by one function."""
+        return self.operations * self.object_bytes
+
+    @property
+    def total_bytes(self) -> int:
+        """Moved by all functions."""
+        return self.functions * self.function_bytes
+
+    @property
+    def part_bytes(self) -> int:
+        """What one request that carries bytes carries at most."""
+        return self.transfer.part_size(self.kind, self.object_bytes) or self.object_bytes
+
+    @property
+    def parts(self) -> int:
+        """Requests that carry the bytes of one object."""
+        return -(-self.object_bytes // self.part_bytes)
+
+    @property
+    def requests(self) -> int:
+        """Requests for one object; a multipart upload is also created and completed."""
+        return self.parts + 2 * (self.kind is OperationKind.PUT and self.parts > 1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Forecast:
+    """What to expect of one phase."""
+
+    function_s: float
+    """Billed time of one function."""
+    transfer_s: float
+    """Of which it moves bytes, or waits for the store."""
+    at_once: int
+    """Functions under way at the same time."""
+    waves: int
+    """How often the quota has to come free, the first time included."""
+    launch_s: float
+    """From the first function's start to the last one's."""
+    run_s: float
+    """From the first function's start to the last one's end."""
+    requests_per_s: float
+    """That carry bytes, while as many functions as can be are under way."""
+    burst_per_s: float
+    """The same while every bucket is still full."""
+    part_bytes: int
+    """The smallest part or range, in steps of 8 MiB, that keeps the former below the warning."""
+    memory_needed_mib: int
+    usage: Usage
+
+
+def load_of(
+    job: JobSpec,
+    *,
+    object_bytes: int,
+    memory_mib: int,
+    architecture: str,
+    quota: int | None = None,
+) -> Load | None:
+    """Return the load that a job is; None for a workload that moves nothing.
+
+    Parameters
+    ----------
+    job
+        What is to run, or has run.
+    object_bytes
+        Size of an object, or the mean size; functions that share one read its share.
+    memory_mib, architecture
+        Of the deployed function.
+    quota
+        Functions at once; None takes ``job.concurrency``.
+    """
+    kinds = {"write": OperationKind.PUT, "read": OperationKind.GET}
+    if job.workload not in kinds:
+        return None
+    kind = kinds[job.workload]
+    if job.load.split is not None:
+        object_bytes = -(-object_bytes // job.load.split)
+    load = Load(
+        kind=kind,
+        functions=job.invocations,
+        objects=job.objects,
+        object_bytes=max(1, object_bytes // (job.load.split or 1)),
+        repeats=(job.repeats if kind is OperationKind.GET else 1) * (1 + job.warmup),
+        transfer=job.transfer,
+        client=job.target.client,
+        threads=job.load.threads,
+        memory_mib=memory_mib,
+        architecture=architecture,
+        quota=quota or job.concurrency,
+        names=max(1, len(job.functions)),
+        control=job.control is not None,
+    )
+    if job.duration_s is None:
+        return load
+    rounds = done_in(load, job.duration_s, job.load.rate_per_s) / load.objects
+    return replace(load, repeats=max(1, round(rounds)) + job.warmup)
+
+
+def done_in(load: Load, seconds: float, rate_per_s: float | None = None) -> float:
+    """Return the operations of one function in a time; of an open loop, at most its share."""
+    most = moved_bytes(load, seconds) / load.object_bytes
+    if load.bytes_per_s is None:
+        each_s = REQUEST_S[load.kind] + load.object_bytes / line_rate(load) * load.threads
+        most = min(most, seconds * load.threads / each_s)
+    return most if rate_per_s is None else min(most, rate_per_s * seconds / load.functions)
+
+
+def busy_s(load: Load) -> float:
+    """Return how long one cold function goes through its operations, waiting included."""
+    moving_s = transfer_s(load, load.function_bytes)
+    if load.bytes_per_s is not None:
+        return moving_s
+    waiting_s = load.operations * REQUEST_S[load.kind] / load.threads
+    return max(moving_s, load.function_bytes / line_rate(load) + waiting_s)
+
+
+def transfer_s(load: Load, size_bytes: int) -> float:
+    """Return how long one cold function needs for ``size_bytes``; see the top of this file."""
+    if load.bytes_per_s is not None:
+        return size_bytes / load.bytes_per_s
+    rate = line_rate(load)
+    if rate <= REFILL_BYTES_PER_S or size_bytes * (1 - REFILL_BYTES_PER_S / rate) <= BUCKET_BYTES:
+        return size_bytes / rate
+    return (size_bytes - BUCKET_BYTES) / REFILL_BYTES_PER_S
+
+
+def moved_bytes(load: Load, seconds: float) -> int:
+    """Return what one cold function moves in ``seconds``: the inverse of ``transfer_s``."""
+    rate = line_rate(load)
+    return int(min(rate * seconds, BUCKET_BYTES + REFILL_BYTES_PER_S * seconds))
+
+
+def line_rate(load: Load) -> float:
+    """Return the bytes per second of one function whose bucket is full."""
+    if load.bytes_per_s is not None:
+        return load.bytes_per_s
+    key = (load.client, load.kind)
+    core_s_per_gib = CORE_S_PER_GIB.get(key, CORE_S_PER_GIB["boto3", load.kind])
+    return min(
+        LINE_BYTES_PER_S[load.kind],
+        load.threads * load.transfer.connections * CONNECTION_BYTES_PER_S,
+        min(1.0, load.memory_mib / VCPU_MIB) * GIB / core_s_per_gib,
+    )
+
+
+def forecast(load: Load) -> Forecast:
+    """Return what to expect of ``load``."""
+    moving_s = busy_s(load)
+    function_s = moving_s + OVERHEAD_S
+    at_once = min(load.functions, load.quota)
+    first, last = launch(load, function_s)
+    per_s = at_once * load.operations * load.parts / moving_s
+    run_s = last - first + function_s
+    return Forecast(
+        function_s=function_s,
+        transfer_s=moving_s,
+        at_once=at_once,
+        waves=-(-load.functions // load.quota),
+        launch_s=last - first,
+        run_s=run_s,
+        requests_per_s=per_s,
+        burst_per_s=at_once * line_rate(load) / load.part_bytes,
+        part_bytes=_part_bytes(load, per_s),
+        memory_needed_mib=memory_needed_mib(load),
+        usage=_usage(load, function_s, run_s),
+    )
+
+
+def launch(load: Load, function_s: float) -> tuple[float, float]:
+    """Return when the first and the last function start, in seconds.
+
+    A token bucket of ``LAUNCH_AT_ONCE`` environments per name; a function waits for a
+    token, and for the end of the one that started ``quota`` before it.
+    """
+    capacity = float(LAUNCH_AT_ONCE * load.names)
+    per_s = LAUNCH_PER_S * load.names
+    starts: list[float] = []
+    tokens, now = capacity, 0.0
+    for index in range(load.functions):
+        free = starts[index - load.quota] + function_s if index >= load.quota else 0.0
+        at = max(now, free)
+        tokens = min(capacity, tokens + (at - now) * per_s)
+        wait = max(0.0, 1 - tokens) / per_s
+        tokens, now = tokens + wait * per_s - 1, at + wait
+        starts.append(now)
+    return starts[0], starts[-1]
+
+
+def memory_needed_mib(load: Load) -> int:
+    """Return what one function needs: its base, and two blocks per connection."""
+    blocks = 2 * load.threads * load.transfer.connections * load.transfer.block_bytes
+    return BASE_MIB.get(load.client, BASE_MIB["boto3"]) + math.ceil(blocks / MIB)
+
+
+def _part_bytes(load: Load, per_s: float) -> int:
+    allowed = PUT_WARN_PER_S if load.kind is OperationKind.PUT else GET_WARN_PER_S
+    return math.ceil(per_s * load.part_bytes / allowed / _PART_STEP) * _PART_STEP
+
+
+def _usage(load: Load, function_s: float, run_s: float) -> Usage:
+    count, is_put = load.functions, load.kind is OperationKind.PUT
+    requests = count * load.operations * load.requests
+    total = load.total_bytes
+    controlled = count if load.control else 0
+    return Usage(
+        architecture=load.architecture,
+        gb_s=count * function_s * load.memory_mib / 1024,
+        invocations=count,
+        puts=requests if is_put else 0,
+        gets=0 if is_put else requests,
+        control_puts=CONTROL_PUTS * controlled + math.ceil(CONTROL_LISTS * controlled),
+        control_gets=math.ceil(CONTROL_GETS * controlled),
+        storage_byte_h=load.keep_h * count * load.objects * load.object_bytes if is_put else 0.0,
+        log_bytes=LOG_BYTES * count,
+        nat_bytes=total if load.route is Route.NAT else 0,
+        endpoint_bytes=total if load.route is Route.ENDPOINT else 0,
+        route_h=math.ceil(run_s / 3600),
+        cross_region_bytes=total if load.cross_region else 0,
+    )

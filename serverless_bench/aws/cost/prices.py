@@ -1,0 +1,107 @@
+"""Dollars per unit, from a dated file that the user may replace."""
+
+import math
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from importlib.resources import files
+from pathlib import Path
+from typing import Any, Final
+
+from serverless_bench.errors import UsageError
+
+_BUILT_IN: Final = "aws-us-east-1.toml"
+_TEXTS: Final = ("as_of", "region", "currency")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prices:
+    """What one of each costs; field ``SECTION_NAME`` is ``NAME`` of ``[SECTION]`` in the file."""
+
+    as_of: str
+    """When the figures were looked up, as in ``2026-10-02``."""
+    region: str
+    currency: str
+    lambda_arm64_gb_s: float
+    lambda_x86_64_gb_s: float
+    """Per second of 1,024 MB of memory."""
+    lambda_request: float
+    s3_put: float
+    """Per request of the PUT class: PUT, LIST, and every request of a multipart upload."""
+    s3_get: float
+    s3_storage_gb_month: float
+    """Per month of 730 hours and 2**30 bytes."""
+    express_upload_gb: float
+    express_retrieval_gb: float
+    logs_ingest_gb: float
+    network_nat_gb: float
+    network_nat_hour: float
+    network_endpoint_gb: float
+    network_endpoint_hour: float
+    network_cross_region_gb: float
+    network_internet_gb: float
+
+    def gb_s(self, architecture: str) -> float:
+        """Return what a GB-second costs on ``arm64`` or ``x86_64``."""
+        return self.lambda_arm64_gb_s if architecture == "arm64" else self.lambda_x86_64_gb_s
+
+
+def price_text() -> str:
+    """Return the price file that comes with sbench."""
+    return files("serverless_bench.aws.cost").joinpath(_BUILT_IN).read_text(encoding="utf-8")
+
+
+def load_prices(path: Path | None = None) -> Prices:
+    """Return the prices in a file, or those that come with sbench.
+
+    Parameters
+    ----------
+    path
+        A TOML file like ``aws-us-east-1.toml`` beside this module, with every figure.
+
+    Raises
+    ------
+    UsageError
+        If the file cannot be read, is no TOML, or lacks a figure.
+    """
+    name = _BUILT_IN if path is None else str(path)
+    try:
+        data = tomllib.loads(price_text() if path is None else path.read_text(encoding="utf-8"))
+    except OSError as exc:
+        raise _bad(name, exc.strerror or "cannot be read") from exc
+    except (UnicodeDecodeError, tomllib.TOMLDecodeError) as exc:
+        raise _bad(name, f"is not TOML: {exc}") from exc
+    values: dict[str, Any] = {key: _text(name, data, key) for key in _TEXTS}
+    for field in fields(Prices):
+        if field.name not in _TEXTS:
+            section, _, key = field.name.partition("_")
+            values[field.name] = _figure(name, data, section, key)
+    return Prices(**values)
+
+
+def _text(name: str, data: Mapping[str, Any], key: str) -> str:
+    # TOML has dates of its own.
+    value = data.get(key)
+    if value is None or isinstance(value, Mapping):
+        raise _bad(name, f"does not say {key}")
+    return str(value)
+
+
+def _figure(name: str, data: Mapping[str, Any], section: str, key: str) -> float:
+    table = data.get(section)
+    value = table.get(key) if isinstance(table, Mapping) else None
+    if isinstance(value, Mapping):
+        value = value.get("price")
+    if value is None:
+        raise _bad(name, f"has no price {section}.{key}")
+    if not isinstance(value, int | float) or isinstance(value, bool):
+        raise _bad(name, f"has a price {section}.{key} that is no number")
+    if not (math.isfinite(value) and value >= 0):
+        raise _bad(name, f"has a price {section}.{key} of {value}")
+    return float(value)
+
+
+def _bad(name: str, why: str) -> UsageError:
+    return UsageError(
+        f"price file {name}: {why}", hint="sbench plan --show-prices writes one to begin with"
+    )

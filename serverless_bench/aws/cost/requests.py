@@ -1,0 +1,171 @@
+"""Which requests a run made that Amazon S3 charges for, and who made them. Pure.
+
+Tries that the store answered with 5xx are free (Amazon S3 user guide, "Billing for Amazon
+S3 error responses"); so are deletions and aborts of uploads, and tries without an answer
+count. HEAD costs what GET costs; COPY and LIST cost what PUT costs (Amazon S3 pricing).
+"""
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+import numpy as np
+
+from serverless_bench.aws.cost.forecast import CONTROL_GETS, CONTROL_LISTS, CONTROL_PUTS
+from serverless_bench.job.spec import JobSpec, OperationKind
+from serverless_bench.payload.array_layout import objects_of
+from serverless_bench.rundir.archive import Run
+from serverless_bench.rundir.record import InvocationRecord
+from serverless_bench.rundir.tables import ABSENT, is_text
+
+FREE: Final = frozenset({"abort_multipart", "delete", "delete_many"})
+FREE_STATUS: Final = 500
+GET_CLASS: Final = frozenset({"get", "head"})
+_CALLS: Final = frozenset({"append_array", "create_array", "read_array", "write_array"})
+"""Calls of array libraries: no requests themselves."""
+_ARRAYS: Final = {
+    OperationKind.WRITE_ARRAY: "put",
+    OperationKind.APPEND_ARRAY: "put",
+    OperationKind.READ_ARRAY: "get",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Requests:
+    """Billed requests by kind (put, get, list, upload_part, ...), and what they are for."""
+
+    data: Mapping[str, int]
+    """Of the functions, for their operations."""
+    gate: Mapping[str, int] = field(default_factory=dict)
+    """Announcements and polls of the functions; of the driver its lists, its start, and its
+    looks at what it deletes in the end."""
+    control: Mapping[str, int] = field(default_factory=dict)
+    """Claims and records of the functions, and what the driver did to find these."""
+    probes: Mapping[str, int] = field(default_factory=dict)
+    """The driver's looks at the store's clock."""
+    exact: bool = True
+    """Whether these are all of them: False where a library makes requests that it does not
+    show, and for runs whose gate or control requests were not counted."""
+
+    @property
+    def puts(self) -> int:
+        """Those of the PUT class in the data bucket."""
+        return self._in_data_bucket(is_get=False)
+
+    @property
+    def gets(self) -> int:
+        """Those of the GET class in the data bucket."""
+        return self._in_data_bucket(is_get=True)
+
+    @property
+    def control_puts(self) -> int:
+        """Those of the PUT class below the control prefix."""
+        return _of_class(self.control, is_get=False)
+
+    @property
+    def control_gets(self) -> int:
+        """Those of the GET class below the control prefix."""
+        return _of_class(self.control, is_get=True)
+
+    def _in_data_bucket(self, *, is_get: bool) -> int:
+        return sum(_of_class(part, is_get=is_get) for part in (self.data, self.gate, self.probes))
+
+
+def requests_of(run: Run) -> Requests:
+    """Return what the functions of a run that left records asked for, and its driver."""
+    gate, gate_known = _gate(run)
+    control, control_known = _control(run)
+    heads, answers = (run.store_requests or {}).get("head", 0), len(run.probes)
+    # Versions that did not count what they asked for kept the answers.
+    driver_known = run.drivers_told and heads >= answers
+    return Requests(
+        data=_data(run),
+        gate=gate,
+        control=control,
+        probes=_some({"head": max(heads, answers)}),
+        exact=gate_known and control_known and driver_known and _shows_all(run),
+    )
+
+
+def requests_of_record(record: InvocationRecord, job: JobSpec) -> Requests:
+    """Return what one function asked for; what the driver does to find its record is assumed."""
+    data = Counter(a.request for a in record.attempts if (a.status or 0) < FREE_STATUS)
+    data += _in_arrays(job, ((op.kind, op.size) for op in record.operations if op.error is None))
+    gate = {"put": record.gate_puts or 0, "get": record.gate_gets or 0}
+    control: dict[str, int] = {}
+    if job.control is not None:
+        puts = CONTROL_PUTS if record.control_puts is None else record.control_puts
+        control = {"put": puts, "get": (record.control_gets or 0) + round(CONTROL_GETS)}
+    return Requests(data=_some(data), gate=_some(gate), control=_some(control))
+
+
+def _data(run: Run) -> dict[str, int]:
+    attempts, operations = run.attempts, run.operations
+    billed = attempts["status"] < FREE_STATUS
+    kinds, counts = np.unique(attempts["request"][billed].astype(str), return_counts=True)
+    found = Counter({str(k): int(n) for k, n in zip(kinds, counts, strict=True)})
+    if run.job.load.array is not None:
+        good = is_text(operations["error"], None)
+        rows = zip(operations["kind"][good], operations["size"][good].tolist(), strict=True)
+        found += _in_arrays(run.job, ((OperationKind(kind), size) for kind, size in rows))
+    return _some(found)
+
+
+def _in_arrays(job: JobSpec, done: Iterable[tuple[OperationKind, int | None]]) -> Counter[str]:
+    """Return what array libraries asked for at least: each object that they moved, once."""
+    array, found = job.load.array, Counter[str]()
+    if array is None or array.path is not None:
+        return found
+    for kind, size in done:
+        if kind in _ARRAYS and size is not None and size != ABSENT:
+            found[_ARRAYS[kind]] += objects_of(array, kind, size)
+    return found
+
+
+def _gate(run: Run) -> tuple[dict[str, int], bool]:
+    functions, driver = run.functions, run.store_requests or {}
+    there = functions["start_ns"] != ABSENT
+    puts, gets = (functions[name][there] for name in ("gate_puts", "gate_gets"))
+    # One that failed before its gate asked for nothing there, or failed because of what it asked.
+    did = functions["duplicate"][there] != 1
+    known = run.job.gate is None or bool((puts[did] != ABSENT).all())
+    found = {
+        "put": int(puts[puts != ABSENT].sum()) + driver.get("put", 0),
+        "get": int(gets[gets != ABSENT].sum()) + driver.get("get", 0),
+        "list": driver.get("list", 0),
+    }
+    return _some(found), known
+
+
+def _control(run: Run) -> tuple[dict[str, int], bool]:
+    if run.job.control is None:
+        return {}, True
+    functions = run.functions
+    there = functions["start_ns"] != ABSENT
+    puts, gets = (functions[name][there] for name in ("control_puts", "control_gets"))
+    counted = puts != ABSENT
+    found = Counter({"put": int(puts[counted].sum()), "get": int(gets[counted].sum())})
+    found["put"] += CONTROL_PUTS * int((~counted).sum())
+    if run.requests is None:
+        count = int(there.sum())
+        found += Counter(get=round(CONTROL_GETS * count), list=math.ceil(CONTROL_LISTS * count))
+    else:
+        found += Counter(run.requests)
+    return _some(found), bool(counted.all()) and run.requests is not None
+
+
+def _shows_all(run: Run) -> bool:
+    kinds = run.operations["kind"]
+    hidden = run.provenance.get("client", {}).get("attempts") != "exact"
+    return not (hidden or is_text(kinds, OperationKind.CALL).any())
+
+
+def _some(counts: Mapping[str, int]) -> dict[str, int]:
+    free = FREE | _CALLS
+    return {name: count for name, count in sorted(counts.items()) if count and name not in free}
+
+
+def _of_class(counts: Mapping[str, int], *, is_get: bool) -> int:
+    return sum(count for name, count in counts.items() if (name in GET_CLASS) is is_get)

@@ -1,0 +1,102 @@
+"""What is paid for, and what it comes to."""
+
+import math
+from dataclasses import dataclass, fields
+from typing import Final, Self
+
+from serverless_bench.aws.cost.prices import Prices
+from serverless_bench.units import GIB
+
+HOURS_PER_MONTH: Final = 730.0
+"""AWS bills S3 by byte-hours; its calculator takes 730 hours for a month."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Usage:
+    """Quantities that AWS bills."""
+
+    architecture: str = "x86_64"
+    gb_s: float = 0.0
+    """Billed seconds of functions times their memory in units of 1,024 MB."""
+    invocations: int = 0
+    puts: int = 0
+    """Data requests of the PUT class."""
+    gets: int = 0
+    """Data requests of the GET class."""
+    control_puts: int = 0
+    control_gets: int = 0
+    """Claims, records and what the driver lists and fetches."""
+    storage_byte_h: float = 0.0
+    """Bytes times the hours for which they are kept."""
+    log_bytes: int = 0
+    nat_bytes: int = 0
+    endpoint_bytes: int = 0
+    route_h: float = 0.0
+    """Hours for which a NAT gateway or an interface endpoint stands, if there are such bytes."""
+    cross_region_bytes: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dollars:
+    """Cost by component; the currency is that of the price file."""
+
+    compute: float = 0.0
+    """Lambda GB-seconds."""
+    invocations: float = 0.0
+    puts: float = 0.0
+    gets: float = 0.0
+    control: float = 0.0
+    storage: float = 0.0
+    logs: float = 0.0
+    network: float = 0.0
+    """NAT, interface endpoint and cross-region traffic; nothing without those."""
+
+    @property
+    def total(self) -> float:
+        """The sum of all components."""
+        return math.fsum(getattr(self, field.name) for field in fields(self))
+
+    def __add__(self, other: Self) -> "Dollars":
+        return Dollars(
+            **{f.name: getattr(self, f.name) + getattr(other, f.name) for f in fields(self)}
+        )
+
+
+def price(usage: Usage, prices: Prices) -> Dollars:
+    """Return what a usage costs."""
+    return Dollars(
+        compute=usage.gb_s * prices.gb_s(usage.architecture),
+        invocations=usage.invocations * prices.lambda_request,
+        puts=usage.puts * prices.s3_put,
+        gets=usage.gets * prices.s3_get,
+        control=usage.control_puts * prices.s3_put + usage.control_gets * prices.s3_get,
+        storage=usage.storage_byte_h / GIB / HOURS_PER_MONTH * prices.s3_storage_gb_month,
+        logs=usage.log_bytes / GIB * prices.logs_ingest_gb,
+        network=_network(usage, prices),
+    )
+
+
+def _network(usage: Usage, prices: Prices) -> float:
+    cost = usage.cross_region_bytes / GIB * prices.network_cross_region_gb
+    if usage.nat_bytes:
+        cost += usage.nat_bytes / GIB * prices.network_nat_gb
+        cost += usage.route_h * prices.network_nat_hour
+    if usage.endpoint_bytes:
+        cost += usage.endpoint_bytes / GIB * prices.network_endpoint_gb
+        cost += usage.route_h * prices.network_endpoint_hour
+    return cost
+
+
+def format_money(amount: float, currency: str = "USD") -> str:
+    """Return an amount with three digits or so: ``$316``, ``$2.04``, ``$0.0091``."""
+    if amount >= 100:
+        text = f"{amount:,.0f}"
+    elif amount >= 1:
+        text = f"{amount:.2f}"
+    elif amount >= 0.01:
+        text = f"{amount:.3f}"
+    elif amount >= 5e-7 or amount == 0:
+        text = f"{amount:.6f}".rstrip("0").rstrip(".")
+    else:
+        text = f"{amount:.1e}"
+    return f"${text}" if currency == "USD" else f"{text} {currency}"

@@ -1,0 +1,101 @@
+"""What an AWS account allows, and how a function in it is set up."""
+
+from contextlib import closing
+from dataclasses import dataclass
+from typing import Any, Final
+
+from serverless_bench.aws.client import error_code, explained, open_client
+from serverless_bench.errors import ExecutorError
+
+_ABSENT: Final = "ResourceNotFoundException"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Quota:
+    """Functions at once in one region, all functions of the account together."""
+
+    concurrent: int
+    unreserved: int
+    """What is left for functions without a reserved concurrency."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FunctionSetup:
+    """One deployed function."""
+
+    name: str
+    arn: str
+    memory_mib: int
+    timeout_s: int
+    architecture: str
+    runtime: str
+    in_vpc: bool
+    state: str
+    """``Active``, or why it cannot run now."""
+    version: str | None
+    """Of sbench in it, if its description or environment says so."""
+    reserved: int | None
+    """Functions at once that are reserved for it; None for none."""
+    retries: int | None
+    """After a failed event; None if nothing is set, which AWS takes for 2."""
+    event_age_s: int | None
+    """None if nothing is set, which AWS takes for 21,600."""
+
+
+def read_quota(*, region: str | None = None) -> Quota:
+    """Return what the account allows (``lambda:GetAccountSettings``).
+
+    Raises
+    ------
+    ExecutorError
+        If it cannot be asked.
+    """
+    client = open_client("lambda", region=region)
+    with closing(client), explained("lambda:GetAccountSettings"):
+        limit = client.get_account_settings()["AccountLimit"]
+    return Quota(
+        concurrent=limit["ConcurrentExecutions"],
+        unreserved=limit["UnreservedConcurrentExecutions"],
+    )
+
+
+def read_function(name: str, *, region: str | None = None) -> FunctionSetup:
+    """Return how a function is set up.
+
+    Raises
+    ------
+    ExecutorError
+        If there is no such function, or it cannot be asked.
+    """
+    with closing(open_client("lambda", region=region)) as client:
+        with explained(f"function {name!r}"):
+            found = client.get_function_configuration(FunctionName=name)
+        events = _unless_absent(client, "get_function_event_invoke_config", name)
+        concurrency = _unless_absent(client, "get_function_concurrency", name)
+    variables = found.get("Environment", {}).get("Variables", {})
+    return FunctionSetup(
+        name=found["FunctionName"],
+        arn=found["FunctionArn"],
+        memory_mib=found["MemorySize"],
+        timeout_s=found["Timeout"],
+        architecture=next(iter(found.get("Architectures", ())), "x86_64"),
+        runtime=found.get("Runtime", ""),
+        in_vpc=bool(found.get("VpcConfig", {}).get("SubnetIds")),
+        state=found.get("State", "Active"),
+        version=variables.get("SBENCH_VERSION"),
+        reserved=concurrency.get("ReservedConcurrentExecutions"),
+        retries=events.get("MaximumRetryAttempts"),
+        event_age_s=events.get("MaximumEventAgeInSeconds"),
+    )
+
+
+def _unless_absent(client: Any, call: str, name: str) -> dict[str, Any]:  # noqa: ANN401 - botocore's
+    """Return an answer, or nothing if AWS says that there is none."""
+    try:
+        with explained(f"lambda:{call}"):
+            answer: dict[str, Any] = getattr(client, call)(FunctionName=name)
+    except ExecutorError as exc:
+        if error_code(exc) == _ABSENT:
+            return {}
+        raise
+    return answer

@@ -1,0 +1,268 @@
+"""Delete what a run made, and nothing else.
+
+Two things must hold before anything is deleted: its key stands in the run's ledger, or
+derives from the run as a claim's and a record's do; and what is there begins like
+something that the run wrote. It is then deleted if it still is the object that was
+looked at (``If-Match``), where the store can do that.
+"""
+
+import json
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from dataclasses import dataclass, field, replace
+from enum import Enum
+from functools import partial
+from itertools import islice
+from typing import Final
+
+from serverless_bench.driver.target import explained, open_s3, open_uploads
+from serverless_bench.errors import NotFound, OperationError, StoreError
+from serverless_bench.job.keys import declared_size
+from serverless_bench.job.spec import Target
+from serverless_bench.payload.array_layout import (
+    METADATA,
+    MIN_RUN_BYTES,
+    array_of,
+    is_smaller_level,
+)
+from serverless_bench.payload.keystream import BLOCK, hash_key, identify
+from serverless_bench.payload.shaped import content_of
+from serverless_bench.stores.embedded import Lease, default_directory
+from serverless_bench.worker.barrier import is_gate_key
+from serverless_bench.worker.claims import for_run, parse_claim, parse_record
+from serverless_bench.worker.object_io import Head, Objects
+
+_BATCH: Final = 1000
+_THREADS: Final = 8
+_PATIENCE_S: Final = 30.0
+_HEAD_BYTES: Final = 256
+_PIECE: Final = 32
+"""Two counter blocks of the keystream tell whose bytes they are."""
+_CHUNK_PIECE: Final = 3 * BLOCK
+"""What holds two counter blocks wherever they begin."""
+_CHUNK_LOOK: Final = MIN_RUN_BYTES - _CHUNK_PIECE
+_BLOSC_HEAD: Final = 16
+_CHANGED: Final = 412
+_NO_SUCH_RANGE: Final = 416
+"""The answer for the first bytes of an object that has none."""
+_EMPTY_ETAG: Final = '"d41d8cd98f00b204e9800998ecf8427e"'
+"""MD5 of nothing."""
+_GATE: Final = b"+"
+"""What the objects of a gate hold; see ``gate``."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Deleted:
+    """What ``delete`` did."""
+
+    objects: int = 0
+    uploads: int = 0
+    """Multipart uploads that were still open and are now aborted."""
+    lists_uploads: bool = True
+    """Whether the store says which uploads are open: those of some are not found."""
+    control: int = 0
+    """Claims and records."""
+    failed: list[str] = field(default_factory=list)
+    """Keys that the store refused to delete."""
+    foreign: list[str] = field(default_factory=list)
+    """Keys at which something is that the run did not write; left as it is."""
+    requests: Counter[str] = field(default_factory=Counter, compare=False)
+    """Billed requests that this took, by kind: the deletions themselves are free."""
+
+
+class _End(Enum):
+    """What became of one key."""
+
+    DELETED = "deleted"
+    ABSENT = "absent"
+    FOREIGN = "foreign"
+    FAILED = "failed"
+
+
+def delete(target: Target, keys: Iterable[str], *, give_back: bool = True) -> Deleted:
+    """Delete objects by key and abort the uploads of those keys that are still open.
+
+    Parameters
+    ----------
+    target
+        Where.
+    keys
+        The ledger of a run: nothing else is ever touched.
+    give_back
+        Whether the embedded store gives their space back to the disk, which takes seconds.
+
+    Raises
+    ------
+    StoreError
+        If the store does not answer or refuses.
+    """
+    mine = list(keys)
+    # A chunk holds bytes of its array, whose key is not one of an object.
+    hashes = {hash_key(key if declared_size(key) else array_of(key) or key) for key in mine}
+    deleted = Deleted()
+    # Asked first: it says in one request whether the store answers and lets us in.
+    uploads = open_uploads(target) if mine else []
+    deleted.lists_uploads = uploads is not None
+    with closing(Objects(replace(target, prefix=""))) as objects:
+        for key, end in _delete_all(objects, mine, partial(_is_ours, hashes=hashes)):
+            deleted.objects += end is _End.DELETED
+            _note(deleted, key, end)
+        deleted.requests = objects.requests + Counter(
+            list=bool(mine) + len(uploads or ()) // _BATCH
+        )
+    known = set(mine)
+    open_ones = [upload for upload in uploads or () if upload.key in known]
+    if open_ones:
+        with explained(target), closing(open_s3(target)) as client:
+            for upload in open_ones:
+                client.abort_multipart_upload(
+                    Bucket=target.bucket, Key=upload.key, UploadId=upload.upload_id
+                )
+                deleted.uploads += 1
+    if give_back and target.store is not None:
+        give_space_back()
+    return deleted
+
+
+def give_space_back() -> None:
+    """Have the embedded store, if it runs, give the space of deleted objects to the disk."""
+    lease = Lease.take(default_directory(), start=False)
+    if lease is not None:
+        lease.ask("reclaim")
+        lease.release()
+
+
+def delete_control(control: Target, run_id: str) -> Deleted:
+    """Delete the claims and records of a run.
+
+    Parameters
+    ----------
+    control
+        The job's control target.
+    run_id
+        Of the run.
+
+    Raises
+    ------
+    StoreError
+        If the prefix cannot be listed.
+    """
+    with closing(Objects(for_run(control, run_id))) as objects:
+        return _delete_control(objects, control, run_id)
+
+
+def _delete_control(objects: Objects, control: Target, run_id: str) -> Deleted:
+    deleted = Deleted()
+    for folder, parse in (("records/", parse_record), ("claims/", parse_claim)):
+        try:
+            pages = objects.list_pages(folder, patience_s=_PATIENCE_S)
+            names = [folder + name for page in pages for name in page]
+        except OperationError as exc:
+            raise StoreError(f"{control.bucket}/{control.prefix} cannot be listed: {exc}") from exc
+        written = [name for name in names if parse(name.removeprefix(folder)) is not None]
+        for name, end in _delete_all(objects, written, partial(_names_run, run_id=run_id)):
+            deleted.control += end is _End.DELETED
+            _note(deleted, f"{control.prefix}{run_id}/{name}", end)
+    return deleted
+
+
+def _note(deleted: Deleted, key: str, end: _End) -> None:
+    if end is _End.FAILED:
+        deleted.failed.append(key)
+    elif end is _End.FOREIGN:
+        deleted.foreign.append(key)
+
+
+def _delete_all(
+    objects: Objects, names: Sequence[str], is_ours: Callable[[str, Head], bool]
+) -> Iterator[tuple[str, _End]]:
+    remaining = iter(names)
+    with ThreadPoolExecutor(_THREADS) as pool:
+        while batch := list(islice(remaining, _BATCH)):
+            ends = pool.map(partial(_delete_one, objects, is_ours), batch)
+            yield from zip(batch, ends, strict=True)
+
+
+def _delete_one(objects: Objects, is_ours: Callable[[str, Head], bool], name: str) -> _End:
+    try:
+        head = _head_of(objects, name)
+        if not is_ours(name, head):
+            return _End.FOREIGN
+        _delete_if_same(objects, name, head.etag)
+    except NotFound:
+        return _End.ABSENT
+    except OperationError as exc:
+        # 412: somebody has written there since we looked.
+        return _End.FOREIGN if exc.status == _CHANGED else _End.FAILED
+    return _End.DELETED
+
+
+def _head_of(objects: Objects, name: str) -> Head:
+    try:
+        return objects.head(name, _HEAD_BYTES, patience_s=_PATIENCE_S)
+    except OperationError as exc:
+        if exc.status != _NO_SUCH_RANGE:
+            raise
+        return Head(b"", _EMPTY_ETAG, 0)
+
+
+def _delete_if_same(objects: Objects, name: str, etag: str) -> None:
+    try:
+        objects.delete(name, etag=etag, patience_s=_PATIENCE_S)
+    except OperationError as exc:
+        if exc.status not in {400, 501}:
+            raise
+        # No conditional deletes here; what we saw a moment ago has to do.
+        objects.delete(name, etag="", patience_s=_PATIENCE_S)
+
+
+def _is_ours(key: str, head: Head, *, hashes: set[int]) -> bool:
+    """Tell whether an object begins with bytes that a run with these keys makes.
+
+    Bytes of another object of the same run count too, and a few wrong ones do not
+    matter: a store that mixes up what it was given does not keep us from cleaning up.
+    """
+    # By its end: a prefix may look like anything, an array of ours included.
+    if declared_size(key) is None:
+        if array_of(key) is not None and not is_gate_key(key):
+            return _is_of_array(key, head, hashes)
+        return head.data == _GATE and head.size == len(_GATE)
+    if head.size == 0:
+        # SeaweedFS makes this of an upload whose worker was killed before its first byte.
+        return True
+    if content_of(key).agrees(0, memoryview(head.data)):
+        return True
+    pieces = (head.data[at : at + _PIECE] for at in range(0, len(head.data), _PIECE))
+    origins = (identify(memoryview(piece)) for piece in pieces)
+    return any(origin is not None and origin.key_hash in hashes for origin in origins)
+
+
+def _is_of_array(key: str, head: Head, hashes: set[int]) -> bool:
+    """Tell whether an object of an array is metadata, or begins like a chunk of ours.
+
+    Incompressible bytes stand in every codec as they are, behind a head. Blosc shuffles
+    those of a chunk at the edge, which it can compress: then its own head has to do. The
+    further levels of an image hold means of ours: their keys alone say that they are ours.
+    """
+    if key.rpartition("/")[2] in METADATA:
+        return head.data.lstrip()[:1] == b"{"
+    if is_smaller_level(key) or _is_blosc(head):
+        return True
+    pieces = (head.data[at : at + _CHUNK_PIECE] for at in range(0, _CHUNK_LOOK, BLOCK))
+    origins = (identify(memoryview(piece)) for piece in pieces)
+    return any(origin is not None and origin.key_hash in hashes for origin in origins)
+
+
+def _is_blosc(head: Head) -> bool:
+    """Tell whether an object begins with a frame of Blosc (c-blosc, README_CHUNK_FORMAT)."""
+    version, size = head.data[:1], int.from_bytes(head.data[12:16], "little")
+    return version == b"\x02" and _BLOSC_HEAD < size <= head.size
+
+
+def _names_run(name: str, head: Head, *, run_id: str) -> bool:
+    """Tell whether a claim or a record says that it is of this run."""
+    del name
+    start = head.data.decode("utf-8", "replace").replace(" ", "")
+    return start.startswith("{") and f'"run_id":{json.dumps(run_id)}' in start

@@ -1,0 +1,156 @@
+"""What the driver does beside the fan-out: ask the store for the time, and open the gate."""
+
+import threading
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from types import TracebackType
+from typing import Any, Final, Self
+
+from botocore import exceptions as boto
+
+from serverless_bench.clock import EpochClock, http_date_s
+from serverless_bench.driver.cleanup import delete
+from serverless_bench.driver.target import open_s3
+from serverless_bench.errors import SbenchError
+from serverless_bench.job.spec import JobSpec
+from serverless_bench.units import NS_PER_S
+from serverless_bench.worker.barrier import folder, start_key
+
+_PROBES: Final = 20
+_PROBE_EVERY_S: Final = 0.053
+"""Spread over all phases of a second, so that some answers come next to its border:
+those bound the store's clock within a round trip."""
+_LOOK_EVERY_S: Final = 0.2
+_JOIN_S: Final = 15.0
+_KINDS: Final = {"HeadBucket": "head", "ListObjectsV2": "list", "PutObject": "put"}
+_FREE_STATUS: Final = 500
+
+
+class Attendant:
+    """A thread that lives as long as the fan-out; use it as a context manager.
+
+    It does nothing for a workload without operations. What it cannot do (the store does
+    not answer, or refuses to list) is left out of its report and disturbs nothing: without
+    a start the functions begin by themselves, and say so.
+
+    Parameters
+    ----------
+    job, run_id
+        Whose gate, and which store to ask.
+    gate_keys
+        What the gate may create; deleted at the end.
+    """
+
+    def __init__(self, job: JobSpec, run_id: str, gate_keys: Sequence[str] = ()) -> None:
+        self._gate_keys = gate_keys
+        self._job = job
+        self._run_id = run_id
+        self._clock = EpochClock()
+        self._over = threading.Event()
+        self._probes: list[tuple[int, int, int]] = []
+        self._gate: dict[str, Any] | None = None
+        self._requests: Counter[str] = Counter()
+        self._thread = threading.Thread(target=self._attend, daemon=True)
+        # Nothing of a noop, or of an array in files, goes to the store.
+        in_files = job.load.array is not None and job.load.array.path is not None
+        self._needed = bool(job.gate) or not (job.workload == "noop" or in_files)
+
+    def __enter__(self) -> Self:
+        if self._needed:
+            try:
+                self._thread.start()
+            except KeyboardInterrupt:
+                # It may have begun, and nobody will leave what was not entered.
+                self._over.set()
+                raise
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._over.set()
+        if self._needed:
+            self._thread.join(_JOIN_S)
+        if self._job.gate is not None:
+            # The gate's own objects, which stand in the ledger. What cannot be deleted
+            # now is left to `sbench clean`.
+            with suppress(SbenchError):
+                done = delete(replace(self._job.target, store=None), self._gate_keys)
+                self._requests.update({n: done.requests[n] for n in ("get", "list")})
+
+    def report(self) -> Mapping[str, Any]:
+        """Return what the archive's last line says of it.
+
+        ``probes`` and ``store_requests`` as in ``archive.Run``; ``gate`` with ``expected``
+        and ``announced`` functions, ``opened_ns`` (driver's clock) and ``waited_s``.
+        """
+        said: dict[str, Any] = {"probes": list(self._probes)}
+        if self._requests:
+            said["store_requests"] = dict(self._requests)
+        return said if self._gate is None else {**said, "gate": self._gate}
+
+    def _attend(self) -> None:
+        client = open_s3(self._job.target)
+        client.meta.events.register("response-received.s3", self._count_request)
+        try:
+            if self._job.gate is not None:
+                self._open_gate(client, self._job.gate)
+            for _ in range(_PROBES):
+                self._probe(client)
+                if self._over.wait(_PROBE_EVERY_S):
+                    # A short run still needs a bound: this one was asked for at its end.
+                    break
+        except (boto.BotoCoreError, boto.ClientError):
+            return
+        finally:
+            client.close()
+
+    def _count_request(
+        self,
+        event_name: str,
+        response_dict: Mapping[str, Any] | None,
+        **_: object,
+    ) -> None:
+        """Count a try of botocore's, unless it was answered with 5xx, which is free."""
+        if response_dict is None or response_dict["status_code"] < _FREE_STATUS:
+            self._requests[_KINDS[event_name.rpartition(".")[2]]] += 1
+
+    def _probe(self, client: Any) -> None:  # noqa: ANN401 - botocore's own
+        sent_ns = self._clock.now_ns()
+        answer = client.head_bucket(Bucket=self._job.target.bucket)
+        received_ns = self._clock.now_ns()
+        date_s = http_date_s(answer["ResponseMetadata"]["HTTPHeaders"].get("date"))
+        if date_s is not None:
+            self._probes.append((sent_ns, received_ns, date_s))
+
+    def _open_gate(self, client: Any, share: float) -> None:  # noqa: ANN401 - botocore's own
+        job = self._job
+        bucket, prefix = job.target.bucket, job.target.prefix
+        at_once = min(job.concurrency, job.invocations)
+        expected = max(1, -(-round(at_once * share * 1000) // 1000))
+        began_ns = self._clock.now_ns()
+        give_up_ns = began_ns + round(job.gate_timeout_s * NS_PER_S)
+        announced = 0
+        while announced < expected and self._clock.now_ns() < give_up_ns:
+            if self._over.wait(_LOOK_EVERY_S):
+                return
+            announced = _count(client, bucket, folder(prefix, self._run_id))
+        client.put_object(Bucket=bucket, Key=start_key(prefix, self._run_id), Body=b"+")
+        opened_ns = self._clock.now_ns()
+        self._gate = {
+            "expected": expected,
+            "announced": announced,
+            "opened_ns": opened_ns,
+            "waited_s": (opened_ns - began_ns) / NS_PER_S,
+        }
+
+
+def _count(client: Any, bucket: str, prefix: str) -> int:  # noqa: ANN401 - botocore's own
+    pages = client.get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix=prefix)
+    # Not by KeyCount, which rclone does not say.
+    return sum(len(page.get("Contents", ())) for page in pages)

@@ -1,0 +1,196 @@
+"""Pack a function of the user's own for the way to its workers: the driver's side."""
+
+import io
+import os
+import sys
+import sysconfig
+from base64 import b64encode
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from hashlib import sha256
+from pathlib import Path
+from types import ModuleType
+from typing import Any, Final, NoReturn
+
+from serverless_bench.errors import PluginError, UsageError
+from serverless_bench.job.spec import OWN_FUNCTION, JobSpec, Load
+from serverless_bench.worker.context import Tools
+from serverless_bench.worker.user_function import PYTHON
+
+MAX_CODE_BYTES: Final = 96_000
+"""Base64 makes 128,000 of it, and AWS Lambda takes events of 256 KB that nobody waits for
+(AWS Lambda developer guide, "Lambda quotas"); lambda-host has the same limit."""
+_SECRETS: Final = ("AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN")
+_HOLDERS: Final = frozenset({"aiobotocore", "boto3", "botocore"})
+"""Packages whose objects hold credentials, or can give them."""
+
+OwnFunction = Callable[[Tools], object]
+"""What the user writes; what it returns is not looked at."""
+
+
+def function_job(function: OwnFunction, **settings: Any) -> JobSpec:  # noqa: ANN401 - of JobSpec
+    """Return the job that calls a function of the user's own.
+
+    Parameters
+    ----------
+    function
+        Called with ``Tools``, in every invocation.
+    settings
+        Of ``JobSpec``, all but ``workload``. ``objects`` and ``object_bytes`` say which new
+        objects each function may make.
+
+    Raises
+    ------
+    UsageError
+        If the function cannot be sent, or the job has settings that mean nothing to it.
+    PluginError
+        If cloudpickle is not installed.
+    """
+    load: Load = settings.pop("load", Load())
+    idle = {
+        "rate_per_s": load.rate_per_s,
+        "mix": load.mix,
+        "array": load.array,
+        "threads": load.threads > 1,
+    }
+    for name, value in idle.items():
+        if value:
+            raise UsageError(
+                f"{name} means nothing to a function of your own: it decides what it does"
+            )
+    return JobSpec(workload=OWN_FUNCTION, load=replace(load, code=pack(function)), **settings)
+
+
+def pack(function: OwnFunction) -> str:
+    """Return a function by value, with what it needs from the files beside its own.
+
+    Parameters
+    ----------
+    function
+        From a notebook, a script or a module. Modules in the folder of its file go with
+        it, if it uses them; all others have to be installed where it runs.
+
+    Returns
+    -------
+    str
+        Which Python made it, a colon, and cloudpickle's bytes in Base64.
+
+    Raises
+    ------
+    UsageError
+        If it is no function, cannot be pickled, holds credentials or is too large.
+    PluginError
+        If cloudpickle is not installed.
+    """
+    if not callable(function):
+        raise UsageError(f"{function!r} is not a function")
+    try:
+        import cloudpickle  # noqa: PLC0415 - an extra
+    except ModuleNotFoundError as exc:
+        raise PluginError(
+            "a function of your own needs 'cloudpickle', which is not installed",
+            hint="pip install 'serverless-bench[function]'",
+        ) from exc
+    with _by_value(cloudpickle, function):
+        try:
+            data = _dumped(cloudpickle, function)
+        except UsageError:
+            raise
+        except Exception as exc:
+            why = " ".join(str(exc).split())
+            raise UsageError(
+                f"{name_of(function)} cannot be sent: {type(exc).__name__}: {why}",
+                hint="make clients, sessions, locks and open files inside the function",
+            ) from exc
+    if len(data) > MAX_CODE_BYTES:
+        raise UsageError(
+            f"{name_of(function)} has {len(data)} bytes with all that it holds, and"
+            f" {MAX_CODE_BYTES} fit into an event",
+            hint="large values belong into objects: write them before, and give their keys",
+        )
+    return f"{PYTHON}:{b64encode(data).decode()}"
+
+
+def name_of(function: object) -> str:
+    """Return what a function is called."""
+    return str(getattr(function, "__qualname__", None) or type(function).__qualname__)
+
+
+def digest(code: str) -> str:
+    """Return what is kept of a function in a run directory, where code does not belong."""
+    return f"sha256:{sha256(code.encode()).hexdigest()}"
+
+
+def without_code(job: JobSpec) -> JobSpec:
+    """Return a job as it may be saved: nobody is to run code because it lies in a file."""
+    return replace(job, load=replace(job.load, code=None))
+
+
+@contextmanager
+def _by_value(cloudpickle: ModuleType, function: object) -> Iterator[None]:
+    """Have modules of the user's pickled by value, which workers do not have."""
+    modules = [module for module in _beside(function) if module.__name__ != "__main__"]
+    registered: list[ModuleType] = []
+    try:
+        for module in modules:
+            if module.__name__ not in cloudpickle.list_registry_pickle_by_value():
+                cloudpickle.register_pickle_by_value(module)
+                registered.append(module)
+        yield
+    finally:
+        for module in registered:
+            cloudpickle.unregister_pickle_by_value(module)
+
+
+def _beside(function: object) -> list[ModuleType]:
+    """Return the module of a function, and those in its folder and below, if not installed."""
+    name = getattr(function, "__module__", None) or type(function).__module__
+    module = sys.modules.get(name)
+    if module is None:
+        return []
+    file = getattr(module, "__file__", None)
+    folder = Path(file).parent if file else Path.cwd()
+    if _is_installed(folder):
+        return []
+    # Of thousands of modules hardly any is there: no more is done to see that than needed.
+    start = f"{folder}{os.sep}"
+    there = [m for m in list(sys.modules.values()) if str(_file_of(m)).startswith(start)]
+    return [module, *(m for m in there if m is not module and _is_users(m))]
+
+
+def _file_of(module: ModuleType) -> str | None:
+    return getattr(module, "__file__", None)
+
+
+def _is_users(module: ModuleType) -> bool:
+    ours = module.__name__.partition(".")[0] == "serverless_bench"
+    return not ours and not _is_installed(Path(_file_of(module) or ""))
+
+
+def _is_installed(path: Path) -> bool:
+    places = {Path(sysconfig.get_path(name)) for name in ("stdlib", "purelib", "platlib")}
+    return any(path.is_relative_to(place) for place in places)
+
+
+def _dumped(cloudpickle: ModuleType, function: object) -> bytes:
+    class Careful(cloudpickle.Pickler):  # type: ignore[misc,name-defined]
+        def reducer_override(self, held: object) -> object:
+            if type(held).__module__.partition(".")[0] in _HOLDERS:
+                _refuse(name_of(function))
+            return super().reducer_override(held)
+
+    room = io.BytesIO()
+    Careful(room).dump(function)
+    data = room.getvalue()
+    secrets = [os.environ.get(variable, "").encode() for variable in _SECRETS]
+    if any(secret and secret in data for secret in secrets):
+        _refuse(name_of(function))
+    return data
+
+
+def _refuse(name: str) -> NoReturn:
+    raise UsageError(
+        f"{name} holds credentials, or a session that has some",
+        hint="make the client inside the function: a worker has credentials of its own",
+    )

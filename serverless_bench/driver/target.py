@@ -1,0 +1,203 @@
+"""The driver's own view of a bucket: is it there, and may we use it.
+
+Control requests go through botocore with its usual retries; nothing here is measured.
+"""
+
+from collections.abc import Iterator
+from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import TYPE_CHECKING, Final
+from urllib.parse import urlsplit
+
+from botocore import exceptions as boto
+
+from serverless_bench.errors import StoreError, UsageError
+from serverless_bench.job.spec import Addressing, Target
+from serverless_bench.stores.embedded import EMBEDDED, embedded_store
+
+if TYPE_CHECKING:
+    from botocore.loaders import Loader
+    from mypy_boto3_s3 import S3Client
+
+_NOT_OFFERED: Final = frozenset({"MethodNotAllowed", "NoSuchUpload", "NotImplemented"})
+"""What stores answer that have no list of open uploads; the second is rclone's."""
+_NOT_OFFERED_STATUS: Final = frozenset({405, 501})
+
+
+def open_s3(target: Target) -> "S3Client":
+    """Return a botocore client for control requests."""
+    return _client(target.endpoint_url, target.region, target.addressing)
+
+
+@cache
+def _loader(path: str | None) -> "Loader":
+    """Return what reads the descriptions of services, which is most of making a client."""
+    from botocore.loaders import create_loader  # noqa: PLC0415 - see _client
+
+    return create_loader(path)
+
+
+def _client(endpoint_url: str | None, region: str | None, addressing: Addressing) -> "S3Client":
+    # What does not ask a store, as a report and a run into files, need not wait for these.
+    from botocore.config import Config  # noqa: PLC0415
+    from botocore.session import Session  # noqa: PLC0415
+
+    session = Session()
+    session.register_component("data_loader", _loader(session.get_config_variable("data_path")))
+    try:
+        client: S3Client = session.create_client(  # type: ignore[assignment]
+            "s3",
+            region_name=region or session.get_config_variable("region") or "us-east-1",
+            endpoint_url=endpoint_url,
+            config=Config(
+                connect_timeout=5,
+                read_timeout=30,
+                retries={"mode": "standard", "total_max_attempts": 3},
+                s3={"addressing_style": addressing.value},
+                # Many S3-compatible stores do not take the newer checksums.
+                request_checksum_calculation="when_required",
+                response_checksum_validation="when_required",
+            ),
+        )
+    except ValueError as exc:
+        raise UsageError(str(exc), hint="an endpoint is http(s)://host[:port]") from exc
+    return client
+
+
+def resolve(target: Target, *, region: str | None) -> Target:
+    """Return ``target`` with the address and region that its bucket really has.
+
+    Parameters
+    ----------
+    target
+        ``endpoint_url`` may be empty: the bucket is on AWS then.
+    region
+        Where to look first; None takes the AWS configuration's region.
+
+    Raises
+    ------
+    StoreError
+        If the endpoint does not answer, or the bucket is missing or not ours to use.
+    UsageError
+        If the endpoint is no URL.
+    """
+    client = _client(target.endpoint_url or None, region, target.addressing)
+    with explained(target), closing(client):
+        head = client.head_bucket(Bucket=target.bucket)
+    found = head["ResponseMetadata"]["HTTPHeaders"].get("x-amz-bucket-region")
+    asked = client.meta.region_name
+    if not target.endpoint_url and found and found != asked:
+        client = _client(None, found, target.addressing)
+    return replace(
+        target,
+        endpoint_url=target.endpoint_url or client.meta.endpoint_url,
+        region=(found if not target.endpoint_url else None) or asked,
+    )
+
+
+def ensure(target: Target) -> None:
+    """Make the bucket unless it is there.
+
+    Raises
+    ------
+    StoreError
+        If the store does not answer or refuses.
+    """
+    client = open_s3(target)
+    there = (client.exceptions.BucketAlreadyOwnedByYou, client.exceptions.BucketAlreadyExists)
+    with explained(target), closing(client), suppress(*there):
+        client.create_bucket(Bucket=target.bucket)
+
+
+@dataclass(frozen=True, slots=True)
+class OpenUpload:
+    """An upload in parts that is neither complete nor given up."""
+
+    key: str
+    upload_id: str
+
+
+def open_uploads(target: Target) -> list[OpenUpload] | None:
+    """Return the open uploads below the target's prefix; None if the store lists none.
+
+    Raises
+    ------
+    StoreError
+        If the store does not answer, or the bucket is missing or not ours to use.
+    """
+    client = open_s3(target)
+    found = []
+    with explained(target), closing(client):
+        pages = client.get_paginator("list_multipart_uploads")
+        try:
+            for page in pages.paginate(Bucket=target.bucket, Prefix=target.prefix):
+                uploads = page.get("Uploads", ())
+                found += [OpenUpload(upload["Key"], upload["UploadId"]) for upload in uploads]
+        except boto.ClientError as exc:
+            status = exc.response.get("ResponseMetadata", {}).get("HTTPStatusCode")
+            code = exc.response.get("Error", {}).get("Code", "")
+            if code not in _NOT_OFFERED and status not in _NOT_OFFERED_STATUS:
+                raise
+            client.head_bucket(Bucket=target.bucket)
+            return None
+    return found
+
+
+@contextmanager
+def embedded_target(*, client: str = "wire", prefix: str = "sbench/") -> Iterator[Target]:
+    """Run the embedded store for the length of a block, and yield a bucket in it.
+
+    Parameters
+    ----------
+    client
+        Name in ``clients.CLIENTS``.
+    prefix
+        Goes before every new key.
+
+    Raises
+    ------
+    PluginError
+        If the store's program is not installed.
+    StoreError
+        If it does not start.
+    """
+    with embedded_store() as lease:
+        target = Target(
+            client=client,
+            bucket=lease.address.bucket,
+            prefix=prefix,
+            endpoint_url=lease.address.endpoint_url,
+            store=EMBEDDED,
+        )
+        ensure(target)
+        yield target
+
+
+@contextmanager
+def explained(target: Target) -> Iterator[None]:
+    """Turn what botocore raises into one line for the user."""
+    where = f"bucket {target.bucket!r}"
+    try:
+        yield
+    except boto.ClientError as exc:
+        status = exc.response.get("ResponseMetadata", {}).get("HTTPStatusCode")
+        code = exc.response.get("Error", {}).get("Code", "")
+        if status == 404:
+            hint = "create it, or name another --bucket"
+            raise StoreError(f"{where} does not exist", hint=hint) from exc
+        if status in {401, 403}:
+            raise StoreError(
+                f"{where} refuses these credentials ({code})",
+                hint="check AWS_ACCESS_KEY_ID or AWS_PROFILE, and what they may do",
+            ) from exc
+        raise StoreError(f"{where}: the store answered {status} {code}") from exc
+    except (boto.NoCredentialsError, boto.PartialCredentialsError) as exc:
+        hint = "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE"
+        raise StoreError("there are no credentials", hint=hint) from exc
+    except boto.ParamValidationError as exc:
+        raise UsageError(f"{target.bucket!r} is not a bucket name") from exc
+    except boto.BotoCoreError as exc:
+        host = urlsplit(target.endpoint_url).netloc or "AWS"
+        hint = "check --endpoint-url, and that the store runs"
+        raise StoreError(f"{host} does not answer: {type(exc).__name__}", hint=hint) from exc

@@ -1,0 +1,323 @@
+"""What converters share: reading YAML so that nothing in it is passed over in silence."""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, Protocol
+
+from serverless_bench.driver.job_file import JobFile, Kind, Setting, Stage
+from serverless_bench.errors import PluginError, UsageError
+from serverless_bench.units import MIB, parse_size
+
+_TEMPLATE: Final = re.compile(r"\{\{|\$\{")
+_DURATION: Final = re.compile(r"(\d+(?:\.\d+)?)\s*([a-zµ]*)")
+_UNITS_S: Final = {
+    1e-9: ("ns", "nsec"),
+    1e-6: ("us", "µs", "usec"),
+    1e-3: ("ms", "msec"),
+    1.0: ("", "s", "sec", "secs", "second", "seconds"),
+    60.0: ("m", "min", "mins", "minute", "minutes"),
+    3600.0: ("h", "hr", "hrs", "hour", "hours"),
+    86400.0: ("d", "day", "days"),
+}
+"""Of Go's ``time.ParseDuration`` and of Rust's ``humantime``."""
+_LONG_S: Final = 600.0
+"""Runs above this need a later deadline than the 900 s that a function has."""
+_SECRET: Final = re.compile(r"secret|password|token|credential|access.?key|env\b", re.IGNORECASE)
+_SHOWN: Final = 80
+"""Characters of a value that a note shows."""
+_SPACES: Final = re.compile(r"[^A-Za-z0-9._-]+")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Converted:
+    """A job file, and what of the original it does not say."""
+
+    job: JobFile
+    notes: tuple[str, ...]
+    """One line each."""
+
+
+class Converter(Protocol):
+    """Turns one tool's configuration into a job file."""
+
+    def __call__(self, path: Path, *, threads: int) -> Converted:
+        """Return the job of a file.
+
+        Parameters
+        ----------
+        path
+            The configuration.
+        threads
+            How many of the operations that it wants in flight one function takes.
+
+        Raises
+        ------
+        UsageError
+            If the file is not that tool's, or asks for what cannot be had here at all.
+        PluginError
+            If PyYAML is not installed.
+        """
+
+
+class Fields:
+    """A mapping of a configuration, flat, that knows what has been looked at.
+
+    Parameters
+    ----------
+    path
+        The file, for messages.
+    data
+        The mapping.
+    where
+        Goes before every key in a message.
+    """
+
+    def __init__(self, path: Path, data: Mapping[str, Any], where: str = "") -> None:
+        self._path = path
+        self._where = where
+        self._left = dict(_flat(data, where))
+
+    def has(self, key: str) -> bool:
+        """Tell whether something is set that nobody has asked for yet."""
+        return self._where + key in self._left
+
+    def take(self, key: str, default: Any = None) -> Any:  # noqa: ANN401 - whatever YAML has
+        """Return what is set at a key, and take note that somebody has asked."""
+        return self._left.pop(self._where + key, default)
+
+    def take_if(self, key: str, value: object) -> bool:
+        """Tell whether a key has a value, and take it only then."""
+        return self._left.get(self._where + key) == value and self.take(key) == value
+
+    def number(self, key: str, default: float) -> float:
+        """Return a number that is not negative.
+
+        Raises
+        ------
+        UsageError
+            If it is something else.
+        """
+        value = self.take(key, default)
+        # sai3-bench allows separators: count: "64,032,768".
+        plain = re.sub(r"[,_ ]", "", value) if isinstance(value, str) else value
+        try:
+            found = float("nan" if isinstance(plain, bool) else plain)
+        except (TypeError, ValueError):
+            found = -1.0
+        if not 0 <= found < float("inf"):
+            raise self.wrong(key, value, "a number")
+        return found
+
+    def listed(self, key: str) -> list[Any]:
+        """Return a list, empty if there is none.
+
+        Raises
+        ------
+        UsageError
+            If it is something else.
+        """
+        value = self.take(key) or []
+        if not isinstance(value, list):
+            raise self.wrong(key, value, "a list")
+        return value
+
+    def count(self, key: str, default: int) -> int:
+        """Return a whole number from 1 on.
+
+        Raises
+        ------
+        UsageError
+            If it is something else.
+        """
+        value = self.number(key, default)
+        if value < 1 or value != int(value):
+            raise self.wrong(key, f"{value:g}", "a whole number from 1 on")
+        return int(value)
+
+    def flag(self, key: str, *, default: bool = False) -> bool:
+        """Return whether something is switched on.
+
+        Raises
+        ------
+        UsageError
+            If it is neither true nor false.
+        """
+        value = self.take(key, default)
+        if not isinstance(value, bool):
+            raise self.wrong(key, value, "true or false")
+        return value
+
+    def size(self, key: str, default: int) -> int:
+        """Return a size in bytes.
+
+        Raises
+        ------
+        UsageError
+            If it is none.
+        """
+        value = self.take(key, default)
+        try:
+            return parse_size(str(value))
+        except UsageError as exc:
+            raise self.wrong(key, value, "a size") from exc
+
+    def seconds(self, key: str, default: float) -> float:
+        """Return a duration in seconds.
+
+        Raises
+        ------
+        UsageError
+            If it is none, or nothing.
+        """
+        value = self.take(key, default)
+        found = parse_seconds(str(value))
+        if not found:
+            raise self.wrong(key, value, "a duration, as in 90s or 5m")
+        return found
+
+    def wrong(self, key: str, value: object, what: str) -> UsageError:
+        """Return the error for a value that is not what it should be."""
+        return UsageError(f"{self._path}: {self._where}{key} is {value!r}, not {what}")
+
+    def refused(self, what: str, *, hint: str = "") -> UsageError:
+        """Return the error for a file that cannot be converted."""
+        place = f"{self._where.rstrip('.')}: " if self._where else ""
+        return UsageError(f"{self._path}: {place}{what}", hint=hint)
+
+    def rest(self, idle: Mapping[str, object] | None = None) -> Iterator[str]:
+        """Yield one line for everything that nobody has asked for.
+
+        Parameters
+        ----------
+        idle
+            Values that change nothing, by key, and are left out, as false, zero, nothing
+            and empty text are.
+        """
+        for key, value in self._left.items():
+            if value and value != (idle or {}).get(key.removeprefix(self._where)):
+                text = "a secret" if _SECRET.search(key) else repr(value)
+                shown = text if len(text) <= _SHOWN else text[:_SHOWN] + "..."
+                yield f"{key}: {shown} has no equivalent and is left out"
+
+
+def load_yaml(path: Path) -> dict[str, Any]:
+    """Return the one mapping that a YAML file holds.
+
+    Raises
+    ------
+    UsageError
+        If it cannot be read, holds something else, or is a template.
+    PluginError
+        If PyYAML is not installed.
+    """
+    try:
+        import yaml  # noqa: PLC0415 - an extra
+    except ModuleNotFoundError as exc:
+        raise PluginError(
+            "sbench convert needs 'yaml', which is not installed",
+            hint="pip install 'serverless-bench[convert]'",
+        ) from exc
+    try:
+        text = path.read_text(encoding="utf-8")
+        _refuse_templates(path, text)
+        documents = list(yaml.safe_load_all(text))
+    except (OSError, UnicodeDecodeError) as exc:
+        reason = exc.strerror if isinstance(exc, OSError) else "it is not text"
+        raise UsageError(f"cannot read {path}: {reason}") from exc
+    except yaml.YAMLError as exc:
+        where = getattr(exc, "problem_mark", None)
+        line = "" if where is None else f", line {where.line + 1}"
+        reason = getattr(exc, "problem", None) or "it cannot be parsed"
+        raise UsageError(f"{path}{line} is not YAML: {reason}") from exc
+    if len(documents) != 1 or not isinstance(documents[0], dict):
+        what = f"{len(documents)} documents" if len(documents) != 1 else "no mapping"
+        raise UsageError(f"{path} holds {what}", hint="a configuration is one mapping of YAML")
+    return documents[0]
+
+
+def parse_seconds(text: str) -> float | None:
+    """Return what a duration like ``90s``, ``1m30s`` or ``300`` is in seconds; None for others."""
+    factors = {unit: factor for factor, units in _UNITS_S.items() for unit in units}
+    total, rest = 0.0, text.strip().lower()
+    while match := _DURATION.match(rest):
+        if match[2] not in factors:
+            return None
+        total += float(match[1]) * factors[match[2]]
+        rest = rest[match.end() :].lstrip()
+    return total if text.strip() and not rest else None
+
+
+def in_flight(operations: int, threads: int) -> dict[str, Setting]:
+    """Return the settings that keep so many operations in flight, begun together."""
+    number = -(-operations // threads)
+    settings: dict[str, Setting] = {"number": number, "concurrency": number}
+    if threads > 1:
+        settings["threads"] = min(threads, operations)
+    if number > 1:
+        settings["gate"] = 1.0
+    return settings
+
+
+def lasting(duration_s: float) -> dict[str, Setting]:
+    """Return the settings for a run that lasts so long."""
+    settings: dict[str, Setting] = {"duration": duration_s}
+    if duration_s > _LONG_S:
+        # What comes before it, as making the objects, takes time as well.
+        settings["deadline"] = 2 * duration_s + _LONG_S
+    return settings
+
+
+def shares(objects: int, number: int, threads: int) -> int:
+    """Return how many objects each function has, so that all have ``objects`` together."""
+    return max(threads, -(-objects // number))
+
+
+def part_mb(size_bytes: int, what: str) -> tuple[dict[str, Setting], tuple[str, ...]]:
+    """Return the setting for parts or ranges of a size, and a note if it is another one."""
+    mib = min(5120, max(5, round(size_bytes / MIB)))
+    exact = mib * MIB == size_bytes
+    note = f"{what}: {size_bytes} bytes become {mib} MiB; parts here have 5 to 5120 whole ones"
+    return {"part-mb": mib}, () if exact else (note,)
+
+
+def weights(mix: Mapping[str, float]) -> str:
+    """Return a mix as the flag takes it."""
+    return ",".join(f"{name}={weight:g}" for name, weight in mix.items() if weight > 0)
+
+
+def job_of(
+    path: Path,
+    stage: Stage,
+    *,
+    target: Mapping[str, Setting],
+    clean: bool,
+    notes: Iterable[str],
+) -> Converted:
+    """Return a job file of one stage, and a cleanup if the original has one."""
+    stages = [stage]
+    if clean:
+        stages.append(Stage(name="cleanup", kind=Kind.CLEANUP))
+    name = _SPACES.sub("-", path.stem).strip("-._")[:64] or "converted"
+    job = JobFile(name=name, target=dict(target), stages=tuple(stages), path=path)
+    return Converted(job=job, notes=tuple(notes))
+
+
+def _flat(data: Mapping[str, Any], where: str) -> Iterator[tuple[str, Any]]:
+    for key, value in data.items():
+        if isinstance(value, dict):
+            yield from _flat(value, f"{where}{key}.")
+        elif value is not None:
+            yield f"{where}{key}", value
+
+
+def _refuse_templates(path: Path, text: str) -> None:
+    for number, line in enumerate(text.splitlines(), start=1):
+        match = _TEMPLATE.search(re.sub(r"(^|\s)#.*", "", line))
+        if match is not None:
+            raise UsageError(
+                f"{path}, line {number} has a variable ({match[0]}), and they are not filled in"
+                " here",
+                hint="write the values into a copy of the file",
+            )

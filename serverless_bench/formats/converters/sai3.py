@@ -1,0 +1,314 @@
+"""Configurations of sai3-bench (its ``src/config.rs`` and ``docs/CONFIG_SYNTAX.md``).
+
+Its workload is a list of operations with weights, each on objects of its own; here all
+kinds share the objects of a function, so that sizes of several sets become one
+distribution.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+from serverless_bench.driver.job_file import Kind, Setting, Stage
+from serverless_bench.errors import UsageError
+from serverless_bench.formats.converters.base import (
+    Converted,
+    Fields,
+    in_flight,
+    job_of,
+    lasting,
+    load_yaml,
+    part_mb,
+    shares,
+    weights,
+)
+from serverless_bench.job.keys import MAX_COMPRESSIBILITY, MAX_DUPLICATION
+from serverless_bench.job.sizes import Fixed, parse_sizes
+from serverless_bench.units import MIB
+
+_DURATION_S: Final = 60.0
+_CONCURRENCY: Final = 16
+_SIZE: Final = MIB
+_CHUNK: Final = 64 * MIB
+_RANGES: Final = 16
+_MIN_SPLIT: Final = 16 * MIB
+_RETRIES: Final = 3
+"""``src/constants.rs`` of sai3-bench."""
+_KINDS: Final = {"get": "get", "put": "put", "list": "list", "stat": "head", "delete": "delete"}
+_ARRIVALS: Final = {"exponential": "poisson", "uniform": "uniform", "deterministic": "uniform"}
+_IDLE: Final[Mapping[str, object]] = {
+    "fill": "random",
+    "page_cache_mode": "auto",
+    "processing_mode": "multi_runtime",
+    "prepare.prepare_strategy": "sequential",
+    "prepare.cleanup_mode": "tolerant",
+    "enable_metadata_cache": True,
+    "cache_checkpoint_interval_secs": 300,
+}
+"""Its defaults: they ask for nothing."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Set:
+    """Objects that are alike: a set that is prepared, or what one put writes."""
+
+    weight: float
+    """Their number, or the weight of their operation."""
+    sizes: str
+    compressibility: float
+    duplication: float
+
+
+def convert(path: Path, *, threads: int) -> Converted:
+    """Return the job of a YAML file for ``sai3-bench run``; see ``Converter``."""
+    document = load_yaml(path)
+    workload = document.pop("workload", None)
+    if not isinstance(workload, list) or not workload:
+        raise UsageError(
+            f"{path} has no 'workload' with operations",
+            hint="a file for `sai3-bench run` lists them under workload:",
+        )
+    notes: list[str] = []
+    fields = Fields(path, document)
+    listed = fields.listed("prepare.ensure_objects")
+    operations = [_table(path, f"workload.{n}.", each) for n, each in enumerate(workload)]
+    prepared = [_table(path, f"prepare.{n}.", each) for n, each in enumerate(listed)]
+    target = dict(_target(fields, notes))
+    stage = _stage(fields, operations, prepared, threads, notes)
+    clean = fields.flag("prepare.cleanup")
+    if clean:
+        notes.append("prepare.cleanup: what puts wrote goes, too; sai3-bench leaves that")
+    for each in (fields, *operations, *prepared):
+        notes += each.rest(_IDLE)
+    return job_of(path, stage, target=target, clean=clean, notes=notes)
+
+
+def _table(path: Path, where: str, each: object) -> Fields:
+    if not isinstance(each, dict):
+        raise UsageError(f"{path}: {where.rstrip('.')} is {each!r}, not a mapping")
+    return Fields(path, each, where)
+
+
+def _stage(
+    fields: Fields,
+    operations: Sequence[Fields],
+    prepared: Sequence[Fields],
+    threads: int,
+    notes: list[str],
+) -> Stage:
+    mix, written = _mix(fields, operations, notes)
+    sets = [_prepared_set(each, notes) for each in prepared]
+    crew = in_flight(_in_flight(fields, notes), threads)
+    settings: dict[str, Setting] = {**crew}
+    total = sum(each.weight for each in sets)
+    settings["objects"] = shares(round(total) or 1, int(str(crew["number"])), threads)
+    if sets and written and _same(sets) != _same(written):
+        notes.append("workload: what puts write is like what is prepared, here")
+    elif not sets and set(mix) - {"put"}:
+        notes.append("prepare: nothing is prepared there; here one object per function is")
+    settings |= _payload(sets or written, notes)
+    settings |= lasting(fields.seconds("duration", _DURATION_S))
+    settings["mix"] = weights(mix)
+    settings |= _rate(fields)
+    settings |= _ranges(fields, notes)
+    if shards := round(fields.number("prepare.key_prefix_shards", 0)):
+        settings["layout"] = f"sharded:{shards}"
+    if fields.flag("error_handling.retry_on_error"):
+        settings["retries"] = round(fields.number("error_handling.max_retries", _RETRIES))
+    if "put" in mix and not fields.flag("dynamic_put_pool"):
+        notes.append("dynamic_put_pool: gets may hit what puts wrote, as if it were true")
+    return Stage(name="workload", kind=Kind.EXECUTE, workload="mixed", settings=settings)
+
+
+def _in_flight(fields: Fields, notes: list[str]) -> int:
+    agents = fields.listed("distributed.agents")
+    if agents:
+        notes.append(
+            f"distributed: {len(agents)} agents become as many times the functions; what is set"
+            " for one of them alone is left out"
+        )
+    return fields.count("concurrency", _CONCURRENCY) * max(1, len(agents))
+
+
+def _mix(
+    fields: Fields, operations: Iterable[Fields], notes: list[str]
+) -> tuple[dict[str, float], list[_Set]]:
+    """Return the weights of all kinds together, and what their puts write."""
+    mix: dict[str, float] = {}
+    written = []
+    paths: dict[str, set[str]] = {}
+    for each in operations:
+        name, place = each.take("op"), str(each.take("path", ""))
+        weight = each.number("weight", 0)
+        kind = _KINDS.get(name) if isinstance(name, str) else None
+        if kind is None:
+            notes.append(f"workload: op {name!r} of weight {weight:g} has no equivalent, left out")
+            continue
+        mix[kind] = mix.get(kind, 0) + weight
+        paths.setdefault(kind, set()).add(place)
+        if kind == "put":
+            written.append(_alike(each, weight, "object_size", notes))
+    if not any(mix.values()):
+        raise fields.refused(
+            "no operation of this workload has an equivalent here",
+            hint=f"converted are {', '.join(_KINDS)}, of a weight above 0",
+        )
+    for kind, found in paths.items():
+        if len(found) > 1:
+            notes.append(f"workload: {len(found)} paths of {kind} become one set of objects")
+    return mix, written
+
+
+def _prepared_set(fields: Fields, notes: list[str]) -> _Set:
+    fields.take("base_uri")
+    return _alike(fields, fields.count("count", 1), "min_size", notes)
+
+
+def _alike(fields: Fields, weight: float, fixed: str, notes: list[str]) -> _Set:
+    """Return a set of objects; ``fixed`` is the key of its size where that is no distribution."""
+    sizes = _sizes(fields, "size_spec") or _sizes(fields, "size_distribution")
+    if sizes is None:
+        if fixed == "object_size" and not fields.has(fixed):
+            notes.append(f"workload: a put has no {fixed}; it writes 1 MiB here")
+        low = fields.size(fixed, _SIZE)
+        high = fields.size("max_size", low)
+        sizes = f"uniform:{low}:{high}" if low < high else f"{high}"
+    try:
+        sizes = str(parse_sizes(sizes))
+    except UsageError as exc:
+        raise fields.refused(str(exc), hint=exc.hint) from exc
+    return _Set(
+        weight=weight,
+        sizes=sizes,
+        compressibility=_factor(fields, "compress_factor", MAX_COMPRESSIBILITY, notes),
+        duplication=_factor(fields, "dedup_factor", MAX_DUPLICATION, notes),
+    )
+
+
+def _factor(fields: Fields, key: str, most: float, notes: list[str]) -> float:
+    factor = fields.number(key, 1)
+    if factor > most:
+        notes.append(f"{key}: {factor:g} becomes {most:g}, the most there is here")
+    return max(1.0, min(factor, most))
+
+
+def _sizes(fields: Fields, key: str) -> str | None:
+    """Return the distribution below a key; None if there is none."""
+    if fields.has(key):
+        return str(fields.size(key, _SIZE))
+    if not fields.has(f"{key}.type"):
+        return None
+    kind = fields.take(f"{key}.type")
+    size = partial(_sub_size, fields, key)
+    match kind:
+        case "fixed":
+            return f"{size('size', _SIZE)}"
+        case "uniform":
+            return f"uniform:{size('min', 1024)}:{size('max', MIB)}"
+        case "lognormal":
+            mean = size("mean", MIB)
+            # It has no upper bound of its own; one is needed, and 1000 means is beyond all.
+            return (
+                f"lognormal:{mean}:{size('std_dev', mean)}:{size('min', 1)}:"
+                f"{size('max', 1000 * mean)}"
+            )
+        case _:
+            raise fields.wrong(f"{key}.type", kind, "fixed, uniform or lognormal")
+
+
+def _sub_size(fields: Fields, key: str, name: str, default: int) -> int:
+    return fields.size(f"{key}.{name}", default)
+
+
+def _payload(sets: Sequence[_Set], notes: list[str]) -> dict[str, Setting]:
+    """Return the settings for the sizes and the bytes of all sets together."""
+    if not sets:
+        return {"size": str(Fixed(_SIZE))}
+    settings: dict[str, Setting] = {}
+    for name in ("compressibility", "duplication"):
+        values = {getattr(each, name): None for each in sets}
+        if len(values) > 1:
+            shown = ", ".join(f"{value:g}" for value in values)
+            notes.append(f"{name} of {shown}: the first one holds for all objects")
+        if (first := next(iter(values))) > 1:
+            settings[name] = first
+    if len(_same(sets)) == 1:
+        text = sets[0].sizes
+    else:
+        pairs = [(parse_sizes(each.sizes), each.weight) for each in sets]
+        if not all(isinstance(sizes, Fixed) for sizes, _ in pairs):
+            notes.append("sizes: of several distributions, the mean of each")
+        buckets = ",".join(f"{round(sizes.mean())}={weight:g}" for sizes, weight in pairs)
+        text = str(parse_sizes(f"buckets:{buckets}"))
+    return {"sizes" if ":" in text else "size": text, **settings}
+
+
+def _same(sets: Iterable[_Set]) -> set[str]:
+    return {each.sizes for each in sets}
+
+
+def _rate(fields: Fields) -> dict[str, Setting]:
+    """Return the settings of an open loop; 0 and max are none."""
+    distribution = fields.take("io_rate.distribution", "exponential")
+    if fields.take_if("io_rate.iops", "max"):
+        return {}
+    rate = fields.number("io_rate.iops", 0)
+    if not rate:
+        return {}
+    if distribution not in _ARRIVALS:
+        raise fields.wrong("io_rate.distribution", distribution, f"one of {', '.join(_ARRIVALS)}")
+    return {"rate": rate, "arrivals": _ARRIVALS[distribution]}
+
+
+def _ranges(fields: Fields, notes: list[str]) -> dict[str, Setting]:
+    """Return the settings of the range engine; it asks for each object's size first."""
+    enabled = fields.flag("range_engine.enabled")
+    chunk = fields.size("range_engine.chunk_size", _CHUNK)
+    ranges = fields.count("range_engine.max_concurrent_ranges", _RANGES)
+    least = fields.size("range_engine.min_split_size", _MIN_SPLIT)
+    timeout = fields.number("range_engine.range_timeout_secs", 0)
+    before = fields.flag("pre_stat_and_cache") | fields.flag("range_engine.pre_stat_and_cache")
+    if not enabled:
+        return {"stat": "before"} if before else {}
+    parts, why = part_mb(chunk, "range_engine.chunk_size")
+    notes += why
+    notes.append("range_engine: part-mb and connections hold for uploads, too")
+    settings: dict[str, Setting] = {**parts, "connections": ranges}
+    settings |= {"min-split-mb": least / MIB, "stat": "before" if before else "each"}
+    if timeout:
+        settings["timeout"] = timeout
+    return settings
+
+
+def _target(fields: Fields, notes: list[str]) -> Iterator[tuple[str, Setting]]:
+    endpoints = fields.listed("multi_endpoint.endpoints")
+    if (strategy := fields.take("multi_endpoint.strategy", "round_robin")) != "round_robin":
+        notes.append(f"multi_endpoint.strategy: {strategy!r}; functions take turns here")
+    base = fields.take("target") or next(iter(endpoints), None)
+    if base is None:
+        notes.append("no target: the job runs against the embedded store")
+        return
+    if not str(base).startswith("s3://"):
+        notes.append(f"target: {base} is not on S3; name a --bucket, or try the embedded store")
+        return
+    host, bucket, prefix = _located(str(base))
+    if not bucket:
+        raise fields.wrong("target", base, "a bucket, as in s3://bucket/prefix/")
+    yield "bucket", bucket
+    hosts = [found for each in endpoints if (found := _located(str(each))[0])] or [host]
+    if hosts[0]:
+        yield "endpoint-url", ",".join(f"http://{each}" for each in hosts)
+        notes.append(f"target: {hosts[0]} is taken to speak http; write https if it does not")
+    if prefix:
+        yield "prefix", f"{prefix}/"
+
+
+def _located(uri: str) -> tuple[str, str, str]:
+    """Return host, bucket and prefix of ``s3://[host:port/]bucket/prefix/``."""
+    first, _, path = uri.removeprefix("s3://").partition("/")
+    if ":" not in first:
+        return "", first, path.strip("/")
+    bucket, _, prefix = path.strip("/").partition("/")
+    return first, bucket, prefix

@@ -1,0 +1,282 @@
+"""Configurations of ``warp run`` (MinIO warp, ``cli/run.go`` and ``yml-samples``).
+
+warp keeps a number of operations in flight from one program; here as many functions do
+one after the other each, unless ``threads`` says how many of them share a function.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from itertools import chain
+from pathlib import Path
+from typing import Any, Final
+
+from serverless_bench.driver.job_file import Kind, Setting, Stage
+from serverless_bench.errors import UsageError
+from serverless_bench.formats.converters.base import (
+    Converted,
+    Fields,
+    in_flight,
+    job_of,
+    lasting,
+    load_yaml,
+    part_mb,
+    shares,
+    weights,
+)
+from serverless_bench.job.sizes import parse_sizes
+from serverless_bench.units import KIB, MIB, format_size
+
+_DURATION_S: Final = 300.0
+_CONCURRENT: Final = 20
+_BUCKET: Final = "warp-benchmark-bucket"
+"""``cli/benchmark.go`` and ``cli/flags.go`` of warp."""
+_SECTIONS: Final = ("io", "remote", "params", "advanced")
+"""Their keys count as if they stood above (``parseDoc`` in ``cli/run.go``)."""
+_IDLE: Final[Mapping[str, object]] = {
+    "host-select": "weighed",
+    "sndbuf": 32768,
+    "rcvbuf": 32768,
+    "autoterm.dur": "10s",
+    "autoterm.pct": 7.5,
+    "obj.generator": "random",
+    "obj.versions": 1,
+    "bucket": _BUCKET,
+    "signature": "S3V4",
+}
+"""warp's defaults and those of its samples: they ask for nothing."""
+_UPLOAD_PART_BYTES: Final = 16 * MIB
+"""Above this minio-go, which warp uses, uploads in parts (its ``minPartSize``)."""
+_PUT_OBJECTS: Final = 100
+"""Places for objects in each function that only writes."""
+_RANGE: Final = re.compile(r"\{(\d+)\.\.\.(\d+)\}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Benchmark:
+    """One of warp's benchmarks, with its defaults."""
+
+    mix: Mapping[str, float]
+    """Empty for the one that only writes."""
+    objects: int = 2500
+    size: str = "10MiB"
+    note: str = ""
+
+
+_BENCHMARKS: Final[Mapping[str, _Benchmark]] = {
+    "mixed": _Benchmark(mix={"get": 45, "head": 30, "put": 15, "delete": 10}),
+    "get": _Benchmark(mix={"get": 1}),
+    "put": _Benchmark(
+        mix={},
+        note=f"put: warp writes new keys all the time; here each function has {_PUT_OBJECTS}"
+        " places, and writes them over and over",
+    ),
+    "delete": _Benchmark(
+        mix={"delete_many": 1},
+        objects=25_000,
+        size="1KiB",
+        note="delete: warp ends when all objects are gone; here a function that has none left"
+        " writes one",
+    ),
+    "list": _Benchmark(
+        mix={"list": 1},
+        objects=10_000,
+        size="1KB",
+        note="list: warp lists the objects of each thread; here each listing begins at the"
+        " prefix of all",
+    ),
+    "stat": _Benchmark(mix={"head": 1}, objects=10_000, size="1KB"),
+}
+"""``mixed.go``, ``get.go``, ``put.go``, ``delete.go``, ``list.go`` and ``stat.go`` of warp."""
+
+
+def convert(path: Path, *, threads: int) -> Converted:
+    """Return the job of a YAML file for ``warp run``; see ``Converter``."""
+    document = load_yaml(path)
+    body = document.get("warp")
+    if not isinstance(body, dict):
+        raise UsageError(
+            f"{path} has no 'warp' at its top", hint="a file for `warp run` begins with warp:"
+        )
+    fields = Fields(path, _raised(body))
+    if fields.take("api") != "v1":
+        raise UsageError(f"{path}: warp.api must be v1")
+    name = fields.take("benchmark")
+    if not isinstance(name, str) or name not in _BENCHMARKS:
+        raise UsageError(
+            f"{path}: warp's benchmark {name!r} has no equivalent",
+            hint=f"converted are {', '.join(_BENCHMARKS)}",
+        )
+    notes: list[str] = []
+    target = dict(_target(fields, notes))
+    stage = _stage(name, fields, threads, notes)
+    kept = fields.flag("no-clear") | fields.flag("noclear") | fields.flag("keep-data")
+    notes.append("warp empties the bucket before and after; here only own objects are deleted")
+    notes += fields.rest(_IDLE)
+    return job_of(path, stage, target=target, clean=not kept, notes=notes)
+
+
+def _raised(body: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the body with the keys of its sections at the top, as warp sees them."""
+    raised: dict[str, Any] = {}
+    for key, value in body.items():
+        if key in _SECTIONS and isinstance(value, dict):
+            raised |= _raised(value)
+        else:
+            raised[str(key)] = value
+    return raised
+
+
+def _stage(name: str, fields: Fields, threads: int, notes: list[str]) -> Stage:
+    benchmark = _BENCHMARKS[name]
+    if benchmark.note:
+        notes.append(benchmark.note)
+    instances = len(_listed(fields.take("warp-client")))
+    if instances:
+        notes.append(f"warp-client: {instances} instances become as many times the functions")
+    operations = fields.count("concurrent", _CONCURRENT) * max(1, instances)
+    settings = in_flight(operations, threads)
+    settings |= _objects(name, fields, settings["number"], threads)
+    settings |= _sizes(fields, benchmark, notes)
+    settings |= lasting(fields.seconds("duration", _DURATION_S))
+    if benchmark.mix:
+        settings["mix"] = weights(_mix(name, fields, notes))
+        settings |= _ranges(name, fields, notes)
+    if fields.has("rps-limit") and (rate := fields.number("rps-limit", 0)):
+        settings["rate"] = rate * max(1, instances)
+        notes.append("rps-limit: warp sends less when the store is slow; --rate goes on sending")
+    if not fields.flag("no-prefix") | fields.flag("noprefix"):
+        settings["layout"] = f"sharded:{operations}"
+    workload = "mixed" if benchmark.mix else "write"
+    return Stage(name=name, kind=Kind.EXECUTE, workload=workload, settings=settings)
+
+
+def _objects(name: str, fields: Fields, number: Setting, threads: int) -> dict[str, Setting]:
+    if name == "put":
+        return {"objects": max(_PUT_OBJECTS, threads)}
+    objects = fields.count("objects", _BENCHMARKS[name].objects)
+    return {"objects": shares(objects, int(number), threads)}  # type: ignore[arg-type]
+
+
+def _mix(name: str, fields: Fields, notes: list[str]) -> Mapping[str, float]:
+    benchmark = _BENCHMARKS[name]
+    if name == "delete" and (batch := fields.count("batch", 100)) != 10:
+        notes.append(f"batch: {batch} keys at once; delete_many takes 10 here")
+    if name != "mixed":
+        return benchmark.mix
+    theirs = {"get": "get", "head": "stat", "put": "put", "delete": "delete"}
+    mix = {
+        ours: fields.number(f"distribution.{their}", benchmark.mix[ours])
+        for ours, their in theirs.items()
+    }
+    if not any(mix.values()):
+        raise fields.wrong("distribution", 0, "a distribution: all weights are 0")
+    return mix
+
+
+def _ranges(name: str, fields: Fields, notes: list[str]) -> dict[str, Setting]:
+    """Return the settings for random ranges; warp draws their length, too, unless told."""
+    if name != "get":
+        return {}
+    asked = fields.flag("range")
+    if fields.has("range-size"):
+        size = fields.size("range-size", MIB)
+        if size % KIB:
+            notes.append(f"range-size: {size} bytes become {-(-size // KIB)} KiB")
+        return {"mix": "get_range=1", "range-kib": -(-size // KIB)}
+    if asked:
+        notes.append("range: warp draws offset and length; here the length is always 1 MiB")
+        return {"mix": "get_range=1"}
+    return {}
+
+
+def _sizes(fields: Fields, benchmark: _Benchmark, notes: list[str]) -> dict[str, Setting]:
+    """Return the settings for sizes: one, MIN,MAX, or SIZE:WEIGHT,SIZE:WEIGHT."""
+    text = str(fields.take("obj.size", benchmark.size)).replace(" ", "")
+    random = fields.flag("obj.rand-size") | fields.flag("obj.randsize")
+    bounds = text.split(",")
+    try:
+        if ":" in text:
+            form = _histogram(text)
+            notes.append("obj.size: warp draws from the whole of each range; here its middle")
+        elif not random or len(bounds) > 2:
+            # Without --obj.randsize, MIN,MAX is MAX (getSize of pkg/generator/options.go).
+            form = bounds[-1] if len(bounds) == 2 else text
+        else:
+            high = parse_sizes(bounds[-1]).maximum()
+            low = parse_sizes(bounds[0]).maximum() if len(bounds) > 1 else max(128, high // 256)
+            form = f"loguniform:{min(low, high)}:{high}"
+        sizes = parse_sizes(form)
+    except UsageError as exc:
+        raise fields.wrong("obj.size", text, "a size, MIN,MAX or SIZE:WEIGHT,...") from exc
+    if random and len(bounds) == 1:
+        notes.append(
+            "obj.rand-size: obj.size is the largest size, as in warp's README; newer versions"
+            " take it as the average"
+        )
+    settings: dict[str, Setting] = {"sizes" if ":" in form else "size": str(sizes)}
+    parted = fields.has("obj.part-size")
+    if parted:
+        more, why = part_mb(fields.size("obj.part-size", MIB), "obj.part-size")
+        settings |= more
+        notes += why
+    whole = fields.flag("disable-multipart") or parted
+    if not whole and sizes.maximum() > _UPLOAD_PART_BYTES:
+        notes.append(
+            f"objects above {format_size(_UPLOAD_PART_BYTES)}: warp uploads them in parts; here"
+            " they go whole, part-mb splits uploads and downloads"
+        )
+    return settings
+
+
+def _histogram(text: str) -> str:
+    """Return warp's SIZE:WEIGHT,... as buckets.
+
+    A size ends a range that begins at the one below it (``Poll`` of
+    ``jfsmig/prng/histogram``), so that the middle of the range has the same mean.
+    """
+    bars = [bar.partition(":") for bar in text.split(",")]
+    below, pairs = 0, []
+    for size, weight in sorted((parse_sizes(size).maximum(), weight) for size, _, weight in bars):
+        pairs.append(f"{max(1, (below + size) // 2)}={weight}")
+        below = size
+    return f"buckets:{','.join(pairs)}"
+
+
+def _target(fields: Fields, notes: list[str]) -> Iterator[tuple[str, Setting]]:
+    secrets = [fields.take(key) for key in ("access-key", "secret-key", "session-token")]
+    if any(secrets):
+        notes.append("access-key, secret-key: put them into AWS_ACCESS_KEY_ID and so on")
+    scheme = "https" if fields.flag("tls") else "http"
+    hosts = list(chain.from_iterable(_expanded(host) for host in _listed(fields.take("host"))))
+    bucket = fields.take("bucket")
+    if hosts or bucket:
+        yield "bucket", str(bucket or _BUCKET)
+        notes.append("bucket: it has to be there already")
+    else:
+        notes.append("no host: the job runs against the embedded store")
+    if hosts:
+        yield "endpoint-url", ",".join(f"{scheme}://{host}" for host in hosts)
+    if region := fields.take("region"):
+        yield "region", str(region)
+    if prefix := fields.take("prefix"):
+        yield "prefix", f"{str(prefix).strip('/')}/"
+    if fields.flag("insecure"):
+        notes.append("insecure: certificates are always checked; AWS_CA_BUNDLE names your own")
+
+
+def _listed(value: object) -> list[str]:
+    values = value if isinstance(value, list) else [value]
+    return [part.strip() for each in values if each for part in str(each).split(",")]
+
+
+def _expanded(host: str) -> Iterator[str]:
+    """Yield the hosts that ``10.0.0.{1...10}:9000`` stands for."""
+    match = _RANGE.search(host)
+    if match is None:
+        yield host
+        return
+    first, last = match.groups()
+    for number in range(int(first), int(last) + 1):
+        digits = f"{number:0{len(first)}}" if first.startswith("0") else str(number)
+        yield from _expanded(host[: match.start()] + digits + host[match.end() :])

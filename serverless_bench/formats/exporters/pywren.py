@@ -1,0 +1,36 @@
+"""PyWren's list of ``(start, stop, MB/s)``, one tuple per function that is ok.
+
+Seconds since the epoch and 10**6 bytes per second (s3_benchmark.py:41).
+"""
+
+import pickle
+from pathlib import Path
+from typing import BinaryIO
+
+from serverless_bench.analysis.timeline import function_spans
+from serverless_bench.formats.exporters.base import Exporter
+from serverless_bench.rundir.archive import Run
+from serverless_bench.units import NS_PER_S
+
+
+def write_pickle(run: Run, path: Path) -> None:
+    """Write the pickle of a run to a file."""
+    path.write_bytes(pickle.dumps(_rows(run)))
+
+
+def _rows(run: Run) -> list[tuple[float, float, float]]:
+    spans = function_spans(run)
+    columns = (spans.start_ns.tolist(), spans.end_ns.tolist(), spans.moved.tolist())
+    return [_row(a / NS_PER_S, b / NS_PER_S, moved) for a, b, moved in zip(*columns, strict=True)]
+
+
+def _row(start_s: float, stop_s: float, moved: int) -> tuple[float, float, float]:
+    # Over the rounded seconds, as PyWren does: rate times time is the bytes again.
+    return start_s, stop_s, moved / max(stop_s - start_s, 1e-9) / 1e6
+
+
+def _write(run: Run, out: BinaryIO) -> None:
+    out.write(pickle.dumps(_rows(run)))
+
+
+EXPORTER = Exporter(write=_write, is_text=False)

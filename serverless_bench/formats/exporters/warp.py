@@ -1,0 +1,85 @@
+"""warp's op-log of 15 columns, for ``warp analyze`` and whatever else reads it.
+
+One row per operation of the functions that count, without the warm-up. A thread is a
+function call; as warp numbers threads with 16 bits, 65,536 of them make a client.
+"""
+
+import csv
+import io
+from collections.abc import Iterator, Sequence
+from typing import BinaryIO, Final
+
+import numpy as np
+
+from serverless_bench.analysis.timeline import counted
+from serverless_bench.formats.exporters.base import Exporter
+from serverless_bench.rundir.archive import Run
+from serverless_bench.rundir.tables import ABSENT, Ints, Table
+
+COLUMNS: Final = (
+    *("idx", "thread", "op", "client_id", "n_objects", "bytes", "endpoint", "file", "error"),
+    *("start", "first_byte", "last_byte", "end", "duration_ns", "cat"),
+)
+_NAMES: Final = {"get_range": "GET", "head": "STAT", "delete_many": "DELETE"}
+"""What warp calls operations, where it is not our name in capitals."""
+_THREADS: Final = 1 << 16
+_CHUNK: Final = 1 << 16
+"""Rows that are text at a time."""
+
+
+def _write(run: Run, out: BinaryIO) -> None:
+    text = io.TextIOWrapper(out, "utf-8", newline="", write_through=True)
+    table = csv.writer(text, delimiter="\t", lineterminator="\n")
+    table.writerow(COLUMNS)
+    for rows in _chunks(run):
+        table.writerows(rows)
+    text.write(f"# sbench export --format warp, run {run.run_id}\n")
+    text.detach()
+
+
+def _chunks(run: Run) -> Iterator[Iterator[Sequence[object]]]:
+    operations = run.operations
+    wanted = counted(run)[operations["function"]] & (operations["warmup"] == 0)
+    order = np.flatnonzero(wanted)
+    order = order[np.argsort(operations["start_ns"][order], kind="stable")]
+    for begin in range(0, len(order), _CHUNK):
+        part = order[begin : begin + _CHUNK]
+        yield _rows(run, {name: column[part] for name, column in operations.items()}, begin)
+
+
+def _rows(run: Run, operations: Table, begin: int) -> Iterator[Sequence[object]]:
+    index = run.functions["index"][operations["function"]].tolist()
+    start, end = operations["start_ns"], operations["end_ns"]
+    # warp asks when the last byte left for the network, so of a read there is none.
+    columns = zip(
+        index,
+        [_NAMES.get(kind, kind.upper()) for kind in operations["kind"]],
+        operations["count"].tolist(),
+        operations["bytes"].tolist(),
+        operations["key"],
+        operations["error"],
+        _instants(start),
+        _instants(operations["first_byte_ns"]),
+        _instants(operations["last_byte_sent_ns"]),
+        _instants(end),
+        (end - start).tolist(),
+        strict=True,
+    )
+    endpoint = run.job.target.endpoint_url
+    for i, (number, kind, count, size, key, error, *instants, duration) in enumerate(
+        columns, begin
+    ):
+        client, thread = divmod(number, _THREADS)
+        yield (
+            *(i, thread, kind, f"sbench{client}", count, size, endpoint, key, error or ""),
+            *(*instants, duration, 0),
+        )
+
+
+def _instants(column: Ints) -> list[str]:
+    """Return RFC 3339 text with nanoseconds; empty where there is no instant."""
+    text = np.datetime_as_string(column.astype("datetime64[ns]"), unit="ns").tolist()
+    return [f"{one}Z" if there else "" for one, there in zip(text, column != ABSENT, strict=True)]
+
+
+EXPORTER = Exporter(write=_write, is_text=True)

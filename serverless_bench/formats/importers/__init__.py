@@ -1,0 +1,59 @@
+"""Ways to read what other tools measured: one file and one line here each."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final, cast
+
+from serverless_bench import plugins
+from serverless_bench.errors import UsageError
+from serverless_bench.formats.importers.base import Hints, Imported, Importer
+from serverless_bench.formats.importers.content import open_content
+
+IMPORTERS: Final[Mapping[str, str]] = {
+    "lithops": "serverless_bench.formats.importers.lithops:IMPORTER",
+    "pywren": "serverless_bench.formats.importers.pywren:IMPORTER",
+    "sai3": "serverless_bench.formats.importers.sai3:IMPORTER",
+    "warp": "serverless_bench.formats.importers.warp:IMPORTER",
+}
+
+
+def open_importer(name: str) -> Importer:
+    """Return the importer called ``name``."""
+    return cast("Importer", plugins.load("importers", IMPORTERS, name))
+
+
+def read_results(path: Path, hints: Hints, *, name: str | None = None) -> Imported:
+    """Return what a file of another tool says; nothing is written.
+
+    Parameters
+    ----------
+    path
+        The file.
+    hints
+        What the file may not say.
+    name
+        Name in ``IMPORTERS``; None to go by the content.
+
+    Raises
+    ------
+    UsageError
+        If the file is no results, or says what cannot be.
+    PluginError
+        If the name is unknown, or the file needs a library that is not installed.
+    """
+    asked = None if name is None else open_importer(name)
+    content = open_content(path)
+    if asked is not None:
+        if not asked.takes(content):
+            raise UsageError(
+                f"{path} is nothing that --from {name} reads", hint="leave --from away"
+            )
+        return asked.read(content, hints)
+    for known in plugins.names("importers", IMPORTERS):
+        importer = open_importer(known)
+        if importer.recognises(content):
+            return importer.read(content, hints)
+    raise UsageError(
+        f"{path} holds no results of {', '.join(IMPORTERS)}",
+        hint="docs/import-export.md lists what can be imported",
+    )

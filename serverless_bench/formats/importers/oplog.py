@@ -1,0 +1,245 @@
+"""The op-log: a table of requests that warp, s3dlio and sai3-bench write.
+
+Tab-separated, with a header and trailing comments. The columns have grown: 13 at first
+(s3dlio and sai3-bench still write these), then ``cat``, then ``last_byte``; all are found
+by name. warp writes it with ``--full`` (pkg/bench/ops.go), s3dlio in src/s3_logger.rs.
+"""
+
+import csv
+import re
+from array import array
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Final, TextIO
+
+import numpy as np
+
+from serverless_bench.errors import OperationError, UsageError
+from serverless_bench.formats.importers.base import (
+    GET,
+    KINDS,
+    PUT,
+    Rows,
+    check,
+    common,
+    plain_key,
+    refuse,
+)
+from serverless_bench.job.spec import OperationKind
+from serverless_bench.rundir.tables import ABSENT
+from serverless_bench.units import NS_PER_S
+
+MAX_ROWS: Final = 10_000_000
+_MAX_LINE: Final = 1 << 16
+_NEEDED: Final = (
+    *("thread", "op", "bytes", "file", "error", "start", "first_byte", "end", "duration_ns"),
+)
+_KINDS: Final = {
+    "PUT": PUT,
+    "GET": GET,
+    "STAT": KINDS.index(OperationKind.HEAD),
+    "HEAD": KINDS.index(OperationKind.HEAD),
+    "DELETE": KINDS.index(OperationKind.DELETE),
+    "LIST": KINDS.index(OperationKind.LIST),
+}
+"""STAT is warp's word, HEAD that of s3dlio."""
+_OPTIONAL: Final = ("client_id", "endpoint", "last_byte", "cat")
+_INSTANT: Final = re.compile(
+    r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.(\d{1,9}))?(Z|[+-]\d\d:\d\d)", re.ASCII
+)
+_SCALE: Final[tuple[int, ...]] = tuple(10 ** (9 - digits) for digits in range(10))
+"""Nanoseconds of the last one of so many digits after the point."""
+_CLOCK_SET_NS: Final = 1_000_000
+"""A clock that is slewed drifts less than this within one operation."""
+_ERRORS: Final[Sequence[tuple[str, str]]] = (
+    ("throttled", r"slow ?down|reduce your request rate|too ?many ?requests|\b(?:503|429)\b"),
+    ("not_found", r"no ?such ?(?:key|bucket)|not found|does not exist|\b404\b"),
+    ("access_denied", r"access ?denied|forbidden|signature|invalid ?access ?key|\b40[13]\b"),
+    ("timed_out", r"time(?:d )?-?out|deadline exceeded"),
+    ("server_fault", r"internal ?(?:server ?)?error|\b50[024]\b"),
+    ("connection_lost", r"connection|broken pipe|\bEOF\b|reset by peer|refused"),
+    ("bad_response", r"unexpected|short (?:read|upload)|mismatch"),
+    ("bad_request", r"bad ?request|invalid|\b400\b"),
+)
+"""Words of Go's and Rust's S3 clients, and what ``errors.py`` calls them."""
+_WORDS: Final = frozenset(kind.code for kind in OperationError.__subclasses__())
+"""What ``sbench export`` writes."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpLog:
+    """An op-log, read: operations that are known as rows, anything else counted."""
+
+    path: Path
+    rows: Rows
+    """Their ``function`` numbers ``threads``."""
+    threads: Sequence[tuple[str, str]]
+    """Client id and thread of each, as the file spells them."""
+    endpoint: str
+    """Empty if there are several."""
+    others: Mapping[str, int]
+    """How many operations of other kinds there were."""
+    has_categories: bool
+    """Whether the header has a column that only warp writes."""
+    clock_set: int
+    """Operations whose duration is not the difference of their instants."""
+
+    @property
+    def first_bytes_differ(self) -> bool:
+        """Whether any first byte came before the end of its operation."""
+        first, end = self.rows.column("first_byte_ns"), self.rows.column("end_ns")
+        return bool(((first != ABSENT) & (first < end)).any())
+
+
+def read_oplog(path: Path, lines: TextIO) -> OpLog:
+    """Return what the lines of an op-log say.
+
+    Raises
+    ------
+    UsageError
+        If a column is missing, or a line cannot be understood.
+    """
+    # Go quotes an error with a quotation mark or a line end in it, as in CSV.
+    table = csv.reader(iter(lambda: lines.readline(_MAX_LINE), ""), delimiter="\t")
+    try:
+        parser = _Parser(path, next(table))
+        for cells in table:
+            if cells and not cells[0].startswith("#"):
+                parser.take(cells, table.line_num)
+    except (csv.Error, ValueError, IndexError, OverflowError):
+        refuse(path, f"line {table.line_num} cannot be understood")
+    return parser.finish()
+
+
+class _Parser:
+    def __init__(self, path: Path, names: Sequence[str]) -> None:
+        missing = [name for name in _NEEDED if name not in names]
+        if missing:
+            raise UsageError(
+                f"{path} is no op-log: it has no column {missing[0]!r}",
+                hint="import a file that warp --full, s3dlio or sai3-bench wrote",
+            )
+        self._path = path
+        # What a log does not have is the empty cell that ``take`` adds at the end.
+        self._at = dict.fromkeys(_OPTIONAL, -1) | {name: i for i, name in enumerate(names)}
+        self._width = len(names)
+        self.rows = Rows()
+        self._threads: dict[tuple[str, str], int] = {}
+        self._endpoints: set[str] = set()
+        self._keys: dict[str, str] = {}
+        self._codes: dict[str, tuple[str, str]] = {}
+        self._others: Counter[str] = Counter()
+        self._durations = array("q")
+        self._instant_ns = _instants()
+
+    def take(self, cells: list[str], number: int) -> None:
+        """Add one operation; raises ``ValueError`` if the line is none."""
+        if len(cells) != self._width:
+            raise ValueError("another number of columns")
+        cells.append("")
+        if len(self.rows) >= MAX_ROWS:
+            refuse(self._path, f"it has more than {MAX_ROWS} operations")
+        at, rows = self._at, self.rows
+        kind = cells[at["op"]]
+        if kind not in _KINDS:
+            self._others[kind] += 1
+            return
+        place = _KINDS[kind]
+        moves, is_get = place in {PUT, GET}, place == GET
+        start_ns = self._instant_ns(cells[at["start"]])
+        end_ns = self._instant_ns(cells[at["end"]])
+        first, last = cells[at["first_byte"]], cells[at["last_byte"]]
+        size, duration = int(cells[at["bytes"]]), int(cells[at["duration_ns"]])
+        first_ns = self._instant_ns(first) if first else ABSENT
+        last_ns = self._instant_ns(last) if last else ABSENT
+        code, detail = self._error(cells[at["error"]])
+        thread = (cells[at["client_id"]], cells[at["thread"]])
+        rows.function.append(self._threads.setdefault(thread, len(self._threads)))
+        rows.line.append(number)
+        rows.kind.append(place)
+        rows.start_ns.append(start_ns)
+        rows.end_ns.append(end_ns)
+        rows.first_byte_ns.append(first_ns if is_get else ABSENT)
+        rows.last_byte_ns.append(last_ns if place == PUT else ABSENT)
+        rows.size_bytes.append(size if moves else 0)
+        rows.key.append(self._key(cells[at["file"]]))
+        rows.error.append(code)
+        rows.detail.append(detail)
+        self._durations.append(duration)
+        self._endpoints.add(cells[at["endpoint"]])
+
+    def finish(self) -> OpLog:
+        rows = self.rows
+        check(self._path, rows, "the operation in line")
+        differ = rows.column("end_ns") - rows.column("start_ns")
+        differ = np.abs(differ - np.frombuffer(self._durations, dtype=np.int64))
+        return OpLog(
+            path=self._path,
+            rows=rows,
+            threads=tuple(self._threads),
+            endpoint=common(self._endpoints),
+            others=dict(self._others),
+            has_categories=self._at["cat"] >= 0,
+            clock_set=int((differ > _CLOCK_SET_NS).sum()),
+        )
+
+    def _key(self, text: str) -> str:
+        # One object per key: reads come back to theirs again and again.
+        key = self._keys.get(text)
+        if key is None:
+            key = self._keys[text] = plain_key(text)
+        return key
+
+    def _error(self, text: str) -> tuple[str | None, str | None]:
+        if not text:
+            return None, None
+        if text not in self._codes:
+            self._codes[text] = (error_code(text), text)
+        return self._codes[text]
+
+
+def error_code(text: str) -> str:
+    """Return the word of ``errors.py`` for what a client says about a failed request."""
+    if text in _WORDS:
+        return text
+    for code, words in _ERRORS:
+        if re.search(words, text, re.IGNORECASE):
+            return code
+    return "error"
+
+
+def _instants() -> Callable[[str], int]:
+    """Return a function from RFC 3339 text to nanoseconds that remembers whole seconds."""
+    seconds: dict[str, int] = {}
+
+    def instant_ns(text: str) -> int:
+        begun_ns, fraction = seconds.get(text[:20]), text[20:-1]
+        if begun_ns is not None and text[-1] == "Z" and fraction.isdecimal():
+            return begun_ns + int(fraction) * _SCALE[len(fraction)]
+        match = _INSTANT.fullmatch(text)
+        if match is None:
+            raise ValueError("no instant")
+        whole, digits, zone = match.groups()
+        whole_ns = _epoch_s(whole, zone) * NS_PER_S
+        if zone == "Z":
+            seconds[f"{whole}."] = whole_ns
+        return whole_ns + (int(digits) * _SCALE[len(digits)] if digits else 0)
+
+    return instant_ns
+
+
+def _epoch_s(whole: str, zone: str) -> int:
+    epoch_s = _utc_s(whole)
+    if zone == "Z":
+        return epoch_s
+    offset_s = int(zone[1:3]) * 3600 + int(zone[4:6]) * 60
+    return epoch_s - offset_s if zone[0] == "+" else epoch_s + offset_s
+
+
+@lru_cache(maxsize=1024)
+def _utc_s(whole: str) -> int:
+    seconds: np.int64 = np.datetime64(whole, "s").astype(np.int64)
+    return int(seconds)

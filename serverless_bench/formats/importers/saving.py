@@ -1,0 +1,229 @@
+"""Save imported results as a run directory, like the ones that sbench makes."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from serverless_bench import __version__
+from serverless_bench.errors import ArchiveError
+from serverless_bench.formats.importers.base import KINDS, PUT, Call, Imported, Rows
+from serverless_bench.job.keys import new_run_id
+from serverless_bench.job.spec import (
+    MAX_PART_BYTES,
+    MAX_PARTS,
+    JobSpec,
+    Target,
+    Transfer,
+    Verify,
+)
+from serverless_bench.rundir.archive import Archive
+from serverless_bench.rundir.record import (
+    Attempt,
+    InvocationRecord,
+    Lost,
+    OperationRecord,
+    Outcome,
+    Step,
+)
+from serverless_bench.rundir.tables import ABSENT, Ints
+
+
+def save(imported: Imported, directory: Path, *, link_bytes_per_s: float | None = None) -> None:
+    """Write a run directory.
+
+    Parameters
+    ----------
+    imported
+        What a file says.
+    directory
+        The new run directory.
+    link_bytes_per_s
+        As in ``JobSpec``.
+
+    Raises
+    ------
+    ArchiveError
+        If the directory holds a run, or cannot be written.
+    """
+    run_id = new_run_id(imported.created_ns)
+    header = {
+        "run_id": run_id,
+        "created_ns": imported.created_ns,
+        "job": asdict(job_of(imported, directory.name, link_bytes_per_s)),
+        "provenance": {
+            "sbench": __version__,
+            "client": {"attempts": "hidden", "progress": "none"},
+            "source": {
+                "format": imported.tool,
+                "file": imported.path.name,
+                **imported.remarks,
+            },
+        },
+    }
+    rows = imported.rows
+    written = (
+        k
+        for k, kind, e in zip(rows.key, rows.kind, rows.error, strict=True)
+        if kind == PUT and not e
+    )
+    with Archive(directory, header=header, ledger=(), keys=[k for k in written if k]) as archive:
+        for outcome in outcomes(imported, run_id):
+            archive.append(outcome)
+    if archive.failure is not None:
+        raise ArchiveError(
+            f"the disk is full: {archive.unsaved} records are missing in {directory}",
+            hint="make room, delete the directory and import again",
+        )
+
+
+def job_of(imported: Imported, name: str, link_bytes_per_s: float | None) -> JobSpec:
+    """Return the job that would have asked for this."""
+    return JobSpec(
+        name=name,
+        workload=imported.workload,
+        target=Target(
+            client=imported.tool,
+            bucket=imported.bucket,
+            prefix="",
+            endpoint_url=imported.endpoint_url,
+        ),
+        transfer=Transfer(verify=Verify.NONE),
+        executor="imported",
+        invocations=imported.requested,
+        concurrency=imported.concurrency,
+        object_bytes=_object_bytes(imported),
+        link_bytes_per_s=link_bytes_per_s,
+    )
+
+
+def _object_bytes(imported: Imported) -> int | None:
+    """Return the size of the objects written, if they all have one."""
+    if imported.workload != "write":
+        return None
+    rows = imported.rows
+    sizes = {s for s, e in zip(rows.size_bytes, rows.error, strict=True) if e is None}
+    size = sizes.pop() if len(sizes) == 1 else 0
+    return size if 1 <= size <= MAX_PARTS * MAX_PART_BYTES else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Columns(Outcome):
+    """An outcome whose rows are columns already: a million rows make no objects."""
+
+    tables: Mapping[str, Mapping[str, Sequence[Any]]]
+
+    def to_json(self) -> dict[str, Any]:
+        data = Outcome.to_json(self)
+        data["record"] |= self.tables
+        return data
+
+
+def outcomes(imported: Imported, run_id: str) -> Iterator[Outcome]:
+    """Yield one outcome per function call that was asked for, in the order of their indices."""
+    rows = imported.rows
+    function = rows.column("function")
+    order = np.lexsort((rows.column("end_ns"), rows.column("start_ns"), function))
+    calls = {call.index: call for call in imported.calls}
+    borders = np.searchsorted(function[order], np.arange(imported.requested + 1))
+    for index in range(imported.requested):
+        if index in calls:
+            mine = order[borders[index] : borders[index + 1]]
+            yield _outcome(calls[index], rows, mine, run_id)
+        else:
+            lost = Lost(index=index, attempt=0, cause=imported.lost[index])
+            yield Outcome(submitted_ns=ABSENT, collected_ns=ABSENT, result=lost)
+
+
+def _outcome(call: Call, rows: Rows, mine: Ints, run_id: str) -> Outcome:
+    start_ns = int(rows.column("start_ns")[mine].min())
+    end_ns = int(rows.column("end_ns")[mine].max())
+    start_ns = start_ns if call.start_ns is None else min(call.start_ns, start_ns)
+    end_ns = end_ns if call.end_ns is None else max(call.end_ns, end_ns)
+    record = InvocationRecord(
+        run_id=run_id,
+        index=call.index,
+        attempt=0,
+        worker_id=call.worker_id,
+        cold_start=call.cold_start,
+        version="",
+        python="",
+        start_ns=start_ns,
+        end_ns=end_ns,
+        wall_start_ns=start_ns,
+        wall_end_ns=end_ns,
+        cpu_user_s=0.0,
+        cpu_sys_s=0.0,
+        max_rss_bytes=0,
+    )
+    return _Columns(
+        submitted_ns=ABSENT if call.submitted_ns is None else call.submitted_ns,
+        collected_ns=ABSENT if call.collected_ns is None else call.collected_ns,
+        result=record,
+        tables=_tables(rows, mine),
+    )
+
+
+def _tables(rows: Rows, mine: Ints) -> dict[str, dict[str, Sequence[Any]]]:
+    """Return operations, their one try each, and the mean rate of those that succeeded."""
+    number = np.arange(len(mine))
+    error = [rows.error[row] for row in mine]
+    good = np.array([one is None for one in error], dtype=bool)
+    start_ns, end_ns = rows.column("start_ns")[mine], rows.column("end_ns")[mine]
+    # What a failed one was to move stands in the file, not what it did move.
+    moved = np.where(good, rows.column("size_bytes")[mine], 0)
+    kinds = [KINDS[place] for place in rows.column("kind")[mine].tolist()]
+    both = {
+        "start_ns": start_ns.tolist(),
+        "end_ns": end_ns.tolist(),
+        "bytes": moved.tolist(),
+        "error": error,
+    }
+    operations = {
+        "index": number.tolist(),
+        "kind": kinds,
+        "key": [rows.key[row] for row in mine],
+        "size": None,
+        "first_byte_ns": _or_none(rows.column("first_byte_ns")[mine]),
+        "last_byte_sent_ns": _or_none(rows.column("last_byte_ns")[mine]),
+        "verified_bytes": 0,
+        "bad_bytes": 0,
+        "bad_ranges": 0,
+        "payload_ns": 0,
+    }
+    attempts = {
+        "operation": number.tolist(),
+        "request": [kind.value for kind in kinds],
+        "part": 0,
+        "number": 0,
+        "wait_ns": 0,
+        "status": None,
+        "detail": [rows.detail[row] for row in mine],
+        "request_id": None,
+        "host_id": None,
+        "remote": None,
+        "reused": False,
+    }
+    steps = {
+        "operation": number[good].tolist(),
+        "step_ns": (end_ns - start_ns)[good].tolist(),
+        "step_bytes": moved[good].tolist(),
+    }
+    return {
+        "operations": _table(OperationRecord, operations | both),
+        "attempts": _table(Attempt, attempts | both),
+        "steps": _table(Step, steps),
+    }
+
+
+def _or_none(column: Ints) -> list[int | None]:
+    return [None if value == ABSENT else value for value in column.tolist()]
+
+
+def _table(row_type: type, columns: Mapping[str, Any]) -> dict[str, Sequence[Any]]:
+    """Return one list per field; what is no list stands in every row, or is the default."""
+    count = max(len(column) for column in columns.values() if isinstance(column, list))
+    values = {f.name: columns.get(f.name, f.default) for f in fields(row_type)}
+    return {n: v if isinstance(v, list) else [v] * count for n, v in values.items()}

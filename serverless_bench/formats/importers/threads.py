@@ -1,0 +1,140 @@
+"""From an op-log's threads to function calls."""
+
+import heapq
+from array import array
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from serverless_bench.errors import UsageError
+from serverless_bench.formats.importers.base import GET, PUT, Call, Hints, Imported, Rows
+from serverless_bench.formats.importers.oplog import OpLog
+from serverless_bench.rundir.tables import ABSENT, Ints
+
+
+def imported_from(log: OpLog, hints: Hints, *, tool: str, trusted: bool) -> Imported:
+    """Return an op-log as function calls: one per thread, its operations in their order.
+
+    Parameters
+    ----------
+    log
+        The op-log.
+    hints
+        Must be empty: an op-log says all this itself.
+    tool
+        Name in ``IMPORTERS``.
+    trusted
+        Whether ``first_byte`` is one, and ``thread`` does one operation at a time. If not,
+        first bytes are left out and overlapping operations become calls of their own.
+
+    Raises
+    ------
+    UsageError
+        If a hint is given.
+    """
+    if hints.phase is not None or hints.size_bytes is not None:
+        raise UsageError(
+            "--phase and --size are for pickles", hint="an op-log says both for each operation"
+        )
+    names, function = _in_order(log)
+    notes = list(_notes(log, _drop_strange_instants(log.rows, keep_first_bytes=trusted)))
+    order = np.lexsort((log.rows.column("start_ns"), function))
+    if _overlap(log.rows, function, order):
+        if trusted:
+            notes.append("operations of one thread overlap, which warp's threads never do")
+        else:
+            names, function = _dealt_out(log.rows, names, function, order)
+            notes.append(
+                "operations of one thread overlap: they are dealt out to"
+                f" {len(names)} function calls, as many as ran at once"
+            )
+    kinds = set(log.rows.column("kind").tolist())
+    return Imported(
+        tool=tool,
+        path=log.path,
+        workload={frozenset({PUT}): "write", frozenset({GET}): "read"}.get(
+            frozenset(kinds), "mixed"
+        ),
+        calls=tuple(Call(index=i, worker_id=name) for i, name in enumerate(names)),
+        lost={},
+        rows=replace(log.rows, function=array("q", function.tobytes())),
+        concurrency=len(names),
+        created_ns=int(log.rows.column("start_ns").min()),
+        endpoint_url=log.endpoint,
+        remarks={"bytes": "as recorded", "left_out": dict(log.others)},
+        notes=tuple(notes),
+    )
+
+
+def _notes(log: OpLog, dropped: int) -> Iterator[str]:
+    if log.others:
+        counts = ", ".join(f"{count} {kind}" for kind, count in sorted(log.others.items()))
+        yield f"left out, being of no kind that is known: {counts}"
+    if dropped:
+        yield f"{dropped} first or last bytes lie outside their operations: left out"
+    if log.clock_set:
+        yield (
+            f"{log.clock_set} operations have another duration than their instants say:"
+            " a clock was set; the instants are taken"
+        )
+
+
+def _in_order(log: OpLog) -> tuple[list[str], Ints]:
+    """Return the names of the threads in their order, and each operation's number in it."""
+
+    def place(number: int) -> tuple[str, int, str]:
+        client, name = log.threads[number]
+        return client, int(name) if name.isdecimal() else 0, name
+
+    ordered = sorted(range(len(log.threads)), key=place)
+    number = np.empty(len(ordered), dtype=np.int64)
+    number[ordered] = np.arange(len(ordered))
+    names = ["/".join(log.threads[i]) for i in ordered]
+    return names, np.asarray(number[log.rows.column("function")], dtype=np.int64)
+
+
+def _drop_strange_instants(rows: Rows, *, keep_first_bytes: bool) -> int:
+    """Forget first and last bytes outside their operations, and return how many."""
+    dropped = 0
+    start, end = rows.column("start_ns"), rows.column("end_ns")
+    for name in ("first_byte_ns", "last_byte_ns"):
+        column = rows.column(name)
+        there = column != ABSENT
+        outside = there & ((column < start) | (column > end))
+        dropped += int(outside.sum())
+        if name == "first_byte_ns" and not keep_first_bytes:
+            outside = there
+        column[outside] = ABSENT
+    return dropped
+
+
+def _overlap(rows: Rows, function: Ints, order: Ints) -> bool:
+    """Return whether a thread starts an operation before its last one has ended."""
+    same = function[order][1:] == function[order][:-1]
+    start, end = rows.column("start_ns")[order], rows.column("end_ns")[order]
+    return bool((same & (start[1:] < end[:-1])).any())
+
+
+def _dealt_out(
+    rows: Rows, names: Sequence[str], function: Ints, order: Ints
+) -> tuple[list[str], Ints]:
+    """Give every thread as many calls as it did operations at once, at most.
+
+    Each operation goes to the call that has been free for longest.
+    """
+    ends: list[list[tuple[int, int]]] = [[] for _ in names]
+    dealt = np.empty(len(order), dtype=np.int64)
+    found: list[str] = []
+    for row in order.tolist():
+        thread = int(function[row])
+        free = ends[thread]
+        if free and free[0][0] <= rows.start_ns[row]:
+            call = free[0][1]
+            heapq.heapreplace(free, (rows.end_ns[row], call))
+        else:
+            call = len(found)
+            found.append(f"{names[thread]}/{len(free)}")
+            heapq.heappush(free, (rows.end_ns[row], call))
+        dealt[row] = call
+    return found, dealt

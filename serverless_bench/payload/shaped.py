@@ -1,0 +1,173 @@
+"""The bytes of an object whose key declares how well they compress and deduplicate.
+
+A key that declares nothing has the plain keystream, which does neither. A key that ends
+in ``.z200``, ``.d400`` or ``.z200d400`` (hundredths, see ``keys``) has it in blocks of
+4 KiB, still a pure function of key, generation and offset::
+
+    compressibility r   of each block the first 4096 / r bytes, less what zstd adds, are
+                        keystream; the others are zeros
+    duplication d       the first 1 / d of the object, in whole blocks, repeats until the
+                        object is full
+
+``r`` is what zstd makes of the distinct blocks, at level 3: within 2 % up to r = 8 as one
+stream and block by block, and as one stream up to 50. ``d`` is the bytes of the object
+for each byte of its distinct 4 KiB blocks: within 2 % from 25 d blocks on, which is 1 MiB
+up to d = 10. tests/unit/test_payload.py measures both. The layout is frozen by golden
+vectors there.
+"""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Final
+
+from cryptography.hazmat.primitives.ciphers import CipherContext
+
+from serverless_bench.job.keys import declared_ratios, declared_size
+from serverless_bench.payload.keystream import PIECE, Keystream
+
+if TYPE_CHECKING:
+    from _typeshed import WriteableBuffer
+
+VERSION: Final = "blocks-4096/1"
+"""Of the layout of shaped objects; goes into every run's provenance."""
+
+SHAPE_BLOCK: Final = 4096
+"""Bytes of one block; storage systems that deduplicate use 4 KiB or more."""
+
+_ZEROS: Final = memoryview(bytes(PIECE))
+_BOTH_UP_TO: Final = 800
+_ADDED_BY_ZSTD: Final = 12
+"""Measured with zstd 1.5 at level 3: to each block of a long stream 4 bytes, to a block
+that is a stream of its own 21. Halfway, both ratios are within 2 % up to r = 8."""
+_ADDED_IN_STREAMS: Final = 3
+
+
+class Shaped(Keystream):
+    """The bytes of one object that compresses, or repeats itself, as its key declares.
+
+    Parameters
+    ----------
+    key
+        As in ``Keystream``.
+    generation
+        As in ``Keystream``.
+    head
+        Bytes of each block that are keystream.
+    period
+        Bytes after which the object repeats itself: whole blocks.
+    """
+
+    __slots__ = ("_head", "_period", "_tail")
+
+    def __init__(self, key: str, generation: int, *, head: int, period: int) -> None:
+        super().__init__(key, generation)
+        self._head = head
+        self._period = period
+        self._tail = _ZEROS[: SHAPE_BLOCK - head]
+
+    def readinto_at(self, offset: int, buffer: "WriteableBuffer") -> None:
+        """Fill ``buffer`` with the bytes from ``offset`` on."""
+        view = memoryview(buffer).cast("B")
+        for start, stop, skip, encryptor in self._pieces(offset, len(view)):
+            self._fill(view[start:stop], skip, encryptor)
+
+    def agrees(self, offset: int, data: memoryview, scratch: bytearray | None = None) -> bool:
+        """Tell whether ``data`` is what belongs at ``offset``; see ``first_difference``."""
+        room = scratch if scratch is not None else bytearray(min(PIECE, len(data)))
+        for start, stop, skip, encryptor in self._pieces(offset, len(data)):
+            expected = room if len(room) == stop - start else bytearray(stop - start)
+            with memoryview(expected) as view:
+                self._fill(view, skip, encryptor)
+            # As in Keystream: the bytearray on the left compares with memcmp.
+            if expected != data[start:stop]:
+                return False
+        return True
+
+    def _pieces(self, offset: int, length: int) -> Iterator[tuple[int, int, int, CipherContext]]:
+        """Yield what the range falls into: from, to, where in its block it begins, its cipher.
+
+        All but the first begin a block, and none goes on where the object repeats itself.
+        """
+        start = 0
+        encryptor = None
+        while start < length:
+            at = (offset + start) % self._period
+            skip = at % SHAPE_BLOCK
+            stop = min(length, start + min(PIECE - skip, self._period - at))
+            if at == 0 or encryptor is None:
+                encryptor = self._from(at)
+            yield start, stop, skip, encryptor
+            start = stop
+
+    def _fill(self, view: memoryview, skip: int, encryptor: CipherContext) -> None:
+        """Write the keystream into ``view`` and zeros over the tails of its blocks.
+
+        Making all of the keystream and overwriting some takes less time than a call to
+        the cipher for each block.
+        """
+        length, tail = len(view), self._tail
+        encryptor.update_into(_ZEROS[:length], view)
+        zeros = len(tail)
+        if not zeros:
+            return
+        first = self._head - skip
+        if first < 0:
+            stop = min(length, first + zeros)
+            if stop > 0:
+                view[:stop] = _ZEROS[:stop]
+            first += SHAPE_BLOCK
+        for start in range(first, length - zeros + 1, SHAPE_BLOCK):
+            view[start : start + zeros] = tail
+        last = first + max(0, (length - zeros - first) // SHAPE_BLOCK + 1) * SHAPE_BLOCK
+        if last < length:
+            view[last:] = _ZEROS[: length - last]
+
+
+def content_of(key: str, generation: int = 0) -> Keystream:
+    """Return the bytes that belong at a key; plain keystream if it declares no ratio.
+
+    Parameters
+    ----------
+    key
+        The object's key, with its prefix and without its bucket.
+    generation
+        How often the object was overwritten, 0 to 65535.
+    """
+    ratios, size = declared_ratios(key), declared_size(key)
+    if ratios is None or size is None:
+        return Keystream(key, generation)
+    compressibility, duplication = ratios
+    return Shaped(
+        key,
+        generation,
+        head=_head_bytes(compressibility),
+        period=distinct_bytes(size, duplication),
+    )
+
+
+def distinct_bytes(size: int, duplication: int) -> int:
+    """Return the bytes after which an object repeats itself: whole blocks, at least one.
+
+    Parameters
+    ----------
+    size
+        Bytes of the object.
+    duplication
+        What its key declares, in hundredths.
+    """
+    if duplication == 100:
+        return -(-size // SHAPE_BLOCK) * SHAPE_BLOCK
+    # An incomplete block at the end is like no other: it comes on top.
+    rest = size % SHAPE_BLOCK
+    distinct = _nearest(size * 100 - rest * duplication, duplication * SHAPE_BLOCK)
+    return max(1, distinct) * SHAPE_BLOCK
+
+
+def _head_bytes(compressibility: int) -> int:
+    if compressibility == 100:
+        return SHAPE_BLOCK
+    added = _ADDED_BY_ZSTD if compressibility <= _BOTH_UP_TO else _ADDED_IN_STREAMS
+    return _nearest(SHAPE_BLOCK * 100, compressibility) - added
+
+
+def _nearest(dividend: int, divisor: int) -> int:
+    return (2 * dividend + divisor) // (2 * divisor)

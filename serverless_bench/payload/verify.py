@@ -1,0 +1,220 @@
+"""Compare what a store delivers with what was written, and say what is there instead."""
+
+import threading
+from dataclasses import replace
+from typing import Final
+
+from serverless_bench.clock import monotonic_ns
+from serverless_bench.job.spec import Verify
+from serverless_bench.payload.coverage import Coverage
+from serverless_bench.payload.keystream import PIECE, Keystream, identify
+from serverless_bench.rundir.record import BadRange, Found
+
+MAX_BAD_RANGES: Final = 16
+"""Ranges that a record lists of one operation; all are counted."""
+_SAMPLE_EVERY: Final = 16
+_SAMPLE_BYTES: Final = 1 << 20
+"""``Verify.SAMPLE`` decides by megabyte of the object, so that the block size, and the
+way an object is cut into ranges, do not change what is compared."""
+
+
+class BadRanges:
+    """Bad ranges in order of offset: all counted, the first ``MAX_BAD_RANGES`` kept."""
+
+    def __init__(self) -> None:
+        self.listed: list[BadRange] = []
+        self.count = 0
+        self.bytes = 0
+        self._last: BadRange | None = None
+        """The last range, listed or not: the next one may continue it."""
+
+    def add(self, new: BadRange) -> None:
+        """Take the next range; one that continues the last one becomes part of it."""
+        self.bytes += new.bad_bytes
+        joined = join(self._last, new) if self._last else None
+        self._last = joined or new
+        if joined:
+            if self.count == len(self.listed):
+                self.listed[-1] = joined
+            return
+        self.count += 1
+        if len(self.listed) < MAX_BAD_RANGES:
+            self.listed.append(new)
+
+    def extend(self, other: "BadRanges") -> None:
+        """Take all ranges of a later stretch of the same object."""
+        before = self.count
+        for bad in other.listed:
+            self.add(bad)
+        joined = before + len(other.listed) - self.count
+        self.bytes += other.bytes - sum(bad.bad_bytes for bad in other.listed)
+        self.count = before + other.count - joined
+        if other.count > len(other.listed):
+            self._last = other._last  # noqa: SLF001 - of the same class
+
+
+class RangeSink:
+    """Takes one range of one object, once, and keeps what was wrong with it.
+
+    Whether all of it came, and nothing else, is looked at whatever ``verify`` says.
+
+    Parameters
+    ----------
+    keystream
+        Of the object; None for an object that sbench did not write.
+    size
+        Of the whole object; None as above.
+    offset
+        Where in the object the range begins.
+    length
+        Bytes that should arrive; None as above.
+    verify
+        How much to compare.
+    """
+
+    def __init__(
+        self,
+        keystream: Keystream | None,
+        *,
+        size: int | None,
+        offset: int,
+        length: int | None,
+        verify: Verify,
+    ) -> None:
+        self._keystream = keystream
+        self._size = size
+        self._offset = offset
+        self._length = length
+        self._verify = verify if keystream is not None else Verify.NONE
+        self._lock = threading.Lock()
+        self._scratch = bytearray(PIECE)
+        self._coverage = Coverage()
+        self._end = 0
+        """Where the last byte that came ends, wanted or not."""
+        self.received = 0
+        self.missing = 0
+        """Bytes of the range that never came; known once it is finished."""
+        self.verified_bytes = 0
+        self.bad = BadRanges()
+        self.payload_ns = 0
+
+    def write_at(self, offset: int, data: memoryview) -> None:
+        """See ``Sink``; one call holds one block."""
+        if not len(data):
+            return
+        with self._lock:
+            self.received += len(data)
+            within = data if self._length is None else data[: max(0, self._length - offset)]
+            fresh = self._coverage.add(offset, offset + len(within))
+            self._end = max(self._end, offset + len(data)) if data else self._end
+            if self._verify is Verify.NONE:
+                return
+            start_ns = monotonic_ns()
+            if len(within) and self._is_due(self._offset + offset, len(within)):
+                self._compare(self._offset + offset, within, fresh)
+            self.payload_ns += monotonic_ns() - start_ns
+
+    def finish(self) -> None:
+        """All bytes that will come have come: say what is missing or too much."""
+        if self._length is None:
+            return
+        for begin, end in self._coverage.gaps(self._length):
+            self.missing += end - begin
+            self.bad.add(absent(Found.MISSING, self._offset + begin, end - begin))
+        if self._end > self._length:
+            self.bad.add(absent(Found.EXTRA, self._offset + self._length, self._end - self._length))
+
+    def _is_due(self, offset: int, length: int) -> bool:
+        if self._verify is Verify.FULL or self._size is None:
+            return True
+        touched = range(offset // _SAMPLE_BYTES, (offset + length - 1) // _SAMPLE_BYTES + 1)
+        last = (self._size - 1) // _SAMPLE_BYTES
+        return any(n % _SAMPLE_EVERY == 0 or n == last for n in touched)
+
+    def _compare(self, offset: int, data: memoryview, fresh: int) -> None:
+        keystream = self._keystream
+        if keystream is None:
+            return
+        if keystream.agrees(offset, data, self._scratch):
+            self.verified_bytes += fresh
+            return
+        bad_bytes = 0
+        for difference in keystream.differences(offset, data):
+            bad_bytes += difference.bad_bytes
+            begin = difference.offset - offset
+            wrong = data[begin : begin + difference.length]
+            blank = BadRange(
+                operation=0,
+                key="",
+                offset=difference.offset,
+                length=difference.length,
+                bad_bytes=difference.bad_bytes,
+                found=Found.UNKNOWN,
+            )
+            self.bad.add(diagnose(blank, wrong, keystream))
+        # What has come before is not verified twice.
+        self.verified_bytes += max(0, fresh - bad_bytes)
+
+
+def absent(found: Found, offset: int, length: int, *, bad_bytes: int | None = None) -> BadRange:
+    """Return the range of bytes that are missing, or that nobody has written.
+
+    ``bad_bytes`` are those of them that count; None for all.
+    """
+    return BadRange(
+        operation=0,
+        key="",
+        offset=offset,
+        length=length,
+        bad_bytes=length if bad_bytes is None else bad_bytes,
+        found=found,
+    )
+
+
+def diagnose(bad: BadRange, wrong: memoryview, keystream: Keystream) -> BadRange:
+    """Return ``bad`` with what is there instead of the right bytes.
+
+    Parameters
+    ----------
+    bad
+        The range, not yet diagnosed.
+    wrong
+        The bytes that were delivered there.
+    keystream
+        What should have been delivered.
+    """
+    if not any(wrong):
+        return replace(bad, found=Found.ZEROS)
+    origin = identify(wrong)
+    if origin is None:
+        return bad
+    if origin.key_hash != keystream.key_hash:
+        found = Found.OTHER_OBJECT
+    elif origin.generation != keystream.generation:
+        found = Found.OTHER_GENERATION
+    else:
+        found = Found.OTHER_OFFSET
+    return replace(
+        bad,
+        found=found,
+        found_key_hash=f"{origin.key_hash:016x}",
+        found_generation=origin.generation,
+        found_offset=origin.offset,
+    )
+
+
+def join(left: BadRange, right: BadRange) -> BadRange | None:
+    """Return two neighbouring ranges of one origin as one range, else None."""
+    gap = right.offset - (left.offset + left.length)
+    if not 0 <= gap < 16 or _shape(left) != _shape(right):
+        return None
+    return replace(
+        left,
+        length=right.offset + right.length - left.offset,
+        bad_bytes=left.bad_bytes + right.bad_bytes,
+    )
+
+
+def _shape(bad: BadRange) -> tuple[object, ...]:
+    shift = None if bad.found_offset is None else bad.found_offset - bad.offset
+    return bad.found, bad.found_key_hash, bad.found_generation, shift

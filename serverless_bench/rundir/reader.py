@@ -1,0 +1,277 @@
+"""Turn the lines of ``records.jsonl`` into tables of columns.
+
+No object is made per row: a million operations would take 1.8 GiB as objects.
+"""
+
+from array import array
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import MISSING, fields
+from typing import Any, Final, get_type_hints
+
+import numpy as np
+import orjson
+from numpy.typing import NDArray
+
+from serverless_bench.job.spec import MAX_DUE
+from serverless_bench.rundir.record import TABLES, InvocationRecord
+from serverless_bench.rundir.tables import ABSENT, Table
+
+
+class _Builder:
+    """Columns that grow; the types come from the fields of a record type."""
+
+    def __init__(self, columns: Mapping[str, object], skip: frozenset[str]) -> None:
+        self._ints = {n: array("q") for n, t in columns.items() if t in _INTEGERS}
+        self._floats = {n: array("d") for n, t in columns.items() if t is float}
+        known = {*self._ints, *self._floats, *skip}
+        self._texts: dict[str, list[Any]] = {n: [] for n in columns if n not in known}
+        self._same: dict[Any, Any] = {}
+
+    def convert(self, columns: Mapping[str, list[Any]]) -> dict[str, Any]:
+        """Return ``columns`` ready for ``extend``, or raise before anything has changed."""
+        ready: dict[str, Any] = {}
+        for name in self._ints:
+            values = columns[name]
+            if None in values:
+                values = [ABSENT if value is None else value for value in values]
+            ready[name] = array("q", values)
+        for name in self._floats:
+            ready[name] = array("d", columns[name])
+        for name in self._texts:
+            # One object per distinct text: "put" stands in every row. Where every row has
+            # its own, the index of them would only cost memory.
+            texts = columns[name]
+            same = self._same.setdefault
+            ready[name] = texts if name in _DISTINCT else [same(text, text) for text in texts]
+        return ready
+
+    def extend(self, ready: Mapping[str, Any]) -> None:
+        for columns in (self._ints, self._floats, self._texts):
+            for name, column in columns.items():
+                column.extend(ready[name])
+
+    def finish(self) -> Table:
+        table: Table = {n: np.frombuffer(c, dtype=np.int64) for n, c in self._ints.items()}
+        table |= {n: np.frombuffer(c, dtype=np.float64) for n, c in self._floats.items()}
+        for name, texts in self._texts.items():
+            table[name] = np.empty(len(texts), dtype=object)
+            table[name][:] = texts
+        return table
+
+
+_DISTINCT: Final = frozenset({"delivery", "host_id", "key", "request_id"})
+_INTEGERS: Final = frozenset({int, int | None, bool})
+
+_FUNCTION_COLUMNS: Final[Mapping[str, object]] = {
+    "submitted_ns": int,
+    "collected_ns": int,
+    "refusals": int,
+    "lost": bool,
+    "never_began": bool,
+    **{f.name: get_type_hints(InvocationRecord)[f.name] for f in fields(InvocationRecord)},
+}
+
+
+_WAVE: Final = ("number", "created_ns", "count")
+
+_NEWER: Final = {
+    name: [(f.name, f.default) for f in fields(row_type) if f.default is not MISSING]
+    for name, row_type in TABLES.items()
+}
+"""Columns that may be absent, and what stands for them then."""
+_NEWER_TABLES: Final = frozenset({"usages", "overdue"})
+"""Tables that may be absent."""
+
+
+class LinesReader:
+    """Takes lines, as many as there are, and then gives the tables.
+
+    Parameters
+    ----------
+    planned
+        Invocations of the run.
+    skip
+        Columns of text to leave out.
+    """
+
+    def __init__(self, planned: int, skip: frozenset[str]) -> None:
+        self._planned = planned
+        columns = {n: t for n, t in _FUNCTION_COLUMNS.items() if n not in TABLES}
+        self.functions = _Builder(columns, skip)
+        self.tables = {
+            name: _Builder(
+                {"function": int, **get_type_hints(row_type)},
+                # Bad ranges are few, and what they say is what a report is for.
+                frozenset() if name == "bad_ranges" else skip,
+            )
+            for name, row_type in TABLES.items()
+        }
+        self._columns = columns
+        self._rows = 0
+        self.end: Mapping[str, Any] = {}
+        self.ended = False
+        self.was_killed = False
+        """Whether a driver was, after which another one resumed the run."""
+        self.waves: list[Mapping[str, Any]] = []
+        self.down: list[tuple[int, int]] = []
+        self._seen_ns = 0
+        self.skipped = 0
+        self.says_overdue = True
+        """Whether every record is of a version that says what an open loop left undone."""
+
+    def read(self, lines: Iterable[bytes]) -> None:
+        """Take lines; what is not readable is counted."""
+        for line in lines:
+            try:
+                self._take(orjson.loads(line))
+            except (AttributeError, ValueError, KeyError, TypeError):
+                self.skipped += 1
+
+    def _take(self, data: Mapping[str, Any]) -> None:
+        if not {"end", "resumed", "wave"}.isdisjoint(data):
+            self._take_word(data)
+        else:
+            self._take_outcome(data)
+
+    def _take_word(self, data: Mapping[str, Any]) -> None:
+        """Take a line about a driver."""
+        if "end" in data:
+            self.end = _joined(self.end, data["end"])
+            self._seen(data["end"].get("ended_ns", 0))
+            self.ended = True
+        elif "resumed" in data:
+            self.was_killed = self.was_killed or not self.ended
+            self._resumed(int(data["resumed"]["resumed_ns"]))
+        else:
+            self.waves.append({name: int(data["wave"][name]) for name in _WAVE})
+            # Versions that noted no resumption: an end before a wave was that of a driver.
+            if self.ended:
+                self._resumed(self.waves[-1]["created_ns"])
+
+    def _take_outcome(self, data: Mapping[str, Any]) -> None:
+        record = data.get("record")
+        silent = record is not None and "overdue" not in record
+        tables = {} if record is None else {n: _completed(n, _found(n, record)) for n in TABLES}
+        row: dict[str, Any] = dict.fromkeys(self._columns)
+        row |= {"cpu_user_s": 0.0, "cpu_sys_s": 0.0, "max_rss_bytes": 0, "cold_start": 0}
+        row |= {"submitted_ns": data["submitted_ns"], "collected_ns": data["collected_ns"]}
+        row |= {"refusals": data.get("refusals", 0), "duplicate": 0, "never_began": 0}
+        if record is None:
+            lost = data["lost"]
+            row |= {"lost": 1, "index": lost["index"], "attempt": lost["attempt"]}
+            row |= {"error": lost["cause"], "never_began": lost.get("never_began", 0)}
+        else:
+            row |= {name: record[name] for name in row if name in record} | {"lost": 0}
+            row["error"] = record["error"] or _first_error(tables["operations"]["error"])
+        if not 0 <= row["index"] < self._planned:
+            raise ValueError("no invocation of this run")
+        _check_numbers(tables)
+        for columns in tables.values():
+            lengths = {len(column) for column in columns.values()}
+            if len(lengths) != 1:
+                raise ValueError("columns of unequal length")
+            columns["function"] = [self._rows] * lengths.pop()
+        ready = {name: self.tables[name].convert(columns) for name, columns in tables.items()}
+        self.functions.extend(self.functions.convert({n: [v] for n, v in row.items()}))
+        for name, columns in ready.items():
+            self.tables[name].extend(columns)
+        self._rows += 1
+        self.says_overdue = self.says_overdue and not silent
+        self._seen(row["collected_ns"])
+
+    def _seen(self, now_ns: int) -> None:
+        """Note that a driver was at work."""
+        self._seen_ns = max(self._seen_ns, now_ns)
+
+    def _resumed(self, now_ns: int) -> None:
+        """Note that a driver is at work again."""
+        if 0 < self._seen_ns < now_ns:
+            self.down.append((self._seen_ns, now_ns))
+        self._seen(now_ns)
+        self.ended = False
+
+
+def _found(name: str, record: Mapping[str, Any]) -> Mapping[str, list[Any]]:
+    """Return a table of a record; one that its version of sbench did not know is empty."""
+    if name in _NEWER_TABLES and name not in record:
+        return {field.name: [] for field in fields(TABLES[name])}
+    columns: Mapping[str, list[Any]] = record[name]
+    return columns
+
+
+def _completed(name: str, columns: Mapping[str, list[Any]]) -> dict[str, list[Any]]:
+    """Return a table with the columns that its version of sbench did not know yet."""
+    count = len(next(iter(columns.values()), ()))
+    return {column: [default] * count for column, default in _NEWER[name]} | dict(columns)
+
+
+def _check_numbers(tables: Mapping[str, Mapping[str, list[Any]]]) -> None:
+    """Refuse a record whose rows do not fit together; ``reduce`` relies on it."""
+    if not tables:
+        return
+    count = len(tables["operations"]["index"])
+    if tables["operations"]["index"] != list(range(count)):
+        raise ValueError("operations are not numbered from 0")
+    for name in ("attempts", "steps", "bad_ranges", "usages"):
+        numbers = tables[name]["operation"]
+        if numbers and not 0 <= min(numbers) <= max(numbers) < count:
+            raise ValueError(f"{name} of no operation")
+    overdue = tables["overdue"]["count"]
+    if overdue and not (min(overdue) > 0 and sum(overdue) <= MAX_DUE):
+        raise ValueError("more operations overdue than a run can ask for")
+
+
+def _first_error(errors: Sequence[str | None]) -> str | None:
+    return next((error for error in errors if error), None)
+
+
+def with_status(received: Table, planned: int) -> Table:
+    """Give every planned invocation one row that counts, and name the others duplicates.
+
+    Of several records of one index the first that is ok counts, else the first. A loss
+    counts only if no record came after all; an index without any line is lost, too. The
+    record of a delivery that found its attempt claimed never counts.
+    """
+    count = len(received["index"])
+    failed = np.array([error is not None for error in received["error"]], dtype=bool)
+    lost = received.pop("lost").astype(bool)
+    rank = np.where(lost, 2, failed.astype(int))
+    rank[received["duplicate"] == 1] = 3
+    order = np.lexsort((np.arange(count), rank, received["index"]))
+    index = received["index"][order]
+    is_first = np.ones(count, dtype=bool)
+    is_first[1:] = index[1:] != index[:-1]
+    counts = np.zeros(count, dtype=bool)
+    counts[order[is_first]] = True
+    counts &= rank < 3
+    status = np.array(["ok", "failed", "lost", "duplicate"], dtype=object)[rank]
+    status[~counts] = "duplicate"
+    status[~counts & lost] = "superseded"
+    missing = np.setdiff1d(np.arange(planned), received["index"][counts])
+    table = {name: _padded(column, len(missing)) for name, column in received.items()}
+    table["status"] = _padded(status, len(missing))
+    if len(missing):
+        table["index"][count:] = missing
+        table["status"][count:] = "lost"
+        table["error"][count:] = "no record: the driver ended before it arrived"
+    return table
+
+
+def _joined(before: Mapping[str, Any], end: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the last line's words with what an earlier driver of the run has said."""
+    probes = [*before.get("probes", ()), *end.get("probes", ())]
+    joined = {**before, **end, "probes": probes}
+    for name in ("requests", "store_requests"):
+        if name in joined:
+            joined[name] = Counter(before.get(name, {})) + Counter(end.get(name, {}))
+    return joined
+
+
+def _padded(column: NDArray[Any], count: int) -> NDArray[Any]:
+    if not count:
+        return column
+    if column.dtype == object:
+        return np.concatenate([column, np.full(count, None, dtype=object)])
+    absent = 0 if column.dtype == np.float64 else ABSENT
+    return np.concatenate([column, np.full(count, absent, dtype=column.dtype)])

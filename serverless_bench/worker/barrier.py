@@ -1,0 +1,125 @@
+"""The common start: every function announces itself and waits for one object.
+
+Both sides use nothing but the store under test: a function writes
+``PREFIX RUN/gate/INDEX`` and asks for ``PREFIX RUN/gate/start`` until it is there; the
+driver lists the announcements and writes that object. What waiting costs is in the
+record. Functions begin within one poll of each other.
+"""
+
+import random
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
+from typing import Final
+
+from serverless_bench.clients.base import Client
+from serverless_bench.clock import monotonic_ns, sleep
+from serverless_bench.errors import NotFound, OperationError
+from serverless_bench.job.spec import InvocationSpec
+from serverless_bench.units import NS_PER_S
+from serverless_bench.worker.retry import Tries
+
+_GATE_KEY: Final = re.compile(r".*/gate/(?:start|[0-9]+)", re.DOTALL)
+_PATIENCE_S: Final = 5.0
+"""A function waits this much longer than the driver does: its clock began later."""
+
+
+@dataclass(frozen=True, slots=True)
+class Passed:
+    """How one function came through."""
+
+    wait_ns: int
+    late: bool
+    """Whether the start was there before it was, or never came."""
+    puts: int
+    """Billed requests: for the announcement, with its tries."""
+    gets: int
+    """The same: for the start."""
+
+
+class _Byte:
+    """The body of an announcement."""
+
+    size = 1
+
+    def readinto_at(self, offset: int, buffer: memoryview) -> None:
+        """See ``Source``."""
+        del offset
+        buffer[:] = b"+" * len(buffer)
+
+
+class _Ignored:
+    """A sink for an object whose being there is all that matters."""
+
+    def write_at(self, offset: int, data: memoryview) -> None:
+        """See ``Sink``."""
+
+
+def folder(prefix: str, run_id: str) -> str:
+    """Return what the keys of a run's gate begin with."""
+    return f"{prefix}{run_id}/gate/"
+
+
+def start_key(prefix: str, run_id: str) -> str:
+    """Return the key whose object opens the gate."""
+    return folder(prefix, run_id) + "start"
+
+
+def is_gate_key(key: str) -> bool:
+    """Tell whether a key is of a gate; no other key of a run ends like one."""
+    return _GATE_KEY.fullmatch(key) is not None
+
+
+def gate_keys(invocation: InvocationSpec) -> Iterator[str]:
+    """Yield the keys that the gate may create for an invocation, for the run's ledger."""
+    if invocation.gate_poll_s is not None:
+        prefix, run_id = invocation.target.prefix, invocation.run_id
+        if invocation.index == 0:
+            yield start_key(prefix, run_id)
+        yield folder(prefix, run_id) + str(invocation.index)
+
+
+def pass_gate(invocation: InvocationSpec, client: Client, draw: random.Random) -> Passed:
+    """Announce this invocation and return when the start is there.
+
+    It gives up, and begins by itself, when the start does not come.
+
+    Raises
+    ------
+    OperationError
+        If the announcement cannot be written.
+    """
+    if invocation.gate_poll_s is None:
+        raise ValueError("this invocation has no gate")
+    began_ns = monotonic_ns()
+    prefix, run_id = invocation.target.prefix, invocation.run_id
+    patience_s = invocation.gate_timeout_s + _PATIENCE_S
+    give_up_ns = began_ns + round(patience_s * NS_PER_S)
+    tries = Tries(client, invocation.transfer.retries, give_up_ns, draw, lambda _: None)
+    key = folder(prefix, run_id) + str(invocation.index)
+    tries.run("put", partial(client.put, key, _Byte()))
+    polls, late = 0, True
+    while monotonic_ns() < give_up_ns:
+        if _is_open(start_key(prefix, run_id), client, tries):
+            late = not polls
+            break
+        polls += 1
+        # Jittered, so that a thousand functions do not ask at one instant.
+        sleep(invocation.gate_poll_s * draw.uniform(0.8, 1.2))
+    billed = tries.billed()
+    return Passed(
+        wait_ns=monotonic_ns() - began_ns, late=late, puts=billed["put"], gets=billed["get"]
+    )
+
+
+def _is_open(key: str, client: Client, tries: Tries) -> bool:
+    try:
+        tries.run("get", partial(client.get, key, _Ignored()))
+    except NotFound:
+        return False
+    except OperationError as exc:
+        if not exc.retryable:
+            raise
+        return False
+    return True

@@ -1,0 +1,110 @@
+"""The control prefix: where workers claim their work and leave their records.
+
+A cloud queue delivers an event at least once, late, or not at all, so nothing but the
+store is believed. Below ``PREFIX RUN/`` stand::
+
+    claims/INDEX/ATTEMPT            who does this attempt; written only if it is absent
+    records/INDEX/ATTEMPT/DELIVERY  what one delivery of the event measured
+
+The claim is made before the first byte, by a worker that begins or by the driver that
+takes the attempt back: one of them is first, so an attempt runs once or never. Indexes
+have eight digits, so that a listing is in their order.
+"""
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from serverless_bench.errors import NotFound, OperationError
+from serverless_bench.job.spec import Target
+from serverless_bench.worker.object_io import Objects
+
+_DIGITS: Final = 8
+_RECORD: Final = re.compile(r"([0-9]{8,})/([0-9]+)/([0-9a-f]{32})")
+_CLAIM: Final = re.compile(r"([0-9]{8,})/([0-9]+)")
+_CONFLICT: Final = 412
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class RecordKey:
+    """What the key of a record says."""
+
+    index: int
+    attempt: int
+    delivery: str
+
+
+def for_run(control: Target, run_id: str) -> Target:
+    """Return the control target of one run; its prefix is the run's own."""
+    return replace(control, client="wire", prefix=f"{control.prefix}{run_id}/")
+
+
+def claim_name(index: int, attempt: int) -> str:
+    """Return the key of a claim behind the run's prefix."""
+    return f"claims/{index:0{_DIGITS}}/{attempt}"
+
+
+def record_name(key: RecordKey) -> str:
+    """Return the key of a record behind the run's prefix."""
+    return f"records/{key.index:0{_DIGITS}}/{key.attempt}/{key.delivery}"
+
+
+def parse_record(name: str) -> RecordKey | None:
+    """Return what a key behind ``records/`` says; None if no worker wrote it."""
+    match = _RECORD.fullmatch(name)
+    return RecordKey(int(match[1]), int(match[2]), match[3]) if match else None
+
+
+def before(index: int) -> str:
+    """Return the name in ``records/`` behind which the records of an index begin.
+
+    Not the index itself: SeaweedFS takes that for a folder, and skips what is in it.
+    """
+    return f"{index - 1:0{_DIGITS}}/~" if index else ""
+
+
+def parse_claim(name: str) -> tuple[int, int] | None:
+    """Return index and attempt of a key behind ``claims/``; None if it is no claim's."""
+    match = _CLAIM.fullmatch(name)
+    return (int(match[1]), int(match[2])) if match else None
+
+
+def claim(
+    store: Objects, name: str, data: Mapping[str, Any], *, patience_s: float
+) -> Mapping[str, Any]:
+    """Write a claim unless it is there, and return the one that is there then.
+
+    Raises
+    ------
+    OperationError
+        If the store did neither accept nor refuse it within ``patience_s``.
+    """
+    try:
+        store.put(name, json.dumps(data).encode(), if_absent=True, patience_s=patience_s)
+    except OperationError as exc:
+        if exc.status != _CONFLICT:
+            raise
+        # It may be our own, from a try whose answer was lost.
+        return _read(store, name, patience_s)
+    return data
+
+
+def get_claim(
+    store: Objects, index: int, attempt: int, *, patience_s: float
+) -> Mapping[str, Any] | None:
+    """Return a claim; None if nobody has made it."""
+    try:
+        return _read(store, claim_name(index, attempt), patience_s)
+    except NotFound:
+        return None
+
+
+def _read(store: Objects, name: str, patience_s: float) -> Mapping[str, Any]:
+    """Return an object that is a JSON object; empty if it is anything else."""
+    try:
+        data = json.loads(store.get(name, patience_s=patience_s))
+    except ValueError:
+        return {}
+    return data if isinstance(data, dict) else {}

@@ -1,0 +1,355 @@
+"""What a function of the user's own is given: the client, the keystream and the recorder.
+
+What it does through ``Tools`` is measured, verified and reported like our own workloads.
+What it does with a library of its own it puts into a block, see ``Tools.measure``.
+"""
+
+import random
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from itertools import count
+from typing import Any, Final, Protocol, cast
+
+from serverless_bench.clients.base import Client
+from serverless_bench.clock import EpochClock, monotonic_ns
+from serverless_bench.errors import DeadlineExceeded, OperationError, UsageError
+from serverless_bench.job.keys import declared_size
+from serverless_bench.job.planned_objects import planned_object
+from serverless_bench.job.spec import InvocationSpec, OperationKind, OperationSpec, Target
+from serverless_bench.units import NS_PER_S
+from serverless_bench.worker.operation import Measured, plain
+from serverless_bench.worker.operations import needs
+from serverless_bench.worker.recording import Held
+from serverless_bench.worker.spans import Block, Content
+
+_ERRORS: Final[Mapping[str, type[OperationError]]] = {
+    kind.code: kind for kind in OperationError.__subclasses__()
+}
+
+
+class Work(Protocol):
+    """What the body does for a function: it performs operations and keeps what they measured.
+
+    Threads may call it at once.
+    """
+
+    @property
+    def invocation(self) -> InvocationSpec:
+        """What to do."""
+
+    @property
+    def clock(self) -> EpochClock:
+        """Of the worker."""
+
+    @property
+    def give_up_ns(self) -> int:
+        """Monotonic instant after which nothing is begun any more."""
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the job's duration is over."""
+
+    def client(self) -> Client:
+        """Return the client of the job."""
+
+    def begin(self) -> None:
+        """Wait for the common start, if there is one: the measurement begins."""
+
+    def perform(
+        self,
+        operation: OperationSpec,
+        draw: random.Random,
+        *,
+        warmup: bool = False,
+        client: Client | None = None,
+    ) -> Measured:
+        """Perform one operation through ``client``, and keep what was measured."""
+
+    def keep(self, done: Measured) -> None:
+        """Keep what was measured elsewhere."""
+
+
+class Tools:
+    """The one argument of a function of the user's own. Threads may share it.
+
+    Parameters
+    ----------
+    work
+        Performs operations and keeps the records.
+    warmup
+        Whether the call is one of the warm-up.
+
+    Attributes
+    ----------
+    index
+        Number of the function, from 0.
+    attempt
+        0, and one more each time that the driver launches this index again.
+    run_id
+        Of the run.
+    keys
+        Existing objects, this function's share of those that the job was given.
+    target
+        Endpoint, bucket and region, for a library of the function's own. Credentials are
+        not here: such a library finds them where ours does, in the environment or role.
+    prefix
+        Below it a library of its own may write: no other function has it. What is written
+        there is not in the run's ledger: the function deletes it, or nobody does.
+    """
+
+    def __init__(self, work: Work, *, warmup: bool = False) -> None:
+        invocation = work.invocation
+        self.index = invocation.index
+        self.attempt = invocation.attempt
+        self.run_id = invocation.run_id
+        self.keys = invocation.keys
+        self.target: Target = invocation.target
+        self.prefix = f"{self.target.prefix}{self.run_id}/{self.index}/{self.attempt}/"
+        self._work = work
+        self._warmup = warmup
+        # Once, here: threads of the function would each make one.
+        self._client = work.client()
+        self._draw = random.Random(invocation.seed)  # noqa: S311 - jitter is no secret
+        self._numbers = count()
+        self._made: set[str] = set()
+        self._blocks: list[Block] = []
+        self._mine = threading.local()
+
+    @property
+    def remaining_s(self) -> float:
+        """Seconds until the function has to be through; below 0 nothing is begun any more."""
+        return (self._work.give_up_ns - monotonic_ns()) / NS_PER_S
+
+    def new_key(self, number: int | None = None) -> str:
+        """Return the key of a new object; it says the size, which the job decides.
+
+        Parameters
+        ----------
+        number
+            Which of the job's ``objects``, from 0; None for the next one.
+
+        Raises
+        ------
+        UsageError
+            If the job lets a function make no such object.
+        """
+        invocation = self._work.invocation
+        number = next(self._numbers) if number is None else number
+        if invocation.object_bytes is None and invocation.load.sizes is None:
+            raise UsageError(
+                "the job lets its functions make no objects",
+                hint="say how large they are: object_bytes=..., or --mb",
+            )
+        if not 0 <= number < invocation.objects:
+            raise UsageError(
+                f"object {number} is not one of the {invocation.objects} that the job lets a"
+                " function make",
+                hint="say how many there are: objects=..., or --objects",
+            )
+        key = planned_object(invocation, number).key
+        self._made.add(key)
+        return key
+
+    def size(self, key: str) -> int | None:
+        """Return the size that a key declares; None if sbench did not make it."""
+        return declared_size(key)
+
+    def content(self, key: str) -> Content:
+        """Return the bytes that belong to ``key``, an object's or any other name."""
+        return Content(key)
+
+    def put(self, key: str) -> None:
+        """Write the object of a key of ``new_key``.
+
+        Raises
+        ------
+        UsageError
+            If the key is another one: it would not stand in the run's ledger.
+        OperationError
+            If it could not be written, after all tries; the record has it already.
+        """
+        self._check_mine(key, key in self._made)
+        self._perform(OperationKind.PUT, key)
+
+    def get(self, key: str, offset: int = 0, length: int | None = None) -> bytearray:
+        """Read an object or a range of it, compare it, and return it.
+
+        Parameters
+        ----------
+        key
+            Of an existing object.
+        offset, length
+            The range; None for all from ``offset`` on.
+
+        Raises
+        ------
+        UsageError
+            If the object has no such range.
+        OperationError
+            If it could not be read; ``Corrupt`` if it is not what was written.
+        """
+        return self._read(key, offset, length, hold=True).data
+
+    def check(self, key: str, offset: int = 0, length: int | None = None) -> None:
+        """Read and compare as ``get`` does, and keep nothing in memory."""
+        self._read(key, offset, length, hold=False)
+
+    def head(self, key: str) -> int:
+        """Return the size that the store gives of an object; raises as ``get``."""
+        return self._perform(OperationKind.HEAD, key).size
+
+    def list(self, prefix: str | None = None) -> list[str]:
+        """Return the keys below a prefix, the target's if none is given; raises as ``get``.
+
+        Each thousand is a request, and an operation, of its own.
+        """
+        prefix = self.target.prefix if prefix is None else prefix
+        found: list[str] = []
+        while True:
+            held = Held(self._client, after=found[-1] if found else "")
+            self._perform(OperationKind.LIST, prefix, held)
+            found += held.keys
+            if not held.more:
+                return found
+
+    def delete(self, key: str) -> None:
+        """Delete an object that this function has made, with ``new_key`` or below ``prefix``.
+
+        Raises
+        ------
+        UsageError
+            If the key is another one.
+        OperationError
+            If the store refuses.
+        """
+        self._check_mine(key, key in self._made or key.startswith(self.prefix))
+        self._perform(OperationKind.DELETE, key)
+
+    @contextmanager
+    def measure(self, name: str, *, bytes: int = 0) -> Iterator[Block]:  # noqa: A002 - as in records
+        """Measure a block, for what the function does with a library of its own.
+
+        Parameters
+        ----------
+        name
+            What stands in the records; the same for what is to be one line of a report.
+        bytes
+            What moves in it. Leave it out for a block around operations of these tools:
+            they count by themselves.
+        """
+        block = Block(" ".join(plain(name).split()), bytes)
+        self._mine.block = block
+        self._blocks.append(block)
+        try:
+            yield block
+        except BaseException as exc:
+            block.error = exc.code if isinstance(exc, OperationError) else type(exc).__name__
+            raise
+        finally:
+            block.end_ns = monotonic_ns()
+
+    def verify(self, key: str, offset: int, data: Any) -> int:  # noqa: ANN401 - NumPy has buffers
+        """Compare what the last block of this thread has read with what was written.
+
+        Outside of the block it costs the block nothing. Each byte counts: compare it once.
+
+        Parameters
+        ----------
+        key
+            Whose bytes, as in ``content``.
+        offset
+            Where in them ``data`` begins.
+        data
+            Anything contiguous with a buffer, an array for instance.
+
+        Returns
+        -------
+        int
+            Bytes that are wrong. The block has failed if there are any.
+
+        Raises
+        ------
+        UsageError
+            If there was no block.
+        """
+        block: Block | None = getattr(self._mine, "block", None)
+        if block is not None and key in block.read:
+            raise UsageError(
+                f"tools has read {key} in this block, and verified it: its bytes would count twice",
+                hint="verify what a library of your own has read",
+            )
+        if block is None:
+            raise UsageError(
+                "there is no block that has read what is to be verified",
+                hint="with tools.measure(NAME): ...; what tools.get reads is verified there",
+            )
+        return block.verify(key, offset, data)
+
+    def finish(self) -> None:
+        """Put the blocks into the records: nothing is verified any more."""
+        origin_ns = self._work.clock.origin_ns
+        for block in self._blocks:
+            self._work.keep(block.measured(origin_ns, warmup=self._warmup))
+        self._blocks.clear()
+
+    def _check_mine(self, key: str, mine: bool) -> None:  # noqa: FBT001 - private
+        if not mine:
+            raise UsageError(
+                f"{key} is not an object that this function made",
+                hint="new_key() gives the keys that stand in the run's ledger",
+            )
+
+    def _read(self, key: str, offset: int, length: int | None, *, hold: bool) -> Held:
+        size, offset = declared_size(key), int(offset)
+        if length is not None:
+            length = int(length)
+        elif size is not None:
+            length = size - offset
+        if offset < 0 or (length is not None and length < 1):
+            raise UsageError(f"no range of an object begins at {offset} with {length} bytes")
+        block: Block | None = getattr(self._mine, "block", None)
+        if block is not None and block.end_ns is None:
+            block.read.add(key)
+        held = Held(self._client, offset=offset, hold=hold)
+        if offset == 0 and length == size:
+            return self._perform(OperationKind.GET, key, held)
+        if length is None:
+            raise UsageError(f"a range of {key} needs a length: its key says no size")
+        return self._perform(OperationKind.GET_RANGE, key, held, offset=offset, length=length)
+
+    def _perform(
+        self,
+        kind: OperationKind,
+        key: str,
+        held: Held | None = None,
+        *,
+        offset: int = 0,
+        length: int | None = None,
+    ) -> Held:
+        if needs(kind) not in self._client.operations:
+            raise UsageError(f"client {self.target.client!r} has no {kind}")
+        if self.remaining_s < 0:
+            raise DeadlineExceeded("the function's own deadline passed")
+        asked = OperationSpec(
+            index=0, kind=kind, key=key, size=declared_size(key), offset=offset, length=length
+        )
+        held = held or Held(self._client)
+        # It is a client in all but its type: what it has not, the other one has.
+        client = cast("Client", held)
+        done = self._work.perform(asked, self._draw, warmup=self._warmup, client=client)
+        _raise_if_failed(done)
+        return held
+
+
+def _raise_if_failed(done: Measured) -> None:
+    """Tell the function what the records have already."""
+    operation = done.operation
+    if done.bug:
+        raise RuntimeError(done.bug)
+    if not operation.error:
+        return
+    why = next((a.detail for a in reversed(done.attempts) if a.detail), operation.error)
+    if operation.bad_bytes:
+        why = f"{operation.bad_bytes} bytes are wrong"
+    raise _ERRORS.get(operation.error, OperationError)(f"{operation.kind}: {why}")

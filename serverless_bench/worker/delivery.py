@@ -1,0 +1,125 @@
+"""The worker's side of a queue: one delivery of one event.
+
+Whatever the queue does, an attempt moves its bytes at most once, and a delivery that
+comes after its time touches nothing.
+"""
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, Final
+
+from serverless_bench.clock import monotonic_ns, wall_ns
+from serverless_bench.job.spec import InvocationSpec, Target
+from serverless_bench.rundir.record import InvocationRecord
+from serverless_bench.units import NS_PER_S
+from serverless_bench.worker.claims import RecordKey, claim, claim_name, for_run, record_name
+from serverless_bench.worker.invocation import run_invocation
+from serverless_bench.worker.object_io import Objects
+
+RECORD_S: Final = 5.0
+"""What an invocation keeps of its time for writing its record."""
+_CLAIM_S: Final = 30.0
+
+_stores: dict[tuple[int, Target], Objects] = {}
+"""By process: what a parent had open is not its forks' to use."""
+
+
+def deliver(
+    event: Mapping[str, Any], *, remaining_s: float | None = None
+) -> tuple[InvocationRecord | None, str]:
+    """Run one delivery of an event: claim the attempt, run it, write the record.
+
+    Parameters
+    ----------
+    event
+        ``asdict`` of an ``InvocationSpec`` that has a control target.
+    remaining_s
+        How long this process may still live; None if nobody ends it.
+
+    Returns
+    -------
+    InvocationRecord or None, str
+        What was written, or None and why nothing was done.
+
+    Raises
+    ------
+    OperationError
+        If the attempt could not be claimed, or the record not be written.
+    """
+    began_ns = monotonic_ns()
+    invocation = InvocationSpec.from_json(event)
+    control = invocation.control
+    if control is None:
+        raise ValueError("this invocation has no control target")
+    if wall_ns() > invocation.not_after_ns:
+        return None, "expired: delivered after the run had given it up"
+    if remaining_s is not None:
+        left_s = max(0.1, remaining_s - RECORD_S)
+        invocation = replace(invocation, deadline_s=min(invocation.deadline_s, left_s))
+    delivery = os.urandom(16).hex()
+    store = _store(for_run(control, invocation.run_id))
+    before = store.requests.copy()
+    held_s = invocation.deadline_s + RECORD_S
+    mine = {
+        "run_id": invocation.run_id,
+        "delivery": delivery,
+        "held_s": held_s,
+        "until_ns": wall_ns() + round(held_s * NS_PER_S),
+    }
+    holder = claim(
+        store,
+        claim_name(invocation.index, invocation.attempt),
+        mine,
+        patience_s=min(_CLAIM_S, invocation.deadline_s),
+    )
+    if "delivery" not in holder:
+        return None, "taken back: the driver has given this attempt up"
+    # What the claim took is of the invocation's time: it is paid for, too.
+    left_s = invocation.deadline_s - (monotonic_ns() - began_ns) / NS_PER_S
+    invocation = replace(invocation, deadline_s=max(0.1, left_s))
+    refused = None
+    if holder["delivery"] != delivery:
+        refused = f"duplicate: delivery {holder['delivery']} has this attempt"
+    asked = store.requests - before
+    record = replace(
+        run_invocation(invocation, refused=refused),
+        delivery=delivery,
+        duplicate=refused is not None,
+        control_puts=asked["put"] + 1,
+        control_gets=asked["get"],
+    )
+    key = RecordKey(invocation.index, invocation.attempt, delivery)
+    spent_s = (monotonic_ns() - began_ns) / NS_PER_S
+    # Not for longer than the claim says: who waits for it, or cleans up, goes by that.
+    limit_s = held_s if remaining_s is None else min(held_s, remaining_s - RECORD_S / 10)
+    store.put(
+        record_name(key),
+        json.dumps(record.to_json(), separators=(",", ":")).encode(),
+        patience_s=max(1.0, limit_s - spent_s),
+    )
+    return record, refused or ""
+
+
+def work(event: Mapping[str, Any], remaining_s: float | None = None) -> dict[str, Any]:
+    """Run one delivery and return a few words for whoever waits for it; see ``deliver``."""
+    record, refused = deliver(event, remaining_s=remaining_s)
+    if record is None:
+        return {"refused": refused}
+    return {"delivery": record.delivery, "ok": record.ok, "error": record.error}
+
+
+def forget_stores() -> None:
+    """Close every connection that this process keeps for its next delivery."""
+    while _stores:
+        _stores.popitem()[1].close()
+
+
+def _store(control: Target) -> Objects:
+    # One at a time: the next event of a warm worker is as a rule of the same run.
+    found = _stores.get((os.getpid(), control))
+    if found is None:
+        forget_stores()
+        found = _stores[os.getpid(), control] = Objects(control)
+    return found

@@ -1,0 +1,176 @@
+"""Small objects that are not measured: claims, records, heads of objects to delete.
+
+Requests go through the thin client whatever client the user asked for, and are tried
+again until the caller's patience ends.
+"""
+
+import random
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Final, TypeVar
+
+from serverless_bench.clients.wire import WireClient
+from serverless_bench.clock import monotonic_ns
+from serverless_bench.job.spec import Target, Transfer
+from serverless_bench.units import KIB, NS_PER_S
+from serverless_bench.worker.meter import Meter
+from serverless_bench.worker.retry import Tries
+
+_TRANSFER: Final = Transfer(block_bytes=64 * KIB, timeout_s=30.0, retries=20)
+"""Retries end with the patience of the caller, not with a count."""
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """How an object begins."""
+
+    data: bytes
+    etag: str
+    """Empty if the store says none."""
+    size: int
+    """Of the whole object."""
+
+
+class Objects:
+    """Small objects below a prefix; threads may share it.
+
+    Parameters
+    ----------
+    target
+        Bucket and prefix; names are keys without the prefix.
+    """
+
+    def __init__(self, target: Target) -> None:
+        # The knobs belong to the library that is measured.
+        self._target = replace(target, client="wire", options=())
+        self._client = WireClient(self._target, _TRANSFER)
+        self._prefix = target.prefix
+        self._draw = random.Random()  # noqa: S311 - jitter is no secret
+        self.date: str | None = None
+        """The ``Date`` of the latest answer."""
+        self.requests: Counter[str] = Counter()
+        """Billed requests so far, by kind; see ``Tries.billed``."""
+        self._counting = threading.Lock()
+
+    def put(self, name: str, data: bytes, *, patience_s: float, if_absent: bool = False) -> None:
+        """Write one object; with ``if_absent``, one that is there is refused with 412.
+
+        Raises
+        ------
+        OperationError
+            If that did not succeed within ``patience_s``.
+        """
+        key = self._prefix + name
+        put = partial(self._client.put, key, _Body(data), if_absent=if_absent)
+        self._run("put", put, patience_s)
+
+    def get(self, name: str, *, patience_s: float) -> bytes:
+        """Return one object.
+
+        Raises
+        ------
+        NotFound
+            If it is not there.
+        OperationError
+            If it could not be read within ``patience_s``.
+        """
+
+        def get(meter: Meter) -> bytes:
+            sink = _Kept()
+            self._client.get(self._prefix + name, sink, meter)
+            return bytes(sink.data)
+
+        return self._run("get", get, patience_s)
+
+    def head(self, name: str, length: int, *, patience_s: float) -> Head:
+        """Return the first ``length`` bytes of an object, and what identifies it.
+
+        Raises
+        ------
+        NotFound, OperationError
+            As ``get``.
+        """
+        call = partial(self._client.get_head, self._prefix + name, length)
+        data, etag, content_range = self._run("get", call, patience_s)
+        size = content_range.rpartition("/")[2]
+        return Head(data, etag, int(size) if size.isdigit() else len(data))
+
+    def delete(self, name: str, *, etag: str, patience_s: float) -> None:
+        """Delete an object if it still is the one with this entity tag.
+
+        Raises
+        ------
+        OperationError
+            With status 412 if it is another one, where the store has conditional deletes.
+        """
+        call = partial(self._client.delete, self._prefix + name, etag=etag)
+        self._run("delete", call, patience_s)
+
+    def list_page(self, folder: str, after: str, *, patience_s: float) -> tuple[list[str], bool]:
+        """Return up to a thousand names in ``folder`` behind ``after``, without the folder.
+
+        Returns
+        -------
+        list of str, bool
+            The names, and whether there are more.
+        """
+        prefix = self._prefix + folder
+        call = partial(self._client.list_keys, prefix, prefix + after)
+        keys, more = self._run("list", call, patience_s)
+        return [key.removeprefix(prefix) for key in keys], more
+
+    def list_pages(self, folder: str, *, patience_s: float) -> Iterator[list[str]]:
+        """Yield every name in ``folder``, a page at a time."""
+        after, more = "", True
+        while more:
+            names, more = self.list_page(folder, after, patience_s=patience_s)
+            yield names
+            after = names[-1] if names else ""
+            more = more and bool(names)
+
+    def renew(self) -> None:
+        """Look for credentials again: those of a profile may have been renewed."""
+        before, self._client = self._client, WireClient(self._target, _TRANSFER)
+        before.close()
+
+    def close(self) -> None:
+        """Close its connections."""
+        self._client.close()
+
+    def _run(self, request: str, call: Callable[[Meter], T], patience_s: float) -> T:
+        give_up_ns = monotonic_ns() + round(patience_s * NS_PER_S)
+        tries = Tries(self._client, _TRANSFER.retries, give_up_ns, self._draw, lambda _: None)
+        try:
+            return tries.run(request, call)
+        finally:
+            with self._counting:
+                self.requests += tries.billed()
+            self.date = next((m.date for m, _ in reversed(tries.done) if m.date), self.date)
+
+
+class _Body:
+    """Bytes as the body of a request."""
+
+    def __init__(self, data: bytes) -> None:
+        self._data = data
+        self.size = len(data)
+
+    def readinto_at(self, offset: int, buffer: memoryview) -> None:
+        """See ``Source``."""
+        buffer[:] = self._data[offset : offset + len(buffer)]
+
+
+class _Kept:
+    """The body of an answer, in memory."""
+
+    def __init__(self) -> None:
+        self.data = bytearray()
+
+    def write_at(self, offset: int, data: memoryview) -> None:
+        """See ``Sink``."""
+        self.data[offset:] = data

@@ -1,0 +1,140 @@
+"""The retry policy, and the record of every try of one operation.
+
+Retries are explicit: full jitter between 0 and ``min(20 s, 0.1 s * 2**n)``, or the
+store's ``Retry-After`` (AWS Architecture Blog, "Exponential Backoff And Jitter", 2015).
+Clients never retry by themselves, so every HTTP request is one row.
+"""
+
+import random
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Final, TypeVar
+
+from serverless_bench import clock
+from serverless_bench.clients.base import Client
+from serverless_bench.clock import monotonic_ns
+from serverless_bench.errors import DeadlineExceeded, OperationError, Throttled, WrongRegion
+from serverless_bench.units import NS_PER_S
+from serverless_bench.worker.meter import Meter, Point
+
+_BASE_S: Final = 0.1
+_CAP_S: Final = 20.0
+_FREE_STATUS: Final = 500
+"""From here on Amazon S3 charges nothing (its user guide, "Billing for Amazon S3 error
+responses")."""
+_MAX_MOVES: Final = 2
+"""Redirects that one request follows."""
+
+T = TypeVar("T")
+
+
+@dataclass(slots=True)
+class Tries:
+    """Every try of one operation's requests.
+
+    Parameters
+    ----------
+    client
+        Told to move when the store answers that the bucket is elsewhere.
+    retries
+        Further tries of one request after a try that failed for a passing reason.
+    give_up_ns
+        Monotonic instant after which nothing is tried or waited for any more.
+    draw
+        Source of the jitter.
+    on_moved
+        Live progress, see ``Meter``.
+    """
+
+    client: Client
+    retries: int
+    give_up_ns: int
+    draw: random.Random
+    on_moved: Callable[[int], None]
+    done: list[tuple[Meter, OperationError | None]] = field(default_factory=list)
+    """Finished tries in the order in which they ended. Appending is atomic, so the
+    threads of a parallel transfer share it without a lock."""
+
+    def run(self, request: str, call: Callable[[Meter], T], *, part: int = 0) -> T:
+        """Return what ``call`` returns, once it does not raise.
+
+        Parameters
+        ----------
+        request, part
+            As in ``record.Attempt``.
+        call
+            Makes one HTTP request through the client and tells the meter about it.
+
+        Raises
+        ------
+        OperationError
+            Of the last try, when no further one is left or would help.
+        """
+        number = moves = wait_ns = 0
+        while True:
+            meter = Meter(
+                request,
+                part=part,
+                number=number,
+                wait_ns=wait_ns,
+                give_up_ns=self.give_up_ns,
+                on_moved=self.on_moved,
+            )
+            try:
+                result = call(meter)
+            except OperationError as exc:
+                failure = exc
+            except BaseException:
+                # A bug in a client, or Ctrl-C: no success, whatever moved.
+                self._note(meter, OperationError("ended by an exception"))
+                raise
+            else:
+                self._note(meter, None)
+                return result
+            self._note(meter, failure)
+            number += 1
+            if isinstance(failure, WrongRegion) and moves < _MAX_MOVES:
+                moves += 1
+                wait_ns = 0
+                self.client.move(region=failure.region, endpoint_url=failure.endpoint)
+                continue
+            if not failure.retryable or number - moves > self.retries:
+                raise failure
+            wait_ns = self._wait_before(number - moves, failure)
+
+    def _note(self, meter: Meter, failure: OperationError | None) -> None:
+        meter.stop()
+        self.done.append((meter, failure))
+
+    def _wait_before(self, number: int, failure: OperationError) -> int:
+        told_s = failure.retry_after_s if isinstance(failure, Throttled) else None
+        wait_s = self.draw.uniform(0, min(_CAP_S, _BASE_S * 2**number))
+        if told_s is not None:
+            wait_s = min(_CAP_S, told_s)
+        wait_ns = round(wait_s * NS_PER_S)
+        if monotonic_ns() + wait_ns > self.give_up_ns:
+            raise DeadlineExceeded("no time left for another try") from failure
+        clock.sleep(wait_s)
+        return wait_ns
+
+    def succeeded(self) -> list[Meter]:
+        """Return the tries that moved the object's own bytes and succeeded."""
+        return [m for m, failure in self.done if failure is None and m.request in _MOVING]
+
+    def billed(self) -> Counter[str]:
+        """Return by request how many of the tries so far a store like Amazon S3 charges for.
+
+        All but those that it answered with 5xx; what had no answer may have arrived.
+        """
+        statuses = ((m, m.status or (failure and failure.status) or 0) for m, failure in self.done)
+        return Counter(meter.request for meter, status in statuses if status < _FREE_STATUS)
+
+    def curves(self) -> list[list[Point]]:
+        """Return the progress curves of those tries."""
+        return [meter.curve for meter in self.succeeded()]
+
+
+_MOVING: Final = frozenset(
+    {"put", "upload_part", "get", "write_array", "append_array", "read_array", "call"}
+)

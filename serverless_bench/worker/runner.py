@@ -1,0 +1,334 @@
+"""What one invocation does: its threads, their rounds, and when each operation begins."""
+
+import random
+from collections.abc import Callable, Generator, Iterator
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field, replace
+from itertools import chain, count, islice
+from typing import Final
+
+from serverless_bench.clients import open_client
+from serverless_bench.clients.base import Client
+from serverless_bench.clock import EpochClock, monotonic_ns, sleep
+from serverless_bench.job.spec import OWN_FUNCTION, InvocationSpec, OperationSpec, Target, Transfer
+from serverless_bench.rundir.record import Overdue
+from serverless_bench.units import NS_PER_S
+from serverless_bench.worker.barrier import Passed, pass_gate
+from serverless_bench.worker.cpu_time import LockProbe, cpu_ns, thread_counted
+from serverless_bench.worker.operation import Measured, measure
+from serverless_bench.worker.operations import Known
+from serverless_bench.worker.pacing import Schedule, at_most
+from serverless_bench.worker.retry import Tries
+from serverless_bench.workloads import Stream, Workload, open_workload
+
+OnMoved = Callable[[int], None]
+"""Told how many more bytes moved, several times a second: live progress."""
+
+_AFTER_FAILURE_S: Final = 0.1
+_DEADLINE: Final = "deadline: stopped before the last operation"
+_OTHER_THREAD: Final = "another thread failed"
+_warm_clients: dict[tuple[Target, Transfer], Client] = {}
+"""A worker that serves several invocations keeps its connections, as on Lambda."""
+
+
+def forget_clients() -> None:
+    """Close every connection that this process keeps for its next invocation."""
+    while _warm_clients:
+        _warm_clients.popitem()[1].close()
+
+
+def _client_for(invocation: InvocationSpec) -> Client:
+    asked = (invocation.target, invocation.transfer)
+    if asked not in _warm_clients:
+        forget_clients()
+        _warm_clients[asked] = open_client(*asked)
+    return _warm_clients[asked]
+
+
+@dataclass(slots=True, kw_only=True)
+class Work:
+    """What one invocation does, and what has come of it so far."""
+
+    invocation: InvocationSpec
+    clock: EpochClock
+    on_moved: OnMoved
+    measured: list[Measured] = field(default_factory=list)
+    """In the order in which they ended; appending is atomic, so threads share it."""
+    gate: Passed | None = None
+    probe: LockProbe | None = None
+    """Asks for the interpreter's lock while several threads measure."""
+    known: Known = field(init=False)
+    _give_up_ns: int = 0
+    _end_ns: int | None = None
+    """When the duration is over, once it has begun."""
+    _schedule: Schedule | None = None
+    _turns: "list[Rounds]" = field(default_factory=list)
+    _freed_ns: list[int] = field(default_factory=list)
+    """When threads were free and the time was over."""
+    _stopped: str | None = None
+    """Why all threads are to stop; None while they may go on."""
+    _stopped_ns: int | None = None
+    """Since when."""
+    _used_before_ns: int | None = None
+    """Processor time of the process when the measurement began."""
+
+    def __post_init__(self) -> None:
+        invocation = self.invocation
+        self.known = Known(array=invocation.load.array, target=invocation.target)
+
+    def measure_all(self) -> str | None:
+        """Do everything; return why it stopped early, if it did.
+
+        All threads prepare, then all warm up; at the gate the functions wait for each other,
+        and only then the duration and the schedule begin, for all threads together.
+        """
+        invocation = self.invocation
+        self._give_up_ns = monotonic_ns() + round(invocation.deadline_s * NS_PER_S)
+        workload = open_workload(invocation.workload)
+        self._in_threads(lambda thread: self._prepare(workload, thread))
+        if self._stopped is None and invocation.workload == OWN_FUNCTION:
+            # Only who brings a function pays for what it takes to load it.
+            from serverless_bench.worker.user_function import run_function  # noqa: PLC0415
+
+            return run_function(self)
+        threads = range(invocation.load.threads)
+        self._turns = [Rounds(workload, invocation, thread) for thread in threads]
+        draws = [self._draw(thread) for thread in threads]
+        if invocation.warmup:
+            self._in_threads(lambda thread: self._warm_up(self._turns[thread], draws[thread]))
+        self.begin()
+        if self._stopped is None:
+            with self._probed():
+                self._in_threads(lambda thread: self._measure(self._turns[thread], draws[thread]))
+        return self._stopped
+
+    def begin(self) -> None:
+        """Wait for the common start, if there is one; the measurement begins now."""
+        invocation = self.invocation
+        if invocation.gate_poll_s is not None:
+            self.gate = pass_gate(invocation, _client_for(invocation), self._draw(0))
+        self._used_before_ns = cpu_ns()
+        begin_ns, duration_s = monotonic_ns(), invocation.duration_s
+        if duration_s is not None:
+            self._end_ns = begin_ns + round(duration_s * NS_PER_S)
+        if invocation.load.rate_per_s is not None and self._stopped is None:
+            self._schedule = Schedule(invocation, begin_ns, self._end_ns)
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the duration is over; never, if there is none."""
+        return self._end_ns is not None and monotonic_ns() >= self._end_ns
+
+    def overdue(self) -> tuple[Overdue, ...]:
+        """Return what was due and never begun; once, when all threads are through."""
+        if self._schedule is None:
+            return ()
+        rows = self._schedule.untaken(self._stopped_ns, min(self._freed_ns, default=None))
+        if rows and self._end_ns is None:
+            # The schedule would have ended with the operations, and so many are left.
+            due = sum(row.count for row in rows)
+            left = chain.from_iterable(turns.left() for turns in self._turns)
+            rows = at_most(rows, sum(1 for _ in islice(left, due)))
+        origin_ns = self.clock.origin_ns
+        return tuple(
+            Overdue(
+                first_ns=origin_ns + row.first_ns,
+                last_ns=origin_ns + row.last_ns,
+                count=row.count,
+                until_ns=origin_ns + row.until_ns,
+            )
+            for row in rows
+        )
+
+    @property
+    def give_up_ns(self) -> int:
+        """Monotonic instant after which nothing is begun any more."""
+        return self._give_up_ns
+
+    def client(self) -> Client:
+        """Return the client of the job."""
+        return _client_for(self.invocation)
+
+    def keep(self, done: Measured) -> None:
+        """Keep what was measured elsewhere; threads may call it at once."""
+        self.measured.append(done)
+
+    def measured_cpu_ns(self) -> int:
+        """Return the processor time used since the measurement began."""
+        return 0 if self._used_before_ns is None else cpu_ns() - self._used_before_ns
+
+    def results(self) -> list[Measured]:
+        """Return what was measured, in order of start, and numbered from 0."""
+        if self.invocation.load.threads > 1:
+            self.measured.sort(key=lambda done: done.operation.start_ns)
+        return [done.numbered(index) for index, done in enumerate(self.measured)]
+
+    def perform(
+        self,
+        operation: OperationSpec,
+        draw: random.Random,
+        *,
+        warmup: bool = False,
+        intended_ns: int | None = None,
+        client: Client | None = None,
+    ) -> Measured:
+        """Perform one operation and keep what was measured."""
+        invocation = self.invocation
+        client, transfer = client or _client_for(invocation), invocation.transfer
+        tries = Tries(client, transfer.retries, self._give_up_ns, draw, self.on_moved)
+        done = measure(
+            operation,
+            transfer,
+            tries,
+            self.clock,
+            warmup=warmup,
+            intended_ns=intended_ns,
+            known=self.known,
+        )
+        self.measured.append(done)
+        if done.bug:
+            self._stop(done.bug)
+        elif monotonic_ns() > self._give_up_ns:
+            self._stop(_DEADLINE)
+        return done
+
+    def _probed(self) -> AbstractContextManager[object]:
+        """Return what asks for the interpreter's lock, where several threads share it."""
+        if self.invocation.load.threads == 1 and self.invocation.transfer.connections == 1:
+            return nullcontext()
+        self.probe = LockProbe()
+        return self.probe
+
+    def _stop(self, why: str) -> None:
+        if self._stopped is None:
+            self._stopped_ns = min(monotonic_ns(), self._give_up_ns)
+            self._stopped = why
+
+    def _in_threads(self, do: Callable[[int], None]) -> None:
+        threads = self.invocation.load.threads
+
+        def counted(thread: int) -> None:
+            with thread_counted():
+                do(thread)
+
+        try:
+            if threads == 1:
+                do(0)
+                return
+            # Connections are made by whoever needs one; the library is opened once, here.
+            _client_for(self.invocation)
+            with ThreadPoolExecutor(threads) as pool:
+                futures = [pool.submit(counted, thread) for thread in range(threads)]
+                try:
+                    for future in as_completed(futures):
+                        future.result()
+                except BaseException:
+                    # The others would go on to their ends.
+                    self._stop(_OTHER_THREAD)
+                    raise
+        except BaseException:
+            # A bug, or Ctrl-C.
+            self._stop(_OTHER_THREAD)
+            raise
+
+    def _draw(self, thread: int) -> random.Random:
+        seed = self.invocation.seed
+        return random.Random(seed if not thread else f"{seed}/{thread}")  # noqa: S311 - jitter
+
+    def _prepare(self, workload: Workload, thread: int) -> None:
+        draw, ok = self._draw(thread), None
+        stream = workload.prepare(self.invocation, thread)
+        while self._stopped is None and (operation := next_operation(stream, ok)) is not None:
+            operation = replace(operation, index=len(self.measured))
+            done = self.perform(operation, draw, warmup=True).operation
+            ok = done.error is None if workload.hears else None
+            if done.error is not None and self._stopped is None:
+                # What follows relies on it.
+                self._stop(f"prepare: {done.kind} of {done.key} failed: {done.error}")
+
+    def _warm_up(self, turns: "Rounds", draw: random.Random) -> None:
+        for _ in range(self.invocation.warmup):
+            ok: bool | None = None
+            while self._stopped is None and (operation := turns.next(ok)) is not None:
+                ok = self.perform(operation, draw, warmup=True).operation.error is None
+
+    def _measure(self, turns: "Rounds", draw: random.Random) -> None:
+        schedule, again = self._schedule, self._end_ns is not None
+        ok: bool | None = None
+        while self._stopped is None and not self.is_over:
+            operation = turns.next(ok, again=again)
+            if operation is None:
+                return
+            intended_ns = None
+            if schedule is not None:
+                intended_ns = schedule.take()
+                if intended_ns is None or not self._has_come(intended_ns):
+                    return
+            done = self.perform(operation, draw, intended_ns=intended_ns)
+            ok = done.operation.error is None
+            if not ok and again and schedule is None:
+                # Against a store that refuses at once the loop would only measure itself.
+                sleep(_AFTER_FAILURE_S)
+        self._freed_ns.append(monotonic_ns())
+
+    def _has_come(self, instant_ns: int) -> bool:
+        """Wait for an instant; tell whether it came before the function gave up."""
+        left_ns = min(instant_ns, self._give_up_ns) - monotonic_ns()
+        if left_ns > 0:
+            sleep(left_ns / NS_PER_S)
+        if instant_ns > self._give_up_ns:
+            self._stop(_DEADLINE)
+        return self._stopped_ns is None or instant_ns < self._stopped_ns
+
+
+def next_operation(stream: Stream, ok: bool | None) -> OperationSpec | None:  # noqa: FBT001 - what came of it
+    """Tell a stream what came of its last operation, and return its next one."""
+    try:
+        if ok is None or not isinstance(stream, Generator):
+            return next(stream)
+        return stream.send(ok)
+    except StopIteration:
+        return None
+
+
+class Rounds:
+    """The operations of one thread, round after round.
+
+    Parameters
+    ----------
+    workload, invocation, thread
+        Whose operations.
+    """
+
+    def __init__(self, workload: Workload, invocation: InvocationSpec, thread: int) -> None:
+        self._hears = workload.hears
+        self._rounds = workload.rounds(invocation, thread)
+        self._stream: Stream | None = None
+        self._number = count()
+
+    def next(self, ok: bool | None, *, again: bool = False) -> OperationSpec | None:  # noqa: FBT001
+        """Return the next operation of a round; None at its end, and then of the next round.
+
+        Parameters
+        ----------
+        ok
+            What came of the last one; None for the first of a round.
+        again
+            Whether to go on with the next round at once, unless it is empty.
+        """
+        operation = None
+        if self._stream is not None:
+            operation = next_operation(self._stream, ok if self._hears else None)
+        if operation is None and (self._stream is None or again):
+            self._stream = next(self._rounds)
+            operation = next_operation(self._stream, None)
+        if operation is None:
+            self._stream = None
+            return None
+        return replace(operation, index=next(self._number))
+
+    def left(self) -> Iterator[OperationSpec]:
+        """Yield what is left of the round that has begun."""
+        while self._stream is not None and (each := next_operation(self._stream, None)) is not None:
+            yield each

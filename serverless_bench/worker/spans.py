@@ -1,0 +1,114 @@
+"""Stretches of a function of the user's own, and the bytes that it can compare with."""
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from serverless_bench.clock import monotonic_ns
+from serverless_bench.errors import Corrupt
+from serverless_bench.job.spec import OperationKind, Verify
+from serverless_bench.payload.shaped import content_of
+from serverless_bench.payload.verify import MAX_BAD_RANGES, RangeSink
+from serverless_bench.rundir.record import BadRange, OperationRecord, Step
+from serverless_bench.units import MIB
+from serverless_bench.worker.operation import Measured
+
+if TYPE_CHECKING:
+    from _typeshed import WriteableBuffer
+
+
+class Content:
+    """The bytes that belong to a name: those of an object, or of anything that has a name.
+
+    Holds no position and no buffer, so threads may share it.
+
+    Parameters
+    ----------
+    key
+        An object's key, or any other text.
+    """
+
+    def __init__(self, key: str) -> None:
+        self._stream = content_of(key)
+
+    def readinto_at(self, offset: int, buffer: "WriteableBuffer") -> None:
+        """Fill ``buffer``, contiguous, with the bytes from ``offset`` on."""
+        self._stream.readinto_at(offset, buffer)
+
+    def read(self, offset: int, length: int) -> bytearray:
+        """Return ``length`` bytes from ``offset`` on; ``numpy.frombuffer`` takes them."""
+        room = bytearray(length)
+        self._stream.readinto_at(offset, room)
+        return room
+
+
+class Block:
+    """A stretch of the function, as one operation in the records.
+
+    Attributes
+    ----------
+    bytes
+        What moved in it, as far as the function knows. What is verified of it counts in
+        any case.
+    """
+
+    def __init__(self, name: str, size: int) -> None:
+        self.name = name
+        self.bytes = size
+        self.error: str | None = None
+        self.start_ns = monotonic_ns()
+        self.end_ns: int | None = None
+        self.read: set[str] = set()
+        """Keys that ``Tools`` read in it: their bytes count as operations of their own."""
+        self.payload_ns = 0
+        self.verified_bytes = 0
+        self.bad_bytes = 0
+        self.bad_count = 0
+        self.bad_ranges: list[BadRange] = []
+
+    def verify(self, key: str, offset: int, data: Any) -> int:  # noqa: ANN401 - see Tools
+        """Compare what the block has read; see ``Tools.verify``."""
+        view = memoryview(data).cast("B")
+        sink = RangeSink(
+            content_of(key), size=None, offset=int(offset), length=len(view), verify=Verify.FULL
+        )
+        for start in range(0, len(view), MIB):
+            sink.write_at(start, view[start : start + MIB])
+        self.verified_bytes += sink.verified_bytes
+        self.bad_bytes += sink.bad.bytes
+        self.bad_count += sink.bad.count
+        room = MAX_BAD_RANGES - len(self.bad_ranges)
+        self.bad_ranges += [replace(bad, key=key) for bad in sink.bad.listed[:room]]
+        if self.end_ns is None:
+            self.payload_ns += sink.payload_ns
+        return sink.bad.bytes
+
+    def measured(self, origin_ns: int, *, warmup: bool) -> Measured:
+        """Return the records; ``origin_ns`` is when the monotonic clock began."""
+        end_ns = self.start_ns if self.end_ns is None else self.end_ns
+        operation = OperationRecord(
+            index=0,
+            kind=OperationKind.CALL,
+            key=self.name,
+            size=None,
+            start_ns=origin_ns + self.start_ns,
+            end_ns=origin_ns + end_ns,
+            first_byte_ns=None,
+            last_byte_sent_ns=None,
+            # NumPy's integers are none to JSON.
+            bytes=max(int(self.bytes), self.verified_bytes + self.bad_bytes),
+            verified_bytes=self.verified_bytes,
+            bad_bytes=self.bad_bytes,
+            bad_ranges=self.bad_count,
+            payload_ns=self.payload_ns,
+            error=self.error or (Corrupt.code if self.bad_count else None),
+            warmup=warmup,
+        )
+        step = Step(operation=0, step_ns=end_ns - self.start_ns, step_bytes=operation.bytes)
+        return Measured(
+            operation=operation,
+            attempts=(),
+            steps=(step,),
+            bad_ranges=tuple(self.bad_ranges),
+            usages=(),
+            bug=None,
+        )

@@ -1,0 +1,292 @@
+"""Move one object, or a range of it: whole or in parts, over one connection or several."""
+
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Final
+
+from serverless_bench.clients.base import Client
+from serverless_bench.clock import monotonic_ns
+from serverless_bench.errors import BadResponse, Corrupt, OperationError
+from serverless_bench.job.spec import OperationKind, OperationSpec, Transfer
+from serverless_bench.payload.keystream import ReadableAt
+from serverless_bench.payload.shaped import content_of
+from serverless_bench.payload.verify import BadRanges, RangeSink, absent
+from serverless_bench.rundir.record import Found, Usage
+from serverless_bench.worker.cpu_time import thread_counted
+from serverless_bench.worker.meter import Meter
+from serverless_bench.worker.retry import Tries
+
+_NO_SUCH_RANGE: Final = 416
+"""The answer for a range that begins behind the object's end."""
+
+
+class RangeSource:
+    """A range of a keystream as the body of one request."""
+
+    def __init__(self, keystream: ReadableAt, offset: int, size: int, told: "Checks") -> None:
+        self._keystream = keystream
+        self._offset = offset
+        self._told = told
+        self.size = size
+
+    def readinto_at(self, offset: int, buffer: memoryview) -> None:
+        """See ``Source``."""
+        start_ns = monotonic_ns()
+        self._keystream.readinto_at(self._offset + offset, buffer)
+        self._told.add_payload(monotonic_ns() - start_ns)
+
+
+@dataclass(slots=True)
+class Checks:
+    """What making and comparing the bytes of one operation came to."""
+
+    payload_ns: int = 0
+    verified_bytes: int = 0
+    bad: BadRanges = field(default_factory=BadRanges)
+    usage: Usage | None = None
+    """What a library used, where it was watched."""
+    after: Callable[[], None] | None = None
+    """Compares what came, once the clock has stopped; where that can wait."""
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def add_payload(self, duration_ns: int) -> None:
+        """Count time that went into bytes; threads may call it at once."""
+        with self._lock:
+            self.payload_ns += duration_ns
+
+
+def put_object(operation: OperationSpec, transfer: Transfer, tries: Tries, checks: Checks) -> None:
+    """Write one object.
+
+    Raises
+    ------
+    OperationError
+        If it could not be written; an upload in parts was given up then.
+    """
+    client, key, size = tries.client, operation.key, _known(operation)
+    keystream = content_of(key, operation.generation)
+    # A library that cuts uploads itself is given whole objects.
+    parts = "multipart" in client.operations
+    part_bytes = transfer.part_size(operation.kind, size) if parts else None
+    if part_bytes is None:
+        source = RangeSource(keystream, 0, size, checks)
+        tries.run("put", partial(client.put, key, source))
+        return
+    upload_id = tries.run("create_multipart", partial(client.create_multipart, key))
+    count = -(-size // part_bytes)
+    etags = [""] * count
+
+    def upload(index: int) -> None:
+        offset = index * part_bytes
+        source = RangeSource(keystream, offset, min(part_bytes, size - offset), checks)
+        call = partial(client.upload_part, key, upload_id, index + 1, source)
+        etags[index] = tries.run("upload_part", call, part=index + 1)
+
+    try:
+        each(upload, count, transfer.connections)
+        tries.run("complete_multipart", partial(client.complete_multipart, key, upload_id, etags))
+    except OperationError:
+        _give_up(client, key, upload_id, tries)
+        raise
+
+
+def get_object(
+    operation: OperationSpec,
+    transfer: Transfer,
+    tries: Tries,
+    checks: Checks,
+    *,
+    said_bytes: int | None = None,
+) -> None:
+    """Read one object, or the range of it that the operation asks for, and compare it.
+
+    Parameters
+    ----------
+    operation, transfer, tries, checks
+        As in ``operations.perform``.
+    said_bytes
+        What the store says is the size of an object that sbench did not write.
+
+    Raises
+    ------
+    Corrupt
+        If other bytes, or more, or fewer, came than were written.
+    OperationError
+        If it could not be read.
+    """
+    download = _Download(operation, transfer, tries, said_bytes)
+    try:
+        each(download.fetch, download.count, transfer.connections)
+    finally:
+        download.finish(checks)
+    download.check_size(checks)
+    if checks.bad.count:
+        raise Corrupt(f"{operation.key} is not what was written")
+
+
+class _Download:
+    """An object, or a range of it, as the ranges that are asked for: numbered from 0.
+
+    Parameters
+    ----------
+    operation, transfer, tries, said_bytes
+        As in ``get_object``.
+    """
+
+    def __init__(
+        self, operation: OperationSpec, transfer: Transfer, tries: Tries, said_bytes: int | None
+    ) -> None:
+        self._key = key = operation.key
+        self._tries = tries
+        self._verify = transfer.verify
+        foreign = operation.size is None
+        self._size = size = said_bytes if foreign else operation.size
+        self._first = operation.offset
+        self._length = size if operation.length is None else operation.length
+        self._keystream = (
+            None if foreign else content_of(operation.content or key, operation.generation)
+        )
+        self._step = self._step_of(operation, transfer)
+        self.count = 1
+        if self._length and self._step is not None:
+            self.count = -(-self._length // self._step)
+        self._sinks: list[RangeSink | None] = [None] * self.count
+        self._told: set[int] = set()
+        """Sizes of the object that answers have told."""
+
+    def _step_of(self, operation: OperationSpec, transfer: Transfer) -> int | None:
+        """Return the length of a range; None if the object is asked for as a whole."""
+        if self._length and "range" in self._tries.client.operations:
+            part_bytes = transfer.part_size(OperationKind.GET, self._length)
+            if part_bytes is not None:
+                return part_bytes
+        return operation.length
+
+    def fetch(self, index: int) -> None:
+        """Get one of the ranges."""
+        offset, wanted = self._first, self._length
+        if self._step is not None and wanted is not None:
+            offset += index * self._step
+            wanted = min(self._step, self._first + wanted - offset)
+        call = partial(self._try, offset=offset, length=wanted)
+        try:
+            sink = self._tries.run("get", call, part=index + 1 if self.count > 1 else 0)
+        except OperationError as exc:
+            if exc.status != _NO_SUCH_RANGE or self._step is None:
+                raise
+            # The object ends before: of this range nothing came, and that is what it is.
+            sink = self._sink(offset, wanted)
+        self._sinks[index] = sink
+
+    def _try(self, meter: Meter, offset: int, length: int | None) -> RangeSink:
+        sink = self._sink(offset, length)
+        client = self._tries.client
+        if self._step is None or length is None:
+            client.get(self._key, sink, meter)
+            return sink
+        client.get(self._key, sink, meter, offset=offset, length=length)
+        _check_range(meter, offset, length)
+        if meter.total_bytes is not None:
+            self._told.add(meter.total_bytes)
+        return sink
+
+    def _sink(self, offset: int, length: int | None) -> RangeSink:
+        return RangeSink(
+            self._keystream, size=self._size, offset=offset, length=length, verify=self._verify
+        )
+
+    def finish(self, checks: Checks) -> None:
+        """Take what the ranges that came were like; nothing comes any more."""
+        for sink in self._sinks:
+            if sink is not None:
+                sink.finish()
+                checks.payload_ns += sink.payload_ns
+                checks.verified_bytes += sink.verified_bytes
+                checks.bad.extend(sink.bad)
+
+    def check_size(self, checks: Checks) -> None:
+        """Note that the object is longer or shorter than it should be, as answers have told.
+
+        The ranges that are asked for end where the object should, so no sink sees a surplus,
+        nor a lack behind its own range. Who was told of it and asked for other bytes names
+        the range too, and counts none of it: of several readers of one object, who reads its
+        end does that.
+        """
+        size, length = self._size, self._length
+        other = next((told for told in sorted(self._told) if told != size), None)
+        if other is None or size is None or length is None:
+            return
+        if other > size:
+            counted = other - size if self._first + length >= size else 0
+            checks.bad.add(absent(Found.EXTRA, size, other - size, bad_bytes=counted))
+        elif not any(sink.missing for sink in self._sinks if sink is not None):
+            checks.bad.add(absent(Found.MISSING, other, size - other, bad_bytes=0))
+
+
+def _check_range(meter: Meter, offset: int, length: int) -> None:
+    """Refuse an answer that says to hold other bytes than were asked for.
+
+    Raises
+    ------
+    BadResponse
+        If it does. Fewer are no other ones: the object may end there.
+    """
+    if meter.range_told is None:
+        return
+    begin, end = meter.range_told
+    if begin != offset or not begin <= end < offset + length:
+        raise BadResponse(
+            f"asked for bytes {offset} to {offset + length - 1}, the answer has {begin} to {end}"
+        )
+
+
+def each(do: Callable[[int], None], count: int, connections: int) -> None:
+    """Call ``do`` for every index below ``count``, several at once.
+
+    Raises
+    ------
+    OperationError
+        The first one that any call raised; calls not yet begun are left out.
+    """
+    if count == 1 or connections == 1:
+        for index in range(count):
+            do(index)
+        return
+    waiting, stopped = iter(range(count)), threading.Event()
+    turn = threading.Lock()
+
+    def take() -> int | None:
+        with turn:
+            return None if stopped.is_set() else next(waiting, None)
+
+    def work() -> None:
+        with thread_counted():
+            while (index := take()) is not None:
+                try:
+                    do(index)
+                except BaseException:
+                    stopped.set()
+                    raise
+
+    with ThreadPoolExecutor(min(connections, count)) as pool:
+        futures = [pool.submit(work) for _ in range(min(connections, count))]
+        for future in as_completed(futures):
+            future.result()
+
+
+def _give_up(client: Client, key: str, upload_id: str, tries: Tries) -> None:
+    try:
+        tries.run("abort_multipart", partial(client.abort_multipart, key, upload_id))
+    except OperationError:
+        # The try is on record; the error that brought us here is the one to report, and
+        # `sbench clean` looks for uploads that are still open.
+        return
+
+
+def _known(operation: OperationSpec) -> int:
+    if operation.size is None:
+        raise ValueError(f"cannot write {operation.key!r} without a size")
+    return operation.size

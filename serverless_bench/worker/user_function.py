@@ -1,0 +1,125 @@
+"""Run a function of the user's own: the worker's side.
+
+It arrives inside the invocation, as cloudpickle made it, and to load it is to run code. A
+worker does that only where whoever started it has said so: the executors that fork or
+start their workers do, a deployed function does if it was deployed with ``AllowCode``.
+"""
+
+import os
+import sys
+import traceback
+from base64 import b64decode
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from importlib import import_module
+from itertools import count
+from pathlib import PurePath
+from typing import Any, Final
+
+from serverless_bench.errors import DeadlineExceeded
+from serverless_bench.worker.context import Tools, Work
+from serverless_bench.worker.operation import plain
+
+ALLOW_CODE: Final = "SBENCH_ALLOW_CODE"
+"""Environment variable; ``1`` lets a worker run code that comes with an invocation."""
+PYTHON: Final = f"{sys.implementation.name}-{sys.version_info[0]}.{sys.version_info[1]}"
+"""What made, or is to run, bytecode; it stands before the code, with a colon."""
+_MAX_TEXT: Final = 200
+
+
+class _RefusedError(Exception):
+    """Why a worker does not run the code."""
+
+
+@contextmanager
+def allowed_here() -> Iterator[None]:
+    """Let this process run code for the length of a block."""
+    before = os.environ.get(ALLOW_CODE)
+    os.environ[ALLOW_CODE] = "1"
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ[ALLOW_CODE]
+        else:
+            os.environ[ALLOW_CODE] = before
+
+
+def run_function(work: Work) -> str | None:
+    """Call the function of an invocation, and return why it ended early, if it did.
+
+    It is called once, or again and again for the job's duration; calls of the warm-up
+    come before, and the gate, if there is one, between the two.
+    """
+    invocation = work.invocation
+    try:
+        function = unpack(invocation.load.code)
+    except _RefusedError as exc:
+        return f"refused: {exc}"
+    except Exception as exc:  # noqa: BLE001 - what loading raises is the user's, too
+        return explain(exc)
+    for turn in count():
+        warmup = turn < invocation.warmup
+        if turn == invocation.warmup:
+            work.begin()
+        tools = Tools(work, warmup=warmup)
+        try:
+            function(tools)
+        except (Exception, SystemExit) as exc:  # noqa: BLE001 - a failure is a measurement too
+            return explain(exc)
+        finally:
+            tools.finish()
+        if not warmup and (invocation.duration_s is None or work.is_over):
+            return None
+    return None
+
+
+def unpack(code: str | None) -> Callable[[Tools], object]:
+    """Return the function that ``packing.pack`` made ``code`` from.
+
+    Raises
+    ------
+    _RefusedError
+        If this worker does not run code, or not such code.
+    """
+    if not code:
+        raise _RefusedError("the invocation brings no function")
+    if os.environ.get(ALLOW_CODE) != "1":
+        raise _RefusedError(
+            "this worker runs no code that comes with an invocation; deploy it with AllowCode=true"
+        )
+    python, _, text = code.partition(":")
+    if python != PYTHON:
+        raise _RefusedError(f"the function was made by {python}, this worker has {PYTHON}")
+    try:
+        # By name: nothing that the body imports may bring it in.
+        cloudpickle: Any = import_module("cloudpickle")
+    except ModuleNotFoundError:
+        raise _RefusedError("this worker has no cloudpickle") from None
+    # A pickle runs code, and that is what was asked for: it comes from the driver that made
+    # it, with the invocation, and is kept in no file.
+    function: Callable[[Tools], object] = cloudpickle.loads(b64decode(text))
+    return function
+
+
+def explain(exc: BaseException) -> str:
+    """Return one line about what the user's function raised, and where."""
+    if isinstance(exc, DeadlineExceeded):
+        return "deadline: stopped before the function was through"
+    text = " ".join(plain(f"{type(exc).__name__}: {exc}").split())
+    if len(text) > _MAX_TEXT:
+        text = text[: _MAX_TEXT - 3] + "..."
+    where = _place(exc)
+    return f"function: {text}" + (f" ({where})" if where else "")
+
+
+def _place(exc: BaseException) -> str:
+    """Return the innermost line of the user's: the last frame that has our caller's file."""
+    frames = traceback.extract_tb(exc.__traceback__)
+    ours = next((n for n, f in enumerate(frames) if f.filename != __file__), None)
+    if ours is None:
+        return ""
+    users = [frame for frame in frames if frame.filename == frames[ours].filename]
+    file, line = PurePath(users[-1].filename), users[-1].lineno
+    # A cell of a notebook has a number for a name, which its user never sees.
+    return f"line {line} of its cell" if "ipykernel_" in file.parent.name else f"{file.name}:{line}"
