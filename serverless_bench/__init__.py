@@ -55,22 +55,22 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _PUBLIC = {
-    "ArraySpec": "spec",
-    "JobSpec": "spec",
-    "Load": "spec",
-    "Run": "archive",
+    "ArraySpec": "job.spec",
+    "JobSpec": "job.spec",
+    "Load": "job.spec",
+    "Run": "rundir.archive",
     "SbenchError": "errors",
-    "Summary": "reduce",
-    "Target": "spec",
-    "Timeline": "series",
-    "Tools": "tools",
-    "Transfer": "spec",
-    "embedded_target": "bucket",
-    "load_run": "archive",
-    "resume_job": "fanout",
-    "run_job": "fanout",
-    "summarize": "reduce",
-    "timeline": "series",
+    "Summary": "analysis.summary",
+    "Target": "job.spec",
+    "Timeline": "analysis.timeline",
+    "Tools": "worker.context",
+    "Transfer": "job.spec",
+    "embedded_target": "driver.target",
+    "load_run": "rundir.archive",
+    "resume_job": "driver.run",
+    "run_job": "driver.run",
+    "summarize": "analysis.summary",
+    "timeline": "analysis.timeline",
 }
 
 __all__ = [*sorted(_PUBLIC), "__version__"]  # noqa: PLE0604 - all strings

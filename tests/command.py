@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from serverless_bench.cli.main import main
-from serverless_bench.process import invocation as body
+from serverless_bench.worker import invocation
 from tests.processes import PATIENCE_S
 from tests.servers import credentials
 
@@ -60,8 +60,8 @@ class Sbench:
                 _streams(out, err),
             ):
                 # As in a process that has just begun: nothing is warm.
-                body.forget_clients()
-                body._generators.clear()
+                invocation.forget_clients()
+                invocation._generators.clear()
                 code = main([*map(str, arguments)])
             return _done(code, _text(out), _text(err))
 

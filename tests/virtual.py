@@ -16,8 +16,8 @@ import pytest
 import serverless_bench.worker.user_function  # noqa: F401 - loaded later it would keep this clock
 from serverless_bench import clock
 from serverless_bench.clients.base import Exchange
-from serverless_bench.process import runner as work
 from serverless_bench.units import NS_PER_S
+from serverless_bench.worker import runner
 from tests.unit.flaky import FlakyClient
 
 BEGIN_NS = 1_000 * NS_PER_S
@@ -89,7 +89,7 @@ def virtual_time() -> Iterator[VirtualTime]:
                 for attribute, real in _REAL.items():
                     if getattr(module, attribute, None) is real:
                         patch.setattr(module, attribute, virtual[attribute])
-        patch.setattr(work, "ThreadPoolExecutor", time.pool)
+        patch.setattr(runner, "ThreadPoolExecutor", time.pool)
         yield time
 
 

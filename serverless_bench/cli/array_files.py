@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from serverless_bench.arrays.base import place
-from serverless_bench.driver.plan import plan
 from serverless_bench.errors import ArchiveError
+from serverless_bench.job.invocations import invocation_specs
 from serverless_bench.job.spec import JobSpec
 from serverless_bench.payload.array_layout import METADATA
 from serverless_bench.rundir.archive import Run
@@ -48,7 +48,9 @@ def _planned(run: Run) -> Iterator[Path]:
     if array is None:
         return
     for wave in (0, *(int(wave["number"]) for wave in run.waves)):
-        launched = plan(run.job, run_id=run.run_id, created_ns=run.created_ns, wave=wave)
+        launched = invocation_specs(
+            run.job, run_id=run.run_id, created_ns=run.created_ns, wave=wave
+        )
         for invocation in launched:
             yield from (Path(place(array, key)) for key in new_arrays(invocation))
 

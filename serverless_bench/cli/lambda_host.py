@@ -15,8 +15,8 @@ import click
 
 from serverless_bench import plugins
 from serverless_bench.cli.options import group, option, port_option
-from serverless_bench.driver.plan import plan
 from serverless_bench.errors import PluginError, UsageError
+from serverless_bench.job.invocations import invocation_specs
 from serverless_bench.job.spec import JobSpec, Target, Transfer
 from serverless_bench.lambda_host.faults import FaultKind, Rule
 from serverless_bench.lambda_host.functions import Function
@@ -263,7 +263,7 @@ def _rehearsal() -> dict[str, Any]:
         target=Target(bucket="rehearsal", endpoint_url="http://127.0.0.1:1"),
         transfer=Transfer(retries=0, timeout_s=1.0),
     )
-    event = replace(next(plan(job, run_id="", created_ns=0)), not_after_ns=sys.maxsize)
+    event = replace(next(invocation_specs(job, run_id="", created_ns=0)), not_after_ns=sys.maxsize)
     return {"call": "serverless_bench.executors.zygote:rehearse", "arguments": [asdict(event)]}
 
 

@@ -14,8 +14,8 @@ from serverless_bench.cli.job import Prepared, prepared_by
 from serverless_bench.cli.options import spelled, target_options
 from serverless_bench.clock import wall_ns
 from serverless_bench.driver.job_file import JobFile, Kind, Setting, Stage
-from serverless_bench.driver.plan import plan
 from serverless_bench.errors import SbenchError, UsageError
+from serverless_bench.job.invocations import invocation_specs
 from serverless_bench.job.keys import new_run_id, write_key_file
 from serverless_bench.job.spec import InvocationSpec, OperationKind, OperationSpec
 from serverless_bench.worker.runner import next_operation
@@ -91,7 +91,7 @@ def example_invocations(prepared: Prepared) -> Iterator[InvocationSpec]:
     """Yield what the functions of a run would be told; its keys are new each time."""
     created_ns = wall_ns()
     run_id = new_run_id(created_ns)
-    return plan(prepared.job, run_id=run_id, created_ns=created_ns, keys=prepared.keys)
+    return invocation_specs(prepared.job, run_id=run_id, created_ns=created_ns, keys=prepared.keys)
 
 
 def example_keys(prepared: Prepared) -> Iterator[str]:

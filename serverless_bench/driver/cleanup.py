@@ -19,7 +19,7 @@ from typing import Final
 
 from serverless_bench.driver.target import explained, open_s3, open_uploads
 from serverless_bench.errors import NotFound, OperationError, StoreError
-from serverless_bench.job.keys import declared_size
+from serverless_bench.job.keys import declared_size, hash_key
 from serverless_bench.job.spec import Target
 from serverless_bench.payload.array_layout import (
     METADATA,
@@ -27,7 +27,7 @@ from serverless_bench.payload.array_layout import (
     array_of,
     is_smaller_level,
 )
-from serverless_bench.payload.keystream import BLOCK, hash_key, identify
+from serverless_bench.payload.keystream import BLOCK, identify
 from serverless_bench.payload.shaped import content_of
 from serverless_bench.stores.embedded import Lease, default_directory
 from serverless_bench.worker.barrier import is_gate_key

@@ -16,15 +16,15 @@ from serverless_bench.clients.options import attempts, shows
 from serverless_bench.clock import wall_ns
 from serverless_bench.driver.coordinator import Attendant
 from serverless_bench.driver.pickling import OwnFunction, digest, function_job, pack, without_code
-from serverless_bench.driver.plan import check, ledger, plan
+from serverless_bench.driver.plan import check, ledger
 from serverless_bench.errors import INTERRUPTED, ArchiveError, SbenchError, UsageError
 from serverless_bench.executors import open_executor
 from serverless_bench.executors.base import Executor, Live, Recovering
+from serverless_bench.job.invocations import invocation_specs
 from serverless_bench.job.keys import new_run_id
 from serverless_bench.job.read_assignment import check_not_copied
 from serverless_bench.job.spec import OWN_FUNCTION, InvocationSpec, JobSpec
-from serverless_bench.payload.shaped import keystream
-from serverless_bench.payload.shaped import shaped as payload
+from serverless_bench.payload import keystream
 from serverless_bench.rundir.archive import Archive, Run, load_run
 from serverless_bench.rundir.record import Lost, Outcome
 from serverless_bench.rundir.tables import is_text
@@ -131,7 +131,7 @@ def run_job(
     }
 
     def planned() -> Iterator[InvocationSpec]:
-        return plan(job, run_id=run_id, created_ns=created_ns, keys=keys)
+        return invocation_specs(job, run_id=run_id, created_ns=created_ns, keys=keys)
 
     with Archive(
         Path(directory), header=header, ledger=ledger(job, planned()), keys=keys
@@ -280,7 +280,7 @@ class _Fanout:
             self._again.clear()
 
             def planned() -> Iterator[InvocationSpec]:
-                return plan(
+                return invocation_specs(
                     self.job,
                     run_id=self._run_id,
                     created_ns=created_ns,  # noqa: B023 - used up before the next turn
@@ -303,7 +303,7 @@ class _Fanout:
             return missing
         rows = zip(functions["index"].tolist(), functions["delivery"], strict=True)
         known = {(index, delivery) for index, delivery in rows if delivery}
-        out = plan(
+        out = invocation_specs(
             self.job,
             run_id=self._run_id,
             created_ns=before.created_ns,
@@ -363,8 +363,8 @@ def provenance(job: JobSpec) -> dict[str, Any]:
 
 def _payload(job: JobSpec) -> str:
     """Return which layout of bytes the objects have."""
-    shaped = job.load.compressibility != 1 or job.load.duplication != 1
-    return f"{keystream.VERSION}, {payload.VERSION}" if shaped else keystream.VERSION
+    declared = job.load.compressibility != 1 or job.load.duplication != 1
+    return f"{keystream.VERSION}, {shaped.VERSION}" if declared else keystream.VERSION
 
 
 def _client(job: JobSpec) -> dict[str, str | list[str]]:

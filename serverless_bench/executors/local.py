@@ -16,9 +16,9 @@ from urllib.parse import urlsplit
 
 from serverless_bench.clients import client_class
 from serverless_bench.clock import EpochClock
-from serverless_bench.driver.plan import plan
 from serverless_bench.errors import ExecutorError
 from serverless_bench.executors.base import GRACE_S, Live
+from serverless_bench.job.invocations import invocation_specs
 from serverless_bench.job.spec import InvocationSpec, JobSpec, Load
 from serverless_bench.process import allow_open_files
 from serverless_bench.rundir.record import InvocationRecord, Lost, Outcome
@@ -291,7 +291,7 @@ def _rehearsal(job: JobSpec) -> str:
         # Threads do not come along into a fork: what waits for one would wait for ever.
         target = replace(target, client="wire", options=())
     rehearsal = replace(
-        next(plan(once, run_id="", created_ns=0)),
+        next(invocation_specs(once, run_id="", created_ns=0)),
         target=target,
         not_after_ns=sys.maxsize,
     )

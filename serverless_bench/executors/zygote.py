@@ -75,13 +75,13 @@ def rehearse(event: dict[str, Any]) -> None:
     It imports the client, loads its models, makes a TLS context and asks OpenSSL for a
     cipher. Inherited, that costs each worker 5 MiB less than done by itself.
     """
-    from serverless_bench.payload.shaped import keystream  # noqa: PLC0415 - not what a worker needs first
-    from serverless_bench.process import invocation as body  # noqa: PLC0415 - not what a worker needs first
+    from serverless_bench.payload import keystream  # noqa: PLC0415 - not what a worker needs first
+    from serverless_bench.worker import invocation  # noqa: PLC0415 - not what a worker needs first
 
     stream = keystream.Keystream("")
     stream.agrees(0, memoryview(bytes(1)))
-    body.handle(event)
-    body.forget_clients()
+    invocation.handle(event)
+    invocation.forget_clients()
 
 
 def _serve(control: socket.socket, wakeups: int, live_fd: int, workers: set[int]) -> None:

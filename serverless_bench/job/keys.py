@@ -245,3 +245,8 @@ def _checked_lines(path: Path, text: str) -> Iterator[str]:
                 hint="a key file has one printable key per line, of at most 1024 bytes",
             ) from exc
         yield key
+
+
+def hash_key(key: str) -> int:
+    """Return the 64-bit hash of an object key that the counter blocks of its bytes start with."""
+    return int.from_bytes(hashlib.blake2b(key.encode(), digest_size=8).digest())

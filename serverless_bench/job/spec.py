@@ -217,7 +217,7 @@ class Load:
     arrivals: str = "uniform"
     """When they begin: at even distances, or poisson."""
     split: int | None = None
-    """Functions that share each object that is read, see ``dealing``; None if each reads whole
+    """Functions that share each object read, see ``read_assignment``; None if each reads whole
     objects."""
     range_bytes: int = MIB
     """Length of what a get_range of a mix reads, at a random offset."""

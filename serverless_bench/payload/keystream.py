@@ -21,13 +21,14 @@ The layout is frozen by golden vectors in tests/unit/test_keystream.py. A change
 be version 2 and would have to read version 1.
 """
 
-import hashlib
 import io
 import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Protocol
 
 from cryptography.hazmat.primitives.ciphers import Cipher, CipherContext, algorithms, modes
+
+from serverless_bench.job.keys import hash_key
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -72,11 +73,6 @@ class Difference:
     length: int
     bad_bytes: int
     """Bytes in the range that differ; some may agree by chance."""
-
-
-def hash_key(key: str) -> int:
-    """Return the 64-bit hash of an object key that its counter blocks start with."""
-    return int.from_bytes(hashlib.blake2b(key.encode(), digest_size=8).digest())
 
 
 class Keystream:

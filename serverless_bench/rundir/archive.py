@@ -42,8 +42,8 @@ import orjson
 from numpy.typing import NDArray
 
 from serverless_bench.errors import ArchiveError
+from serverless_bench.job.keys import hash_key
 from serverless_bench.job.spec import OWN_FUNCTION, JobSpec, OperationKind
-from serverless_bench.payload.keystream import hash_key
 from serverless_bench.rundir.reader import LinesReader, with_status
 from serverless_bench.rundir.record import InvocationRecord, Outcome
 from serverless_bench.rundir.tables import Frames, Table, to_frame

@@ -11,9 +11,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from serverless_bench.driver.plan import plan
 from serverless_bench.executors import open_executor
 from serverless_bench.executors.base import Live
+from serverless_bench.job.invocations import invocation_specs
 from serverless_bench.job.spec import InvocationSpec, JobSpec, Target
 from serverless_bench.rundir.record import InvocationRecord, Lost, Outcome
 from serverless_bench.testing.faults import FAULTY_INDEX
@@ -103,4 +103,4 @@ class ExecutorContract:
 
 def specs(job: JobSpec) -> Iterator[InvocationSpec]:
     """Return the plan of a job that may start at any time."""
-    return plan(job, run_id="contract", created_ns=sys.maxsize // 2)
+    return invocation_specs(job, run_id="contract", created_ns=sys.maxsize // 2)

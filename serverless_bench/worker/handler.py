@@ -12,10 +12,10 @@ _BEGAN_NS = time.perf_counter_ns()
 from collections.abc import Mapping  # noqa: E402 - what follows is what is timed
 from typing import Any  # noqa: E402
 
-from serverless_bench import process as worker  # noqa: E402
+from serverless_bench import process  # noqa: E402
 from serverless_bench.worker.delivery import work  # noqa: E402
 
-worker.note_birth(_BORN_NS, time.perf_counter_ns() - _BEGAN_NS)
+process.note_birth(_BORN_NS, time.perf_counter_ns() - _BEGAN_NS)
 
 
 def handler(event: Mapping[str, Any], context: Any) -> dict[str, Any]:  # noqa: ANN401 - AWS's own

@@ -13,7 +13,7 @@ class Read(Workload):
     """One get for each key of the invocation, the whole list as often as asked.
 
     With ``load.split`` each key is shared by that many functions: each reads its range,
-    which ``dealing`` says.
+    which ``read_assignment`` says.
     """
 
     def prepare(self, invocation: InvocationSpec, thread: int) -> Stream:

@@ -8,8 +8,9 @@ import pytest
 
 from serverless_bench.clients import CLIENTS
 from serverless_bench.driver.target import open_s3
+from serverless_bench.job.keys import hash_key
 from serverless_bench.job.spec import Target
-from serverless_bench.payload.keystream import Keystream, hash_key
+from serverless_bench.payload.keystream import Keystream
 from serverless_bench.rundir.archive import load_run
 from serverless_bench.rundir.record import Found
 from tests.command import Sbench

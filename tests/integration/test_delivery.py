@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from serverless_bench.clock import wall_ns
-from serverless_bench.driver.plan import plan
 from serverless_bench.driver.target import open_s3
+from serverless_bench.job.invocations import invocation_specs
 from serverless_bench.job.spec import InvocationSpec, JobSpec, Target
 from serverless_bench.rundir.record import InvocationRecord
 from serverless_bench.units import NS_PER_S
@@ -40,7 +40,7 @@ def spec(target: Target) -> InvocationSpec:
         object_bytes=SIZE,
         deadline_s=20,
     )
-    return list(plan(job, run_id="run", created_ns=wall_ns()))[1]
+    return list(invocation_specs(job, run_id="run", created_ns=wall_ns()))[1]
 
 
 def control_of(spec: InvocationSpec) -> Objects:

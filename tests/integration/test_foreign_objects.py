@@ -16,9 +16,10 @@ from serverless_bench.cli import clean
 from serverless_bench.cli.clean import delete_objects
 from serverless_bench.clock import wall_ns
 from serverless_bench.driver.cleanup import delete, delete_control
-from serverless_bench.driver.plan import ledger, plan
+from serverless_bench.driver.plan import ledger
 from serverless_bench.driver.run import resume_job, run_job
 from serverless_bench.driver.target import open_s3
+from serverless_bench.job.invocations import invocation_specs
 from serverless_bench.job.spec import JobSpec, Target
 from serverless_bench.payload.keystream import Keystream
 from serverless_bench.rundir.archive import load_run
@@ -140,7 +141,7 @@ class World:
         launched = [
             spec
             for wave in (0, *(wave["number"] for wave in run.waves))
-            for spec in plan(job, run_id=run.run_id, created_ns=wall_ns(), wave=wave)
+            for spec in invocation_specs(job, run_id=run.run_id, created_ns=wall_ns(), wave=wave)
             if known.issuperset(ledger(job, [spec]))
         ]
         deliver(asdict(launched[number % len(launched)]))

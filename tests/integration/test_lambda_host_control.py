@@ -15,8 +15,8 @@ import pytest
 from botocore.exceptions import ClientError
 
 from serverless_bench.clock import wall_ns
-from serverless_bench.driver.plan import plan
 from serverless_bench.driver.target import open_s3
+from serverless_bench.job.invocations import invocation_specs
 from serverless_bench.job.spec import JobSpec, Target
 from tests.integration.test_lambda_host import client, idle, invoke
 from tests.lambda_hosts import NAME, LambdaHost, running_host
@@ -223,7 +223,7 @@ def test_scripted_invocations_leave_what_a_worker_leaves(embedded: Server, prefi
     )
     with running_host(embedded.environment, ["--scripted"]) as host:
         caller = client(host)
-        for event in plan(job, run_id="run", created_ns=wall_ns()):
+        for event in invocation_specs(job, run_id="run", created_ns=wall_ns()):
             payload = json.dumps(asdict(event))
             caller.invoke(FunctionName=NAME, InvocationType="Event", Payload=payload)
         done = idle(host)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from serverless_bench.analysis.summary import Summary, summarize
-from serverless_bench.driver.plan import plan
+from serverless_bench.job.invocations import invocation_specs
 from serverless_bench.job.spec import JobSpec, Load, Target, Transfer
 from serverless_bench.rundir.record import Outcome
 from serverless_bench.stores.loopback.server import serving
@@ -34,7 +34,7 @@ def measured(path: Path, *, stall_at_s: float, **of: int) -> Summary:
             load=Load(rate_per_s=100.0, threads=of.get("threads", 1)),
         )
         with credentials(KEYS):
-            (spec,) = plan(job, run_id="r", created_ns=sys.maxsize // 2, keys=[KEY])
+            (spec,) = invocation_specs(job, run_id="r", created_ns=sys.maxsize // 2, keys=[KEY])
             record = run_invocation(spec)
             forget_clients()
     assert record.ok

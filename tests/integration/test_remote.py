@@ -10,12 +10,12 @@ from threading import Event
 import pytest
 
 from serverless_bench.clock import wall_ns
-from serverless_bench.driver.plan import plan
 from serverless_bench.errors import ExecutorError, StoreError
 from serverless_bench.executors.base import Live
 from serverless_bench.executors.remote.launcher import Launcher, NotLaunchedError
 from serverless_bench.executors.remote.map import RemoteMap
 from serverless_bench.executors.remote.seen import Seen
+from serverless_bench.job.invocations import invocation_specs
 from serverless_bench.job.spec import InvocationSpec, JobSpec, Target
 from serverless_bench.rundir.record import InvocationRecord, Lost, Outcome
 from serverless_bench.worker.claims import for_run, get_claim
@@ -103,7 +103,7 @@ class Here:
 def run(
     job: JobSpec, launcher: Launcher | None, *, wave: int = 0, seen: Seen | None = None
 ) -> list[Outcome]:
-    specs = plan(job, run_id=RUN, created_ns=wall_ns(), wave=wave)
+    specs = invocation_specs(job, run_id=RUN, created_ns=wall_ns(), wave=wave)
     return list(RemoteMap(job, launcher, Live(), seen=seen).run(specs))
 
 
@@ -128,7 +128,7 @@ def test_every_invocation_has_one_outcome(job: JobSpec, workers: ProcessPoolExec
 
 def test_who_pays_may_hold_launches_back(job: JobSpec, workers: ProcessPoolExecutor) -> None:
     launcher, live = Here(workers), Live(at_most=1)
-    specs = plan(job, run_id=RUN, created_ns=wall_ns())
+    specs = invocation_specs(job, run_id=RUN, created_ns=wall_ns())
     for number, _ in enumerate(RemoteMap(job, launcher, live).run(specs), 1):
         assert live.flying == 0
         assert len(launcher.sent) == number
@@ -217,7 +217,7 @@ def test_another_driver_finds_what_is_there_and_takes_back_the_rest(
     job: JobSpec, workers: ProcessPoolExecutor
 ) -> None:
     since_ns = wall_ns()
-    specs = list(plan(job, run_id=RUN, created_ns=since_ns))
+    specs = list(invocation_specs(job, run_id=RUN, created_ns=since_ns))
     for spec in specs[:4]:
         assert workers.submit(work, asdict(spec)).result(60)["ok"]
     first = run(replace(job, start_timeout_s=0.1), Here(workers, times={4: 0, 5: 0}))

@@ -91,10 +91,10 @@ def test_wrong_values_are_refused(sbench: Sbench, flags: tuple[str, str]) -> Non
 SKEWED = """
 import json, sys, time
 from serverless_bench import clock
-from serverless_bench.process import invocation as body
+from serverless_bench.worker import invocation
 skew = int(sys.argv[1])
-clock.wall_ns = body.wall_ns = lambda: time.time_ns() + skew
-print(json.dumps(body.handle(json.load(sys.stdin))))
+clock.wall_ns = invocation.wall_ns = lambda: time.time_ns() + skew
+print(json.dumps(invocation.handle(json.load(sys.stdin))))
 """
 
 

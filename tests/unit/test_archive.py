@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from serverless_bench.analysis.summary import summarize
 from serverless_bench.errors import ArchiveError
+from serverless_bench.job.keys import hash_key
 from serverless_bench.job.spec import OperationKind
-from serverless_bench.payload.keystream import hash_key
 from serverless_bench.rundir.archive import Archive, load_run
 from serverless_bench.rundir.record import (
     TABLES,

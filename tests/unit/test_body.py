@@ -7,7 +7,6 @@ import pytest
 
 from serverless_bench.clients.base import Exchange, Source
 from serverless_bench.clock import EpochClock, monotonic_ns
-from serverless_bench.driver.plan import plan
 from serverless_bench.errors import (
     AccessDenied,
     ConnectionLost,
@@ -17,11 +16,11 @@ from serverless_bench.errors import (
     Throttled,
     WrongRegion,
 )
+from serverless_bench.job.invocations import invocation_specs
 from serverless_bench.job.spec import OperationKind, OperationSpec, Transfer
 from serverless_bench.payload.keystream import Keystream
-from serverless_bench.process import invocation as body
-from serverless_bench.process import runner as work
 from serverless_bench.units import MIB
+from serverless_bench.worker import invocation, runner
 from serverless_bench.worker.invocation import run_invocation
 from serverless_bench.worker.operation import Measured, measure
 from serverless_bench.worker.retry import Tries
@@ -222,33 +221,35 @@ def test_giving_up_may_fail_too_and_hides_nothing() -> None:
 
 def test_a_bug_in_a_client_keeps_what_was_measured(monkeypatch: pytest.MonkeyPatch) -> None:
     client = FlakyClient({"put": [None, ZeroDivisionError("a bug, no OperationError")]})
-    monkeypatch.setattr(work, "open_client", lambda *_: client)
-    body.forget_clients()
+    monkeypatch.setattr(runner, "open_client", lambda *_: client)
+    invocation.forget_clients()
     of = replace(job(invocations=1), objects=3)
-    (spec,) = plan(of, run_id="r", created_ns=sys.maxsize // 2)
+    (spec,) = invocation_specs(of, run_id="r", created_ns=sys.maxsize // 2)
     record = run_invocation(spec)
     assert [op.error for op in record.operations] == [None, "bug"]
     assert record.error == "ZeroDivisionError: a bug, no OperationError"
     assert [a.error for a in record.attempts] == [None, "error"]
-    body.forget_clients()
+    invocation.forget_clients()
 
 
 def test_a_plugin_that_is_missing_is_reported_not_raised() -> None:
-    (spec,) = plan(
+    (spec,) = invocation_specs(
         replace(job(invocations=1), workload="nope"), run_id="r", created_ns=sys.maxsize // 2
     )
     assert "unknown workload 'nope'" in str(run_invocation(spec).error)
 
 
 def test_a_late_delivery_touches_nothing() -> None:
-    (spec,) = plan(job(invocations=1), run_id="r", created_ns=0)
+    (spec,) = invocation_specs(job(invocations=1), run_id="r", created_ns=0)
     record = run_invocation(spec)
     assert record.operations == ()
     assert str(record.error).startswith("expired")
 
 
 def test_only_the_first_invocation_of_a_process_is_cold() -> None:
-    (spec,) = plan(replace(job(invocations=1), workload="noop"), run_id="r", created_ns=1 << 62)
+    (spec,) = invocation_specs(
+        replace(job(invocations=1), workload="noop"), run_id="r", created_ns=1 << 62
+    )
     run_invocation(spec)
     assert not run_invocation(spec).cold_start
 
@@ -261,12 +262,12 @@ def test_a_name_that_is_no_text_does_not_break_the_record() -> None:
 
 def test_a_store_that_refuses_is_not_asked_in_a_tight_loop(monkeypatch: pytest.MonkeyPatch) -> None:
     client = FlakyClient({"put": [AccessDenied("no", status=403)] * 10_000})
-    monkeypatch.setattr(work, "open_client", lambda *_: client)
-    body.forget_clients()
+    monkeypatch.setattr(runner, "open_client", lambda *_: client)
+    invocation.forget_clients()
     of = replace(job(invocations=1), duration_s=0.25)
-    (spec,) = plan(of, run_id="r", created_ns=sys.maxsize // 2)
+    (spec,) = invocation_specs(of, run_id="r", created_ns=sys.maxsize // 2)
     record = run_invocation(spec)
-    body.forget_clients()
+    invocation.forget_clients()
     assert {op.error for op in record.operations} == {"access_denied"}
     assert 1 <= len(record.operations) <= 4
 
@@ -290,13 +291,13 @@ def used_s() -> float:
 def test_the_record_tells_what_measured_operations_used(
     warmup: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(work, "open_client", lambda *_: BusyAtFirst())
-    body.forget_clients()
-    (spec,) = plan(
+    monkeypatch.setattr(runner, "open_client", lambda *_: BusyAtFirst())
+    invocation.forget_clients()
+    (spec,) = invocation_specs(
         replace(job(invocations=1), warmup=warmup), run_id="r", created_ns=sys.maxsize // 2
     )
     record = run_invocation(spec)
-    body.forget_clients()
+    invocation.forget_clients()
     assert record.error is None
     assert record.measured_cpu_ns is not None
     used = record.cpu_user_s + record.cpu_sys_s

@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from serverless_bench.driver.plan import check, plan
+from serverless_bench.driver.plan import check
 from serverless_bench.errors import UsageError
+from serverless_bench.job.invocations import invocation_specs
 from serverless_bench.job.keys import declared_size, object_key
 from serverless_bench.job.read_assignment import check_not_copied, functions_for, positions, share
 from serverless_bench.job.spec import InvocationSpec, JobSpec, Load, OperationKind
@@ -69,7 +70,9 @@ def test_every_byte_is_read_as_often_as_asked(
     check(of, keys)
     # What is launched again reads the same.
     waves = [
-        next(plan(of, run_id="r", created_ns=0, keys=keys, wave=attempt, indexes={index}))
+        next(
+            invocation_specs(of, run_id="r", created_ns=0, keys=keys, wave=attempt, indexes={index})
+        )
         for index in range(of.invocations)
     ]
     # In the slowest way: the list is gone round, a group after the other.

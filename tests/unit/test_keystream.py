@@ -7,13 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from serverless_bench.payload.keystream import (
-    Keystream,
-    KeystreamFile,
-    Origin,
-    hash_key,
-    identify,
-)
+from serverless_bench.job.keys import hash_key
+from serverless_bench.payload.keystream import Keystream, KeystreamFile, Origin, identify
 
 KEY = "sbench/00112233445566778899aabbccddeeff.5000000000000"
 SIZE = 200_000

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from serverless_bench.errors import DeadlineExceeded
-from serverless_bench.process import meter as meter_module
+from serverless_bench.worker import meter as meter_module
 from serverless_bench.worker.meter import STEP_NS, Meter, Point, join_curves
 
 points = st.lists(st.tuples(st.integers(0, 10**9), st.integers(0, 10**9)), min_size=1, max_size=8)

@@ -8,12 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from serverless_bench.driver.plan import ledger, plan
+from serverless_bench.driver.plan import ledger
 from serverless_bench.errors import ServerFault
+from serverless_bench.job.invocations import invocation_specs
 from serverless_bench.job.spec import InvocationSpec, JobSpec, Load, OperationKind, Transfer
-from serverless_bench.process import runner as work
 from serverless_bench.rundir.archive import readable
 from serverless_bench.rundir.record import InvocationRecord
+from serverless_bench.worker import runner
 from serverless_bench.worker.invocation import forget_clients, run_invocation
 from serverless_bench.workloads.mixed import KINDS
 from tests.runs import TARGET
@@ -36,13 +37,13 @@ def mixed(**load: object) -> JobSpec:
 
 
 def invocation(job: JobSpec) -> InvocationSpec:
-    return next(plan(job, run_id="r", created_ns=1 << 62))
+    return next(invocation_specs(job, run_id="r", created_ns=1 << 62))
 
 
 def run(job: JobSpec, client: FlakyClient) -> InvocationRecord:
     forget_clients()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(work, "open_client", lambda *_: client)
+        patch.setattr(runner, "open_client", lambda *_: client)
         record = run_invocation(invocation(job))
         forget_clients()
     return record

@@ -17,14 +17,14 @@ from serverless_bench.analysis.merge import merge_reports
 from serverless_bench.analysis.summary import Summary, summarize
 from serverless_bench.analysis.variability import stability
 from serverless_bench.cli.pace import beyond_the_link
-from serverless_bench.driver.plan import plan
 from serverless_bench.errors import UsageError
+from serverless_bench.job.invocations import invocation_specs
 from serverless_bench.job.spec import JobSpec, Load, Transfer
-from serverless_bench.process import runner as work
 from serverless_bench.reporters import open_reporter
 from serverless_bench.rundir.archive import Run, load_run
 from serverless_bench.rundir.record import InvocationRecord, Outcome, Overdue
 from serverless_bench.units import MIB, NS_PER_S
+from serverless_bench.worker import runner
 from serverless_bench.worker.barrier import start_key
 from serverless_bench.worker.invocation import forget_clients, run_invocation
 from tests.runs import TARGET, saved
@@ -56,8 +56,8 @@ def run(
     with virtual_time() as time, pytest.MonkeyPatch.context() as patch:
         forget_clients()
         client = SlowClient(time, service_s, stall)
-        patch.setattr(work, "open_client", lambda *_: client)
-        (spec, *_) = plan(job, run_id="r", created_ns=1 << 62)
+        patch.setattr(runner, "open_client", lambda *_: client)
+        (spec, *_) = invocation_specs(job, run_id="r", created_ns=1 << 62)
         client.objects[start_key(TARGET.prefix, "r")] = b"+"
         record = run_invocation(spec)
         forget_clients()
@@ -272,7 +272,7 @@ def test_a_function_without_operations_leaves_its_share_undone(tmp_path: Path) -
 
 def test_functions_share_a_rate_with_those_that_run_at_once(tmp_path: Path) -> None:
     job = replace(loop(), invocations=4, concurrency=2)
-    shares = [spec.load.rate_per_s for spec in plan(job, run_id="r", created_ns=0)]
+    shares = [spec.load.rate_per_s for spec in invocation_specs(job, run_id="r", created_ns=0)]
     assert shares == [RATE / 2] * 4
 
 

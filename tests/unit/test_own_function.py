@@ -21,12 +21,13 @@ from hypothesis import strategies as st
 from serverless_bench.cli.call import load_function
 from serverless_bench.clients.base import Exchange, Source
 from serverless_bench.driver.pickling import MAX_CODE_BYTES, function_job, pack
-from serverless_bench.driver.plan import ledger, plan
+from serverless_bench.driver.plan import ledger
 from serverless_bench.errors import Corrupt, NotFound, UsageError
+from serverless_bench.job.invocations import invocation_specs
 from serverless_bench.job.spec import InvocationSpec, JobSpec, Load, OperationKind
 from serverless_bench.payload.shaped import content_of
-from serverless_bench.process import runner as work
 from serverless_bench.rundir.record import InvocationRecord
+from serverless_bench.worker import runner
 from serverless_bench.worker.barrier import start_key
 from serverless_bench.worker.context import Tools
 from serverless_bench.worker.invocation import forget_clients, run_invocation
@@ -41,7 +42,7 @@ OwnFunction = Callable[[Tools], object]
 @pytest.fixture
 def client(monkeypatch: pytest.MonkeyPatch) -> Iterator[FlakyClient]:
     flaky = FlakyClient()
-    monkeypatch.setattr(work, "open_client", lambda *_: flaky)
+    monkeypatch.setattr(runner, "open_client", lambda *_: flaky)
     forget_clients()
     yield flaky
     forget_clients()
@@ -54,7 +55,7 @@ def job(function: OwnFunction, **of: Any) -> JobSpec:
 
 
 def planned(of: JobSpec, keys: tuple[str, ...] = ()) -> InvocationSpec:
-    (spec,) = plan(of, run_id="r", created_ns=sys.maxsize // 2, keys=keys)
+    (spec,) = invocation_specs(of, run_id="r", created_ns=sys.maxsize // 2, keys=keys)
     return spec
 
 
@@ -283,7 +284,7 @@ def test_a_wrong_byte_is_found_in_any_buffer(offset: int, length: int, data: st.
         assert tools.verify("name", offset, block) == 1
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(work, "open_client", lambda *_: FlakyClient())
+        patch.setattr(runner, "open_client", lambda *_: FlakyClient())
         forget_clients()
         record = called(mine)
         forget_clients()

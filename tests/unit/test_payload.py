@@ -6,8 +6,8 @@ import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
 
-from serverless_bench.job.keys import object_key
-from serverless_bench.payload.keystream import Keystream, hash_key, identify
+from serverless_bench.job.keys import hash_key, object_key
+from serverless_bench.payload.keystream import Keystream, identify
 from serverless_bench.payload.shaped import SHAPE_BLOCK, content_of
 from serverless_bench.units import MIB
 

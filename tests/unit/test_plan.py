@@ -5,15 +5,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from serverless_bench.driver.plan import derive_seed, ledger, plan
+from serverless_bench.driver.plan import ledger
 from serverless_bench.errors import UsageError
+from serverless_bench.job.invocations import derive_seed, invocation_specs
 from serverless_bench.job.keys import declared_size
 from serverless_bench.job.spec import InvocationSpec, JobSpec, Load, Target, Transfer
 from tests.runs import job
 
 
 def planned(of: JobSpec, run_id: str = "r", keys: tuple[str, ...] = ()) -> list[InvocationSpec]:
-    return list(plan(of, run_id=run_id, created_ns=5, keys=keys))
+    return list(invocation_specs(of, run_id=run_id, created_ns=5, keys=keys))
 
 
 def test_a_plan_is_a_function_of_job_and_run() -> None:
@@ -76,7 +77,7 @@ def test_an_invocation_is_below_four_kilobytes() -> None:
 def test_a_job_and_its_invocations_survive_json(invocations: int, seed: int) -> None:
     of = replace(job(invocations=invocations), seed=seed)
     assert JobSpec.from_json(json.loads(json.dumps(asdict(of)))) == of
-    spec = next(plan(of, run_id="r", created_ns=0))
+    spec = next(invocation_specs(of, run_id="r", created_ns=0))
     assert InvocationSpec.from_json(json.loads(json.dumps(asdict(spec)))) == spec
 
 

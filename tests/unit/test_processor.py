@@ -10,10 +10,11 @@ from threading import Event, Thread
 
 import pytest
 
-from serverless_bench import JobSpec, run_job, summarize, work
+from serverless_bench import JobSpec, run_job, summarize
 from serverless_bench.clients.base import Exchange, Source
 from serverless_bench.job.spec import Load
 from serverless_bench.units import NS_PER_S
+from serverless_bench.worker import runner
 from serverless_bench.worker.cpu_time import LockProbe, Usage, thread_counted
 from tests.runs import TARGET
 from tests.unit.flaky import FlakyClient
@@ -64,11 +65,11 @@ def bounded(path: Path, threads: int, objects: int, rounds: int, store_s: float)
         object_bytes=100,
         load=Load(threads=threads),
     )
-    work.forget_clients()
+    runner.forget_clients()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(work, "open_client", lambda *_: Scripted(rounds, store_s))
+        patch.setattr(runner, "open_client", lambda *_: Scripted(rounds, store_s))
         run = run_job(job, path)
-        work.forget_clients()
+        runner.forget_clients()
     exact = replace(run, provenance={**run.provenance, "client": {"attempts": "exact"}})
     return dict(summarize(exact).bound.functions)
 

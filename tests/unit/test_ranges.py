@@ -13,9 +13,9 @@ from serverless_bench.clients.base import Exchange, Sink
 from serverless_bench.clock import EpochClock, monotonic_ns
 from serverless_bench.errors import BadRequest
 from serverless_bench.job.spec import OperationKind, OperationSpec, Transfer, Verify
+from serverless_bench.payload import verify as verify_module
 from serverless_bench.payload.coverage import Coverage
 from serverless_bench.payload.keystream import Keystream
-from serverless_bench.payload.shaped import verify as verify_module
 from serverless_bench.payload.verify import RangeSink
 from serverless_bench.rundir.record import Found
 from serverless_bench.testing.client_parts import new_meter

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from serverless_bench.analysis.overdue import Waiting, waiting
-from serverless_bench.driver.plan import plan
+from serverless_bench.job.invocations import invocation_specs
 from serverless_bench.job.spec import JobSpec, Load, OperationKind
 from serverless_bench.rundir.archive import Run
 from serverless_bench.rundir.record import Overdue
@@ -32,7 +32,7 @@ def schedule(
         object_bytes=1,
         load=Load(rate_per_s=rate, arrivals=arrivals),
     )
-    (spec, *_) = plan(of, run_id="r", created_ns=0)
+    (spec, *_) = invocation_specs(of, run_id="r", created_ns=0)
     end_ns = None if seconds is None else BEGIN_NS + round(seconds * NS_PER_S)
     return Schedule(replace(spec, seed=seed), BEGIN_NS, end_ns)
 

@@ -5,8 +5,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from serverless_bench.job.keys import hash_key
 from serverless_bench.job.spec import Verify
-from serverless_bench.payload.keystream import Keystream, hash_key
+from serverless_bench.payload.keystream import Keystream
 from serverless_bench.payload.verify import MAX_BAD_RANGES, BadRanges, RangeSink, absent
 from serverless_bench.rundir.record import Found
 from serverless_bench.units import MIB

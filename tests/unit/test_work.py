@@ -6,12 +6,12 @@ from itertools import pairwise
 import pytest
 
 from serverless_bench.clock import EpochClock
-from serverless_bench.driver.plan import plan
 from serverless_bench.errors import ServerFault
+from serverless_bench.job.invocations import invocation_specs
 from serverless_bench.job.spec import JobSpec, Load, Stat, Transfer
-from serverless_bench.process import runner as work
 from serverless_bench.rundir.record import InvocationRecord
 from serverless_bench.units import MIB, NS_PER_S
+from serverless_bench.worker import runner
 from serverless_bench.worker.invocation import forget_clients, run_invocation
 from tests.runs import TARGET
 from tests.unit.flaky import FlakyClient
@@ -33,8 +33,8 @@ def writes(objects: int = 8, **load: object) -> JobSpec:
 def run(job: JobSpec, client: FlakyClient | None = None) -> InvocationRecord:
     forget_clients()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(work, "open_client", lambda *_: client or FlakyClient())
-        (spec, *_) = plan(job, run_id="r", created_ns=1 << 62)
+        patch.setattr(runner, "open_client", lambda *_: client or FlakyClient())
+        (spec, *_) = invocation_specs(job, run_id="r", created_ns=1 << 62)
         record = run_invocation(spec)
         forget_clients()
     return record
@@ -70,13 +70,13 @@ def test_a_closed_loop_intends_nothing() -> None:
 
 def test_functions_have_their_share_of_a_rate() -> None:
     job = replace(writes(rate_per_s=90.0), invocations=3)
-    shares = [spec.load.rate_per_s for spec in plan(job, run_id="r", created_ns=0)]
+    shares = [spec.load.rate_per_s for spec in invocation_specs(job, run_id="r", created_ns=0)]
     assert shares == [30.0] * 3
 
 
 def test_functions_take_turns_at_the_endpoints() -> None:
     job = replace(writes(), invocations=5, endpoints=("http://second", "http://third"))
-    specs = list(plan(job, run_id="r", created_ns=0))
+    specs = list(invocation_specs(job, run_id="r", created_ns=0))
     assert [spec.target.endpoint_url for spec in specs] == [
         "http://store",
         "http://second",
@@ -150,8 +150,10 @@ def test_connections_are_kept_for_who_asks_for_the_same() -> None:
 
     forget_clients()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(work, "open_client", opens)
-        first, second = plan(replace(writes(1), invocations=2), run_id="r", created_ns=1 << 62)
+        patch.setattr(runner, "open_client", opens)
+        first, second = invocation_specs(
+            replace(writes(1), invocations=2), run_id="r", created_ns=1 << 62
+        )
         run_invocation(first)
         run_invocation(second)
         assert len(opened) == 1
@@ -181,19 +183,19 @@ def test_the_interpreter_is_asked_for_its_lock_where_threads_share_it(
 ) -> None:
     job = writes(4, threads=threads)
     job = replace(job, transfer=replace(job.transfer, connections=connections))
-    (spec, *_) = plan(job, run_id="r", created_ns=1 << 62)
-    found = work.Work(invocation=spec, clock=EpochClock(), on_moved=lambda _: None)
+    (spec, *_) = invocation_specs(job, run_id="r", created_ns=1 << 62)
+    found = runner.Work(invocation=spec, clock=EpochClock(), on_moved=lambda _: None)
     forget_clients()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(work, "open_client", lambda *_: FlakyClient())
+        patch.setattr(runner, "open_client", lambda *_: FlakyClient())
         assert found.measure_all() is None
         forget_clients()
     assert (found.probe is not None) is asked
 
 
 def test_jitter_is_of_each_thread_and_always_the_same() -> None:
-    (spec, *_) = plan(writes(1, threads=2), run_id="r", created_ns=1 << 62)
-    found = work.Work(invocation=spec, clock=EpochClock(), on_moved=lambda _: None)
+    (spec, *_) = invocation_specs(writes(1, threads=2), run_id="r", created_ns=1 << 62)
+    found = runner.Work(invocation=spec, clock=EpochClock(), on_moved=lambda _: None)
     first, again, other = (found._draw(thread).random() for thread in (0, 0, 1))
     assert first == again != other
 
@@ -213,10 +215,10 @@ def test_sizes_that_were_asked_for_before_are_known_to_every_get() -> None:
     client.objects["foreign"] = bytes(2 * MIB + 1)
     transfer = Transfer(retries=0, part_bytes=MIB, stat=Stat.BEFORE)
     job = JobSpec(workload="read", target=TARGET, transfer=transfer, invocations=1, objects=1)
-    (spec,) = plan(job, run_id="r", created_ns=1 << 62, keys=["foreign"])
+    (spec,) = invocation_specs(job, run_id="r", created_ns=1 << 62, keys=["foreign"])
     forget_clients()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(work, "open_client", lambda *_: client)
+        patch.setattr(runner, "open_client", lambda *_: client)
         record = run_invocation(spec)
         forget_clients()
     assert record.ok

@@ -4,8 +4,8 @@ from collections import deque
 from dataclasses import dataclass
 from typing import Final
 
-from serverless_bench.job.keys import declared_size
-from serverless_bench.payload.keystream import PIECE, Keystream, hash_key, identify
+from serverless_bench.job.keys import declared_size, hash_key
+from serverless_bench.payload.keystream import PIECE, Keystream, identify
 from serverless_bench.payload.shaped import content_of
 
 KEPT_BYTES: Final = 1 << 16

@@ -10,8 +10,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from serverless_bench.job.keys import declared_size
-from serverless_bench.payload.keystream import hash_key
+from serverless_bench.job.keys import declared_size, hash_key
 from serverless_bench.payload.shaped import content_of
 from serverless_bench.stores.loopback.answers import S3Error
 from serverless_bench.stores.loopback.parts import Upload

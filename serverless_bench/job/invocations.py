@@ -1,0 +1,98 @@
+"""Turn a job into one value per function call. Pure: same job and run id, same invocations."""
+
+import hashlib
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import replace
+
+from serverless_bench.job.read_assignment import positions
+from serverless_bench.job.spec import InvocationSpec, JobSpec, Load, Target
+from serverless_bench.units import NS_PER_S
+
+
+def invocation_specs(
+    job: JobSpec,
+    *,
+    run_id: str,
+    created_ns: int,
+    keys: Sequence[str] = (),
+    wave: int = 0,
+    indexes: Collection[int] | None = None,
+) -> Iterator[InvocationSpec]:
+    """Yield one ``InvocationSpec`` per function call, in index order.
+
+    Parameters
+    ----------
+    job
+        What to run.
+    run_id
+        Fresh for every run; new keys derive from it.
+    created_ns
+        When the wave begins, on the driver's clock.
+    keys
+        Objects to read. ``dealing`` says which of them each invocation takes; the list
+        starts over at its end, as PyWren's did (s3_benchmark.py:95), so there may be fewer
+        or more keys than invocations.
+    wave
+        Number of the launch of what was missing; 0 for the first, which launches all. It
+        is the ``attempt`` of what it launches.
+    indexes
+        What to launch; None for all.
+    """
+    count = job.invocations if indexes is None else len(indexes)
+    # Batches run one after the other; each may take as long as one invocation may.
+    batches = -(-count // job.concurrency)
+    not_after_ns = created_ns + round((batches + 1) * job.deadline_s * NS_PER_S)
+    for index in range(job.invocations) if indexes is None else sorted(indexes):
+        yield InvocationSpec(
+            run_id=run_id,
+            index=index,
+            attempt=wave,
+            workload=job.workload,
+            target=_target(job, index),
+            transfer=job.transfer,
+            objects=job.objects,
+            object_bytes=job.object_bytes,
+            repeats=job.repeats,
+            keys=_dealt(job, index, keys),
+            deadline_s=job.deadline_s,
+            duration_s=job.duration_s,
+            warmup=job.warmup,
+            gate_poll_s=None if job.gate is None else job.gate_poll_s,
+            gate_timeout_s=job.gate_timeout_s,
+            not_after_ns=not_after_ns,
+            seed=derive_seed(job.seed, index),
+            control=job.control,
+            load=_share(job),
+        )
+
+
+def _dealt(job: JobSpec, index: int, keys: Sequence[str]) -> tuple[str, ...]:
+    """Return the objects that one invocation reads."""
+    if not keys:
+        return ()
+    split = job.load.split or 1
+    dealt = positions(index, keys=len(keys), objects=job.objects, split=split)
+    return tuple(keys[position] for position in dealt)
+
+
+def _target(job: JobSpec, index: int) -> Target:
+    """Return the target of one invocation: they take turns at the endpoints."""
+    endpoints = (job.target.endpoint_url, *job.endpoints)
+    return replace(job.target, endpoint_url=endpoints[index % len(endpoints)])
+
+
+def _share(job: JobSpec) -> Load:
+    """Return the load of one invocation: of a rate, the share of those that run at once."""
+    rate = job.load.rate_per_s
+    at_once = min(job.invocations, job.concurrency)
+    return job.load if rate is None else replace(job.load, rate_per_s=rate / at_once)
+
+
+def derive_seed(seed: int, *path: int) -> int:
+    """Return a 63-bit seed for the node at ``path`` below ``seed``.
+
+    ``seed + index`` would give invocation 1 of seed 0 the draws of invocation 0 of
+    seed 1.
+    """
+    text = "/".join(map(str, (seed, *path)))
+    return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest()) >> 1
