@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from types import TracebackType
-from typing import Any, Final, Self
+from typing import TYPE_CHECKING, Any, Final, Self
 
 from botocore import exceptions as boto
 
@@ -17,6 +17,9 @@ from serverless_bench.errors import SbenchError
 from serverless_bench.job.spec import JobSpec
 from serverless_bench.units import NS_PER_S
 from serverless_bench.worker.barrier import folder, start_key
+
+if TYPE_CHECKING:
+    from mypy_boto3_s3 import S3Client
 
 _PROBES: Final = 20
 _PROBE_EVERY_S: Final = 0.053
@@ -52,13 +55,18 @@ class Attendant:
         self._probes: list[tuple[int, int, int]] = []
         self._gate: dict[str, Any] | None = None
         self._requests: Counter[str] = Counter()
-        self._thread = threading.Thread(target=self._attend, daemon=True)
+        self._thread: threading.Thread | None = None
         # Nothing of a noop, or of an array in files, goes to the store.
         in_files = job.load.array is not None and job.load.array.path is not None
         self._needed = bool(job.gate) or not (job.workload == "noop" or in_files)
 
     def __enter__(self) -> Self:
         if self._needed:
+            # Here, not in the thread: botocore goes through all variables of the environment,
+            # and a client under test may set one meanwhile.
+            client = open_s3(self._job.target)
+            client.meta.events.register("response-received.s3", self._count_request)
+            self._thread = threading.Thread(target=self._attend, args=(client,), daemon=True)
             try:
                 self._thread.start()
             except KeyboardInterrupt:
@@ -74,7 +82,7 @@ class Attendant:
         trace: TracebackType | None,
     ) -> None:
         self._over.set()
-        if self._needed:
+        if self._thread is not None:
             self._thread.join(_JOIN_S)
         if self._job.gate is not None:
             # The gate's own objects, which stand in the ledger. What cannot be deleted
@@ -94,9 +102,7 @@ class Attendant:
             said["store_requests"] = dict(self._requests)
         return said if self._gate is None else {**said, "gate": self._gate}
 
-    def _attend(self) -> None:
-        client = open_s3(self._job.target)
-        client.meta.events.register("response-received.s3", self._count_request)
+    def _attend(self, client: "S3Client") -> None:
         try:
             if self._job.gate is not None:
                 self._open_gate(client, self._job.gate)

@@ -24,7 +24,7 @@ from serverless_bench.job.invocations import invocation_specs
 from serverless_bench.job.keys import new_run_id
 from serverless_bench.job.read_assignment import check_not_copied
 from serverless_bench.job.spec import OWN_FUNCTION, InvocationSpec, JobSpec
-from serverless_bench.payload import keystream
+from serverless_bench.payload import keystream, shaped
 from serverless_bench.rundir.archive import Archive, Run, load_run
 from serverless_bench.rundir.record import Lost, Outcome
 from serverless_bench.rundir.tables import is_text

@@ -36,7 +36,8 @@ ROOT = Path(__file__).parents[2]
 def test_every_name_loads_and_is_its_file(family: str, name: str, table: Mapping[str, str]) -> None:
     # No module can be called lambda.
     module = f"aws_{name}" if iskeyword(name) else name
-    assert table[name].partition(":")[0] == f"serverless_bench.{family}.{module}"
+    room = "formats." if family in {"exporters", "importers"} else ""
+    assert table[name].partition(":")[0] == f"serverless_bench.{room}{family}.{module}"
     assert plugins.load(family, table, name) is not None
 
 
