@@ -37,7 +37,7 @@ from serverless_bench.job.keys import object_key
 from serverless_bench.job.spec import OperationKind, OperationSpec, Target, Transfer
 from serverless_bench.units import GIB, MIB, NS_PER_S
 from serverless_bench.worker.operation import measure
-from serverless_bench.worker.retry import Tries
+from serverless_bench.worker.retry import Retrier
 from tests.network import bundle_of, certificate
 
 FLOOR, BUCKET = "floor", "bench"
@@ -97,9 +97,11 @@ def client(name: str, url: str, size: int) -> Move:
     opened = open_client(target, Transfer())
 
     def move(kind: OperationKind, key: str) -> None:
-        tries = Tries(opened, 0, monotonic_ns() + 600 * NS_PER_S, random.Random(1), lambda _: None)
+        retrier = Retrier(
+            opened, 0, monotonic_ns() + 600 * NS_PER_S, random.Random(1), lambda _: None
+        )
         spec = OperationSpec(index=0, kind=kind, key=key, size=size)
-        done = measure(spec, Transfer(), tries, EpochClock()).operation
+        done = measure(spec, Transfer(), retrier, EpochClock()).operation
         expected = size if kind is OperationKind.GET else 0
         assert (done.error, done.bytes, done.verified_bytes) == (None, size, expected)
 

@@ -2,7 +2,7 @@
 
     python -m benchmarks.report
 
-Each function has 100 operations with 8-point curves and one try each. Every size runs in
+Each function has 100 operations with 8-point curves and one attempt each. Every size runs in
 a process of its own, so that its peak memory is its own.
 """
 

@@ -3,7 +3,7 @@
 make faults
 
 With FAULT_MATRIX=FILE results are kept, and those of earlier runs count, too: then
-``python docs/make_faults.py -k 429`` tries a few cells again.
+``python docs/make_faults.py -k 429`` runs a few cells again.
 """
 
 import json

@@ -11,14 +11,14 @@ import zarr
 from obstore.store import S3Store
 from zarr.storage import ObjectStore
 
-from serverless_bench import Tools, embedded_target, run_job, summarize
+from serverless_bench import FunctionContext, embedded_target, run_job, summarize
 from serverless_bench.units import format_rate
 
 PLANES, SIDE = 4, 512
 PLANE_BYTES = SIDE * SIDE * 2
 
 
-def pipeline(tools: Tools) -> None:
+def pipeline(tools: FunctionContext) -> None:
     """Write, read and reduce one stack of images; workers are sent this function."""
     target = tools.target
     # It finds its credentials where sbench does: in the environment of the worker.

@@ -7,12 +7,12 @@ Data flows in one direction, through files that are named after the steps::
     fanout      every call, through an executor   Outcome
     body        runs inside the function          InvocationRecord
     work        its threads, and when each operation begins
-    measure     one operation: its time, its tries, its bytes
+    measure     one operation: its time, its attempts, its bytes
     archive     a run on disk, crash-safe         Run
     offsets     how wrong the workers' clocks are
     series      a run to bytes over time          Timeline
     windows     its best, its steady, its whole throughput
-    traffic     its tries: offered load, throttles, waits
+    traffic     its attempts: offered load, throttles, waits
     latencies   how long operations took, in histograms that can be added up
     bound       what bounded each function
     checks      what cannot be
@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from serverless_bench.job.spec import Transfer as Transfer
     from serverless_bench.rundir.archive import Run as Run
     from serverless_bench.rundir.archive import load_run as load_run
-    from serverless_bench.worker.context import Tools as Tools
+    from serverless_bench.worker.context import FunctionContext as FunctionContext
 
 __version__ = "0.1.0"
 
@@ -63,7 +63,7 @@ _PUBLIC = {
     "Summary": "analysis.summary",
     "Target": "job.spec",
     "Timeline": "analysis.timeline",
-    "Tools": "worker.context",
+    "FunctionContext": "worker.context",
     "Transfer": "job.spec",
     "embedded_target": "driver.target",
     "load_run": "rundir.archive",

@@ -9,7 +9,7 @@
     ├── StoreError              5   the store cannot be reached or refuses us
     ├── ArchiveError            8   a run directory cannot be read or written
     ├── CostError              12   a job costs more than --max-cost
-    └── OperationError              one try of one storage request failed
+    └── OperationError              one attempt of one storage request failed
         ├── NotFound            the object or the bucket does not exist
         ├── AccessDenied        the credentials are missing, wrong or not allowed to
         ├── Throttled           the store asked us to slow down (503, 429)

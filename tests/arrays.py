@@ -12,7 +12,7 @@ from serverless_bench.job.spec import ArraySpec, OperationKind, OperationSpec, T
 from serverless_bench.payload.array_layout import array_bytes
 from serverless_bench.rundir.record import Usage
 from serverless_bench.worker.array_operation import perform_array
-from serverless_bench.worker.retry import Tries
+from serverless_bench.worker.retry import Retrier
 from serverless_bench.worker.transfer import Checks
 
 NOWHERE = Target(bucket="files", endpoint_url="http://127.0.0.1:9")
@@ -36,7 +36,7 @@ class Session:
     def __init__(self, target: Target = NOWHERE) -> None:
         self.target = target
         self.checks = Checks()
-        self.tries = self._tries()
+        self.retrier = self._retrier()
 
     def write(self, array: ArraySpec, key: str) -> Usage:
         return self._do(OperationKind.WRITE_ARRAY, array, key)
@@ -50,16 +50,16 @@ class Session:
         self._do(OperationKind.READ_ARRAY, replace(array, operation="read"), key)
         return self.checks.verified_bytes
 
-    def _tries(self) -> Tries:
+    def _retrier(self) -> Retrier:
         client = open_client(self.target, TRANSFER)
-        give_up_ns = monotonic_ns() + 60 * 10**9
-        return Tries(client, 0, give_up_ns, random.Random(0), lambda _: None)
+        deadline_ns = monotonic_ns() + 60 * 10**9
+        return Retrier(client, 0, deadline_ns, random.Random(0), lambda _: None)
 
     def _do(self, kind: OperationKind, array: ArraySpec, key: str, offset: int = 0) -> Usage:
-        self.checks, self.tries = Checks(), self._tries()
+        self.checks, self.retrier = Checks(), self._retrier()
         size = int(key.rpartition(".")[2])
         operation = OperationSpec(index=0, kind=kind, key=key, size=size, offset=offset)
-        usage = perform_array(operation, array, self.target, TRANSFER, self.tries, self.checks)
+        usage = perform_array(operation, array, self.target, TRANSFER, self.retrier, self.checks)
         if self.checks.after is not None:
             self.checks.after()
         return usage

@@ -13,7 +13,7 @@ from serverless_bench.clock import EpochClock, monotonic_ns
 from serverless_bench.job.spec import OperationKind, OperationSpec, Target, Transfer
 from serverless_bench.units import MIB, NS_PER_S
 from serverless_bench.worker.operation import Measured, measure
-from serverless_bench.worker.retry import Tries
+from serverless_bench.worker.retry import Retrier
 from tests.fault_server import Exchange
 
 DELAY_S = 0.3
@@ -82,11 +82,13 @@ def see(client_name: str, endpoint_url: str) -> dict[str, tuple[float | None, fl
 
     def one(way: str) -> tuple[float | None, float | None]:
         kind, prefix, transfer = WAYS[way]
-        tries = Tries(client, 0, monotonic_ns() + 60 * NS_PER_S, random.Random(1), lambda _: None)
+        retrier = Retrier(
+            client, 0, monotonic_ns() + 60 * NS_PER_S, random.Random(1), lambda _: None
+        )
         offset, length = RANGE if kind is OperationKind.GET_RANGE else (0, None)
         key = f"{prefix}/{'0' * 32}.{SIZE}"
         spec = OperationSpec(index=0, kind=kind, key=key, size=SIZE, offset=offset, length=length)
-        return _seen(measure(spec, transfer, tries, EpochClock()))
+        return _seen(measure(spec, transfer, retrier, EpochClock()))
 
     offered = client_class(client_name).operations
     ways = [

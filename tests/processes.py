@@ -25,10 +25,10 @@ than this one, and what comes early is not waited for.
 
 def until(condition: Callable[[], T]) -> T:
     """Return the condition's value as soon as it is true."""
-    give_up_ns = monotonic_ns() + round(PATIENCE_S * NS_PER_S)
+    deadline_ns = monotonic_ns() + round(PATIENCE_S * NS_PER_S)
     pause = threading.Event()
     while not (value := condition()):
-        assert monotonic_ns() < give_up_ns, f"not within {PATIENCE_S} s"
+        assert monotonic_ns() < deadline_ns, f"not within {PATIENCE_S} s"
         pause.wait(0.02)
     return value
 

@@ -42,10 +42,10 @@ def running(command: list[str], url: str, log: Path) -> Iterator[None]:
     with log.open("wb") as out:
         process = subprocess.Popen(command, stdout=out, stderr=out, stdin=subprocess.DEVNULL)
     try:
-        give_up_ns = monotonic_ns() + round(PATIENCE_S * NS_PER_S)
+        deadline_ns = monotonic_ns() + round(PATIENCE_S * NS_PER_S)
         while not answers(url):
             assert process.poll() is None, log.read_text()
-            assert monotonic_ns() < give_up_ns, f"{url} does not answer"
+            assert monotonic_ns() < deadline_ns, f"{url} does not answer"
         yield
     finally:
         process.terminate()

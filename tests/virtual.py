@@ -22,7 +22,7 @@ from tests.unit.flaky import FlakyClient
 
 BEGIN_NS = 1_000 * NS_PER_S
 _REAL = {name: getattr(clock, name) for name in ("monotonic_ns", "wall_ns", "sleep")}
-_PATIENCE_S = 60
+_TIMEOUT_S = 60
 """Of a thread that nobody wakes: the test fails then, and does not hang."""
 
 
@@ -44,7 +44,7 @@ class VirtualTime:
                 return
             self._wakes.append(wake_ns)
             self._move_on()
-            assert self._changed.wait_for(lambda: self.now_ns >= wake_ns, _PATIENCE_S)
+            assert self._changed.wait_for(lambda: self.now_ns >= wake_ns, _TIMEOUT_S)
 
     def _move_on(self) -> None:
         if self._wakes and len(self._wakes) == self._threads:

@@ -1,7 +1,7 @@
-"""What the tries of a run add up to: offered load, goodput, throttles, waits. Pure.
+"""What the attempts of a run add up to: offered load, goodput, throttles, waits. Pure.
 
-The tries are those of measured operations: of functions that count, without the warm-up.
-Goodput is what operations that succeeded moved; offered load is what every try moved,
+The attempts are those of measured operations: of functions that count, without the warm-up.
+Goodput is what operations that succeeded moved; offered load is what every attempt moved,
 the ones in vain included. A store that answers 503 is a result: throttles are counted
 per second and per prefix, because S3 limits requests per prefix.
 """
@@ -23,29 +23,29 @@ from serverless_bench.units import NS_PER_S
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Traffic:
-    """Totals over the tries of measured operations."""
+    """Totals over the attempts of measured operations."""
 
     attempts: int
     failed_attempts: int
     throttled: int
     throttled_peak_per_s: int
-    """Most throttled tries in one second; seconds count from the first measured try on."""
+    """Most throttled attempts in one second; seconds count from the first measured attempt on."""
     throttled_by_prefix: Mapping[str, int]
-    """Throttled tries by prefix, see ``throttles_per_s``."""
+    """Throttled attempts by prefix, see ``throttles_per_s``."""
     errors_of_attempts: Mapping[str, int]
-    """Failed tries by error word."""
+    """Failed attempts by error word."""
     offered_bytes: int
-    """Moved by all tries."""
+    """Moved by all attempts."""
     retried_bytes: int
-    """Moved by tries that failed."""
+    """Moved by attempts that failed."""
     new_connections: int | None
-    """Tries that had to open a connection; None if the client does not show that."""
+    """Attempts that had to open a connection; None if the client does not show that."""
     read_amplification: float | None
     """Bytes that reads brought over bytes of the objects; None without reads."""
 
 
 def traffic(run: Run, good: Mask) -> Traffic:
-    """Return the totals of a run's tries.
+    """Return the totals of a run's attempts.
 
     Parameters
     ----------
@@ -77,20 +77,20 @@ def traffic(run: Run, good: Mask) -> Traffic:
 
 
 def throttles_per_s(run: Run, start_ns: int | None = None) -> dict[str, Ints]:
-    """Return throttled tries of each prefix in each second from ``start_ns`` on.
+    """Return throttled attempts of each prefix in each second from ``start_ns`` on.
 
     Parameters
     ----------
     run
         A saved run.
     start_ns
-        Where the first second begins; the first measured try's start without it.
+        Where the first second begins; the first measured attempt's start without it.
 
     Returns
     -------
     dict
         Arrays of equal length by prefix, which is the key up to its last ``/``; all under
-        ``""`` if the run was loaded without its keys. Tries count when their answer came.
+        ``""`` if the run was loaded without its keys. Attempts count when their answer came.
     """
     attempts = run.attempts
     measured = measured_operations(run)[_operation_rows(run)]
@@ -110,7 +110,7 @@ def throttles_per_s(run: Run, start_ns: int | None = None) -> dict[str, Ints]:
 
 
 def service_s(run: Run, good: Mask) -> Floats:
-    """Return how long each good operation took without the waits between its tries.
+    """Return how long each good operation took without the waits between its attempts.
 
     Shape ``(good operations,)``. Waits of parts that ran side by side are taken off
     once each, so the figure is a lower bound there.
@@ -125,7 +125,7 @@ def service_s(run: Run, good: Mask) -> Floats:
 
 
 def _operation_rows(run: Run) -> Ints:
-    """Return the row of ``operations`` of each try; rows come function by function."""
+    """Return the row of ``operations`` of each attempt; rows come function by function."""
     first = np.searchsorted(run.operations["function"], np.arange(len(run.functions["index"])))
     rows = first[run.attempts["function"]] + run.attempts["operation"]
     return np.asarray(rows, dtype=np.int64)

@@ -91,7 +91,7 @@ def _verified_is_moved(facts: Facts) -> Iterator[str]:
         yield "more bytes were verified than moved"
 
 
-def _tries_carry_the_bytes(facts: Facts) -> Iterator[str]:
+def _attempts_carry_the_bytes(facts: Facts) -> Iterator[str]:
     run = facts.run
     if run.provenance.get("client", {}).get("attempts") != "exact":
         return
@@ -102,7 +102,7 @@ def _tries_carry_the_bytes(facts: Facts) -> Iterator[str]:
     claimed = mine[run.operations["function"]] & _of_kind(run, _WHOLE | _RANGES)
     moved = int(run.operations["bytes"][claimed].sum())
     if carried < moved:
-        yield f"the tries carried {carried} bytes, the operations claim {moved}"
+        yield f"the attempts carried {carried} bytes, the operations claim {moved}"
 
 
 def _time_runs_forward(facts: Facts) -> Iterator[str]:
@@ -173,7 +173,7 @@ CHECKS: Final[Mapping[str, Check]] = {
     "no byte is missing": _no_byte_is_missing,
     "objects are whole": _objects_are_whole,
     "verified bytes were moved": _verified_is_moved,
-    "tries carry the bytes": _tries_carry_the_bytes,
+    "attempts carry the bytes": _attempts_carry_the_bytes,
     "time runs forward": _time_runs_forward,
     "Little's law": _no_more_at_once_than_planned,
     "the link carries it": _the_link_carries_it,

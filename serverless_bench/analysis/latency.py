@@ -9,7 +9,7 @@ Four times are told apart::
 In a closed loop the next operation waits for the one before, so a store that stalls is
 asked less while it stalls, and the latencies hide most of it ("coordinated omission", Gil
 Tene). In an open loop (``--rate``) operations have an intended start, and the response time
-counts from there. Service is latency without the waits between the tries of an operation.
+counts from there. Service is latency without the waits between the attempts of an operation.
 
 What was due and never began has waited at least until the time was over: it counts with that
 in the response times and queueing delays, or the worst would be left out. The latency is
@@ -125,7 +125,7 @@ class Latency:
     """Over the span of the whole run; None where nothing took place or moved."""
     latency: Times | None
     service: Times | None
-    """None if no operation waited between its tries: the same as latency then."""
+    """None if no operation waited between its attempts: the same as latency then."""
     response: Times | None
     queueing: Times | None
     """None in a closed loop."""

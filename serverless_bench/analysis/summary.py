@@ -1,7 +1,7 @@
 """Turn a run into totals. Pure: no I/O, no clock, no formatting.
 
 Only operations that succeeded, of invocations that count, contribute bytes: goodput.
-What failed tries moved is ``retried_bytes``. Instants of workers are put on the driver's
+What failed attempts moved is ``retried_bytes``. Instants of workers are put on the driver's
 clock first, as far as its evidence goes (``offsets``).
 """
 
@@ -123,7 +123,7 @@ class Summary:
     """Percentiles of end minus last byte sent; None for reads, and if the client does not show
     when it was sent."""
     latency_s: Mapping[str, float] | None
-    """Percentiles of what an operation took, waits between its tries included."""
+    """Percentiles of what an operation took, waits between its attempts included."""
     service_s: Mapping[str, float] | None
     """The same without those waits."""
     operations: int

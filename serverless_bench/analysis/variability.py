@@ -36,7 +36,7 @@ class Straggler:
     took_s: float
     worker_id: str | None
     request_ids: tuple[str, ...]
-    """Of its tries, slowest first: what a store's operator asks for."""
+    """Of its attempts, slowest first: what a store's operator asks for."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,9 +107,9 @@ def _circumstances(summary: Summary, times: Spans) -> Iterator[str]:
             " which is in no figure"
         )
     if traffic.failed_attempts:
-        yield f"{traffic.failed_attempts} of {traffic.attempts} tries failed"
+        yield f"{traffic.failed_attempts} of {traffic.attempts} attempts failed"
     if traffic.throttled:
-        yield f"the store throttled {traffic.throttled} tries"
+        yield f"the store throttled {traffic.throttled} attempts"
     open_loop, overdue = summary.latencies.open_loop, summary.latencies.overdue
     if overdue:
         yield f"{overdue} of {summary.latencies.due} operations that were due never began"

@@ -147,9 +147,9 @@ def _context(knobs: Knobs, transfer: Transfer) -> dict[str, Any]:
         for name in ("s3_request_concurrency", "data_copy_concurrency", "file_io_concurrency")
         if (limit := getattr(knobs, name)) is not None
     }
-    # It counts tries, not further tries.
-    tries = {"max_retries": transfer.retries + 1}
-    return {**limits, "file_io_sync": knobs.file_io_sync, "s3_request_retries": tries}
+    # It counts attempts, not further tries.
+    attempts = {"max_retries": transfer.retries + 1}
+    return {**limits, "file_io_sync": knobs.file_io_sync, "s3_request_retries": attempts}
 
 
 def _metadata(array: ArraySpec, shape: Sequence[int]) -> dict[str, Any]:

@@ -7,7 +7,7 @@ they are, and compared with the lines of a witness (``sbench serve --witness``):
     claims      what the run says                   Claims
     scope       which requests are the run's        Scope
     asked       what the job asked for was moved, as often as asked
-    pairs       tries and requests, one to one      Pairs
+    pairs       attempts and requests, one to one      Pairs
     moved       bytes of operations and bytes of requests
     times       latencies, clocks and schedules against the store's instants
     counted     requests against the bill, and what is still there

@@ -41,7 +41,7 @@ def asked(claims: Claims, found: Scope, pairs: Pairs) -> Differences:
 
 
 def _successful(claims: Claims, found: Scope, pairs: Pairs) -> list[Seen]:
-    """Return the requests that count; where all tries are told, those of tries that succeeded."""
+    """Return the requests that count: of those told one by one, what succeeded."""
     if not claims.exact:
         return [one for one in found.data if one.ok]
     return [one for own in pairs.of_operation.values() for one in requests_of(own) if one.ok]
@@ -95,7 +95,7 @@ def _read(claims: Claims, requests: Sequence[Seen]) -> Differences:
         for begin, end, (wanted, count) in stretches({0: 1, size: 0}, have):
             low, high = (least, most) if wanted else (0, 0)
             short = claims.complete and count < low
-            # A failed try, and a library that is free to try again, read bytes once more.
+            # A failed attempt, and a library that is free to try again, read bytes once more.
             over = claims.exact and claims.complete and count > high
             if short or over:
                 often = f"{low}" if low == high else f"{low} to {high}"

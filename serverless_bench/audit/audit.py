@@ -9,7 +9,7 @@ from serverless_bench.audit.asked import asked
 from serverless_bench.audit.claims import read_claims
 from serverless_bench.audit.counted import bill, left, probes
 from serverless_bench.audit.differences import Difference
-from serverless_bench.audit.moved import moved, tries
+from serverless_bench.audit.moved import attempts, moved
 from serverless_bench.audit.pairs import pair
 from serverless_bench.audit.scope import scope
 from serverless_bench.audit.times import clocks, latencies, schedule
@@ -35,7 +35,7 @@ class Audit:
     """How many requests were looked at: of the functions (``data``), of the ``gate``, below the
     ``control`` prefix, and ``probes`` of the store's clock."""
     matched: int
-    """Tries whose request was found."""
+    """Attempts whose request was found."""
     by_key_and_time: int
     """Requests of functions whose user agent does not say who asked."""
     not_compared: int
@@ -71,7 +71,7 @@ def audit(
     rest = left(claims, seen)
     checks = chain(
         asked(claims, found, pairs),
-        tries(claims, pairs),
+        attempts(claims, pairs),
         moved(claims, found, pairs),
         latencies(claims, found, pairs),
         clocks(claims, pairs),

@@ -30,7 +30,7 @@ class Function:
     duplicate: bool
     operations: Sequence[Row]
     attempts: Mapping[int, Sequence[Row]]
-    """Tries, by the number of their operation."""
+    """Attempts, by the number of their operation."""
     overdue: Sequence[Row]
     """What was due in an open loop and never began."""
 
@@ -49,7 +49,7 @@ class Claims:
     created_ns: int
     job: Mapping[str, Any]
     exact: bool
-    """Whether every request of the client is a try in a record."""
+    """Whether every request of the client is an attempt in a record."""
     functions: Sequence[Function]
     lost: int
     """Functions that left no record; they may have made requests."""

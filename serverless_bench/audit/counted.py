@@ -49,8 +49,8 @@ def bill(claims: Claims, found: Scope, said: Mapping[str, int], *, exact: bool) 
     unsure = Counter(
         attempt["request"]
         for function in claims.functions
-        for tries in function.attempts.values()
-        for attempt in tries
+        for attempts in function.attempts.values()
+        for attempt in attempts
         if attempt["status"] is None
     )
     data = Counter({kind: count for kind, count in said.items() if kind not in _AROUND})

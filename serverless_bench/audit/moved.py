@@ -1,4 +1,4 @@
-"""Tries against requests, and the bytes of operations against the bytes of requests."""
+"""Attempts against requests, and the bytes of operations against the bytes of requests."""
 
 from collections.abc import Sequence
 
@@ -12,8 +12,8 @@ from serverless_bench.audit.witness import Seen
 _READS = frozenset({"get", "get_range"})
 
 
-def tries(claims: Claims, pairs: Pairs) -> Differences:
-    """Yield tries and requests that do not agree one to one; for clients that hide nothing."""
+def attempts(claims: Claims, pairs: Pairs) -> Differences:
+    """Yield attempts and requests that do not agree one to one; for clients that hide nothing."""
     if not claims.exact:
         return
     for function, operation, attempt in pairs.alone:
@@ -45,7 +45,7 @@ def _one_try(function: Function, attempt: Row, one: Seen) -> Differences:
     if there is None:
         return
     done, told = attempt["error"] is None, attempt["bytes"]
-    # What was under way when a try failed may be anywhere.
+    # What was under way when an attempt failed may be anywhere.
     more = told > there if attempt["request"] == "get" else told < there
     if (done and told != there) or (not done and more):
         text = f"{who}: the record says {told} bytes, the store {there}"

@@ -1,4 +1,4 @@
-"""Tries and requests, one to one."""
+"""Attempts and requests, one to one."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -18,18 +18,18 @@ OPERATIONS: Final[Mapping[str, str | None]] = {
 
 @dataclass(slots=True)
 class Pairs:
-    """Which request each try was."""
+    """Which request each attempt was."""
 
     of_operation: dict[tuple[int, int], list[tuple[Row, Seen]]] = field(default_factory=dict)
     """By position of the function and number of the operation."""
     alone: list[tuple[Function, Row, Row]] = field(default_factory=list)
-    """Tries that the store did not see, with their function and operation."""
+    """Attempts that the store did not see, with their function and operation."""
     untold: list[Seen] = field(default_factory=list)
     """Requests that no try tells of."""
 
 
 def pair(claims: Claims, found: Scope) -> Pairs:
-    """Find the request of every try: by its id, else by who asked for what and when."""
+    """Find the request of every attempt: by its id, else by who asked for what and when."""
     return _Pairing(found).pair(claims)
 
 
@@ -91,7 +91,7 @@ class _Pairing:
 
 
 def tries_of(function: Function) -> Iterator[tuple[Row, Row]]:
-    """Yield each try of a function with its operation."""
+    """Yield each attempt of a function with its operation."""
     operations = {operation["index"]: operation for operation in function.operations}
     for number, attempts in function.attempts.items():
         for attempt in attempts:
@@ -99,12 +99,12 @@ def tries_of(function: Function) -> Iterator[tuple[Row, Row]]:
 
 
 def is_for(operation: Row, attempt: Row, one: Seen) -> bool:
-    """Tell whether a request may be a try of an operation."""
+    """Tell whether a request may be an attempt of an operation."""
     request: str = attempt["request"]
     same = OPERATIONS.get(request, request) == one.operation
     return same and (one.key == operation["key"] or request == "delete_many")
 
 
 def requests_of(pairs: Sequence[tuple[Row, Seen]]) -> list[Seen]:
-    """Return the requests of successful tries."""
+    """Return the requests of successful attempts."""
     return [one for attempt, one in pairs if attempt["error"] is None]

@@ -25,7 +25,7 @@ _DATA: Final = frozenset({"get", "put", "upload_part"})
 
 
 def latencies(claims: Claims, found: Scope, pairs: Pairs) -> Differences:
-    """Yield tries and operations that were faster than the store."""
+    """Yield attempts and operations that were faster than the store."""
     acknowledged: list[tuple[int, int]] = []
     for position, function in enumerate(claims.functions):
         for op in function.operations:

@@ -90,7 +90,7 @@ def audited(run: "Run", witness: Path, *, cleaned: bool = False) -> "Audit":
 
 def _write_audit(console: "Console", seen: "Audit") -> None:
     counts = ", ".join(f"{count} {name}" for name, count in seen.requests.items() if count)
-    console.print(f"witness: {counts or 'no'} requests; {seen.matched} tries found again")
+    console.print(f"witness: {counts or 'no'} requests; {seen.matched} attempts found again")
     if seen.by_key_and_time:
         console.print(f"  {seen.by_key_and_time} say not who asked: taken by key and time")
     if seen.not_compared:

@@ -277,9 +277,9 @@ def _setup(setup: FunctionSetup) -> Iterator[Finding]:
 
 def _events(what: str, setup: FunctionSetup) -> Iterator[Finding]:
     if setup.retries != 0:
-        tries = "twice" if setup.retries is None else f"{setup.retries} times"
+        attempts = "twice" if setup.retries is None else f"{setup.retries} times"
         hint = "set its EventInvokeConfig: MaximumRetryAttempts 0"
-        yield warn(what, f"AWS runs a failed event again, {tries}", hint)
+        yield warn(what, f"AWS runs a failed event again, {attempts}", hint)
     if setup.event_age_s is None or setup.event_age_s > _MOST_EVENT_AGE_S:
         hint = "set its EventInvokeConfig: MaximumEventAgeInSeconds, a few minutes"
         age = setup.event_age_s or 21600

@@ -27,7 +27,7 @@ _SERVER: Final = {"lambda-host": "serverless_bench.lambda_host.server:serving"}
 _DELIVER: Final = {"lambda-host": "serverless_bench.worker.delivery:deliver"}
 _SCRIPTED: Final = {"lambda-host": "serverless_bench.lambda_host.scripted:Scripted"}
 _HANDLER: Final = "serverless_bench.worker.handler.handler"
-_PATIENCE_S: Final = 3.0
+_TIMEOUT_S: Final = 3.0
 _TELL_IT: Final = """\
 lambda host at {url}
 {limits}
@@ -184,7 +184,7 @@ async def _with(command: Sequence[str], environment: Mapping[str, str], stop: as
     asked.cancel()
     if not ended.done():
         process.terminate()
-        await asyncio.wait({ended}, timeout=_PATIENCE_S)
+        await asyncio.wait({ended}, timeout=_TIMEOUT_S)
     if not ended.done():
         process.kill()
     code = await ended

@@ -26,7 +26,7 @@ LocalStack {version} at {url}
   sbench write --executor lambda --stack sbench --number 50 --mb 8
 ends with Ctrl-C, and keeps nothing"""
 _TICK_S: Final = 0.2
-_PATIENCE_S: Final = 5.0
+_TIMEOUT_S: Final = 5.0
 
 
 @click.command("localstack")
@@ -94,7 +94,7 @@ async def _until_its_end(
     finally:
         if process is not None and process.returncode is None:
             process.terminate()
-            await asyncio.wait({asyncio.ensure_future(process.wait())}, timeout=_PATIENCE_S)
+            await asyncio.wait({asyncio.ensure_future(process.wait())}, timeout=_TIMEOUT_S)
             if process.returncode is None:
                 process.kill()
     if process is None:

@@ -119,14 +119,14 @@ transfer_options = group(
         type=int,
         default=4,
         show_default=True,
-        help="Further tries of a request that failed for a passing reason.",
+        help="Further attempts of a request that failed for a passing reason.",
     ),
     option(
         "--timeout",
         type=float,
         default=60.0,
         show_default=True,
-        help="Seconds without a byte that end a try.",
+        help="Seconds without a byte that end an attempt.",
     ),
     option("--min-split-mb", type=float, help="MiB; smaller objects are read whole."),
     option(

@@ -1,7 +1,7 @@
 """The AWS Common Runtime's S3 client: event loops in C, and requests that split themselves.
 
 A large put or get becomes several requests side by side, of a size and at a number that
-the runtime derives from ``throughput_gbps``; they cannot be told apart here, so tries
+the runtime derives from ``throughput_gbps``; they cannot be told apart here, so attempts
 count as hidden. Its retries are off. With ``split=no`` a call is one request, as with the
 other clients, but a put then stands in memory whole. The payload is never hashed: the
 runtime signs ``UNSIGNED-PAYLOAD``, over http, too, and has no switch for it.

@@ -74,7 +74,7 @@ class Exchange(Protocol):
 
 
 class Client(Protocol):
-    """One storage library, reduced to single tries of single requests.
+    """One storage library, reduced to single attempts of single requests.
 
     A client reads no clock, logs nothing, never tries again by itself, and raises only
     ``OperationError``. Threads may call it at once; it keeps as many connections as it

@@ -250,7 +250,7 @@ class Boto3Client:
             ),
         )
         events = client.meta.events
-        # Following a redirect is another try, and tries are the body's to make.
+        # Following a redirect is another attempt, and attempts are the body's to make.
         events.register_last("before-parameter-build.s3", _never_redirect)
         events.register("before-send.s3", self._start_sending)
         return client

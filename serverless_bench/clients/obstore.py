@@ -2,7 +2,7 @@
 
 Its retries are off, so one call is one request; but it follows redirects by itself and
 shows no status of what went well, and with ``multipart`` one put is several requests: its
-tries count as hidden. It takes the body of a request whole, so that a put says nothing
+attempts count as hidden. It takes the body of a request whole, so that a put says nothing
 while it is under way, and the whole object stands in memory; bodies of gets are streamed.
 """
 

@@ -6,7 +6,7 @@ be sent elsewhere. Its import starts threads, so it is imported when a client is
 and no client may be opened before a fork.
 
 By itself it hashes every payload with SHA-256, over http, too; ``payload_signing=unsigned``
-ends that. Tries are hidden: its retries are off, but every get of a whole object is a HEAD
+ends that. Attempts are hidden: its retries are off, but every get of a whole object is a HEAD
 and then a GET, or from 32 MiB on ranges side by side (``split=no`` ends that), and it tells
 no status. Objects stand in memory whole, and nothing is told while they move, except with
 ``writer=multipart``, which holds parts.
@@ -94,7 +94,7 @@ class Knobs:
     )
     part_mb: int = option(16, "MiB of a part of MultipartUploadWriter", least=5)
     parts: int = option(8, "parts of one object at once, of MultipartUploadWriter", least=1)
-    max_attempts: int = option(1, "tries of one request (S3DLIO_MAX_RETRY_ATTEMPTS)", least=1)
+    max_attempts: int = option(1, "attempts of one request (S3DLIO_MAX_RETRY_ATTEMPTS)", least=1)
 
 
 class S3dlioClient:

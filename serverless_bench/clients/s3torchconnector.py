@@ -2,8 +2,8 @@
 
 ``s3torchconnectorclient`` needs no torch. Every put is an upload in parts, however small
 the object, and every get asks for ranges of ``part_mb`` side by side; the library tries
-again by itself, at least once (``max_attempts=1`` means four tries to it, so that 2 is the
-fewest), and tells neither status nor timing: tries are hidden. The payload is never hashed:
+again by itself, at least once (``max_attempts=1`` means four attempts to it, so that 2 is the
+fewest), and tells neither status nor timing: attempts are hidden. The payload is never hashed:
 the runtime signs ``UNSIGNED-PAYLOAD``, over http, too, and has no switch for it.
 
 It takes only ``bytes``, so that each block of a put is copied once, and gives out parts as
@@ -72,7 +72,7 @@ class Knobs:
 
     part_mb: int = option(8, "MiB of a part of a put and of a range of a get", least=5)
     throughput_gbps: float = option(10.0, "Gbit/s to aim at: decides connections", least=0.001)
-    max_attempts: int = option(2, "tries of one request; the connector's own: 10", least=2)
+    max_attempts: int = option(2, "attempts of one request; the connector's own: 10", least=2)
 
 
 class S3TorchConnectorClient:

@@ -36,7 +36,7 @@ from serverless_bench.worker.object_io import Head, Objects
 
 _BATCH: Final = 1000
 _THREADS: Final = 8
-_PATIENCE_S: Final = 30.0
+_TIMEOUT_S: Final = 30.0
 _HEAD_BYTES: Final = 256
 _PIECE: Final = 32
 """Two counter blocks of the keystream tell whose bytes they are."""
@@ -157,7 +157,7 @@ def _delete_control(objects: Objects, control: Target, run_id: str) -> Deleted:
     deleted = Deleted()
     for folder, parse in (("records/", parse_record), ("claims/", parse_claim)):
         try:
-            pages = objects.list_pages(folder, patience_s=_PATIENCE_S)
+            pages = objects.list_pages(folder, timeout_s=_TIMEOUT_S)
             names = [folder + name for page in pages for name in page]
         except OperationError as exc:
             raise StoreError(f"{control.bucket}/{control.prefix} cannot be listed: {exc}") from exc
@@ -201,7 +201,7 @@ def _delete_one(objects: Objects, is_ours: Callable[[str, Head], bool], name: st
 
 def _head_of(objects: Objects, name: str) -> Head:
     try:
-        return objects.head(name, _HEAD_BYTES, patience_s=_PATIENCE_S)
+        return objects.head(name, _HEAD_BYTES, timeout_s=_TIMEOUT_S)
     except OperationError as exc:
         if exc.status != _NO_SUCH_RANGE:
             raise
@@ -210,12 +210,12 @@ def _head_of(objects: Objects, name: str) -> Head:
 
 def _delete_if_same(objects: Objects, name: str, etag: str) -> None:
     try:
-        objects.delete(name, etag=etag, patience_s=_PATIENCE_S)
+        objects.delete(name, etag=etag, timeout_s=_TIMEOUT_S)
     except OperationError as exc:
         if exc.status not in {400, 501}:
             raise
         # No conditional deletes here; what we saw a moment ago has to do.
-        objects.delete(name, etag="", patience_s=_PATIENCE_S)
+        objects.delete(name, etag="", timeout_s=_TIMEOUT_S)
 
 
 def _is_ours(key: str, head: Head, *, hashes: set[int]) -> bool:

@@ -31,7 +31,7 @@ _KINDS: Final = {"HeadBucket": "head", "ListObjectsV2": "list", "PutObject": "pu
 _FREE_STATUS: Final = 500
 
 
-class Attendant:
+class Coordinator:
     """A thread that lives as long as the fan-out; use it as a context manager.
 
     It does nothing for a workload without operations. What it cannot do (the store does
@@ -66,7 +66,7 @@ class Attendant:
             # and a client under test may set one meanwhile.
             client = open_s3(self._job.target)
             client.meta.events.register("response-received.s3", self._count_request)
-            self._thread = threading.Thread(target=self._attend, args=(client,), daemon=True)
+            self._thread = threading.Thread(target=self._run, args=(client,), daemon=True)
             try:
                 self._thread.start()
             except KeyboardInterrupt:
@@ -102,7 +102,7 @@ class Attendant:
             said["store_requests"] = dict(self._requests)
         return said if self._gate is None else {**said, "gate": self._gate}
 
-    def _attend(self, client: "S3Client") -> None:
+    def _run(self, client: "S3Client") -> None:
         try:
             if self._job.gate is not None:
                 self._open_gate(client, self._job.gate)
@@ -122,7 +122,7 @@ class Attendant:
         response_dict: Mapping[str, Any] | None,
         **_: object,
     ) -> None:
-        """Count a try of botocore's, unless it was answered with 5xx, which is free."""
+        """Count an attempt of botocore's, unless it was answered with 5xx, which is free."""
         if response_dict is None or response_dict["status_code"] < _FREE_STATUS:
             self._requests[_KINDS[event_name.rpartition(".")[2]]] += 1
 
@@ -140,9 +140,9 @@ class Attendant:
         at_once = min(job.concurrency, job.invocations)
         expected = max(1, -(-round(at_once * share * 1000) // 1000))
         began_ns = self._clock.now_ns()
-        give_up_ns = began_ns + round(job.gate_timeout_s * NS_PER_S)
+        deadline_ns = began_ns + round(job.gate_timeout_s * NS_PER_S)
         announced = 0
-        while announced < expected and self._clock.now_ns() < give_up_ns:
+        while announced < expected and self._clock.now_ns() < deadline_ns:
             if self._over.wait(_LOOK_EVERY_S):
                 return
             announced = _count(client, bucket, folder(prefix, self._run_id))

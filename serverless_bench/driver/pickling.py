@@ -15,7 +15,7 @@ from typing import Any, Final, NoReturn
 
 from serverless_bench.errors import PluginError, UsageError
 from serverless_bench.job.spec import OWN_FUNCTION, JobSpec, Load
-from serverless_bench.worker.context import Tools
+from serverless_bench.worker.context import FunctionContext
 from serverless_bench.worker.user_function import PYTHON
 
 MAX_CODE_BYTES: Final = 96_000
@@ -25,7 +25,7 @@ _SECRETS: Final = ("AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN")
 _HOLDERS: Final = frozenset({"aiobotocore", "boto3", "botocore"})
 """Packages whose objects hold credentials, or can give them."""
 
-OwnFunction = Callable[[Tools], object]
+OwnFunction = Callable[[FunctionContext], object]
 """What the user writes; what it returns is not looked at."""
 
 
@@ -35,7 +35,7 @@ def function_job(function: OwnFunction, **settings: Any) -> JobSpec:  # noqa: AN
     Parameters
     ----------
     function
-        Called with ``Tools``, in every invocation.
+        Called with ``FunctionContext``, in every invocation.
     settings
         Of ``JobSpec``, all but ``workload``. ``objects`` and ``object_bytes`` say which new
         objects each function may make.

@@ -14,7 +14,7 @@ from serverless_bench import __version__
 from serverless_bench.clients import client_class
 from serverless_bench.clients.options import attempts, shows
 from serverless_bench.clock import wall_ns
-from serverless_bench.driver.coordinator import Attendant
+from serverless_bench.driver.coordinator import Coordinator
 from serverless_bench.driver.pickling import OwnFunction, digest, function_job, pack, without_code
 from serverless_bench.driver.plan import check, ledger
 from serverless_bench.errors import INTERRUPTED, ArchiveError, SbenchError, UsageError
@@ -79,7 +79,7 @@ def run_job(
     Parameters
     ----------
     job
-        What to run; or a function of your own, which is called with ``tools.Tools``.
+        What to run; or a function of your own, which is called with ``FunctionContext``.
     directory
         The new run directory.
     keys
@@ -144,7 +144,7 @@ def run_job(
             fanout.launch(planned())
             fanout.launch_again(set())
 
-        fanout.survive(Attendant(job, run_id, gate), act)
+        fanout.survive(Coordinator(job, run_id, gate), act)
     return fanout.finished()
 
 
@@ -219,7 +219,7 @@ def resume_job(
             if missing and launch:
                 fanout.launch_again(missing)
 
-        fanout.survive(Attendant(fanout.job, before.run_id), act)
+        fanout.survive(Coordinator(fanout.job, before.run_id), act)
     return fanout.finished()
 
 
@@ -248,10 +248,10 @@ class _Fanout:
         self._again: set[int] = set()
         self._cause: BaseException | None = None
 
-    def survive(self, attendant: Attendant, act: Callable[[], None]) -> None:
-        """Act beside the attendant, and keep what has arrived when that ends early."""
+    def survive(self, coordinator: Coordinator, act: Callable[[], None]) -> None:
+        """Act beside the coordinator, and keep what has arrived when that ends early."""
         try:
-            with attendant:
+            with coordinator:
                 act()
         except SbenchError as exc:
             if not self._arrived:
@@ -259,7 +259,7 @@ class _Fanout:
             self._cause = exc
         except KeyboardInterrupt as exc:
             self._cause = exc
-        self._archive.closing.update(attendant.report())
+        self._archive.closing.update(coordinator.report())
         self._archive.closing["ended_ns"] = wall_ns()
         if self._live.requests:
             self._archive.closing["requests"] = self._live.requests

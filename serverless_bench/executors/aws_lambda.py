@@ -33,7 +33,7 @@ PER_S: Final = 100.0
 developer guide, "Lambda scaling behavior": 1,000 every 10 seconds, refilled continuously,
 what is not used does not add up)."""
 _THREADS: Final = 24
-_PATIENCE_S: Final = 120.0
+_TIMEOUT_S: Final = 120.0
 _BASE_S: Final = 0.1
 _CAP_S: Final = 5.0
 _PASSING: Final = frozenset(
@@ -130,7 +130,7 @@ class _Invoker:
 
     def _invoke(self, payload: bytes) -> int:
         functions = self._job.functions
-        give_up_ns = monotonic_ns() + round(_PATIENCE_S * NS_PER_S)
+        deadline_ns = monotonic_ns() + round(_TIMEOUT_S * NS_PER_S)
         for refusals in count():
             name = functions[next(self._turn) % len(functions)]
             try:
@@ -141,10 +141,10 @@ class _Invoker:
             else:
                 self._accepted = True
                 return refusals
-            if monotonic_ns() > give_up_ns:
+            if monotonic_ns() > deadline_ns:
                 break
             sleep(random.uniform(0, min(_CAP_S, _BASE_S * 2**refusals)))  # noqa: S311
-        raise NotLaunchedError(f"not launched for {_PATIENCE_S:g} s: {problem}", refusals + 1)
+        raise NotLaunchedError(f"not launched for {_TIMEOUT_S:g} s: {problem}", refusals + 1)
 
     def _bear(self, exc: Exception, name: str) -> None:
         """Return if the next try may succeed."""

@@ -105,7 +105,7 @@ class LithopsExecutor:
         """Have Lithops run functions on this machine, and take records from its hands."""
         job = self._job
         waiting = {spec.index: spec for spec in invocations}
-        patience_s = job.deadline_s + 2 * GRACE_S
+        timeout_s = job.deadline_s + 2 * GRACE_S
         host.send({"invocations": [asdict(spec) for spec in waiting.values()]})
         clock = EpochClock()
         submitted_ns = clock.now_ns()
@@ -113,7 +113,7 @@ class LithopsExecutor:
         for told in host.lines():
             now_ns = clock.now_ns()
             if told is None:
-                if now_ns - heard_ns > patience_s * NS_PER_S:
+                if now_ns - heard_ns > timeout_s * NS_PER_S:
                     break
                 continue
             heard_ns = now_ns
@@ -132,7 +132,7 @@ class LithopsExecutor:
         if len(waiting) == job.invocations and problem:
             raise ExecutorError(f"Lithops could not start: {problem}")
         for spec in waiting.values():
-            cause = problem or f"no answer from Lithops for {patience_s:g} s"
+            cause = problem or f"no answer from Lithops for {timeout_s:g} s"
             lost = Lost(index=spec.index, attempt=spec.attempt, cause=cause)
             yield Outcome(submitted_ns=submitted_ns, collected_ns=clock.now_ns(), result=lost)
 
@@ -176,7 +176,7 @@ class _Host:
         told = self.told("backend", _DEPLOY_S)
         return str(told["backend"])
 
-    def told(self, word: str, patience_s: float) -> dict[str, Any]:
+    def told(self, word: str, timeout_s: float) -> dict[str, Any]:
         """Return the next thing that the host says with ``word`` in it.
 
         Raises
@@ -188,7 +188,7 @@ class _Host:
         for told in self._lines:
             if told is None:
                 silent_s += 1
-                if silent_s > patience_s:
+                if silent_s > timeout_s:
                     break
             elif word in told:
                 return told
@@ -196,7 +196,7 @@ class _Host:
                 raise ExecutorError(
                     f"Lithops could not start: {told['problem']}", hint=told["hint"]
                 )
-        problem = self.problem or f"no answer for {patience_s:g} s"
+        problem = self.problem or f"no answer for {timeout_s:g} s"
         raise ExecutorError(f"Lithops could not start: {problem}")
 
     def lines(self) -> Iterator[dict[str, Any] | None]:

@@ -110,7 +110,7 @@ class _Pool:
         self._zygote.wait()
         self._selector.close()
 
-    def run(self, invocations: Iterator[InvocationSpec], patience_s: float) -> Iterator[Outcome]:
+    def run(self, invocations: Iterator[InvocationSpec], timeout_s: float) -> Iterator[Outcome]:
         """Yield one outcome per invocation."""
         self._live.moved_bytes = 0
         for slot in range(self._size):
@@ -131,7 +131,7 @@ class _Pool:
             self._hand_out(worker, invocations)
         while any(worker.task for worker in self._workers.values()):
             yield from self._listen(invocations)
-            self._end_overdue(patience_s)
+            self._end_overdue(timeout_s)
             self._live.moved_bytes = sum(self._counters)
 
     def _await_births(self, fewer_than: int) -> Iterator[Outcome]:
@@ -246,11 +246,11 @@ class _Pool:
             submitted_ns=worker.submitted_ns, collected_ns=self._clock.now_ns(), result=result
         )
 
-    def _end_overdue(self, patience_s: float) -> None:
-        latest_ns = self._clock.now_ns() - round(patience_s * NS_PER_S)
+    def _end_overdue(self, timeout_s: float) -> None:
+        latest_ns = self._clock.now_ns() - round(timeout_s * NS_PER_S)
         for worker in self._workers.values():
             if worker.task and not worker.killed_for and worker.submitted_ns < latest_ns:
-                worker.killed_for = f"no answer after {patience_s:g} s: killed"
+                worker.killed_for = f"no answer after {timeout_s:g} s: killed"
                 self._control.sendall(json.dumps({"kill": worker.pid}).encode() + b"\n")
 
 

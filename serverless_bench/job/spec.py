@@ -119,7 +119,7 @@ class Transfer:
     """Bytes generated, moved and compared at a time."""
     verify: Verify = Verify.FULL
     retries: int = 4
-    """Further tries after a try that failed for a reason that may pass; 0 for none."""
+    """Further attempts after an attempt that failed for a reason that may pass; 0 for none."""
     timeout_s: float = 60.0
     """A try ends when no byte has moved for this long."""
     min_split_bytes: int | None = None

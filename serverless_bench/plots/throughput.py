@@ -20,7 +20,7 @@ def draw_throughput(run: Run, axes: Axes, *, style: Style | None = None) -> None
 
     The area below the line is the bytes of the run. The light band is where the line would
     be if all workers' clocks were as far behind, or ahead, as their evidence allows;
-    throttled tries are drawn in red.
+    throttled attempts are drawn in red.
 
     Parameters
     ----------
@@ -64,7 +64,7 @@ def draw_throughput(run: Run, axes: Axes, *, style: Style | None = None) -> None
     label = "if all clocks were wrong" if float((high - low).max()) > 0 else None
     axes.stairs(high, edges, baseline=low, color=style.color, fill=True, alpha=0.15, label=label)
     for prefix, counts in throttles_per_s(run, series.start_ns).items():
-        axes.stairs(counts, label=f"throttled tries per s, {prefix}", color="tab:red")
+        axes.stairs(counts, label=f"throttled attempts per s, {prefix}", color="tab:red")
     # By hand: the second run on these axes may reach higher than the first.
     axes.set_ylim(0, max(axes.get_ylim()[1], float(high.max()) * 1.05))
     legend_beside(axes)

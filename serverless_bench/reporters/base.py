@@ -65,7 +65,7 @@ def rows(summary: Summary) -> Iterator[tuple[str, str]]:
     yield from _acknowledged(summary)
     yield "functions done at", _done(summary)
     yield "makespan", format_seconds(summary.makespan_s)
-    yield "tries", _tries(summary)
+    yield "attempts", _attempts(summary)
     if summary.warmup_operations:
         yield "warm-up", f"{summary.warmup_operations} operations, in none of these rates and times"
     if summary.gate:
@@ -171,7 +171,7 @@ def _done(summary: Summary) -> str:
     return "  ".join(f"{name} {format_seconds(at)}" for name, at in summary.done_s.items())
 
 
-def _tries(summary: Summary) -> str:
+def _attempts(summary: Summary) -> str:
     if summary.libraries:
         return "made by the library, and not seen"
     traffic = summary.traffic

@@ -108,7 +108,7 @@ class Run:
     """Whether all drivers that worked on it came to their end, at which they say what they had
     asked for; False while one is at work."""
     gate: Mapping[str, Any] | None = None
-    """How the gate opened; see ``attendant.Attendant.report``. None without a gate."""
+    """How the gate opened; see ``coordinator.Coordinator.report``. None without a gate."""
     skipped_lines: int
     """Lines that could not be read."""
 

@@ -77,15 +77,15 @@ class Attempt:
     part: int
     """Part or range number, from 1; 0 when the request is for the whole object."""
     number: int
-    """0 for the first try of this request, then 1, 2, ..."""
+    """0 for the first attempt of this request, then 1, 2, ..."""
     start_ns: int
     end_ns: int
     wait_ns: int
-    """Pause before this try, which the try before it had earned."""
+    """Pause before this try, which the attempt before it had earned."""
     status: int | None
     """HTTP status; None when there was no answer."""
     error: str | None
-    """``OperationError.code``; None when the try succeeded."""
+    """``OperationError.code``; None when the attempt succeeded."""
     detail: str | None
     """The store's own words for the error."""
     request_id: str | None
@@ -132,7 +132,7 @@ class OperationRecord:
     """When the last byte of the object was handed to the network; None for reads, and if the client
     does not show it."""
     bytes: int
-    """Bytes moved by the tries that succeeded."""
+    """Bytes moved by the attempts that succeeded."""
     verified_bytes: int
     """Bytes that were compared with the keystream and agreed."""
     bad_bytes: int
@@ -255,7 +255,7 @@ class InvocationRecord:
     """The same: how often it asked for the start."""
     control_puts: int | None = None
     """Billed requests below the control prefix: its claim, and one for this record, whose
-    further tries cannot stand in it. None without a control prefix, or if unknown."""
+    further attempts cannot stand in it. None without a control prefix, or if unknown."""
     control_gets: int | None = None
     """The same: looks at the claim of somebody else."""
     measured_cpu_ns: int | None = None

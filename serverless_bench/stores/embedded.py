@@ -87,7 +87,7 @@ class Lease:
         """
         address = _socket_path(directory)
         keeper: subprocess.Popen[bytes] | None = None
-        give_up_ns = monotonic_ns() + round(2 * START_S * NS_PER_S)
+        deadline_ns = monotonic_ns() + round(2 * START_S * NS_PER_S)
         while True:
             line = socket.socket(socket.AF_UNIX)
             try:
@@ -102,7 +102,7 @@ class Lease:
                 keeper = _start_keeper(directory, address)
             if keeper.poll() is not None:
                 raise _keeper_error(keeper, directory)
-            if monotonic_ns() > give_up_ns:
+            if monotonic_ns() > deadline_ns:
                 keeper.terminate()
                 raise StoreError(f"the embedded store in {directory} does not start")
             sleep(_TICK_S)

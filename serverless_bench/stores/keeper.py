@@ -170,8 +170,8 @@ def _await_answer(store: Store, process: subprocess.Popen[bytes]) -> bool:
     """Return whether the store answers; False if it ended, or is silent for too long."""
     # Loopback never goes through a proxy.
     direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-    give_up_ns = monotonic_ns() + round(START_S * NS_PER_S)
-    while process.poll() is None and monotonic_ns() < give_up_ns:
+    deadline_ns = monotonic_ns() + round(START_S * NS_PER_S)
+    while process.poll() is None and monotonic_ns() < deadline_ns:
         try:
             direct.open(store.endpoint_url, timeout=1).close()
         except urllib.error.HTTPError as answer:

@@ -80,8 +80,8 @@ class SeaweedFS:
         # A deleted object becomes garbage in its volume a second later, so the first
         # sweeps find nothing. One more after the last that found something is enough.
         before = size = self._size()
-        give_up_ns = monotonic_ns() + _RECLAIM_S * NS_PER_S
-        while monotonic_ns() < give_up_ns:
+        deadline_ns = monotonic_ns() + _RECLAIM_S * NS_PER_S
+        while monotonic_ns() < deadline_ns:
             direct.open(url, timeout=60).close()
             last, size = size, self._size()
             if last <= size < before:

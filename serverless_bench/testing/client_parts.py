@@ -59,7 +59,7 @@ class Collector:
 
 def new_meter(on_moved: Callable[[int], None] = lambda _: None) -> Meter:
     """Return a meter without a deadline."""
-    return Meter("test", part=0, number=0, wait_ns=0, give_up_ns=1 << 62, on_moved=on_moved)
+    return Meter("test", part=0, number=0, wait_ns=0, deadline_ns=1 << 62, on_moved=on_moved)
 
 
 def open_control(target: Target) -> "S3Client":
@@ -81,7 +81,7 @@ class Listening(Meter):
 
     def __init__(self) -> None:
         super().__init__(
-            "test", part=0, number=0, wait_ns=0, give_up_ns=1 << 62, on_moved=lambda _: None
+            "test", part=0, number=0, wait_ns=0, deadline_ns=1 << 62, on_moved=lambda _: None
         )
         self.headers: Mapping[str, str] = {}
 
@@ -97,7 +97,9 @@ class Ended(Meter):
     __slots__ = ()
 
     def __init__(self) -> None:
-        super().__init__("test", part=0, number=0, wait_ns=0, give_up_ns=0, on_moved=lambda _: None)
+        super().__init__(
+            "test", part=0, number=0, wait_ns=0, deadline_ns=0, on_moved=lambda _: None
+        )
 
     def moved(self, count: int) -> None:
         """See ``Exchange``."""

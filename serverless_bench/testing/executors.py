@@ -28,7 +28,7 @@ class ExecutorContract:
     """Name in ``executors.EXECUTORS``, or of an entry point."""
     survives_death = True
     """Whether a function's process may die without its caller."""
-    patience_s = 1.0
+    timeout_s = 1.0
     """A deadline that a healthy invocation without operations keeps."""
 
     def job(self, workload: str, *, invocations: int = COUNT) -> JobSpec:
@@ -40,7 +40,7 @@ class ExecutorContract:
             executor=self.executor,
             invocations=invocations,
             concurrency=2,
-            deadline_s=self.patience_s,
+            deadline_s=self.timeout_s,
         )
 
     def outcomes(self, workload: str, *, invocations: int = COUNT) -> list[Outcome]:

@@ -21,7 +21,7 @@ from serverless_bench.plugins import load
 from serverless_bench.rundir.record import Usage
 from serverless_bench.worker.meter import Meter
 from serverless_bench.worker.resource_usage import Watch, give_memory_back
-from serverless_bench.worker.retry import Tries
+from serverless_bench.worker.retry import Retrier
 from serverless_bench.worker.transfer import Checks
 
 
@@ -43,7 +43,7 @@ def perform_array(
     array: ArraySpec,
     target: Target,
     transfer: Transfer,
-    tries: Tries,
+    retrier: Retrier,
     checks: Checks,
 ) -> Usage:
     """Write, append to or read one array.
@@ -54,7 +54,7 @@ def perform_array(
         A ``WRITE_ARRAY``, ``APPEND_ARRAY`` or ``READ_ARRAY``.
     array, target, transfer
         What, where and how.
-    tries
+    retrier
         Records the call into the library. Libraries try again by themselves, as often as
         ``transfer`` says: nothing is tried again here.
     checks
@@ -74,7 +74,7 @@ def perform_array(
     watch = Watch()
     try:
         with watch:
-            task.perform(tries)
+            task.perform(retrier)
     finally:
         checks.usage = watch.usage(operation.index)
 
@@ -140,11 +140,11 @@ class ArrayTask:
         """Tell whether this is the task for an operation."""
         return self._asked == asked
 
-    def perform(self, tries: Tries) -> None:
+    def perform(self, retrier: Retrier) -> None:
         """Call the library; nothing else."""
         operation = self._asked[0]
         # Libraries try again by themselves.
-        once = replace(tries, retries=0)
+        once = replace(retrier, retries=0)
         if operation.kind is OperationKind.READ_ARRAY:
             once.run("read_array", self._moves(self._read))
             return
@@ -214,7 +214,7 @@ class ArrayTask:
         return call
 
     def _moves(self, do: Callable[[], None]) -> Callable[[Meter], None]:
-        """Return ``do`` as a try that moves bytes; they are told at its end, all at once."""
+        """Return ``do`` as an attempt that moves bytes; they are told at its end, all at once."""
         operation, array, _, _ = self._asked
         whole = operation.kind is not OperationKind.APPEND_ARRAY and operation.size is not None
         size = operation.size if whole else array_bytes(array)

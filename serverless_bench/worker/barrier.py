@@ -18,10 +18,10 @@ from serverless_bench.clock import monotonic_ns, sleep
 from serverless_bench.errors import NotFound, OperationError
 from serverless_bench.job.spec import InvocationSpec
 from serverless_bench.units import NS_PER_S
-from serverless_bench.worker.retry import Tries
+from serverless_bench.worker.retry import Retrier
 
 _GATE_KEY: Final = re.compile(r".*/gate/(?:start|[0-9]+)", re.DOTALL)
-_PATIENCE_S: Final = 5.0
+_TIMEOUT_S: Final = 5.0
 """A function waits this much longer than the driver does: its clock began later."""
 
 
@@ -33,7 +33,7 @@ class Passed:
     late: bool
     """Whether the start was there before it was, or never came."""
     puts: int
-    """Billed requests: for the announcement, with its tries."""
+    """Billed requests: for the announcement, with its attempts."""
     gets: int
     """The same: for the start."""
 
@@ -94,28 +94,28 @@ def pass_gate(invocation: InvocationSpec, client: Client, draw: random.Random) -
         raise ValueError("this invocation has no gate")
     began_ns = monotonic_ns()
     prefix, run_id = invocation.target.prefix, invocation.run_id
-    patience_s = invocation.gate_timeout_s + _PATIENCE_S
-    give_up_ns = began_ns + round(patience_s * NS_PER_S)
-    tries = Tries(client, invocation.transfer.retries, give_up_ns, draw, lambda _: None)
+    timeout_s = invocation.gate_timeout_s + _TIMEOUT_S
+    deadline_ns = began_ns + round(timeout_s * NS_PER_S)
+    retrier = Retrier(client, invocation.transfer.retries, deadline_ns, draw, lambda _: None)
     key = folder(prefix, run_id) + str(invocation.index)
-    tries.run("put", partial(client.put, key, _Byte()))
+    retrier.run("put", partial(client.put, key, _Byte()))
     polls, late = 0, True
-    while monotonic_ns() < give_up_ns:
-        if _is_open(start_key(prefix, run_id), client, tries):
+    while monotonic_ns() < deadline_ns:
+        if _is_open(start_key(prefix, run_id), client, retrier):
             late = not polls
             break
         polls += 1
         # Jittered, so that a thousand functions do not ask at one instant.
         sleep(invocation.gate_poll_s * draw.uniform(0.8, 1.2))
-    billed = tries.billed()
+    billed = retrier.billed()
     return Passed(
         wait_ns=monotonic_ns() - began_ns, late=late, puts=billed["put"], gets=billed["get"]
     )
 
 
-def _is_open(key: str, client: Client, tries: Tries) -> bool:
+def _is_open(key: str, client: Client, retrier: Retrier) -> bool:
     try:
-        tries.run("get", partial(client.get, key, _Ignored()))
+        retrier.run("get", partial(client.get, key, _Ignored()))
     except NotFound:
         return False
     except OperationError as exc:

@@ -72,39 +72,39 @@ def parse_claim(name: str) -> tuple[int, int] | None:
 
 
 def claim(
-    store: Objects, name: str, data: Mapping[str, Any], *, patience_s: float
+    store: Objects, name: str, data: Mapping[str, Any], *, timeout_s: float
 ) -> Mapping[str, Any]:
     """Write a claim unless it is there, and return the one that is there then.
 
     Raises
     ------
     OperationError
-        If the store did neither accept nor refuse it within ``patience_s``.
+        If the store did neither accept nor refuse it within ``timeout_s``.
     """
     try:
-        store.put(name, json.dumps(data).encode(), if_absent=True, patience_s=patience_s)
+        store.put(name, json.dumps(data).encode(), if_absent=True, timeout_s=timeout_s)
     except OperationError as exc:
         if exc.status != _CONFLICT:
             raise
-        # It may be our own, from a try whose answer was lost.
-        return _read(store, name, patience_s)
+        # It may be our own, from an attempt whose answer was lost.
+        return _read(store, name, timeout_s)
     return data
 
 
 def get_claim(
-    store: Objects, index: int, attempt: int, *, patience_s: float
+    store: Objects, index: int, attempt: int, *, timeout_s: float
 ) -> Mapping[str, Any] | None:
     """Return a claim; None if nobody has made it."""
     try:
-        return _read(store, claim_name(index, attempt), patience_s)
+        return _read(store, claim_name(index, attempt), timeout_s)
     except NotFound:
         return None
 
 
-def _read(store: Objects, name: str, patience_s: float) -> Mapping[str, Any]:
+def _read(store: Objects, name: str, timeout_s: float) -> Mapping[str, Any]:
     """Return an object that is a JSON object; empty if it is anything else."""
     try:
-        data = json.loads(store.get(name, patience_s=patience_s))
+        data = json.loads(store.get(name, timeout_s=timeout_s))
     except ValueError:
         return {}
     return data if isinstance(data, dict) else {}

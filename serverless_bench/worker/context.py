@@ -1,7 +1,7 @@
 """What a function of the user's own is given: the client, the keystream and the recorder.
 
-What it does through ``Tools`` is measured, verified and reported like our own workloads.
-What it does with a library of its own it puts into a block, see ``Tools.measure``.
+What it does through ``FunctionContext`` is measured, verified and reported like our own workloads.
+What it does with a library of its own it puts into a block, see ``FunctionContext.measure``.
 """
 
 import random
@@ -20,8 +20,8 @@ from serverless_bench.job.spec import InvocationSpec, OperationKind, OperationSp
 from serverless_bench.units import NS_PER_S
 from serverless_bench.worker.operation import Measured, plain
 from serverless_bench.worker.operations import needs
-from serverless_bench.worker.recording import Held
-from serverless_bench.worker.spans import Block, Content
+from serverless_bench.worker.recording import RecordingClient
+from serverless_bench.worker.spans import Content, Span
 
 _ERRORS: Final[Mapping[str, type[OperationError]]] = {
     kind.code: kind for kind in OperationError.__subclasses__()
@@ -43,7 +43,7 @@ class Work(Protocol):
         """Of the worker."""
 
     @property
-    def give_up_ns(self) -> int:
+    def deadline_ns(self) -> int:
         """Monotonic instant after which nothing is begun any more."""
 
     @property
@@ -70,7 +70,7 @@ class Work(Protocol):
         """Keep what was measured elsewhere."""
 
 
-class Tools:
+class FunctionContext:
     """The one argument of a function of the user's own. Threads may share it.
 
     Parameters
@@ -113,13 +113,13 @@ class Tools:
         self._draw = random.Random(invocation.seed)  # noqa: S311 - jitter is no secret
         self._numbers = count()
         self._made: set[str] = set()
-        self._blocks: list[Block] = []
+        self._blocks: list[Span] = []
         self._mine = threading.local()
 
     @property
     def remaining_s(self) -> float:
         """Seconds until the function has to be through; below 0 nothing is begun any more."""
-        return (self._work.give_up_ns - monotonic_ns()) / NS_PER_S
+        return (self._work.deadline_ns - monotonic_ns()) / NS_PER_S
 
     def new_key(self, number: int | None = None) -> str:
         """Return the key of a new object; it says the size, which the job decides.
@@ -167,7 +167,7 @@ class Tools:
         UsageError
             If the key is another one: it would not stand in the run's ledger.
         OperationError
-            If it could not be written, after all tries; the record has it already.
+            If it could not be written, after all attempts; the record has it already.
         """
         self._check_mine(key, key in self._made)
         self._perform(OperationKind.PUT, key)
@@ -207,7 +207,7 @@ class Tools:
         prefix = self.target.prefix if prefix is None else prefix
         found: list[str] = []
         while True:
-            held = Held(self._client, after=found[-1] if found else "")
+            held = RecordingClient(self._client, after=found[-1] if found else "")
             self._perform(OperationKind.LIST, prefix, held)
             found += held.keys
             if not held.more:
@@ -227,7 +227,7 @@ class Tools:
         self._perform(OperationKind.DELETE, key)
 
     @contextmanager
-    def measure(self, name: str, *, bytes: int = 0) -> Iterator[Block]:  # noqa: A002 - as in records
+    def measure(self, name: str, *, bytes: int = 0) -> Iterator[Span]:  # noqa: A002 - as in records
         """Measure a block, for what the function does with a library of its own.
 
         Parameters
@@ -238,7 +238,7 @@ class Tools:
             What moves in it. Leave it out for a block around operations of these tools:
             they count by themselves.
         """
-        block = Block(" ".join(plain(name).split()), bytes)
+        block = Span(" ".join(plain(name).split()), bytes)
         self._mine.block = block
         self._blocks.append(block)
         try:
@@ -273,7 +273,7 @@ class Tools:
         UsageError
             If there was no block.
         """
-        block: Block | None = getattr(self._mine, "block", None)
+        block: Span | None = getattr(self._mine, "block", None)
         if block is not None and key in block.read:
             raise UsageError(
                 f"tools has read {key} in this block, and verified it: its bytes would count twice",
@@ -300,7 +300,7 @@ class Tools:
                 hint="new_key() gives the keys that stand in the run's ledger",
             )
 
-    def _read(self, key: str, offset: int, length: int | None, *, hold: bool) -> Held:
+    def _read(self, key: str, offset: int, length: int | None, *, hold: bool) -> RecordingClient:
         size, offset = declared_size(key), int(offset)
         if length is not None:
             length = int(length)
@@ -308,10 +308,10 @@ class Tools:
             length = size - offset
         if offset < 0 or (length is not None and length < 1):
             raise UsageError(f"no range of an object begins at {offset} with {length} bytes")
-        block: Block | None = getattr(self._mine, "block", None)
+        block: Span | None = getattr(self._mine, "block", None)
         if block is not None and block.end_ns is None:
             block.read.add(key)
-        held = Held(self._client, offset=offset, hold=hold)
+        held = RecordingClient(self._client, offset=offset, hold=hold)
         if offset == 0 and length == size:
             return self._perform(OperationKind.GET, key, held)
         if length is None:
@@ -322,11 +322,11 @@ class Tools:
         self,
         kind: OperationKind,
         key: str,
-        held: Held | None = None,
+        held: RecordingClient | None = None,
         *,
         offset: int = 0,
         length: int | None = None,
-    ) -> Held:
+    ) -> RecordingClient:
         if needs(kind) not in self._client.operations:
             raise UsageError(f"client {self.target.client!r} has no {kind}")
         if self.remaining_s < 0:
@@ -334,7 +334,7 @@ class Tools:
         asked = OperationSpec(
             index=0, kind=kind, key=key, size=declared_size(key), offset=offset, length=length
         )
-        held = held or Held(self._client)
+        held = held or RecordingClient(self._client)
         # It is a client in all but its type: what it has not, the other one has.
         client = cast("Client", held)
         done = self._work.perform(asked, self._draw, warmup=self._warmup, client=client)

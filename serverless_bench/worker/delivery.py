@@ -72,7 +72,7 @@ def deliver(
         store,
         claim_name(invocation.index, invocation.attempt),
         mine,
-        patience_s=min(_CLAIM_S, invocation.deadline_s),
+        timeout_s=min(_CLAIM_S, invocation.deadline_s),
     )
     if "delivery" not in holder:
         return None, "taken back: the driver has given this attempt up"
@@ -97,7 +97,7 @@ def deliver(
     store.put(
         record_name(key),
         json.dumps(record.to_json(), separators=(",", ":")).encode(),
-        patience_s=max(1.0, limit_s - spent_s),
+        timeout_s=max(1.0, limit_s - spent_s),
     )
     return record, refused or ""
 

@@ -1,4 +1,4 @@
-"""Stopwatches: what one try, and one operation, say about themselves.
+"""Stopwatches: what one attempt, and one operation, say about themselves.
 
 ``Meter`` is the other side of ``clients.base.Exchange``: the client tells what happens,
 the meter reads the clock. Together with ``body`` this is all code that reads a clock
@@ -38,7 +38,7 @@ class Meter:
     """
 
     __slots__ = (
-        "_give_up_ns",
+        "_deadline_ns",
         "_moved_ns",
         "_next_ns",
         "_on_moved",
@@ -71,14 +71,14 @@ class Meter:
         part: int,
         number: int,
         wait_ns: int,
-        give_up_ns: int,
+        deadline_ns: int,
         on_moved: Callable[[int], None],
     ) -> None:
         self.request = request
         self.part = part
         self.number = number
         self.wait_ns = wait_ns
-        self._give_up_ns = give_up_ns
+        self._deadline_ns = deadline_ns
         self._on_moved = on_moved
         self._told = 0
         self.status: int | None = None
@@ -116,7 +116,7 @@ class Meter:
         self._moved_ns = now_ns
         if wanted:
             self._point(now_ns)
-            if now_ns > self._give_up_ns:
+            if now_ns > self._deadline_ns:
                 raise DeadlineExceeded("the function's own deadline passed")
 
     def sent(self) -> None:
@@ -174,7 +174,7 @@ def join_curves(curves: Iterable[list[Point]], start_ns: int) -> list[tuple[int,
     Parameters
     ----------
     curves
-        Of the tries that succeeded. One curve is kept point by point; several, which run
+        Of the attempts that succeeded. One curve is kept point by point; several, which run
         side by side, are added up on a common grid of ``STEP_NS``.
     start_ns
         Where the first step begins.

@@ -17,7 +17,7 @@ from serverless_bench.clock import monotonic_ns
 from serverless_bench.job.spec import Target, Transfer
 from serverless_bench.units import KIB, NS_PER_S
 from serverless_bench.worker.meter import Meter
-from serverless_bench.worker.retry import Tries
+from serverless_bench.worker.retry import Retrier
 
 _TRANSFER: Final = Transfer(block_bytes=64 * KIB, timeout_s=30.0, retries=20)
 """Retries end with the patience of the caller, not with a count."""
@@ -54,22 +54,22 @@ class Objects:
         self.date: str | None = None
         """The ``Date`` of the latest answer."""
         self.requests: Counter[str] = Counter()
-        """Billed requests so far, by kind; see ``Tries.billed``."""
+        """Billed requests so far, by kind; see ``Retrier.billed``."""
         self._counting = threading.Lock()
 
-    def put(self, name: str, data: bytes, *, patience_s: float, if_absent: bool = False) -> None:
+    def put(self, name: str, data: bytes, *, timeout_s: float, if_absent: bool = False) -> None:
         """Write one object; with ``if_absent``, one that is there is refused with 412.
 
         Raises
         ------
         OperationError
-            If that did not succeed within ``patience_s``.
+            If that did not succeed within ``timeout_s``.
         """
         key = self._prefix + name
         put = partial(self._client.put, key, _Body(data), if_absent=if_absent)
-        self._run("put", put, patience_s)
+        self._run("put", put, timeout_s)
 
-    def get(self, name: str, *, patience_s: float) -> bytes:
+    def get(self, name: str, *, timeout_s: float) -> bytes:
         """Return one object.
 
         Raises
@@ -77,7 +77,7 @@ class Objects:
         NotFound
             If it is not there.
         OperationError
-            If it could not be read within ``patience_s``.
+            If it could not be read within ``timeout_s``.
         """
 
         def get(meter: Meter) -> bytes:
@@ -85,9 +85,9 @@ class Objects:
             self._client.get(self._prefix + name, sink, meter)
             return bytes(sink.data)
 
-        return self._run("get", get, patience_s)
+        return self._run("get", get, timeout_s)
 
-    def head(self, name: str, length: int, *, patience_s: float) -> Head:
+    def head(self, name: str, length: int, *, timeout_s: float) -> Head:
         """Return the first ``length`` bytes of an object, and what identifies it.
 
         Raises
@@ -96,11 +96,11 @@ class Objects:
             As ``get``.
         """
         call = partial(self._client.get_head, self._prefix + name, length)
-        data, etag, content_range = self._run("get", call, patience_s)
+        data, etag, content_range = self._run("get", call, timeout_s)
         size = content_range.rpartition("/")[2]
         return Head(data, etag, int(size) if size.isdigit() else len(data))
 
-    def delete(self, name: str, *, etag: str, patience_s: float) -> None:
+    def delete(self, name: str, *, etag: str, timeout_s: float) -> None:
         """Delete an object if it still is the one with this entity tag.
 
         Raises
@@ -109,9 +109,9 @@ class Objects:
             With status 412 if it is another one, where the store has conditional deletes.
         """
         call = partial(self._client.delete, self._prefix + name, etag=etag)
-        self._run("delete", call, patience_s)
+        self._run("delete", call, timeout_s)
 
-    def list_page(self, folder: str, after: str, *, patience_s: float) -> tuple[list[str], bool]:
+    def list_page(self, folder: str, after: str, *, timeout_s: float) -> tuple[list[str], bool]:
         """Return up to a thousand names in ``folder`` behind ``after``, without the folder.
 
         Returns
@@ -121,14 +121,14 @@ class Objects:
         """
         prefix = self._prefix + folder
         call = partial(self._client.list_keys, prefix, prefix + after)
-        keys, more = self._run("list", call, patience_s)
+        keys, more = self._run("list", call, timeout_s)
         return [key.removeprefix(prefix) for key in keys], more
 
-    def list_pages(self, folder: str, *, patience_s: float) -> Iterator[list[str]]:
+    def list_pages(self, folder: str, *, timeout_s: float) -> Iterator[list[str]]:
         """Yield every name in ``folder``, a page at a time."""
         after, more = "", True
         while more:
-            names, more = self.list_page(folder, after, patience_s=patience_s)
+            names, more = self.list_page(folder, after, timeout_s=timeout_s)
             yield names
             after = names[-1] if names else ""
             more = more and bool(names)
@@ -142,15 +142,15 @@ class Objects:
         """Close its connections."""
         self._client.close()
 
-    def _run(self, request: str, call: Callable[[Meter], T], patience_s: float) -> T:
-        give_up_ns = monotonic_ns() + round(patience_s * NS_PER_S)
-        tries = Tries(self._client, _TRANSFER.retries, give_up_ns, self._draw, lambda _: None)
+    def _run(self, request: str, call: Callable[[Meter], T], timeout_s: float) -> T:
+        deadline_ns = monotonic_ns() + round(timeout_s * NS_PER_S)
+        retrier = Retrier(self._client, _TRANSFER.retries, deadline_ns, self._draw, lambda _: None)
         try:
-            return tries.run(request, call)
+            return retrier.run(request, call)
         finally:
             with self._counting:
-                self.requests += tries.billed()
-            self.date = next((m.date for m, _ in reversed(tries.done) if m.date), self.date)
+                self.requests += retrier.billed()
+            self.date = next((m.date for m, _ in reversed(retrier.done) if m.date), self.date)
 
 
 class _Body:

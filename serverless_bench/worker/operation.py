@@ -1,4 +1,4 @@
-"""Measure one operation: what it took, every try, and what became of its bytes.
+"""Measure one operation: what it took, every attempt, and what became of its bytes.
 
 Everything an operation needs is made before its first clock read, so that a latency
 holds the storage library and the network and nothing of ours; what cannot be made
@@ -13,7 +13,7 @@ from serverless_bench.job.spec import OperationKind, OperationSpec, Transfer
 from serverless_bench.rundir.record import Attempt, BadRange, OperationRecord, Step, Usage
 from serverless_bench.worker.meter import Meter, join_curves
 from serverless_bench.worker.operations import Known, perform, prepare
-from serverless_bench.worker.retry import Tries
+from serverless_bench.worker.retry import Retrier
 from serverless_bench.worker.transfer import Checks
 
 
@@ -46,7 +46,7 @@ class Measured:
 def measure(
     operation: OperationSpec,
     transfer: Transfer,
-    tries: Tries,
+    retrier: Retrier,
     clock: EpochClock,
     *,
     warmup: bool = False,
@@ -59,7 +59,7 @@ def measure(
     ----------
     operation, transfer
         What to do, and how objects are moved.
-    tries
+    retrier
         Makes the requests; of this operation alone.
     clock
         Places monotonic instants.
@@ -77,10 +77,10 @@ def measure(
     # Timing: nothing but the transfer between these two clock reads.
     start_ns = monotonic_ns()
     try:
-        count = perform(operation, transfer, tries, checks, known)
+        count = perform(operation, transfer, retrier, checks, known)
     except OperationError as exc:
         error = exc.code
-    except Exception as exc:  # noqa: BLE001 - the tries made so far must reach the driver
+    except Exception as exc:  # noqa: BLE001 - the attempts made so far must reach the driver
         error, bug = "bug", describe(exc)
     end_ns = monotonic_ns()
     if checks.after is not None and error is None:
@@ -89,7 +89,7 @@ def measure(
         except OperationError as exc:
             error = exc.code
     origin_ns = clock.origin_ns
-    done = tries.succeeded()
+    done = retrier.succeeded()
     first = min((m.first_byte_ns for m in done if m.first_byte_ns), default=None)
     last = max((m.last_byte_sent_ns for m in done if m.last_byte_sent_ns), default=None)
     put = operation.kind is OperationKind.PUT
@@ -115,10 +115,10 @@ def measure(
             count=count,
             intended_ns=None if intended_ns is None else origin_ns + intended_ns,
         ),
-        attempts=tuple(_attempt(operation.index, m, e, origin_ns) for m, e in tries.done),
+        attempts=tuple(_attempt(operation.index, m, e, origin_ns) for m, e in retrier.done),
         steps=tuple(
             Step(operation=operation.index, step_ns=step_ns, step_bytes=step_bytes)
-            for step_ns, step_bytes in join_curves(tries.curves(), start_ns)
+            for step_ns, step_bytes in join_curves(retrier.curves(), start_ns)
         ),
         bad_ranges=tuple(
             replace(bad, operation=operation.index, key=operation.key) for bad in checks.bad.listed

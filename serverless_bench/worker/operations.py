@@ -15,7 +15,7 @@ from serverless_bench.job.spec import (
     Target,
     Transfer,
 )
-from serverless_bench.worker.retry import Tries
+from serverless_bench.worker.retry import Retrier
 from serverless_bench.worker.transfer import Checks, get_object, put_object
 
 
@@ -31,12 +31,12 @@ class Known:
     """Where libraries of arrays find them."""
 
 
-Perform = Callable[[OperationSpec, Transfer, Tries, Checks, Known], int]
+Perform = Callable[[OperationSpec, Transfer, Retrier, Checks, Known], int]
 """Performs an operation and returns how many keys it concerned."""
 
 
 def perform(
-    operation: OperationSpec, transfer: Transfer, tries: Tries, checks: Checks, known: Known
+    operation: OperationSpec, transfer: Transfer, retrier: Retrier, checks: Checks, known: Known
 ) -> int:
     """Do what the operation says, and return how many keys that concerned.
 
@@ -44,7 +44,7 @@ def perform(
     ----------
     operation, transfer
         What to do, and how objects are moved.
-    tries
+    retrier
         Makes the requests.
     checks
         Takes what making and comparing bytes comes to.
@@ -56,7 +56,7 @@ def perform(
     OperationError
         If it failed.
     """
-    return _PERFORM[operation.kind](operation, transfer, tries, checks, known)
+    return _PERFORM[operation.kind](operation, transfer, retrier, checks, known)
 
 
 def prepare(operation: OperationSpec, transfer: Transfer, known: Known) -> None:
@@ -74,28 +74,28 @@ def needs(kind: OperationKind) -> str:
 
 
 def _put(
-    operation: OperationSpec, transfer: Transfer, tries: Tries, checks: Checks, known: Known
+    operation: OperationSpec, transfer: Transfer, retrier: Retrier, checks: Checks, known: Known
 ) -> int:
     del known
-    put_object(operation, transfer, tries, checks)
+    put_object(operation, transfer, retrier, checks)
     return 1
 
 
 def _get(
-    operation: OperationSpec, transfer: Transfer, tries: Tries, checks: Checks, known: Known
+    operation: OperationSpec, transfer: Transfer, retrier: Retrier, checks: Checks, known: Known
 ) -> int:
     if transfer.stat is Stat.EACH:
-        _head(operation, transfer, tries, checks, known)
-    get_object(operation, transfer, tries, checks, said_bytes=known.sizes.get(operation.key))
+        _head(operation, transfer, retrier, checks, known)
+    get_object(operation, transfer, retrier, checks, said_bytes=known.sizes.get(operation.key))
     return 1
 
 
 def _head(
-    operation: OperationSpec, transfer: Transfer, tries: Tries, checks: Checks, known: Known
+    operation: OperationSpec, transfer: Transfer, retrier: Retrier, checks: Checks, known: Known
 ) -> int:
     del transfer, checks
     key = operation.key
-    size = tries.run("head", partial(tries.client.head, key))
+    size = retrier.run("head", partial(retrier.client.head, key))
     known.sizes[key] = size
     declared = declared_size(key)
     if declared is not None and declared != size:
@@ -104,46 +104,46 @@ def _head(
 
 
 def _list(
-    operation: OperationSpec, transfer: Transfer, tries: Tries, checks: Checks, known: Known
+    operation: OperationSpec, transfer: Transfer, retrier: Retrier, checks: Checks, known: Known
 ) -> int:
     del transfer, checks, known
-    keys, _ = tries.run("list", partial(tries.client.list_keys, operation.key, ""))
+    keys, _ = retrier.run("list", partial(retrier.client.list_keys, operation.key, ""))
     return len(keys)
 
 
 def _delete(
-    operation: OperationSpec, transfer: Transfer, tries: Tries, checks: Checks, known: Known
+    operation: OperationSpec, transfer: Transfer, retrier: Retrier, checks: Checks, known: Known
 ) -> int:
     del transfer, checks, known
-    tries.run("delete", partial(tries.client.delete, operation.key))
+    retrier.run("delete", partial(retrier.client.delete, operation.key))
     return 1
 
 
 def _delete_many(
-    operation: OperationSpec, transfer: Transfer, tries: Tries, checks: Checks, known: Known
+    operation: OperationSpec, transfer: Transfer, retrier: Retrier, checks: Checks, known: Known
 ) -> int:
     del transfer, checks, known
-    tries.run("delete_many", partial(tries.client.delete_many, operation.keys))
+    retrier.run("delete_many", partial(retrier.client.delete_many, operation.keys))
     return len(operation.keys)
 
 
 def _copy(
-    operation: OperationSpec, transfer: Transfer, tries: Tries, checks: Checks, known: Known
+    operation: OperationSpec, transfer: Transfer, retrier: Retrier, checks: Checks, known: Known
 ) -> int:
     del transfer, checks, known
     (source,) = operation.keys
-    tries.run("copy", partial(tries.client.copy, source, operation.key))
+    retrier.run("copy", partial(retrier.client.copy, source, operation.key))
     return 1
 
 
 def _array(
-    operation: OperationSpec, transfer: Transfer, tries: Tries, checks: Checks, known: Known
+    operation: OperationSpec, transfer: Transfer, retrier: Retrier, checks: Checks, known: Known
 ) -> int:
     from serverless_bench.worker.array_operation import perform_array  # noqa: PLC0415 - as in prepare
 
     if known.array is None or known.target is None:
         raise ValueError("an operation on an array needs an array")
-    perform_array(operation, known.array, known.target, transfer, tries, checks)
+    perform_array(operation, known.array, known.target, transfer, retrier, checks)
     return 1
 
 

@@ -6,7 +6,7 @@ from typing import Any
 from serverless_bench.clients.base import Client, Exchange, Sink
 
 
-class Held:
+class RecordingClient:
     """Passes everything on to a client, and keeps what comes back.
 
     Parameters
@@ -74,7 +74,7 @@ class Held:
 
 
 class _Tee:
-    def __init__(self, sink: Sink, held: Held, offset: int) -> None:
+    def __init__(self, sink: Sink, held: RecordingClient, offset: int) -> None:
         self._sink = sink
         self._held = held
         self._offset = offset

@@ -1,4 +1,4 @@
-"""The retry policy, and the record of every try of one operation.
+"""The retry policy, and the record of every attempt of one operation.
 
 Retries are explicit: full jitter between 0 and ``min(20 s, 0.1 s * 2**n)``, or the
 store's ``Retry-After`` (AWS Architecture Blog, "Exponential Backoff And Jitter", 2015).
@@ -30,15 +30,15 @@ T = TypeVar("T")
 
 
 @dataclass(slots=True)
-class Tries:
-    """Every try of one operation's requests.
+class Retrier:
+    """Every attempt of one operation's requests.
 
     Parameters
     ----------
     client
         Told to move when the store answers that the bucket is elsewhere.
     retries
-        Further tries of one request after a try that failed for a passing reason.
+        Further attempts of one request after an attempt that failed for a passing reason.
     give_up_ns
         Monotonic instant after which nothing is tried or waited for any more.
     draw
@@ -49,11 +49,11 @@ class Tries:
 
     client: Client
     retries: int
-    give_up_ns: int
+    deadline_ns: int
     draw: random.Random
     on_moved: Callable[[int], None]
     done: list[tuple[Meter, OperationError | None]] = field(default_factory=list)
-    """Finished tries in the order in which they ended. Appending is atomic, so the
+    """Finished attempts in the order in which they ended. Appending is atomic, so the
     threads of a parallel transfer share it without a lock."""
 
     def run(self, request: str, call: Callable[[Meter], T], *, part: int = 0) -> T:
@@ -69,7 +69,7 @@ class Tries:
         Raises
         ------
         OperationError
-            Of the last try, when no further one is left or would help.
+            Of the last attempt, when no further one is left or would help.
         """
         number = moves = wait_ns = 0
         while True:
@@ -78,7 +78,7 @@ class Tries:
                 part=part,
                 number=number,
                 wait_ns=wait_ns,
-                give_up_ns=self.give_up_ns,
+                deadline_ns=self.deadline_ns,
                 on_moved=self.on_moved,
             )
             try:
@@ -113,17 +113,17 @@ class Tries:
         if told_s is not None:
             wait_s = min(_CAP_S, told_s)
         wait_ns = round(wait_s * NS_PER_S)
-        if monotonic_ns() + wait_ns > self.give_up_ns:
-            raise DeadlineExceeded("no time left for another try") from failure
+        if monotonic_ns() + wait_ns > self.deadline_ns:
+            raise DeadlineExceeded("no time left for another attempt") from failure
         clock.sleep(wait_s)
         return wait_ns
 
     def succeeded(self) -> list[Meter]:
-        """Return the tries that moved the object's own bytes and succeeded."""
+        """Return the attempts that moved the object's own bytes and succeeded."""
         return [m for m, failure in self.done if failure is None and m.request in _MOVING]
 
     def billed(self) -> Counter[str]:
-        """Return by request how many of the tries so far a store like Amazon S3 charges for.
+        """Return by request how many of the attempts so far a store like Amazon S3 charges for.
 
         All but those that it answered with 5xx; what had no answer may have arrived.
         """
@@ -131,7 +131,7 @@ class Tries:
         return Counter(meter.request for meter, status in statuses if status < _FREE_STATUS)
 
     def curves(self) -> list[list[Point]]:
-        """Return the progress curves of those tries."""
+        """Return the progress curves of those attempts."""
         return [meter.curve for meter in self.succeeded()]
 
 

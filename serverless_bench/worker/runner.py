@@ -19,7 +19,7 @@ from serverless_bench.worker.cpu_time import LockProbe, cpu_ns, thread_counted
 from serverless_bench.worker.operation import Measured, measure
 from serverless_bench.worker.operations import Known
 from serverless_bench.worker.pacing import Schedule, at_most
-from serverless_bench.worker.retry import Tries
+from serverless_bench.worker.retry import Retrier
 from serverless_bench.workloads import Stream, Workload, open_workload
 
 OnMoved = Callable[[int], None]
@@ -59,7 +59,7 @@ class Work:
     probe: LockProbe | None = None
     """Asks for the interpreter's lock while several threads measure."""
     known: Known = field(init=False)
-    _give_up_ns: int = 0
+    _deadline_ns: int = 0
     _end_ns: int | None = None
     """When the duration is over, once it has begun."""
     _schedule: Schedule | None = None
@@ -84,7 +84,7 @@ class Work:
         and only then the duration and the schedule begin, for all threads together.
         """
         invocation = self.invocation
-        self._give_up_ns = monotonic_ns() + round(invocation.deadline_s * NS_PER_S)
+        self._deadline_ns = monotonic_ns() + round(invocation.deadline_s * NS_PER_S)
         workload = open_workload(invocation.workload)
         self._in_threads(lambda thread: self._prepare(workload, thread))
         if self._stopped is None and invocation.workload == OWN_FUNCTION:
@@ -142,9 +142,9 @@ class Work:
         )
 
     @property
-    def give_up_ns(self) -> int:
+    def deadline_ns(self) -> int:
         """Monotonic instant after which nothing is begun any more."""
-        return self._give_up_ns
+        return self._deadline_ns
 
     def client(self) -> Client:
         """Return the client of the job."""
@@ -176,11 +176,11 @@ class Work:
         """Perform one operation and keep what was measured."""
         invocation = self.invocation
         client, transfer = client or _client_for(invocation), invocation.transfer
-        tries = Tries(client, transfer.retries, self._give_up_ns, draw, self.on_moved)
+        retrier = Retrier(client, transfer.retries, self._deadline_ns, draw, self.on_moved)
         done = measure(
             operation,
             transfer,
-            tries,
+            retrier,
             self.clock,
             warmup=warmup,
             intended_ns=intended_ns,
@@ -189,7 +189,7 @@ class Work:
         self.measured.append(done)
         if done.bug:
             self._stop(done.bug)
-        elif monotonic_ns() > self._give_up_ns:
+        elif monotonic_ns() > self._deadline_ns:
             self._stop(_DEADLINE)
         return done
 
@@ -202,7 +202,7 @@ class Work:
 
     def _stop(self, why: str) -> None:
         if self._stopped is None:
-            self._stopped_ns = min(monotonic_ns(), self._give_up_ns)
+            self._stopped_ns = min(monotonic_ns(), self._deadline_ns)
             self._stopped = why
 
     def _in_threads(self, do: Callable[[int], None]) -> None:
@@ -274,10 +274,10 @@ class Work:
 
     def _has_come(self, instant_ns: int) -> bool:
         """Wait for an instant; tell whether it came before the function gave up."""
-        left_ns = min(instant_ns, self._give_up_ns) - monotonic_ns()
+        left_ns = min(instant_ns, self._deadline_ns) - monotonic_ns()
         if left_ns > 0:
             sleep(left_ns / NS_PER_S)
-        if instant_ns > self._give_up_ns:
+        if instant_ns > self._deadline_ns:
             self._stop(_DEADLINE)
         return self._stopped_ns is None or instant_ns < self._stopped_ns
 

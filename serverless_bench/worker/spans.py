@@ -41,7 +41,7 @@ class Content:
         return room
 
 
-class Block:
+class Span:
     """A stretch of the function, as one operation in the records.
 
     Attributes
@@ -58,15 +58,15 @@ class Block:
         self.start_ns = monotonic_ns()
         self.end_ns: int | None = None
         self.read: set[str] = set()
-        """Keys that ``Tools`` read in it: their bytes count as operations of their own."""
+        """Keys that the context read in it: their bytes count as operations of their own."""
         self.payload_ns = 0
         self.verified_bytes = 0
         self.bad_bytes = 0
         self.bad_count = 0
         self.bad_ranges: list[BadRange] = []
 
-    def verify(self, key: str, offset: int, data: Any) -> int:  # noqa: ANN401 - see Tools
-        """Compare what the block has read; see ``Tools.verify``."""
+    def verify(self, key: str, offset: int, data: Any) -> int:  # noqa: ANN401 - see FunctionContext
+        """Compare what the block has read; see ``FunctionContext.verify``."""
         view = memoryview(data).cast("B")
         sink = RangeSink(
             content_of(key), size=None, offset=int(offset), length=len(view), verify=Verify.FULL

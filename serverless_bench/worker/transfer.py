@@ -17,7 +17,7 @@ from serverless_bench.payload.verify import BadRanges, RangeSink, absent
 from serverless_bench.rundir.record import Found, Usage
 from serverless_bench.worker.cpu_time import thread_counted
 from serverless_bench.worker.meter import Meter
-from serverless_bench.worker.retry import Tries
+from serverless_bench.worker.retry import Retrier
 
 _NO_SUCH_RANGE: Final = 416
 """The answer for a range that begins behind the object's end."""
@@ -58,7 +58,9 @@ class Checks:
             self.payload_ns += duration_ns
 
 
-def put_object(operation: OperationSpec, transfer: Transfer, tries: Tries, checks: Checks) -> None:
+def put_object(
+    operation: OperationSpec, transfer: Transfer, retrier: Retrier, checks: Checks
+) -> None:
     """Write one object.
 
     Raises
@@ -66,16 +68,16 @@ def put_object(operation: OperationSpec, transfer: Transfer, tries: Tries, check
     OperationError
         If it could not be written; an upload in parts was given up then.
     """
-    client, key, size = tries.client, operation.key, _known(operation)
+    client, key, size = retrier.client, operation.key, _known(operation)
     keystream = content_of(key, operation.generation)
     # A library that cuts uploads itself is given whole objects.
     parts = "multipart" in client.operations
     part_bytes = transfer.part_size(operation.kind, size) if parts else None
     if part_bytes is None:
         source = RangeSource(keystream, 0, size, checks)
-        tries.run("put", partial(client.put, key, source))
+        retrier.run("put", partial(client.put, key, source))
         return
-    upload_id = tries.run("create_multipart", partial(client.create_multipart, key))
+    upload_id = retrier.run("create_multipart", partial(client.create_multipart, key))
     count = -(-size // part_bytes)
     etags = [""] * count
 
@@ -83,20 +85,20 @@ def put_object(operation: OperationSpec, transfer: Transfer, tries: Tries, check
         offset = index * part_bytes
         source = RangeSource(keystream, offset, min(part_bytes, size - offset), checks)
         call = partial(client.upload_part, key, upload_id, index + 1, source)
-        etags[index] = tries.run("upload_part", call, part=index + 1)
+        etags[index] = retrier.run("upload_part", call, part=index + 1)
 
     try:
         each(upload, count, transfer.connections)
-        tries.run("complete_multipart", partial(client.complete_multipart, key, upload_id, etags))
+        retrier.run("complete_multipart", partial(client.complete_multipart, key, upload_id, etags))
     except OperationError:
-        _give_up(client, key, upload_id, tries)
+        _give_up(client, key, upload_id, retrier)
         raise
 
 
 def get_object(
     operation: OperationSpec,
     transfer: Transfer,
-    tries: Tries,
+    retrier: Retrier,
     checks: Checks,
     *,
     said_bytes: int | None = None,
@@ -105,7 +107,7 @@ def get_object(
 
     Parameters
     ----------
-    operation, transfer, tries, checks
+    operation, transfer, retrier, checks
         As in ``operations.perform``.
     said_bytes
         What the store says is the size of an object that sbench did not write.
@@ -117,7 +119,7 @@ def get_object(
     OperationError
         If it could not be read.
     """
-    download = _Download(operation, transfer, tries, said_bytes)
+    download = _Download(operation, transfer, retrier, said_bytes)
     try:
         each(download.fetch, download.count, transfer.connections)
     finally:
@@ -132,15 +134,15 @@ class _Download:
 
     Parameters
     ----------
-    operation, transfer, tries, said_bytes
+    operation, transfer, retrier, said_bytes
         As in ``get_object``.
     """
 
     def __init__(
-        self, operation: OperationSpec, transfer: Transfer, tries: Tries, said_bytes: int | None
+        self, operation: OperationSpec, transfer: Transfer, retrier: Retrier, said_bytes: int | None
     ) -> None:
         self._key = key = operation.key
-        self._tries = tries
+        self._tries = retrier
         self._verify = transfer.verify
         foreign = operation.size is None
         self._size = size = said_bytes if foreign else operation.size
@@ -277,11 +279,11 @@ def each(do: Callable[[int], None], count: int, connections: int) -> None:
             future.result()
 
 
-def _give_up(client: Client, key: str, upload_id: str, tries: Tries) -> None:
+def _give_up(client: Client, key: str, upload_id: str, retrier: Retrier) -> None:
     try:
-        tries.run("abort_multipart", partial(client.abort_multipart, key, upload_id))
+        retrier.run("abort_multipart", partial(client.abort_multipart, key, upload_id))
     except OperationError:
-        # The try is on record; the error that brought us here is the one to report, and
+        # The attempt is on record; the error that brought us here is the one to report, and
         # `sbench clean` looks for uploads that are still open.
         return
 

@@ -17,7 +17,7 @@ from pathlib import PurePath
 from typing import Any, Final
 
 from serverless_bench.errors import DeadlineExceeded
-from serverless_bench.worker.context import Tools, Work
+from serverless_bench.worker.context import FunctionContext, Work
 from serverless_bench.worker.operation import plain
 
 ALLOW_CODE: Final = "SBENCH_ALLOW_CODE"
@@ -62,7 +62,7 @@ def run_function(work: Work) -> str | None:
         warmup = turn < invocation.warmup
         if turn == invocation.warmup:
             work.begin()
-        tools = Tools(work, warmup=warmup)
+        tools = FunctionContext(work, warmup=warmup)
         try:
             function(tools)
         except (Exception, SystemExit) as exc:  # noqa: BLE001 - a failure is a measurement too
@@ -74,7 +74,7 @@ def run_function(work: Work) -> str | None:
     return None
 
 
-def unpack(code: str | None) -> Callable[[Tools], object]:
+def unpack(code: str | None) -> Callable[[FunctionContext], object]:
     """Return the function that ``packing.pack`` made ``code`` from.
 
     Raises
@@ -98,7 +98,7 @@ def unpack(code: str | None) -> Callable[[Tools], object]:
         raise _RefusedError("this worker has no cloudpickle") from None
     # A pickle runs code, and that is what was asked for: it comes from the driver that made
     # it, with the invocation, and is kept in no file.
-    function: Callable[[Tools], object] = cloudpickle.loads(b64decode(text))
+    function: Callable[[FunctionContext], object] = cloudpickle.loads(b64decode(text))
     return function
 
 

@@ -13,7 +13,7 @@ class OwnFunction(Workload):
     creates_objects = True
 
     def keys(self, invocation: InvocationSpec) -> Iterator[str]:
-        """Yield the keys of the objects that ``Tools.new_key`` gives."""
+        """Yield the keys of the objects that ``FunctionContext.new_key`` gives."""
         if invocation.object_bytes is None and invocation.load.sizes is None:
             return
         for number in range(invocation.objects):

@@ -19,7 +19,7 @@ PAIRS: Final = Path(__file__).with_name("pairs.json")
 
 
 class Covering:
-    """Makes cases, greedily: each holds as many new pairs as a few tries find.
+    """Makes cases, greedily: each holds as many new pairs as a few attempts find.
 
     Parameters
     ----------
@@ -67,8 +67,8 @@ class Covering:
         """Return cases that hold every pair of values."""
         missing, cases = self.pairs(), list[Case]()
         while missing:
-            tries = [self._try(missing) for _ in range(12)]
-            best = max(tries, key=lambda case: len(held_by(case, missing)))
+            attempts = [self._try(missing) for _ in range(12)]
+            best = max(attempts, key=lambda case: len(held_by(case, missing)))
             missing -= held_by(best, missing)
             cases.append(best)
         return cases

@@ -57,12 +57,12 @@ def sizes(spec: InvocationSpec) -> dict[str, int]:
 
 
 def records(spec: InvocationSpec) -> list[str]:
-    pages = control_of(spec).list_pages("records/", patience_s=5)
+    pages = control_of(spec).list_pages("records/", timeout_s=5)
     return [name for page in pages for name in page]
 
 
 def claim_of(spec: InvocationSpec) -> Any:
-    return get_claim(control_of(spec), spec.index, spec.attempt, patience_s=5)
+    return get_claim(control_of(spec), spec.index, spec.attempt, timeout_s=5)
 
 
 def test_a_delivery_claims_works_and_leaves_a_record(spec: InvocationSpec) -> None:
@@ -85,7 +85,7 @@ def test_a_delivery_claims_works_and_leaves_a_record(spec: InvocationSpec) -> No
 def test_the_record_in_the_store_is_the_record(spec: InvocationSpec) -> None:
     record, _ = deliver(asdict(spec))
     (name,) = records(spec)
-    data = control_of(spec).get(f"records/{name}", patience_s=5)
+    data = control_of(spec).get(f"records/{name}", timeout_s=5)
     assert InvocationRecord.from_json(json.loads(data)) == record
 
 
@@ -104,7 +104,7 @@ def test_a_second_delivery_moves_nothing_and_says_so(spec: InvocationSpec) -> No
 
 def test_what_was_taken_back_does_nothing_at_all(spec: InvocationSpec) -> None:
     store = control_of(spec)
-    claim(store, claim_name(1, 0), {"run_id": "run", "taken_back_ns": 1}, patience_s=5)
+    claim(store, claim_name(1, 0), {"run_id": "run", "taken_back_ns": 1}, timeout_s=5)
     before = sizes(spec)
     record, refused = deliver(asdict(spec))
     assert record is None
@@ -124,7 +124,7 @@ def test_time_that_the_process_has_bounds_the_work(spec: InvocationSpec) -> None
     deliver(asdict(spec), remaining_s=9.0)
     assert claim_of(spec)["held_s"] == pytest.approx(9.0, abs=0.01)
     deliver(asdict(replace(spec, attempt=1)), remaining_s=2.0)
-    held_s = get_claim(control_of(spec), 1, 1, patience_s=5)
+    held_s = get_claim(control_of(spec), 1, 1, timeout_s=5)
     assert held_s is not None
     assert held_s["held_s"] == pytest.approx(RECORD_S + 0.1)
 
@@ -135,6 +135,6 @@ def test_without_a_control_target_there_is_nowhere_to_go(spec: InvocationSpec) -
 
 
 def test_a_claim_that_is_no_json_is_nobodys(spec: InvocationSpec) -> None:
-    control_of(spec).put(claim_name(1, 0), b"[]", patience_s=5)
+    control_of(spec).put(claim_name(1, 0), b"[]", timeout_s=5)
     record, refused = deliver(asdict(spec))
     assert (record, refused.split(":")[0]) == (None, "taken back")

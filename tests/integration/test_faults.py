@@ -19,7 +19,7 @@ from serverless_bench.job.spec import OperationKind, OperationSpec, Target, Tran
 from serverless_bench.rundir.record import Found
 from serverless_bench.units import MIB, NS_PER_S
 from serverless_bench.worker.operation import Measured, measure
-from serverless_bench.worker.retry import Tries
+from serverless_bench.worker.retry import Retrier
 from tests import fault_server as fault
 from tests.fault_server import Answer, FaultServer
 from tests.network import certificate, server_context
@@ -31,7 +31,7 @@ KEY = f"{'0' * 32}.{SIZE}"
 PUT, GET = OperationKind.PUT, OperationKind.GET
 
 NATIVE = {"awscrt", "s3dlio", "s3torchconnector"}
-"""They make requests and tries of their own; tests/integration/test_native_clients.py."""
+"""They make requests and attempts of their own; tests/integration/test_native_clients.py."""
 
 pytestmark = pytest.mark.parametrize("client_name", [n for n in CLIENTS if n not in NATIVE])
 
@@ -73,10 +73,10 @@ class Store:
                 client=self.client_name, bucket="bucket", endpoint_url=self.server.endpoint_url
             )
             self.opened.append(open_client(target, transfer))
-        give_up_ns = monotonic_ns() + round(deadline_s * NS_PER_S)
-        tries = Tries(self.opened[0], retries, give_up_ns, random.Random(1), lambda _: None)
+        deadline_ns = monotonic_ns() + round(deadline_s * NS_PER_S)
+        retrier = Retrier(self.opened[0], retries, deadline_ns, random.Random(1), lambda _: None)
         spec = OperationSpec(index=0, kind=kind, key=KEY, size=SIZE)
-        return measure(spec, transfer, tries, EpochClock())
+        return measure(spec, transfer, retrier, EpochClock())
 
 
 ONE_TRY = [

@@ -1,4 +1,4 @@
-"""What clients say about instants, tries and ranges, held against a store that knows better."""
+"""What clients say about instants, attempts and ranges, held against a store that knows better."""
 
 import json
 import os
@@ -69,7 +69,7 @@ class Telling(Meter):
     __slots__ = ("first_came", "last_sent")
 
     def __init__(self) -> None:
-        super().__init__("t", part=0, number=0, wait_ns=0, give_up_ns=1 << 62, on_moved=len_of)
+        super().__init__("t", part=0, number=0, wait_ns=0, deadline_ns=1 << 62, on_moved=len_of)
         self.first_came, self.last_sent = threading.Event(), threading.Event()
 
     def first_byte(self) -> None:

@@ -1,4 +1,4 @@
-"""Clients whose library makes requests, tries and threads of its own, on scripted servers."""
+"""Clients whose library makes requests, attempts and threads of its own, on scripted servers."""
 
 import os
 import subprocess
@@ -64,15 +64,15 @@ FAULTS = [
 
 
 @pytest.mark.parametrize(("answer", "error"), FAULTS)
-@pytest.mark.parametrize(("name", "tries"), [("awscrt", 1), ("s3torchconnector", 2)])
-def test_a_fault_has_its_word(name: str, tries: int, answer: Answer, error: str) -> None:
+@pytest.mark.parametrize(("name", "attempts"), [("awscrt", 1), ("s3torchconnector", 2)])
+def test_a_fault_has_its_word(name: str, attempts: int, answer: Answer, error: str) -> None:
     with FaultServer([answer] * 9) as server:
         client = opened(server, name)
         with pytest.raises(OperationError) as caught:
             client.get(KEY, Collector(), new_meter())
         client.close()
     assert caught.value.code == error
-    assert 1 <= len(server.seen) <= tries
+    assert 1 <= len(server.seen) <= attempts
 
 
 def test_what_does_not_come_ends_by_the_timeout() -> None:

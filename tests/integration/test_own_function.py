@@ -10,7 +10,7 @@ import pytest
 from serverless_bench import JobSpec, SbenchError, Target, resume_job, run_job, summarize
 from serverless_bench.driver.cleanup import delete
 from serverless_bench.rundir.archive import load_run
-from serverless_bench.worker.context import Tools
+from serverless_bench.worker.context import FunctionContext
 from tests.command import Sbench
 from tests.lambda_hosts import running_host
 from tests.servers import Server, credentials
@@ -23,7 +23,7 @@ def target(embedded: Server, prefix: str) -> Target:
     return Target(bucket=embedded.bucket, prefix=prefix, endpoint_url=embedded.endpoint_url)
 
 
-def copies(tools: Tools) -> None:
+def copies(tools: FunctionContext) -> None:
     key = tools.new_key()
     tools.put(key)
     half = tools.get(key, 0, SIZE // 2)
@@ -67,7 +67,7 @@ def test_it_is_measured_verified_and_reported(
 
 
 def test_a_run_directory_has_no_code(target: Target, tmp_path: Path, embedded: Server) -> None:
-    def dies(tools: Tools) -> None:
+    def dies(tools: FunctionContext) -> None:
         if tools.index == 1 and tools.attempt == 0:
             os._exit(3)
         tools.put(tools.new_key())

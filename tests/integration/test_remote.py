@@ -231,6 +231,6 @@ def test_another_driver_finds_what_is_there_and_takes_back_the_rest(
     assert job.control is not None
     store = Objects(for_run(job.control, RUN))
     for spec in out:
-        holder = get_claim(store, spec.index, 1, patience_s=5)
+        holder = get_claim(store, spec.index, 1, timeout_s=5)
         assert holder is not None
         assert "delivery" not in holder

@@ -247,7 +247,7 @@ def expired_for_ever(rig: Rig, fault: str) -> Result:
         trial.endpoint_url = proxy.url
         proxy.rule = expires(EXPIRED, of_the_driver, after=2, s=HOUR_S)
         began_ns = monotonic_ns()
-        done = trial.write(patience_s=4)
+        done = trial.write(timeout_s=4)
         took_s = (monotonic_ns() - began_ns) / NS_PER_S
         assert done.code == 4, done.err
         assert "the control prefix cannot be read" in done.err
@@ -285,11 +285,11 @@ def killed(rig: Rig, fault: str, *, kills: int = KILLS, seed: int = 1) -> Result
     draw = random.Random(seed)
     delays_s = [draw.uniform(0, 1.5) for _ in range(kills)]
     with ThreadPoolExecutor(rig.at_once) as threads:
-        tries = [
+        attempts = [
             threads.submit(_killed_once, rig, f"kill-{seed}-{number}", delay_s)
             for number, delay_s in enumerate(delays_s)
         ]
-        results = [done.result() for done in tries]
+        results = [done.result() for done in attempts]
     recovered = sum(result.recovered for result in results)
     return Result(
         fault=fault,

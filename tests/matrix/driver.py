@@ -12,13 +12,13 @@ from serverless_bench.cli.main import main
 from serverless_bench.executors.remote import map as remote
 
 
-def run(workload: str, patience_s: str, *flags: str) -> int:
+def run(workload: str, timeout_s: str, *flags: str) -> int:
     def prepare(_: str, given: dict[str, Any], **more: Any) -> job.Prepared:
         return job.prepare(workload, given, **more)
 
     changed: Mapping[Any, Mapping[str, object]] = {
         write: {"prepare": prepare},
-        remote: {"_PATIENCE_S": float(patience_s)},
+        remote: {"_TIMEOUT_S": float(timeout_s)},
     }
     for module, names in changed.items():
         vars(module).update(names)

@@ -126,10 +126,10 @@ class Trial:
     # The commands
 
     def write(
-        self, *flags: str | int, workload: str = "write", patience_s: float = 120, prefix: str = ""
+        self, *flags: str | int, workload: str = "write", timeout_s: float = 120, prefix: str = ""
     ) -> Done:
         """Run ``sbench write`` to its end; ``prefix`` goes before it in a shell."""
-        command = self._command(workload, patience_s, flags)
+        command = self._command(workload, timeout_s, flags)
         if prefix:
             command = ["bash", "-c", f"{prefix}; exec {shlex.join(command)}"]
         done = subprocess.run(
@@ -160,7 +160,7 @@ class Trial:
             process.kill()
             process.wait()
 
-    def _command(self, workload: str, patience_s: float, flags: Sequence[str | int]) -> list[str]:
+    def _command(self, workload: str, timeout_s: float, flags: Sequence[str | int]) -> list[str]:
         control: list[str] = []
         if self.rig.executor != "local":
             control = [
@@ -170,7 +170,7 @@ class Trial:
                 str(self.rig.start_s),
             ]
         return [
-            *(sys.executable, "-m", "tests.matrix.driver", workload, str(patience_s)),
+            *(sys.executable, "-m", "tests.matrix.driver", workload, str(timeout_s)),
             *("--executor", self.rig.executor, *self.rig.flags, *control),
             *("--endpoint-url", self.endpoint_url, "--bucket", self.rig.store.bucket),
             *("--prefix", self.prefixes[0], "--deadline", str(DEADLINE_S), "--name", "w"),

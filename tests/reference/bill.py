@@ -87,7 +87,7 @@ def milliseconds(run: Saved, record: Row) -> int:
 
 
 def of_operations(run: Saved) -> Row:
-    """Return the tries that AWS bills: those without an answer are among them."""
+    """Return the attempts that AWS bills: those without an answer are among them."""
     found: Row = {}
     for tried in [t for f in run.functions for op in f.operations for t in op["attempts"]]:
         if tried["status"] is None or tried["status"] < 500:

@@ -18,7 +18,7 @@ def wrong(run: Saved, whole: Fraction | None) -> list[str]:
         "objects are whole": any(not_whole(op) for op in run.good),
         "ranges are inside": any(beyond(op) for op in run.good),
         "verified bytes were moved": any(op["verified_bytes"] > op["bytes"] for op in run.good),
-        "tries carry the bytes": too_few_tries(run),
+        "attempts carry the bytes": too_few_tries(run),
         "time runs forward": any(backward(op) for op in run.good),
         "Little's law": crowded(run),
         "the link carries it": too_fast(run, whole),

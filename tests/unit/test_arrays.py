@@ -68,7 +68,7 @@ def test_files_come_back_and_are_those_of_the_ledger(
     check_array(array)
     key, session = key_of(array), Session()
     usage = session.write(array, key)
-    assert [(meter.request, meter.bytes) for meter, _ in session.tries.done] == [
+    assert [(meter.request, meter.bytes) for meter, _ in session.retrier.done] == [
         ("create_array", 0),
         ("write_array", array_bytes(array)),
     ]

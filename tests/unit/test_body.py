@@ -23,7 +23,7 @@ from serverless_bench.units import MIB
 from serverless_bench.worker import invocation, runner
 from serverless_bench.worker.invocation import run_invocation
 from serverless_bench.worker.operation import Measured, measure
-from serverless_bench.worker.retry import Tries
+from serverless_bench.worker.retry import Retrier
 from tests.runs import job
 from tests.unit.flaky import FlakyClient
 
@@ -45,18 +45,18 @@ def run(
     *,
     transfer: Transfer | None = None,
     size: int | None = SIZE,
-    give_up_ns: int | None = None,
+    deadline_ns: int | None = None,
 ) -> Measured:
     transfer = transfer or Transfer()
-    tries = Tries(
+    retrier = Retrier(
         client,
         transfer.retries,
-        monotonic_ns() + 10**11 if give_up_ns is None else give_up_ns,
+        monotonic_ns() + 10**11 if deadline_ns is None else deadline_ns,
         random.Random(1),
         lambda _: None,
     )
     spec = OperationSpec(index=0, kind=kind, key=KEY, size=size)
-    return measure(spec, transfer, tries, EpochClock())
+    return measure(spec, transfer, retrier, EpochClock())
 
 
 def content(size: int = SIZE, key: str = KEY) -> bytes:
@@ -133,13 +133,13 @@ def test_a_circle_of_redirects_ends() -> None:
 
 def test_no_pause_goes_beyond_the_deadline(waits: list[float]) -> None:
     client = FlakyClient({"put": [Throttled("x", status=503, retry_after_s=15)]})
-    done = run(client, give_up_ns=monotonic_ns() + 10**9)
+    done = run(client, deadline_ns=monotonic_ns() + 10**9)
     assert (done.operation.error, waits) == ("deadline", [])
 
 
 def test_a_try_stops_in_the_middle_at_the_deadline(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("serverless_bench.worker.meter.STEP_NS", 1)
-    done = run(FlakyClient(), give_up_ns=0)
+    done = run(FlakyClient(), deadline_ns=0)
     assert done.operation.error == "deadline"
     assert done.attempts[0].bytes == SIZE
 

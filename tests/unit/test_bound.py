@@ -204,10 +204,10 @@ def threaded(path: Path, threads: int, **used: float | None) -> Run:
     """
     took = 10 * S
     ops = [operation(n, end_ns=took) for n in range(threads)]
-    tries = [replace(attempt(n), start_ns=0, end_ns=took) for n in range(threads)]
+    attempts = [replace(attempt(n), start_ns=0, end_ns=took) for n in range(threads)]
     lock, python = used.get("lock"), used.get("python", used["cpu"])
     of = replace(
-        record(0, ops, attempts=tries),
+        record(0, ops, attempts=attempts),
         cpu_user_s=10 * (used["cpu"] or 0),
         cpu_sys_s=0.0,
         cpus=16,

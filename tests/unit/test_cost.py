@@ -319,8 +319,8 @@ def test_the_bill_of_a_run(tmp_path: Path) -> None:
 def test_each_request_has_its_class(tmp_path: Path) -> None:
     names = ("get", "head", "put", "copy", "list", "delete", "delete_many")
     ops = [operation(number) for number in range(len(names))]
-    tries = [replace(attempt(n, size=0), request=name) for n, name in enumerate(names)]
-    one = replace(record(0, ops, attempts=tries), memory_mib=1024)
+    attempts = [replace(attempt(n, size=0), request=name) for n, name in enumerate(names)]
+    one = replace(record(0, ops, attempts=attempts), memory_mib=1024)
     found = bill(saved(tmp_path / "run", [outcome(one)]), PRICES)
     assert found is not None
     assert set(found.requests) == {"get", "head", "put", "copy", "list", "control"}
@@ -359,12 +359,12 @@ def test_an_array_costs_a_request_for_each_of_its_chunks(
     size = 4 * 1024 * 1024
     kind = OperationKind(operation_kind)
     op = replace(operation(0, size=size, kind=kind), key=f"{'0' * 32}.{size}")
-    tries = [
+    attempts = [
         replace(attempt(0, size=n), request=name)
         for n, name in ((0, "create_array"), (size, operation_kind))
     ]
     one = replace(
-        record(0, [op, replace(op, index=1, error="timed_out")], attempts=tries), memory_mib=1024
+        record(0, [op, replace(op, index=1, error="timed_out")], attempts=attempts), memory_mib=1024
     )
     of = replace(job(invocations=1, workload="array", object_bytes=None), load=JobLoad(array=array))
     found = bill(saved(tmp_path / "run", [outcome(one)], of=of), PRICES)

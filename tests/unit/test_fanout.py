@@ -6,7 +6,7 @@ import pytest
 
 from serverless_bench.analysis.summary import summarize
 from serverless_bench.driver import run as fanout
-from serverless_bench.driver.coordinator import Attendant
+from serverless_bench.driver.coordinator import Coordinator
 from serverless_bench.driver.run import CutShort, resume_job, run_job
 from serverless_bench.errors import INTERRUPTED
 from serverless_bench.job.spec import JobSpec, Target
@@ -19,15 +19,15 @@ NOOP = JobSpec(
 )
 
 
-class OnEntry(Attendant):
-    """Ctrl-C arrives while the attendant's thread is being started."""
+class OnEntry(Coordinator):
+    """Ctrl-C arrives while the coordinator's thread is being started."""
 
     def __enter__(self) -> Self:
         raise KeyboardInterrupt
 
 
-class OnExit(Attendant):
-    """Ctrl-C arrives while the attendant's thread is awaited."""
+class OnExit(Coordinator):
+    """Ctrl-C arrives while the coordinator's thread is awaited."""
 
     def __exit__(
         self,
@@ -38,12 +38,12 @@ class OnExit(Attendant):
         raise KeyboardInterrupt
 
 
-@pytest.mark.parametrize(("attendant", "arrived"), [(OnEntry, 0), (OnExit, 3)])
+@pytest.mark.parametrize(("coordinator", "arrived"), [(OnEntry, 0), (OnExit, 3)])
 def test_an_interrupt_at_any_moment_leaves_a_run_that_can_be_resumed(
-    attendant: type[Attendant], arrived: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    coordinator: type[Coordinator], arrived: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as patch:
-        patch.setattr(fanout, "Attendant", attendant)
+        patch.setattr(fanout, "Coordinator", coordinator)
         with pytest.raises(CutShort, match="interrupted") as caught:
             run_job(NOOP, tmp_path / "run")
     assert caught.value.exit_code == INTERRUPTED

@@ -27,7 +27,7 @@ UNITS = {
     "_s": "s",
     "_gib": "s/GiB",
 }
-OTHER_UNITS = {"throttled_peak_per_s": "tries", "gb_s": "GB s"}
+OTHER_UNITS = {"throttled_peak_per_s": "attempts", "gb_s": "GB s"}
 SECTIONS = {
     "Bill": "bill",
     "Bound": "bound",

@@ -60,8 +60,8 @@ def mixed(path: Path, *, seed: int = 1, functions: int = 3, each: int = 200) -> 
             elif kind is OperationKind.GET_RANGE:
                 op = replace(op, bytes=size // 2, verified_bytes=size // 2, offset=size // 4)
             ops.append(replace(op, error="throttled") if number % 40 == 7 else op)
-        tries = [attempt(op.index, size=op.bytes) for op in ops]
-        outcomes.append(outcome(record(index, ops, attempts=tries)))
+        attempts = [attempt(op.index, size=op.bytes) for op in ops]
+        outcomes.append(outcome(record(index, ops, attempts=attempts)))
     return saved(path, outcomes, of=mixed_job(functions))
 
 
@@ -249,8 +249,8 @@ def test_percentiles_over_time_are_those_of_each_segment(tmp_path: Path) -> None
 
 def test_waits_between_tries_are_in_the_latency_and_not_in_the_service(tmp_path: Path) -> None:
     op = operation(end_ns=10 * S)
-    tries = [attempt(error="throttled"), replace(attempt(), wait_ns=4 * S)]
-    run = saved(tmp_path / "run", [outcome(record(0, [op], attempts=tries))])
+    attempts = [attempt(error="throttled"), replace(attempt(), wait_ns=4 * S)]
+    run = saved(tmp_path / "run", [outcome(record(0, [op], attempts=attempts))])
     row = of(summarize(run).latencies, "put")
     assert row.latency is not None
     assert row.service is not None
@@ -262,8 +262,8 @@ def heads(path: Path, kinds: Sequence[OperationKind] = (OperationKind.HEAD,)) ->
         without_bytes(operation(n, start_ns=n * S, end_ns=(n + 1) * S), kinds[n % len(kinds)])
         for n in range(6)
     ]
-    tries = [replace(attempt(op.index, size=0), request="head") for op in ops]
-    one = record(0, ops, steps=[], attempts=tries)
+    attempts = [replace(attempt(op.index, size=0), request="head") for op in ops]
+    one = record(0, ops, steps=[], attempts=attempts)
     return saved(path, [outcome(one)], of=mixed_job(1))
 
 
@@ -307,9 +307,9 @@ def test_ranges_count_their_bytes_like_gets(tmp_path: Path) -> None:
         verified_bytes=300,
         offset=700,
     )
-    tries = [replace(attempt(op.index, size=op.bytes), request="get") for op in (get, part)]
+    attempts = [replace(attempt(op.index, size=op.bytes), request="get") for op in (get, part)]
     run = saved(
-        tmp_path / "run", [outcome(record(0, [get, part], attempts=tries))], of=mixed_job(1)
+        tmp_path / "run", [outcome(record(0, [get, part], attempts=attempts))], of=mixed_job(1)
     )
     summary = summarize(run)
     assert summary.withheld == ()

@@ -89,9 +89,9 @@ class Ticking:
         monkeypatch.setattr(meter_module, "monotonic_ns", lambda: self.now_ns)
 
 
-def new_meter(give_up_ns: int = 10**12) -> tuple[Meter, list[int]]:
+def new_meter(deadline_ns: int = 10**12) -> tuple[Meter, list[int]]:
     told: list[int] = []
-    meter = Meter("put", part=0, number=0, wait_ns=0, give_up_ns=give_up_ns, on_moved=told.append)
+    meter = Meter("put", part=0, number=0, wait_ns=0, deadline_ns=deadline_ns, on_moved=told.append)
     return meter, told
 
 
@@ -123,7 +123,7 @@ def test_a_stall_shows_as_a_flat_stretch(monkeypatch: pytest.MonkeyPatch) -> Non
 
 def test_the_deadline_is_noticed_while_nothing_moves(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = Ticking(monkeypatch)
-    meter, _ = new_meter(give_up_ns=10**9)
+    meter, _ = new_meter(deadline_ns=10**9)
     clock.now_ns = 10**9 + 1
     with pytest.raises(DeadlineExceeded, match=r"^the function's own deadline passed$"):
         meter.moved(0)
@@ -131,7 +131,7 @@ def test_the_deadline_is_noticed_while_nothing_moves(monkeypatch: pytest.MonkeyP
 
 def test_the_deadline_itself_is_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = Ticking(monkeypatch)
-    meter, _ = new_meter(give_up_ns=10**9)
+    meter, _ = new_meter(deadline_ns=10**9)
     clock.now_ns = 10**9
     meter.moved(1)
     assert meter.curve == [(0, 0), (10**9, 1)]
@@ -140,7 +140,7 @@ def test_the_deadline_itself_is_in_time(monkeypatch: pytest.MonkeyPatch) -> None
 def test_what_is_told_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     clock, told = Ticking(monkeypatch), list[int]()
     clock.now_ns = 5
-    meter = Meter("put", part=2, number=3, wait_ns=4, give_up_ns=10**12, on_moved=told.append)
+    meter = Meter("put", part=2, number=3, wait_ns=4, deadline_ns=10**12, on_moved=told.append)
     assert (meter.request, meter.part, meter.number, meter.wait_ns) == ("put", 2, 3, 4)
     nothing = ("status", "answered_ns", "date", "request_id", "host_id", "remote", "range_told")
     for name in (*nothing, "total_bytes", "first_byte_ns", "last_byte_sent_ns"):

@@ -29,14 +29,14 @@ from serverless_bench.payload.shaped import content_of
 from serverless_bench.rundir.record import InvocationRecord
 from serverless_bench.worker import runner
 from serverless_bench.worker.barrier import start_key
-from serverless_bench.worker.context import Tools
+from serverless_bench.worker.context import FunctionContext
 from serverless_bench.worker.invocation import forget_clients, run_invocation
 from serverless_bench.worker.user_function import ALLOW_CODE, PYTHON, allowed_here
 from tests.runs import TARGET
 from tests.unit.flaky import FlakyClient
 
 SIZE = 10_000
-OwnFunction = Callable[[Tools], object]
+OwnFunction = Callable[[FunctionContext], object]
 
 
 @pytest.fixture
@@ -64,7 +64,7 @@ def called(function: OwnFunction, **of: Any) -> InvocationRecord:
         return run_invocation(planned(job(function, **of)))
 
 
-def writes(tools: Tools) -> None:
+def writes(tools: FunctionContext) -> None:
     tools.put(tools.new_key())
 
 
@@ -106,7 +106,7 @@ def test_leave_to_run_code_ends_with_the_block() -> None:
 
 
 def test_its_operations_are_measured_like_ours(client: FlakyClient) -> None:
-    def mine(tools: Tools) -> None:
+    def mine(tools: FunctionContext) -> None:
         key = tools.new_key()
         tools.put(key)
         assert tools.get(key) == tools.content(key).read(0, SIZE)
@@ -131,7 +131,7 @@ def test_its_operations_are_measured_like_ours(client: FlakyClient) -> None:
 def test_the_keys_that_it_may_make_stand_in_the_ledger(client: FlakyClient) -> None:
     made: list[str] = []
 
-    def mine(tools: Tools) -> None:
+    def mine(tools: FunctionContext) -> None:
         for number in (None, None, 0):
             tools.put(tools.new_key(number))
 
@@ -169,7 +169,7 @@ def test_a_job_without_sizes_makes_no_objects(client: FlakyClient) -> None:
 
 
 def test_what_it_raises_is_one_line_with_a_place(client: FlakyClient) -> None:
-    def mine(tools: Tools) -> None:
+    def mine(tools: FunctionContext) -> None:
         tools.put(tools.new_key())
         raise ValueError("several\nlines " + "x" * 500)
 
@@ -184,7 +184,7 @@ def test_what_it_raises_is_one_line_with_a_place(client: FlakyClient) -> None:
 
 
 def test_the_place_is_its_own_line_and_not_one_of_a_library(client: FlakyClient) -> None:
-    def mine(tools: Tools) -> None:
+    def mine(tools: FunctionContext) -> None:
         del tools
         np.zeros(3).reshape(2, 2)
 
@@ -195,7 +195,7 @@ def test_the_place_is_its_own_line_and_not_one_of_a_library(client: FlakyClient)
 def test_a_failed_operation_is_raised_and_may_be_caught(client: FlakyClient) -> None:
     client.script["get"] = [NotFound("not there", status=404)]
 
-    def mine(tools: Tools) -> None:
+    def mine(tools: FunctionContext) -> None:
         key = tools.new_key()
         try:
             tools.get(key)
@@ -210,7 +210,7 @@ def test_a_failed_operation_is_raised_and_may_be_caught(client: FlakyClient) -> 
 def test_a_wrong_byte_of_the_store_is_raised_too(
     client: FlakyClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def mine(tools: Tools) -> None:
+    def mine(tools: FunctionContext) -> None:
         key = tools.new_key()
         tools.put(key)
         try:
@@ -232,7 +232,7 @@ def test_a_wrong_byte_of_the_store_is_raised_too(
 
 
 def test_a_block_is_an_operation(client: FlakyClient) -> None:
-    def mine(tools: Tools) -> None:
+    def mine(tools: FunctionContext) -> None:
         data = tools.content("anything").read(5, 3 << 20)
         with tools.measure("read"):
             pass
@@ -255,7 +255,7 @@ def test_a_block_is_an_operation(client: FlakyClient) -> None:
 
 
 def test_numbers_of_numpy_and_odd_names_fit_into_a_record(client: FlakyClient) -> None:
-    def mine(tools: Tools) -> None:
+    def mine(tools: FunctionContext) -> None:
         key = tools.new_key()
         tools.put(key)
         tools.get(key, np.int64(3), np.int32(5))  # type: ignore[arg-type]
@@ -276,7 +276,7 @@ def test_numbers_of_numpy_and_odd_names_fit_into_a_record(client: FlakyClient) -
 def test_a_wrong_byte_is_found_in_any_buffer(offset: int, length: int, data: st.DataObject) -> None:
     at = data.draw(st.integers(0, length - 1))
 
-    def mine(tools: Tools) -> None:
+    def mine(tools: FunctionContext) -> None:
         block = tools.content("name").read(offset, length)
         block[at] ^= 0x10
         with tools.measure("read"):
@@ -295,7 +295,7 @@ def test_a_wrong_byte_is_found_in_any_buffer(offset: int, length: int, data: st.
 
 
 def test_threads_of_its_own_share_the_tools(client: FlakyClient) -> None:
-    def mine(tools: Tools) -> None:
+    def mine(tools: FunctionContext) -> None:
         def one(number: int) -> None:
             key = tools.new_key(number)
             tools.put(key)
@@ -318,7 +318,7 @@ def test_threads_of_its_own_share_the_tools(client: FlakyClient) -> None:
 def test_what_the_tools_have_read_is_not_verified_twice(client: FlakyClient) -> None:
     """Its bytes would count as operations and as the block's."""
 
-    def mine(tools: Tools) -> None:
+    def mine(tools: FunctionContext) -> None:
         key = tools.new_key()
         tools.put(key)
         with tools.measure("by hand"):
@@ -343,7 +343,7 @@ def test_the_warm_up_and_a_duration_call_it_again(client: FlakyClient) -> None:
 
 
 def test_after_its_deadline_it_begins_nothing(client: FlakyClient) -> None:
-    def mine(tools: Tools) -> None:
+    def mine(tools: FunctionContext) -> None:
         while tools.remaining_s > 0:
             pass
         tools.put(tools.new_key())
@@ -364,7 +364,7 @@ def test_it_gets_its_share_of_the_keys(client: FlakyClient) -> None:
     keys = tuple(f"{n:032x}.{SIZE}" for n in range(3))
     client.objects[keys[2]] = bytes(content_bytes(keys[2]))
 
-    def mine(tools: Tools) -> None:
+    def mine(tools: FunctionContext) -> None:
         assert len(tools.keys) == 2
         assert tools.index == tools.attempt == 0
         assert tools.prefix == f"{tools.target.prefix}{tools.run_id}/0/0/"
@@ -433,7 +433,7 @@ def test_what_is_no_function_in_a_file(
 
 
 def test_things_that_are_called_are_functions_too(client: FlakyClient) -> None:
-    def mine(word: str, tools: Tools) -> None:
+    def mine(word: str, tools: FunctionContext) -> None:
         with tools.measure(word):
             pass
 
@@ -471,7 +471,7 @@ def test_loads_that_mean_nothing_to_it_are_refused(load: Load) -> None:
 def test_an_event_with_a_function_is_small_enough() -> None:
     big = os.urandom(MAX_CODE_BYTES - 2000)
 
-    def mine(tools: Tools) -> object:
+    def mine(tools: FunctionContext) -> object:
         return tools, big
 
     assert len(str(planned(job(mine)))) < 250_000
@@ -493,7 +493,7 @@ def test_its_module_may_be_gone(client: FlakyClient) -> None:
 def test_the_gate_is_between_the_calls_of_the_warm_up_and_the_others(client: FlakyClient) -> None:
     client.objects[start_key(TARGET.prefix, "r")] = b"+"
 
-    def function(tools: Tools) -> None:
+    def function(tools: FunctionContext) -> None:
         tools.put(tools.new_key(0))
 
     record = called(function, warmup=2, gate=1.0)

@@ -22,7 +22,7 @@ from serverless_bench.testing.client_parts import new_meter
 from serverless_bench.units import MIB
 from serverless_bench.worker.operation import Measured, measure
 from serverless_bench.worker.operations import Known
-from serverless_bench.worker.retry import Tries
+from serverless_bench.worker.retry import Retrier
 from tests.unit.flaky import FlakyClient
 
 SIZE = 5 * MIB // 2
@@ -93,7 +93,7 @@ def read(
         retries=0,
         connections=connections,
     )
-    tries = Tries(client, 0, monotonic_ns() + 10**11, random.Random(1), lambda _: None)
+    retrier = Retrier(client, 0, monotonic_ns() + 10**11, random.Random(1), lambda _: None)
     operation = OperationSpec(
         index=0,
         kind=OperationKind.GET if span is None else OperationKind.GET_RANGE,
@@ -103,7 +103,7 @@ def read(
         length=span[1] if span else None,
     )
     known = Known(sizes={} if said_bytes is None else {KEY: said_bytes})
-    return measure(operation, transfer, tries, EpochClock(), known=known)
+    return measure(operation, transfer, retrier, EpochClock(), known=known)
 
 
 def found(done: Measured) -> list[tuple[Found, int, int]]:

@@ -104,8 +104,8 @@ def test_reads_have_first_bytes_and_writes_have_acks(tmp_path: Path) -> None:
 
 
 def test_bytes_of_failed_tries_are_counted_apart(tmp_path: Path) -> None:
-    tries = [attempt(size=300, error="connection_lost"), attempt(size=1000)]
-    one = record(0, [operation()], attempts=tries)
+    attempts = [attempt(size=300, error="connection_lost"), attempt(size=1000)]
+    one = record(0, [operation()], attempts=attempts)
     summary = summarize(saved(tmp_path / "run", [outcome(one)]))
     assert (summary.bytes, summary.traffic.retried_bytes, summary.traffic.attempts) == (
         1000,

@@ -21,7 +21,7 @@ class Listing:
         self.names = names
         self.pages = 0
 
-    def list_page(self, folder: str, after: str, *, patience_s: float) -> tuple[list[str], bool]:
+    def list_page(self, folder: str, after: str, *, timeout_s: float) -> tuple[list[str], bool]:
         assert folder == "records/"
         self.pages += 1
         begin = bisect_right(self.names, after)

@@ -34,8 +34,8 @@ def of_rate(rate_per_s: float | None) -> JobSpec:
 def found(
     path: Path, ops: list[OperationRecord], *overdue: Overdue, rate_per_s: float | None = 1.0
 ) -> Latencies:
-    tries = [attempt(one.index, size=one.bytes) for one in ops]
-    one = replace(record(0, ops, attempts=tries), overdue=overdue)
+    attempts = [attempt(one.index, size=one.bytes) for one in ops]
+    one = replace(record(0, ops, attempts=attempts), overdue=overdue)
     run = saved(path, [outcome(one)], of=of_rate(rate_per_s))
     return latencies(run, good_operations(run))
 

@@ -1,4 +1,4 @@
-"""What tries add up to."""
+"""What attempts add up to."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -15,13 +15,13 @@ from tests.runs import S, attempt, operation, outcome, record, saved
 
 def test_offered_load_goodput_and_throttles(tmp_path: Path) -> None:
     op = operation(end_ns=10 * S, size=1000)
-    tries = [
+    attempts = [
         replace(attempt(size=300, error="throttled"), start_ns=0, end_ns=S // 2),
         replace(attempt(size=200, error="connection_lost"), wait_ns=2 * S, end_ns=3 * S),
         replace(attempt(size=0, error="throttled"), wait_ns=S, end_ns=5 * S + 1),
         replace(attempt(size=1000), wait_ns=3 * S, end_ns=10 * S, reused=True),
     ]
-    run = saved(tmp_path / "run", [outcome(record(0, [op], attempts=tries))])
+    run = saved(tmp_path / "run", [outcome(record(0, [op], attempts=attempts))])
     good = good_operations(run)
     found = traffic(run, good)
     assert (found.attempts, found.failed_attempts, found.throttled) == (4, 3, 2)
@@ -41,11 +41,11 @@ def test_offered_load_goodput_and_throttles(tmp_path: Path) -> None:
 
 def test_read_amplification(tmp_path: Path) -> None:
     op = operation(kind=OperationKind.GET, size=1000)
-    tries = [
+    attempts = [
         replace(attempt(size=500, error="connection_lost"), request="get"),
         replace(attempt(size=1000), request="get"),
     ]
-    run = saved(tmp_path / "run", [outcome(record(0, [op], attempts=tries))])
+    run = saved(tmp_path / "run", [outcome(record(0, [op], attempts=attempts))])
     assert traffic(run, good_operations(run)).read_amplification == 1.5
 
 
@@ -60,13 +60,13 @@ def test_the_warm_up_and_duplicates_are_no_traffic(tmp_path: Path) -> None:
         replace(operation(0, end_ns=S), warmup=True),
         operation(1, start_ns=10 * S, end_ns=11 * S),
     ]
-    tries = [
+    attempts = [
         replace(attempt(0, size=400, error="throttled"), end_ns=S),
         attempt(0),
         replace(attempt(1, size=300, error="throttled"), start_ns=10 * S, end_ns=10 * S + 1),
         replace(attempt(1), start_ns=10 * S, end_ns=11 * S),
     ]
-    one = outcome(record(0, ops, attempts=tries))
+    one = outcome(record(0, ops, attempts=attempts))
     run = saved(tmp_path / "run", [one, one])
     found = summarize(run).traffic
     assert (found.attempts, found.failed_attempts, found.new_connections) == (2, 1, 2)

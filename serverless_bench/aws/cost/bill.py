@@ -55,7 +55,7 @@ class Bill:
     billed_s: float
     gb_s: float
     requests: Mapping[str, int]
-    """Billed tries of operations by kind; and how many more there were in all for the
+    """Billed attempts of operations by kind; and how many more there were in all for the
     ``control`` prefix, at the ``gate``, and as ``probes`` of the store's clock."""
     overhead: Mapping[str, Mapping[str, int]]
     """Those of ``control``, ``gate`` and ``probes`` by kind."""

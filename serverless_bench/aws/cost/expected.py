@@ -41,7 +41,7 @@ LEAST_REQUEST_S: Final = {kind: seconds / 2 for kind, seconds in REQUEST_S.items
 RECORD_S: Final = 5.0
 """What a function takes beyond its deadline at most, for its record (``delivery.RECORD_S``)."""
 _PROBES: Final = 20
-"""HEADs of the driver, for the store's clock (``attendant``)."""
+"""HEADs of the driver, for the store's clock (``coordinator``)."""
 _LOOK_EVERY_S: Final = 0.2
 _GATE_SLACK_S: Final = 5.0
 _IN_ARRAYS: Final = 8
@@ -140,7 +140,7 @@ def at_most(job: JobSpec, setting: Setting) -> Usage:
     """Return what one function uses at most, if it runs until its deadline.
 
     Its requests are those that are planned; where time ends them, as many as fit into it, at
-    ``LEAST_REQUEST_S`` each. Tries again of what had no answer are not in it.
+    ``LEAST_REQUEST_S`` each. retries of what had no answer are not in it.
     """
     seconds = job.deadline_s + OVERHEAD_S + RECORD_S * (job.control is not None)
     if setting.timeout_s is not None:

@@ -1,7 +1,7 @@
 """Which requests a run made that Amazon S3 charges for, and who made them. Pure.
 
-Tries that the store answered with 5xx are free (Amazon S3 user guide, "Billing for Amazon
-S3 error responses"); so are deletions and aborts of uploads, and tries without an answer
+Attempts that the store answered with 5xx are free (Amazon S3 user guide, "Billing for Amazon
+S3 error responses"); so are deletions and aborts of uploads, and attempts without an answer
 count. HEAD costs what GET costs; COPY and LIST cost what PUT costs (Amazon S3 pricing).
 """
 

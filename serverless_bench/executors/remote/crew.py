@@ -84,10 +84,10 @@ class Crew:
             self._tasks.put(lambda: None)
 
 
-def hear(heard: Heard, patience_s: float) -> Iterator[Outcome]:
+def hear(heard: Heard, timeout_s: float) -> Iterator[Outcome]:
     """Do what is to be done about the answers that are there, or come in time."""
     with suppress(Empty):
-        told = heard.get(timeout=patience_s)
+        told = heard.get(timeout=timeout_s)
         while True:
             yield from told()
             told = heard.get_nowait()

@@ -33,7 +33,7 @@ _CHECK_S: Final = 0.5
 _FETCHERS: Final = 8
 _AHEAD: Final = 4
 """Launches that wait for a thread, per thread."""
-_PATIENCE_S: Final = 300.0
+_TIMEOUT_S: Final = 300.0
 """How long the control prefix may be out of reach before the driver gives up."""
 _NEVER_NS: Final = 1 << 62
 
@@ -186,11 +186,11 @@ class RemoteMap:
 
     def _on_launched(self, flights: Sequence[_Flight], refusals: int) -> Iterable[Outcome]:
         # One that has begun may be silent for its whole time; only then it is asked for.
-        patience_s = min(self._job.start_timeout_s, self._job.deadline_s + GRACE_S)
+        timeout_s = min(self._job.start_timeout_s, self._job.deadline_s + GRACE_S)
         self._launching -= len(flights)
         for flight in flights:
             flight.refusals = refusals
-            flight.check_ns = flight.submitted_ns + round(patience_s * NS_PER_S)
+            flight.check_ns = flight.submitted_ns + round(timeout_s * NS_PER_S)
         self._live.started += len(flights)
         return ()
 
@@ -370,7 +370,7 @@ class RemoteMap:
             If it has been out of reach for too long.
         """
         silent_s = (self._clock.now_ns() - self._reached_ns) / NS_PER_S
-        if silent_s > _PATIENCE_S:
+        if silent_s > _TIMEOUT_S:
             raise ExecutorError(
                 f"the control prefix cannot be read: {error}",
                 hint="functions go on by themselves; sbench resume DIR finds their records",

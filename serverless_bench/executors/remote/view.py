@@ -25,7 +25,7 @@ from serverless_bench.worker.object_io import Objects
 
 _FOLDER: Final = "records/"
 _REQUEST_S: Final = 60.0
-"""How long one request may take, with its tries."""
+"""How long one request may take, with its attempts."""
 SKEW_S: Final = 2.0
 """What a clock may be off without a word about it."""
 
@@ -106,12 +106,12 @@ class ControlView:
 
     def pages(self) -> Iterator[list[RecordKey]]:
         """Yield every record of the run, a page at a time."""
-        for names in self._store.list_pages(_FOLDER, patience_s=_REQUEST_S):
+        for names in self._store.list_pages(_FOLDER, timeout_s=_REQUEST_S):
             yield _parsed(names)
 
     def fetch(self, key: RecordKey) -> InvocationRecord | str:
         """Return a record, or why it is none."""
-        data = self._store.get(record_name(key), patience_s=_REQUEST_S)
+        data = self._store.get(record_name(key), timeout_s=_REQUEST_S)
         try:
             record = InvocationRecord.from_json(orjson.loads(data))
         except (ValueError, TypeError, KeyError) as exc:
@@ -122,12 +122,12 @@ class ControlView:
 
     def holder(self, index: int, attempt: int) -> Mapping[str, Any] | None:
         """Return the claim of an attempt; None if nobody has made it."""
-        return get_claim(self._store, index, attempt, patience_s=_REQUEST_S)
+        return get_claim(self._store, index, attempt, timeout_s=_REQUEST_S)
 
     def take_back(self, index: int, attempt: int, now_ns: int) -> Mapping[str, Any]:
         """Claim an attempt so that no worker can begin it; return whose it is then."""
         mine = {"run_id": self._run_id, "taken_back_ns": now_ns}
-        return claim(self._store, claim_name(index, attempt), mine, patience_s=_REQUEST_S)
+        return claim(self._store, claim_name(index, attempt), mine, timeout_s=_REQUEST_S)
 
     def renew(self) -> None:
         """Look for credentials again: those of a profile may have been renewed."""
@@ -138,7 +138,7 @@ class ControlView:
         self._store.close()
 
     def _page(self, after: str) -> tuple[list[str], bool]:
-        return self._store.list_page(_FOLDER, after, patience_s=_REQUEST_S)
+        return self._store.list_page(_FOLDER, after, timeout_s=_REQUEST_S)
 
 
 def _parsed(names: Iterable[str]) -> list[RecordKey]:

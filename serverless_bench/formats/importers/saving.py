@@ -167,7 +167,7 @@ def _outcome(call: Call, rows: Rows, mine: Ints, run_id: str) -> Outcome:
 
 
 def _tables(rows: Rows, mine: Ints) -> dict[str, dict[str, Sequence[Any]]]:
-    """Return operations, their one try each, and the mean rate of those that succeeded."""
+    """Return operations, their one attempt each, and the mean rate of those that succeeded."""
     number = np.arange(len(mine))
     error = [rows.error[row] for row in mine]
     good = np.array([one is None for one in error], dtype=bool)

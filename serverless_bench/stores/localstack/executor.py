@@ -21,7 +21,7 @@ from localstack.services.lambda_.invocation.runtime_executor import RuntimeExecu
 NAME = "sbench"
 _HOST = "SBENCH_LAMBDA_HOST"
 _START_S = 120.0
-_PATIENCE_S = 30.0
+_TIMEOUT_S = 30.0
 """What the host may take longer than the function's own timeout."""
 _OURS = "127.0.0.1"
 
@@ -69,7 +69,7 @@ class SbenchExecutor(RuntimeExecutor):  # type: ignore[misc]  # LocalStack has n
             f"{self._path}/invocations",
             payload["payload"].encode(),
             headers,
-            timeout_s=timeout_s + _PATIENCE_S,
+            timeout_s=timeout_s + _TIMEOUT_S,
         )
         return InvocationResult(
             request_id=request_id,

@@ -52,7 +52,7 @@ class LocalStack:
         self.endpoint_url = f"http://127.0.0.1:{port}"
         self._process = process
         self._log = log
-        self._give_up_ns = monotonic_ns() + round(START_S * NS_PER_S)
+        self._deadline_ns = monotonic_ns() + round(START_S * NS_PER_S)
 
     def ready(self) -> bool:
         """Tell whether it answers.
@@ -64,7 +64,7 @@ class LocalStack:
         """
         answers = _answers(f"{self.endpoint_url}/_localstack/health")
         self.check()
-        if not answers and monotonic_ns() > self._give_up_ns:
+        if not answers and monotonic_ns() > self._deadline_ns:
             raise StoreError(
                 f"LocalStack does not answer after {START_S:g} s: {self._last_line()}",
                 hint=f"see {self._log}",

@@ -32,7 +32,7 @@ _TAIL: Final = 48
 _MOST_AGENTS: Final = 10_000
 _KEPT: Final = 256
 _CLOCK_EVERY_NS: Final = NS_PER_S
-_PATIENCE_S: Final = 2.0
+_TIMEOUT_S: Final = 2.0
 
 
 @dataclass(slots=True)
@@ -162,7 +162,7 @@ class Witness:
         """
         self._settled = settled = threading.Event()
         if self._open:
-            settled.wait(_PATIENCE_S)
+            settled.wait(_TIMEOUT_S)
         self._settled = None
         self.flush()
 
