@@ -101,7 +101,7 @@ def measure(number: int, functions: int) -> dict[str, float | int | None]:
         "launched_in_s": took_s,
         "allowed_in_s": allowed_s,
         "launch_rate_share": allowed_s / took_s,
-        "requests_each": found.requests_each if found else None,
+        "requests_per_function": found.requests_per_function if found else None,
         "lag_p50_s": found.lag_s["p50"] if found and found.lag_s else None,
         "lag_p99_s": found.lag_s["p99"] if found and found.lag_s else None,
         "driver_rss_mib": rss / MIB,

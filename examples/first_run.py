@@ -10,4 +10,4 @@ with embedded_target() as target:
     done = run_job(read, "sbench-runs/first-read", keys=written.keys())
 for summary in (summarize(written), summarize(done)):
     rate = format_rate(summary.whole_bytes_per_s)
-    print(f"{summary.phase}: {summary.ok} ok, {rate}, {summary.verified_bytes} bytes verified")
+    print(f"{summary.workload}: {summary.ok} ok, {rate}, {summary.verified_bytes} bytes verified")

@@ -25,7 +25,7 @@ def main(endpoint_url: str, bucket: str) -> None:
     read = run_job(reading, "sbench-runs/yours-read", keys=written.keys())
     for summary in (summarize(written), summarize(read)):
         rate = (summary.whole_bytes_per_s or 0) / 1e6
-        print(f"{summary.phase}: {summary.ok} of {summary.requested} ok, {rate:.0f} MB/s")
+        print(f"{summary.workload}: {summary.ok} of {summary.requested} ok, {rate:.0f} MB/s")
     print(f"deleted {delete(target, written.ledger()).objects} objects")
 
 

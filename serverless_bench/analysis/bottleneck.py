@@ -79,7 +79,7 @@ _LAMBDA_MIB_PER_CPU: Final = 1769
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Bucket:
+class BucketFit:
     """One function's bytes over time as a token bucket."""
 
     burst_bytes: float
@@ -89,7 +89,7 @@ class Bucket:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Bound:
+class Bottleneck:
     """What bounded the functions of a run."""
 
     functions: Mapping[str, int] = field(default_factory=dict)
@@ -109,7 +109,7 @@ class Bound:
     """Medians of the buckets, where functions were bounded by their own network."""
 
 
-def bound(run: Run, good: Mask) -> Bound:
+def bottleneck(run: Run, good: Mask) -> Bottleneck:
     """Return what bounded each function of a run.
 
     Parameters
@@ -121,7 +121,7 @@ def bound(run: Run, good: Mask) -> Bound:
     """
     rows = function_spans(run).rows
     if not len(rows):
-        return Bound()
+        return Bottleneck()
     launch, share = _launch_share(run, rows), _client_share(run, rows)
     sample = _sample(len(rows))
     buckets = _buckets(run, good, rows, sample)
@@ -147,7 +147,7 @@ def bound(run: Run, good: Mask) -> Bound:
         "unknown": int((left & ~is_store).sum()) - network["unknown"],
     }
     speeds = run.functions["generator_bytes_per_s"][rows]
-    return Bound(
+    return Bottleneck(
         functions={name: count for name, count in found.items() if count},
         client_share=_median(share.least[~np.isnan(share.least)]),
         lock_share=_median(share.lock.share[~np.isnan(share.lock.share)]),
@@ -205,7 +205,7 @@ class _ClientShare:
 
     least: Floats
     most: Floats
-    """Bounds of the share, 0 to 1; NaN, which is below and above nothing, if unknown."""
+    """MissingFunctions of the share, 0 to 1; NaN, which is below and above nothing, if unknown."""
     lock: "_Lock"
 
 
@@ -306,7 +306,7 @@ def _on_schedule(run: Run, rows: Ints) -> Mask:
     return np.asarray(kept_up & ~np.isin(rows, run.overdue["function"]), dtype=np.bool_)
 
 
-def _buckets(run: Run, good: Mask, rows: Ints, sample: Ints) -> dict[int, Bucket]:
+def _buckets(run: Run, good: Mask, rows: Ints, sample: Ints) -> dict[int, BucketFit]:
     """Return the buckets of a sample that show one, by position in ``rows``."""
     found = {}
     for position, (at_s, moved) in zip(
@@ -343,7 +343,7 @@ def _curves(run: Run, good: Mask, rows: Ints) -> Iterator[tuple[Floats, Floats]]
         )
 
 
-def fit_bucket(at_s: Floats, moved: Floats) -> Bucket | None:
+def fit_bucket(at_s: Floats, moved: Floats) -> BucketFit | None:
     """Return the token bucket that a curve of bytes over time shows, if it shows one.
 
     Parameters
@@ -353,7 +353,7 @@ def fit_bucket(at_s: Floats, moved: Floats) -> Bucket | None:
 
     Returns
     -------
-    Bucket or None
+    BucketFit or None
         From the longest end of the curve that is a straight line: its slope is the
         sustained rate, and where it meets the axis is what came on top. None when no
         such end is long enough.
@@ -372,7 +372,7 @@ def fit_bucket(at_s: Floats, moved: Floats) -> Bucket | None:
             # The line may have begun in the bend: its first quarter does not count.
             later = first + (_POINTS - first) // 4
             slope, intercept, _ = _line(grid[later:], curve[later:])
-            return Bucket(
+            return BucketFit(
                 burst_bytes=max(0.0, intercept),
                 sustained_bytes_per_s=slope,
                 total_bytes=float(moved[-1]),
@@ -387,7 +387,7 @@ def _line(x: Floats, y: Floats) -> tuple[float, float, float]:
     return slope, float(y.mean() - slope * x.mean()), float(np.abs(up - slope * across).max())
 
 
-def _limited(buckets: Mapping[int, Bucket]) -> set[int]:
+def _limited(buckets: Mapping[int, BucketFit]) -> set[int]:
     """Return which functions ran into a limit that all of them have."""
     slopes = np.array([bucket.sustained_bytes_per_s for bucket in buckets.values()])
     if len(slopes) < _LEAST_ALIKE:

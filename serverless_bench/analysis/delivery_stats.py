@@ -37,7 +37,7 @@ class Deliveries:
     never_began: int
     """Attempts that were taken back because no worker had begun them in time."""
     waves: tuple[Wave, ...]
-    requests_each: float | None
+    requests_per_function: float | None
     """GETs and LISTs of the driver per planned function."""
     lag_s: Mapping[str, float] | None
     """Percentiles of a record's way: end of the function to arrival at the driver, by two
@@ -73,7 +73,7 @@ def deliveries(run: Run) -> Deliveries | None:
             )
             for wave in run.waves
         ),
-        requests_each=_looks(run.requests) / run.job.invocations if run.requests else None,
+        requests_per_function=_looks(run.requests) / run.job.invocations if run.requests else None,
         lag_s=percentiles((functions["collected_ns"] - functions["end_ns"])[mine] / NS_PER_S),
         import_s=percentiles(functions["import_ns"][born] / NS_PER_S),
         cold_start_s=percentiles(_first_byte_s(run, born)),

@@ -110,7 +110,7 @@ class Latency:
     """One of ``SIZE_CLASSES``; None for all together. It is the class of the bytes that
     moved, so a range has that of its length; of a failed operation that of its object, and
     a range that failed has none. A block of the user's own has its name here."""
-    count: int
+    ok: int
     """That succeeded; only these are in the times and bytes."""
     failed: int
     overdue: int | None
@@ -118,7 +118,7 @@ class Latency:
     these are in ``response`` and ``queueing``, too. See ``overdue.Waiting``. None if the
     records do not say."""
     keys: int
-    """That they concerned: more than ``count`` if they list, or delete many."""
+    """That they concerned: more than ``ok`` if they list, or delete many."""
     bytes: int
     operations_per_s: float | None
     bytes_per_s: float | None
@@ -136,7 +136,7 @@ class Latencies:
     """The section "operations" of a report."""
 
     open_loop: bool = False
-    asked_per_s: float | None = None
+    target_per_s: float | None = None
     """Operations that were to begin per second, in an open loop."""
     offered_per_s: float | None = None
     """Operations that the schedules of the functions had due per second, from the first
@@ -160,7 +160,7 @@ class Latencies:
     def notable(self) -> bool:
         """Whether there is more to say than of objects of one size, put or got."""
         kinds = {row.kind for row in self.by_kind}
-        sizes = {row.size_class for row in self.by_kind if row.count} - {None}
+        sizes = {row.size_class for row in self.by_kind if row.ok} - {None}
         several = len(kinds) > 1 or len(sizes) > 1
         return bool(kinds) and (self.open_loop or several or not kinds <= _PLAIN)
 
@@ -185,7 +185,7 @@ def latencies(run: Run, good: Mask, *, raw_limit: int = RAW_LIMIT) -> Latencies:
     rate_per_s = run.job.load.rate_per_s
     pace = _pace(run, scheduled, good, late) if run.says_overdue else {}
     if not mine.any() and not len(late.due_ns):
-        return Latencies(open_loop=rate_per_s is not None, asked_per_s=rate_per_s, **pace)
+        return Latencies(open_loop=rate_per_s is not None, target_per_s=rate_per_s, **pace)
     durations = _durations(run, good, late)
     whole_ns = span_ns(run)
     rows: list[Latency] = []
@@ -214,7 +214,7 @@ def latencies(run: Run, good: Mask, *, raw_limit: int = RAW_LIMIT) -> Latencies:
             segments.append(over_time(kind, grid, at_ns, took_ns))
     return Latencies(
         open_loop=rate_per_s is not None or "response" in durations,
-        asked_per_s=rate_per_s,
+        target_per_s=rate_per_s,
         **pace,
         span_s=whole_ns / NS_PER_S if mine.any() else None,
         by_kind=tuple(rows),
@@ -273,7 +273,7 @@ def _row(
     raw_limit: int,
 ) -> Latency:
     good = picked.good
-    count, moved = int(good.sum()), int(operations["bytes"][good].sum())
+    ok, moved = int(good.sum()), int(operations["bytes"][good].sum())
 
     def times(name: str) -> Times | None:
         if name not in durations:
@@ -288,12 +288,12 @@ def _row(
     return Latency(
         kind=picked.kind,
         size_class=picked.size_class,
-        count=count,
+        ok=ok,
         failed=int(picked.bad.sum()),
         overdue=len(picked.waited_ns) if picked.says_overdue else None,
         keys=int(operations["count"][good].sum()),
         bytes=moved,
-        operations_per_s=rate(count, whole_ns / NS_PER_S),
+        operations_per_s=rate(ok, whole_ns / NS_PER_S),
         bytes_per_s=rate(moved, whole_ns / NS_PER_S),
         latency=times("latency"),
         service=times("service") if waited else None,

@@ -10,10 +10,10 @@ from serverless_bench.rundir.tables import Floats, Mask, is_text
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Bounds:
+class MissingFunctions:
     """What the run would show at least and at most if the missing functions were known."""
 
-    missing: int
+    count: int
     """Functions that failed or were lost."""
     whole_bytes_per_s: tuple[float, float]
     """As they are, and if each had moved as much as the best of all, in the same span."""
@@ -21,9 +21,9 @@ class Bounds:
     """If they were slower than all others, and faster; None if more than half is missing."""
 
 
-def bounds(
+def missing_functions(
     run: Run, good: Mask, rates: Floats, *, whole: float | None, span_s: float | None
-) -> Bounds | None:
+) -> MissingFunctions | None:
     """Return what the functions that are not ok could change at most.
 
     Parameters
@@ -39,7 +39,7 @@ def bounds(
 
     Returns
     -------
-    Bounds or None
+    MissingFunctions or None
         None unless functions are missing and others moved bytes.
     """
     is_ok = is_text(run.functions["status"], "ok")
@@ -49,8 +49,8 @@ def bounds(
     moved = np.zeros(len(is_ok), dtype=np.int64)
     np.add.at(moved, run.operations["function"][good], run.operations["bytes"][good])
     most = int(moved[is_ok].sum()) + missing * int(moved.max())
-    return Bounds(
-        missing=missing,
+    return MissingFunctions(
+        count=missing,
         whole_bytes_per_s=(whole, max(whole, most / span_s)),
         per_function_p50_bytes_per_s=_middle(rates, missing),
     )

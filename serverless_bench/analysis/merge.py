@@ -40,7 +40,9 @@ def merge_reports(reports: Sequence[Mapping[str, Any]]) -> Latencies:
                 for name, told in paces.items():
                     told.append(section.get(name))
             for row in section["by_kind"]:
-                merged.setdefault((row["kind"], row["size_class"]), []).append(row)
+                # Called ``count`` until report_schema 3.
+                ok = row["ok"] if "ok" in row else row["count"]
+                merged.setdefault((row["kind"], row["size_class"]), []).append({**row, "ok": ok})
         except (KeyError, TypeError) as exc:
             raise UsageError(
                 f"number {number} is no report with latencies",
@@ -74,19 +76,19 @@ def _sum(told: Sequence[int | None]) -> int | None:
 def _merged(
     kind: str, size_class: str | None, rows: Sequence[Mapping[str, Any]], span_s: float
 ) -> Latency:
-    names = ("count", "failed", "keys", "bytes")
+    names = ("ok", "failed", "keys", "bytes")
     totals = {name: sum(int(row[name]) for row in rows) for name in names}
     said = [row.get("overdue") for row in rows]
     overdue = None if None in said else sum(int(each or 0) for each in said)
     return Latency(
         kind=kind,
         size_class=size_class,
-        count=totals["count"],
+        ok=totals["ok"],
         failed=totals["failed"],
         overdue=overdue,
         keys=totals["keys"],
         bytes=totals["bytes"],
-        operations_per_s=rate(totals["count"], span_s),
+        operations_per_s=rate(totals["ok"], span_s),
         bytes_per_s=rate(totals["bytes"], span_s),
         latency=_together(row["latency"] for row in rows),
         # Where a run has no service times, they are its latencies.

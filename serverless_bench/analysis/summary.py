@@ -13,7 +13,7 @@ from typing import Any, Final
 import numpy as np
 
 from serverless_bench.analysis.attempt_stats import Traffic, service_s, traffic
-from serverless_bench.analysis.bottleneck import Bound, bound
+from serverless_bench.analysis.bottleneck import Bottleneck, bottleneck
 from serverless_bench.analysis.clock_offsets import Offsets, aligned, worker_offsets
 from serverless_bench.analysis.cpu_cost import measured_cpu_s, told_of_all
 from serverless_bench.analysis.delivery_stats import Deliveries, deliveries
@@ -21,7 +21,7 @@ from serverless_bench.analysis.elapsed import Elapsed, elapsed, span
 from serverless_bench.analysis.invariants import Facts, failures
 from serverless_bench.analysis.latency import Latencies, latencies
 from serverless_bench.analysis.library_usage import LibraryUse, library_use
-from serverless_bench.analysis.lost_functions import Bounds, bounds
+from serverless_bench.analysis.lost_functions import MissingFunctions, missing_functions
 from serverless_bench.analysis.throughput import Windows, windows
 from serverless_bench.analysis.timeline import (
     counted,
@@ -36,8 +36,8 @@ from serverless_bench.rundir.archive import Run
 from serverless_bench.rundir.tables import ABSENT, Floats, Mask, Table, is_text, percentiles
 from serverless_bench.units import GIB, NS_PER_S
 
-MAX_CORRUPT: Final = 50
-REPORT_SCHEMA: Final = 2
+MAX_REPORTED_RANGES: Final = 50
+REPORT_SCHEMA: Final = 3
 """Raised when a field of the JSON report changes its meaning or goes."""
 
 
@@ -78,8 +78,8 @@ class Summary:
 
     run_id: str
     name: str
-    phase: str
-    """The workload: write or read."""
+    workload: str
+    """Of the job: ``write``, ``read``, ``mixed`` ..."""
     store: str
     """Where the objects are: ``BUCKET at ENDPOINT``, or which of the stores that run here."""
     client: str
@@ -145,13 +145,13 @@ class Summary:
     clocks: Clocks
     gate: GateSummary | None
     """None without a gate."""
-    bound: Bound
-    bounds: Bounds | None
+    bottleneck: Bottleneck
+    missing_functions: MissingFunctions | None
     """None unless functions are missing and others moved bytes."""
     withheld: tuple[str, ...]
     """Why there is no headline: what cannot be; empty as a rule."""
-    corrupt: tuple[Mapping[str, Any], ...]
-    """Up to ``MAX_CORRUPT`` bad ranges, with key, offset, length and what was there."""
+    bad_ranges: tuple[Mapping[str, Any], ...]
+    """Up to ``MAX_REPORTED_RANGES`` bad ranges, with key, offset, length and what was there."""
     deliveries: Deliveries | None = None
     """None unless functions were far away, or some were launched again."""
     bill: Bill | None = None
@@ -215,7 +215,7 @@ def summarize(run: Run, *, with_warmup: bool = False, prices: Prices | None = No
     return Summary(
         run_id=run.run_id,
         name=run.job.name,
-        phase=run.job.workload,
+        workload=run.job.workload,
         store=_store(run),
         client=_library(run),
         executor=run.job.executor,
@@ -263,10 +263,12 @@ def summarize(run: Run, *, with_warmup: bool = False, prices: Prices | None = No
         object_bytes=run.job.object_bytes,
         clocks=_clocks(offsets),
         gate=_gate(run, counts_in),
-        bound=bound(run, good),
-        bounds=bounds(run, good, rates, whole=shown.whole, span_s=shown.span_s),
+        bottleneck=bottleneck(run, good),
+        missing_functions=missing_functions(
+            run, good, rates, whole=shown.whole, span_s=shown.span_s
+        ),
         withheld=withheld,
-        corrupt=_corrupt(run),
+        bad_ranges=_bad_ranges(run),
         deliveries=deliveries(run),
         bill=bill(run, prices),
         threads=run.job.load.threads,
@@ -376,9 +378,9 @@ def _errors(functions: Table) -> dict[str, int]:
     return dict(Counter(str(error) for error in functions["error"][bad]).most_common())
 
 
-def _corrupt(run: Run) -> tuple[Mapping[str, Any], ...]:
+def _bad_ranges(run: Run) -> tuple[Mapping[str, Any], ...]:
     bad = run.bad_ranges
-    rows = np.flatnonzero(counted(run)[bad["function"]])[:MAX_CORRUPT]
+    rows = np.flatnonzero(counted(run)[bad["function"]])[:MAX_REPORTED_RANGES]
     return tuple(
         {
             **{name: bad[name][row] for name in ("key", "found", "found_key", "found_key_hash")},

@@ -107,7 +107,7 @@ def _write(console: "Console", summary: "Summary", found: "Stability") -> None:
     from serverless_bench.analysis.invariants import CHECKS
     from serverless_bench.reporters.base import headline
 
-    console.print(f"{summary.phase}: {headline(summary)}")
+    console.print(f"{summary.workload}: {headline(summary)}")
     console.print(f"self-checks: {len(CHECKS)} made, {len(summary.withheld)} things cannot be")
     for why in summary.withheld:
         console.print(f"  {why}", style="red")

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Final, Protocol, TextIO
 
-from serverless_bench.analysis.bottleneck import Bound
+from serverless_bench.analysis.bottleneck import Bottleneck
 from serverless_bench.analysis.delivery_stats import Deliveries
 from serverless_bench.analysis.summary import GateSummary, Summary
 from serverless_bench.analysis.visibility import SEEN
@@ -38,10 +38,10 @@ def headline(summary: Summary) -> str:
         text += "; the driver has not ended this run"
     if summary.skipped_lines:
         text += f"; {summary.skipped_lines} unreadable lines skipped"
-    if summary.bounds:
-        low, high = summary.bounds.whole_bytes_per_s
+    if summary.missing_functions:
+        low, high = summary.missing_functions.whole_bytes_per_s
         text += (
-            f"; with the {summary.bounds.missing} missing ones"
+            f"; with the {summary.missing_functions.count} missing ones"
             f" {format_rate(low)} to {format_rate(high)} in the same span"
         )
     return text
@@ -50,7 +50,7 @@ def headline(summary: Summary) -> str:
 def rows(summary: Summary) -> Iterator[tuple[str, str]]:
     """Yield what the table of a report says, name and value."""
     yield "bytes moved", _bytes(summary)
-    if summary.phase == "read" or summary.verified_bytes or summary.corrupt_objects:
+    if summary.workload == "read" or summary.verified_bytes or summary.corrupt_objects:
         yield "verified", _verified(summary)
     if summary.withheld:
         yield "throughput", "withheld, see below"
@@ -70,8 +70,8 @@ def rows(summary: Summary) -> Iterator[tuple[str, str]]:
         yield "warm-up", f"{summary.warmup_operations} operations, in none of these rates and times"
     if summary.gate:
         yield "gate", _gate(summary.gate)
-    if summary.bound.functions:
-        yield "bounded by", _bound(summary.bound)
+    if summary.bottleneck.functions:
+        yield "bounded by", _bottleneck(summary.bottleneck)
     yield "store", f"{summary.store}, {summary.planned_concurrency} functions at once"
     yield "clocks", _clocks(summary)
     yield "client", f"{summary.client}, {_cpu(summary)}"
@@ -102,7 +102,7 @@ def problems(summary: Summary) -> Iterator[str]:
         yield f"{count} x {error}"
     if summary.clocks.suspect:
         yield f"{summary.clocks.suspect} functions contradict themselves about their clock"
-    for bad in summary.corrupt:
+    for bad in summary.bad_ranges:
         yield f"{bad['key']}: {bad['length']} bytes at {bad['offset']} are {_found(bad)}"
     if summary.unknown_objects:
         yield f"{summary.unknown_objects} objects were not written by sbench: read unverified"
@@ -207,20 +207,20 @@ _BOUND: Final[Mapping[str, str]] = {
 }
 
 
-def _bound(bound: Bound) -> str:
-    total = sum(bound.functions.values())
+def _bottleneck(found: Bottleneck) -> str:
+    total = sum(found.functions.values())
     text = ", ".join(
         f"{_BOUND[name]} {count / total:.0%}"
-        for name, count in sorted(bound.functions.items(), key=lambda item: -item[1])
+        for name, count in sorted(found.functions.items(), key=lambda item: -item[1])
     )
-    if bound.client_share is not None:
-        text += f"; processor busy or awaited {bound.client_share:.0%} of the time"
-    if bound.lock_share is not None:
-        text += f"; the interpreter's lock taken {bound.lock_share:.0%}"
-    if bound.sustained_bytes_per_s is not None and bound.burst_bytes is not None:
+    if found.client_share is not None:
+        text += f"; processor busy or awaited {found.client_share:.0%} of the time"
+    if found.lock_share is not None:
+        text += f"; the interpreter's lock taken {found.lock_share:.0%}"
+    if found.sustained_bytes_per_s is not None and found.burst_bytes is not None:
         text += (
-            f"; burst {format_size(round(bound.burst_bytes))},"
-            f" then {format_rate(bound.sustained_bytes_per_s)} each"
+            f"; burst {format_size(round(found.burst_bytes))},"
+            f" then {format_rate(found.sustained_bytes_per_s)} each"
         )
     return text
 
@@ -253,7 +253,11 @@ def _deliveries(found: Deliveries) -> Iterator[tuple[str, str]]:
         after = format_seconds(wave.after_s)
         yield f"wave {wave.number}", f"{wave.count} functions launched again after {after}"
     if found.lag_s:
-        each = "" if found.requests_each is None else f", {found.requests_each:.2f} requests each"
+        each = (
+            ""
+            if found.requests_per_function is None
+            else f", {found.requests_per_function:.2f} requests each"
+        )
         yield "records arrived after", _percentiles(found.lag_s, format_seconds) + each
     if found.import_s:
         yield "cold start, import", _percentiles(found.import_s, format_seconds)
@@ -272,7 +276,7 @@ def _bill(bill: Bill) -> Iterator[tuple[str, str]]:
         "logs": bill.dollars.logs,
     }
     parts = ", ".join(f"{name} {money(amount)}" for name, amount in shown.items() if amount)
-    where = "" if bill.genuine else "as if on AWS Lambda, "
+    where = "" if bill.on_aws else "as if on AWS Lambda, "
     yield (
         "bill",
         f"{money(bill.total)}: {parts}; {where}{bill.gb_s:.4g} GB-s on {bill.architecture}",
@@ -282,8 +286,8 @@ def _bill(bill: Bill) -> Iterator[tuple[str, str]]:
     yield "prices", f"of {bill.as_of}, {bill.region}"
     if bill.unknown:
         yield "not in it", f"{bill.unknown} without a record, {money(bill.unknown_at_most)} at most"
-    if bill.estimate is not None and bill.error is not None:
-        yield "estimate", f"{money(bill.estimate)}, error {bill.error:+.1%}"
+    if bill.estimate is not None and bill.estimate_error is not None:
+        yield "estimate", f"{money(bill.estimate)}, error {bill.estimate_error:+.1%}"
     if bill.storage_per_h:
         forgotten = money(bill.storage_per_month)
         yield "storage", f"{money(bill.storage_per_h)} an hour, {forgotten} a month if forgotten"

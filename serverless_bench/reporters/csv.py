@@ -8,8 +8,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import fields
 from typing import Final, TextIO
 
-from serverless_bench.analysis.bottleneck import KINDS, Bound
-from serverless_bench.analysis.lost_functions import Bounds
+from serverless_bench.analysis.bottleneck import KINDS, Bottleneck
+from serverless_bench.analysis.lost_functions import MissingFunctions
 from serverless_bench.analysis.summary import Clocks, GateSummary, Summary
 from serverless_bench.rundir.tables import RATE_PERCENTILES
 
@@ -18,15 +18,15 @@ _NESTED: Final[Mapping[str, tuple[str, ...]]] = {
     **dict.fromkeys(
         ("per_function_bytes_per_s", "ttfb_s", "ack_s", "latency_s", "service_s"), _PERCENTILES
     ),
-    "bound": tuple(field.name for field in fields(Bound)),
-    "bound.functions": KINDS,
-    "bounds": tuple(field.name for field in fields(Bounds)),
+    "bottleneck": tuple(field.name for field in fields(Bottleneck)),
+    "bottleneck.functions": KINDS,
+    "missing_functions": tuple(field.name for field in fields(MissingFunctions)),
     "clocks": tuple(field.name for field in fields(Clocks)),
     "gate": tuple(field.name for field in fields(GateSummary)),
     "gate.wait_s": _PERCENTILES,
 }
 _COUNTS: Final = ("errors", "errors_of_attempts", "throttled_by_prefix")
-_LEFT_OUT: Final = ("bill", "corrupt", "deliveries", "latencies", "libraries")
+_LEFT_OUT: Final = ("bad_ranges", "bill", "deliveries", "latencies", "libraries")
 """Not the same columns for every run; the JSON report has them, and the reporter
 ``operations`` has the latencies as a table of their own."""
 

@@ -9,7 +9,7 @@ from serverless_bench.reporters.tables import sections
 
 def report(summary: Summary, out: TextIO) -> None:
     """Write the counts, then a table, then what went wrong."""
-    out.write(f"**{summary.phase}**: {headline(summary)}\n\n| | |\n| --- | --- |\n")
+    out.write(f"**{summary.workload}**: {headline(summary)}\n\n| | |\n| --- | --- |\n")
     out.writelines(f"| {name} | {value} |\n" for name, value in rows(summary))
     for section in sections(summary):
         marks = ["---"] * section.names + ["--:"] * (len(section.header) - section.names)

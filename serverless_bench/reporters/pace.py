@@ -14,8 +14,8 @@ def counts(summary: Summary) -> Iterator[str]:
     text = f"{found.due:,} due, {found.begun:,} begun"
     if found.overdue:
         text += f", {found.overdue:,} never begun"
-    if found.achieved_per_s is not None and found.asked_per_s is not None:
-        text += f" ({_rate(found.achieved_per_s)} of {_rate(found.asked_per_s)})"
+    if found.achieved_per_s is not None and found.target_per_s is not None:
+        text += f" ({_rate(found.achieved_per_s)} of {_rate(found.target_per_s)})"
     yield text
 
 
@@ -23,7 +23,7 @@ def rates(summary: Summary) -> str:
     """Return the three rates of an open loop next to each other."""
     found = summary.latencies
     named = {
-        "asked": found.asked_per_s,
+        "asked": found.target_per_s,
         "offered": found.offered_per_s,
         "achieved": found.achieved_per_s,
     }

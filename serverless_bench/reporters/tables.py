@@ -44,7 +44,7 @@ def _operations(found: Latencies) -> Section:
         rows=tuple(
             (
                 *_names(row),
-                str(row.count),
+                str(row.ok),
                 str(row.failed),
                 *("-" if row.overdue is None else str(row.overdue) for _ in overdue),
                 "-" if row.operations_per_s is None else f"{row.operations_per_s:.4g}",

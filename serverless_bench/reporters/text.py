@@ -24,7 +24,7 @@ def report(summary: Summary, out: TextIO) -> None:
     for name, value in rows(summary):
         table.add_row(name, value)
     with console.capture() as captured:
-        first = f"{summary.phase}: {headline(summary)}"
+        first = f"{summary.workload}: {headline(summary)}"
         console.print(first, style="bold red" if failed else "bold", soft_wrap=True)
         console.print(table)
         for section in sections(summary):

@@ -44,11 +44,11 @@ def test_a_bucket_that_each_function_has(tmp_path: Path) -> None:
         write, keys = perform(server, tmp_path / "w", "write", object_bytes=82 * MIB, **asked)
         read, _ = perform(server, tmp_path / "r", "read", keys=keys, **asked)
     for summary in (write, read):
-        assert summary.bound.functions == {"function_network": 3}
-        assert summary.bound.sustained_bytes_per_s == pytest.approx(5 * MIB, rel=0.05)
+        assert summary.bottleneck.functions == {"function_network": 3}
+        assert summary.bottleneck.sustained_bytes_per_s == pytest.approx(5 * MIB, rel=0.05)
     # A write counts what the kernel took: its socket buffers come on top of the burst.
-    assert read.bound.burst_bytes == pytest.approx(60 * MIB, rel=0.05)
-    assert write.bound.burst_bytes == pytest.approx(60 * MIB, rel=0.15)
+    assert read.bottleneck.burst_bytes == pytest.approx(60 * MIB, rel=0.05)
+    assert write.bottleneck.burst_bytes == pytest.approx(60 * MIB, rel=0.15)
 
 
 def test_a_slow_store(tmp_path: Path) -> None:
@@ -62,7 +62,7 @@ def test_a_slow_store(tmp_path: Path) -> None:
             objects=10,
             object_bytes=1000,
         )
-    assert found.bound.functions == {"store": 4}
+    assert found.bottleneck.functions == {"store": 4}
 
 
 def test_more_functions_than_processors(tmp_path: Path) -> None:
@@ -78,7 +78,7 @@ def test_more_functions_than_processors(tmp_path: Path) -> None:
         )
     # The store has to wait for its turn, too, and what the machine's owner takes from a virtual
     # machine is nobody's wait: then nobody can tell. tests/unit/test_bound.py is exact.
-    told = found.bound.functions
+    told = found.bottleneck.functions
     assert told.get("client", 0) + told.get("unknown", 0) > many / 2
 
 
@@ -87,4 +87,4 @@ def test_a_slow_launch(tmp_path: Path) -> None:
         found, _ = perform(
             server, tmp_path / "w", "write", invocations=2, executor="lithops", object_bytes=1000
         )
-    assert found.bound.functions == {"launch": 2}
+    assert found.bottleneck.functions == {"launch": 2}

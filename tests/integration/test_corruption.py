@@ -74,10 +74,10 @@ def test_every_kind_of_damage_is_found_and_named(
     report = read.json
     assert (report["ok"], report["failed"], report["corrupt_objects"]) == (1, 8, 8)
     assert report["verified_bytes"] == report["bytes"] == SIZE
-    assert good not in {bad["key"] for bad in report["corrupt"]}
+    assert good not in {bad["key"] for bad in report["bad_ranges"]}
 
     found: dict[str, list[dict[str, Any]]] = {}
-    for bad in report["corrupt"]:
+    for bad in report["bad_ranges"]:
         found.setdefault(bad["key"], []).append(bad)
     expect(found, flipped, Found.UNKNOWN, 1_234_567, 1)
     expect(found, cut, Found.MISSING, SIZE - 1000, 1000)
@@ -130,5 +130,5 @@ def test_ranges_find_damage_too(sbench: Sbench, embedded: Server) -> None:
         *("read", "--key-file", "k", "--part-mb", 5, "--connections", 2, "--format", "json")
     )
     assert read.code == 7
-    places = [(bad["offset"], bad["length"]) for bad in read.json["corrupt"]]
+    places = [(bad["offset"], bad["length"]) for bad in read.json["bad_ranges"]]
     assert places == [((5 << 20) - 8, 16), (11 << 20, 1)]

@@ -137,7 +137,7 @@ def test_there_and_back(sbench: Sbench, style: str, name: str, slack_ns: int) ->
     back = sbench("import", name, "--name", "two", "--format", "json", *phase)
     assert back.code == 0, back.err
     assert back.json["bytes"] == 20 * 123_456_789
-    assert (back.json["client"], back.json["phase"]) == (style, "read")
+    assert (back.json["client"], back.json["workload"]) == (style, "read")
     one, two = (sbench.directory / "sbench-runs" / which for which in ("one", "two"))
     assert abs(span_ns(one) - span_ns(two)) <= slack_ns
     assert function_rates(load_run(two)) == pytest.approx(function_rates(load_run(one)), rel=1e-6)

@@ -76,7 +76,7 @@ def test_the_example_runs_and_leaves_nothing(sbench: Sbench, embedded: Server, p
     fill, back, mix = reports(done)
     assert (fill["requested"], fill["ok"], fill["bytes"]) == (4, 4, 12 << 20)
     assert (back["requested"], back["verified_bytes"]) == (4, 24 << 20)
-    assert (mix["phase"], mix["ok"], mix["operations"]) == ("mixed", 2, 80)
+    assert (mix["workload"], mix["ok"], mix["operations"]) == ("mixed", 2, 80)
     folder = sbench.directory / "sbench-runs" / "mine"
     assert sorted(path.name for path in folder.iterdir()) == [
         "01-fill",

@@ -57,4 +57,4 @@ def test_records_cost_few_requests(tmp_path: Path, store: Server, number: int) -
     assert (wrote.code, wrote.json["ok"]) == (0, number), wrote.err
     found = wrote.json["deliveries"]
     assert found["received"] == number
-    assert found["requests_each"] <= 1.2
+    assert found["requests_per_function"] <= 1.2

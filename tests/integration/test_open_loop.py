@@ -53,7 +53,7 @@ def test_a_stall_at_the_end_is_seen_like_one_at_the_beginning(
         (row, *_) = found.by_kind
         assert found.due == found.begun + found.overdue == 100  # type: ignore[operator]
         assert row.overdue is not None
-        assert row.count + row.overdue == 100
+        assert row.ok + row.overdue == 100
         # The stall outlasts the schedule: most of what was due in it never began.
         assert row.overdue > 10
         assert row.response is not None

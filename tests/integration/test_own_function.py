@@ -53,11 +53,11 @@ def test_it_is_measured_verified_and_reported(
         )
         assert delete(target, run.ledger()).objects == 3
     found = summarize(run)
-    assert (found.phase, found.ok, found.failed, found.withheld) == ("function", 1, 2, ())
+    assert (found.workload, found.ok, found.failed, found.withheld) == ("function", 1, 2, ())
     # Of the function that read a wrong byte, that block alone has failed.
     assert found.verified_bytes == 2 * SIZE + SIZE // 2
     assert (found.corrupt_objects, found.bad_bytes) == (1, 1)
-    assert (found.corrupt[0]["offset"], found.corrupt[0]["length"]) == (1000, 1)
+    assert (found.bad_ranges[0]["offset"], found.bad_ranges[0]["length"]) == (1000, 1)
     (missing, wrong) = sorted(found.errors, reverse=True)
     assert wrong == "corrupt"
     assert missing.startswith("function: NotFound: get: ")

@@ -93,7 +93,7 @@ def test_ranges_find_what_is_too_much_and_what_is_missing(
     # Who hides it reads all that was written of the longer one, and the missing end.
     failed, wrong = (1, 5000) if client in HIDING else (6, 10_000)
     assert (read.failed, read.bad_bytes, dict(read.errors)) == (failed, wrong, {"corrupt": failed})
-    found = {(bad["found"], bad["offset"], bad["length"]) for bad in read.corrupt}
+    found = {(bad["found"], bad["offset"], bad["length"]) for bad in read.bad_ranges}
     assert found == {("missing", SIZE - 5000, 5000)} | (
         set() if client in HIDING else {("extra", SIZE, 5000)}
     )

@@ -58,7 +58,7 @@ def bill(run: Saved) -> Row | None:
     }
     return {
         **{name: prices[name] for name in ("as_of", "region", "currency")},
-        "genuine": False,
+        "on_aws": False,
         "architecture": architecture,
         "total": sum(dollars.values(), Fraction(0)),
         "dollars": dollars,

@@ -19,7 +19,7 @@ def latencies(run: Saved) -> Row:
     if not run.measured and not undone:
         return {
             "open_loop": run.job["load"]["rate_per_s"] is not None,
-            "asked_per_s": run.job["load"]["rate_per_s"],
+            "target_per_s": run.job["load"]["rate_per_s"],
             **pace(run, undone),
             "span_s": None,
             "by_kind": [],
@@ -39,7 +39,7 @@ def latencies(run: Saved) -> Row:
     length, segments = over_time(run, undone)
     return {
         "open_loop": is_open(run),
-        "asked_per_s": run.job["load"]["rate_per_s"],
+        "target_per_s": run.job["load"]["rate_per_s"],
         **pace(run, undone),
         "span_s": Fraction(run.span_ns(), S) if run.measured else None,
         "by_kind": rows,
@@ -68,7 +68,7 @@ def row(run: Saved, kind: str, size: str | None, mine: Sequence[Row], late: Sequ
     return {
         "kind": kind,
         "size_class": size,
-        "count": len(good),
+        "ok": len(good),
         "failed": len(mine) - len(good),
         "overdue": len(late) if run.says_overdue else None,
         "keys": sum(op["count"] for op in good),

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from tests.reference.bill import bill
-from tests.reference.bound import bound
+from tests.reference.bottleneck import bottleneck
 from tests.reference.checks import wrong
 from tests.reference.latencies import latencies
 from tests.reference.rows import Function, Row, S, Saved, read
@@ -36,10 +36,10 @@ def reference(path: Path, *, with_warmup: bool = False) -> Row:
     window = steady(run)
     statuses = [one.status for one in functions]
     report = {
-        "report_schema": 2,
+        "report_schema": 3,
         "run_id": run.header["run_id"],
         "name": run.job["name"],
-        "phase": run.job["workload"],
+        "workload": run.job["workload"],
         "store": store(run),
         "client": (run.job["load"]["array"] or {}).get("library", run.job["target"]["client"]),
         "executor": run.job["executor"],
@@ -84,10 +84,10 @@ def reference(path: Path, *, with_warmup: bool = False) -> Row:
         "object_bytes": run.job["object_bytes"],
         "clocks": clocks(run),
         "gate": gate(run),
-        "bound": bound(run),
-        "bounds": None if withheld else bounds(run, whole),
+        "bottleneck": bottleneck(run),
+        "missing_functions": None if withheld else missing_functions(run, whole),
         "withheld": withheld,
-        "corrupt": corrupt(run),
+        "bad_ranges": bad_ranges(run),
         "threads": run.job["load"]["threads"],
         "latencies": latencies(run),
         "libraries": libraries(run),
@@ -267,7 +267,7 @@ def gate(run: Saved) -> Row | None:
     }
 
 
-def bounds(run: Saved, whole: Fraction | None) -> Row | None:
+def missing_functions(run: Saved, whole: Fraction | None) -> Row | None:
     missing = sum(1 for one in run.functions if one.status in {"failed", "lost"})
     known = rates(run)
     if not missing or not known or whole is None:
@@ -283,13 +283,13 @@ def bounds(run: Saved, whole: Fraction | None) -> Row | None:
         fast = sorted(known + [Fraction(10**30)] * missing)[total // 2]
         middle = [slow, fast]
     return {
-        "missing": missing,
+        "count": missing,
         "whole_bytes_per_s": [whole, Fraction(most * S, run.span_ns())],
         "per_function_p50_bytes_per_s": middle,
     }
 
 
-def corrupt(run: Saved) -> list[Row]:
+def bad_ranges(run: Saved) -> list[Row]:
     names = (
         *("key", "found", "found_key_hash", "offset", "length", "bad_bytes"),
         *("found_generation", "found_offset"),
@@ -364,7 +364,7 @@ def deliveries(run: Saved) -> Row | None:
             }
             for wave in run.waves
         ],
-        "requests_each": Fraction(looks, run.job["invocations"]) if requests else None,
+        "requests_per_function": Fraction(looks, run.job["invocations"]) if requests else None,
         "lag_s": percentiles(lags),
         "import_s": percentiles([Fraction(o.record["import_ns"], S) for o in born if o.record]),
         "cold_start_s": percentiles([at for at in firsts if at is not None]),

@@ -113,7 +113,7 @@ def test_each_function_is_billed_with_its_own_memory_and_time(tmp_path: Path) ->
     foreseen = expected(of, Setting(memory_mib=2048, architecture="arm64", object_bytes=1000))
     assert foreseen is not None
     assert found.estimate == price(foreseen.usage, PRICES).total
-    assert found.error == pytest.approx(found.estimate / found.total - 1)
+    assert found.estimate_error == pytest.approx(found.estimate / found.total - 1)
     # The one that left no record may have had as much memory as the largest, for as long as
     # it may run, with a second to start.
     assert found.unknown_at_most == pytest.approx(101 * 3 * PRICES.lambda_arm64_gb_s, rel=0.01)
@@ -145,11 +145,11 @@ def test_what_a_function_of_the_user_does_has_no_estimate(tmp_path: Path) -> Non
     of = replace(job(invocations=1, object_bytes=None), workload="function", load=Load(code="x"))
     found = billed(saved(tmp_path, [outcome(one())], of=of))
     assert found.total > 0
-    assert (found.estimate, found.error) == (None, None)
+    assert (found.estimate, found.estimate_error) == (None, None)
 
 
 @pytest.mark.parametrize(
-    ("host", "genuine"),
+    ("host", "on_aws"),
     [
         ("https://s3.us-east-1.amazonaws.com", True),
         ("https://s3.cn-north-1.amazonaws.com.cn:443/", True),
@@ -159,9 +159,9 @@ def test_what_a_function_of_the_user_does_has_no_estimate(tmp_path: Path) -> Non
         ("s3.amazonaws.com", False),
     ],
 )
-def test_only_the_address_of_aws_is_genuine(tmp_path: Path, host: str, genuine: bool) -> None:  # noqa: FBT001
+def test_only_the_address_of_aws_is_genuine(tmp_path: Path, host: str, on_aws: bool) -> None:  # noqa: FBT001
     of = replace(job(invocations=1), target=Target(bucket="b", endpoint_url=host))
-    assert billed(saved(tmp_path / "run", [outcome(one())], of=of)).genuine is genuine
+    assert billed(saved(tmp_path / "run", [outcome(one())], of=of)).on_aws is on_aws
 
 
 def test_what_the_gate_and_the_probes_ask_for_is_told_apart(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from serverless_bench.analysis.bottleneck import bound, fit_bucket
+from serverless_bench.analysis.bottleneck import bottleneck, fit_bucket
 from serverless_bench.analysis.timeline import good_operations
 from serverless_bench.job.spec import Load
 from serverless_bench.rundir.archive import Run
@@ -67,7 +67,7 @@ def functions(
 
 
 def told(run: Run) -> dict[str, int]:
-    return dict(bound(run, good_operations(run)).functions)
+    return dict(bottleneck(run, good_operations(run)).functions)
 
 
 @settings(max_examples=60, deadline=None)
@@ -106,7 +106,7 @@ def test_a_limit_that_each_has_for_itself(tmp_path: Path) -> None:
     ]
     run = functions(tmp_path / "run", curves)
     assert told(run) == {"function_network": 12}
-    found = bound(run, good_operations(run))
+    found = bottleneck(run, good_operations(run))
     assert found.sustained_bytes_per_s == pytest.approx(77.6 * MIB, rel=0.05)
     assert found.burst_bytes == pytest.approx(300 * MIB, rel=0.05)
     assert found.generator_bytes_per_s == 9e9

@@ -103,20 +103,20 @@ def test_missing_functions_stand_in_the_first_line_with_bounds(tmp_path: Path) -
     ]
     outcomes += [outcome(lost(i)) for i in range(992, 1000)]
     found = summarize(saved(tmp_path / "run", outcomes, of=job(invocations=1000, concurrency=1000)))
-    assert found.bounds is not None
-    assert found.bounds.missing == 8
-    low, high = found.bounds.whole_bytes_per_s
+    assert found.missing_functions is not None
+    assert found.missing_functions.count == 8
+    low, high = found.missing_functions.whole_bytes_per_s
     assert low == pytest.approx(99.2e9)
     assert high == pytest.approx(100e9)
-    assert found.bounds.per_function_p50_bytes_per_s == pytest.approx((1e8, 1e8))
+    assert found.missing_functions.per_function_p50_bytes_per_s == pytest.approx((1e8, 1e8))
 
 
 def test_more_missing_than_there_leaves_the_middle_open(tmp_path: Path) -> None:
     outcomes: list[Outcome] = [outcome(record(0, [operation()]))]
     outcomes += [outcome(lost(i)) for i in range(1, 4)]
     found = summarize(saved(tmp_path / "run", outcomes))
-    assert found.bounds is not None
-    assert found.bounds.per_function_p50_bytes_per_s is None
+    assert found.missing_functions is not None
+    assert found.missing_functions.per_function_p50_bytes_per_s is None
 
 
 def test_warmup_counts_only_when_asked(tmp_path: Path) -> None:

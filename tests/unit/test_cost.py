@@ -308,12 +308,12 @@ def test_the_bill_of_a_run(tmp_path: Path) -> None:
     # A 503 and an abort are free.
     assert found.requests == {"put": 3, "control": 3 * 2 + 1 + 3}
     assert found.dollars.puts == pytest.approx(3 * 0.000005)
-    assert (found.unknown, found.genuine) == (1, False)
+    assert (found.unknown, found.on_aws) == (1, False)
     # Until the deadline, with a second to start and five for the record; requests beside it.
     assert found.unknown_at_most == pytest.approx(106 * 0.0000133334 + 2e-7, rel=0.02)
     assert found.estimate is not None
-    assert found.error is not None
-    assert found.total * (1 + found.error) == pytest.approx(found.estimate)
+    assert found.estimate_error is not None
+    assert found.total * (1 + found.estimate_error) == pytest.approx(found.estimate)
 
 
 def test_each_request_has_its_class(tmp_path: Path) -> None:

@@ -107,8 +107,8 @@ def test_who_waits_for_a_failure_waits(tmp_path: Path) -> None:
     assert found.withheld == ()
     assert found.span_s == found.latencies.span_s == 300
     assert found.whole_bytes_per_s == pytest.approx(9e9 / 300)
-    assert found.bounds is not None
-    assert found.bounds.whole_bytes_per_s == pytest.approx((9e9 / 300, 10e9 / 300))
+    assert found.missing_functions is not None
+    assert found.missing_functions.whole_bytes_per_s == pytest.approx((9e9 / 300, 10e9 / 300))
     assert found.peak_1s_bytes_per_s == pytest.approx(900e6)
     assert len(timeline(run).segment_bytes) == 300
 
@@ -117,4 +117,4 @@ def test_a_run_in_which_everything_failed_took_its_time(tmp_path: Path) -> None:
     found = summarize(
         saved(tmp_path / "run", [outcome(record(0, [operation(error="timed_out", size=0)]))])
     )
-    assert (found.span_s, found.whole_bytes_per_s, found.bounds) == (1, None, None)
+    assert (found.span_s, found.whole_bytes_per_s, found.missing_functions) == (1, None, None)

@@ -30,8 +30,8 @@ UNITS = {
 OTHER_UNITS = {"throttled_peak_per_s": "attempts", "gb_s": "GB s"}
 SECTIONS = {
     "Bill": "bill",
-    "Bound": "bound",
-    "Bounds": "bounds",
+    "Bottleneck": "bottleneck",
+    "MissingFunctions": "missing_functions",
     "Clocks": "clocks",
     "Deliveries": "deliveries",
     "Dollars": "dollars",
@@ -94,7 +94,7 @@ def every() -> list[tuple[str, str, Figure]]:
 
 def test_every_object_of_a_report_has_a_section_and_every_section_an_object() -> None:
     assert sorted(SECTIONS[kind.__name__] for kind in reachable()) == sorted(
-        {*DEFINED} - {"corrupt"}
+        {*DEFINED} - {"bad_ranges"}
     )
 
 
@@ -142,7 +142,7 @@ def test_wrong_bytes_have_the_fields_that_are_defined(tmp_path: Path) -> None:
     bad = BadRange(operation=0, key="k", offset=7, length=3, bad_bytes=2, found=Found.ZEROS)
     get = operation(kind=OperationKind.GET, error="corrupt", bad_bytes=2)
     found = summarize(saved(tmp_path / "run", [outcome(record(0, [get], bad_ranges=[bad]))]))
-    assert set(found.corrupt[0]) == set(DEFINED["corrupt"])
+    assert set(found.bad_ranges[0]) == set(DEFINED["bad_ranges"])
 
 
 def test_a_report_has_the_fields_that_are_defined(tmp_path: Path) -> None:

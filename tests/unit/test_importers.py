@@ -50,7 +50,7 @@ def total(tmp_path: Path, content: bytes | str, **said: Any) -> tuple[Run, Summa
 @pytest.mark.parametrize("protocol", range(6))
 def test_pywren_writes_have_the_bytes_of_rate_and_time(tmp_path: Path, protocol: int) -> None:
     run, summary = total(tmp_path, pickle.dumps(pickles.tuples(), protocol))
-    assert (summary.phase, summary.client, summary.executor) == ("write", "pywren", "imported")
+    assert (summary.workload, summary.client, summary.executor) == ("write", "pywren", "imported")
     assert (summary.requested, summary.ok, summary.lost) == (4, 4, 0)
     assert summary.bytes == 4 * 512 * MB
     assert summary.span_s == 10.0
@@ -63,7 +63,7 @@ def test_pywren_writes_have_the_bytes_of_rate_and_time(tmp_path: Path, protocol:
 
 def test_pywren_reads_have_bytes_of_their_own(tmp_path: Path) -> None:
     run, summary = total(tmp_path, pickle.dumps(pickles.tuples(read=True)))
-    assert (summary.phase, summary.bytes, summary.unknown_objects) == ("read", 4 * 512 * MB, 4)
+    assert (summary.workload, summary.bytes, summary.unknown_objects) == ("read", 4 * 512 * MB, 4)
     assert run.provenance["source"]["bytes"] == "as recorded"
     assert set(run.operations["size"]) == {ABSENT}
 
@@ -80,7 +80,7 @@ def test_the_user_says_phase_and_size(tmp_path: Path) -> None:
     run, summary = total(
         tmp_path, pickle.dumps(pickles.tuples(2)), phase="read", size_bytes=512 * MB + 1
     )
-    assert (summary.phase, summary.bytes) == ("read", 2 * (512 * MB + 1))
+    assert (summary.workload, summary.bytes) == ("read", 2 * (512 * MB + 1))
     assert run.provenance["source"]["bytes"] == "--size"
 
 
@@ -128,7 +128,7 @@ def test_rates_that_contradict_bytes_are_said(tmp_path: Path) -> None:
 
 def test_lithops_reads(tmp_path: Path) -> None:
     run, summary = total(tmp_path, pickle.dumps(pickles.lithops(pickles.tuples(read=True))))
-    assert (summary.client, summary.phase, summary.ok) == ("lithops", "read", 4)
+    assert (summary.client, summary.workload, summary.ok) == ("lithops", "read", 4)
     assert summary.bytes == 4 * 512 * MB
     assert summary.cold_starts == 2
     assert run.created_ns == round((BEGIN_S - 3) * S)
@@ -317,7 +317,7 @@ def test_an_op_log_is_one_function_per_thread(
     tmp_path: Path, packed: Callable[[bytes], bytes]
 ) -> None:
     run, summary = total(tmp_path, packed(oplog(TWO_THREADS).encode()), link=2.5e9)
-    assert (summary.client, summary.phase, summary.requested) == ("warp", "read", 2)
+    assert (summary.client, summary.workload, summary.requested) == ("warp", "read", 2)
     assert (summary.operations, summary.bytes) == (3, 3000)
     assert run.job.concurrency == 2
     assert run.job.link_bytes_per_s == 2.5e9
@@ -341,7 +341,7 @@ def test_columns_are_found_by_name(tmp_path: Path, columns: tuple[str, ...]) -> 
 def test_puts_have_a_last_byte(tmp_path: Path) -> None:
     put = Request(op="PUT", start_ns=BEGIN, end_ns=BEGIN + 9, last_byte_ns=BEGIN + 7)
     run, summary = total(tmp_path, oplog([put]))
-    assert (summary.phase, run.job.object_bytes) == ("write", 1000)
+    assert (summary.workload, run.job.object_bytes) == ("write", 1000)
     assert run.operations["last_byte_sent_ns"].tolist() == [BEGIN + 7]
     assert run.keys() == ["prefix/object.rnd"]
     assert run.ledger() == []
@@ -360,7 +360,7 @@ def test_all_kinds_are_operations_and_what_is_unknown_is_counted(tmp_path: Path)
     assert run.operations["kind"].tolist() == ["get", "put", "head", "delete", "head", "list"]
     # What they are about stands in the file; they move nothing.
     assert run.operations["bytes"].tolist() == [1000, 1000, 0, 0, 0, 0]
-    rows = {row.kind: row.count for row in summary.latencies.by_kind if row.size_class is None}
+    rows = {row.kind: row.ok for row in summary.latencies.by_kind if row.size_class is None}
     assert rows == {"get": 1, "put": 1, "head": 2, "delete": 1, "list": 1}
     assert summary.withheld == ()
 

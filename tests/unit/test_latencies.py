@@ -90,7 +90,7 @@ def test_percentiles_are_those_of_the_raw_records(tmp_path: Path) -> None:
         row, took = of(summary.latencies, kind), raw(run, kind)
         assert row.latency is not None
         assert row.latency.exact
-        assert row.count == len(took)
+        assert row.ok == len(took)
         assert list(row.latency.percentiles_s.values()) == [
             *(np.percentile(took, PERCENTILES) / S),
             took.max() / S,
@@ -104,7 +104,7 @@ def test_every_operation_is_in_one_row_of_its_kind_and_one_size_class(tmp_path: 
     summary = summarize(run)
     rows = summary.latencies.by_kind
     whole = [row for row in rows if row.size_class is None]
-    assert sum(row.count + row.failed for row in whole) == summary.operations == 600
+    assert sum(row.ok + row.failed for row in whole) == summary.operations == 600
     assert sum(row.failed for row in whole) == summary.failed_operations == 15
     assert sum(row.bytes for row in whole) == summary.bytes
     for row in whole:
@@ -112,11 +112,9 @@ def test_every_operation_is_in_one_row_of_its_kind_and_one_size_class(tmp_path: 
         if row.kind in {"head", "list", "delete", "delete_many"}:
             assert parts == []
         else:
-            assert sum(part.count for part in parts) == row.count
+            assert sum(part.ok for part in parts) == row.ok
             assert sum(part.bytes for part in parts) == row.bytes
-    assert (
-        of(summary.latencies, "delete_many").keys == 10 * of(summary.latencies, "delete_many").count
-    )
+    assert of(summary.latencies, "delete_many").keys == 10 * of(summary.latencies, "delete_many").ok
 
 
 @pytest.mark.parametrize(
@@ -156,7 +154,7 @@ def test_merged_reports_have_the_percentiles_of_all_operations(tmp_path: Path) -
         took = np.concatenate([raw(run, kind) for run in runs])
         row = of(merged, kind)
         assert row.latency is not None
-        assert row.count == len(took)
+        assert row.ok == len(took)
         assert row.latency.mean_s == pytest.approx(took.mean() / S)
         exact = np.percentile(took, PERCENTILES, method="inverted_cdf") / S
         assert list(row.latency.percentiles_s.values())[:-1] == pytest.approx(list(exact), rel=0.01)
@@ -207,7 +205,7 @@ def test_an_open_loop_shows_the_stall_that_a_closed_one_hides(tmp_path: Path) ->
     found = summarize(stalled(tmp_path / "open", open_loop=True)).latencies
     row = of(found, "get")
     assert found.open_loop
-    assert found.asked_per_s == 100
+    assert found.target_per_s == 100
     assert row.latency is not None
     assert row.response is not None
     assert row.queueing is not None
@@ -282,7 +280,7 @@ def test_an_open_loop_of_which_nothing_came_is_one(tmp_path: Path) -> None:
     of = replace(job(invocations=1), load=Load(rate_per_s=7.0))
     found = summarize(saved(tmp_path / "run", [outcome(lost(0))], of=of))
     pace = found.latencies
-    assert (pace.open_loop, pace.asked_per_s, pace.due, pace.begun) == (True, 7.0, 0, 0)
+    assert (pace.open_loop, pace.target_per_s, pace.due, pace.begun) == (True, 7.0, 0, 0)
     text = io.StringIO()
     open_reporter("text")(found, text)
     assert "0 due, 0 begun" in text.getvalue()
@@ -294,7 +292,7 @@ def test_a_run_of_failures_has_a_report(tmp_path: Path) -> None:
     ops = [operation(0, error="throttled"), operation(1, error="throttled")]
     summary = summarize(saved(tmp_path / "run", [outcome(record(0, ops))], of=mixed_job(1)))
     row = of(summary.latencies, "put")
-    assert (row.count, row.failed, row.latency, row.operations_per_s) == (0, 2, None, None)
+    assert (row.ok, row.failed, row.latency, row.operations_per_s) == (0, 2, None, None)
     json.dumps(summary.to_json(), allow_nan=False)
     assert report("text", summary)
 
@@ -396,7 +394,7 @@ def test_a_plain_run_has_no_further_tables(tmp_path: Path) -> None:
     summary = summarize(saved(tmp_path / "run", [outcome(record(0, ops))]))
     assert not summary.latencies.notable
     assert "how long they took" not in report("text", summary)
-    assert of(summary.latencies, "put").count == 3
+    assert of(summary.latencies, "put").ok == 3
     sizes = [*ops, operation(3, size=10**6)]
     assert summarize(saved(tmp_path / "two", [outcome(record(0, sizes))])).latencies.notable
 

@@ -143,8 +143,8 @@ def test_a_stall_shows_whenever_it_begins(
 def test_at_twice_the_possible_rate_nothing_is_missing(tmp_path: Path) -> None:
     latencies, row = report(tmp_path, loop(), service_s=0.02)
     assert (latencies.due, latencies.begun, latencies.overdue) == (300, 150, 150)
-    assert (row.count, row.overdue) == (150, 150)
-    assert latencies.asked_per_s == RATE
+    assert (row.ok, row.overdue) == (150, 150)
+    assert latencies.target_per_s == RATE
     assert latencies.offered_per_s == pytest.approx(RATE)
     assert latencies.achieved_per_s == pytest.approx(50, rel=0.01)
     assert row.response is not None
@@ -250,12 +250,12 @@ def test_what_never_began_of_a_mix_is_dealt_by_its_weights(tmp_path: Path) -> No
     whole = {row.kind: row for row in latencies.by_kind if row.size_class is None}
     assert latencies.due == 300
     assert sum(row.overdue or 0 for row in whole.values()) == latencies.overdue == 270
-    assert sum(row.count for row in whole.values()) == latencies.begun == 30
+    assert sum(row.ok for row in whole.values()) == latencies.begun == 30
     for kind, share in (("get", 0.5), ("put", 0.25), ("head", 0.25)):
         assert whole[kind].overdue == pytest.approx(270 * share, abs=2)
         times = whole[kind].response
         assert times is not None
-        assert times.histogram.count == whole[kind].count + (whole[kind].overdue or 0)
+        assert times.histogram.count == whole[kind].ok + (whole[kind].overdue or 0)
         # Evenly over time: each kind has as late ones.
         assert times.percentiles_s["max"] == pytest.approx(2.7, rel=0.05)
     sized = [row for row in latencies.by_kind if row.size_class and row.kind == "get"]
@@ -267,7 +267,7 @@ def test_a_function_without_operations_leaves_its_share_undone(tmp_path: Path) -
     found = summarize(kept(tmp_path, job, [run(job)])).latencies
     assert (found.due, found.begun, found.overdue) == (200, 0, 200)
     (row,) = found.by_kind
-    assert (row.kind, row.count, row.overdue) == ("get", 0, 200)
+    assert (row.kind, row.ok, row.overdue) == ("get", 0, 200)
 
 
 def test_functions_share_a_rate_with_those_that_run_at_once(tmp_path: Path) -> None:
@@ -356,7 +356,7 @@ def test_reports_of_who_kept_up_have_nothing_undone(tmp_path: Path) -> None:
     assert "; 300 due, 300 begun (100/s of 100/s)" in text
     assert "never beg" not in text
     assert "wait until operations are due" in text
-    assert summary.bound.functions == {"schedule": 1}
+    assert summary.bottleneck.functions == {"schedule": 1}
 
 
 @pytest.mark.parametrize(("threads", "by"), [(1, "schedule"), (2, "schedule")])
@@ -367,11 +367,11 @@ def test_one_operation_overdue_is_not_bounded_by_the_rate(
     job = loop(threads=threads)
     record = run(job, service_s=0.001)
     run_of = kept(tmp_path / "all", job, [record])
-    assert summarize(run_of).bound.functions == {by: 1}
+    assert summarize(run_of).bottleneck.functions == {by: 1}
     last = max(op.intended_ns or 0 for op in record.operations)
     undone = Overdue(first_ns=last + 1, last_ns=last + 1, count=1, until_ns=last + 2)
     found = summarize(kept(tmp_path / "one", job, [replace(record, overdue=(undone,))]))
-    assert by not in found.bound.functions
+    assert by not in found.bottleneck.functions
     assert found.latencies.overdue == 1
 
 

@@ -1,7 +1,7 @@
 """Twenty runs that an older version recorded are still read, and reported on as they were then.
 
 Each directory in ``tests/recorded`` holds a run and ``report.json``, its report of that time.
-``renamed.toml`` says which fields have another name since; nothing else may differ.
+``docs/renamed.toml`` says which fields have another name since; nothing else may differ.
 """
 
 import json
@@ -13,14 +13,16 @@ from typing import Any
 
 import pytest
 
+from serverless_bench.analysis.merge import merge_reports
 from serverless_bench.analysis.summary import REPORT_SCHEMA, summarize
 from serverless_bench.rundir.archive import load_run
 
 RECORDED = Path(__file__).parents[1] / "recorded"
+DOCS = Path(__file__).parents[2] / "docs"
 RUNS = sorted(path.parent for path in RECORDED.glob("*/run.json"))
 RENAMED = {
     tuple(old.split(".")): tuple(new.split("."))
-    for old, new in tomllib.loads((RECORDED / "renamed.toml").read_text()).items()
+    for old, new in tomllib.loads((DOCS / "renamed.toml").read_text()).items()
 }
 
 Place = tuple[str | int, ...]
@@ -77,3 +79,10 @@ def test_the_table_names_fields_that_were_there() -> None:
         for end in range(1, len(place) + 1)
     }
     assert set(RENAMED) <= places
+
+
+def test_reports_of_then_and_of_today_are_merged_alike() -> None:
+    run = RECORDED / "mixed"
+    before = json.loads((run / "report.json").read_text())
+    after = json.loads(json.dumps(summarize(load_run(run)).to_json()))
+    assert merge_reports([before, before]) == merge_reports([after, after])

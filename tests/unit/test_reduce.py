@@ -124,9 +124,9 @@ def test_a_corrupt_object_is_named_with_what_was_there(tmp_path: Path) -> None:
     )
     summary = summarize(run)
     assert (summary.corrupt_objects, summary.bad_bytes, summary.failed) == (1, 2, 1)
-    assert summary.corrupt[0]["key"] == "k"
-    assert summary.corrupt[0]["found"] == "zeros"
-    assert summary.corrupt[0]["found_offset"] is None
+    assert summary.bad_ranges[0]["key"] == "k"
+    assert summary.bad_ranges[0]["found"] == "zeros"
+    assert summary.bad_ranges[0]["found_offset"] is None
 
 
 def test_a_run_of_nothing_has_a_summary(tmp_path: Path) -> None:
@@ -204,8 +204,8 @@ def test_bounds_do_not_count_warm_up_and_duplicates(tmp_path: Path) -> None:
     ops = [replace(operation(0, size=5000), warmup=True), operation(1, size=1000)]
     outcomes = [outcome(record(0, ops)), outcome(record(0, ops)), outcome(lost(1))]
     found = summarize(saved(tmp_path / "run", outcomes, of=job(invocations=2)))
-    assert found.bounds is not None
-    assert found.bounds.whole_bytes_per_s == pytest.approx((1000, 2000))
+    assert found.missing_functions is not None
+    assert found.missing_functions.whole_bytes_per_s == pytest.approx((1000, 2000))
 
 
 def test_what_a_failed_function_moved_is_not_counted_twice(tmp_path: Path) -> None:
@@ -213,8 +213,8 @@ def test_what_a_failed_function_moved_is_not_counted_twice(tmp_path: Path) -> No
     half = record(1, [operation(0), replace(later, error="deadline", bytes=0)])
     whole = record(0, [operation(0), later])
     found = summarize(saved(tmp_path / "run", [outcome(whole), outcome(half)]))
-    assert found.bounds is not None
-    assert found.bounds.whole_bytes_per_s == pytest.approx((1500, 2000))
+    assert found.missing_functions is not None
+    assert found.missing_functions.whole_bytes_per_s == pytest.approx((1500, 2000))
 
 
 def test_wrong_bytes_are_counted_in_the_warm_up_too(tmp_path: Path) -> None:
@@ -222,7 +222,7 @@ def test_wrong_bytes_are_counted_in_the_warm_up_too(tmp_path: Path) -> None:
     get = operation(kind=OperationKind.GET, error="corrupt", bad_bytes=2)
     one = record(0, [replace(get, warmup=True)], bad_ranges=[bad])
     found = summarize(saved(tmp_path / "run", [outcome(one)]))
-    assert (found.corrupt_objects, found.bad_bytes, len(found.corrupt)) == (1, 2, 1)
+    assert (found.corrupt_objects, found.bad_bytes, len(found.bad_ranges)) == (1, 2, 1)
     assert (found.operations, found.warmup_operations) == (0, 1)
     assert exit_code_of(found) is ExitCode.CORRUPT
 

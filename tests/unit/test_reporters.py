@@ -84,7 +84,7 @@ def test_json_is_one_line_and_has_the_documented_fields(healthy: Summary) -> Non
 
 def test_json_has_what_was_promised(healthy: Summary) -> None:
     promised = (
-        "run_id phase requested ok failed lost duplicate bytes verified_bytes corrupt_objects"
+        "run_id workload requested ok failed lost duplicate bytes verified_bytes corrupt_objects"
         " peak_1s_bytes_per_s peak_5s_bytes_per_s steady_bytes_per_s whole_bytes_per_s span_s"
         " makespan_s t50_s t90_s t99_s t100_s per_function_bytes_per_s ttfb_s ack_s attempts"
         " retried_bytes cpu_s_per_gib max_rss_bytes"

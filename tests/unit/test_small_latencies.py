@@ -53,7 +53,7 @@ def test_an_open_loop_in_three_operations(tmp_path: Path) -> None:
     ops = [op(0, 0, 2, due_s=0), op(1, 2, 4, due_s=1), op(2, 4, 6, due_s=2, error="timed_out")]
     overdue = Overdue(first_ns=3 * S, last_ns=3 * S, count=1, until_ns=6 * S)
     latency = found(tmp_path, ops, overdue)
-    assert (latency.open_loop, latency.asked_per_s) == (True, 1)
+    assert (latency.open_loop, latency.target_per_s) == (True, 1)
     assert (latency.due, latency.begun, latency.overdue) == (4, 3, 1)
     assert latency.offered_per_s == 1
     # Two succeeded in four seconds: what was due last has its second, too.
@@ -62,7 +62,7 @@ def test_an_open_loop_in_three_operations(tmp_path: Path) -> None:
     whole, sized = latency.by_kind
     assert (whole.kind, whole.size_class, sized.size_class) == ("put", None, "1 B-8 KiB")
     assert replace(whole, size_class="1 B-8 KiB") == sized
-    assert (whole.count, whole.failed, whole.overdue, whole.keys) == (2, 1, 1, 2)
+    assert (whole.ok, whole.failed, whole.overdue, whole.keys) == (2, 1, 1, 2)
     assert (whole.bytes, whole.operations_per_s, whole.bytes_per_s) == (2000, 2 / 6, 2000 / 6)
     assert whole.service is None
     # Begun and done well: 2 s and 2 s; from when they were due 2 s and 3 s, and 3 s of waiting.
@@ -88,7 +88,7 @@ def test_one_instant_has_no_rate(tmp_path: Path) -> None:
 def test_what_stands_in_no_schedule_has_no_response(tmp_path: Path) -> None:
     latency = found(tmp_path, [op(0, 1, 2, due_s=0), op(1, 2, 5)])
     row = latency.by_kind[0]
-    assert (latency.due, row.count) == (1, 2)
+    assert (latency.due, row.ok) == (1, 2)
     assert (kept(row.latency), kept(row.response), kept(row.queueing)) == (
         [1, 2, 3],
         [2, 2, 2],
@@ -98,7 +98,7 @@ def test_what_stands_in_no_schedule_has_no_response(tmp_path: Path) -> None:
 
 def test_a_closed_loop_has_neither(tmp_path: Path) -> None:
     latency = found(tmp_path, [op(0, 0, 2)], rate_per_s=None)
-    assert (latency.open_loop, latency.asked_per_s, latency.due) == (False, None, None)
+    assert (latency.open_loop, latency.target_per_s, latency.due) == (False, None, None)
     row = latency.by_kind[0]
     assert row.response is row.queueing is None
     assert row.overdue == 0

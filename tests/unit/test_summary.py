@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from serverless_bench.analysis.elapsed import Elapsed, elapsed, span, span_ns
-from serverless_bench.analysis.lost_functions import bounds
+from serverless_bench.analysis.lost_functions import missing_functions
 from serverless_bench.analysis.summary import (
-    MAX_CORRUPT,
+    MAX_REPORTED_RANGES,
     REPORT_SCHEMA,
     Clocks,
     GateSummary,
@@ -99,9 +99,9 @@ def test_each_figure_of_a_small_run(tmp_path: Path, more: tuple[InvocationRecord
     assert (found.planned_concurrency, found.object_bytes, found.threads) == (3, 1000, 1)
     assert (found.corrupt_objects, found.bad_bytes, found.unknown_objects) == (0, 0, 0)
     # If the one that is lost and the one that failed had moved what the best did.
-    assert found.bounds is not None
-    assert found.bounds.missing == 2
-    assert found.bounds.whole_bytes_per_s == pytest.approx((1400, (6000 + 2 * 5000) / 5))
+    assert found.missing_functions is not None
+    assert found.missing_functions.count == 2
+    assert found.missing_functions.whole_bytes_per_s == pytest.approx((1400, (6000 + 2 * 5000) / 5))
 
 
 def test_json_has_the_fields_of_the_parts_in_its_own(tmp_path: Path) -> None:
@@ -171,7 +171,7 @@ def test_names_are_those_of_the_job(
 ) -> None:
     of = replace(change(job(invocations=1)), name="mine", workload="write", executor="inline")
     found = summarize(saved(tmp_path, [outcome(record(0, [operation()]))], of=of))
-    assert (found.run_id, found.name, found.phase) == ("run", "mine", "write")
+    assert (found.run_id, found.name, found.workload) == ("run", "mine", "write")
     assert (found.store, found.client, found.executor) == (store, client, "inline")
     assert found.planned_concurrency == 1
 
@@ -206,14 +206,14 @@ def test_bad_ranges_are_listed_with_their_origin_up_to_a_number(tmp_path: Path) 
             found_generation=3,
             found_offset=7,
         )
-        for n in range(MAX_CORRUPT + 1)
+        for n in range(MAX_REPORTED_RANGES + 1)
     ]
     get = replace(operation(kind=GET, error="corrupt"), bad_bytes=765, bad_ranges=51)
     one = record(0, [get], bad_ranges=bad)
     found = summarize(saved(tmp_path, [outcome(one), outcome(one)], of=job(invocations=1)))
     assert (found.duplicate, found.corrupt_objects, found.bad_bytes) == (1, 1, 765)
-    assert len(found.corrupt) == MAX_CORRUPT
-    assert found.corrupt[1] == {
+    assert len(found.bad_ranges) == MAX_REPORTED_RANGES
+    assert found.bad_ranges[1] == {
         "key": "k",
         "found": Found.OTHER_GENERATION.value,
         "found_key": None,
@@ -271,26 +271,26 @@ def test_the_middle_if_those_that_are_missing_were_slower_and_faster(
     outcomes += [outcome(lost(5 + i)) for i in range(missing)]
     run = saved(tmp_path, outcomes, of=job(invocations=5 + missing))
     good, rates = good_operations(run), np.array([4.0, 2.0, 5.0, 1.0, 3.0])
-    found = bounds(run, good, rates, whole=100.0, span_s=10.0)
+    found = missing_functions(run, good, rates, whole=100.0, span_s=10.0)
     assert found is not None
-    assert found.missing == missing
+    assert found.count == missing
     assert found.per_function_p50_bytes_per_s == middle
     assert found.whole_bytes_per_s == pytest.approx((100, 1500 + missing * 500))
     for unknown in (None, 0.0):
-        assert bounds(run, good, rates, whole=100.0, span_s=unknown) is None
+        assert missing_functions(run, good, rates, whole=100.0, span_s=unknown) is None
     assert [
-        bounds(run, good, rates[:0], whole=100.0, span_s=10.0),
-        bounds(run, good, rates, whole=None, span_s=10.0),
+        missing_functions(run, good, rates[:0], whole=100.0, span_s=10.0),
+        missing_functions(run, good, rates, whole=None, span_s=10.0),
     ] == [None, None]
     # What was measured is never above the most that there could be.
-    most = bounds(run, good, rates, whole=1e9, span_s=10.0)
+    most = missing_functions(run, good, rates, whole=1e9, span_s=10.0)
     assert most is not None
     assert most.whole_bytes_per_s == pytest.approx((1e9, 1e9))
 
 
 def test_nothing_is_missing_of_a_whole_run(tmp_path: Path) -> None:
     run = saved(tmp_path, [outcome(record(0, [operation()]))])
-    assert bounds(run, good_operations(run), np.ones(1), whole=1.0, span_s=1.0) is None
+    assert missing_functions(run, good_operations(run), np.ones(1), whole=1.0, span_s=1.0) is None
 
 
 # Pauses

@@ -41,14 +41,14 @@ class Bill:
     """Of the prices."""
     region: str
     currency: str
-    genuine: bool
+    on_aws: bool
     """Whether functions and store were AWS's, as far as the store's address tells."""
     architecture: str
     total: float
     dollars: Dollars
     estimate: float | None
     """What ``expected`` says of the same job; None if it cannot know what the job moves."""
-    error: float | None
+    estimate_error: float | None
     """``estimate / total - 1``."""
     invocations: int
     """That left a record, and are hence in the bill."""
@@ -108,12 +108,14 @@ def bill(run: Run, prices: Prices | None = None) -> Bill | None:
         as_of=prices.as_of,
         region=prices.region,
         currency=prices.currency,
-        genuine=_genuine(run.job.target.endpoint_url),
+        on_aws=_is_aws(run.job.target.endpoint_url),
         architecture=usage.architecture,
         total=dollars.total,
         dollars=dollars,
         estimate=estimate,
-        error=None if estimate is None or not dollars.total else estimate / dollars.total - 1,
+        estimate_error=None
+        if estimate is None or not dollars.total
+        else estimate / dollars.total - 1,
         invocations=usage.invocations,
         billed_s=float(billed_ns(run, there).sum()) / NS_PER_S,
         gb_s=usage.gb_s,
@@ -253,6 +255,6 @@ def _kept_at_most(run: Run) -> int:
     return round(min(int(made.sum()), places) * size)
 
 
-def _genuine(endpoint_url: str) -> bool:
+def _is_aws(endpoint_url: str) -> bool:
     host = urlsplit(endpoint_url).hostname or ""
     return host.endswith((".amazonaws.com", ".amazonaws.com.cn"))

@@ -18,7 +18,7 @@ KINDS: Final = (
 )
 
 
-def bound(run: Saved) -> Row:
+def bottleneck(run: Saved) -> Row:
     mine = [one for one in run.functions if one.status == "ok" and moved(one)]
     clients, locks = [client(run, one) for one in mine], [lock(run, one) for one in mine]
     launches = [launch(run, one, mine) for one in mine]
