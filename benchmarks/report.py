@@ -20,7 +20,7 @@ import numpy as np
 from serverless_bench.analysis.summary import summarize
 from serverless_bench.clock import monotonic_ns
 from serverless_bench.job.spec import JobSpec, Target
-from serverless_bench.rundir.archive import SCHEMA, load_run
+from serverless_bench.rundir.run import SCHEMA, load_run
 from serverless_bench.units import NS_PER_S
 
 OPERATIONS, POINTS = 100, 8

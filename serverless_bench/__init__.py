@@ -48,8 +48,8 @@ if TYPE_CHECKING:
     from serverless_bench.job.spec import Load as Load
     from serverless_bench.job.spec import Target as Target
     from serverless_bench.job.spec import Transfer as Transfer
-    from serverless_bench.rundir.archive import Run as Run
-    from serverless_bench.rundir.archive import load_run as load_run
+    from serverless_bench.rundir.run import Run as Run
+    from serverless_bench.rundir.run import load_run as load_run
     from serverless_bench.worker.context import FunctionContext as FunctionContext
 
 __version__ = "0.1.0"
@@ -58,7 +58,7 @@ _PUBLIC = {
     "ArraySpec": "job.spec",
     "JobSpec": "job.spec",
     "Load": "job.spec",
-    "Run": "rundir.archive",
+    "Run": "rundir.run",
     "SbenchError": "errors",
     "Summary": "analysis.summary",
     "Target": "job.spec",
@@ -66,7 +66,7 @@ _PUBLIC = {
     "FunctionContext": "worker.context",
     "Transfer": "job.spec",
     "embedded_target": "driver.target",
-    "load_run": "rundir.archive",
+    "load_run": "rundir.run",
     "resume_job": "driver.run",
     "run_job": "driver.run",
     "summarize": "analysis.summary",

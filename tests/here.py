@@ -8,7 +8,7 @@ from typing import Any
 from serverless_bench.driver.run import run_job
 from serverless_bench.driver.target import open_s3
 from serverless_bench.job.spec import JobSpec, Target, Transfer
-from serverless_bench.rundir.archive import Run
+from serverless_bench.rundir.run import Run
 from tests.servers import Server
 
 ONE_STORE = frozenset({"s3dlio"})

@@ -5,7 +5,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from serverless_bench.job.spec import JobSpec, OperationKind, Target
-from serverless_bench.rundir.archive import Archive, Run, load_run
+from serverless_bench.rundir.archive import Archive
 from serverless_bench.rundir.record import (
     Attempt,
     BadRange,
@@ -15,6 +15,7 @@ from serverless_bench.rundir.record import (
     Outcome,
     Step,
 )
+from serverless_bench.rundir.run import Run, load_run
 
 S = 10**9
 TARGET = Target(bucket="b", endpoint_url="http://store")

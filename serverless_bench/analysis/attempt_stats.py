@@ -15,8 +15,8 @@ import numpy as np
 from serverless_bench.analysis.timeline import measured_operations
 from serverless_bench.analysis.visibility import shown
 from serverless_bench.errors import Throttled
-from serverless_bench.rundir.archive import Run
 from serverless_bench.rundir.record import Shown
+from serverless_bench.rundir.run import Run
 from serverless_bench.rundir.tables import Floats, Ints, Mask, is_text
 from serverless_bench.units import NS_PER_S
 

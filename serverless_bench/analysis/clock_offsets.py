@@ -21,7 +21,7 @@ from typing import Final
 
 import numpy as np
 
-from serverless_bench.rundir.archive import Run
+from serverless_bench.rundir.run import Run
 from serverless_bench.rundir.tables import ABSENT, Ints, Mask, Table
 from serverless_bench.units import NS_PER_S
 

@@ -3,7 +3,7 @@
 import numpy as np
 
 from serverless_bench.analysis.timeline import counted, measured_operations
-from serverless_bench.rundir.archive import Run
+from serverless_bench.rundir.run import Run
 from serverless_bench.rundir.tables import ABSENT, Ints, Mask
 from serverless_bench.units import NS_PER_S
 

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from serverless_bench.analysis.visibility import shown
-from serverless_bench.rundir.archive import Run
 from serverless_bench.rundir.record import Shown
+from serverless_bench.rundir.run import Run
 from serverless_bench.rundir.tables import ABSENT, Floats, Mask, is_text, percentiles
 from serverless_bench.units import NS_PER_S
 

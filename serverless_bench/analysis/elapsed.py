@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from serverless_bench.analysis.timeline import measured_operations
-from serverless_bench.rundir.archive import Run
+from serverless_bench.rundir.run import Run
 from serverless_bench.rundir.tables import ABSENT, Ints
 
 

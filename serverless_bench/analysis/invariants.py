@@ -15,7 +15,7 @@ import numpy as np
 from serverless_bench.analysis.throughput import Windows, planned_at_once, whole_and_peak
 from serverless_bench.analysis.timeline import counted
 from serverless_bench.job.spec import OWN_FUNCTION
-from serverless_bench.rundir.archive import Run
+from serverless_bench.rundir.run import Run
 from serverless_bench.rundir.tables import ABSENT, Mask, is_text
 from serverless_bench.units import NS_PER_S, format_rate
 

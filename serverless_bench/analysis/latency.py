@@ -32,7 +32,7 @@ from serverless_bench.analysis.latency_over_time import OverTime, began, grid_of
 from serverless_bench.analysis.overdue import Waiting, waiting
 from serverless_bench.analysis.timeline import counted
 from serverless_bench.job.spec import OperationKind
-from serverless_bench.rundir.archive import Run
+from serverless_bench.rundir.run import Run
 from serverless_bench.rundir.tables import ABSENT, Ints, Mask, Table, is_text
 from serverless_bench.units import GIB, KIB, MIB, NS_PER_S
 

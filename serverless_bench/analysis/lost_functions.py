@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from serverless_bench.rundir.archive import Run
+from serverless_bench.rundir.run import Run
 from serverless_bench.rundir.tables import Floats, Mask, is_text
 
 

@@ -12,7 +12,7 @@ from typing import Final
 import numpy as np
 
 from serverless_bench.job.spec import OperationKind
-from serverless_bench.rundir.archive import Run
+from serverless_bench.rundir.run import Run
 from serverless_bench.rundir.tables import Ints, Mask, is_text
 
 _GOLDEN: Final = 0x9E3779B97F4A7C15

@@ -10,7 +10,7 @@ from serverless_bench.analysis.summary import Summary, summarize
 from serverless_bench.analysis.timeline import good_operations
 from serverless_bench.analysis.visibility import SEEN
 from serverless_bench.errors import ArchiveError, UsageError
-from serverless_bench.rundir.archive import Run, load_run
+from serverless_bench.rundir.run import Run, load_run
 from serverless_bench.rundir.tables import ABSENT
 
 MORE_IS_BETTER: Final = (

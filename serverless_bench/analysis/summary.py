@@ -32,7 +32,7 @@ from serverless_bench.analysis.timeline import (
 from serverless_bench.analysis.visibility import not_shown
 from serverless_bench.aws.cost.bill import Bill, bill
 from serverless_bench.aws.cost.prices import Prices
-from serverless_bench.rundir.archive import Run
+from serverless_bench.rundir.run import Run
 from serverless_bench.rundir.tables import ABSENT, Floats, Mask, Table, is_text, percentiles
 from serverless_bench.units import GIB, NS_PER_S
 

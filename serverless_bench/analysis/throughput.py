@@ -7,7 +7,7 @@ import numpy as np
 
 from serverless_bench.analysis.elapsed import span, span_ns
 from serverless_bench.analysis.timeline import segment_bytes, segments
-from serverless_bench.rundir.archive import Run
+from serverless_bench.rundir.run import Run
 from serverless_bench.rundir.tables import Floats, Ints, Mask
 from serverless_bench.units import NS_PER_S, bytes_per_second
 

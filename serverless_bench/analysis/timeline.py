@@ -7,7 +7,7 @@ from typing import Final
 import numpy as np
 
 from serverless_bench.analysis.clock_offsets import aligned, worker_offsets
-from serverless_bench.rundir.archive import Run
+from serverless_bench.rundir.run import Run
 from serverless_bench.rundir.tables import Floats, Ints, Mask, is_text
 from serverless_bench.units import NS_PER_S
 

@@ -13,7 +13,7 @@ from serverless_bench.analysis.clock_offsets import aligned, worker_offsets
 from serverless_bench.analysis.elapsed import Elapsed, elapsed
 from serverless_bench.analysis.summary import Summary
 from serverless_bench.analysis.timeline import Spans, function_spans
-from serverless_bench.rundir.archive import Run
+from serverless_bench.rundir.run import Run
 from serverless_bench.rundir.tables import Floats
 from serverless_bench.units import NS_PER_S, format_rate, format_seconds
 

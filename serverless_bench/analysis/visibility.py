@@ -7,8 +7,8 @@ A figure of something that a client does not show is null, and not a guess: the 
 from collections.abc import Mapping
 from typing import Final
 
-from serverless_bench.rundir.archive import Run
 from serverless_bench.rundir.record import Shown
+from serverless_bench.rundir.run import Run
 from serverless_bench.rundir.tables import Mask, is_text
 
 NEEDED: Final[Mapping[str, Shown]] = {

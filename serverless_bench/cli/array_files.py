@@ -9,7 +9,7 @@ from serverless_bench.errors import ArchiveError
 from serverless_bench.job.invocations import invocation_specs
 from serverless_bench.job.spec import JobSpec
 from serverless_bench.payload.array_layout import METADATA
-from serverless_bench.rundir.archive import Run
+from serverless_bench.rundir.run import Run
 from serverless_bench.workloads.array import new_arrays
 
 

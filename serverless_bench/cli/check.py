@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from serverless_bench.analysis.summary import Summary
     from serverless_bench.analysis.variability import Stability
     from serverless_bench.audit.audit import Audit
-    from serverless_bench.rundir.archive import Run
+    from serverless_bench.rundir.run import Run
 
 
 @click.command("check")
@@ -45,7 +45,7 @@ def command(directory: Path, witness: Path | None, *, cleaned: bool, **flags: st
     from serverless_bench.analysis.invariants import CHECKS
     from serverless_bench.analysis.summary import summarize
     from serverless_bench.analysis.variability import stability
-    from serverless_bench.rundir.archive import load_run
+    from serverless_bench.rundir.run import load_run
 
     if cleaned and witness is None:
         raise UsageError("--cleaned needs --witness", hint="name what sbench serve --witness wrote")

@@ -18,7 +18,7 @@ from serverless_bench.units import NS_PER_S, format_size
 
 if TYPE_CHECKING:
     from serverless_bench.driver.cleanup import Deleted
-    from serverless_bench.rundir.archive import Run
+    from serverless_bench.rundir.run import Run
 
 _MARGIN_S = 5.0
 """What the clocks of driver and workers may be apart."""
@@ -34,7 +34,7 @@ def command(directory: Path) -> int:
     and only if what is there is what the run wrote. Claims and records go when no late
     delivery can begin any more.
     """
-    from serverless_bench.rundir.archive import load_run
+    from serverless_bench.rundir.run import load_run
 
     run = load_run(directory, detail=False)
     cleaned = delete_objects(run, survey=True)
@@ -71,7 +71,7 @@ def delete_objects(run: "Run", *, survey: bool = False) -> Cleaned | None:
     from serverless_bench.cli.array_files import is_in_files, remove_arrays
     from serverless_bench.driver.cleanup import Deleted, delete, delete_control
     from serverless_bench.driver.run import resume_job
-    from serverless_bench.rundir.archive import refuse_if_held
+    from serverless_bench.rundir.archive import refuse_if_locked
 
     if is_in_files(run.job):
         return Cleaned(deleted=Deleted(objects=remove_arrays(run)), rest="")
@@ -79,7 +79,7 @@ def delete_objects(run: "Run", *, survey: bool = False) -> Cleaned | None:
     if not ledger and run.job.control is None:
         return None
     if not run.ended:
-        refuse_if_held(run.path)
+        refuse_if_locked(run.path)
     with open_target_of(run) as target:
         job = relocated(run.job, target)
         died_ns = wall_ns() if _is_unfinished(run) else None

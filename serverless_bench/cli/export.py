@@ -27,7 +27,7 @@ def command(directory: Path, style: str, out: Path | None) -> None:
     MB/s), csv and parquet are the table of operations.
     """
     from serverless_bench.formats.exporters import open_exporter
-    from serverless_bench.rundir.archive import load_run
+    from serverless_bench.rundir.run import load_run
 
     exporter = open_exporter(style)
     if out is None and not exporter.is_text:

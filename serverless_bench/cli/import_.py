@@ -44,7 +44,7 @@ def command(file: Path, run_dir: Path, name: str | None, **flags: Any) -> int:  
     from serverless_bench.formats.importers.base import Hints
     from serverless_bench.formats.importers.saving import save
     from serverless_bench.reporters import open_reporter
-    from serverless_bench.rundir.archive import load_run
+    from serverless_bench.rundir.run import load_run
 
     reporter = open_reporter(flags["format"])
     link_bytes_per_s = None if flags["link"] is None else parse_link(flags["link"])

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from serverless_bench.driver.run import OnOutcome
     from serverless_bench.executors.base import Live
     from serverless_bench.reporters.base import Reporter
-    from serverless_bench.rundir.archive import Run
+    from serverless_bench.rundir.run import Run
 
 _LOCAL_PER_CPU: Final = 4
 """Functions at once per processor of this machine, if the user does not say."""

@@ -11,7 +11,7 @@ from serverless_bench.cli.options import option
 from serverless_bench.errors import ArchiveError, PluginError
 
 if TYPE_CHECKING:
-    from serverless_bench.rundir.archive import Run
+    from serverless_bench.rundir.run import Run
 
 
 @click.command("plot")
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 @option("--latency", is_flag=True, help="Draw how long operations took, also of a plain run.")
 def command(directories: tuple[Path, ...], output: Path | None, *, latency: bool) -> int:
     """Draw one run, or a write and its read, into one picture."""
-    from serverless_bench.rundir.archive import load_run
+    from serverless_bench.rundir.run import load_run
 
     runs = [load_run(directory) for directory in directories]
     path = output or directories[-1] / "figure.png"

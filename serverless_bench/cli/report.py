@@ -19,7 +19,7 @@ def command(directory: Path, *, with_warm_up: bool, prices: Path | None, **flags
     from serverless_bench.analysis.summary import summarize
     from serverless_bench.aws.cost.prices import load_prices
     from serverless_bench.reporters import open_reporter
-    from serverless_bench.rundir.archive import load_run
+    from serverless_bench.rundir.run import load_run
 
     reporter = open_reporter(flags["format"])
     run = load_run(directory, detail=False)

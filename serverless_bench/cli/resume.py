@@ -13,7 +13,7 @@ from serverless_bench.cli.target import open_target_of
 from serverless_bench.job.spec import JobSpec, Target
 
 if TYPE_CHECKING:
-    from serverless_bench.rundir.archive import Run
+    from serverless_bench.rundir.run import Run
 
 
 @click.command("resume")
@@ -31,7 +31,7 @@ def command(directory: Path, format: str) -> int:  # noqa: A002 - the flag's nam
     from serverless_bench.driver.run import CutShort, resume_job
     from serverless_bench.executors.base import Live
     from serverless_bench.reporters import open_reporter
-    from serverless_bench.rundir.archive import load_run
+    from serverless_bench.rundir.run import load_run
 
     reporter, run = open_reporter(format), load_run(directory)
     problem: CutShort | None = None

@@ -130,7 +130,7 @@ class _Progress:
 
     def _clean(self, until: int) -> int:
         """Delete what the stages before number ``until`` wrote."""
-        from serverless_bench.rundir.archive import load_run
+        from serverless_bench.rundir.run import load_run
 
         code = ExitCode.OK
         for step in self._written(until):
@@ -152,7 +152,7 @@ class _Progress:
 
     def _say_what_is_left(self) -> None:
         from serverless_bench.cli.array_files import is_in_files
-        from serverless_bench.rundir.archive import load_run
+        from serverless_bench.rundir.run import load_run
 
         for step in self._written(len(self.job.stages) + 1):
             run = load_run(self.root / step.folder, detail=False)

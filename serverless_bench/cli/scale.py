@@ -177,7 +177,7 @@ def _measure(
 def _usable(directories: Iterable[Path]) -> "list[Measured]":
     """Return the runs that can stand for their number, and name the others."""
     from serverless_bench.analysis.samples import measured
-    from serverless_bench.rundir.archive import load_run
+    from serverless_bench.rundir.run import load_run
 
     runs = []
     for directory in directories:

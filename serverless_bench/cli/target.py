@@ -13,7 +13,7 @@ from serverless_bench.job.spec import Addressing, Target
 from serverless_bench.units import format_size
 
 if TYPE_CHECKING:
-    from serverless_bench.rundir.archive import Run
+    from serverless_bench.rundir.run import Run
 
 _ENDPOINTS: Final = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL")
 """Where botocore, which looks for buckets, finds a store (AWS SDKs reference guide,

@@ -19,7 +19,7 @@ from serverless_bench.cli.write import command as write_command
 from serverless_bench.errors import INTERRUPTED, SbenchError, UsageError
 
 if TYPE_CHECKING:
-    from serverless_bench.rundir.archive import Run
+    from serverless_bench.rundir.run import Run
 
 COMMANDS: Final[Mapping[str, click.Command]] = {"write": write_command, "read": read_command}
 OWN_FLAGS: Final = frozenset({"format", "name", "pickle", "run_dir"})
@@ -85,7 +85,7 @@ class Task:
             code = self.command.callback(**{**self.flags, **changes, **own})
         if code:
             raise CutOff(directory, code)
-        from serverless_bench.rundir.archive import load_run
+        from serverless_bench.rundir.run import load_run
 
         return load_run(directory, detail=False)
 
@@ -168,6 +168,6 @@ def run_directory(directory: Path, *, keep: bool) -> Iterator[Path]:
         yield directory
     finally:
         if not keep and (directory / "run.json").exists():
-            from serverless_bench.rundir.archive import load_run
+            from serverless_bench.rundir.run import load_run
 
             delete_objects(load_run(directory, detail=False))

@@ -25,8 +25,9 @@ from serverless_bench.job.keys import new_run_id
 from serverless_bench.job.read_assignment import check_not_copied
 from serverless_bench.job.spec import OWN_FUNCTION, InvocationSpec, JobSpec
 from serverless_bench.payload import keystream, shaped
-from serverless_bench.rundir.archive import Archive, Run, load_run
+from serverless_bench.rundir.archive import Archive
 from serverless_bench.rundir.record import Lost, Outcome
+from serverless_bench.rundir.run import Run, load_run
 from serverless_bench.rundir.tables import is_text
 from serverless_bench.worker.barrier import gate_keys
 

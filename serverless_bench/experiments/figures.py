@@ -9,7 +9,7 @@ from serverless_bench.analysis.cpu_cost import measured_cpu_s
 from serverless_bench.analysis.samples import measured
 from serverless_bench.analysis.summary import Summary, summarize
 from serverless_bench.analysis.timeline import counted, good_operations
-from serverless_bench.rundir.archive import Run
+from serverless_bench.rundir.run import Run
 from serverless_bench.rundir.tables import ABSENT, Floats, Mask, Table, is_text
 from serverless_bench.units import NS_PER_S
 

@@ -17,7 +17,7 @@ from serverless_bench.analysis.timeline import segments
 from serverless_bench.experiments.figures import operation_rates
 from serverless_bench.experiments.schema import Setting, Settings
 from serverless_bench.experiments.settings import workload_of
-from serverless_bench.rundir.archive import Run
+from serverless_bench.rundir.run import Run
 from serverless_bench.rundir.tables import Floats
 from serverless_bench.units import NS_PER_S
 

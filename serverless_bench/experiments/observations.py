@@ -10,7 +10,7 @@ from serverless_bench.errors import SbenchError
 from serverless_bench.experiments.cells import Cell
 from serverless_bench.experiments.figures import figures
 from serverless_bench.experiments.schema import Metric
-from serverless_bench.rundir.archive import load_run
+from serverless_bench.rundir.run import load_run
 from serverless_bench.rundir.tables import ABSENT
 
 CELLS = "cells"

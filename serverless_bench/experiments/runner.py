@@ -18,7 +18,7 @@ from serverless_bench.experiments.places import Places, files_of, on_processors
 from serverless_bench.experiments.plans import Plan, save_again
 from serverless_bench.experiments.schema import Setting, Settings
 from serverless_bench.experiments.settings import job_of, prepared_by, workload_of
-from serverless_bench.rundir.archive import Run, load_run
+from serverless_bench.rundir.run import Run, load_run
 from serverless_bench.units import GIB, NS_PER_S
 from serverless_bench.workloads import open_workload
 

@@ -9,7 +9,7 @@ from serverless_bench.plots.latency import draw_latency, latencies_of
 from serverless_bench.plots.rates import draw_rates
 from serverless_bench.plots.style import styles_of
 from serverless_bench.plots.throughput import draw_throughput
-from serverless_bench.rundir.archive import Run
+from serverless_bench.rundir.run import Run
 
 
 def figure(runs: Sequence[Run], *, latency: bool = False) -> Figure:

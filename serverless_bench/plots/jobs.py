@@ -7,7 +7,7 @@ from matplotlib.ticker import MaxNLocator
 
 from serverless_bench.analysis.timeline import timeline
 from serverless_bench.plots.style import Style, legend_beside, style_of
-from serverless_bench.rundir.archive import Run
+from serverless_bench.rundir.run import Run
 from serverless_bench.rundir.tables import ABSENT, is_text
 from serverless_bench.units import NS_PER_S
 

@@ -11,7 +11,7 @@ from serverless_bench.analysis.clock_offsets import aligned, worker_offsets
 from serverless_bench.analysis.latency import Latencies, latencies
 from serverless_bench.analysis.timeline import good_operations
 from serverless_bench.plots.style import Style, legend_beside, style_of
-from serverless_bench.rundir.archive import Run
+from serverless_bench.rundir.run import Run
 
 _COLORS: Final[Mapping[str, str]] = {
     "put": "tab:green",

@@ -8,7 +8,7 @@ from matplotlib.ticker import MaxNLocator
 
 from serverless_bench.analysis.summary import function_rates
 from serverless_bench.plots.style import Style, style_of
-from serverless_bench.rundir.archive import Run
+from serverless_bench.rundir.run import Run
 
 _FEW: Final = 20
 """Functions that are dots, one by one: bars of so few say less."""

@@ -8,7 +8,7 @@ from typing import Final
 from matplotlib.axes import Axes
 from matplotlib.colors import to_hex, to_rgb
 
-from serverless_bench.rundir.archive import Run
+from serverless_bench.rundir.run import Run
 
 _COLORS: Final = {
     "write": "tab:green",

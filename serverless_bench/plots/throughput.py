@@ -8,7 +8,7 @@ from matplotlib.axes import Axes
 from serverless_bench.analysis.attempt_stats import throttles_per_s
 from serverless_bench.analysis.timeline import timeline
 from serverless_bench.plots.style import Style, legend_beside, style_of
-from serverless_bench.rundir.archive import Run
+from serverless_bench.rundir.run import Run
 from serverless_bench.units import NS_PER_S
 
 _SEGMENTS = 120

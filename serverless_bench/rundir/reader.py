@@ -84,7 +84,7 @@ _NEWER_TABLES: Final = frozenset({"usages", "overdue"})
 """Tables that may be absent."""
 
 
-class LinesReader:
+class RecordReader:
     """Takes lines, as many as there are, and then gives the tables.
 
     Parameters

@@ -18,7 +18,7 @@ from serverless_bench.cli.check import audited
 from serverless_bench.cli.main import main
 from serverless_bench.driver.cleanup import delete, delete_control
 from serverless_bench.job.keys import object_key
-from serverless_bench.rundir.archive import load_run
+from serverless_bench.rundir.run import load_run
 from serverless_bench.stores.loopback.faults import FaultKind, FaultPlan
 from serverless_bench.stores.loopback.server import LoopbackServer
 from serverless_bench.stores.loopback.witness import Witness

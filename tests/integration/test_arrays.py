@@ -13,7 +13,7 @@ from serverless_bench.driver.target import open_s3
 from serverless_bench.errors import AccessDenied, ConnectionLost, NotFound
 from serverless_bench.job.spec import ArraySpec, Target
 from serverless_bench.payload.array_layout import METADATA, array_bytes, array_keys
-from serverless_bench.rundir.archive import load_run
+from serverless_bench.rundir.run import load_run
 from serverless_bench.worker.invocation import forget_clients
 from tests.arrays import Session, key_of
 from tests.command import Sbench

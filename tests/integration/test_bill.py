@@ -14,8 +14,8 @@ from serverless_bench.driver.run import run_job
 from serverless_bench.executors.base import Live
 from serverless_bench.executors.remote.map import RemoteMap
 from serverless_bench.job.spec import InvocationSpec, JobSpec, Load, Stat, Target, Transfer
-from serverless_bench.rundir.archive import Run
 from serverless_bench.rundir.record import Outcome
+from serverless_bench.rundir.run import Run
 from serverless_bench.stores.loopback.faults import FaultKind
 from serverless_bench.stores.loopback.server import serving
 from serverless_bench.stores.loopback.settings import Settings

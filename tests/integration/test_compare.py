@@ -10,7 +10,8 @@ import pytest
 
 from serverless_bench.driver.target import open_s3
 from serverless_bench.job.spec import JobSpec, Load, Target
-from serverless_bench.rundir.archive import Archive, load_run
+from serverless_bench.rundir.archive import Archive
+from serverless_bench.rundir.run import load_run
 from tests.command import Call, Sbench
 from tests.runs import TARGET, S, header, job, lost, operation, outcome, record
 from tests.servers import Server, credentials

@@ -11,8 +11,8 @@ from serverless_bench.driver.target import open_s3
 from serverless_bench.job.keys import hash_key
 from serverless_bench.job.spec import Target
 from serverless_bench.payload.keystream import Keystream
-from serverless_bench.rundir.archive import load_run
 from serverless_bench.rundir.record import Found
+from serverless_bench.rundir.run import load_run
 from tests.command import Sbench
 from tests.servers import Server, credentials
 

@@ -16,7 +16,7 @@ from serverless_bench.experiments.loading import parse
 from serverless_bench.experiments.observations import observe
 from serverless_bench.experiments.plans import Plan, load, save
 from serverless_bench.experiments.runner import run
-from serverless_bench.rundir.archive import load_run
+from serverless_bench.rundir.run import load_run
 from tests.command import Done
 from tests.servers import Server
 

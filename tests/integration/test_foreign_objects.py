@@ -22,7 +22,7 @@ from serverless_bench.driver.target import open_s3
 from serverless_bench.job.invocations import invocation_specs
 from serverless_bench.job.spec import JobSpec, Target
 from serverless_bench.payload.keystream import Keystream
-from serverless_bench.rundir.archive import load_run
+from serverless_bench.rundir.run import load_run
 from serverless_bench.worker.delivery import deliver, forget_stores
 from serverless_bench.worker.invocation import forget_clients
 from tests.servers import Server, credentials

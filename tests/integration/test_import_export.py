@@ -11,7 +11,7 @@ import pytest
 
 from serverless_bench.analysis.summary import function_rates
 from serverless_bench.analysis.timeline import good_operations
-from serverless_bench.rundir.archive import load_run
+from serverless_bench.rundir.run import load_run
 from tests import oplogs, pickles
 from tests.command import Done, Sbench
 from tests.oplogs import BEGIN, Request, S, oplog

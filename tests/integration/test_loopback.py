@@ -14,8 +14,8 @@ from serverless_bench.clock import monotonic_ns, wall_ns
 from serverless_bench.driver.run import run_job
 from serverless_bench.job.keys import declared_size, object_key
 from serverless_bench.job.spec import JobSpec, Target, Transfer
-from serverless_bench.rundir.archive import Run, load_run
 from serverless_bench.rundir.record import Found
+from serverless_bench.rundir.run import Run, load_run
 from serverless_bench.stores.loopback.faults import FaultKind
 from serverless_bench.units import KIB, MIB, NS_PER_S
 from tests.command import Sbench

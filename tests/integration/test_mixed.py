@@ -9,7 +9,7 @@ import pytest
 
 from serverless_bench.driver.target import open_s3
 from serverless_bench.job.spec import Target
-from serverless_bench.rundir.archive import load_run
+from serverless_bench.rundir.run import load_run
 from serverless_bench.units import MIB
 from tests.command import Sbench
 from tests.servers import KEYS, Server, credentials, loopback

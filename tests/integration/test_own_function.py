@@ -9,7 +9,7 @@ import pytest
 
 from serverless_bench import JobSpec, SbenchError, Target, resume_job, run_job, summarize
 from serverless_bench.driver.cleanup import delete
-from serverless_bench.rundir.archive import load_run
+from serverless_bench.rundir.run import load_run
 from serverless_bench.worker.context import FunctionContext
 from tests.command import Sbench
 from tests.lambda_hosts import running_host

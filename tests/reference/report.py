@@ -17,7 +17,7 @@ from tests.reference.rows import Function, Row, S, Saved, read
 from tests.reference.shown import not_shown, shown
 from tests.reference.windows import Near, peak, steady
 
-NOT_HERE: Final = ("estimate", "error", "unknown_at_most")
+NOT_HERE: Final = ("estimate", "estimate_error", "unknown_at_most")
 """Of the bill: what is foreseen is no figure of the rows."""
 Number = Fraction | int
 GIB: Final = 1 << 30

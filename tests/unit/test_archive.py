@@ -15,7 +15,7 @@ from serverless_bench.analysis.summary import summarize
 from serverless_bench.errors import ArchiveError
 from serverless_bench.job.keys import hash_key
 from serverless_bench.job.spec import OperationKind
-from serverless_bench.rundir.archive import Archive, load_run
+from serverless_bench.rundir.archive import Archive
 from serverless_bench.rundir.record import (
     TABLES,
     Attempt,
@@ -29,6 +29,7 @@ from serverless_bench.rundir.record import (
     Step,
     Usage,
 )
+from serverless_bench.rundir.run import load_run
 from serverless_bench.rundir.tables import ABSENT, Table
 from tests.runs import attempt, header, job, lost, operation, outcome, record, saved
 

@@ -11,8 +11,8 @@ from serverless_bench.aws.cost.forecast import LOG_BYTES
 from serverless_bench.aws.cost.prices import load_prices
 from serverless_bench.aws.cost.usage import Usage, price
 from serverless_bench.job.spec import JobSpec, Load, OperationKind, Target
-from serverless_bench.rundir.archive import Run, load_run
 from serverless_bench.rundir.record import InvocationRecord, OperationRecord, Outcome
+from serverless_bench.rundir.run import Run, load_run
 from tests.runs import S, attempt, job, lost, operation, outcome, record, saved
 
 PRICES = load_prices()

@@ -12,8 +12,8 @@ from serverless_bench.analysis.summary import summarize
 from serverless_bench.analysis.variability import scores, stability
 from serverless_bench.cli.exit_codes import ExitCode, exit_code_of
 from serverless_bench.job.spec import OperationKind
-from serverless_bench.rundir.archive import Run
 from serverless_bench.rundir.record import Outcome
+from serverless_bench.rundir.run import Run
 from tests.runs import S, job, lost, operation, outcome, record, saved
 
 

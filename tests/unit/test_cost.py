@@ -27,7 +27,7 @@ from serverless_bench.errors import UsageError
 from serverless_bench.job.spec import ArraySpec, OperationKind, Target, Transfer
 from serverless_bench.job.spec import Load as JobLoad
 from serverless_bench.reporters import open_reporter
-from serverless_bench.rundir.archive import load_run
+from serverless_bench.rundir.run import load_run
 from tests.runs import S, attempt, job, lost, operation, outcome, record, saved
 
 MIB = 1 << 20

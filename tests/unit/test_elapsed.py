@@ -9,7 +9,8 @@ from serverless_bench.analysis.summary import summarize
 from serverless_bench.analysis.timeline import timeline
 from serverless_bench.analysis.variability import stability
 from serverless_bench.job.spec import JobSpec
-from serverless_bench.rundir.archive import Archive, Run, load_run
+from serverless_bench.rundir.archive import Archive
+from serverless_bench.rundir.run import Run, load_run
 from tests.runs import S, header, job, lost, operation, outcome, record, saved
 
 

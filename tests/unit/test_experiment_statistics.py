@@ -19,7 +19,7 @@ from serverless_bench.experiments.power import found_share, rounds_needed
 from serverless_bench.experiments.results import from_data, to_data
 from serverless_bench.experiments.schema import Settings
 from serverless_bench.experiments.simulation import Noise, noise_of, simulate
-from serverless_bench.rundir.archive import Run
+from serverless_bench.rundir.run import Run
 from tests.runs import S, operation, outcome, record, saved
 
 PS = st.dictionaries(st.integers(), st.floats(0, 1), min_size=1, max_size=12)

@@ -18,7 +18,7 @@ from serverless_bench.formats.importers import read_results
 from serverless_bench.formats.importers.base import Hints
 from serverless_bench.formats.importers.saving import save
 from serverless_bench.job.spec import OperationKind
-from serverless_bench.rundir.archive import Run, load_run
+from serverless_bench.rundir.run import Run, load_run
 from tests.oplogs import BEGIN, WARP
 from tests.runs import S, job, lost, operation, outcome, record, saved
 

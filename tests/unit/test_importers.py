@@ -19,7 +19,7 @@ from serverless_bench.formats.importers.base import Hints, Imported
 from serverless_bench.formats.importers.oplog import error_code
 from serverless_bench.formats.importers.saving import save
 from serverless_bench.job.keys import declared_size
-from serverless_bench.rundir.archive import Run, load_run
+from serverless_bench.rundir.run import Run, load_run
 from serverless_bench.rundir.tables import ABSENT
 from tests import oplogs, pickles
 from tests.oplogs import BEGIN, SAI3, WARP, Request, S, oplog

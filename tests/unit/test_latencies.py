@@ -24,8 +24,8 @@ from serverless_bench.analysis.timeline import good_operations, timeline
 from serverless_bench.errors import UsageError
 from serverless_bench.job.spec import JobSpec, Load, OperationKind
 from serverless_bench.reporters import open_reporter
-from serverless_bench.rundir.archive import Run
 from serverless_bench.rundir.record import OperationRecord, Usage
+from serverless_bench.rundir.run import Run
 from serverless_bench.units import GIB, KIB, MIB
 from tests.runs import S, attempt, job, lost, operation, outcome, record, saved
 

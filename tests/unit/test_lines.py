@@ -7,7 +7,7 @@ import orjson
 from hypothesis import given
 from hypothesis import strategies as st
 
-from serverless_bench.rundir.reader import LinesReader, with_status
+from serverless_bench.rundir.reader import RecordReader, with_status
 from serverless_bench.rundir.record import InvocationRecord, Lost, Outcome
 from serverless_bench.rundir.tables import Table
 from tests.runs import lost, operation, outcome, record
@@ -31,7 +31,7 @@ def received(draw: st.DrawFn) -> Outcome:
 
 
 def table_of(outcomes: list[Outcome]) -> Table:
-    reader = LinesReader(PLANNED, frozenset())
+    reader = RecordReader(PLANNED, frozenset())
     waves = [orjson.dumps({"wave": {"number": n, "created_ns": 0, "count": 1}}) for n in (1, 2)]
     reader.read([*(orjson.dumps(one.to_json()) for one in outcomes), *waves])
     assert (reader.skipped, len(reader.waves)) == (0, 2)

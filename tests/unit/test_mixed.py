@@ -12,7 +12,7 @@ from serverless_bench.driver.plan import ledger
 from serverless_bench.errors import ServerFault
 from serverless_bench.job.invocations import invocation_specs
 from serverless_bench.job.spec import InvocationSpec, JobSpec, Load, OperationKind, Transfer
-from serverless_bench.rundir.archive import readable
+from serverless_bench.rundir.archive import readable_keys
 from serverless_bench.rundir.record import InvocationRecord
 from serverless_bench.worker import runner
 from serverless_bench.worker.invocation import forget_clients, run_invocation
@@ -110,7 +110,7 @@ def test_what_cannot_be_prepared_ends_the_function() -> None:
 def test_a_key_file_lists_what_a_reader_can_check() -> None:
     client = FlakyClient()
     record = run(mixed(mix=(("put", 2.0), ("delete", 1.0)), operations=12), client)
-    good = readable(record)
+    good = readable_keys(record)
     assert good
     assert set(good) <= set(client.objects)
     overwritten = {op.key for op in record.operations if op.generation}

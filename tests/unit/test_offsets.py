@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from serverless_bench.analysis.clock_offsets import store_offset, worker_offsets
 from serverless_bench.analysis.summary import summarize
 from serverless_bench.analysis.timeline import timeline
-from serverless_bench.rundir.archive import Run
 from serverless_bench.rundir.record import InvocationRecord, Outcome, Step
+from serverless_bench.rundir.run import Run
 from tests.runs import S, attempt, operation, record, saved
 
 BASE = 1_700_000_000 * S

@@ -21,8 +21,8 @@ from serverless_bench.errors import UsageError
 from serverless_bench.job.invocations import invocation_specs
 from serverless_bench.job.spec import JobSpec, Load, Transfer
 from serverless_bench.reporters import open_reporter
-from serverless_bench.rundir.archive import Run, load_run
 from serverless_bench.rundir.record import InvocationRecord, Outcome, Overdue
+from serverless_bench.rundir.run import Run, load_run
 from serverless_bench.units import MIB, NS_PER_S
 from serverless_bench.worker import runner
 from serverless_bench.worker.barrier import start_key

@@ -15,7 +15,7 @@ import pytest
 
 from serverless_bench.analysis.merge import merge_reports
 from serverless_bench.analysis.summary import REPORT_SCHEMA, summarize
-from serverless_bench.rundir.archive import load_run
+from serverless_bench.rundir.run import load_run
 
 RECORDED = Path(__file__).parents[1] / "recorded"
 DOCS = Path(__file__).parents[2] / "docs"

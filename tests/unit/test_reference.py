@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from docs.make_report import FIGURES, read
 from serverless_bench.analysis.summary import summarize
-from serverless_bench.rundir.archive import load_run
+from serverless_bench.rundir.run import load_run
 from tests.reference.making import Shape, save, shapes
 from tests.reference.report import NOT_HERE, reference
 from tests.reference.windows import Near

@@ -11,8 +11,8 @@ import pytest
 from serverless_bench.analysis.overdue import Waiting, waiting
 from serverless_bench.job.invocations import invocation_specs
 from serverless_bench.job.spec import JobSpec, Load, OperationKind
-from serverless_bench.rundir.archive import Run
 from serverless_bench.rundir.record import Overdue
+from serverless_bench.rundir.run import Run
 from serverless_bench.rundir.tables import ABSENT
 from serverless_bench.units import NS_PER_S
 from serverless_bench.worker.pacing import Schedule, _Even, at_most

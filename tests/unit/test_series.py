@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from serverless_bench.analysis.timeline import _mean_in_flight, timeline
-from serverless_bench.rundir.archive import Run
 from serverless_bench.rundir.record import Step
+from serverless_bench.rundir.run import Run
 from tests.runs import S, lost, operation, outcome, record, saved
 
 steps = st.lists(st.tuples(st.integers(0, 10**10), st.integers(0, 10**12)), min_size=1, max_size=6)

@@ -15,8 +15,8 @@ from serverless_bench.analysis.visibility import NEEDED, SEEN, shown
 from serverless_bench.errors import UsageError
 from serverless_bench.job.spec import ArraySpec, OperationKind
 from serverless_bench.reporters.text import report
-from serverless_bench.rundir.archive import Run
 from serverless_bench.rundir.record import Shown
+from serverless_bench.rundir.run import Run
 from tests.runs import S, job, operation, outcome, record, saved
 
 PUT, GET = OperationKind.PUT, OperationKind.GET

@@ -20,8 +20,8 @@ from serverless_bench.analysis.summary import (
 from serverless_bench.analysis.throughput import whole_and_peak
 from serverless_bench.analysis.timeline import good_operations
 from serverless_bench.job.spec import ArraySpec, JobSpec, Load, OperationKind
-from serverless_bench.rundir.archive import Run
 from serverless_bench.rundir.record import BadRange, Found, InvocationRecord, OperationRecord, Step
+from serverless_bench.rundir.run import Run
 from tests.runs import S, job, lost, operation, outcome, record, saved
 
 GET, PUT = OperationKind.GET, OperationKind.PUT

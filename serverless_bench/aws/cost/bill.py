@@ -20,8 +20,8 @@ from serverless_bench.aws.cost.prices import Prices, load_prices
 from serverless_bench.aws.cost.requests import Requests, requests_of, requests_of_record
 from serverless_bench.aws.cost.usage import HOURS_PER_MONTH, Dollars, Usage, price
 from serverless_bench.job.spec import JobSpec
-from serverless_bench.rundir.archive import Run
 from serverless_bench.rundir.record import Lost, Outcome
+from serverless_bench.rundir.run import Run
 from serverless_bench.rundir.tables import ABSENT, Ints, Mask, is_text
 from serverless_bench.units import GIB, NS_PER_S
 

@@ -16,8 +16,8 @@ import numpy as np
 from serverless_bench.aws.cost.forecast import CONTROL_GETS, CONTROL_LISTS, CONTROL_PUTS
 from serverless_bench.job.spec import JobSpec, OperationKind
 from serverless_bench.payload.array_layout import objects_of
-from serverless_bench.rundir.archive import Run
 from serverless_bench.rundir.record import InvocationRecord
+from serverless_bench.rundir.run import Run
 from serverless_bench.rundir.tables import ABSENT, is_text
 
 FREE: Final = frozenset({"abort_multipart", "delete", "delete_many"})

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, BinaryIO
 
-from serverless_bench.rundir.archive import Run
+from serverless_bench.rundir.run import Run
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -3,7 +3,7 @@
 from typing import BinaryIO
 
 from serverless_bench.formats.exporters.base import Exporter, operations_frame
-from serverless_bench.rundir.archive import Run
+from serverless_bench.rundir.run import Run
 
 
 def _write(run: Run, out: BinaryIO) -> None:

@@ -4,7 +4,7 @@ from importlib import import_module
 from typing import BinaryIO
 
 from serverless_bench.formats.exporters.base import Exporter, operations_frame
-from serverless_bench.rundir.archive import Run
+from serverless_bench.rundir.run import Run
 
 # pandas asks for it when it writes; its absence has to name the extra that has it.
 import_module("pyarrow")

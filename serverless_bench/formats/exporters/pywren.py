@@ -9,7 +9,7 @@ from typing import BinaryIO
 
 from serverless_bench.analysis.timeline import function_spans
 from serverless_bench.formats.exporters.base import Exporter
-from serverless_bench.rundir.archive import Run
+from serverless_bench.rundir.run import Run
 from serverless_bench.units import NS_PER_S
 
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from serverless_bench.analysis.timeline import counted
 from serverless_bench.formats.exporters.base import Exporter
-from serverless_bench.rundir.archive import Run
+from serverless_bench.rundir.run import Run
 from serverless_bench.rundir.tables import ABSENT, Ints, Table
 
 COLUMNS: Final = (
