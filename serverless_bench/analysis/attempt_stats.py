@@ -17,12 +17,12 @@ from serverless_bench.analysis.visibility import shown
 from serverless_bench.errors import Throttled
 from serverless_bench.rundir.record import Shown
 from serverless_bench.rundir.run import Run
-from serverless_bench.rundir.tables import Floats, Ints, Mask, is_text
+from serverless_bench.rundir.tables import READS, Floats, Ints, Mask, is_one_of, is_text
 from serverless_bench.units import NS_PER_S
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Traffic:
+class AttemptStats:
     """Totals over the attempts of measured operations."""
 
     attempts: int
@@ -44,7 +44,7 @@ class Traffic:
     """Bytes that reads brought over bytes of the objects; None without reads."""
 
 
-def traffic(run: Run, good: Mask) -> Traffic:
+def attempt_stats(run: Run, good: Mask) -> AttemptStats:
     """Return the totals of a run's attempts.
 
     Parameters
@@ -54,13 +54,13 @@ def traffic(run: Run, good: Mask) -> Traffic:
     good
         Which operations succeeded and count, shape ``(operations,)``.
     """
-    measured = measured_operations(run)[_operation_rows(run)]
+    measured = measured_operations(run)[run.operation_rows(run.attempts)]
     attempts = {name: column[measured] for name, column in run.attempts.items()}
     failed = ~is_text(attempts["error"], None)
     moved = attempts["bytes"]
     throttled = throttles_per_s(run)
     by_prefix = {prefix: int(counts.sum()) for prefix, counts in throttled.items()}
-    return Traffic(
+    return AttemptStats(
         attempts=len(moved),
         failed_attempts=int(failed.sum()),
         throttled=sum(by_prefix.values()),
@@ -93,7 +93,7 @@ def throttles_per_s(run: Run, start_ns: int | None = None) -> dict[str, Ints]:
         ``""`` if the run was loaded without its keys. Attempts count when their answer came.
     """
     attempts = run.attempts
-    measured = measured_operations(run)[_operation_rows(run)]
+    measured = measured_operations(run)[run.operation_rows(run.attempts)]
     rows = np.flatnonzero(measured & is_text(attempts["error"], Throttled.code))
     if not len(rows):
         return {}
@@ -119,32 +119,22 @@ def service_s(run: Run, good: Mask) -> Floats:
     took = (operations["end_ns"] - operations["start_ns"]).astype(np.float64)
     waiting = np.flatnonzero(attempts["wait_ns"] > 0)
     if len(waiting):
-        row = _operation_rows(run)[waiting]
+        row = run.operation_rows(attempts)[waiting]
         np.subtract.at(took, row, attempts["wait_ns"][waiting].astype(np.float64))
     return np.asarray(np.maximum(took[good], 0) / NS_PER_S, dtype=np.float64)
-
-
-def _operation_rows(run: Run) -> Ints:
-    """Return the row of ``operations`` of each attempt; rows come function by function."""
-    first = np.searchsorted(run.operations["function"], np.arange(len(run.functions["index"])))
-    rows = first[run.attempts["function"]] + run.attempts["operation"]
-    return np.asarray(rows, dtype=np.int64)
 
 
 def _prefixes(run: Run, rows: Ints) -> list[str]:
     if "key" not in run.operations:
         return [""] * len(rows)
-    keys = run.operations["key"][_operation_rows(run)[rows]]
+    keys = run.operations["key"][run.operation_rows(run.attempts)[rows]]
     return [key[: key.rfind("/") + 1] for key in keys]
 
 
 def _amplification(run: Run, good: Mask) -> float | None:
-    operations = run.operations
-    kinds = operations["kind"]
-    reads = good & (is_text(kinds, "get") | is_text(kinds, "get_range"))
-    useful = int(operations["bytes"][reads].sum())
+    reads = good & is_one_of(run.operations["kind"], READS)
+    useful = int(run.operations["bytes"][reads].sum())
     if not useful:
         return None
-    fetched = is_text(run.attempts["request"], "get")
-    mine = reads[_operation_rows(run)] & fetched
-    return float(run.attempts["bytes"][mine].sum() / useful)
+    fetched = reads[run.operation_rows(run.attempts)] & is_text(run.attempts["request"], "get")
+    return float(run.attempts["bytes"][fetched].sum() / useful)

@@ -1,6 +1,6 @@
-"""What bounded each function: its launch, its own client, its own network, or the store. Pure.
+"""The bottleneck of each function: its launch, its client, its network, or the store. Pure.
 
-Asked in this order, the first yes counts:
+Tested in this order; the first that applies counts:
 
 launch
     Getting the function to work took longer than its work.
@@ -13,8 +13,8 @@ interpreter lock
     kept it for three quarters of the time, or a thread that asked for it now and then had to
     wait every other time. A faster store would not have been noticed either.
 schedule
-    In an open loop it was through with its last operation soon after that was due: it did
-    what was asked, and nothing more was.
+    In an open loop it was through with its last operation soon after that was due: nothing
+    else was to be done.
 function network
     Its bytes over time are a straight line, after a burst or from the start, and the
     other functions' lines are as steep: the mark of a limit that each function has for
@@ -41,10 +41,20 @@ from serverless_bench.analysis.elapsed import elapsed
 from serverless_bench.analysis.timeline import function_spans
 from serverless_bench.job.spec import OWN_FUNCTION
 from serverless_bench.rundir.run import Run
-from serverless_bench.rundir.tables import ABSENT, Floats, Ints, Mask
+from serverless_bench.rundir.tables import (
+    ABSENT,
+    LATEST,
+    Floats,
+    Ints,
+    Mask,
+    largest_by,
+    least_by,
+    rows_of,
+    sum_by,
+)
 from serverless_bench.units import NS_PER_S
 
-KINDS: Final = (
+CAUSES: Final = (
     *("launch", "client", "interpreter_lock", "schedule", "function_network", "store"),
     "unknown",
 )
@@ -93,7 +103,7 @@ class Bottleneck:
     """What bounded the functions of a run."""
 
     functions: Mapping[str, int] = field(default_factory=dict)
-    """How many were bounded by what, for each of ``KINDS`` that there was."""
+    """How many were bounded by what, for each of ``CAUSES`` that there was."""
     client_share: float | None = None
     """Median share of the time of its requests in which a function computed or waited for a
     processor, or of its processors that it kept busy: the larger one, at most 1."""
@@ -129,8 +139,8 @@ def bottleneck(run: Run, good: Mask) -> Bottleneck:
     is_launch = launch > 0.5
     is_client = ~is_launch & (share.least >= CLIENT_SHARE)
     is_lock = ~is_launch & ~is_client & share.lock.is_queue
-    is_asked = ~is_launch & ~is_client & ~is_lock & _on_schedule(run, rows)
-    left = ~is_launch & ~is_client & ~is_lock & ~is_asked
+    is_schedule = ~is_launch & ~is_client & ~is_lock & _on_schedule(run, rows)
+    left = ~is_launch & ~is_client & ~is_lock & ~is_schedule
     is_store = left & (share.most < STORE_SHARE)
     # Of a sample: the share of the sample stands for all that are left.
     network = {
@@ -141,26 +151,21 @@ def bottleneck(run: Run, good: Mask) -> Bottleneck:
         "launch": int(is_launch.sum()),
         "client": int(is_client.sum()),
         "interpreter_lock": int(is_lock.sum()),
-        "schedule": int(is_asked.sum()),
+        "schedule": int(is_schedule.sum()),
         "function_network": sum(network.values()),
         "store": int(is_store.sum()) - network["store"],
         "unknown": int((left & ~is_store).sum()) - network["unknown"],
     }
     speeds = run.functions["generator_bytes_per_s"][rows]
+    shown = [buckets[i] for i in limited] if found["function_network"] else []
     return Bottleneck(
         functions={name: count for name, count in found.items() if count},
         client_share=_median(share.least[~np.isnan(share.least)]),
         lock_share=_median(share.lock.share[~np.isnan(share.lock.share)]),
         launch_share=_median(launch[~np.isnan(launch)]),
         generator_bytes_per_s=_median(speeds[speeds != ABSENT]),
-        burst_bytes=_median([buckets[i].burst_bytes for i in limited])
-        if found["function_network"]
-        else None,
-        sustained_bytes_per_s=(
-            _median([buckets[i].sustained_bytes_per_s for i in limited])
-            if found["function_network"]
-            else None
-        ),
+        burst_bytes=_median([one.burst_bytes for one in shown]),
+        sustained_bytes_per_s=_median([one.sustained_bytes_per_s for one in shown]),
     )
 
 
@@ -177,10 +182,9 @@ def _launch_share(run: Run, rows: Ints) -> Floats:
     submitted = table["submitted_ns"][rows]
     unknown = submitted == ABSENT
     if run.job.concurrency >= run.job.invocations:
-        # A wave is asked for at once: a slow submission is a part of the launch.
+        # A wave is submitted at once: a slow submission is a part of the launch.
         _, wave = np.unique(table["attempt"][rows], return_inverse=True)
-        first = np.full(len(rows), np.iinfo(np.int64).max)
-        np.minimum.at(first, wave[~unknown], submitted[~unknown])
+        first = least_by(wave[~unknown], submitted[~unknown], len(rows))
         submitted = np.where(unknown, submitted, first[wave])
     start = table["start_ns"][rows]
     launch = np.maximum(elapsed(run).between_each_ns(submitted, start), 0)
@@ -195,8 +199,8 @@ def _sample(count: int) -> Ints:
 
 def _share_of_sample(sample: Ints, limited: set[int], of: Mask) -> float:
     """Return how many of a sample are limited; one that shows no bucket is not."""
-    mine = [i for i in sample.tolist() if of[i]]
-    return len([i for i in mine if i in limited]) / len(mine) if mine else 0.0
+    members = [i for i in sample.tolist() if of[i]]
+    return len(limited.intersection(members)) / len(members) if members else 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -220,7 +224,9 @@ def _client_share(run: Run, rows: Ints) -> _ClientShare:
     given = np.where(memory == ABSENT, cores, memory / _LAMBDA_MIB_PER_CPU)
     processors = np.minimum(1, cpu_ns / (wall_ns * np.minimum(cores, given)))
     # Requests that run side by side are so many lanes; what a lane does is one or the other.
-    in_flight_ns = _requests_ns(run)[rows]
+    attempts = run.attempts
+    requests_ns = np.maximum(attempts["end_ns"] - attempts["start_ns"], 0)
+    in_flight_ns = sum_by(attempts["function"], requests_ns, len(table["index"]))[rows]
     lanes = np.minimum(1, awake_ns / np.maximum(in_flight_ns, wall_ns))
     lock = _lock(run, rows, wall_ns)
     at_least = np.maximum(processors, lanes) if _lanes_are_known(run) else processors
@@ -234,15 +240,6 @@ def _client_share(run: Run, rows: Ints) -> _ClientShare:
         most=np.where(silent, np.nan, at_most),
         lock=lock,
     )
-
-
-def _requests_ns(run: Run) -> Ints:
-    """Return the sum of the durations of each function's requests, shape ``(functions,)``."""
-    attempts = run.attempts
-    took = np.maximum(attempts["end_ns"] - attempts["start_ns"], 0)
-    total = np.zeros(len(run.functions["index"]), dtype=np.int64)
-    np.add.at(total, attempts["function"], took)
-    return total
 
 
 def _shares_threads(run: Run) -> bool:
@@ -278,8 +275,8 @@ def _lock(run: Run, rows: Ints, wall_ns: Ints) -> _Lock:
     nothing = np.full(len(rows), np.nan)
     if not _shares_threads(run):
         return _Lock(share=nothing, is_queue=np.zeros(len(rows), dtype=np.bool_))
-    asked, delayed = table["lock_probes"][rows], table["lock_delayed"][rows]
-    probed = np.where(asked >= _LEAST_PROBES, delayed / np.maximum(asked, 1), np.nan)
+    probes, delayed = table["lock_probes"][rows], table["lock_delayed"][rows]
+    probed = np.where(probes >= _LEAST_PROBES, delayed / np.maximum(probes, 1), np.nan)
     plain = not run.job.target.endpoint_url.startswith("https:")
     known = (table["interpreter_ns"][rows] != ABSENT) & plain
     kept = np.where(known, np.minimum(1, table["interpreter_ns"][rows] / wall_ns), np.nan)
@@ -294,14 +291,11 @@ def _on_schedule(run: Run, rows: Ints) -> Mask:
     operations = run.operations
     due = operations["intended_ns"] != ABSENT
     function, intended = operations["function"][due], operations["intended_ns"][due]
-    size = len(run.functions["index"])
-    first = np.full(size, np.iinfo(np.int64).max)
-    last, end = np.zeros(size, dtype=np.int64), np.zeros(size, dtype=np.int64)
-    np.minimum.at(first, function, intended)
-    np.maximum.at(last, function, intended)
-    np.maximum.at(end, function, operations["end_ns"][due])
-    late = (end - last)[rows]
-    kept_up = (last > first)[rows] & (late <= _SOON * (last - first)[rows])
+    count = len(run.functions["index"])
+    first = least_by(function, intended, count)[rows]
+    last = largest_by(function, intended, count)[rows]
+    end = largest_by(function, operations["end_ns"][due], count)[rows]
+    kept_up = (last > first) & (end - last <= _SOON * (last - first))
     # Who left undone what was due did not keep up, however soon it ended.
     return np.asarray(kept_up & ~np.isin(rows, run.overdue["function"]), dtype=np.bool_)
 
@@ -322,12 +316,11 @@ def _curves(run: Run, good: Mask, rows: Ints) -> Iterator[tuple[Floats, Floats]]
     """Yield for each function its seconds since its start and the bytes moved by then."""
     operations, steps = run.operations, run.steps
     for row in rows.tolist():
-        mine = slice(*np.searchsorted(operations["function"], (row, row + 1)).tolist())
-        wanted = good[mine]
-        start = operations["start_ns"][mine]
-        my_steps = slice(*np.searchsorted(steps["function"], (row, row + 1)).tolist())
-        number = steps["operation"][my_steps]
-        length = steps["step_ns"][my_steps]
+        of_operations, of_steps = rows_of(operations, row), rows_of(steps, row)
+        wanted = good[of_operations]
+        start = operations["start_ns"][of_operations]
+        number = steps["operation"][of_steps]
+        length = steps["step_ns"][of_steps]
         elapsed = np.cumsum(length)
         # Steps follow one another from their operation's start.
         begins = np.searchsorted(number, number, side="left")
@@ -335,8 +328,8 @@ def _curves(run: Run, good: Mask, rows: Ints) -> Iterator[tuple[Floats, Floats]]
         ends = start[number] + elapsed - before
         keep = wanted[number]
         order = np.argsort(ends[keep], kind="stable")
-        at_ns = ends[keep][order] - start[wanted].min(initial=np.iinfo(np.int64).max)
-        moved = np.cumsum(steps["step_bytes"][my_steps][keep][order])
+        at_ns = ends[keep][order] - start[wanted].min(initial=LATEST)
+        moved = np.cumsum(steps["step_bytes"][of_steps][keep][order])
         yield (
             np.concatenate(([0.0], at_ns / NS_PER_S)),
             np.concatenate(([0.0], moved.astype(np.float64))),

@@ -12,7 +12,15 @@ import numpy as np
 from serverless_bench.analysis.visibility import shown
 from serverless_bench.rundir.record import Shown
 from serverless_bench.rundir.run import Run
-from serverless_bench.rundir.tables import ABSENT, Floats, Mask, is_text, percentiles
+from serverless_bench.rundir.tables import (
+    ABSENT,
+    READS,
+    Floats,
+    Mask,
+    is_one_of,
+    is_text,
+    percentiles,
+)
 from serverless_bench.units import NS_PER_S
 
 
@@ -52,14 +60,12 @@ class Deliveries:
 def deliveries(run: Run) -> Deliveries | None:
     """Return what became of a run's events; None if it had none."""
     functions = run.functions
-    recorded = np.asarray([text is not None for text in functions["delivery"]], dtype=bool)
+    recorded = ~is_text(functions["delivery"], None)
     refusals = int(np.maximum(functions["refusals"], 0).sum())
     if not (recorded.any() or refusals or run.waves):
         return None
-    there = np.asarray(
-        [status in {"ok", "failed", "duplicate"} for status in functions["status"]], dtype=bool
-    )
-    mine = recorded & (functions["duplicate"] != 1)
+    there = is_one_of(functions["status"], ("ok", "failed", "duplicate"))
+    delivered = recorded & (functions["duplicate"] != 1)
     born = there & (functions["born_ns"] > 0)
     return Deliveries(
         received=int(there.sum()),
@@ -74,7 +80,7 @@ def deliveries(run: Run) -> Deliveries | None:
             for wave in run.waves
         ),
         requests_per_function=_looks(run.requests) / run.job.invocations if run.requests else None,
-        lag_s=percentiles((functions["collected_ns"] - functions["end_ns"])[mine] / NS_PER_S),
+        lag_s=percentiles((functions["collected_ns"] - functions["end_ns"])[delivered] / NS_PER_S),
         import_s=percentiles(functions["import_ns"][born] / NS_PER_S),
         cold_start_s=percentiles(_first_byte_s(run, born)),
     )
@@ -92,8 +98,7 @@ def _first_byte_s(run: Run, born: Mask) -> Floats:
     are those whose client does not show it.
     """
     operations, steps = run.operations, run.steps
-    kinds, seen = operations["kind"], shown(run)
-    is_read = is_text(kinds, "get") | is_text(kinds, "get_range")
+    seen, is_read = shown(run), is_one_of(operations["kind"], READS)
     has_first_byte = (operations["first_byte_ns"] != ABSENT) & (Shown.FIRST_BYTE in seen)
     is_seen = np.where(is_read, has_first_byte, Shown.CONNECTION in seen)
     first = np.flatnonzero((operations["index"] == 0) & born[operations["function"]] & is_seen)

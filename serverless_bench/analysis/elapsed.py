@@ -49,11 +49,11 @@ def elapsed(run: Run) -> Elapsed:
     in which a function worked that left a record, of whatever status.
     """
     pauses: list[tuple[int, int]] = []
-    if run.down:
+    if run.downtimes:
         there = run.functions["start_ns"] != ABSENT
         starts, ends = (run.functions[name][there] for name in ("start_ns", "end_ns"))
         order = np.argsort(starts, kind="stable")
-        for down_ns, up_ns in run.down:
+        for down_ns, up_ns in run.downtimes:
             pauses += _gaps(starts[order], ends[order], down_ns, up_ns)
     begins, stops = np.asarray(pauses, dtype=np.int64).reshape(-1, 2).T
     return Elapsed(begins=begins, ends=stops)
@@ -77,11 +77,10 @@ def span(run: Run) -> tuple[int, int] | None:
     Failed ones count: whoever started the run waited for them as well. None if there is
     no measured operation.
     """
-    mine = measured_operations(run)
-    if not mine.any():
+    measured, operations = measured_operations(run), run.operations
+    if not measured.any():
         return None
-    operations = run.operations
-    return int(operations["start_ns"][mine].min()), int(operations["end_ns"][mine].max())
+    return int(operations["start_ns"][measured].min()), int(operations["end_ns"][measured].max())
 
 
 def span_ns(run: Run) -> int:

@@ -1,6 +1,6 @@
-"""What has to hold in any true report. Pure.
+"""The invariants: what has to hold in any true report. Pure.
 
-Each check recomputes something in another way, or compares it with what is physically
+Each of them recomputes something in another way, or compares it with what is physically
 possible. When one fails, the report withholds its headline and says why: published
 results that such checks would have stopped lose up to 12 % of their bytes, 1.5 % of
 their functions, or move four times what their network carries.
@@ -12,11 +12,11 @@ from typing import Final
 
 import numpy as np
 
-from serverless_bench.analysis.throughput import Windows, planned_at_once, whole_and_peak
+from serverless_bench.analysis.throughput import Throughput, planned_at_once, whole_and_peak
 from serverless_bench.analysis.timeline import counted
 from serverless_bench.job.spec import OWN_FUNCTION
 from serverless_bench.rundir.run import Run
-from serverless_bench.rundir.tables import ABSENT, Mask, is_text
+from serverless_bench.rundir.tables import ABSENT, Mask, is_one_of, is_text
 from serverless_bench.units import NS_PER_S, format_rate
 
 _TOLERANCE: Final = 0.02
@@ -35,18 +35,18 @@ class Facts:
     run: Run
     good: Mask
     """Operations that succeeded and count."""
-    windows: Windows
+    throughput: Throughput
     counts: Mapping[str, int]
     """Functions by status."""
 
 
-Check = Callable[[Facts], Iterator[str]]
+Invariant = Callable[[Facts], Iterator[str]]
 """Yields one sentence for each thing that cannot be."""
 
 
-def failures(facts: Facts) -> tuple[str, ...]:
+def violations(facts: Facts) -> tuple[str, ...]:
     """Return why the headline cannot be believed; nothing as a rule."""
-    return tuple(why for check in CHECKS.values() for why in check(facts))
+    return tuple(why for invariant in INVARIANTS.values() for why in invariant(facts))
 
 
 def _functions_add_up(facts: Facts) -> Iterator[str]:
@@ -58,9 +58,9 @@ def _functions_add_up(facts: Facts) -> Iterator[str]:
 
 def _no_byte_is_missing(facts: Facts) -> Iterator[str]:
     moved = int(facts.run.operations["bytes"][facts.good].sum())
-    if facts.windows.timeline_bytes != moved:
+    if facts.throughput.timeline_bytes != moved:
         yield (
-            f"the timeline adds up to {facts.windows.timeline_bytes} bytes,"
+            f"the timeline adds up to {facts.throughput.timeline_bytes} bytes,"
             f" the operations to {moved}"
         )
 
@@ -69,20 +69,13 @@ def _objects_are_whole(facts: Facts) -> Iterator[str]:
     operations = facts.run.operations
     known = facts.good & (operations["size"] != ABSENT)
     moved, size = operations["bytes"], operations["size"]
-    wrong = int((moved != size)[known & _of_kind(facts.run, _WHOLE)].sum())
+    wrong = int((moved != size)[known & is_one_of(operations["kind"], _WHOLE)].sum())
     if wrong:
         yield f"{wrong} operations are called done and moved fewer or more bytes than their object"
     beyond = moved + operations["offset"] > size
-    wrong = int(beyond[known & _of_kind(facts.run, _RANGES)].sum())
+    wrong = int(beyond[known & is_one_of(operations["kind"], _RANGES)].sum())
     if wrong:
         yield f"{wrong} ranges are called done and go on after the end of their object"
-
-
-def _of_kind(run: Run, kinds: frozenset[str]) -> Mask:
-    found = np.zeros(len(run.operations["kind"]), dtype=np.bool_)
-    for kind in kinds:
-        found |= is_text(run.operations["kind"], kind)
-    return found
 
 
 def _verified_is_moved(facts: Facts) -> Iterator[str]:
@@ -92,15 +85,15 @@ def _verified_is_moved(facts: Facts) -> Iterator[str]:
 
 
 def _attempts_carry_the_bytes(facts: Facts) -> Iterator[str]:
-    run = facts.run
+    run, operations = facts.run, facts.run.operations
     if run.provenance.get("client", {}).get("attempts") != "exact":
         return
-    mine = counted(run)
-    succeeded = is_text(run.attempts["error"], None) & mine[run.attempts["function"]]
+    counts = counted(run)
+    succeeded = is_text(run.attempts["error"], None) & counts[run.attempts["function"]]
     carried = int(run.attempts["bytes"][succeeded].sum())
     # What arrays moved went through a library of their own.
-    claimed = mine[run.operations["function"]] & _of_kind(run, _WHOLE | _RANGES)
-    moved = int(run.operations["bytes"][claimed].sum())
+    claimed = counts[operations["function"]] & is_one_of(operations["kind"], _WHOLE | _RANGES)
+    moved = int(operations["bytes"][claimed].sum())
     if carried < moved:
         yield f"the attempts carried {carried} bytes, the operations claim {moved}"
 
@@ -122,7 +115,7 @@ def _no_more_at_once_than_planned(facts: Facts) -> Iterator[str]:
     if facts.run.job.workload == OWN_FUNCTION:
         return  # the user's own function may have as many threads as it likes
     planned = planned_at_once(facts.run)
-    found = facts.windows.mean_in_flight
+    found = facts.throughput.mean_in_flight
     if found > planned * (1 + _TOLERANCE):
         yield (
             f"throughput times latency is {found:.1f} operations in flight (Little's law),"
@@ -134,12 +127,13 @@ def _no_more_at_once_than_planned(facts: Facts) -> Iterator[str]:
 def _the_link_carries_it(facts: Facts) -> Iterator[str]:
     """A link carries its rate in each direction at once."""
     link = facts.run.job.link_bytes_per_s
-    together = (facts.windows.whole, facts.windows.peak_1s)
+    together = (facts.throughput.whole, facts.throughput.peak_1s)
     if link is None or max(rate or 0.0 for rate in together) <= link:
         return
+    kinds = facts.run.operations["kind"]
     rates = {
-        "sent": (whole_and_peak(facts.run, _of_kind(facts.run, _SENT)), link),
-        "received": (whole_and_peak(facts.run, _of_kind(facts.run, _RECEIVED)), link),
+        "sent": (whole_and_peak(facts.run, is_one_of(kinds, _SENT)), link),
+        "received": (whole_and_peak(facts.run, is_one_of(kinds, _RECEIVED)), link),
         # Which way the bytes of a user's own function went is not known.
         "both ways": (together, 2 * link),
     }
@@ -168,7 +162,7 @@ def _durations_are_possible(facts: Facts) -> Iterator[str]:
 _MEMORY_BYTES_PER_S: Final = 200e9
 """Above what one socket of a server of 2026 reads from its memory in one thread, with room."""
 
-CHECKS: Final[Mapping[str, Check]] = {
+INVARIANTS: Final[Mapping[str, Invariant]] = {
     "functions add up": _functions_add_up,
     "no byte is missing": _no_byte_is_missing,
     "objects are whole": _objects_are_whole,

@@ -29,11 +29,11 @@ from serverless_bench.analysis.attempt_stats import service_s
 from serverless_bench.analysis.elapsed import elapsed, span_ns
 from serverless_bench.analysis.histogram import Histogram
 from serverless_bench.analysis.latency_over_time import OverTime, began, grid_of, over_time
-from serverless_bench.analysis.overdue import Waiting, waiting
+from serverless_bench.analysis.overdue import OverdueOperations, overdue_operations
 from serverless_bench.analysis.timeline import counted
 from serverless_bench.job.spec import OperationKind
 from serverless_bench.rundir.run import Run
-from serverless_bench.rundir.tables import ABSENT, Ints, Mask, Table, is_text
+from serverless_bench.rundir.tables import ABSENT, Ints, Mask, Table, is_one_of, is_text
 from serverless_bench.units import GIB, KIB, MIB, NS_PER_S
 
 PERCENTILES: Final = (50, 90, 95, 99, 99.9)
@@ -115,7 +115,7 @@ class Latency:
     failed: int
     overdue: int | None
     """That were due in an open loop and never began; with what they had waited by the end,
-    these are in ``response`` and ``queueing``, too. See ``overdue.Waiting``. None if the
+    these are in ``response`` and ``queueing``, too. See ``overdue.OverdueOperations``. None if the
     records do not say."""
     keys: int
     """That they concerned: more than ``ok`` if they list, or delete many."""
@@ -178,13 +178,13 @@ def latencies(run: Run, good: Mask, *, raw_limit: int = RAW_LIMIT) -> Latencies:
         Rows of more operations get their percentiles from their histogram.
     """
     operations, counts_in = run.operations, counted(run)
-    mine = counts_in[operations["function"]] & (operations["warmup"] == 0)
+    measured = counts_in[operations["function"]] & (operations["warmup"] == 0)
     sizes = _size_classes(operations, good)
-    scheduled = mine & (operations["intended_ns"] != ABSENT)
-    late = waiting(run, counts_in, scheduled, sizes)
+    scheduled = measured & (operations["intended_ns"] != ABSENT)
+    late = overdue_operations(run, counts_in, scheduled, sizes)
     rate_per_s = run.job.load.rate_per_s
-    pace = _pace(run, scheduled, good, late) if run.says_overdue else {}
-    if not mine.any() and not len(late.due_ns):
+    pace = _pace(run, scheduled, good, late) if run.knows_overdue else {}
+    if not measured.any() and not len(late.due_ns):
         return Latencies(open_loop=rate_per_s is not None, target_per_s=rate_per_s, **pace)
     durations = _durations(run, good, late)
     whole_ns = span_ns(run)
@@ -192,8 +192,8 @@ def latencies(run: Run, good: Mask, *, raw_limit: int = RAW_LIMIT) -> Latencies:
     segments: list[OverTime] = []
     instants = began(operations)
     grid = grid_of(np.concatenate((instants[good], late.due_ns)))
-    for kind in _kinds(operations, mine, late):
-        of_kind = mine & is_text(operations["kind"], kind)
+    for kind in _kinds(operations, measured, late):
+        of_kind = measured & is_text(operations["kind"], kind)
         for name, of_class, overdue in _parts(operations, of_kind, sizes, kind, late):
             wanted = of_kind & of_class
             if wanted.any() or overdue.any():
@@ -203,7 +203,7 @@ def latencies(run: Run, good: Mask, *, raw_limit: int = RAW_LIMIT) -> Latencies:
                     good=wanted & good,
                     bad=wanted & ~good,
                     waited_ns=late.waited_ns[overdue],
-                    says_overdue=run.says_overdue,
+                    knows_overdue=run.knows_overdue,
                 )
                 rows.append(_row(operations, durations, picked, whole_ns, raw_limit))
         shown, overdue = durations.get("response", durations["latency"]), late.of(kind)
@@ -216,7 +216,7 @@ def latencies(run: Run, good: Mask, *, raw_limit: int = RAW_LIMIT) -> Latencies:
         open_loop=rate_per_s is not None or "response" in durations,
         target_per_s=rate_per_s,
         **pace,
-        span_s=whole_ns / NS_PER_S if mine.any() else None,
+        span_s=whole_ns / NS_PER_S if measured.any() else None,
         by_kind=tuple(rows),
         segment_s=grid.segment_ns / NS_PER_S if segments else None,
         over_time=tuple(segments),
@@ -231,7 +231,7 @@ class _Pace(TypedDict, total=False):
     overdue: int
 
 
-def _pace(run: Run, scheduled: Mask, good: Mask, late: Waiting) -> _Pace:
+def _pace(run: Run, scheduled: Mask, good: Mask, late: OverdueOperations) -> _Pace:
     """Return what was due in an open loop, and what came of it."""
     operations, time = run.operations, elapsed(run)
     begun, overdue, done = int(scheduled.sum()), len(late.due_ns), scheduled & good
@@ -262,7 +262,7 @@ class _Picked:
     bad: Mask
     waited_ns: Ints
     """Of each that was overdue."""
-    says_overdue: bool
+    knows_overdue: bool
 
 
 def _row(
@@ -290,7 +290,7 @@ def _row(
         size_class=picked.size_class,
         ok=ok,
         failed=int(picked.bad.sum()),
-        overdue=len(picked.waited_ns) if picked.says_overdue else None,
+        overdue=len(picked.waited_ns) if picked.knows_overdue else None,
         keys=int(operations["count"][good].sum()),
         bytes=moved,
         operations_per_s=rate(ok, whole_ns / NS_PER_S),
@@ -302,7 +302,7 @@ def _row(
     )
 
 
-def _durations(run: Run, good: Mask, late: Waiting) -> dict[str, Ints]:
+def _durations(run: Run, good: Mask, late: OverdueOperations) -> dict[str, Ints]:
     """Return each time that there is, in ns, with a value per operation."""
     operations = run.operations
     start, end = operations["start_ns"], operations["end_ns"]
@@ -317,16 +317,16 @@ def _durations(run: Run, good: Mask, late: Waiting) -> dict[str, Ints]:
     return found
 
 
-def _kinds(operations: Table, mine: Mask, late: Waiting) -> Iterator[str]:
+def _kinds(operations: Table, measured: Mask, late: OverdueOperations) -> Iterator[str]:
     """Yield the kinds that there are, in the order of ``OperationKind``."""
-    there = {*operations["kind"][mine].tolist(), *(kind for kind, _ in late.cells)}
+    there = {*operations["kind"][measured].tolist(), *(kind for kind, _ in late.cells)}
     known = [kind.value for kind in OperationKind]
     yield from (kind for kind in known if kind in there)
     yield from sorted(kind for kind in there - set(known) if isinstance(kind, str))
 
 
 def _parts(
-    operations: Table, of_kind: Mask, sizes: Ints, kind: str, late: Waiting
+    operations: Table, of_kind: Mask, sizes: Ints, kind: str, late: OverdueOperations
 ) -> Iterator[tuple[str | None, Mask, Mask]]:
     """Yield the rows of a kind: name, which operations, and which of the overdue ones."""
     yield None, of_kind, late.of(kind)
@@ -352,12 +352,8 @@ def _blocks(operations: Table, wanted: Mask) -> list[tuple[str, Mask]]:
 def _size_classes(operations: Table, good: Mask) -> Ints:
     """Return the number in ``SIZE_CLASSES`` of each operation, ABSENT where it has none."""
     kinds, size = operations["kind"], operations["size"]
-    of_object = ~good
-    without = is_text(kinds, "get_range") & ~good
-    for kind in _SERVER_SIDE:
-        of_object |= is_text(kinds, kind)
-    for kind in _NO_SIZE:
-        without |= is_text(kinds, kind)
+    of_object = ~good | is_one_of(kinds, _SERVER_SIDE)
+    without = is_text(kinds, "get_range") & ~good | is_one_of(kinds, _NO_SIZE)
     wanted = np.where(of_object, size, operations["bytes"])
     number = np.searchsorted(_EDGES, wanted, side="left")
     return np.where(without | (wanted < 0), ABSENT, number)

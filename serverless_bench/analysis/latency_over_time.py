@@ -31,7 +31,7 @@ class OverTime:
 
 
 @dataclass(frozen=True, slots=True)
-class Grid:
+class TimeGrid:
     """Segments of equal length."""
 
     first_ns: int
@@ -49,18 +49,18 @@ def began(operations: Table) -> Ints:
     return np.where(intended != ABSENT, intended, operations["start_ns"])
 
 
-def grid_of(began_ns: Ints) -> Grid:
+def grid_of(began_ns: Ints) -> TimeGrid:
     """Return segments of 0.1, 0.2, 0.5, 1, ... s, few enough to have operations in them."""
     if not len(began_ns):
-        return Grid(0, 0, NS_PER_S)
+        return TimeGrid(0, 0, NS_PER_S)
     first = int(began_ns.min())
     span_ns = max(1, int(began_ns.max()) - first + 1)
     most = min(_SEGMENTS, max(1, len(began_ns) // _EACH))
     segment_ns = next((ns for ns in _SEGMENT_NS if span_ns <= ns * most), _SEGMENT_NS[-1])
-    return Grid(first, -(-span_ns // segment_ns), segment_ns)
+    return TimeGrid(first, -(-span_ns // segment_ns), segment_ns)
 
 
-def over_time(kind: str, grid: Grid, began_ns: Ints, durations_ns: Ints) -> OverTime:
+def over_time(kind: str, grid: TimeGrid, began_ns: Ints, durations_ns: Ints) -> OverTime:
     """Return the percentiles of each segment.
 
     Parameters

@@ -11,7 +11,7 @@ from serverless_bench.units import GIB
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LibraryUse:
+class LibraryUsage:
     """What the operations of one kind used; only those that succeeded."""
 
     kind: str
@@ -33,7 +33,7 @@ class LibraryUse:
     """Both together, per GiB of their bytes."""
 
 
-def library_use(run: Run, good: Mask) -> tuple[LibraryUse, ...]:
+def library_usage(run: Run, good: Mask) -> tuple[LibraryUsage, ...]:
     """Return what was used by each kind of operation that was watched.
 
     Parameters
@@ -43,25 +43,24 @@ def library_use(run: Run, good: Mask) -> tuple[LibraryUse, ...]:
     good
         Which operations succeeded and count, shape ``(operations,)``.
     """
-    usages, operations = run.usages, run.operations
+    usages = run.usages
     if not usages or not len(usages["operation"]):
         return ()
-    first = np.searchsorted(operations["function"], np.arange(len(run.functions["index"])))
-    row = first[usages["function"]] + usages["operation"]
-    kinds = operations["kind"][row]
-    there = dict.fromkeys(kinds[good[row]].tolist())
-    return tuple(_use(run, kind, row, good[row] & is_text(kinds, kind)) for kind in there)
+    row = run.operation_rows(usages)
+    kinds = run.operations["kind"][row]
+    found = dict.fromkeys(kinds[good[row]].tolist())
+    return tuple(_usage(run, kind, row, good[row] & is_text(kinds, kind)) for kind in found)
 
 
-def _use(run: Run, kind: str, row: Ints, mine: Mask) -> LibraryUse:
-    usages = {name: column[mine] for name, column in run.usages.items()}
-    size = run.operations["bytes"][row[mine]]
+def _usage(run: Run, kind: str, row: Ints, wanted: Mask) -> LibraryUsage:
+    usages = {name: column[wanted] for name, column in run.usages.items()}
+    size = run.operations["bytes"][row[wanted]]
     before, peak = usages["rss_before_bytes"], usages["rss_peak_bytes"]
     seen = (before != ABSENT) & (peak != ABSENT) & (size > 0)
     ratio = np.maximum(peak - before, 0)[seen] / size[seen]
     total = int(size.sum())
     user_s, sys_s = float(usages["cpu_user_s"].sum()), float(usages["cpu_sys_s"].sum())
-    return LibraryUse(
+    return LibraryUsage(
         kind=kind,
         count=len(size),
         bytes=total,

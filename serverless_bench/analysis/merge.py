@@ -37,8 +37,8 @@ def merge_reports(reports: Sequence[Mapping[str, Any]]) -> Latencies:
             section = report["latencies"]
             spans.append(section["span_s"] or 0.0)
             if section["open_loop"]:
-                for name, told in paces.items():
-                    told.append(section.get(name))
+                for name, counts in paces.items():
+                    counts.append(section.get(name))
             for row in section["by_kind"]:
                 # Called ``count`` until report_schema 3.
                 ok = row["ok"] if "ok" in row else row["count"]
@@ -56,7 +56,7 @@ def merge_reports(reports: Sequence[Mapping[str, Any]]) -> Latencies:
     blocks = sorted({name for _, name in merged if name is not None} - set(SIZE_CLASSES))
     order = [(kind, name) for kind in kinds for name in (None, *SIZE_CLASSES, *blocks)]
     rows = [_merged(*key, merged[key], span_s) for key in order if key in merged]
-    due, begun, overdue = (_sum(told) for told in paces.values())
+    due, begun, overdue = (_sum(counts) for counts in paces.values())
     return Latencies(
         open_loop=bool(paces["due"]),
         due=due,
@@ -67,10 +67,10 @@ def merge_reports(reports: Sequence[Mapping[str, Any]]) -> Latencies:
     )
 
 
-def _sum(told: Sequence[int | None]) -> int | None:
+def _sum(counts: Sequence[int | None]) -> int | None:
     """Return a sum; None if there is nothing, or one of them (an older report) does not say."""
-    known = [each for each in told if each is not None]
-    return sum(known) if known and len(known) == len(told) else None
+    known = [each for each in counts if each is not None]
+    return sum(known) if known and len(known) == len(counts) else None
 
 
 def _merged(
@@ -78,14 +78,12 @@ def _merged(
 ) -> Latency:
     names = ("ok", "failed", "keys", "bytes")
     totals = {name: sum(int(row[name]) for row in rows) for name in names}
-    said = [row.get("overdue") for row in rows]
-    overdue = None if None in said else sum(int(each or 0) for each in said)
     return Latency(
         kind=kind,
         size_class=size_class,
         ok=totals["ok"],
         failed=totals["failed"],
-        overdue=overdue,
+        overdue=_sum([row.get("overdue") for row in rows]),
         keys=totals["keys"],
         bytes=totals["bytes"],
         operations_per_s=rate(totals["ok"], span_s),

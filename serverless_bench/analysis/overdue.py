@@ -23,7 +23,7 @@ Cell = tuple[str, int]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Waiting:
+class OverdueOperations:
     """Operations that were due and never begun; arrays have a value for each of them."""
 
     due_ns: Ints
@@ -43,7 +43,7 @@ class Waiting:
         return np.isin(self.cell, wanted)
 
 
-def waiting(run: Run, counted: Mask, begun: Mask, size_class: Ints) -> Waiting:
+def overdue_operations(run: Run, counted: Mask, begun: Mask, size_class: Ints) -> OverdueOperations:
     """Return what was due and never begun.
 
     Parameters
@@ -58,9 +58,9 @@ def waiting(run: Run, counted: Mask, begun: Mask, size_class: Ints) -> Waiting:
         A number for the size of each operation, shape as before.
     """
     rows = run.overdue
-    mine = counted[rows["function"]]
+    counts = counted[rows["function"]]
     first, last, number, until = (
-        rows[name][mine] for name in ("first_ns", "last_ns", "count", "until_ns")
+        rows[name][counts] for name in ("first_ns", "last_ns", "count", "until_ns")
     )
     row = np.repeat(np.arange(len(number)), number)
     nth = np.arange(len(row)) - np.repeat(np.cumsum(number) - number, number)
@@ -69,7 +69,7 @@ def waiting(run: Run, counted: Mask, begun: Mask, size_class: Ints) -> Waiting:
     gap, rest = np.divmod(last - first, gaps)
     due = first[row] + nth * gap[row] + (2 * nth * rest[row] + gaps[row]) // (2 * gaps[row])
     cells = _shares(run, begun, size_class) if len(due) else {}
-    return Waiting(
+    return OverdueOperations(
         due_ns=due,
         waited_ns=np.maximum(until[row] - due, 0),
         cell=_dealt(len(due), list(cells.values())),

@@ -55,7 +55,7 @@ SIZE_OF_THE_JOB: Final[Mapping[str, str]] = {
     "mean_object_bytes": "--key-file",
     "bytes": "--seed",
 }
-"""Settings that make another job of it, and the flag of each: two sides that differ here are
+"""Settings that make another job of it, and the flag of each: two samples that differ here are
 no comparison."""
 _ALIKE: Final = 2.0
 """Means of object sizes are of one job up to this ratio, where time decides which objects are
@@ -65,7 +65,7 @@ _SHOWN: Final = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Measured:
+class MeasuredRun:
     """One run, without its records."""
 
     path: Path
@@ -105,12 +105,12 @@ class Measured:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Side:
+class Sample:
     """Runs of one configuration."""
 
     label: str
     directory: Path
-    runs: tuple[Measured, ...]
+    runs: tuple[MeasuredRun, ...]
     """In the order in which they were made."""
 
     def metric(self, name: str) -> list[float]:
@@ -136,7 +136,7 @@ def more_is_better(metric: str) -> bool:
     return field in MORE_IS_BETTER
 
 
-def load_side(path: Path, *, label: str) -> Side:
+def load_sample(path: Path, *, label: str) -> Sample:
     """Return the run in a directory, or all runs in the directories inside it, by age.
 
     Raises
@@ -146,14 +146,14 @@ def load_side(path: Path, *, label: str) -> Side:
     UsageError
         If a run cannot stand for its configuration: it lacks functions, or is corrupt.
     """
-    runs = [measured(load_run(directory, detail=False)) for directory in run_directories(path)]
-    return side_of(runs, label=label, directory=path)
+    runs = [measured_run(load_run(directory, detail=False)) for directory in run_directories(path)]
+    return sample_of(runs, label=label, directory=path)
 
 
-def side_of(runs: Iterable[Measured], *, label: str, directory: Path) -> Side:
-    """Return a side of these runs."""
+def sample_of(runs: Iterable[MeasuredRun], *, label: str, directory: Path) -> Sample:
+    """Return a sample of these runs."""
     ordered = tuple(sorted(runs, key=lambda run: run.created_ns))
-    return Side(label=label, directory=directory, runs=ordered)
+    return Sample(label=label, directory=directory, runs=ordered)
 
 
 def run_directories(path: Path) -> list[Path]:
@@ -175,7 +175,7 @@ def run_directories(path: Path) -> list[Path]:
     return found
 
 
-def measured(run: Run) -> Measured:
+def measured_run(run: Run) -> MeasuredRun:
     """Return what a comparison needs of a run.
 
     Raises
@@ -191,7 +191,7 @@ def measured(run: Run) -> Measured:
             f"{run.path} cannot be compared: {'; '.join(flaws)}",
             hint=f"sbench report {run.path} says more; make the run again, and move this one away",
         )
-    return Measured(
+    return MeasuredRun(
         path=run.path,
         run_id=run.run_id,
         created_ns=run.created_ns,
@@ -201,12 +201,12 @@ def measured(run: Run) -> Measured:
     )
 
 
-def check_comparable(sides: Sequence[Side], *, allowed: Collection[str] = ()) -> None:
-    """Refuse sides whose figures cannot be held against each other.
+def check_comparable(samples: Sequence[Sample], *, allowed: Collection[str] = ()) -> None:
+    """Refuse samples whose figures cannot be held against each other.
 
     Parameters
     ----------
-    sides
+    samples
         The baseline first.
     allowed
         Settings that may differ all the same.
@@ -214,24 +214,24 @@ def check_comparable(sides: Sequence[Side], *, allowed: Collection[str] = ()) ->
     Raises
     ------
     UsageError
-        If one run is on two sides, runs of one side differ in a setting, or sides differ
+        If one run is on two samples, runs of one sample differ in a setting, or samples differ
         in one that makes another job of it.
     """
     seen: dict[str, Path] = {}
-    for run in (run for side in sides for run in side.runs):
+    for run in (run for sample in samples for run in sample.runs):
         if run.run_id in seen:
             raise UsageError(f"{run.path} and {seen[run.run_id]} are the same run")
         seen[run.run_id] = run.path
-    for side in sides:
-        mixed = {n: v for n, v in _differing(side.runs).items() if n not in allowed}
+    for sample in samples:
+        mixed = {n: v for n, v in _differing(sample.runs).items() if n not in allowed}
         if mixed:
             raise UsageError(
-                f"the runs in {side.directory} are not of one configuration: {_shown(mixed)}",
+                f"the runs in {sample.directory} are not of one configuration: {_shown(mixed)}",
                 hint=f"sort them into directories, or --allow {next(iter(mixed))}",
             )
     other_job = {
         name: values
-        for name, values in {**what_differs(sides), **_other_objects(sides)}.items()
+        for name, values in {**what_differs(samples), **_other_objects(samples)}.items()
         if name in SIZE_OF_THE_JOB and name not in allowed
     }
     if other_job:
@@ -240,9 +240,9 @@ def check_comparable(sides: Sequence[Side], *, allowed: Collection[str] = ()) ->
         )
 
 
-def _other_objects(sides: Sequence[Side]) -> dict[str, list[Any]]:
-    """Return the mean sizes of the sides' objects, if they are far apart."""
-    means = [side.runs[0].mean_object_bytes for side in sides]
+def _other_objects(samples: Sequence[Sample]) -> dict[str, list[Any]]:
+    """Return the mean sizes of the samples' objects, if they are far apart."""
+    means = [sample.runs[0].mean_object_bytes for sample in samples]
     known = [mean for mean in means if mean]
     if not known or max(known) <= _ALIKE * min(known):
         return {}
@@ -250,7 +250,7 @@ def _other_objects(sides: Sequence[Side]) -> dict[str, list[Any]]:
 
 
 def _advice(other_job: Mapping[str, Sequence[Any]]) -> str:
-    """Return what to do about sides that do other work."""
+    """Return what to do about samples that do other work."""
     name = min(other_job, key=list(SIZE_OF_THE_JOB).index)
     flag = SIZE_OF_THE_JOB[name]
     if not flag:
@@ -258,21 +258,21 @@ def _advice(other_job: Mapping[str, Sequence[Any]]) -> str:
     return f"give both sides the same {flag}; --allow {name} compares them all the same"
 
 
-def what_differs(sides: Sequence[Side]) -> dict[str, list[Any]]:
-    """Return the settings in which sides differ, with the value of each side's first run."""
-    return _differing([side.runs[0] for side in sides])
+def what_differs(samples: Sequence[Sample]) -> dict[str, list[Any]]:
+    """Return the settings in which samples differ, with the value of each sample's first run."""
+    return _differing([sample.runs[0] for sample in samples])
 
 
-def in_turns(sides: Sequence[Side]) -> bool:
-    """Return whether no side was through before another began.
+def in_turns(samples: Sequence[Sample]) -> bool:
+    """Return whether no sample was through before another began.
 
     Otherwise a store that gets slower by the hour looks like a difference.
     """
-    spans = sorted((side.runs[0].created_ns, side.runs[-1].created_ns) for side in sides)
+    spans = sorted((sample.runs[0].created_ns, sample.runs[-1].created_ns) for sample in samples)
     return all(begin <= end for (_, end), (begin, _) in pairwise(spans))
 
 
-def _differing(runs: Sequence[Measured]) -> dict[str, list[Any]]:
+def _differing(runs: Sequence[MeasuredRun]) -> dict[str, list[Any]]:
     names = dict.fromkeys(name for run in runs for name in run.settings)
     values = {name: [run.settings.get(name) for run in runs] for name in names}
     return {name: found for name, found in values.items() if any(v != found[0] for v in found)}

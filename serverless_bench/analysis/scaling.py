@@ -159,7 +159,7 @@ class Fit(Generic[L]):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Row:
+class ScalingRow:
     """What was measured with one number of functions."""
 
     number: int
@@ -173,7 +173,7 @@ class Row:
 class Scaling:
     """What was measured, and both laws."""
 
-    rows: tuple[Row, ...]
+    rows: tuple[ScalingRow, ...]
     usl: Fit[Usl]
     capped: Fit[Capped]
 
@@ -237,7 +237,7 @@ def fit_scaling(
     alone = float(np.median(first)) / smallest
     return Scaling(
         rows=tuple(
-            Row(
+            ScalingRow(
                 number=n,
                 runs=len(rates),
                 median=float(np.median(rates)),

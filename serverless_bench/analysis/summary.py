@@ -12,17 +12,17 @@ from typing import Any, Final
 
 import numpy as np
 
-from serverless_bench.analysis.attempt_stats import Traffic, service_s, traffic
+from serverless_bench.analysis.attempt_stats import AttemptStats, attempt_stats, service_s
 from serverless_bench.analysis.bottleneck import Bottleneck, bottleneck
 from serverless_bench.analysis.clock_offsets import Offsets, aligned, worker_offsets
-from serverless_bench.analysis.cpu_cost import measured_cpu_s, told_of_all
+from serverless_bench.analysis.cpu_cost import cpu_with_warmup, measured_cpu_s
 from serverless_bench.analysis.delivery_stats import Deliveries, deliveries
 from serverless_bench.analysis.elapsed import Elapsed, elapsed, span
-from serverless_bench.analysis.invariants import Facts, failures
+from serverless_bench.analysis.invariants import Facts, violations
 from serverless_bench.analysis.latency import Latencies, latencies
-from serverless_bench.analysis.library_usage import LibraryUse, library_use
-from serverless_bench.analysis.lost_functions import MissingFunctions, missing_functions
-from serverless_bench.analysis.throughput import Windows, windows
+from serverless_bench.analysis.library_usage import LibraryUsage, library_usage
+from serverless_bench.analysis.missing_functions import MissingFunctions, missing_functions
+from serverless_bench.analysis.throughput import Throughput, throughput
 from serverless_bench.analysis.timeline import (
     counted,
     function_spans,
@@ -33,7 +33,17 @@ from serverless_bench.analysis.visibility import not_shown
 from serverless_bench.aws.cost.bill import Bill, bill
 from serverless_bench.aws.cost.prices import Prices
 from serverless_bench.rundir.run import Run
-from serverless_bench.rundir.tables import ABSENT, Floats, Mask, Table, is_text, percentiles
+from serverless_bench.rundir.tables import (
+    ABSENT,
+    EARLIEST,
+    READS,
+    Floats,
+    Mask,
+    Table,
+    is_one_of,
+    is_text,
+    percentiles,
+)
 from serverless_bench.units import GIB, NS_PER_S
 
 MAX_REPORTED_RANGES: Final = 50
@@ -132,7 +142,7 @@ class Summary:
     """Operations of the warm-up: in the records, and in no other figure but those of wrong
     bytes, of memory, of workers and of the bill."""
     warmup_bytes: int
-    traffic: Traffic
+    attempt_stats: AttemptStats
     errors: Mapping[str, int]
     """Failed functions by their first error, and lost ones by cause."""
     cold_starts: int
@@ -160,7 +170,7 @@ class Summary:
     """Operations of one function in flight at once, as planned."""
     latencies: Latencies = field(default_factory=Latencies)
     """How long operations took, by kind and size class and over time."""
-    libraries: tuple[LibraryUse, ...] = ()
+    libraries: tuple[LibraryUsage, ...] = ()
     """What libraries used that were watched; empty unless arrays were moved."""
     not_shown: tuple[str, ...] = ()
     """Fields that are None because the client does not show what they are made of."""
@@ -168,14 +178,14 @@ class Summary:
     def to_json(self) -> dict[str, Any]:
         """Return the JSON document of a report; docs/report.md lists its fields.
 
-        The fields are this class's, with ``t50_s`` ... ``t100_s`` in place of ``done_s``
-        and the fields of ``traffic`` in its place; ``bill`` and ``deliveries`` only if there are.
+        The fields are this class's, with ``t50_s`` ... ``t100_s`` in place of ``done_s`` and
+        those of ``attempt_stats`` in its place; ``bill`` and ``deliveries`` only if there are.
         """
         data = {"report_schema": REPORT_SCHEMA, **asdict(self)}
         for name in ("bill", "deliveries"):
             if data[name] is None:
                 del data[name]
-        data |= data.pop("traffic")
+        data |= data.pop("attempt_stats")
         done = data.pop("done_s")
         return data | {f"{name}_s": value for name, value in done.items()}
 
@@ -201,13 +211,12 @@ def summarize(run: Run, *, with_warmup: bool = False, prices: Prices | None = No
     counts_in = counted(run)
     good = good_operations(run)
     moved = int(operations["bytes"][good].sum())
-    theirs, mine = counts_in[operations["function"]], measured_operations(run)
-    warmup = theirs & ~mine
-    reads = is_text(operations["kind"], "get") | is_text(operations["kind"], "get_range")
-    unknown = reads & (operations["size"] == ABSENT)
-    found = windows(run, good)
-    withheld = failures(Facts(run=run, good=good, windows=found, counts=counts))
-    shown = Windows(span_s=found.span_s) if withheld else found
+    of_counted, measured = counts_in[operations["function"]], measured_operations(run)
+    warmup = of_counted & ~measured
+    unknown = is_one_of(operations["kind"], READS) & (operations["size"] == ABSENT)
+    found = throughput(run, good)
+    withheld = violations(Facts(run=run, good=good, throughput=found, counts=counts))
+    shown = Throughput(span_s=found.span_s) if withheld else found
     rates, unseen = function_rates(run), not_shown(run, good)
     reported = counts_in & (functions["max_rss_bytes"] > 0)
     cpu_s = measured_cpu_s(run)
@@ -228,8 +237,8 @@ def summarize(run: Run, *, with_warmup: bool = False, prices: Prices | None = No
         skipped_lines=run.skipped_lines,
         bytes=moved,
         verified_bytes=int(operations["verified_bytes"][good].sum()),
-        corrupt_objects=int((operations["bad_ranges"][theirs] > 0).sum()),
-        bad_bytes=int(operations["bad_bytes"][theirs].sum()),
+        corrupt_objects=int((operations["bad_ranges"][of_counted] > 0).sum()),
+        bad_bytes=int(operations["bad_bytes"][of_counted].sum()),
         unknown_objects=int((unknown & good).sum()),
         peak_1s_bytes_per_s=shown.peak_1s,
         peak_5s_bytes_per_s=shown.peak_5s,
@@ -249,11 +258,11 @@ def summarize(run: Run, *, with_warmup: bool = False, prices: Prices | None = No
         else _latency_s(operations, good, "last_byte_sent_ns", "end_ns"),
         latency_s=_latency_s(operations, good, "start_ns", "end_ns"),
         service_s=percentiles(service_s(run, good)),
-        operations=int(mine.sum()),
-        failed_operations=int((mine & ~good).sum()),
+        operations=int(measured.sum()),
+        failed_operations=int((measured & ~good).sum()),
         warmup_operations=int(warmup.sum()),
         warmup_bytes=int(operations["bytes"][warmup].sum()),
-        traffic=traffic(run, good),
+        attempt_stats=attempt_stats(run, good),
         errors=_errors(functions),
         cold_starts=int((functions["cold_start"][counts_in] > 0).sum()),
         workers=len(set(functions["worker_id"][reported])),
@@ -273,7 +282,7 @@ def summarize(run: Run, *, with_warmup: bool = False, prices: Prices | None = No
         bill=bill(run, prices),
         threads=run.job.load.threads,
         latencies=latencies(run, good),
-        libraries=library_use(run, good),
+        libraries=library_usage(run, good),
         not_shown=unseen,
     )
 
@@ -293,7 +302,7 @@ def _all_measured(run: Run) -> Run:
     return replace(
         run,
         operations={**run.operations, "warmup": np.zeros_like(run.operations["warmup"])},
-        functions={**run.functions, "measured_cpu_ns": told_of_all(run, warmup)},
+        functions={**run.functions, "measured_cpu_ns": cpu_with_warmup(run, warmup)},
     )
 
 
@@ -316,11 +325,11 @@ def _clocks(offsets: Offsets) -> Clocks:
 def _gate(run: Run, counts_in: Mask) -> GateSummary | None:
     if run.job.gate is None:
         return None
-    functions, told = run.functions, run.gate or {}
+    functions, opened = run.functions, run.gate or {}
     waited = counts_in & (functions["gate_wait_ns"] != ABSENT)
     return GateSummary(
-        expected=told.get("expected"),
-        announced=told.get("announced"),
+        expected=opened.get("expected"),
+        announced=opened.get("announced"),
         late=int((functions["gate_late"][counts_in] > 0).sum()),
         wait_s=percentiles(functions["gate_wait_ns"][waited] / NS_PER_S),
     )
@@ -348,7 +357,7 @@ def _done_s(run: Run, good: Mask, time: Elapsed) -> dict[str, float | None]:
     # A function whose share of the work was nothing is done when it ends.
     idle = np.ones(len(is_ok), dtype=np.bool_)
     idle[run.operations["function"][good]] = False
-    last = np.where(idle, run.functions["end_ns"], np.iinfo(np.int64).min)
+    last = np.where(idle, run.functions["end_ns"], EARLIEST)
     np.maximum.at(last, run.operations["function"][good], run.operations["end_ns"][good])
     done = np.sort(last[is_ok])
     for name in names:
@@ -373,8 +382,7 @@ def _latency_s(operations: Table, good: Mask, begin: str, end: str) -> dict[str,
 
 
 def _errors(functions: Table) -> dict[str, int]:
-    status = functions["status"]
-    bad = is_text(status, "failed") | is_text(status, "lost")
+    bad = is_one_of(functions["status"], ("failed", "lost"))
     return dict(Counter(str(error) for error in functions["error"][bad]).most_common())
 
 

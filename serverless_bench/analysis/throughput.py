@@ -23,7 +23,7 @@ STEADY_S: Final = 3.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Windows:
+class Throughput:
     """Bytes per second, and seconds; None where the run has no such window."""
 
     peak_1s: float | None = None
@@ -38,7 +38,7 @@ class Windows:
     """Operations that succeeded under way, averaged over the span."""
 
 
-def windows(run: Run, good: Mask) -> Windows:
+def throughput(run: Run, good: Mask) -> Throughput:
     """Return the three throughputs of a run.
 
     Parameters
@@ -50,15 +50,15 @@ def windows(run: Run, good: Mask) -> Windows:
     """
     there = span(run)
     if there is None:
-        return Windows()
+        return Throughput()
     took_ns, at_work_ns = there[1] - there[0], span_ns(run)
     if not good.any():
-        return Windows(span_s=at_work_ns / NS_PER_S)
+        return Throughput(span_s=at_work_ns / NS_PER_S)
     segment_ns = _step_ns(took_ns)
     fine, in_flight = segments(run, segment_ns=segment_ns)
     running = np.concatenate(([0], np.cumsum(fine)))
     planned = planned_at_once(run)
-    found = Windows(
+    found = Throughput(
         span_s=at_work_ns / NS_PER_S,
         timeline_bytes=int(running[-1]),
         mean_in_flight=float(in_flight.sum()) * segment_ns / max(at_work_ns, 1),

@@ -8,7 +8,7 @@ import numpy as np
 
 from serverless_bench.analysis.clock_offsets import aligned, worker_offsets
 from serverless_bench.rundir.run import Run
-from serverless_bench.rundir.tables import Floats, Ints, Mask, is_text
+from serverless_bench.rundir.tables import Floats, Ints, Mask, is_text, largest_by, least_by, sum_by
 from serverless_bench.units import NS_PER_S
 
 _CHUNK: Final = 1 << 20
@@ -83,7 +83,7 @@ def timeline(run: Run, *, segment_ns: int = NS_PER_S) -> Timeline:
     """
     offsets = worker_offsets(run)
     run = aligned(run, offsets)
-    grid = _grid(run, segment_ns)
+    grid = _segments_of(run, segment_ns)
     sure = offsets.known & ~offsets.suspect
     early = np.where(sure, offsets.high_ns - offsets.best_ns, 0)
     late = np.where(sure, offsets.low_ns - offsets.best_ns, 0)
@@ -106,7 +106,7 @@ def segments(run: Run, *, segment_ns: int) -> tuple[Ints, Floats]:
     ValueError
         As ``timeline``.
     """
-    grid = _grid(run, segment_ns)
+    grid = _segments_of(run, segment_ns)
     return _spread_steps(run, grid), _in_flight(run, grid)
 
 
@@ -115,12 +115,12 @@ def segment_bytes(run: Run, wanted: Mask, *, segment_ns: int) -> Ints:
 
     ``wanted`` has a value per operation; raises as ``timeline``.
     """
-    grid = _grid(run, segment_ns)
+    grid = _segments_of(run, segment_ns)
     return _spread_steps(run, replace(grid, good=grid.good & wanted))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class _Grid:
+class _Segments:
     """Where the segments of a run lie, and what counts in them."""
 
     good: Mask
@@ -133,17 +133,17 @@ class _Grid:
         return max(1, -(-(self.end_ns - self.start_ns) // self.segment_ns))
 
 
-def _grid(run: Run, segment_ns: int) -> _Grid:
+def _segments_of(run: Run, segment_ns: int) -> _Segments:
     if segment_ns <= 0:
         raise ValueError(f"segment_ns must be positive, got {segment_ns}")
     good = good_operations(run)
     if not good.any():
         raise ValueError("a timeline needs an operation that succeeded")
-    mine = measured_operations(run)
-    return _Grid(
+    measured = measured_operations(run)
+    return _Segments(
         good=good,
-        start_ns=int(run.operations["start_ns"][mine].min()),
-        end_ns=int(run.operations["end_ns"][mine].max()),
+        start_ns=int(run.operations["start_ns"][measured].min()),
+        end_ns=int(run.operations["end_ns"][measured].max()),
         segment_ns=segment_ns,
     )
 
@@ -179,15 +179,12 @@ class Spans:
 
 def function_spans(run: Run) -> Spans:
     """Return the spans of the functions that are ok and moved bytes."""
-    operations, good = run.operations, good_operations(run)
-    size = len(run.functions["index"])
-    moved = np.zeros(size, dtype=np.int64)
-    first = np.full(size, np.iinfo(np.int64).max)
-    last = np.full(size, np.iinfo(np.int64).min)
-    row = operations["function"][good]
-    np.add.at(moved, row, operations["bytes"][good])
-    np.minimum.at(first, row, operations["start_ns"][good])
-    np.maximum.at(last, row, operations["end_ns"][good])
+    good, count = good_operations(run), len(run.functions["index"])
+    operations = {name: run.operations[name][good] for name in ("start_ns", "end_ns", "bytes")}
+    function = run.operations["function"][good]
+    moved = sum_by(function, operations["bytes"], count)
+    first = least_by(function, operations["start_ns"], count)
+    last = largest_by(function, operations["end_ns"], count)
     rows = np.flatnonzero(is_text(run.functions["status"], "ok") & (moved > 0))
     return Spans(
         rows=rows,
@@ -211,22 +208,20 @@ def measured_operations(run: Run) -> Mask:
     Those of invocations that count, and not of the warm-up.
     """
     operations = run.operations
-    mine: Mask = counted(run)[operations["function"]] & (operations["warmup"] == 0)
-    return mine
+    measured: Mask = counted(run)[operations["function"]] & (operations["warmup"] == 0)
+    return measured
 
 
-def _spread_steps(run: Run, grid: _Grid, ahead: Ints | None = None) -> Ints:
+def _spread_steps(run: Run, grid: _Segments, ahead: Ints | None = None) -> Ints:
     """Return the bytes in each segment, shape ``(count,)``.
 
     With ``ahead``, a value per row of ``functions``, if all its instants were so much
     earlier; what falls off either end stays in the outermost segment.
     """
     steps, operations = run.steps, run.operations
-    # A record's operations are numbered from 0, and rows come function by function.
-    first_row = np.searchsorted(operations["function"], np.arange(len(run.functions["index"])))
     cells = np.zeros(grid.count, dtype=np.int64)
     for part in _function_slices(steps["function"]):
-        row = first_row[steps["function"][part]] + steps["operation"][part]
+        row = run.operation_rows({n: steps[n][part] for n in ("function", "operation")})
         length, moved = steps["step_ns"][part], steps["step_bytes"][part]
         begin = operations["start_ns"][row] + _elapsed_before(length, row) - grid.start_ns
         if ahead is not None:
@@ -281,7 +276,7 @@ def _spread(segments: Ints, begin: Ints, length: Ints, moved: Ints, segment_ns: 
     np.add.at(segments, cell, until - before)
 
 
-def _in_flight(run: Run, grid: _Grid) -> Floats:
+def _in_flight(run: Run, grid: _Segments) -> Floats:
     """Return the mean number of operations under way, each of them once."""
     wanted = grid.good & ~is_text(run.operations["kind"], "call")
     if not wanted.any():

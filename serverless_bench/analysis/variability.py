@@ -14,7 +14,7 @@ from serverless_bench.analysis.elapsed import Elapsed, elapsed
 from serverless_bench.analysis.summary import Summary
 from serverless_bench.analysis.timeline import Spans, function_spans
 from serverless_bench.rundir.run import Run
-from serverless_bench.rundir.tables import Floats
+from serverless_bench.rundir.tables import Floats, rows_of
 from serverless_bench.units import NS_PER_S, format_rate, format_seconds
 
 STDEV_SHARE: Final = 0.10
@@ -40,7 +40,7 @@ class Straggler:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Stability:
+class Variability:
     """What ``sbench check`` says besides the self-checks."""
 
     warnings: tuple[str, ...]
@@ -53,14 +53,14 @@ class Stability:
     stragglers: tuple[Straggler, ...]
 
 
-def stability(run: Run, summary: Summary) -> Stability:
+def variability(run: Run, summary: Summary) -> Variability:
     """Return the warnings, outliers and stragglers of a run."""
     run = aligned(run, worker_offsets(run))
     times = function_spans(run)
     took = times.took_s
     outliers = times.rows[scores(took) > OUTLIER_SCORE]
     warnings = (*_spread(times.bytes_per_s), *_circumstances(summary, times))
-    return Stability(
+    return Variability(
         warnings=warnings,
         outliers=tuple(run.functions["index"][outliers].tolist()),
         max_over_p50=float(took.max() / np.median(took)) if len(took) else None,
@@ -98,7 +98,7 @@ def _spread(rates: Floats) -> Iterator[str]:
 
 
 def _circumstances(summary: Summary, times: Spans) -> Iterator[str]:
-    cold, traffic = summary.cold_starts, summary.traffic
+    cold, stats = summary.cold_starts, summary.attempt_stats
     if 0 < cold < summary.ok:
         yield f"{cold} cold and {summary.ok - cold} warm functions are in one figure"
     if summary.paused_s:
@@ -106,10 +106,10 @@ def _circumstances(summary: Summary, times: Spans) -> Iterator[str]:
             f"the run was interrupted: for {format_seconds(summary.paused_s)} nothing was at work,"
             " which is in no figure"
         )
-    if traffic.failed_attempts:
-        yield f"{traffic.failed_attempts} of {traffic.attempts} attempts failed"
-    if traffic.throttled:
-        yield f"the store throttled {traffic.throttled} attempts"
+    if stats.failed_attempts:
+        yield f"{stats.failed_attempts} of {stats.attempts} attempts failed"
+    if stats.throttled:
+        yield f"the store throttled {stats.throttled} attempts"
     open_loop, overdue = summary.latencies.open_loop, summary.latencies.overdue
     if overdue:
         yield f"{overdue} of {summary.latencies.due} operations that were due never began"
@@ -147,11 +147,11 @@ def _stragglers(run: Run, times: Spans) -> Iterator[Straggler]:
     took_s = times.took_s
     for place in np.argsort(-took_s, kind="stable")[:WORST].tolist():
         row = int(times.rows[place])
-        mine = slice(*np.searchsorted(attempts["function"], (row, row + 1)).tolist())
         ids: tuple[str, ...] = ()
         if "request_id" in attempts:
-            slowest = np.argsort(attempts["start_ns"][mine] - attempts["end_ns"][mine])[:3]
-            ids = tuple(i for i in attempts["request_id"][mine][slowest] if i)
+            of = rows_of(attempts, row)
+            slowest = np.argsort(attempts["start_ns"][of] - attempts["end_ns"][of])[:3]
+            ids = tuple(i for i in attempts["request_id"][of][slowest] if i)
         yield Straggler(
             index=int(run.functions["index"][row]),
             took_s=float(took_s[place]),

@@ -9,7 +9,7 @@ from typing import Final
 
 from serverless_bench.rundir.record import Shown
 from serverless_bench.rundir.run import Run
-from serverless_bench.rundir.tables import Mask, is_text
+from serverless_bench.rundir.tables import READS, Mask, is_one_of, is_text
 
 NEEDED: Final[Mapping[str, Shown]] = {
     "ttfb_s": Shown.FIRST_BYTE,
@@ -29,7 +29,7 @@ def shown(run: Run) -> frozenset[Shown]:
     """Return what the run's client showed.
 
     A run that does not say was imported, and its instants are the log's; or it was made before
-    clients had to say, when only ``wire`` told no instant but the true one.
+    clients had to say, when every instant of ``wire`` alone was a true one.
     """
     client = run.provenance.get("client", {})
     if "shows" in client:
@@ -49,13 +49,13 @@ def not_shown(run: Run, good: Mask) -> tuple[str, ...]:
         Which operations succeeded and count, shape ``(operations,)``.
     """
     kinds, seen = run.operations["kind"], shown(run)
-    asked = {
-        "ttfb_s": is_text(kinds, "get") | is_text(kinds, "get_range"),
+    concerned = {
+        "ttfb_s": is_one_of(kinds, READS),
         "ack_s": is_text(kinds, "put"),
         "new_connections": good,
     }
     return tuple(
         name
         for name, needed in NEEDED.items()
-        if needed not in seen and bool((asked[name] & good).any())
+        if needed not in seen and bool((concerned[name] & good).any())
     )

@@ -14,7 +14,7 @@ from serverless_bench.clock import utc_stamp
 from serverless_bench.errors import UsageError
 
 if TYPE_CHECKING:
-    from serverless_bench.analysis.samples import Measured, Side
+    from serverless_bench.analysis.samples import MeasuredRun, Sample
 
 _JOB_FILE = click.Path(dir_okay=False, path_type=Path)
 
@@ -64,7 +64,7 @@ def command(
     import numpy as np
 
     from serverless_bench.analysis.compare import MIN_RUNS
-    from serverless_bench.analysis.samples import check_comparable, measured, more_is_better
+    from serverless_bench.analysis.samples import check_comparable, measured_run, more_is_better
     from serverless_bench.cli.verdicts import conclude, format_metric
 
     more_is_better(flags["metric"])
@@ -77,14 +77,14 @@ def command(
     tasks = {"A": load_task(a), "B": load_task(b)}
     root = run_dir / (name or f"{utc_stamp()}-ab-{secrets.token_hex(2)}")
     metric, quiet = flags["metric"], flags["format"] != "text"
-    runs: dict[str, list[Measured]] = {label: [] for label in tasks}
+    runs: dict[str, list[MeasuredRun]] = {label: [] for label in tasks}
     rng = np.random.default_rng(flags["seed"])
     with store_kept_up(tasks.values()):
         for title, block in _blocks(warm_up_blocks, blocks):
             for label in map(str, rng.permutation(list(tasks))):
                 # Every run finds the store as the others do: without the objects of the last.
                 with run_directory(root / label.lower() / block, keep=flags["keep"]) as directory:
-                    run = measured(tasks[label].run(directory))
+                    run = measured_run(tasks[label].run(directory))
                 runs[label].append(run)
                 value = format_metric(metric, run.metric(metric))
                 click.echo(f"{title}: {label} {value}  {run.path}", err=quiet)
@@ -110,9 +110,9 @@ def _blocks(warm_ups: int, blocks: int) -> Iterator[tuple[str, str]]:
         yield f"block {number} of {blocks}", f"{number:0{len(str(blocks))}}"
 
 
-def _sides(runs: Mapping[str, Sequence["Measured"]], root: Path) -> list["Side"]:
-    from serverless_bench.analysis.samples import side_of
+def _sides(runs: Mapping[str, Sequence["MeasuredRun"]], root: Path) -> list["Sample"]:
+    from serverless_bench.analysis.samples import sample_of
 
     return [
-        side_of(made, label=label, directory=root / label.lower()) for label, made in runs.items()
+        sample_of(made, label=label, directory=root / label.lower()) for label, made in runs.items()
     ]

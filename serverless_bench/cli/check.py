@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from serverless_bench.analysis.summary import Summary
-    from serverless_bench.analysis.variability import Stability
+    from serverless_bench.analysis.variability import Variability
     from serverless_bench.audit.audit import Audit
     from serverless_bench.rundir.run import Run
 
@@ -42,19 +42,19 @@ def command(directory: Path, witness: Path | None, *, cleaned: bool, **flags: st
 
     With a witness, also hold the run against what the store saw of it.
     """
-    from serverless_bench.analysis.invariants import CHECKS
+    from serverless_bench.analysis.invariants import INVARIANTS
     from serverless_bench.analysis.summary import summarize
-    from serverless_bench.analysis.variability import stability
+    from serverless_bench.analysis.variability import variability
     from serverless_bench.rundir.run import load_run
 
     if cleaned and witness is None:
         raise UsageError("--cleaned needs --witness", hint="name what sbench serve --witness wrote")
     run = load_run(directory)
     summary = summarize(run)
-    found = stability(run, summary)
+    found = variability(run, summary)
     seen = None if witness is None else audited(run, witness, cleaned=cleaned)
     if flags["format"] == "json":
-        told: dict[str, Any] = {"checks": len(CHECKS), "withheld": summary.withheld}
+        told: dict[str, Any] = {"checks": len(INVARIANTS), "withheld": summary.withheld}
         told |= asdict(found)
         json.dump(told if seen is None else {**told, "witness": asdict(seen)}, sys.stdout)
         sys.stdout.write("\n")
@@ -103,12 +103,12 @@ def _write_audit(console: "Console", seen: "Audit") -> None:
         console.print(f"  {one.about}:{where} {one.text}", style="red")
 
 
-def _write(console: "Console", summary: "Summary", found: "Stability") -> None:
-    from serverless_bench.analysis.invariants import CHECKS
+def _write(console: "Console", summary: "Summary", found: "Variability") -> None:
+    from serverless_bench.analysis.invariants import INVARIANTS
     from serverless_bench.reporters.base import headline
 
     console.print(f"{summary.workload}: {headline(summary)}")
-    console.print(f"self-checks: {len(CHECKS)} made, {len(summary.withheld)} things cannot be")
+    console.print(f"self-checks: {len(INVARIANTS)} made, {len(summary.withheld)} things cannot be")
     for why in summary.withheld:
         console.print(f"  {why}", style="red")
     console.print(f"warnings: {len(found.warnings)}")

@@ -64,14 +64,16 @@ def command(
             f"{len(directories)} sides cannot be compared",
             hint="name the baseline first, and then what to compare with it",
         )
-    from serverless_bench.analysis.samples import load_side
+    from serverless_bench.analysis.samples import load_sample
     from serverless_bench.cli.verdicts import conclude
 
-    sides = [
-        load_side(directory, label=label)
+    samples = [
+        load_sample(directory, label=label)
         for directory, label in zip(directories, LABELS, strict=False)
     ]
-    return conclude(sides, metric=metric, threshold=threshold, allowed=allow, style=flags["format"])
+    return conclude(
+        samples, metric=metric, threshold=threshold, allowed=allow, style=flags["format"]
+    )
 
 
 def require_scipy() -> None:

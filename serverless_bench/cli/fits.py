@@ -10,7 +10,7 @@ import click
 import numpy as np
 import orjson
 
-from serverless_bench.analysis.samples import Measured
+from serverless_bench.analysis.samples import MeasuredRun
 from serverless_bench.analysis.scaling import CONFIDENCE, Fit, Scaling, fit_scaling
 from serverless_bench.units import format_rate
 
@@ -26,7 +26,7 @@ _FORMS: Final[Mapping[str, Callable[[float], str]]] = {
 """Parameters of the laws, in the order of a report, and how to show them."""
 
 
-def fit(runs: Sequence[Measured], *, seed: int) -> dict[str, Scaling]:
+def fit(runs: Sequence[MeasuredRun], *, seed: int) -> dict[str, Scaling]:
     """Return the fits of the whole throughput, and of the steady one if all runs have it.
 
     Raises

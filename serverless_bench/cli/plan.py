@@ -16,7 +16,7 @@ from serverless_bench.aws.cost.forecast import (
     PUT_LIMIT_PER_S,
     VCPU_MIB,
     Forecast,
-    Load,
+    PlannedLoad,
     Route,
     forecast,
 )
@@ -54,7 +54,7 @@ class _Phase:
     """One phase of the plan."""
 
     name: str
-    load: Load
+    load: PlannedLoad
     expected: Forecast
     dollars: Dollars
 
@@ -206,7 +206,7 @@ def _plan(number: int, object_bytes: int, flags: Mapping[str, Any]) -> _Plan:
     }
     wanted = list(_PHASES) if flags["workload"] == "both" else [flags["workload"]]
     repeats = {"write": 1, "read": flags["read_times"]}
-    loads = {n: Load(kind=_PHASES[n], repeats=repeats[n], **common) for n in wanted}
+    loads = {n: PlannedLoad(kind=_PHASES[n], repeats=repeats[n], **common) for n in wanted}
     phases = []
     for name, load in loads.items():
         expected = forecast(load)

@@ -12,7 +12,7 @@ from serverless_bench.aws.cloudformation import Stack
 from serverless_bench.aws.cost.expected import Expected, Setting, at_most, expected
 from serverless_bench.aws.cost.forecast import VCPU_MIB
 from serverless_bench.aws.cost.prices import Prices
-from serverless_bench.aws.cost.usage import Usage, format_money, price
+from serverless_bench.aws.cost.usage import BilledUsage, format_money, price
 from serverless_bench.cli.budget import check_memory
 from serverless_bench.cli.call import command as call_command
 from serverless_bench.cli.defaults import defaults_for
@@ -99,7 +99,7 @@ def _mean(keys: Sequence[str]) -> int | None:
 
 
 def _to_json(
-    job: JobSpec, foreseen: Expected | None, most: Usage, prices: Prices
+    job: JobSpec, foreseen: Expected | None, most: BilledUsage, prices: Prices
 ) -> dict[str, Any]:
     each = price(most, prices)
     found: dict[str, Any] = {
@@ -125,7 +125,7 @@ def _to_json(
 
 
 def _rows(
-    words: Sequence[str], job: JobSpec, foreseen: Expected | None, most: Usage, prices: Prices
+    words: Sequence[str], job: JobSpec, foreseen: Expected | None, most: BilledUsage, prices: Prices
 ) -> Iterator[tuple[str, str]]:
     def money(amount: float) -> str:
         return format_money(amount, prices.currency)

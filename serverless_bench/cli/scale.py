@@ -24,7 +24,7 @@ from serverless_bench.errors import UsageError
 from serverless_bench.units import format_rate
 
 if TYPE_CHECKING:
-    from serverless_bench.analysis.samples import Measured
+    from serverless_bench.analysis.samples import MeasuredRun
 
 _DECIDED: Final = OWN_FLAGS | {"number", "concurrency", "seed"}
 """Parameters of write and read that this command has itself."""
@@ -69,7 +69,7 @@ def command(
     those of the job. See docs/compare.md for the laws.
     """
     require_scipy()
-    from serverless_bench.analysis.samples import check_comparable, run_directories, side_of
+    from serverless_bench.analysis.samples import check_comparable, run_directories, sample_of
     from serverless_bench.cli.fits import fit, show
 
     quiet = flags["format"] != "text"
@@ -85,7 +85,7 @@ def command(
         order = _random_order(wanted, repeats, flags["seed"])
         runs = list(_measure(task, root, order, keep=flags["keep"], quiet=quiet))
         planned = len(order)
-    check_comparable([side_of(runs, label=str(root), directory=root)], allowed=_VARIES)
+    check_comparable([sample_of(runs, label=str(root), directory=root)], allowed=_VARIES)
     show(fit(runs, seed=flags["seed"]), predict=predict, style=flags["format"])
     return ExitCode.OK if len(runs) == planned else ExitCode.INCOMPLETE
 
@@ -152,7 +152,7 @@ def _random_order(numbers: Sequence[int], repeats: int, seed: int) -> list[tuple
 
 def _measure(
     task: Task, root: Path, order: Sequence[tuple[int, int]], *, keep: bool, quiet: bool
-) -> "Iterator[Measured]":
+) -> "Iterator[MeasuredRun]":
     """Run the task with each number of functions and yield the runs that count."""
     smallest = min(number for number, _ in order)
     with store_kept_up([task]):
@@ -174,15 +174,15 @@ def _measure(
             yield from found
 
 
-def _usable(directories: Iterable[Path]) -> "list[Measured]":
+def _usable(directories: Iterable[Path]) -> "list[MeasuredRun]":
     """Return the runs that can stand for their number, and name the others."""
-    from serverless_bench.analysis.samples import measured
+    from serverless_bench.analysis.samples import measured_run
     from serverless_bench.rundir.run import load_run
 
     runs = []
     for directory in directories:
         try:
-            runs.append(measured(load_run(directory, detail=False)))
+            runs.append(measured_run(load_run(directory, detail=False)))
         except UsageError as exc:
             click.echo(f"note: left out: {exc}", err=True)
     return runs

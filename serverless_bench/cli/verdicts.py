@@ -11,7 +11,7 @@ import orjson
 
 from serverless_bench.analysis.compare import ALPHA, MIN_RUNS, Comparison, Verdict, compare
 from serverless_bench.analysis.samples import (
-    Side,
+    Sample,
     check_comparable,
     in_turns,
     more_is_better,
@@ -32,7 +32,7 @@ _TOO_MANY_RUNS: Final = 100
 
 
 def conclude(
-    sides: Sequence[Side], *, metric: str, threshold: float, allowed: Collection[str], style: str
+    sides: Sequence[Sample], *, metric: str, threshold: float, allowed: Collection[str], style: str
 ) -> ExitCode:
     """Compare every side with the first, print the verdicts and return the exit code.
 

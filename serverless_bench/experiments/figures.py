@@ -6,7 +6,7 @@ from typing import Any, Final
 import numpy as np
 
 from serverless_bench.analysis.cpu_cost import measured_cpu_s
-from serverless_bench.analysis.samples import measured
+from serverless_bench.analysis.samples import measured_run
 from serverless_bench.analysis.summary import Summary, summarize
 from serverless_bench.analysis.timeline import counted, good_operations
 from serverless_bench.rundir.run import Run
@@ -30,7 +30,7 @@ def figures(run: Run) -> dict[str, float]:
         If its figures cannot stand for its cell: functions or the end are missing, data
         is corrupt, or the headline is withheld.
     """
-    measured(run)
+    measured_run(run)
     summary = summarize(run)
     found = dict(_flat(summary.to_json()))
     good = good_operations(run)

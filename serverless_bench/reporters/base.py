@@ -174,13 +174,13 @@ def _done(summary: Summary) -> str:
 def _attempts(summary: Summary) -> str:
     if summary.libraries:
         return "made by the library, and not seen"
-    traffic = summary.traffic
+    stats = summary.attempt_stats
     what = "operations" if summary.latencies.notable else "objects"
-    text = f"{traffic.attempts} for {summary.operations} {what}"
-    if traffic.throttled:
-        text += f", {traffic.throttled} throttled (at most {traffic.throttled_peak_per_s} in 1 s)"
-    if traffic.retried_bytes:
-        text += f", {format_size(traffic.retried_bytes)} moved in vain"
+    text = f"{stats.attempts} for {summary.operations} {what}"
+    if stats.throttled:
+        text += f", {stats.throttled} throttled (at most {stats.throttled_peak_per_s} in 1 s)"
+    if stats.retried_bytes:
+        text += f", {format_size(stats.retried_bytes)} moved in vain"
     return text
 
 

@@ -8,8 +8,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import fields
 from typing import Final, TextIO
 
-from serverless_bench.analysis.bottleneck import KINDS, Bottleneck
-from serverless_bench.analysis.lost_functions import MissingFunctions
+from serverless_bench.analysis.bottleneck import CAUSES, Bottleneck
+from serverless_bench.analysis.missing_functions import MissingFunctions
 from serverless_bench.analysis.summary import Clocks, GateSummary, Summary
 from serverless_bench.rundir.tables import RATE_PERCENTILES
 
@@ -19,7 +19,7 @@ _NESTED: Final[Mapping[str, tuple[str, ...]]] = {
         ("per_function_bytes_per_s", "ttfb_s", "ack_s", "latency_s", "service_s"), _PERCENTILES
     ),
     "bottleneck": tuple(field.name for field in fields(Bottleneck)),
-    "bottleneck.functions": KINDS,
+    "bottleneck.functions": CAUSES,
     "missing_functions": tuple(field.name for field in fields(MissingFunctions)),
     "clocks": tuple(field.name for field in fields(Clocks)),
     "gate": tuple(field.name for field in fields(GateSummary)),

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from serverless_bench.analysis.latency import Latencies, Latency, Times
-from serverless_bench.analysis.library_usage import LibraryUse
+from serverless_bench.analysis.library_usage import LibraryUsage
 from serverless_bench.analysis.summary import Summary
 from serverless_bench.job.spec import OperationKind
 from serverless_bench.units import format_rate, format_seconds, format_size
@@ -71,7 +71,7 @@ def _times(found: Latencies) -> Section:
     )
 
 
-def _libraries(found: Sequence[LibraryUse]) -> Section:
+def _libraries(found: Sequence[LibraryUsage]) -> Section:
     return Section(
         title="what the library used",
         header=(
@@ -94,7 +94,7 @@ def _libraries(found: Sequence[LibraryUse]) -> Section:
     )
 
 
-def _ratios(use: LibraryUse) -> tuple[str, str]:
+def _ratios(use: LibraryUsage) -> tuple[str, str]:
     ratio = use.memory_ratio
     return ("-", "-") if ratio is None else (f"{ratio['p50']:.2f} x", f"{ratio['max']:.2f} x")
 

@@ -114,10 +114,10 @@ class RecordReader:
         self.was_killed = False
         """Whether a driver was, after which another one resumed the run."""
         self.waves: list[Mapping[str, Any]] = []
-        self.down: list[tuple[int, int]] = []
+        self.downtimes: list[tuple[int, int]] = []
         self._seen_ns = 0
         self.skipped = 0
-        self.says_overdue = True
+        self.knows_overdue = True
         """Whether every record is of a version that says what an open loop left undone."""
 
     def read(self, lines: Iterable[bytes]) -> None:
@@ -177,7 +177,7 @@ class RecordReader:
         for name, columns in ready.items():
             self.tables[name].extend(columns)
         self._rows += 1
-        self.says_overdue = self.says_overdue and not silent
+        self.knows_overdue = self.knows_overdue and not silent
         self._seen(row["collected_ns"])
 
     def _seen(self, now_ns: int) -> None:
@@ -187,7 +187,7 @@ class RecordReader:
     def _resumed(self, now_ns: int) -> None:
         """Note that a driver is at work again."""
         if 0 < self._seen_ns < now_ns:
-            self.down.append((self._seen_ns, now_ns))
+            self.downtimes.append((self._seen_ns, now_ns))
         self._seen(now_ns)
         self.ended = False
 

@@ -33,7 +33,7 @@ from serverless_bench.errors import ArchiveError
 from serverless_bench.job.keys import hash_key
 from serverless_bench.job.spec import OWN_FUNCTION, JobSpec
 from serverless_bench.rundir.reader import RecordReader, with_status
-from serverless_bench.rundir.tables import Frames, Table, to_frame
+from serverless_bench.rundir.tables import Frames, Ints, Table, to_frame
 
 SCHEMA: Final = 1
 
@@ -70,7 +70,7 @@ class Run:
     waves: tuple[Mapping[str, Any], ...] = ()
     """What was launched again: ``number``, ``created_ns`` (driver's clock) and ``count`` of
     each wave after the first launch. A function's ``attempt`` is the number of its wave."""
-    down: tuple[tuple[int, int], ...] = ()
+    downtimes: tuple[tuple[int, int], ...] = ()
     """When no driver was at work on an unfinished run, on the driver's clock: from the last
     sign of one until the next one resumed the run."""
     probes: tuple[tuple[int, int, int], ...] = ()
@@ -80,7 +80,7 @@ class Run:
     """What libraries used during operations that were watched; empty if none was."""
     overdue: Table
     """What was due in an open loop and never begun, as runs of evenly spaced instants."""
-    says_overdue: bool = True
+    knows_overdue: bool = True
     """Whether its records say so at all: those of older versions did not."""
     requests: Mapping[str, int] | None = None
     """Billed requests that the driver made to find records, by kind; None if these came by
@@ -88,7 +88,7 @@ class Run:
     store_requests: Mapping[str, int] | None = None
     """Billed requests of the driver in the target's bucket, by kind: looks at its clock, and
     the gate, which it deletes at the end. None if it made none, or they were not counted."""
-    drivers_told: bool = True
+    drivers_reported: bool = True
     """Whether all drivers that worked on it came to their end, at which they say what they had
     asked for; False while one is at work."""
     gate: Mapping[str, Any] | None = None
@@ -107,6 +107,15 @@ class Run:
             progress=to_frame(self.steps),
             usages=to_frame(self.usages),
         )
+
+    def operation_rows(self, table: Table) -> Ints:
+        """Return the row of ``operations`` that each row of another table belongs to.
+
+        Operations of a record are numbered from 0, and rows come function by function.
+        """
+        functions = np.arange(len(self.functions["index"]))
+        first = np.searchsorted(self.operations["function"], functions)
+        return np.asarray(first[table["function"]] + table["operation"], dtype=np.int64)
 
     def keys(self) -> list[str]:
         """Return the keys of the objects that the run wrote, or was given to read."""
@@ -168,13 +177,13 @@ def read_run(path: Path, unsaved: Sequence[bytes], *, detail: bool) -> Run:
         **tables,
         ended=reader.ended,
         waves=tuple(reader.waves),
-        down=tuple(reader.down),
+        downtimes=tuple(reader.downtimes),
         probes=_probes(reader.end),
         requests=reader.end.get("requests"),
         store_requests=reader.end.get("store_requests"),
         gate=reader.end.get("gate"),
-        drivers_told=reader.ended and not reader.was_killed,
-        says_overdue=reader.says_overdue,
+        drivers_reported=reader.ended and not reader.was_killed,
+        knows_overdue=reader.knows_overdue,
         skipped_lines=reader.skipped,
     )
 

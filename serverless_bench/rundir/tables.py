@@ -1,5 +1,6 @@
 """Tables as columns: what a run's rows become once they are loaded."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -19,6 +20,10 @@ Mask = NDArray[np.bool_]
 
 ABSENT: Final = -1
 """Stands for None in integer columns: no instant, size or count is negative."""
+EARLIEST, LATEST = np.iinfo(np.int64).min, np.iinfo(np.int64).max
+"""Before and after every instant."""
+READS: Final = ("get", "get_range")
+"""Kinds of operations that read an object or a part of it."""
 
 RATE_PERCENTILES: Final = (1, 5, 50, 95, 99)
 
@@ -59,6 +64,40 @@ class Frames:
 def is_text(column: NDArray[Any], text: str | None) -> Mask:
     """Return which rows of a text column are ``text``, or are empty for None."""
     return np.asarray(column == text, dtype=np.bool_)
+
+
+def is_one_of(column: NDArray[Any], texts: Iterable[str]) -> Mask:
+    """Return which rows of a text column are one of ``texts``."""
+    found = np.zeros(len(column), dtype=np.bool_)
+    for text in texts:
+        found |= is_text(column, text)
+    return found
+
+
+def sum_by(group: Ints, values: Ints, count: int) -> Ints:
+    """Return the sum of each group's values, shape ``(count,)``; 0 of a group without any."""
+    found = np.zeros(count, dtype=np.int64)
+    np.add.at(found, group, values)
+    return found
+
+
+def least_by(group: Ints, values: Ints, count: int) -> Ints:
+    """Return the least of each group's values, shape ``(count,)``; ``LATEST`` without any."""
+    found = np.full(count, LATEST)
+    np.minimum.at(found, group, values)
+    return found
+
+
+def largest_by(group: Ints, values: Ints, count: int) -> Ints:
+    """Return the largest of each group's values, shape ``(count,)``; ``EARLIEST`` without any."""
+    found = np.full(count, EARLIEST)
+    np.maximum.at(found, group, values)
+    return found
+
+
+def rows_of(table: Table, function: int) -> slice:
+    """Return the rows that belong to a row of ``functions``; they come function by function."""
+    return slice(*np.searchsorted(table["function"], (function, function + 1)).tolist())
 
 
 def percentiles(values: Floats) -> dict[str, float] | None:

@@ -90,7 +90,7 @@ def test_a_run_directory_has_no_code(target: Target, tmp_path: Path, embedded: S
         again = resume_job(run.job, run.path, function=dies)
     assert (summarize(again).ok, len(again.waves)) == (3, 1)
     # Two drivers came after the first one had ended; nothing ran in between.
-    (end, _), (_, start) = again.down
+    (end, _), (_, start) = again.downtimes
     assert run.functions["collected_ns"].max() <= end
     assert 0 < summarize(again).paused_s <= (start - end) / 1e9
     assert again.keys()[0] == given[0]

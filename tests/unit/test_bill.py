@@ -9,7 +9,7 @@ from serverless_bench.aws.cost.bill import Bill, bill, outcome_usage
 from serverless_bench.aws.cost.expected import Setting, expected
 from serverless_bench.aws.cost.forecast import LOG_BYTES
 from serverless_bench.aws.cost.prices import load_prices
-from serverless_bench.aws.cost.usage import Usage, price
+from serverless_bench.aws.cost.usage import BilledUsage, price
 from serverless_bench.job.spec import JobSpec, Load, OperationKind, Target
 from serverless_bench.rundir.record import InvocationRecord, OperationRecord, Outcome
 from serverless_bench.rundir.run import Run, load_run
@@ -45,7 +45,7 @@ def test_a_function_is_billed_to_the_next_millisecond(
     # A claim and a record, and what the driver asks for to find them.
     assert (found.control_puts > 0, found.control_gets > 0) == (control is not None,) * 2
     assert found.gb_s == pytest.approx(2 * billed_s)
-    assert replace(found, gb_s=0.0, control_puts=0, control_gets=0) == Usage(
+    assert replace(found, gb_s=0.0, control_puts=0, control_gets=0) == BilledUsage(
         architecture="arm64",
         invocations=1,
         puts=1,
@@ -83,7 +83,7 @@ def test_a_function_without_a_record_costs_until_it_was_given_up(
     )
     of = replace(job(invocations=1), deadline_s=10.0, control=CONTROL)
     found = outcome_usage(gone, of, memory_mib=2048, architecture="arm64")
-    assert found == Usage(architecture="arm64", gb_s=gb_s, invocations=invocations)
+    assert found == BilledUsage(architecture="arm64", gb_s=gb_s, invocations=invocations)
 
 
 # Of a run
@@ -106,7 +106,9 @@ def test_each_function_is_billed_with_its_own_memory_and_time(tmp_path: Path) ->
     )
     assert found.total == found.dollars.total
     assert found.dollars == price(
-        Usage(architecture="arm64", gb_s=13.0, invocations=3, puts=3, log_bytes=3 * LOG_BYTES),
+        BilledUsage(
+            architecture="arm64", gb_s=13.0, invocations=3, puts=3, log_bytes=3 * LOG_BYTES
+        ),
         PRICES,
     )
     # Half of them have more memory than the middle one; the objects are 1,000 bytes each.

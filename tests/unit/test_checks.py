@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from serverless_bench.analysis.invariants import CHECKS
+from serverless_bench.analysis.invariants import INVARIANTS
 from serverless_bench.analysis.summary import summarize
-from serverless_bench.analysis.variability import scores, stability
+from serverless_bench.analysis.variability import scores, variability
 from serverless_bench.cli.exit_codes import ExitCode, exit_code_of
 from serverless_bench.job.spec import OperationKind
 from serverless_bench.rundir.record import Outcome
@@ -93,7 +93,7 @@ def test_an_object_is_not_faster_than_memory(tmp_path: Path) -> None:
 
 
 def test_there_is_a_test_for_each_check() -> None:
-    assert len(CHECKS) == 9
+    assert len(INVARIANTS) == 9
 
 
 def test_missing_functions_stand_in_the_first_line_with_bounds(tmp_path: Path) -> None:
@@ -134,7 +134,7 @@ def test_stragglers_are_named_and_kept(tmp_path: Path) -> None:
     took = [10 * S + i * S // 100 for i in range(19)] + [60 * S]
     outcomes = [outcome(record(i, [operation(end_ns=t, size=10**8)])) for i, t in enumerate(took)]
     run = saved(tmp_path / "run", outcomes)
-    found = stability(run, summarize(run))
+    found = variability(run, summarize(run))
     assert found.outliers == (19,)
     assert found.stragglers[0].index == 19
     assert found.stragglers[0].request_ids == ("id",)
@@ -147,7 +147,7 @@ def test_stragglers_are_named_and_kept(tmp_path: Path) -> None:
 def test_a_calm_run_has_no_warning(tmp_path: Path) -> None:
     outcomes = [outcome(record(i, [operation(end_ns=10 * S, size=10**8)])) for i in range(10)]
     run = saved(tmp_path / "run", outcomes, of=job(invocations=10, concurrency=10))
-    assert stability(run, summarize(run)).warnings == ()
+    assert variability(run, summarize(run)).warnings == ()
 
 
 def test_equal_values_are_no_outliers() -> None:

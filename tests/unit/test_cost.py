@@ -12,7 +12,7 @@ from serverless_bench.analysis.summary import summarize
 from serverless_bench.aws.cost.advice import traps, warnings
 from serverless_bench.aws.cost.bill import bill, outcome_usage
 from serverless_bench.aws.cost.forecast import (
-    Load,
+    PlannedLoad,
     Route,
     forecast,
     launch,
@@ -22,7 +22,7 @@ from serverless_bench.aws.cost.forecast import (
     transfer_s,
 )
 from serverless_bench.aws.cost.prices import Prices, load_prices, price_text
-from serverless_bench.aws.cost.usage import Dollars, Usage, format_money, price
+from serverless_bench.aws.cost.usage import BilledUsage, Dollars, format_money, price
 from serverless_bench.errors import UsageError
 from serverless_bench.job.spec import ArraySpec, OperationKind, Target, Transfer
 from serverless_bench.job.spec import Load as JobLoad
@@ -37,9 +37,9 @@ PUT, GET = OperationKind.PUT, OperationKind.GET
 
 def seed_job(
     kind: OperationKind, *, architecture: str = "x86_64", part_mib: int | None = None
-) -> Load:
+) -> PlannedLoad:
     """1,800 functions, 2,000 MiB each: the job of the table."""
-    return Load(
+    return PlannedLoad(
         kind=kind,
         functions=1800,
         object_bytes=2000 * MIB,
@@ -50,7 +50,7 @@ def seed_job(
     )
 
 
-def dollars(load: Load) -> Dollars:
+def dollars(load: PlannedLoad) -> Dollars:
     return price(forecast(load).usage, PRICES)
 
 
@@ -173,7 +173,7 @@ def test_a_function_that_needs_more_than_it_has_is_warned_of() -> None:
 
 
 loads = st.builds(
-    Load,
+    PlannedLoad,
     kind=st.sampled_from((PUT, GET)),
     functions=st.integers(1, 300),
     objects=st.integers(1, 5),
@@ -195,7 +195,7 @@ loads = st.builds(
 
 
 @given(loads, st.integers(1, 1 << 33))
-def test_more_bytes_are_never_cheaper_nor_faster(load: Load, more: int) -> None:
+def test_more_bytes_are_never_cheaper_nor_faster(load: PlannedLoad, more: int) -> None:
     larger = replace(load, object_bytes=load.object_bytes + more)
     assert forecast(larger).function_s >= forecast(load).function_s
     # Parts of a share of the object may get fewer where there are several connections.
@@ -204,7 +204,7 @@ def test_more_bytes_are_never_cheaper_nor_faster(load: Load, more: int) -> None:
 
 
 @given(loads)
-def test_components_sum_to_the_total(load: Load) -> None:
+def test_components_sum_to_the_total(load: PlannedLoad) -> None:
     found = dollars(load)
     parts = [getattr(found, field.name) for field in fields(Dollars)]
     assert all(part >= 0 for part in parts)
@@ -213,7 +213,7 @@ def test_components_sum_to_the_total(load: Load) -> None:
 
 
 @given(loads)
-def test_no_more_run_at_once_than_the_quota_and_the_launch_rate_allow(load: Load) -> None:
+def test_no_more_run_at_once_than_the_quota_and_the_launch_rate_allow(load: PlannedLoad) -> None:
     expected = forecast(load)
     assert expected.at_once <= load.quota
     assert expected.run_s >= expected.waves * expected.function_s - 1e-6
@@ -221,7 +221,9 @@ def test_no_more_run_at_once_than_the_quota_and_the_launch_rate_allow(load: Load
 
 
 @given(loads, st.floats(0.001, 900))
-def test_bytes_in_a_time_are_the_inverse_of_the_time_for_bytes(load: Load, seconds: float) -> None:
+def test_bytes_in_a_time_are_the_inverse_of_the_time_for_bytes(
+    load: PlannedLoad, seconds: float
+) -> None:
     assert transfer_s(load, moved_bytes(load, seconds)) == pytest.approx(
         seconds, rel=1e-3, abs=1e-3
     )
@@ -409,7 +411,7 @@ def test_a_duration_decides_how_many_objects_move() -> None:
 
 
 def test_nothing_costs_nothing() -> None:
-    assert price(Usage(), PRICES).total == 0
+    assert price(BilledUsage(), PRICES).total == 0
 
 
 @pytest.mark.parametrize("style", ["text", "markdown"])

@@ -7,7 +7,7 @@ import pytest
 
 from serverless_bench.analysis.summary import summarize
 from serverless_bench.analysis.timeline import timeline
-from serverless_bench.analysis.variability import stability
+from serverless_bench.analysis.variability import variability
 from serverless_bench.job.spec import JobSpec
 from serverless_bench.rundir.archive import Archive
 from serverless_bench.rundir.run import Run, load_run
@@ -60,7 +60,7 @@ def test_a_pause_before_a_resumption_is_in_no_figure(
     assert found.whole_bytes_per_s == pytest.approx(4000 / (63 - paused_s))
     assert found.done_s == {"t50": 10, **dict.fromkeys(("t90", "t99", "t100"), 63 - paused_s)}
     assert found.latencies.span_s == found.span_s
-    assert any("interrupted" in warning for warning in stability(run, found).warnings)
+    assert any("interrupted" in warning for warning in variability(run, found).warnings)
     # Windows are of real time: no best second has one half before a pause and one after.
     assert len(timeline(run).segment_bytes) == 63
     assert found.peak_1s_bytes_per_s == pytest.approx(200)

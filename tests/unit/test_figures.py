@@ -10,7 +10,7 @@ from typing import Any, get_args, get_type_hints
 import pytest
 
 from docs.make_report import FIGURES, PAGE, Figure, made, read, sections
-from serverless_bench.analysis.attempt_stats import Traffic
+from serverless_bench.analysis.attempt_stats import AttemptStats
 from serverless_bench.analysis.delivery_stats import Deliveries
 from serverless_bench.analysis.summary import Summary, summarize
 from serverless_bench.aws.cost.bill import Bill
@@ -39,7 +39,7 @@ SECTIONS = {
     "Histogram": "histogram",
     "Latencies": "latencies",
     "Latency": "by_kind",
-    "LibraryUse": "libraries",
+    "LibraryUsage": "libraries",
     "OverTime": "over_time",
     "Summary": "report",
     "Times": "times",
@@ -52,10 +52,10 @@ def hints(kind: type) -> dict[str, Any]:
     found = get_type_hints(kind)
     there = {field.name: found[field.name] for field in dataclasses.fields(kind)}
     if kind is Summary:
-        del there["traffic"]
+        del there["attempt_stats"]
         done = there.pop("done_s")
         (_, second) = get_args(done)
-        there |= {"report_schema": int, **hints(Traffic)}
+        there |= {"report_schema": int, **hints(AttemptStats)}
         there |= {f"t{share}_s": second for share in (50, 90, 99, 100)}
     return there
 
@@ -151,7 +151,7 @@ def test_a_report_has_the_fields_that_are_defined(tmp_path: Path) -> None:
     )
     absent = {"bill", "deliveries"}
     assert set(found.to_json()) == set(DEFINED["report"]) - absent
-    asserted = {"done_s", "traffic"}
+    asserted = {"done_s", "attempt_stats"}
     assert asserted.isdisjoint(found.to_json())
 
 

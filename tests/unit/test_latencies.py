@@ -313,7 +313,7 @@ def test_ranges_count_their_bytes_like_gets(tmp_path: Path) -> None:
     assert summary.withheld == ()
     assert summary.bytes == summary.verified_bytes == 1300
     assert summary.whole_bytes_per_s == 325
-    assert summary.traffic.read_amplification == 1
+    assert summary.attempt_stats.read_amplification == 1
     too_far = {**run.operations, "offset": run.operations["offset"] + 1}
     (why,) = summarize(replace(run, operations=too_far)).withheld
     assert "1 ranges" in why

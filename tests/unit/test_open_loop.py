@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from serverless_bench.analysis.latency import Latencies, Latency
 from serverless_bench.analysis.merge import merge_reports
 from serverless_bench.analysis.summary import Summary, summarize
-from serverless_bench.analysis.variability import stability
+from serverless_bench.analysis.variability import variability
 from serverless_bench.cli.pace import beyond_the_link
 from serverless_bench.errors import UsageError
 from serverless_bench.job.invocations import invocation_specs
@@ -329,7 +329,8 @@ def test_reports_say_what_was_left_undone(tmp_path: Path) -> None:
     assert row.response is not None
     assert row.response.histogram.count == 600
     assert (
-        "150 of 300 operations that were due never began" in stability(saved_run, summary).warnings
+        "150 of 300 operations that were due never began"
+        in variability(saved_run, summary).warnings
     )
 
 

@@ -107,7 +107,7 @@ def test_bytes_of_failed_tries_are_counted_apart(tmp_path: Path) -> None:
     attempts = [attempt(size=300, error="connection_lost"), attempt(size=1000)]
     one = record(0, [operation()], attempts=attempts)
     summary = summarize(saved(tmp_path / "run", [outcome(one)]))
-    assert (summary.bytes, summary.traffic.retried_bytes, summary.traffic.attempts) == (
+    assert (summary.bytes, summary.attempt_stats.retried_bytes, summary.attempt_stats.attempts) == (
         1000,
         300,
         2,

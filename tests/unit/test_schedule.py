@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from serverless_bench.analysis.overdue import Waiting, waiting
+from serverless_bench.analysis.overdue import OverdueOperations, overdue_operations
 from serverless_bench.job.invocations import invocation_specs
 from serverless_bench.job.spec import JobSpec, Load, OperationKind
 from serverless_bench.rundir.record import Overdue
@@ -212,9 +212,9 @@ def begun(path: Path, sizes: dict[str, list[int]], of: JobSpec, *rows: Overdue) 
     return saved(path, [outcome(replace(record(0, operations), overdue=rows))], of=of)
 
 
-def undone(run: Run) -> Waiting:
+def undone(run: Run) -> OverdueOperations:
     everything = np.ones(len(run.operations["kind"]), dtype=np.bool_)
-    return waiting(run, np.array([True]), everything, run.operations["size"])
+    return overdue_operations(run, np.array([True]), everything, run.operations["size"])
 
 
 def mix(**weights: float) -> JobSpec:
@@ -232,12 +232,12 @@ def test_each_has_its_instant_and_its_wait(tmp_path: Path) -> None:
     found = undone(run)
     assert found.due_ns.tolist() == [*range(100, 200, 10), 500, 600, 607]
     assert found.waited_ns.tolist() == [50, 40, 30, 20, 10, 0, 0, 0, 0, 0, 200, 100, 93]
-    nobody = waiting(run, np.array([False]), np.array([True]), np.array([1]))
+    nobody = overdue_operations(run, np.array([False]), np.array([True]), np.array([1]))
     assert (nobody.due_ns.tolist(), nobody.cells) == ([], ())
     assert nobody.of("put").tolist() == []
 
 
-def dealt(found: Waiting) -> dict[tuple[str, int], int]:
+def dealt(found: OverdueOperations) -> dict[tuple[str, int], int]:
     return {found.cells[number]: count for number, count in Counter(found.cell.tolist()).items()}
 
 

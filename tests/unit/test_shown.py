@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from serverless_bench.analysis.delivery_stats import deliveries
-from serverless_bench.analysis.samples import measured
+from serverless_bench.analysis.samples import measured_run
 from serverless_bench.analysis.summary import Summary, summarize
 from serverless_bench.analysis.visibility import NEEDED, SEEN, shown
 from serverless_bench.errors import UsageError
@@ -53,7 +53,7 @@ def test_what_is_not_shown_is_null_and_named(
     assert summary.to_json()[name] is None
     assert f"theirs does not show {SEEN[name]}" in text_of(summary)
     with pytest.raises(UsageError, match=rf"has no {name}\.p50: theirs does not show") as caught:
-        measured(run).metric(f"{name}.p50")
+        measured_run(run).metric(f"{name}.p50")
     assert "docs/clients.md" in caught.value.hint
 
 
@@ -63,14 +63,14 @@ def test_what_is_shown_is_there(tmp_path: Path) -> None:
         summary = summarize(run)
         assert summary.not_shown == ()
         assert (summary.ttfb_s is None, summary.ack_s is None) == (kind is PUT, kind is GET)
-        assert summary.traffic.new_connections == 1
+        assert summary.attempt_stats.new_connections == 1
         assert "does not show" not in text_of(summary)
 
 
 def test_connections_that_are_not_shown_are_not_counted(tmp_path: Path) -> None:
     summary = summarize(run_of(tmp_path / "run", PUT, says("last_byte_sent"), "boto3"))
     assert summary.not_shown == ("new_connections",)
-    assert summary.traffic.new_connections is None
+    assert summary.attempt_stats.new_connections is None
 
 
 @pytest.mark.parametrize(

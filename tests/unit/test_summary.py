@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from serverless_bench.analysis.elapsed import Elapsed, elapsed, span, span_ns
-from serverless_bench.analysis.lost_functions import missing_functions
+from serverless_bench.analysis.missing_functions import missing_functions
 from serverless_bench.analysis.summary import (
     MAX_REPORTED_RANGES,
     REPORT_SCHEMA,
@@ -108,7 +108,7 @@ def test_json_has_the_fields_of_the_parts_in_its_own(tmp_path: Path) -> None:
     found = summarize(run_of(tmp_path)).to_json()
     assert found["report_schema"] == REPORT_SCHEMA
     assert (found["t50_s"], found["t90_s"], found["attempts"]) == (4, None, 5)
-    assert not {"done_s", "traffic", "bill", "deliveries"} & set(found)
+    assert not {"done_s", "attempt_stats", "bill", "deliveries"} & set(found)
 
 
 def test_bytes_of_the_last_moment_are_bytes(tmp_path: Path) -> None:
@@ -329,7 +329,7 @@ def test_a_pause_is_where_nobody_worked(
     worked = [(45, 55), (20, 30), (0, 10), (20, 30), (22, 26)]
     outcomes = [outcome(record(i, [op(0, *when, 1)])) for i, when in enumerate(worked)]
     run = saved(tmp_path, [*outcomes, outcome(lost(5))])
-    there = replace(run, down=((down[0] * S, down[1] * S),))
+    there = replace(run, downtimes=((down[0] * S, down[1] * S),))
     found = elapsed(there)
     assert list(zip(found.begins.tolist(), found.ends.tolist(), strict=True)) == [
         (begin * S, end * S) for begin, end in pauses

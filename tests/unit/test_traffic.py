@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from serverless_bench.analysis.attempt_stats import service_s, throttles_per_s, traffic
+from serverless_bench.analysis.attempt_stats import attempt_stats, service_s, throttles_per_s
 from serverless_bench.analysis.summary import summarize
 from serverless_bench.analysis.timeline import good_operations
 from serverless_bench.job.spec import OperationKind
@@ -23,7 +23,7 @@ def test_offered_load_goodput_and_throttles(tmp_path: Path) -> None:
     ]
     run = saved(tmp_path / "run", [outcome(record(0, [op], attempts=attempts))])
     good = good_operations(run)
-    found = traffic(run, good)
+    found = attempt_stats(run, good)
     assert (found.attempts, found.failed_attempts, found.throttled) == (4, 3, 2)
     assert (found.offered_bytes, found.retried_bytes) == (1500, 500)
     assert found.errors_of_attempts == {"throttled": 2, "connection_lost": 1}
@@ -46,7 +46,7 @@ def test_read_amplification(tmp_path: Path) -> None:
         replace(attempt(size=1000), request="get"),
     ]
     run = saved(tmp_path / "run", [outcome(record(0, [op], attempts=attempts))])
-    assert traffic(run, good_operations(run)).read_amplification == 1.5
+    assert attempt_stats(run, good_operations(run)).read_amplification == 1.5
 
 
 def test_no_tries(tmp_path: Path) -> None:
@@ -68,16 +68,16 @@ def test_the_warm_up_and_duplicates_are_no_traffic(tmp_path: Path) -> None:
     ]
     one = outcome(record(0, ops, attempts=attempts))
     run = saved(tmp_path / "run", [one, one])
-    found = summarize(run).traffic
+    found = summarize(run).attempt_stats
     assert (found.attempts, found.failed_attempts, found.new_connections) == (2, 1, 2)
     assert (found.offered_bytes, found.retried_bytes) == (1300, 300)
     assert (found.throttled, found.throttled_by_prefix) == (1, {"sbench/": 1})
     assert {p: list(c) for p, c in throttles_per_s(run).items()} == {"sbench/": [1]}
-    assert summarize(run, with_warmup=True).traffic.offered_bytes == 2700
+    assert summarize(run, with_warmup=True).attempt_stats.offered_bytes == 2700
 
 
 def test_offered_bytes_are_the_moved_ones_whatever_the_warm_up(tmp_path: Path) -> None:
     for rounds in (0, 1, 3):
         ops = [replace(operation(n), warmup=n < rounds) for n in range(rounds + 1)]
         found = summarize(saved(tmp_path / f"{rounds}", [outcome(record(0, ops))]))
-        assert found.traffic.offered_bytes == found.bytes == 1000
+        assert found.attempt_stats.offered_bytes == found.bytes == 1000

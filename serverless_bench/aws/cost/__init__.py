@@ -3,8 +3,8 @@
 Everything here is arithmetic on values that are passed in; only ``prices`` reads a file::
 
     prices      dollars per unit, from a dated file         Prices
-    usage       what is paid for, and its price             Usage, Dollars
-    forecast    from what is planned to a usage             Load, Forecast
+    usage       what is paid for, and its price             BilledUsage, Dollars
+    forecast    from what is planned to a usage             PlannedLoad, Forecast
     bill        from what a run recorded to a usage         Bill
 
 docs/cost.md explains the figures and where they come from.

@@ -10,12 +10,12 @@ from serverless_bench.aws.cost.forecast import (
     PUT_LIMIT_PER_S,
     PUT_WARN_PER_S,
     Forecast,
-    Load,
+    PlannedLoad,
     Route,
     forecast,
 )
 from serverless_bench.aws.cost.prices import Prices
-from serverless_bench.aws.cost.usage import HOURS_PER_MONTH, Usage, price
+from serverless_bench.aws.cost.usage import HOURS_PER_MONTH, BilledUsage, price
 from serverless_bench.job.spec import OperationKind
 from serverless_bench.units import GIB, MIB
 
@@ -36,7 +36,7 @@ class Trap:
     """Follows ``if`` or says when."""
 
 
-def warnings(load: Load, expected: Forecast) -> Iterator[str]:
+def warnings(load: PlannedLoad, expected: Forecast) -> Iterator[str]:
     """Yield what may go wrong with one phase, and what to do."""
     if expected.waves > 1:
         yield (
@@ -62,7 +62,7 @@ def warnings(load: Load, expected: Forecast) -> Iterator[str]:
         )
 
 
-def _partition(load: Load, expected: Forecast) -> Iterator[str]:
+def _partition(load: PlannedLoad, expected: Forecast) -> Iterator[str]:
     is_put = load.kind is OperationKind.PUT
     word, warn, limit = ("PUT", PUT_WARN_PER_S, PUT_LIMIT_PER_S)
     if not is_put:
@@ -82,7 +82,7 @@ def _partition(load: Load, expected: Forecast) -> Iterator[str]:
     yield text
 
 
-def traps(loads: Sequence[Load], prices: Prices) -> list[Trap]:
+def traps(loads: Sequence[PlannedLoad], prices: Prices) -> list[Trap]:
     """Return what would come on top of the plan, the phases of ``loads`` together."""
     total = sum(load.total_bytes for load in loads)
     written = sum(load.total_bytes for load in loads if load.kind is OperationKind.PUT)
@@ -92,7 +92,7 @@ def traps(loads: Sequence[Load], prices: Prices) -> list[Trap]:
         for load in loads
         if load.kind is OperationKind.PUT
     )
-    month = Usage(storage_byte_h=kept * HOURS_PER_MONTH)
+    month = BilledUsage(storage_byte_h=kept * HOURS_PER_MONTH)
     compute = sum(price(forecast(load).usage, prices).compute for load in loads)
     runaway = sum(load.functions * load.memory_mib / 1024 * MAX_FUNCTION_S for load in loads)
     architecture = loads[0].architecture
@@ -143,7 +143,7 @@ def traps(loads: Sequence[Load], prices: Prices) -> list[Trap]:
     return [trap for trap in found if trap.amount > 0]
 
 
-def _small_parts(loads: Sequence[Load], prices: Prices) -> Iterator[Trap]:
+def _small_parts(loads: Sequence[PlannedLoad], prices: Prices) -> Iterator[Trap]:
     """Yield what parts and ranges of boto3's default size would add, if they are larger."""
     amount, words = 0.0, []
     for load in loads:
@@ -166,7 +166,7 @@ def _small_parts(loads: Sequence[Load], prices: Prices) -> Iterator[Trap]:
         )
 
 
-def _routed(loads: Sequence[Load], route: Route, prices: Prices) -> float:
+def _routed(loads: Sequence[PlannedLoad], route: Route, prices: Prices) -> float:
     usages = (forecast(replace(load, route=route)).usage for load in loads)
     there = [price(usage, prices).network for usage in usages]
     plain = [

@@ -18,7 +18,7 @@ from serverless_bench.aws.cost.expected import Setting, at_most, expected
 from serverless_bench.aws.cost.forecast import LOG_BYTES
 from serverless_bench.aws.cost.prices import Prices, load_prices
 from serverless_bench.aws.cost.requests import Requests, requests_of, requests_of_record
-from serverless_bench.aws.cost.usage import HOURS_PER_MONTH, Dollars, Usage, price
+from serverless_bench.aws.cost.usage import HOURS_PER_MONTH, BilledUsage, Dollars, price
 from serverless_bench.job.spec import JobSpec
 from serverless_bench.rundir.record import Lost, Outcome
 from serverless_bench.rundir.run import Run
@@ -131,7 +131,9 @@ def bill(run: Run, prices: Prices | None = None) -> Bill | None:
     )
 
 
-def outcome_usage(outcome: Outcome, job: JobSpec, *, memory_mib: int, architecture: str) -> Usage:
+def outcome_usage(
+    outcome: Outcome, job: JobSpec, *, memory_mib: int, architecture: str
+) -> BilledUsage:
     """Return what one outcome adds to the bill.
 
     Parameters
@@ -144,14 +146,14 @@ def outcome_usage(outcome: Outcome, job: JobSpec, *, memory_mib: int, architectu
     memory_mib
         For functions that do not say what they have.
     architecture
-        As in ``Load``.
+        As in ``PlannedLoad``.
     """
     result, controlled = outcome.result, job.control is not None
     if isinstance(result, Lost):
         limit_ns = round(job.deadline_s * NS_PER_S)
         spent_ns = min(outcome.collected_ns - outcome.submitted_ns, limit_ns)
         billed = 0 if result.never_began else spent_ns
-        return Usage(
+        return BilledUsage(
             architecture=architecture,
             gb_s=max(0, billed) / NS_PER_S * memory_mib / 1024,
             invocations=int(not result.never_began),
@@ -160,7 +162,7 @@ def outcome_usage(outcome: Outcome, job: JobSpec, *, memory_mib: int, architectu
     spent_ns += round(CONTROL_S * NS_PER_S) if controlled else 0
     billed_ms = -(-spent_ns // _NS_PER_MS)
     requests = requests_of_record(result, job)
-    return Usage(
+    return BilledUsage(
         architecture=architecture,
         gb_s=billed_ms / 1000 * (result.memory_mib or memory_mib) / 1024,
         invocations=1,
@@ -181,10 +183,10 @@ def billed_ns(run: Run, there: Mask) -> Ints:
     return np.asarray(-(-(spent + imports + control) // _NS_PER_MS) * _NS_PER_MS, dtype=np.int64)
 
 
-def _usage(run: Run, there: Mask, requests: Requests) -> Usage:
+def _usage(run: Run, there: Mask, requests: Requests) -> BilledUsage:
     count = int(there.sum())
     gib = run.functions["memory_mib"][there] / 1024
-    return Usage(
+    return BilledUsage(
         architecture=_architecture(run, there),
         gb_s=float((billed_ns(run, there) / NS_PER_S * gib).sum()),
         invocations=count,

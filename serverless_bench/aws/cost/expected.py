@@ -18,13 +18,13 @@ from serverless_bench.aws.cost.forecast import (
     LOG_BYTES,
     OVERHEAD_S,
     REQUEST_S,
-    Load,
+    PlannedLoad,
     busy_s,
     launch,
     line_rate,
     load_of,
 )
-from serverless_bench.aws.cost.usage import Usage
+from serverless_bench.aws.cost.usage import BilledUsage
 from serverless_bench.job.sizes import parse_sizes
 from serverless_bench.job.spec import (
     OWN_FUNCTION,
@@ -67,7 +67,7 @@ class Setting:
 
     memory_mib: int
     architecture: str
-    """As in ``Load``."""
+    """As in ``PlannedLoad``."""
     object_bytes: int | None = None
     """Mean size of the objects, where the job does not say it: of a read."""
     quota: int | None = None
@@ -86,7 +86,7 @@ class Expected:
     """Of one function, on objects or arrays; what it prepares and the warm-up included."""
     bytes: int
     """That all functions move."""
-    usage: Usage
+    usage: BilledUsage
     """Of the whole job, without keeping what it writes."""
 
 
@@ -136,7 +136,7 @@ def expected(job: JobSpec, setting: Setting) -> Expected | None:
     )
 
 
-def at_most(job: JobSpec, setting: Setting) -> Usage:
+def at_most(job: JobSpec, setting: Setting) -> BilledUsage:
     """Return what one function uses at most, if it runs until its deadline.
 
     Its requests are those that are planned; where time ends them, as many as fit into it, at
@@ -161,9 +161,9 @@ def mean_bytes(job: JobSpec, setting: Setting) -> int | None:
     return setting.object_bytes
 
 
-def _usage(job: JobSpec, setting: Setting, seconds: float, work: _Work) -> Usage:
+def _usage(job: JobSpec, setting: Setting, seconds: float, work: _Work) -> BilledUsage:
     """Return the usage of one function."""
-    return Usage(
+    return BilledUsage(
         architecture=setting.architecture,
         gb_s=seconds * setting.memory_mib / 1024,
         invocations=1,
@@ -209,7 +209,7 @@ def _work(job: JobSpec, setting: Setting) -> _Work | None:
     return work
 
 
-def _of_load(load: Load) -> _Work:
+def _of_load(load: PlannedLoad) -> _Work:
     requests = load.operations * load.requests
     is_put = load.kind is OperationKind.PUT
     return _Work(
@@ -221,8 +221,8 @@ def _of_load(load: Load) -> _Work:
     )
 
 
-def _load(job: JobSpec, setting: Setting, kind: OperationKind, object_bytes: int) -> Load:
-    return Load(
+def _load(job: JobSpec, setting: Setting, kind: OperationKind, object_bytes: int) -> PlannedLoad:
+    return PlannedLoad(
         kind=kind,
         functions=job.invocations,
         objects=job.objects,
@@ -238,7 +238,7 @@ def _load(job: JobSpec, setting: Setting, kind: OperationKind, object_bytes: int
     )
 
 
-def _array_load(job: JobSpec, setting: Setting) -> Load:
+def _array_load(job: JobSpec, setting: Setting) -> PlannedLoad:
     """Return an array as its objects; in files it costs no request."""
     array = _array(job)
     kind = OperationKind.GET if array.operation == "read" else OperationKind.PUT

@@ -40,7 +40,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Final
 
-from serverless_bench.aws.cost.usage import Usage
+from serverless_bench.aws.cost.usage import BilledUsage
 from serverless_bench.job.spec import JobSpec, OperationKind, Transfer
 from serverless_bench.units import GIB, MIB
 
@@ -90,7 +90,7 @@ class Route(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Load:
+class PlannedLoad:
     """One phase of a job, and where it runs."""
 
     kind: OperationKind
@@ -173,7 +173,7 @@ class Forecast:
     part_bytes: int
     """The smallest part or range, in steps of 8 MiB, that keeps the former below the warning."""
     memory_needed_mib: int
-    usage: Usage
+    usage: BilledUsage
 
 
 def load_of(
@@ -183,7 +183,7 @@ def load_of(
     memory_mib: int,
     architecture: str,
     quota: int | None = None,
-) -> Load | None:
+) -> PlannedLoad | None:
     """Return the load that a job is; None for a workload that moves nothing.
 
     Parameters
@@ -203,7 +203,7 @@ def load_of(
     kind = kinds[job.workload]
     if job.load.split is not None:
         object_bytes = -(-object_bytes // job.load.split)
-    load = Load(
+    load = PlannedLoad(
         kind=kind,
         functions=job.invocations,
         objects=job.objects,
@@ -224,7 +224,7 @@ def load_of(
     return replace(load, repeats=max(1, round(rounds)) + job.warmup)
 
 
-def done_in(load: Load, seconds: float, rate_per_s: float | None = None) -> float:
+def done_in(load: PlannedLoad, seconds: float, rate_per_s: float | None = None) -> float:
     """Return the operations of one function in a time; of an open loop, at most its share."""
     most = moved_bytes(load, seconds) / load.object_bytes
     if load.bytes_per_s is None:
@@ -233,7 +233,7 @@ def done_in(load: Load, seconds: float, rate_per_s: float | None = None) -> floa
     return most if rate_per_s is None else min(most, rate_per_s * seconds / load.functions)
 
 
-def busy_s(load: Load) -> float:
+def busy_s(load: PlannedLoad) -> float:
     """Return how long one cold function goes through its operations, waiting included."""
     moving_s = transfer_s(load, load.function_bytes)
     if load.bytes_per_s is not None:
@@ -242,7 +242,7 @@ def busy_s(load: Load) -> float:
     return max(moving_s, load.function_bytes / line_rate(load) + waiting_s)
 
 
-def transfer_s(load: Load, size_bytes: int) -> float:
+def transfer_s(load: PlannedLoad, size_bytes: int) -> float:
     """Return how long one cold function needs for ``size_bytes``; see the top of this file."""
     if load.bytes_per_s is not None:
         return size_bytes / load.bytes_per_s
@@ -252,13 +252,13 @@ def transfer_s(load: Load, size_bytes: int) -> float:
     return (size_bytes - BUCKET_BYTES) / REFILL_BYTES_PER_S
 
 
-def moved_bytes(load: Load, seconds: float) -> int:
+def moved_bytes(load: PlannedLoad, seconds: float) -> int:
     """Return what one cold function moves in ``seconds``: the inverse of ``transfer_s``."""
     rate = line_rate(load)
     return int(min(rate * seconds, BUCKET_BYTES + REFILL_BYTES_PER_S * seconds))
 
 
-def line_rate(load: Load) -> float:
+def line_rate(load: PlannedLoad) -> float:
     """Return the bytes per second of one function whose bucket is full."""
     if load.bytes_per_s is not None:
         return load.bytes_per_s
@@ -271,7 +271,7 @@ def line_rate(load: Load) -> float:
     )
 
 
-def forecast(load: Load) -> Forecast:
+def forecast(load: PlannedLoad) -> Forecast:
     """Return what to expect of ``load``."""
     moving_s = busy_s(load)
     function_s = moving_s + OVERHEAD_S
@@ -294,7 +294,7 @@ def forecast(load: Load) -> Forecast:
     )
 
 
-def launch(load: Load, function_s: float) -> tuple[float, float]:
+def launch(load: PlannedLoad, function_s: float) -> tuple[float, float]:
     """Return when the first and the last function start, in seconds.
 
     A token bucket of ``LAUNCH_AT_ONCE`` environments per name; a function waits for a
@@ -314,23 +314,23 @@ def launch(load: Load, function_s: float) -> tuple[float, float]:
     return starts[0], starts[-1]
 
 
-def memory_needed_mib(load: Load) -> int:
+def memory_needed_mib(load: PlannedLoad) -> int:
     """Return what one function needs: its base, and two blocks per connection."""
     blocks = 2 * load.threads * load.transfer.connections * load.transfer.block_bytes
     return BASE_MIB.get(load.client, BASE_MIB["boto3"]) + math.ceil(blocks / MIB)
 
 
-def _part_bytes(load: Load, per_s: float) -> int:
+def _part_bytes(load: PlannedLoad, per_s: float) -> int:
     allowed = PUT_WARN_PER_S if load.kind is OperationKind.PUT else GET_WARN_PER_S
     return math.ceil(per_s * load.part_bytes / allowed / _PART_STEP) * _PART_STEP
 
 
-def _usage(load: Load, function_s: float, run_s: float) -> Usage:
+def _usage(load: PlannedLoad, function_s: float, run_s: float) -> BilledUsage:
     count, is_put = load.functions, load.kind is OperationKind.PUT
     requests = count * load.operations * load.requests
     total = load.total_bytes
     controlled = count if load.control else 0
-    return Usage(
+    return BilledUsage(
         architecture=load.architecture,
         gb_s=count * function_s * load.memory_mib / 1024,
         invocations=count,

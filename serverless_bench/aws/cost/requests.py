@@ -79,7 +79,7 @@ def requests_of(run: Run) -> Requests:
     control, control_known = _control(run)
     heads, answers = (run.store_requests or {}).get("head", 0), len(run.probes)
     # Versions that did not count what they asked for kept the answers.
-    driver_known = run.drivers_told and heads >= answers
+    driver_known = run.drivers_reported and heads >= answers
     return Requests(
         data=_data(run),
         gate=gate,

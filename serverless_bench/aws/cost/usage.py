@@ -12,7 +12,7 @@ HOURS_PER_MONTH: Final = 730.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Usage:
+class BilledUsage:
     """Quantities that AWS bills."""
 
     architecture: str = "x86_64"
@@ -62,7 +62,7 @@ class Dollars:
         )
 
 
-def price(usage: Usage, prices: Prices) -> Dollars:
+def price(usage: BilledUsage, prices: Prices) -> Dollars:
     """Return what a usage costs."""
     return Dollars(
         compute=usage.gb_s * prices.gb_s(usage.architecture),
@@ -76,7 +76,7 @@ def price(usage: Usage, prices: Prices) -> Dollars:
     )
 
 
-def _network(usage: Usage, prices: Prices) -> float:
+def _network(usage: BilledUsage, prices: Prices) -> float:
     cost = usage.cross_region_bytes / GIB * prices.network_cross_region_gb
     if usage.nat_bytes:
         cost += usage.nat_bytes / GIB * prices.network_nat_gb

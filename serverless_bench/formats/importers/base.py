@@ -62,7 +62,7 @@ class Rows:
     """Operations as columns that grow; ``ABSENT`` stands for an unknown instant."""
 
     function: "array[int]" = field(default_factory=_numbers)
-    """Index of the function call, as in ``Call``."""
+    """Index of the function call, as in ``FunctionCall``."""
     line: "array[int]" = field(default_factory=_numbers)
     """Where in the file the operation stands."""
     kind: "array[int]" = field(default_factory=_numbers)
@@ -89,7 +89,7 @@ class Rows:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Call:
+class FunctionCall:
     """One function call that has a result; instants are None where the file has none."""
 
     index: int
@@ -112,7 +112,7 @@ class Imported:
     path: Path
     workload: str
     """write, read or mixed."""
-    calls: tuple[Call, ...]
+    calls: tuple[FunctionCall, ...]
     """In the order of ``index``."""
     lost: Mapping[int, str]
     """Function calls that were asked for and have no result: index and cause."""

@@ -9,7 +9,7 @@ import numpy as np
 
 from serverless_bench import __version__
 from serverless_bench.errors import ArchiveError
-from serverless_bench.formats.importers.base import KINDS, PUT, Call, Imported, Rows
+from serverless_bench.formats.importers.base import KINDS, PUT, FunctionCall, Imported, Rows
 from serverless_bench.job.keys import new_run_id
 from serverless_bench.job.spec import (
     MAX_PART_BYTES,
@@ -137,7 +137,7 @@ def outcomes(imported: Imported, run_id: str) -> Iterator[Outcome]:
             yield Outcome(submitted_ns=ABSENT, collected_ns=ABSENT, result=lost)
 
 
-def _outcome(call: Call, rows: Rows, mine: Ints, run_id: str) -> Outcome:
+def _outcome(call: FunctionCall, rows: Rows, mine: Ints, run_id: str) -> Outcome:
     start_ns = int(rows.column("start_ns")[mine].min())
     end_ns = int(rows.column("end_ns")[mine].max())
     start_ns = start_ns if call.start_ns is None else min(call.start_ns, start_ns)

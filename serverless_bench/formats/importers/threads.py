@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from serverless_bench.errors import UsageError
-from serverless_bench.formats.importers.base import GET, PUT, Call, Hints, Imported, Rows
+from serverless_bench.formats.importers.base import GET, PUT, FunctionCall, Hints, Imported, Rows
 from serverless_bench.formats.importers.oplog import OpLog
 from serverless_bench.rundir.tables import ABSENT, Ints
 
@@ -56,7 +56,7 @@ def imported_from(log: OpLog, hints: Hints, *, tool: str, trusted: bool) -> Impo
         workload={frozenset({PUT}): "write", frozenset({GET}): "read"}.get(
             frozenset(kinds), "mixed"
         ),
-        calls=tuple(Call(index=i, worker_id=name) for i, name in enumerate(names)),
+        calls=tuple(FunctionCall(index=i, worker_id=name) for i, name in enumerate(names)),
         lost={},
         rows=replace(log.rows, function=array("q", function.tobytes())),
         concurrency=len(names),

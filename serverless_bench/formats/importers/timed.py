@@ -11,7 +11,7 @@ from serverless_bench.formats.importers.base import (
     MAX_INSTANT_S,
     MAX_OPERATION_BYTES,
     PUT,
-    Call,
+    FunctionCall,
     Hints,
     Imported,
     Rows,
@@ -239,13 +239,13 @@ def _aligned(
     return {}
 
 
-def _call(index: int, row: Mapping[str, Any], names: Stats) -> Call:
+def _call(index: int, row: Mapping[str, Any], names: Stats) -> FunctionCall:
     submitted_ns = instant_ns(row.get(names.submitted))
     collected_ns = instant_ns(row.get(names.collected)) if names.collected else None
     if submitted_ns is None or collected_ns is None or collected_ns < submitted_ns:
         submitted_ns = collected_ns = None
     entry, value = names.is_cold
-    return Call(
+    return FunctionCall(
         index=index,
         # Two functions of unknown environments must not look like one environment.
         worker_id=f"unknown-{index}",

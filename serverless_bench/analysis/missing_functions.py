@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from serverless_bench.rundir.run import Run
-from serverless_bench.rundir.tables import Floats, Mask, is_text
+from serverless_bench.rundir.tables import Floats, Mask, is_text, sum_by
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,8 +46,8 @@ def missing_functions(
     missing = run.job.invocations - int(is_ok.sum())
     if not missing or not len(rates) or whole is None or not span_s:
         return None
-    moved = np.zeros(len(is_ok), dtype=np.int64)
-    np.add.at(moved, run.operations["function"][good], run.operations["bytes"][good])
+    operations = run.operations
+    moved = sum_by(operations["function"][good], operations["bytes"][good], len(is_ok))
     most = int(moved[is_ok].sum()) + missing * int(moved.max())
     return MissingFunctions(
         count=missing,
