@@ -22,7 +22,7 @@ from serverless_bench.driver.run import run_job
 from serverless_bench.errors import StoreError, UsageError
 from serverless_bench.job.keys import declared_size, object_key
 from serverless_bench.job.spec import JobSpec, Target
-from serverless_bench.stores.loopback.asked import STATISTICS
+from serverless_bench.stores.loopback.s3 import STATISTICS
 from serverless_bench.units import GIB, format_rate
 
 _LIMIT_BYTES: Final = 4_000_000_000

@@ -18,7 +18,7 @@ from serverless_bench.rundir.archive import Run
 from serverless_bench.rundir.record import Outcome
 from serverless_bench.stores.loopback.faults import FaultKind
 from serverless_bench.stores.loopback.server import serving
-from serverless_bench.stores.loopback.settings import Settings
+from serverless_bench.stores.loopback.state import LoopbackSettings
 from serverless_bench.worker.delivery import forget_stores, work
 from serverless_bench.worker.invocation import forget_clients
 
@@ -83,11 +83,11 @@ def billed(
 ) -> tuple[Run, Bill, Counter[str]]:
     """Run a job against a store of its own; return run, bill and what the store charges for."""
     monkeypatch.setattr(fanout, "open_executor", lambda job: Delivered(job, twice))
-    with serving(Settings(rates=faults or {})) as server:
+    with serving(LoopbackSettings(rates=faults or {})) as server:
         target = replace(job.target, endpoint_url=server.endpoint_url)
         control = replace(target, prefix="control/")
         run = run_job(replace(job, target=target, control=control), directory, keys=keys)
-        told = server.statistics()
+        told = server.state.statistics()
     found = bill(run)
     assert found is not None
     seen = Counter[str]()
