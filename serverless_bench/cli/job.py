@@ -309,12 +309,12 @@ def several(where: Where) -> tuple[Where, tuple[str, ...]]:
 
 
 def _check_client(job: JobSpec) -> None:
-    """Refuse operations that the client does not offer, and knobs that it does not have."""
-    from serverless_bench.clients import client_class
+    """Refuse operations that the client does not offer, and options that it does not have."""
+    from serverless_bench.clients import CLIENTS
     from serverless_bench.clients.options import check as check_options
     from serverless_bench.worker.operations import needs
 
-    client = client_class(job.target.client)
+    client = CLIENTS.load(job.target.client).info
     check_options(job.target)
     kinds = [OperationKind(name) for name, _ in job.load.mix]
     if job.load.split is not None:

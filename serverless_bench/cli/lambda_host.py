@@ -13,7 +13,6 @@ from typing import Any, Final
 
 import click
 
-from serverless_bench import plugins
 from serverless_bench.cli.options import group, option, port_option
 from serverless_bench.errors import PluginError, UsageError
 from serverless_bench.job.invocations import invocation_specs
@@ -21,11 +20,9 @@ from serverless_bench.job.spec import JobSpec, Target, Transfer
 from serverless_bench.lambda_host.faults import FaultKind, Rule
 from serverless_bench.lambda_host.functions import Function
 from serverless_bench.lambda_host.settings import MAX_TIMEOUT_S, MEMORY_MIB, Settings, arn
+from serverless_bench.plugins import extra
 from serverless_bench.stores.embedded import embedded_store
 
-_SERVER: Final = {"lambda-host": "serverless_bench.lambda_host.server:serving"}
-_DELIVER: Final = {"lambda-host": "serverless_bench.worker.delivery:deliver"}
-_SCRIPTED: Final = {"lambda-host": "serverless_bench.lambda_host.scripted:Scripted"}
 _HANDLER: Final = "serverless_bench.worker.handler.handler"
 _TIMEOUT_S: Final = 3.0
 _TELL_IT: Final = """\
@@ -137,7 +134,8 @@ def command(command: tuple[str, ...], log_dir: Path | None, **flags: Any) -> int
     """
     settings = _settings(log_dir, flags)
     functions = _functions(settings, flags)
-    serving = plugins.load("commands", _SERVER, "lambda-host")
+    with extra("lambda-host", "sbench lambda-host"):
+        from serverless_bench.lambda_host.server import serving
     with _credentials():
         return asyncio.run(_run(serving(settings, functions, _scripted(flags)), flags, command))
 
@@ -270,8 +268,10 @@ def _rehearsal() -> dict[str, Any]:
 def _scripted(flags: Mapping[str, Any]) -> Any:  # noqa: ANN401 - loaded by name
     if not flags["scripted"]:
         return None
-    deliver = plugins.load("commands", _DELIVER, "lambda-host")
-    return plugins.load("commands", _SCRIPTED, "lambda-host")(deliver, flags["duration"])
+    from serverless_bench.lambda_host.scripted import Scripted
+    from serverless_bench.worker.delivery import deliver
+
+    return Scripted(deliver, flags["duration"])
 
 
 def _exports(region: str, url: str) -> dict[str, str]:

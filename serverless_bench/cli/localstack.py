@@ -11,14 +11,13 @@ from typing import Final
 
 import click
 
-from serverless_bench import plugins
 from serverless_bench.cli.options import option, port_option
 from serverless_bench.errors import UsageError
 from serverless_bench.lambda_host.settings import Settings
+from serverless_bench.plugins import extra
 from serverless_bench.stores.localstack.environment import Installed, default_directory, prepare
 from serverless_bench.stores.localstack.server import CREDENTIALS, REGION, LocalStack, started
 
-_SERVER: Final = {"lambda-host": "serverless_bench.lambda_host.server:serving"}
 _TELL_IT: Final = """\
 LocalStack {version} at {url}
   export {exports}
@@ -60,7 +59,8 @@ async def _run(
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         # Ctrl-C and SIGTERM are how it ends.
         loop.add_signal_handler(number, stop.set)
-    serving = plugins.load("commands", _SERVER, "lambda-host")
+    with extra("lambda-host", "sbench localstack"):
+        from serverless_bench.lambda_host.server import serving
     async with serving(settings, [], None) as host:
         with started(installed, port=port, lambda_host=host.url, log=log) as localstack:
             while not stop.is_set() and not await asyncio.to_thread(localstack.ready):

@@ -99,7 +99,7 @@ target_options = group(
         "--client-option",
         multiple=True,
         metavar="NAME=VALUE",
-        help="A knob of that library; docs/clients.md has them.",
+        help="An option of that library; docs/clients.md has them.",
     ),
 )
 

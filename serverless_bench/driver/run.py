@@ -11,8 +11,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from serverless_bench import __version__
-from serverless_bench.clients import client_class
-from serverless_bench.clients.options import attempts, shows
+from serverless_bench.clients import CLIENTS
 from serverless_bench.clock import wall_ns
 from serverless_bench.driver.coordinator import Coordinator
 from serverless_bench.driver.pickling import OwnFunction, digest, function_job, pack, without_code
@@ -379,11 +378,11 @@ def _client(job: JobSpec) -> dict[str, str | list[str]]:
             "signing": its_own,
             "checksum": its_own,
         }
-    client = client_class(job.target.client)
+    client = CLIENTS.load(job.target.client).info.with_options(job.target.options)
     return {
-        "attempts": attempts(job.target),
+        "attempts": client.attempts,
         "progress": client.progress,
-        "shows": sorted(shows(job.target)),
+        "shows": sorted(client.shows),
         "signing": client.signing,
         "checksum": client.checksum,
     }

@@ -69,7 +69,6 @@ class LambdaExecutor:
     def map(
         self, invocations: Iterable[InvocationSpec], live: Live
     ) -> Generator[Outcome, None, None]:
-        """See ``Executor``."""
         if not self._job.functions:
             raise UsageError(
                 "--executor lambda needs to know which function to invoke",
@@ -86,7 +85,6 @@ class LambdaExecutor:
         since_ns: int,
         known: Collection[tuple[int, str]],
     ) -> Generator[Outcome, None, None]:
-        """See ``Recovering``."""
         remote = RemoteMap(self._job, None, live, since_ns=since_ns, seen=self._seen, known=known)
         return remote.run(invocations)
 
@@ -111,21 +109,17 @@ class _Invoker:
         to give up."""
 
     def room(self, flying: int) -> int:
-        """See ``Launcher``."""
         return min(self._most - flying, self._bucket.available())
 
     def take(self, count: int) -> None:
-        """See ``Launcher``."""
         self._bucket.take(count)
 
     def launch(self, invocations: Sequence[InvocationSpec]) -> int:
-        """See ``Launcher``."""
         for invocation in invocations:
             return self._invoke(json.dumps(asdict(invocation)).encode())
         return 0
 
     def close(self) -> None:
-        """See ``Launcher``."""
         self._client.close()
 
     def _invoke(self, payload: bytes) -> int:

@@ -19,7 +19,6 @@ class InlineExecutor:
     def map(
         self, invocations: Iterable[InvocationSpec], live: Live
     ) -> Generator[Outcome, None, None]:
-        """See ``Executor``."""
         clock = EpochClock()
         live.moved_bytes = 0
 

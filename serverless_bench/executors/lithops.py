@@ -55,7 +55,6 @@ class LithopsExecutor:
     def map(
         self, invocations: Iterable[InvocationSpec], live: Live
     ) -> Generator[Outcome, None, None]:
-        """See ``Executor``."""
         with self._host() as host:
             if self._backend == _LOCAL or self._job.control is None:
                 yield from self._follow(host, invocations, live)
@@ -70,7 +69,7 @@ class LithopsExecutor:
         since_ns: int,
         known: Collection[tuple[int, str]],
     ) -> Generator[Outcome, None, None]:
-        """See ``Recovering``; functions on this machine have died with their driver."""
+        """Recover in the cloud; functions on this machine have died with their driver."""
         self._waiting = self._host()
         # Whether or not there is anything to launch after this, it ends with the executor.
         finalize(self, self._waiting.close)
@@ -248,20 +247,18 @@ class _Launcher:
         self._most = min(job.concurrency, job.invocations)
 
     def room(self, flying: int) -> int:
-        """See ``Launcher``."""
         return self._most - flying
 
     def take(self, count: int) -> None:
-        """See ``Launcher``."""
+        """Nothing is counted: Lithops is not asked about a limit."""
 
     def launch(self, invocations: Sequence[InvocationSpec]) -> int:
-        """See ``Launcher``."""
         self._host.send({"launch": [asdict(spec) for spec in invocations]})
         self._host.told("launched", _DEPLOY_S)
         return 0
 
     def close(self) -> None:
-        """See ``Launcher``."""
+        """Nothing to close: the host ends with the executor."""
 
 
 def _there(pipe: IO[bytes] | None) -> IO[bytes]:

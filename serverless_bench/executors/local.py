@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Final, Self
 from urllib.parse import urlsplit
 
-from serverless_bench.clients import client_class
+from serverless_bench.clients import CLIENTS
 from serverless_bench.clock import EpochClock
 from serverless_bench.errors import ExecutorError
 from serverless_bench.executors.base import GRACE_S, Live
@@ -61,7 +61,6 @@ class LocalExecutor:
     def map(
         self, invocations: Iterable[InvocationSpec], live: Live
     ) -> Generator[Outcome, None, None]:
-        """See ``Executor``."""
         size = min(self._job.concurrency, self._job.invocations)
         allow_open_files(size + _SPARE_FDS)
         with _Pool(size, _rehearsal(self._job), live) as pool:
@@ -287,7 +286,7 @@ def _rehearsal(job: JobSpec) -> str:
         load=Load(),
     )
     target = replace(job.target, endpoint_url=f"{scheme}://127.0.0.1:1")
-    if not getattr(client_class(target.client), "forkable", True):
+    if not CLIENTS.load(target.client).info.forkable:
         # Threads do not come along into a fork: what waits for one would wait for ever.
         target = replace(target, client="wire", options=())
     rehearsal = replace(

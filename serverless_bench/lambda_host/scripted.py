@@ -36,7 +36,7 @@ class Scripted:
         self._run: object = None
 
     async def __call__(self, function: Function, call: Call) -> Answer:
-        """See ``host.Deliver``."""
+        """Deliver one invocation."""
         del function
         event = json.loads(call.payload)
         answer = await self._handle(event if isinstance(event, dict) else {})

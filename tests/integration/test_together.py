@@ -133,7 +133,7 @@ def test_wrong_clocks_are_found_and_put_right(
     tmp_path: Path, moto: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     here = f"{__name__}:SkewedExecutor"
-    monkeypatch.setitem(EXECUTORS, "skewed", here)
+    monkeypatch.setitem(EXECUTORS.builtin, "skewed", here)
     target = Target(bucket=moto.bucket, endpoint_url=moto.endpoint_url, prefix="skew/")
     job = JobSpec(
         workload="write",
