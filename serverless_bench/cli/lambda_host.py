@@ -262,7 +262,10 @@ def _rehearsal() -> dict[str, Any]:
         transfer=Transfer(retries=0, timeout_s=1.0),
     )
     event = replace(next(invocation_specs(job, run_id="", created_ns=0)), not_after_ns=sys.maxsize)
-    return {"call": "serverless_bench.executors.zygote:rehearse", "arguments": [asdict(event)]}
+    return {
+        "call": "serverless_bench.executors.local_workers:rehearse",
+        "arguments": [asdict(event)],
+    }
 
 
 def _scripted(flags: Mapping[str, Any]) -> Any:  # noqa: ANN401 - loaded by name

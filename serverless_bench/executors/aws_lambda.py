@@ -20,11 +20,12 @@ from botocore.config import Config
 from serverless_bench.clock import monotonic_ns, sleep
 from serverless_bench.errors import ExecutorError, UsageError
 from serverless_bench.executors.base import Live
-from serverless_bench.executors.remote.launcher import NotLaunchedError, TokenBucket
+from serverless_bench.executors.remote.launcher import NotLaunchedError
 from serverless_bench.executors.remote.map import RemoteMap
 from serverless_bench.executors.remote.seen import Seen
 from serverless_bench.job.spec import InvocationSpec, JobSpec
 from serverless_bench.rundir.record import Outcome
+from serverless_bench.token_bucket import TokenBucket
 from serverless_bench.units import NS_PER_S
 
 BURST: Final = 1000
@@ -102,17 +103,17 @@ class _Invoker:
         self._turn = count()
         self._most = self._quota()
         names = len(job.functions)
-        self._bucket = TokenBucket(rate_per_s=PER_S * names, burst=BURST * names)
+        self._bucket = TokenBucket(PER_S * names, BURST * names, monotonic_ns())
         self._renewed_ns = 0
         self._accepted = False
         """Whether the service has ever taken an event: then a lost connection is no reason
         to give up."""
 
     def room(self, flying: int) -> int:
-        return min(self._most - flying, self._bucket.available())
+        return min(self._most - flying, self._bucket.available(monotonic_ns()))
 
     def take(self, count: int) -> None:
-        self._bucket.take(count)
+        self._bucket.take(monotonic_ns(), count)
 
     def launch(self, invocations: Sequence[InvocationSpec]) -> int:
         for invocation in invocations:

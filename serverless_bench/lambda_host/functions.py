@@ -16,7 +16,7 @@ RUNTIME: Final = f"python{sys.version_info.major}.{sys.version_info.minor}"
 """Whatever a function asks for, this is what it gets."""
 PACKAGES: Final = "runtime"
 """Directory of the runtime's packages within the host's own."""
-_ZYGOTE: Final = str(Path(__file__).with_name("zygote.py"))
+_SCRIPT: Final = str(Path(__file__).with_name("forked_environments.py"))
 _GIVEN: Final = ("awslambdaric", "boto3", "botocore")
 """What AWS' Python runtimes bring along (AWS Lambda developer guide, "Building Lambda
 functions with Python"); in the versions that this installation has."""
@@ -38,9 +38,9 @@ class Function:
     memory_mib: int = MIB_PER_CPU
     timeout_s: float = 900.0
     preload: tuple[str, ...] = ()
-    """Modules that the zygote imports before it forks."""
+    """Modules that the fork server imports before it forks."""
     rehearse: tuple[Mapping[str, Any], ...] = ()
-    """Calls that the zygote makes before it forks: ``call`` and ``arguments``."""
+    """Calls that the fork server makes before it forks: ``call`` and ``arguments``."""
     foreign: bool = False
     """Whether another Lambda says all of its environment variables, reserved ones too."""
     shared: bool = False
@@ -50,10 +50,10 @@ class Function:
         """Return the command of an interpreter that sees what this function may see."""
         # -S: without the packages of this installation, -I: or of the user.
         flags = ["-P"] if self.code is None else ["-I", "-S"]
-        return [sys.executable, *flags, _ZYGOTE]
+        return [sys.executable, *flags, _SCRIPT]
 
     def told(self, scratch: Path) -> dict[str, Any]:
-        """Return what ``zygote.main`` is told; ``scratch`` is the host's directory."""
+        """Return what ``forked_environments.main`` is told; ``scratch`` is the host's directory."""
         return {
             "scratch": str(scratch),
             "paths": self._paths(scratch / PACKAGES),

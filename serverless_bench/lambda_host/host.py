@@ -4,8 +4,9 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from serverless_bench.clock import monotonic_ns
 from serverless_bench.lambda_host.answers import not_found
-from serverless_bench.lambda_host.concurrency import Bucket, Gate
+from serverless_bench.lambda_host.concurrency import Gate
 from serverless_bench.lambda_host.counts import Counts
 from serverless_bench.lambda_host.environment import Answer, Call
 from serverless_bench.lambda_host.events import EventRules, Events
@@ -13,6 +14,7 @@ from serverless_bench.lambda_host.faults import FaultPlan
 from serverless_bench.lambda_host.functions import LATEST, Function
 from serverless_bench.lambda_host.pool import Pool, Shared
 from serverless_bench.lambda_host.settings import Settings, arn
+from serverless_bench.token_bucket import TokenBucket
 
 Deliver = Callable[[Function, Call], Awaitable[Answer]]
 """Does what a function would do, inside the host."""
@@ -47,7 +49,7 @@ class Host:
         self.shared = shared
         self.counts: Counts = shared.counts
         self.gate = Gate(settings.concurrency)
-        self.bucket = Bucket(settings.request_per_s, settings.burst)
+        self.request_rate = TokenBucket(settings.request_per_s, settings.burst, monotonic_ns())
         self.plan = FaultPlan(settings.seed, settings.rules)
         self.late_s = settings.late_s
         self.functions: dict[str, Installed] = {}

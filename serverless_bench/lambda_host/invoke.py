@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from aiohttp import web
 
-from serverless_bench.clock import wall_ns
+from serverless_bench.clock import monotonic_ns, wall_ns
 from serverless_bench.lambda_host.answers import (
     MAX_ASYNC_BYTES,
     MAX_SYNC_BYTES,
@@ -65,7 +65,7 @@ class InvokeApi:
         )
         if kind == "DryRun":
             return web.Response(status=204, headers=_headers(call))
-        if not host.bucket.take():
+        if not host.request_rate.take(monotonic_ns()):
             raise too_many(RATE)
         faults = host.plan.decide(call.payload)
         if FaultKind.THROTTLE in faults:

@@ -87,7 +87,7 @@ class Pool:
         """
         host = self._host
         if self._parent is None or self._parent.ended:
-            log = self._directory() / "zygote.log"
+            log = self._directory() / "fork-server.log"
             function = self.function
             if host.settings.fresh:
                 function = replace(function, preload=(), rehearse=())

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from serverless_bench.errors import UsageError
-from serverless_bench.lambda_host.concurrency import ACCOUNT, RESERVED, Bucket, Gate
+from serverless_bench.lambda_host.concurrency import ACCOUNT, RESERVED, Gate
 from serverless_bench.lambda_host.faults import FaultKind, FaultPlan, Rule
 from serverless_bench.lambda_host.functions import Function, make_runtime
 from serverless_bench.lambda_host.settings import Settings, arn
@@ -64,12 +64,6 @@ def test_what_is_reserved_the_others_cannot_have() -> None:
     assert gate.refusal("c") == ACCOUNT
     gate.leave("b")
     assert not gate.refusal("c")
-
-
-def test_a_bucket_gives_its_burst_and_then_its_rate() -> None:
-    bucket = Bucket(1e-6, 5)
-    assert [bucket.take() for _ in range(7)] == [True] * 5 + [False] * 2
-    assert all(Bucket(None, 1).take() for _ in range(100))
 
 
 def test_the_path_has_the_function_then_its_layers_then_the_runtime(tmp_path: Path) -> None:
