@@ -9,7 +9,7 @@ RATE: Final = "CallerRateLimitExceeded"
 """AWS Lambda API reference, TooManyRequestsException, Reason."""
 
 
-class Gate:
+class ConcurrencyLimits:
     """Counts what runs against the account's limit and the functions' own.
 
     What is reserved for one function, the others cannot have (AWS Lambda developer guide,

@@ -1,4 +1,4 @@
-"""A function: its code, and what an execution environment of it is told."""
+"""A function: its code, and what its execution environments are given."""
 
 import os
 import sys
@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from serverless_bench.errors import PluginError
-from serverless_bench.lambda_host.settings import MIB_PER_CPU, Settings
+from serverless_bench.lambda_host.settings import MIB_PER_CPU, HostSettings
 
 LATEST: Final = "$LATEST"
 RUNTIME: Final = f"python{sys.version_info.major}.{sys.version_info.minor}"
@@ -23,7 +23,7 @@ functions with Python"); in the versions that this installation has."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Function:
+class LambdaFunction:
     """What an execution environment runs."""
 
     name: str
@@ -52,8 +52,8 @@ class Function:
         flags = ["-P"] if self.code is None else ["-I", "-S"]
         return [sys.executable, *flags, _SCRIPT]
 
-    def told(self, scratch: Path) -> dict[str, Any]:
-        """Return what ``forked_environments.main`` is told; ``scratch`` is the host's directory."""
+    def fork_settings(self, scratch: Path) -> dict[str, Any]:
+        """Return the settings of its fork server; ``scratch`` is the host's directory."""
         return {
             "scratch": str(scratch),
             "paths": self._paths(scratch / PACKAGES),
@@ -70,7 +70,7 @@ class Function:
         # The order inside Lambda: the function, its layers, the runtime.
         return [str(path) for path in (self.code, *within, *layers, runtime)]
 
-    def variables(self, settings: Settings, stream: str, runtime_api: str) -> dict[str, str]:
+    def variables(self, settings: HostSettings, stream: str, runtime_api: str) -> dict[str, str]:
         """Return the environment variables of an execution environment.
 
         Parameters
