@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 from serverless_bench.clients import CLIENTS
 from serverless_bench.clock import EpochClock
 from serverless_bench.errors import ExecutorError
-from serverless_bench.executors.base import GRACE_S, Live
+from serverless_bench.executors.base import GRACE_S, RunProgress
 from serverless_bench.job.invocations import invocation_specs
 from serverless_bench.job.spec import InvocationSpec, JobSpec, Load
 from serverless_bench.process import allow_open_files
@@ -59,20 +59,20 @@ class LocalExecutor:
         self._job = job
 
     def map(
-        self, invocations: Iterable[InvocationSpec], live: Live
+        self, invocations: Iterable[InvocationSpec], progress: RunProgress
     ) -> Generator[Outcome, None, None]:
         size = min(self._job.concurrency, self._job.invocations)
         allow_open_files(size + _SPARE_FDS)
-        with _Pool(size, _rehearsal(self._job), live) as pool:
+        with _WorkerPool(size, _rehearsal(self._job), progress) as pool:
             yield from pool.run(iter(invocations), self._job.deadline_s + GRACE_S)
 
 
-class _Pool:
+class _WorkerPool:
     """The driver's end of one fork server and its workers."""
 
-    def __init__(self, size: int, rehearsal: str, live: Live) -> None:
+    def __init__(self, size: int, rehearsal: str, progress: RunProgress) -> None:
         self._size = size
-        self._live = live
+        self._progress = progress
         self._clock = EpochClock()
         self._selector = selectors.DefaultSelector()
         self._workers: dict[int, _Worker] = {}
@@ -111,7 +111,7 @@ class _Pool:
 
     def run(self, invocations: Iterator[InvocationSpec], timeout_s: float) -> Iterator[Outcome]:
         """Yield one outcome per invocation."""
-        self._live.moved_bytes = 0
+        self._progress.moved_bytes = 0
         for slot in range(self._size):
             self._fork(slot)
             # Few orders at a time: with both socket buffers full, both ends would wait.
@@ -123,7 +123,7 @@ class _Pool:
                 hint="lower --concurrency, or raise the limits that `ulimit -a` shows",
             )
         if self._failure:
-            self._live.notes.append(
+            self._progress.notes.append(
                 f"{len(self._workers)} of {self._size} workers started: {self._failure}"
             )
         for worker in list(self._workers.values()):
@@ -131,7 +131,7 @@ class _Pool:
         while any(worker.task for worker in self._workers.values()):
             yield from self._listen(invocations)
             self._end_overdue(timeout_s)
-            self._live.moved_bytes = sum(self._counters)
+            self._progress.moved_bytes = sum(self._counters)
 
     def _await_starts(self, fewer_than: int) -> Iterator[Outcome]:
         while self._starting >= fewer_than:
@@ -156,7 +156,7 @@ class _Pool:
         if task is None:
             return
         worker.submitted_ns = self._clock.now_ns()
-        self._live.started += 1
+        self._progress.started += 1
         try:
             worker.stream.sendall(json.dumps(asdict(task)).encode() + b"\n")
         except OSError:

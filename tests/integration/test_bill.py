@@ -11,7 +11,7 @@ from serverless_bench.aws.cost.bill import Bill, bill
 from serverless_bench.aws.cost.requests import requests_of
 from serverless_bench.driver import run as fanout
 from serverless_bench.driver.run import run_job
-from serverless_bench.executors.base import Live
+from serverless_bench.executors.base import RunProgress
 from serverless_bench.executors.remote.map import RemoteMap
 from serverless_bench.job.spec import InvocationSpec, JobSpec, Load, Stat, Target, Transfer
 from serverless_bench.rundir.archive import Run
@@ -38,12 +38,12 @@ class Delivered:
         self._twice = twice
 
     def map(
-        self, invocations: Iterable[InvocationSpec], live: Live
+        self, invocations: Iterable[InvocationSpec], live: RunProgress
     ) -> Generator[Outcome, None, None]:
         return RemoteMap(self._job, self, live).run(invocations)
 
-    def room(self, flying: int) -> int:
-        return 1 - flying
+    def room(self, in_flight: int) -> int:
+        return 1 - in_flight
 
     def take(self, count: int) -> None:
         assert count == 1

@@ -31,8 +31,8 @@ class Launcher(Protocol):
     threads: int
     """How many calls of ``launch`` may be under way at once."""
 
-    def room(self, flying: int) -> int:
-        """Return how many more may be launched now, with ``flying`` under way."""
+    def room(self, in_flight: int) -> int:
+        """Return how many more may be launched now, with ``in_flight`` under way."""
 
     def take(self, count: int) -> None:
         """Note that ``count`` of them are going to be launched."""
