@@ -59,7 +59,7 @@ def measure(server: LoopbackServer, client: subprocess.Popen[str], line: str) ->
     client.stdin.write(line)
     client.stdin.flush()
     client.stdout.readline()
-    server.witness.settle()
+    server.state.witness.settle()
     return used_s() - before
 
 
@@ -80,7 +80,7 @@ def main(rounds: int, requests: int) -> None:
                 costs: list[list[float]] = [[], []]
                 for turn in range(rounds):
                     for which in (0, 1) if turn % 2 else (1, 0):
-                        server.witness = witnesses[which]
+                        server.state.witness = witnesses[which]
                         cost = measure(server, client, f"{method} {size} {requests}\n")
                         costs[which].append(cost / requests * 1e6)
                 plain, seen = (statistics.median(each) for each in costs)

@@ -1,56 +1,107 @@
 """Find a plugin by name and import nothing but that one.
 
-Every family (clients, workloads, executors, stores, reporters) has a table of strings,
+Every family (clients, workloads, executors, reporters, ...) has a registry of strings,
 ``name -> "module:attribute"``. Other packages add theirs through the entry point group
 ``serverless_bench.FAMILY``; they cannot replace a built-in.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from importlib import import_module
-from typing import Any
+from typing import Generic, TypeVar, cast
 
 from serverless_bench.errors import PluginError
 
+T = TypeVar("T")
 
-def load(family: str, builtin: Mapping[str, str], name: str) -> Any:  # noqa: ANN401 - any plugin
-    """Return what ``name`` stands for in ``family``.
+
+class Registry(Generic[T]):
+    """The plugins of one family; iterating gives the names of the built-in ones.
+
+    Parameters
+    ----------
+    family
+        Its name, in the plural.
+    builtin
+        By name, ``"module:attribute"``.
+    """
+
+    def __init__(self, family: str, builtin: Mapping[str, str]) -> None:
+        self.family = family
+        self.kind = family.removesuffix("s")
+        self.builtin = dict(builtin)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.builtin)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.builtin
+
+    def __len__(self) -> int:
+        return len(self.builtin)
+
+    def load(self, name: str) -> T:
+        """Return the plugin called ``name``, importing only that one.
+
+        Raises
+        ------
+        PluginError
+            If the name is unknown, two packages claim it, or its library is not installed.
+        """
+        # Built-ins first: looking at entry points takes 20-60 ms, a cold start is billed.
+        value = self.builtin.get(name) or self._external().get(name)
+        if value is None:
+            raise PluginError(f"unknown {self.kind} {name!r}", hint=self._known(name))
+        module_name, _, attribute = value.partition(":")
+        with extra(name, f"{self.kind} {name!r}"):
+            return cast("T", getattr(import_module(module_name), attribute))
+
+    def names(self) -> list[str]:
+        """Return every name that a user may type, sorted."""
+        return sorted({*self.builtin, *self._external()})
+
+    def _known(self, name: str) -> str:
+        from difflib import get_close_matches  # noqa: PLC0415 - for errors only
+
+        names = self.names()
+        close = get_close_matches(name, names, n=1)
+        known = f"known {self.family}: {', '.join(names)}"
+        return f"did you mean {close[0]!r}? {known}" if close else known
+
+    def _external(self) -> dict[str, str]:
+        from importlib.metadata import entry_points  # noqa: PLC0415 - slow, see load
+
+        found: dict[str, str] = {}
+        for entry in entry_points(group=f"serverless_bench.{self.family}"):
+            if entry.name in self.builtin or found.get(entry.name, entry.value) != entry.value:
+                raise PluginError(
+                    f"two packages provide {self.kind} {entry.name!r}",
+                    hint=f"uninstall or rename the one at {entry.value}",
+                )
+            found[entry.name] = entry.value
+        return found
+
+
+@contextmanager
+def extra(name: str, what: str) -> Iterator[None]:
+    """Have an import in this block that fails name the extra to install.
+
+    Parameters
+    ----------
+    name
+        Of the extra.
+    what
+        What needs it.
 
     Raises
     ------
     PluginError
-        If the name is unknown, two packages claim it, or its library is not installed.
+        If a library is not installed.
     """
-    # Built-ins first: looking at entry points takes 20-60 ms, a cold start is billed.
-    value = builtin.get(name) or _external(family, builtin).get(name)
-    if value is None:
-        raise PluginError(
-            f"unknown {family.removesuffix('s')} {name!r}",
-            hint=f"known {family}: {', '.join(names(family, builtin))}",
-        )
-    module_name, _, attribute = value.partition(":")
     try:
-        return getattr(import_module(module_name), attribute)
+        yield
     except ModuleNotFoundError as exc:
         raise PluginError(
-            f"{family.removesuffix('s')} {name!r} needs {exc.name!r}, which is not installed",
+            f"{what} needs {exc.name!r}, which is not installed",
             hint=f"pip install 'serverless-bench[{name}]'",
         ) from exc
-
-
-def names(family: str, builtin: Mapping[str, str]) -> list[str]:
-    """Return every name a user may type for ``family``, sorted."""
-    return sorted({*builtin, *_external(family, builtin)})
-
-
-def _external(family: str, builtin: Mapping[str, str]) -> dict[str, str]:
-    from importlib.metadata import entry_points  # noqa: PLC0415 - slow, see load
-
-    found: dict[str, str] = {}
-    for entry in entry_points(group=f"serverless_bench.{family}"):
-        if entry.name in builtin or found.get(entry.name, entry.value) != entry.value:
-            raise PluginError(
-                f"two packages provide {family.removesuffix('s')} {entry.name!r}",
-                hint=f"uninstall or rename the one at {entry.value}",
-            )
-        found[entry.name] = entry.value
-    return found

@@ -8,7 +8,7 @@ import random
 import sys
 from concurrent.futures import ThreadPoolExecutor
 
-from serverless_bench.clients import client_class, open_client
+from serverless_bench.clients import CLIENTS, open_client
 from serverless_bench.clock import EpochClock, monotonic_ns
 from serverless_bench.job.spec import OperationKind, OperationSpec, Target, Transfer
 from serverless_bench.units import MIB, NS_PER_S
@@ -90,7 +90,7 @@ def see(client_name: str, endpoint_url: str) -> dict[str, tuple[float | None, fl
         spec = OperationSpec(index=0, kind=kind, key=key, size=SIZE, offset=offset, length=length)
         return _seen(measure(spec, transfer, retrier, EpochClock()))
 
-    offered = client_class(client_name).operations
+    offered = CLIENTS.load(client_name).info.operations
     ways = [
         way for way in WAYS if WAYS[way][0] is not OperationKind.GET_RANGE or "range" in offered
     ]

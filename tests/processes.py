@@ -55,10 +55,10 @@ class Family:
         return sorted(found, key=lambda process: process.pid)
 
     def workers(self) -> list[psutil.Process]:
-        """Return the local executor's workers: the children of its zygote."""
-        zygotes = self.members("executors.zygote")
+        """Return the local executor's workers: the children of its fork server."""
+        servers = self.members("executors.local_workers")
         with suppress(psutil.NoSuchProcess):
-            return zygotes[0].children() if zygotes else []
+            return servers[0].children() if servers else []
         return []
 
     def gone(self) -> bool:

@@ -1,7 +1,7 @@
 """What sbench asks of an array library, and what libraries share."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
@@ -19,7 +19,7 @@ from serverless_bench.errors import (
     TimedOut,
     UsageError,
 )
-from serverless_bench.job.spec import ArraySpec, Target
+from serverless_bench.job.spec import ArraySpec, Target, Transfer
 
 CLEVEL: Final = 1
 """Level of every codec. The published comparison of Zarr writers used Blosc's LZ4 at 1."""
@@ -37,10 +37,8 @@ class ArrayLibrary(Protocol):
 
     supports: ClassVar[frozenset[str]]
     """Of ``arrays.FEATURES``."""
-    knobs: ClassVar[type]
-    """Its own knobs as a dataclass; see ``clients.options``."""
-    options: ClassVar[Mapping[str, str]]
-    """The same as text: name, meaning, values and default."""
+    options: ClassVar[type]
+    """What ``ArraySpec.options`` may set, as a dataclass (see ``clients.options``)."""
 
     def create(self, where: str, shape: Sequence[int]) -> None:
         """Open the array for writing; make it if it is not there."""
@@ -58,6 +56,16 @@ class ArrayLibrary(Protocol):
         """Release what it holds."""
 
 
+class ArrayLibraryClass(Protocol):
+    """What stands in the table of array libraries."""
+
+    supports: ClassVar[frozenset[str]]
+    options: ClassVar[type]
+
+    def __call__(self, array: ArraySpec, target: Target, transfer: Transfer) -> ArrayLibrary:
+        """Return the library, ready to write ``array`` to ``target`` or to files."""
+
+
 def needs(*modules: str) -> None:
     """Say that a plugin's library is missing without importing it.
 
@@ -73,8 +81,8 @@ def needs(*modules: str) -> None:
             raise ModuleNotFoundError(f"No module named {name!r}", name=name)
 
 
-def parse_knobs(knobs: type[K], array: ArraySpec) -> K:
-    """Return the knobs as ``array.options`` sets them.
+def parse_options(options: type[K], array: ArraySpec) -> K:
+    """Return the options as ``array.options`` sets them.
 
     Raises
     ------
@@ -83,7 +91,7 @@ def parse_knobs(knobs: type[K], array: ArraySpec) -> K:
     """
     target = Target(client=array.library, bucket="", endpoint_url="", options=array.options)
     try:
-        return parse(knobs, target)
+        return parse(options, target)
     except UsageError as exc:
         text = str(exc).replace("--client-option", "--library-option")
         raise UsageError(re.sub("^client", "library", text), hint=exc.hint) from None

@@ -3,12 +3,13 @@
 from math import prod
 from typing import Final
 
-from serverless_bench.arrays import library_class
-from serverless_bench.arrays.base import needs, parse_knobs
+from serverless_bench.arrays import ARRAYS
+from serverless_bench.arrays.base import needs, parse_options
 from serverless_bench.arrays.features import FEATURES, features, unsupported
-from serverless_bench.errors import PluginError, UsageError
+from serverless_bench.errors import UsageError
 from serverless_bench.job.spec import ArraySpec
 from serverless_bench.payload.array_layout import ITEM_BYTES, MIN_RUN_BYTES, run_bytes
+from serverless_bench.plugins import extra
 
 _MAX_OBJECTS: Final = 100_000
 """Chunks of one array; each stands in the run's ledger."""
@@ -25,7 +26,7 @@ def check_array(array: ArraySpec) -> None:
     PluginError
         If the library is unknown or not installed, or JAX is asked for and is not.
     """
-    library = library_class(array.library)
+    library = ARRAYS.load(array.library)
     for flag, value, known in (
         ("--dtype", array.dtype, tuple(ITEM_BYTES)),
         ("--driver", array.driver, ("zarr", "zarr3")),
@@ -41,14 +42,11 @@ def check_array(array: ArraySpec) -> None:
             f"{array.library} is not able to do this: {why_not}",
             hint="docs/arrays.md has a table of what each library can do",
         )
-    parse_knobs(library.knobs, array)
+    parse_options(library.options, array)
     _check_shape(array)
     if array.source == "jax":
-        try:
+        with extra("jax", "--source jax"):
             needs("jax")
-        except ModuleNotFoundError:
-            hint = "pip install 'serverless-bench[jax]'"
-            raise PluginError("--source jax needs JAX, which is not installed", hint=hint) from None
 
 
 def _named(family: str) -> tuple[str, ...]:

@@ -12,7 +12,7 @@ from serverless_bench.aws.cost.prices import Prices, load_prices
 from serverless_bench.aws.cost.usage import format_money, price
 from serverless_bench.aws.lambda_account import read_function
 from serverless_bench.errors import CostError, ExecutorError, UsageError
-from serverless_bench.executors.base import Live
+from serverless_bench.executors.base import RunProgress
 from serverless_bench.job.keys import declared_size
 from serverless_bench.job.spec import JobSpec
 from serverless_bench.rundir.record import Lost, Outcome
@@ -121,7 +121,7 @@ class Budget:
         self._done: set[int] = set()
         self._check(None if foreseen is None else foreseen.function_s)
 
-    def watch(self, live: Live, then: OnOutcome) -> OnOutcome:
+    def watch(self, live: RunProgress, then: OnOutcome) -> OnOutcome:
         """Return what to call with each outcome; it calls ``then``.
 
         It says in ``live`` how many functions may be out. What is called raises
@@ -132,17 +132,17 @@ class Budget:
         def on_outcome(outcome: Outcome) -> None:
             then(outcome)
             self._add(outcome)
-            live.at_most = self._may_fly()
-            flying = max(live.flying, live.started - self._arrived)
+            live.limit = self._may_fly()
+            flying = max(live.in_flight, live.started - self._arrived)
             each = max(self.spent / self._arrived, self.estimate / self._job.invocations)
             committed = self.spent + flying * each
             waiting = len(self._done) + flying < self._job.invocations
             if committed > self._limit:
                 self._stop(f"with the {flying} under way about {self._money(committed)}")
-            if waiting and not flying and not live.at_most:
+            if waiting and not flying and not live.limit:
                 self._stop(f"and one more could come to {self._money(self._most)}")
 
-        live.at_most = self._may_fly()
+        live.limit = self._may_fly()
         return on_outcome
 
     def _may_fly(self) -> int:

@@ -5,13 +5,9 @@ store. The job is the same but for its length: a few GB, so that it takes second
 """
 
 import json
-import os
-import subprocess
-import sys
 import tempfile
 import urllib.request
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -22,13 +18,13 @@ from serverless_bench.driver.run import run_job
 from serverless_bench.errors import StoreError, UsageError
 from serverless_bench.job.keys import declared_size, object_key
 from serverless_bench.job.spec import JobSpec, Target
-from serverless_bench.stores.loopback.asked import STATISTICS
+from serverless_bench.stores.loopback.process import served
+from serverless_bench.stores.loopback.s3 import STATISTICS
 from serverless_bench.units import GIB, format_rate
 
 _LIMIT_BYTES: Final = 4_000_000_000
 _LEAST_BYTES: Final = 1_000_000
 _HERE: Final = frozenset({"inline", "local"})
-_CREDENTIALS: Final = {"AWS_ACCESS_KEY_ID": "any", "AWS_SECRET_ACCESS_KEY": "any"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,10 +90,10 @@ def measure_ceiling(job: JobSpec, keys: Sequence[str] = ()) -> Ceiling:
     size = min(size, _LIMIT_BYTES // invocations)
     objects = max(1, min(total, _LIMIT_BYTES) // (invocations * size))
     reads = job.workload == "read"
-    with _drain() as store, tempfile.TemporaryDirectory() as scratch:
+    with served("--check", "none") as url, tempfile.TemporaryDirectory() as scratch:
         short = replace(
             job,
-            target=Target(client=job.target.client, bucket="any", endpoint_url=store.url),
+            target=Target(client=job.target.client, bucket="any", endpoint_url=url),
             invocations=invocations,
             objects=1 if reads else objects,
             object_bytes=None if reads else size,
@@ -109,7 +105,7 @@ def measure_ceiling(job: JobSpec, keys: Sequence[str] = ()) -> Ceiling:
         )
         made_up = _keys(invocations * objects, size) if reads else ()
         run = run_job(short, Path(scratch) / "ceiling", keys=made_up)
-        summary, counted = summarize(run), store.statistics()
+        summary, counted = summarize(run), _statistics(url)
     if not summary.whole_bytes_per_s:
         raise StoreError("the harness ceiling could not be measured", hint="see --timeout")
     cpu_s = counted["cpu_user_s"] + counted["cpu_sys_s"]
@@ -125,42 +121,9 @@ def _keys(count: int, size: int) -> list[str]:
     return [make(number=number) for number in range(count)]
 
 
-@dataclass(frozen=True, slots=True)
-class _Drain:
-    url: str
-
-    def statistics(self) -> dict[str, Any]:
-        """Return what the store did so far."""
-        # Loopback never goes through a proxy.
-        direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-        with direct.open(self.url + STATISTICS, timeout=10) as answer:
-            return dict(json.load(answer))
-
-
-@contextmanager
-def _drain() -> Iterator[_Drain]:
-    """Run a loopback store that drains, in a process of its own, for the length of a block."""
-    before = {name: os.environ.get(name) for name in _CREDENTIALS}
-    os.environ.update(_CREDENTIALS)
-    # The user's defaults are for their own server, not for this one.
-    own = {k: v for k, v in os.environ.items() if not k.startswith("SBENCH_")}
-    process = subprocess.Popen(
-        [sys.executable, "-P", "-m", "serverless_bench", "serve", "--check", "none"],
-        env={**own, "SBENCH_CONFIG": os.devnull},
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-    try:
-        first = process.stdout.readline() if process.stdout else ""
-        if not first:
-            raise StoreError("the loopback store does not start", hint="try: sbench serve")
-        yield _Drain(first.split()[-1])
-    finally:
-        process.terminate()
-        process.communicate()
-        for name, value in before.items():
-            if value is None:
-                os.environ.pop(name, None)
-            else:
-                os.environ[name] = value
+def _statistics(url: str) -> dict[str, Any]:
+    """Return what the store did so far."""
+    # Loopback never goes through a proxy.
+    direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    with direct.open(url + STATISTICS, timeout=10) as response:
+        return dict(json.load(response))

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from serverless_bench.cli.budget import CostFlags
     from serverless_bench.cli.remote import Remote
     from serverless_bench.driver.run import OnOutcome
-    from serverless_bench.executors.base import Live
+    from serverless_bench.executors.base import RunProgress
     from serverless_bench.reporters.base import Reporter
     from serverless_bench.rundir.run import Run
 
@@ -200,14 +200,14 @@ def perform(prepared: Prepared, target: Target) -> Finished:
     from serverless_bench.cli.budget import Budget
     from serverless_bench.cli.ceiling import measure_ceiling
     from serverless_bench.driver.run import CutShort, run_job
-    from serverless_bench.executors.base import Live
+    from serverless_bench.executors.base import RunProgress
     from serverless_bench.formats.exporters.pywren import write_pickle
     from serverless_bench.reporters.pace import overdue
 
     check_meant(target, prepared.job.executor)
     control = prepared.remote.control(target)
     target = replace(target, options=prepared.job.target.options)
-    job, live = replace(prepared.job, target=target, control=control), Live()
+    job, live = replace(prepared.job, target=target, control=control), RunProgress()
     cost = prepared.cost
     budget = None if cost.limit is None else Budget(job, cost, prepared.keys)
     for note in beyond_the_link(job, prepared.keys):
@@ -241,7 +241,7 @@ def perform(prepared: Prepared, target: Target) -> Finished:
     return Finished(run=run, exit_code=problem.exit_code)
 
 
-def _bar(job: JobSpec, live: "Live") -> "AbstractContextManager[OnOutcome]":
+def _bar(job: JobSpec, live: "RunProgress") -> "AbstractContextManager[OnOutcome]":
     """Return the progress bar; where nobody sees one, its library is not even loaded."""
     if not sys.stderr.isatty():
         return nullcontext(lambda _: None)
@@ -309,12 +309,12 @@ def several(where: Where) -> tuple[Where, tuple[str, ...]]:
 
 
 def _check_client(job: JobSpec) -> None:
-    """Refuse operations that the client does not offer, and knobs that it does not have."""
-    from serverless_bench.clients import client_class
+    """Refuse operations that the client does not offer, and options that it does not have."""
+    from serverless_bench.clients import CLIENTS
     from serverless_bench.clients.options import check as check_options
     from serverless_bench.worker.operations import needs
 
-    client = client_class(job.target.client)
+    client = CLIENTS.load(job.target.client).info
     check_options(job.target)
     kinds = [OperationKind(name) for name, _ in job.load.mix]
     if job.load.split is not None:

@@ -13,19 +13,16 @@ from typing import Any, Final
 
 import click
 
-from serverless_bench import plugins
 from serverless_bench.cli.options import group, option, port_option
 from serverless_bench.errors import PluginError, UsageError
 from serverless_bench.job.invocations import invocation_specs
 from serverless_bench.job.spec import JobSpec, Target, Transfer
-from serverless_bench.lambda_host.faults import FaultKind, Rule
-from serverless_bench.lambda_host.functions import Function
-from serverless_bench.lambda_host.settings import MAX_TIMEOUT_S, MEMORY_MIB, Settings, arn
+from serverless_bench.lambda_host.faults import FaultRule, InvokeFault
+from serverless_bench.lambda_host.functions import LambdaFunction
+from serverless_bench.lambda_host.settings import MAX_TIMEOUT_S, MEMORY_MIB, HostSettings, arn
+from serverless_bench.plugins import extra
 from serverless_bench.stores.embedded import embedded_store
 
-_SERVER: Final = {"lambda-host": "serverless_bench.lambda_host.server:serving"}
-_DELIVER: Final = {"lambda-host": "serverless_bench.worker.delivery:deliver"}
-_SCRIPTED: Final = {"lambda-host": "serverless_bench.lambda_host.scripted:Scripted"}
 _HANDLER: Final = "serverless_bench.worker.handler.handler"
 _TIMEOUT_S: Final = 3.0
 _TELL_IT: Final = """\
@@ -37,12 +34,12 @@ logs: {logs}
 what it did: {url}/sbench/status, and here after Ctrl-C"""
 
 _FAULTS: Final = {
-    FaultKind.THROTTLE: "Answer 429 TooManyRequestsException.",
-    FaultKind.CUT: "Take and run an event, and reset the connection.",
-    FaultKind.DUPLICATE: "Deliver an event twice.",
-    FaultKind.LATE: "Hold an event, or of a duplicate the second delivery.",
-    FaultKind.DROP: "Accept an event and never deliver it.",
-    FaultKind.KILL: "Kill the environment as soon as it has the event.",
+    InvokeFault.THROTTLE: "Answer 429 TooManyRequestsException.",
+    InvokeFault.CUT: "Take and run an event, and reset the connection.",
+    InvokeFault.DUPLICATE: "Deliver an event twice.",
+    InvokeFault.LATE: "Hold an event, or of a duplicate the second delivery.",
+    InvokeFault.DROP: "Accept an event and never deliver it.",
+    InvokeFault.KILL: "Kill the environment as soon as it has the event.",
 }
 
 function_options = group(
@@ -137,7 +134,8 @@ def command(command: tuple[str, ...], log_dir: Path | None, **flags: Any) -> int
     """
     settings = _settings(log_dir, flags)
     functions = _functions(settings, flags)
-    serving = plugins.load("commands", _SERVER, "lambda-host")
+    with extra("lambda-host", "sbench lambda-host"):
+        from serverless_bench.lambda_host.server import serving
     with _credentials():
         return asyncio.run(_run(serving(settings, functions, _scripted(flags)), flags, command))
 
@@ -154,15 +152,15 @@ async def _run(
         loop.add_signal_handler(number, stop.set)
     async with serving as served:
         if flags["reserved"] is not None:
-            served.host.gate.reserved |= dict.fromkeys(flags["function"], flags["reserved"])
-        told = _exports(flags["region"], served.url)
+            served.host.concurrency.reserved |= dict.fromkeys(flags["function"], flags["reserved"])
+        variables = _exports(flags["region"], served.url)
         if command:
-            return await _with(command, {**os.environ, **told}, stop)
+            return await _with(command, {**os.environ, **variables}, stop)
         click.echo(
             _TELL_IT.format(
                 url=served.url,
                 limits=served.host.shared.limits.describe(),
-                exports=" ".join(f"{name}={value}" for name, value in told.items()),
+                exports=" ".join(f"{name}={value}" for name, value in variables.items()),
                 name=flags["function"][0],
                 logs=served.host.shared.logs,
             )
@@ -179,9 +177,9 @@ async def _with(command: Sequence[str], environment: Mapping[str, str], stop: as
     except OSError as exc:
         raise UsageError(f"cannot run {command[0]!r}: {exc.strerror}") from exc
     ended = asyncio.create_task(process.wait())
-    asked = asyncio.create_task(stop.wait())
-    await asyncio.wait({ended, asked}, return_when=asyncio.FIRST_COMPLETED)
-    asked.cancel()
+    stopped = asyncio.create_task(stop.wait())
+    await asyncio.wait({ended, stopped}, return_when=asyncio.FIRST_COMPLETED)
+    stopped.cancel()
     if not ended.done():
         process.terminate()
         await asyncio.wait({ended}, timeout=_TIMEOUT_S)
@@ -191,7 +189,7 @@ async def _with(command: Sequence[str], environment: Mapping[str, str], stop: as
     return code if code >= 0 else 128 - code
 
 
-def _settings(logs: Path | None, flags: Mapping[str, Any]) -> Settings:
+def _settings(logs: Path | None, flags: Mapping[str, Any]) -> HostSettings:
     if flags["memory"] not in MEMORY_MIB:
         first, last = MEMORY_MIB.start, MEMORY_MIB.stop - 1
         raise UsageError(f"--memory must be {first} to {last} MiB, got {flags['memory']}")
@@ -199,7 +197,7 @@ def _settings(logs: Path | None, flags: Mapping[str, Any]) -> Settings:
         raise UsageError(f"--timeout must be above 0 and at most 900, got {flags['timeout']:g}")
     if flags["duration"] < 0 or (flags["reserved"] or 0) < 0:
         raise UsageError("--duration and --reserved are not negative")
-    return Settings(
+    return HostSettings(
         port=flags["port"],
         region=flags["region"],
         logs=None if logs is None else logs.resolve(),
@@ -217,24 +215,24 @@ def _settings(logs: Path | None, flags: Mapping[str, Any]) -> Settings:
         limit_cpu=flags["cpu_limit"] or flags["cpus"] is not None,
         cpus=flags["cpus"],
         limit_memory=not flags["no_memory_limit"],
-        rules={kind: _rule(kind, flags[kind]) for kind in FaultKind if flags[kind] is not None},
+        rules={kind: _rule(kind, flags[kind]) for kind in InvokeFault if flags[kind] is not None},
         seed=flags["seed"],
         late_s=flags["late_s"],
     )
 
 
-def _rule(kind: FaultKind, text: str) -> Rule:
+def _rule(kind: InvokeFault, text: str) -> FaultRule:
     try:
-        return Rule.parse(text)
+        return FaultRule.parse(text)
     except UsageError as exc:
         raise UsageError(f"--{kind} {text}: {exc}", hint=exc.hint) from exc
 
 
-def _functions(settings: Settings, flags: Mapping[str, Any]) -> list[Function]:
+def _functions(settings: HostSettings, flags: Mapping[str, Any]) -> list[LambdaFunction]:
     ours = flags["code"] is None and flags["handler"] == _HANDLER
     if not all(flags["function"]):
         raise UsageError("--function needs a name", hint="as in --function sbench-worker")
-    function = Function(
+    function = LambdaFunction(
         name="",
         arn="",
         handler=flags["handler"],
@@ -264,21 +262,26 @@ def _rehearsal() -> dict[str, Any]:
         transfer=Transfer(retries=0, timeout_s=1.0),
     )
     event = replace(next(invocation_specs(job, run_id="", created_ns=0)), not_after_ns=sys.maxsize)
-    return {"call": "serverless_bench.executors.zygote:rehearse", "arguments": [asdict(event)]}
+    return {
+        "call": "serverless_bench.executors.local_workers:rehearse",
+        "arguments": [asdict(event)],
+    }
 
 
 def _scripted(flags: Mapping[str, Any]) -> Any:  # noqa: ANN401 - loaded by name
     if not flags["scripted"]:
         return None
-    deliver = plugins.load("commands", _DELIVER, "lambda-host")
-    return plugins.load("commands", _SCRIPTED, "lambda-host")(deliver, flags["duration"])
+    from serverless_bench.lambda_host.scripted import Scripted
+    from serverless_bench.worker.delivery import deliver
+
+    return Scripted(deliver, flags["duration"])
 
 
 def _exports(region: str, url: str) -> dict[str, str]:
-    told = {"AWS_ENDPOINT_URL_LAMBDA": url, "AWS_ENDPOINT_URL_STS": url}
+    variables = {"AWS_ENDPOINT_URL_LAMBDA": url, "AWS_ENDPOINT_URL_STS": url}
     if not os.environ.get("AWS_REGION") and not os.environ.get("AWS_DEFAULT_REGION"):
-        told["AWS_DEFAULT_REGION"] = region
-    return told
+        variables["AWS_DEFAULT_REGION"] = region
+    return variables
 
 
 @contextmanager

@@ -11,14 +11,17 @@ from typing import Final
 
 import click
 
-from serverless_bench import plugins
 from serverless_bench.cli.options import option, port_option
 from serverless_bench.errors import UsageError
-from serverless_bench.lambda_host.settings import Settings
-from serverless_bench.stores.localstack.environment import Installed, default_directory, prepare
+from serverless_bench.lambda_host.settings import HostSettings
+from serverless_bench.plugins import extra
+from serverless_bench.stores.localstack.environment import (
+    LocalStackInstallation,
+    default_directory,
+    prepare,
+)
 from serverless_bench.stores.localstack.server import CREDENTIALS, REGION, LocalStack, started
 
-_SERVER: Final = {"lambda-host": "serverless_bench.lambda_host.server:serving"}
 _TELL_IT: Final = """\
 LocalStack {version} at {url}
   export {exports}
@@ -48,43 +51,50 @@ def command(command: tuple[str, ...], port: int, concurrency: int, log: Path | N
     root = default_directory()
     installed = prepare(root, partial(click.echo, err=True))
     with tempfile.TemporaryDirectory(prefix="sbench-lambda-logs-") as logs:
-        settings = Settings(logs=Path(logs), region=REGION, concurrency=concurrency)
+        settings = HostSettings(logs=Path(logs), region=REGION, concurrency=concurrency)
         return asyncio.run(_run(installed, settings, log or root / "localstack.log", port, command))
 
 
 async def _run(
-    installed: Installed, settings: Settings, log: Path, port: int, command: Sequence[str]
+    installed: LocalStackInstallation,
+    settings: HostSettings,
+    log: Path,
+    port: int,
+    command: Sequence[str],
 ) -> int:
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         # Ctrl-C and SIGTERM are how it ends.
         loop.add_signal_handler(number, stop.set)
-    serving = plugins.load("commands", _SERVER, "lambda-host")
+    with extra("lambda-host", "sbench localstack"):
+        from serverless_bench.lambda_host.server import serving
     async with serving(settings, [], None) as host:
         with started(installed, port=port, lambda_host=host.url, log=log) as localstack:
             while not stop.is_set() and not await asyncio.to_thread(localstack.ready):
                 await asyncio.sleep(_TICK_S)
-            told = {"AWS_ENDPOINT_URL": localstack.endpoint_url, **CREDENTIALS}
-            told["AWS_DEFAULT_REGION"] = settings.region
+            variables = {"AWS_ENDPOINT_URL": localstack.endpoint_url, **CREDENTIALS}
+            variables["AWS_DEFAULT_REGION"] = settings.region
             if not command:
-                exports = " ".join(f"{name}={value}" for name, value in told.items())
+                exports = " ".join(f"{name}={value}" for name, value in variables.items())
                 click.echo(
                     _TELL_IT.format(
                         version=installed.version, url=localstack.endpoint_url, exports=exports
                     )
                 )
-            return await _until_its_end(localstack, stop, command, told)
+            return await _until_its_end(localstack, stop, command, variables)
 
 
 async def _until_its_end(
-    localstack: LocalStack, stop: asyncio.Event, command: Sequence[str], told: dict[str, str]
+    localstack: LocalStack, stop: asyncio.Event, command: Sequence[str], variables: dict[str, str]
 ) -> int:
     """Wait for Ctrl-C, for the command's end, or for an end that nobody asked for."""
     process = None
     if command and not stop.is_set():
         try:
-            process = await asyncio.create_subprocess_exec(*command, env={**os.environ, **told})
+            process = await asyncio.create_subprocess_exec(
+                *command, env={**os.environ, **variables}
+            )
         except OSError as exc:
             raise UsageError(f"cannot run {command[0]!r}: {exc.strerror}") from exc
     try:

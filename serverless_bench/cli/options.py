@@ -99,7 +99,7 @@ target_options = group(
         "--client-option",
         multiple=True,
         metavar="NAME=VALUE",
-        help="A knob of that library; docs/clients.md has them.",
+        help="An option of that library; docs/clients.md has them.",
     ),
 )
 
@@ -208,7 +208,7 @@ remote_options = group(
         help="Seconds after which a function that has not begun is launched again.",
     ),
 )
-"""For executors whose functions are far away."""
+"""For executors whose functions are remote."""
 
 prices_option = option(
     "--prices",

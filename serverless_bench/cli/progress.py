@@ -10,7 +10,7 @@ from rich.progress import TimeElapsedColumn as Elapsed
 from rich.text import Text
 
 from serverless_bench.clock import monotonic_ns
-from serverless_bench.executors.base import Live
+from serverless_bench.executors.base import RunProgress
 from serverless_bench.rundir.record import InvocationRecord, Outcome
 from serverless_bench.units import NS_PER_S, bytes_per_second
 
@@ -20,7 +20,7 @@ _WINDOW_NS = 2 * NS_PER_S
 class _Rate(ProgressColumn):
     """Throughput over the last two seconds."""
 
-    def __init__(self, live: Live) -> None:
+    def __init__(self, live: RunProgress) -> None:
         super().__init__()
         self._live = live
         self._seen: list[tuple[int, int]] = []
@@ -40,7 +40,7 @@ class _Rate(ProgressColumn):
 
 
 @contextmanager
-def progress(phase: str, functions: int, live: Live) -> Iterator[Callable[[Outcome], None]]:
+def progress(phase: str, functions: int, live: RunProgress) -> Iterator[Callable[[Outcome], None]]:
     """Yield what to call with each outcome while the bar stands."""
     bar = Progress(
         TextColumn(phase),

@@ -21,7 +21,7 @@ _ENDPOINTS: Final = ("AWS_ENDPOINT_URL_LAMBDA", "AWS_ENDPOINT_URL")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Remote:
-    """What a job needs besides its target, when its functions are far away."""
+    """What a job needs besides its target, when its functions are remote."""
 
     functions: tuple[str, ...] = ()
     prefix: str | None = None

@@ -29,7 +29,7 @@ def command(directory: Path, format: str) -> int:  # noqa: A002 - the flag's nam
     from serverless_bench.analysis.summary import summarize
     from serverless_bench.cli.progress import progress
     from serverless_bench.driver.run import CutShort, resume_job
-    from serverless_bench.executors.base import Live
+    from serverless_bench.executors.base import RunProgress
     from serverless_bench.reporters import open_reporter
     from serverless_bench.rundir.run import load_run
 
@@ -38,7 +38,7 @@ def command(directory: Path, format: str) -> int:  # noqa: A002 - the flag's nam
     if run.ended and not _missing(run):
         click.echo(f"{directory} is complete: nothing to resume", err=True)
     else:
-        live = Live()
+        live = RunProgress()
         with open_target_of(run) as target:
             job = relocated(run.job, target)
             with progress(job.workload, _missing(run), live) as on_outcome:

@@ -9,8 +9,8 @@ import click
 from serverless_bench.cli.options import group, option, port_option
 from serverless_bench.stores.loopback.faults import FaultKind
 from serverless_bench.stores.loopback.server import LoopbackServer
-from serverless_bench.stores.loopback.settings import Check, Settings
 from serverless_bench.stores.loopback.shaping import Shape
+from serverless_bench.stores.loopback.state import CheckMode, LoopbackSettings
 from serverless_bench.units import MIB
 
 _TELL_IT = """\
@@ -71,8 +71,8 @@ shape_options = group(
 )
 @option(
     "--check",
-    type=click.Choice([check.value for check in Check]),
-    default=Check.FULL.value,
+    type=click.Choice([check.value for check in CheckMode]),
+    default=CheckMode.FULL.value,
     show_default=True,
     help="Whether uploads are compared or only counted.",
 )
@@ -90,11 +90,11 @@ def command(host: str, port: int, tls: Path | None, **flags: Any) -> int:  # noq
     Uploads are compared with what their keys say and forgotten; downloads are made anew.
     Every bucket exists, and any credentials do.
     """
-    settings = Settings(
+    settings = LoopbackSettings(
         host=host,
         port=port,
         tls=tls,
-        check=Check(flags["check"]),
+        check=CheckMode(flags["check"]),
         strict=flags["strict"],
         seed=flags["seed"],
         rates={kind: flags[kind.replace("-", "_")] for kind in FaultKind},
@@ -118,7 +118,7 @@ def command(host: str, port: int, tls: Path | None, **flags: Any) -> int:  # noq
             server.serve_forever()
         except KeyboardInterrupt:
             # Ctrl-C and SIGTERM are how it ends.
-            click.echo(json.dumps(server.statistics()))
+            click.echo(json.dumps(server.state.statistics()))
     return 0
 
 

@@ -38,9 +38,9 @@ from awscrt.s3 import (
 )
 
 from serverless_bench.clients.awscrt_call import Call, CallBody
-from serverless_bench.clients.base import ALL_OPERATIONS, Exchange, Sink, Source
+from serverless_bench.clients.base import ClientInfo, Exchange, Sink, Source
 from serverless_bench.clients.environment import ca_bundle, names_bucket_in_host
-from serverless_bench.clients.options import documented, option, parse
+from serverless_bench.clients.options import option, parse
 from serverless_bench.clients.s3_http import (
     answer_error,
     check_success,
@@ -67,7 +67,7 @@ _CHECKED: Final = frozenset({"PutObject", "UploadPart"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Knobs:
+class AwsCrtOptions:
     """What can be set of the runtime."""
 
     split: bool = option(
@@ -120,31 +120,30 @@ class AwsCrtClient:
         If an option of the target is none of the runtime's, or ``AWS_CA_BUNDLE`` is not.
     """
 
-    attempts: ClassVar[Literal["exact", "hidden"]] = "hidden"
-    progress: ClassVar[Literal["wire", "body", "none"]] = "body"
-    shows: ClassVar[frozenset[Shown]] = frozenset({Shown.CONTENT_RANGE})
-    signing: ClassVar[str] = "SigV4, UNSIGNED-PAYLOAD"
-    checksum: ClassVar[str] = "none unless checksum is set"
-    forkable: ClassVar[bool] = False
-    operations: ClassVar[frozenset[str]] = ALL_OPERATIONS
-    knobs: ClassVar[type] = Knobs
-    options: ClassVar[Mapping[str, str]] = documented(Knobs)
+    info: ClassVar[ClientInfo] = ClientInfo(
+        attempts="hidden",
+        progress="body",
+        shows=frozenset({Shown.CONTENT_RANGE}),
+        signing="SigV4, UNSIGNED-PAYLOAD",
+        checksum="none unless checksum is set",
+        forkable=False,
+        options=AwsCrtOptions,
+    )
 
     def __init__(self, target: Target, transfer: Transfer) -> None:
         self._target = target
         self._transfer = transfer
-        self._knobs = parse(Knobs, target)
+        self._options = parse(AwsCrtOptions, target)
         self._name = user_agent()
-        self._checks = _checksum(self._knobs)
+        self._checks = _checksum(self._options)
         self._open(target.region, target.endpoint_url)
 
     def move(self, *, region: str | None, endpoint_url: str | None) -> None:
-        """See ``Client``."""
         url = moved_endpoint(self._endpoint.geturl(), self._region, region, endpoint_url)
         self._open(region or self._region, url)
 
     def put(self, key: str, source: Source, exchange: Exchange) -> None:
-        """See ``Client``; in as many requests as the runtime likes, unless ``split=no``."""
+        """Make as many requests as the runtime likes, unless ``split=no``."""
         self._run(Call(exchange), self._whole("PutObject", "PUT", key, body=source))
 
     def get(
@@ -156,7 +155,7 @@ class AwsCrtClient:
         offset: int = 0,
         length: int | None = None,
     ) -> None:
-        """See ``Client``; in as many requests as the runtime likes, unless ``split=no``."""
+        """Make as many requests as the runtime likes, unless ``split=no``."""
         call = Call(exchange, sink=sink, start=offset)
         if length is None:
             self._perform(call, self._whole("GetObject", "GET", key))
@@ -172,7 +171,6 @@ class AwsCrtClient:
             raise BadResponse("the store ignored the range", status=call.status)
 
     def create_multipart(self, key: str, exchange: Exchange) -> str:
-        """See ``Client``."""
         call = Call(exchange)
         self._run(call, Asked("CreateMultipartUpload", "POST", key, query="uploads="))
         if upload_id := element(call.text, "UploadId"):
@@ -182,7 +180,7 @@ class AwsCrtClient:
     def upload_part(
         self, key: str, upload_id: str, number: int, source: Source, exchange: Exchange
     ) -> str:
-        """See ``Client``; the part stands in memory whole."""
+        """The part stands in memory whole."""
         query = f"partNumber={number}&uploadId={quote(upload_id, safe='')}"
         call = Call(exchange)
         self._run(call, Asked("UploadPart", "PUT", key, query=query, body=source))
@@ -191,18 +189,15 @@ class AwsCrtClient:
     def complete_multipart(
         self, key: str, upload_id: str, etags: Sequence[str], exchange: Exchange
     ) -> None:
-        """See ``Client``."""
         query = f"uploadId={quote(upload_id, safe='')}"
         asked = Asked("CompleteMultipartUpload", "POST", key, query=query, body=parts_body(etags))
         self._run(Call(exchange), asked)
 
     def abort_multipart(self, key: str, upload_id: str, exchange: Exchange) -> None:
-        """See ``Client``."""
         query = f"uploadId={quote(upload_id, safe='')}"
         self._run(Call(exchange), Asked("AbortMultipartUpload", "DELETE", key, query=query))
 
     def head(self, key: str, exchange: Exchange) -> int:
-        """See ``Client``."""
         call = Call(exchange)
         self._run(call, Asked("HeadObject", "HEAD", key))
         size = call.headers.get("content-length", "")
@@ -211,41 +206,37 @@ class AwsCrtClient:
         return int(size)
 
     def list_keys(self, prefix: str, after: str, exchange: Exchange) -> tuple[list[str], bool]:
-        """See ``Client``."""
         call = Call(exchange)
         asked = Asked("ListObjectsV2", "GET", "", query=listing_query(prefix, after))
         self._run(call, asked)
         return listed(call.text, call.status)
 
     def delete(self, key: str, exchange: Exchange) -> None:
-        """See ``Client``."""
         self._run(Call(exchange), Asked("DeleteObject", "DELETE", key))
 
     def delete_many(self, keys: Sequence[str], exchange: Exchange) -> None:
-        """See ``Client``."""
         body, headers = deletion(keys)
         asked = Asked("DeleteObjects", "POST", "", query="delete=", headers=headers, body=body)
         self._run(Call(exchange), asked)
 
     def copy(self, source: str, key: str, exchange: Exchange) -> None:
-        """See ``Client``."""
         headers = {"x-amz-copy-source": quote(f"{self._target.bucket}/{source}", safe="/")}
         self._run(Call(exchange), Asked("CopyObject", "PUT", key, headers=headers))
 
     def close(self) -> None:
-        """See ``Client``; the runtime ends its threads when the last request has ended."""
+        """The runtime ends its threads when the last request has ended."""
         del self._client
 
     def _open(self, region: str, endpoint_url: str) -> None:
         self._region, self._endpoint = region, urlsplit(endpoint_url)
         # Event loops of its own, so that their number is this client's and they end with it.
-        loops = EventLoopGroup(self._knobs.threads)
+        loops = EventLoopGroup(self._options.threads)
         bootstrap = ClientBootstrap(loops, DefaultHostResolver(loops))
         secure = self._endpoint.scheme == "https"
         self._virtual = names_bucket_in_host(self._target, endpoint_url)
         host = self._endpoint.netloc
         self._host = f"{self._target.bucket}.{host}" if self._virtual else host
-        knobs = self._knobs
+        options = self._options
         self._client = S3Client(
             bootstrap=bootstrap,
             region=region,
@@ -255,10 +246,10 @@ class AwsCrtClient:
                 region=region,
                 credential_provider=AwsCredentialsProvider.new_default_chain(bootstrap),
             ),
-            part_size=knobs.part_mb and knobs.part_mb * MIB,
-            throughput_target_gbps=knobs.throughput_gbps,
-            memory_limit=knobs.memory_gb and knobs.memory_gb * GIB,
-            max_active_connections_override=knobs.connections,
+            part_size=options.part_mb and options.part_mb * MIB,
+            throughput_target_gbps=options.throughput_gbps,
+            memory_limit=options.memory_gb and options.memory_gb * GIB,
+            max_active_connections_override=options.connections,
             retry_config=S3RetryConfig(retry_mode=S3RetryMode.NONE),
             connect_timeout_ms=round(min(self._transfer.timeout_s, _CONNECT_S) * 1000),
         )
@@ -273,7 +264,9 @@ class AwsCrtClient:
         body: Source | None = None,
     ) -> Asked:
         """Return a request that the runtime may make several of."""
-        kind = S3RequestType[_SPLITTING[operation]] if self._knobs.split else S3RequestType.DEFAULT
+        kind = (
+            S3RequestType[_SPLITTING[operation]] if self._options.split else S3RequestType.DEFAULT
+        )
         return Asked(operation, method, key, headers=headers or {}, body=body, kind=kind)
 
     def _run(self, call: Call, asked: Asked) -> None:
@@ -318,12 +311,12 @@ class AwsCrtClient:
         return f"{path}?{query}" if query else path
 
 
-def _checksum(knobs: Knobs) -> S3ChecksumConfig | None:
-    if knobs.checksum == "none":
+def _checksum(options: AwsCrtOptions) -> S3ChecksumConfig | None:
+    if options.checksum == "none":
         return None
     return S3ChecksumConfig(
-        algorithm=S3ChecksumAlgorithm[knobs.checksum.upper()],
-        location=S3ChecksumLocation[knobs.checksum_in.upper()],
+        algorithm=S3ChecksumAlgorithm[options.checksum.upper()],
+        location=S3ChecksumLocation[options.checksum_in.upper()],
     )
 
 

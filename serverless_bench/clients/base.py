@@ -1,9 +1,10 @@
 """What the body asks of a storage library, and what it hands to it."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import ClassVar, Final, Literal, Protocol
 
-from serverless_bench.job.spec import Addressing
+from serverless_bench.job.spec import Addressing, Target, Transfer
 from serverless_bench.rundir.record import Shown
 
 AWS_HOST: Final = ".amazonaws.com"
@@ -14,6 +15,41 @@ ALL_OPERATIONS: Final = frozenset(
 )
 """What a client may offer: ``range`` is a get of a part of an object, ``multipart`` an upload
 in parts that are requests of their own."""
+
+
+@dataclass(frozen=True)
+class NoOptions:
+    """The options of a client that has none."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClientInfo:
+    """What a client declares: for checks before anything starts, and for a run's provenance."""
+
+    attempts: Literal["exact", "hidden"]
+    """Whether one call is exactly one HTTP request; reports say so when it is not."""
+    attempts_hidden_by: frozenset[str] = frozenset()
+    """Options that make attempts hidden, when they are set."""
+    progress: Literal["wire", "body", "none"]
+    """What ``moved`` means: bytes at the socket, bytes asked of the body, or nothing."""
+    shows: frozenset[Shown] = frozenset()
+    """What the exchange receives besides, at its true instant; the rest it never receives."""
+    signing: str
+    """How requests are signed."""
+    checksum: str
+    """Which checksums the library adds."""
+    operations: frozenset[str] = ALL_OPERATIONS
+    """What the library offers; the methods for the rest are not called, and may be missing."""
+    options: type = NoOptions
+    """What ``Target.options`` may set, as a dataclass (see ``clients.options``)."""
+    forkable: bool = True
+    """False where the library starts threads: it is opened only where nothing forks any more."""
+
+    def with_options(self, options: Iterable[tuple[str, str]]) -> "ClientInfo":
+        """Return what is true with some options set: a library that splits a put hides more."""
+        if not self.attempts_hidden_by & {name for name, text in options if text.lower() != "none"}:
+            return self
+        return replace(self, attempts="hidden", shows=self.shows - {Shown.LAST_BYTE_SENT})
 
 
 class Source(Protocol):
@@ -35,10 +71,10 @@ class Sink(Protocol):
 
 
 class Exchange(Protocol):
-    """One HTTP try, as the client tells it; the clock is on the other side.
+    """One HTTP attempt, as the client reports it; the clock is on the other side.
 
     A client calls a method when it happens, or not at all: what it learns of only later it keeps
-    to itself (``Client.shows``).
+    to itself (``ClientInfo.shows``).
     """
 
     def connected(self, remote: str, *, reused: bool) -> None:
@@ -78,26 +114,10 @@ class Client(Protocol):
 
     A client reads no clock, logs nothing, never tries again by itself, and raises only
     ``OperationError``. Threads may call it at once; it keeps as many connections as it
-    has calls in flight. It gets its credentials from its environment. One whose library
-    starts threads of its own says ``forkable = False``, and is then opened only where no
-    process is forked any more.
+    has calls in flight. It gets its credentials from its environment.
     """
 
-    attempts: ClassVar[Literal["exact", "hidden"]]
-    """Whether one call is exactly one HTTP request; reports say so when it is not."""
-    progress: ClassVar[Literal["wire", "body", "none"]]
-    """What ``moved`` means: bytes at the socket, bytes asked of the body, or nothing."""
-    shows: ClassVar[frozenset[Shown]]
-    """What the exchange is told besides, at its true instant. The rest is not told."""
-    signing: ClassVar[str]
-    """How requests are signed, for the run's provenance."""
-    checksum: ClassVar[str]
-    """Which checksums the library adds, for the run's provenance."""
-    operations: ClassVar[frozenset[str]]
-    """What the library offers, of ``ALL_OPERATIONS``; the methods for the rest are not called,
-    and need not be there."""
-    options: ClassVar[Mapping[str, str]]
-    """The library's own knobs, and what each does: what ``Target.options`` may name."""
+    info: ClassVar[ClientInfo]
 
     def put(self, key: str, source: Source, exchange: Exchange) -> None:
         """Write one object in one request."""
@@ -153,6 +173,15 @@ class Client(Protocol):
 
     def close(self) -> None:
         """Release connections."""
+
+
+class ClientClass(Protocol):
+    """What stands in the table of clients."""
+
+    info: ClassVar[ClientInfo]
+
+    def __call__(self, target: Target, transfer: Transfer) -> Client:
+        """Return a client for the objects of ``target``."""
 
 
 def is_virtual(addressing: Addressing, host: str, bucket: str) -> bool:

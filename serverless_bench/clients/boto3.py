@@ -20,8 +20,8 @@ from botocore import exceptions as boto
 from botocore.config import Config
 from botocore.parsers import ResponseParserError
 
-from serverless_bench.clients.base import ALL_OPERATIONS, AWS_HOST, Exchange, Sink, Source
-from serverless_bench.clients.options import documented, option, parse
+from serverless_bench.clients.base import AWS_HOST, ClientInfo, Exchange, Sink, Source
+from serverless_bench.clients.options import option, parse
 from serverless_bench.clients.s3_errors import s3_error
 from serverless_bench.errors import (
     AccessDenied,
@@ -65,7 +65,7 @@ ERRORS: Final[Mapping[type[Exception], type[OperationError]]] = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Knobs:
+class Boto3Options:
     """What can be set of boto3."""
 
     payload_signing: Literal["library", "sha256", "unsigned"] = option(
@@ -86,24 +86,23 @@ class Boto3Client:
         Where objects live and how they are moved.
     """
 
-    attempts: ClassVar[Literal["exact", "hidden"]] = "exact"
-    progress: ClassVar[Literal["wire", "body", "none"]] = "body"
-    shows: ClassVar[frozenset[Shown]] = frozenset(Shown) - {Shown.CONNECTION}
-    signing: ClassVar[str] = "library default"
-    operations: ClassVar[frozenset[str]] = ALL_OPERATIONS
-    knobs: ClassVar[type] = Knobs
-    options: ClassVar[Mapping[str, str]] = documented(Knobs)
-    checksum: ClassVar[str] = os.environ.get("AWS_REQUEST_CHECKSUM_CALCULATION", "library default")
+    info: ClassVar[ClientInfo] = ClientInfo(
+        attempts="exact",
+        progress="body",
+        shows=frozenset(Shown) - {Shown.CONNECTION},
+        signing="library default",
+        checksum=os.environ.get("AWS_REQUEST_CHECKSUM_CALCULATION", "library default"),
+        options=Boto3Options,
+    )
 
     def __init__(self, target: Target, transfer: Transfer) -> None:
         self._target = target
         self._transfer = transfer
-        self._knobs = parse(Knobs, target)
+        self._options = parse(Boto3Options, target)
         self._sending = threading.local()
         self._client = self._open(target.region, target.endpoint_url)
 
     def move(self, *, region: str | None, endpoint_url: str | None) -> None:
-        """See ``Client``."""
         meta = self._client.meta
         self.close()
         # On AWS the region alone says where; boto3 knows the addresses.
@@ -111,7 +110,6 @@ class Boto3Client:
         self._client = self._open(region or meta.region_name, endpoint_url or same)
 
     def put(self, key: str, source: Source, exchange: Exchange) -> None:
-        """See ``Client``."""
         with self._telling(exchange), self._body(source, exchange) as body:
             self._told(
                 self._client.put_object(Bucket=self._target.bucket, Key=key, Body=body), exchange
@@ -126,7 +124,6 @@ class Boto3Client:
         offset: int = 0,
         length: int | None = None,
     ) -> None:
-        """See ``Client``."""
         asked: GetObjectRequestTypeDef = {"Bucket": self._target.bucket, "Key": key}
         if length is not None:
             asked["Range"] = f"bytes={offset}-{offset + length - 1}"
@@ -140,7 +137,6 @@ class Boto3Client:
                 self._receive(stream, answer["ContentLength"], sink, exchange)
 
     def create_multipart(self, key: str, exchange: Exchange) -> str:
-        """See ``Client``."""
         with self._telling(exchange):
             answer = self._client.create_multipart_upload(Bucket=self._target.bucket, Key=key)
             self._told(answer, exchange)
@@ -149,7 +145,6 @@ class Boto3Client:
     def upload_part(
         self, key: str, upload_id: str, number: int, source: Source, exchange: Exchange
     ) -> str:
-        """See ``Client``."""
         with self._telling(exchange), self._body(source, exchange) as body:
             answer = self._client.upload_part(
                 Bucket=self._target.bucket,
@@ -164,7 +159,6 @@ class Boto3Client:
     def complete_multipart(
         self, key: str, upload_id: str, etags: Sequence[str], exchange: Exchange
     ) -> None:
-        """See ``Client``."""
         with self._telling(exchange):
             answer = self._client.complete_multipart_upload(
                 Bucket=self._target.bucket,
@@ -177,7 +171,6 @@ class Boto3Client:
             self._told(answer, exchange)
 
     def abort_multipart(self, key: str, upload_id: str, exchange: Exchange) -> None:
-        """See ``Client``."""
         with self._telling(exchange):
             answer = self._client.abort_multipart_upload(
                 Bucket=self._target.bucket, Key=key, UploadId=upload_id
@@ -185,14 +178,12 @@ class Boto3Client:
             self._told(answer, exchange)
 
     def head(self, key: str, exchange: Exchange) -> int:
-        """See ``Client``."""
         with self._telling(exchange):
             answer = self._client.head_object(Bucket=self._target.bucket, Key=key)
             self._told(answer, exchange)
         return answer["ContentLength"]
 
     def list_keys(self, prefix: str, after: str, exchange: Exchange) -> tuple[list[str], bool]:
-        """See ``Client``."""
         with self._telling(exchange):
             answer = self._client.list_objects_v2(
                 Bucket=self._target.bucket, Prefix=prefix, StartAfter=after
@@ -201,13 +192,11 @@ class Boto3Client:
         return [entry["Key"] for entry in answer.get("Contents", ())], answer["IsTruncated"]
 
     def delete(self, key: str, exchange: Exchange) -> None:
-        """See ``Client``."""
         with self._telling(exchange):
             answer = self._client.delete_object(Bucket=self._target.bucket, Key=key)
             self._told(answer, exchange)
 
     def delete_many(self, keys: Sequence[str], exchange: Exchange) -> None:
-        """See ``Client``."""
         asked = {"Objects": [{"Key": key} for key in keys], "Quiet": True}
         with self._telling(exchange):
             answer = self._client.delete_objects(
@@ -218,7 +207,6 @@ class Boto3Client:
             raise s3_error(500, left.get("Code", ""), left.get("Message", ""), {})
 
     def copy(self, source: str, key: str, exchange: Exchange) -> None:
-        """See ``Client``."""
         bucket = self._target.bucket
         with self._telling(exchange):
             answer = self._client.copy_object(
@@ -227,14 +215,13 @@ class Boto3Client:
             self._told(answer, exchange)
 
     def close(self) -> None:
-        """See ``Client``."""
         self._client.close()
 
     def _open(self, region: str, endpoint_url: str | None) -> "S3Client":
         how: Any = {"addressing_style": self._target.addressing.value}
-        if self._knobs.payload_signing != "library":
-            how["payload_signing_enabled"] = self._knobs.payload_signing == "sha256"
-        when = None if self._knobs.checksum == "library" else self._knobs.checksum
+        if self._options.payload_signing != "library":
+            how["payload_signing_enabled"] = self._options.payload_signing == "sha256"
+        when = None if self._options.checksum == "library" else self._options.checksum
         client = boto3.client(
             "s3",
             region_name=region,
@@ -243,7 +230,7 @@ class Boto3Client:
                 retries={"total_max_attempts": 1},
                 connect_timeout=min(self._transfer.timeout_s, _CONNECT_S),
                 read_timeout=self._transfer.timeout_s,
-                max_pool_connections=max(self._transfer.connections, self._knobs.max_pool),
+                max_pool_connections=max(self._transfer.connections, self._options.max_pool),
                 s3=how,
                 request_checksum_calculation=when,
                 user_agent_extra=user_agent(),

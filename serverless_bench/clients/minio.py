@@ -9,7 +9,7 @@ An object is one request, as the function's own parts are; ``part_mb`` lets
 
 import io
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import islice
@@ -24,7 +24,7 @@ from minio.deleteobjects import DeleteObject
 from minio.error import MinioException
 from urllib3.exceptions import HTTPError
 
-from serverless_bench.clients.base import ALL_OPERATIONS, Exchange, Sink, Source
+from serverless_bench.clients.base import ClientInfo, Exchange, Sink, Source
 from serverless_bench.clients.environment import (
     ca_bundle,
     find_keys,
@@ -32,7 +32,7 @@ from serverless_bench.clients.environment import (
     no_keys,
 )
 from serverless_bench.clients.minio_requests import CountedMinio, CountedPool, error_of, lower
-from serverless_bench.clients.options import documented, option, parse
+from serverless_bench.clients.options import option, parse
 from serverless_bench.clients.s3_errors import s3_error
 from serverless_bench.clients.s3_http import answer_error, element, moved_endpoint
 from serverless_bench.errors import BadResponse, OperationError
@@ -47,7 +47,7 @@ _PAGE: Final = 1000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Knobs:
+class MinioOptions:
     """What can be set of minio-py."""
 
     part_mb: int | None = option(
@@ -74,32 +74,31 @@ class MinioClient:
         If an option of the target is none of this client's.
     """
 
-    attempts: ClassVar[Literal["exact", "hidden"]] = "exact"
-    hiding: ClassVar[frozenset[str]] = frozenset({"part_mb"})
-    progress: ClassVar[Literal["wire", "body", "none"]] = "wire"
-    shows: ClassVar[frozenset[Shown]] = frozenset(Shown) - {Shown.CONNECTION}
-    signing: ClassVar[str] = "SigV4, SHA-256 of the body over http, UNSIGNED-PAYLOAD over https"
-    checksum: ClassVar[str] = "none over http, Content-MD5 over https"
-    operations: ClassVar[frozenset[str]] = ALL_OPERATIONS
-    knobs: ClassVar[type] = Knobs
-    options: ClassVar[Mapping[str, str]] = documented(Knobs)
+    info: ClassVar[ClientInfo] = ClientInfo(
+        attempts="exact",
+        progress="wire",
+        shows=frozenset(Shown) - {Shown.CONNECTION},
+        signing="SigV4, SHA-256 of the body over http, UNSIGNED-PAYLOAD over https",
+        checksum="none over http, Content-MD5 over https",
+        options=MinioOptions,
+        attempts_hidden_by=frozenset({"part_mb"}),
+    )
 
     def __init__(self, target: Target, transfer: Transfer) -> None:
         self._target = target
         self._transfer = transfer
-        self._knobs = parse(Knobs, target)
+        self._options = parse(MinioOptions, target)
         self._bucket = target.bucket
         self._open(target.region, target.endpoint_url)
 
     def move(self, *, region: str | None, endpoint_url: str | None) -> None:
-        """See ``Client``."""
         self.close()
         there = moved_endpoint(self._endpoint_url, self._region, region, endpoint_url)
         self._open(region or self._region, there)
 
     def put(self, key: str, source: Source, exchange: Exchange) -> None:
-        """See ``Client``; with ``part_mb``, in several requests."""
-        part_bytes = (self._knobs.part_mb or 0) * MIB
+        """With ``part_mb``, in several requests."""
+        part_bytes = (self._options.part_mb or 0) * MIB
         # 0 would be the library's own part size, 5 MiB.
         whole = not part_bytes or source.size <= part_bytes
         with self._telling(exchange, whole=whole):
@@ -110,9 +109,9 @@ class MinioClient:
                 cast("BinaryIO", _Body(source, exchange)),
                 source.size,
                 part_size=max(source.size, 5 * MIB) if whole else part_bytes,
-                num_parallel_uploads=self._knobs.num_parallel_uploads,
+                num_parallel_uploads=self._options.num_parallel_uploads,
             )
-        if not whole and self._knobs.num_parallel_uploads > 1:
+        if not whole and self._options.num_parallel_uploads > 1:
             # The library's own threads sent the parts.
             exchange.moved(source.size)
 
@@ -125,7 +124,6 @@ class MinioClient:
         offset: int = 0,
         length: int | None = None,
     ) -> None:
-        """See ``Client``."""
         with self._telling(exchange):
             answer = self._minio.get_object(self._bucket, key, offset, length or 0)
             try:
@@ -138,14 +136,12 @@ class MinioClient:
                 answer.release_conn()
 
     def create_multipart(self, key: str, exchange: Exchange) -> str:
-        """See ``Client``."""
         with self._telling(exchange):
             return self._minio.create_upload(self._bucket, key)
 
     def upload_part(
         self, key: str, upload_id: str, number: int, source: Source, exchange: Exchange
     ) -> str:
-        """See ``Client``."""
         body = _Body(source, exchange).read(source.size)
         with self._telling(exchange):
             return self._minio.send_part(self._bucket, key, body, upload_id, number)
@@ -153,7 +149,6 @@ class MinioClient:
     def complete_multipart(
         self, key: str, upload_id: str, etags: Sequence[str], exchange: Exchange
     ) -> None:
-        """See ``Client``."""
         parts = [Part(number, etag) for number, etag in enumerate(etags, start=1)]
         with self._telling(exchange):
             self._minio.complete_upload(self._bucket, key, upload_id, parts)
@@ -163,17 +158,15 @@ class MinioClient:
             raise s3_error(500, code, element(answer.data, "Message"), {})
 
     def abort_multipart(self, key: str, upload_id: str, exchange: Exchange) -> None:
-        """See ``Client``."""
         with self._telling(exchange):
             self._minio.abort_upload(self._bucket, key, upload_id)
 
     def head(self, key: str, exchange: Exchange) -> int:
-        """See ``Client``."""
         with self._telling(exchange):
             return self._minio.stat_object(self._bucket, key).size or 0
 
     def list_keys(self, prefix: str, after: str, exchange: Exchange) -> tuple[list[str], bool]:
-        """See ``Client``; a full page may be the last one."""
+        """List a page; a full one may be the last one."""
         with self._telling(exchange):
             listed = self._minio.list_objects(
                 self._bucket, prefix, recursive=True, start_after=after or None
@@ -183,24 +176,21 @@ class MinioClient:
         return keys, len(keys) == _PAGE
 
     def delete(self, key: str, exchange: Exchange) -> None:
-        """See ``Client``."""
         with self._telling(exchange):
             self._minio.remove_object(self._bucket, key)
 
     def delete_many(self, keys: Sequence[str], exchange: Exchange) -> None:
-        """See ``Client``."""
         with self._telling(exchange):
             objects = [DeleteObject(key) for key in keys]
             for error in self._minio.remove_objects(self._bucket, objects):
                 raise s3_error(500, error.code or "", error.message or "", {})
 
     def copy(self, source: str, key: str, exchange: Exchange) -> None:
-        """See ``Client``; without the HEAD that ``copy_object`` sends before."""
+        """Copy without the HEAD that ``copy_object`` sends before."""
         with self._telling(exchange):
             self._minio.copy_in(self._bucket, source, key)
 
     def close(self) -> None:
-        """See ``Client``."""
         self._pool.clear()
 
     def _open(self, region: str, endpoint_url: str) -> None:
@@ -208,7 +198,7 @@ class MinioClient:
         timeout_s = self._transfer.timeout_s
         self._pool = CountedPool(
             block_bytes=self._transfer.block_bytes,
-            maxsize=self._knobs.max_pool,
+            maxsize=self._options.max_pool,
             timeout=urllib3.Timeout(connect=min(timeout_s, _CONNECT_S), read=timeout_s),
             cert_reqs="CERT_REQUIRED",
             ca_certs=str(ca_bundle() or os.environ.get("SSL_CERT_FILE") or certifi.where()),
@@ -226,7 +216,7 @@ class MinioClient:
             http_client=self._pool,
         )
         self._minio.setup(
-            payload_signing=self._knobs.payload_signing,
+            payload_signing=self._options.payload_signing,
             virtual=names_bucket_in_host(self._target, endpoint_url),
             name=user_agent(),
         )

@@ -8,7 +8,7 @@ while it is under way, and the whole object stands in memory; bodies of gets are
 
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from http import HTTPStatus
@@ -19,14 +19,14 @@ import obstore
 from obstore.exceptions import BaseError
 from obstore.store import S3Store
 
-from serverless_bench.clients.base import Exchange, Sink, Source
+from serverless_bench.clients.base import ClientInfo, Exchange, Sink, Source
 from serverless_bench.clients.environment import (
     ca_bundle,
     find_keys,
     names_bucket_in_host,
     no_keys,
 )
-from serverless_bench.clients.options import documented, option, parse
+from serverless_bench.clients.options import option, parse
 from serverless_bench.clients.s3_errors import s3_error
 from serverless_bench.clients.s3_http import moved_endpoint
 from serverless_bench.errors import (
@@ -56,7 +56,7 @@ _REGION: Final = re.compile(r"<Region>([^<]*)</Region>")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Knobs:
+class ObstoreOptions:
     """What can be set of obstore."""
 
     multipart: bool = option(
@@ -90,34 +90,34 @@ class ObstoreClient:
         If an option of the target is none of obstore's.
     """
 
-    attempts: ClassVar[Literal["exact", "hidden"]] = "hidden"
-    progress: ClassVar[Literal["wire", "body", "none"]] = "none"
-    shows: ClassVar[frozenset[Shown]] = frozenset({Shown.CONTENT_RANGE})
-    signing: ClassVar[str] = "SigV4, SHA-256 of the body unless payload_signing=unsigned"
-    checksum: ClassVar[str] = "none unless checksum=sha256"
-    forkable: ClassVar[bool] = False
-    operations: ClassVar[frozenset[str]] = frozenset(
-        {"put", "get", "range", "head", "list", "delete", "delete_many", "copy"}
+    info: ClassVar[ClientInfo] = ClientInfo(
+        attempts="hidden",
+        progress="none",
+        shows=frozenset({Shown.CONTENT_RANGE}),
+        signing="SigV4, SHA-256 of the body unless payload_signing=unsigned",
+        checksum="none unless checksum=sha256",
+        forkable=False,
+        operations=frozenset(
+            {"put", "get", "range", "head", "list", "delete", "delete_many", "copy"}
+        ),
+        options=ObstoreOptions,
     )
-    knobs: ClassVar[type] = Knobs
-    options: ClassVar[Mapping[str, str]] = documented(Knobs)
 
     def __init__(self, target: Target, transfer: Transfer) -> None:
         self._target = target
         self._transfer = transfer
-        self._knobs = parse(Knobs, target)
-        if self._knobs.threads is not None:
-            os.environ["TOKIO_WORKER_THREADS"] = str(self._knobs.threads)
+        self._options = parse(ObstoreOptions, target)
+        if self._options.threads is not None:
+            os.environ["TOKIO_WORKER_THREADS"] = str(self._options.threads)
         self._open(target.region, target.endpoint_url)
 
     def move(self, *, region: str | None, endpoint_url: str | None) -> None:
-        """See ``Client``."""
         there = moved_endpoint(self._endpoint_url, self._region, region, endpoint_url)
         self._open(region or self._region, there)
 
     def put(self, key: str, source: Source, exchange: Exchange) -> None:
-        """See ``Client``; with ``multipart``, in as many requests as obstore likes."""
-        if self._knobs.multipart:
+        """With ``multipart``, in as many requests as obstore likes."""
+        if self._options.multipart:
             self._put_parts(key, source, exchange)
             return
         body = memoryview(bytearray(source.size))
@@ -137,7 +137,6 @@ class ObstoreClient:
         offset: int = 0,
         length: int | None = None,
     ) -> None:
-        """See ``Client``."""
         with self._translated(key):
             if length is None:
                 answer = obstore.get(self._reader, key)
@@ -159,16 +158,14 @@ class ObstoreClient:
             raise ConnectionLost("the connection ended before the object did")
 
     def head(self, key: str, exchange: Exchange) -> int:
-        """See ``Client``."""
         del exchange
         with self._translated(key):
             return obstore.head(self._reader, key)["size"]
 
     def list_keys(self, prefix: str, after: str, exchange: Exchange) -> tuple[list[str], bool]:
-        """See ``Client``.
+        """Look for keys in directories: to obstore a prefix is one.
 
-        To obstore a prefix is a directory: the end of another one is looked for in the
-        answers, and beginning at it.
+        The end of another prefix is looked for in the responses, and beginning at it.
         """
         del exchange
         directory, _, rest = prefix.rpartition("/")
@@ -185,23 +182,21 @@ class ObstoreClient:
         return keys[:_PAGE], len(keys) >= _PAGE
 
     def delete(self, key: str, exchange: Exchange) -> None:
-        """See ``Client``; to obstore that is a DeleteObjects request with one key."""
+        """To obstore that is a DeleteObjects request with one key."""
         self.delete_many([key], exchange)
 
     def delete_many(self, keys: Sequence[str], exchange: Exchange) -> None:
-        """See ``Client``."""
         del exchange
         with self._translated(*keys):
             obstore.delete(self._reader, list(keys))
 
     def copy(self, source: str, key: str, exchange: Exchange) -> None:
-        """See ``Client``."""
         del exchange
         with self._translated(source, key):
             obstore.copy(self._reader, source, key)
 
     def close(self) -> None:
-        """See ``Client``; obstore closes its connections when they are forgotten."""
+        """Obstore closes its connections when they are forgotten."""
 
     def _put_parts(self, key: str, source: Source, exchange: Exchange) -> None:
         body = _Blocks(source, exchange, self._transfer.block_bytes)
@@ -212,8 +207,8 @@ class ObstoreClient:
                     key,
                     body.blocks(),
                     use_multipart=True,
-                    chunk_size=self._knobs.part_mb * MIB,
-                    max_concurrency=self._knobs.max_concurrency,
+                    chunk_size=self._options.part_mb * MIB,
+                    max_concurrency=self._options.max_concurrency,
                 )
             except (BaseError, OSError):
                 # Ours, raised in the body that obstore was reading.
@@ -226,7 +221,7 @@ class ObstoreClient:
         # The timeout of a read covers a whole upload, too: for puts there is another one.
         patience = _span(self._transfer.timeout_s)
         self._reader = self._store({"timeout": "365d", "read_timeout": patience})
-        self._writer = self._store({"timeout": _span(self._knobs.put_timeout_s)})
+        self._writer = self._store({"timeout": _span(self._options.put_timeout_s)})
 
     def _store(self, timeouts: "ClientConfig") -> S3Store:
         keys = find_keys()
@@ -234,14 +229,14 @@ class ObstoreClient:
             "region": self._region,
             "endpoint": self._endpoint_url,
             "virtual_hosted_style_request": False,
-            "unsigned_payload": self._knobs.payload_signing == "unsigned",
+            "unsigned_payload": self._options.payload_signing == "unsigned",
         }
         if names_bucket_in_host(self._target, self._endpoint_url):
             url = urlsplit(self._endpoint_url)
             config["endpoint"] = f"{url.scheme}://{self._target.bucket}.{url.netloc}"
             config["virtual_hosted_style_request"] = True
-        if self._knobs.checksum != "none":
-            config["checksum_algorithm"] = self._knobs.checksum
+        if self._options.checksum != "none":
+            config["checksum_algorithm"] = self._options.checksum
         if keys is not None:
             config["access_key_id"] = keys.access
             config["secret_access_key"] = keys.secret

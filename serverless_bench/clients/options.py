@@ -1,18 +1,17 @@
-"""The knobs of a client library: ``--client-option NAME=VALUE``, checked before anything starts.
+"""The options of a client library: ``--client-option NAME=VALUE``, checked before anything starts.
 
-A client keeps its knobs in a frozen dataclass whose fields are made with ``option``::
+A client keeps its options in a frozen dataclass whose fields are made with ``option``::
 
     @dataclass(frozen=True, slots=True, kw_only=True)
-    class Knobs:
+    class MyOptions:
         threads: int = option(4, "threads of the library's own pool")
         signing: Literal["sha256", "unsigned"] = option("sha256", "what stands for the body's hash")
 
     class MyClient:
-        knobs: ClassVar[type] = Knobs
-        options: ClassVar[Mapping[str, str]] = documented(Knobs)
+        info: ClassVar[ClientInfo] = ClientInfo(options=MyOptions, ...)
 
         def __init__(self, target: Target, transfer: Transfer) -> None:
-            self._knobs = parse(Knobs, target)
+            self._options = parse(MyOptions, target)
 
 A field is an ``int``, ``float``, ``bool`` or ``str``, a ``Literal`` of strings, or one of
 these or None, where None stands for the library's own default.
@@ -20,13 +19,12 @@ these or None, where None stands for the library's own default.
 
 from collections.abc import Mapping
 from dataclasses import field, fields
-from types import MappingProxyType, UnionType
+from types import UnionType
 from typing import Any, Final, Literal, TypeVar, cast, get_args, get_origin
 
-from serverless_bench.clients import client_class
+from serverless_bench.clients import CLIENTS
 from serverless_bench.errors import UsageError
 from serverless_bench.job.spec import Target
-from serverless_bench.rundir.record import Shown
 
 K = TypeVar("K")
 T = TypeVar("T")
@@ -39,7 +37,7 @@ _BOOL: Final[Mapping[str, bool]] = {
 
 
 def option(default: T, about: str, *, least: float | None = None) -> T:
-    """Return a dataclass field that is a knob.
+    """Return a dataclass field that is an option.
 
     Parameters
     ----------
@@ -53,27 +51,31 @@ def option(default: T, about: str, *, least: float | None = None) -> T:
     return field(default=default, metadata={"about": about, "least": least})
 
 
-def documented(knobs: type) -> Mapping[str, str]:
-    """Return what ``Client.options`` holds: every knob's name, meaning, values and default."""
-    return MappingProxyType(
-        {
-            knob.name: f"{knob.metadata['about']} ({_values(knob.type)}; {_default(knob.default)})"
-            for knob in fields(knobs)
-        }
-    )
+def documented(options: type) -> Mapping[str, str]:
+    """Return the name of every option, and what it means, its values and its default."""
+    return {
+        one.name: f"{one.metadata['about']} ({_values(one.type)}; {_default(one.default)})"
+        for one in fields(options)
+    }
 
 
-def parse(knobs: type[K], target: Target) -> K:
-    """Return the knobs as ``target.options`` sets them.
+def parse(options: type[K], target: Target) -> K:
+    """Return the options as ``target.options`` sets them.
 
     Raises
     ------
     UsageError
         If a name is unknown or a value is none of its kind.
     """
-    known = {knob.name: knob for knob in fields(cast("Any", knobs))}
-    _check_names(target, dict.fromkeys(known, ""))
-    return knobs(
+    known = {one.name: one for one in fields(cast("Any", options))}
+    for name, _ in target.options:
+        if name not in known:
+            listed = ", ".join(sorted(known))
+            raise UsageError(
+                f"client {target.client!r} has no option {name!r}",
+                hint=f"it has {listed}" if listed else "it has none",
+            )
+    return options(
         **{
             name: _value(name, text, known[name].type, known[name].metadata["least"])
             for name, text in target.options
@@ -91,42 +93,7 @@ def check(target: Target) -> None:
     PluginError
         If the client is unknown or lacks its library.
     """
-    client = client_class(target.client)
-    _check_names(target, client.options)
-    # A client from elsewhere may read its options in its own way.
-    if knobs := getattr(client, "knobs", None):
-        parse(knobs, target)
-
-
-def attempts(target: Target) -> str:
-    """Return ``Client.attempts`` with the options as they are: some let a library split.
-
-    A client class may name such options in ``hiding``.
-    """
-    client = client_class(target.client)
-    hiding: frozenset[str] = getattr(client, "hiding", frozenset())
-    given = {name for name, text in target.options if text.lower() != "none"}
-    return "hidden" if hiding & given else client.attempts
-
-
-def shows(target: Target) -> frozenset[Shown]:
-    """Return ``Client.shows`` with the options as they are.
-
-    A library that splits a put hides when its last byte was sent. A client from elsewhere that
-    does not say what it shows is taken at its word for nothing.
-    """
-    shown: frozenset[Shown] = getattr(client_class(target.client), "shows", frozenset())
-    return shown - {Shown.LAST_BYTE_SENT} if attempts(target) == "hidden" else shown
-
-
-def _check_names(target: Target, known: Mapping[str, str]) -> None:
-    for name, _ in target.options:
-        if name not in known:
-            listed = ", ".join(sorted(known))
-            raise UsageError(
-                f"client {target.client!r} has no option {name!r}",
-                hint=f"it has {listed}" if listed else "it has none",
-            )
+    parse(CLIENTS.load(target.client).info.options, target)
 
 
 def _value(name: str, text: str, kind: Any, least: float | None) -> object:  # noqa: ANN401

@@ -21,9 +21,9 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import Any, ClassVar, Final, Literal
 
-from serverless_bench.clients.base import AWS_HOST, Exchange, Sink, Source
+from serverless_bench.clients.base import AWS_HOST, ClientInfo, Exchange, Sink, Source
 from serverless_bench.clients.environment import names_bucket_in_host
-from serverless_bench.clients.options import documented, option, parse
+from serverless_bench.clients.options import option, parse
 from serverless_bench.clients.s3_errors import s3_error
 from serverless_bench.errors import (
     AccessDenied,
@@ -38,7 +38,6 @@ from serverless_bench.errors import (
     WrongRegion,
 )
 from serverless_bench.job.spec import Target, Transfer
-from serverless_bench.rundir.record import Shown
 from serverless_bench.units import MIB
 
 if find_spec("s3dlio") is None:
@@ -72,7 +71,7 @@ _settings: tuple[int, Mapping[str, str]] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Knobs:
+class S3dlioOptions:
     """What can be set of s3dlio, and the variables that it reads."""
 
     payload_signing: Literal["sha256", "unsigned"] = option(
@@ -113,23 +112,21 @@ class S3dlioClient:
         If this process has opened a client for another target.
     """
 
-    attempts: ClassVar[Literal["exact", "hidden"]] = "hidden"
-    progress: ClassVar[Literal["wire", "body", "none"]] = "none"
-    shows: ClassVar[frozenset[Shown]] = frozenset()
-    signing: ClassVar[str] = "SigV4, SHA-256 of the body unless payload_signing=unsigned"
-    checksum: ClassVar[str] = "none"
-    forkable: ClassVar[bool] = False
-    operations: ClassVar[frozenset[str]] = frozenset(
-        {"put", "get", "range", "head", "list", "delete"}
+    info: ClassVar[ClientInfo] = ClientInfo(
+        attempts="hidden",
+        progress="none",
+        signing="SigV4, SHA-256 of the body unless payload_signing=unsigned",
+        checksum="none",
+        forkable=False,
+        operations=frozenset({"put", "get", "range", "head", "list", "delete"}),
+        options=S3dlioOptions,
     )
-    knobs: ClassVar[type] = Knobs
-    options: ClassVar[Mapping[str, str]] = documented(Knobs)
 
     def __init__(self, target: Target, transfer: Transfer) -> None:
         self._transfer = transfer
-        self._knobs = parse(Knobs, target)
+        self._options = parse(S3dlioOptions, target)
         self._bucket = target.bucket
-        self._library = _start(_variables(target, transfer, self._knobs))
+        self._library = _start(_variables(target, transfer, self._options))
 
     def move(self, *, region: str | None, endpoint_url: str | None) -> None:
         """Refuse: what the library was told at first stands as long as the process.
@@ -147,8 +144,8 @@ class S3dlioClient:
         )
 
     def put(self, key: str, source: Source, exchange: Exchange) -> None:
-        """See ``Client``; one request, or with ``writer=multipart`` an upload in parts."""
-        if self._knobs.writer == "multipart" and source.size:
+        """One request, or with ``writer=multipart`` an upload in parts."""
+        if self._options.writer == "multipart" and source.size:
             self._put_parts(key, source, exchange)
         else:
             body = memoryview(bytearray(source.size))
@@ -168,7 +165,7 @@ class S3dlioClient:
         offset: int = 0,
         length: int | None = None,
     ) -> None:
-        """See ``Client``; what was read stands in memory whole before a byte of it is seen."""
+        """What was read stands in memory whole before a byte of it is seen."""
         with _translated():
             if length is None:
                 answer = self._library.get(self._uri(key))
@@ -180,13 +177,12 @@ class S3dlioClient:
             sink.write_at(position, data[position : position + self._transfer.block_bytes])
 
     def head(self, key: str, exchange: Exchange) -> int:
-        """See ``Client``."""
         del exchange
         with _translated():
             return int(self._library.stat(self._uri(key))["size"])
 
     def list_keys(self, prefix: str, after: str, exchange: Exchange) -> tuple[list[str], bool]:
-        """See ``Client``; always everything, in as many requests as that takes.
+        """Always everything, in as many requests as that takes.
 
         To the library a prefix is a directory, and a listing has no beginning but the first
         key: what else was asked for is picked from the answer.
@@ -199,22 +195,22 @@ class S3dlioClient:
         return sorted(name for name in names if name.startswith(prefix) and name > after), False
 
     def delete(self, key: str, exchange: Exchange) -> None:
-        """See ``Client``; to s3dlio that is a DeleteObjects request with one key."""
+        """To s3dlio that is a DeleteObjects request with one key."""
         del exchange
         with _translated():
             self._library.delete(self._uri(key))
 
     def close(self) -> None:
-        """See ``Client``; the library keeps its connections and threads."""
+        """The library keeps its connections and threads."""
 
     def _put_parts(self, key: str, source: Source, exchange: Exchange) -> None:
-        step = self._knobs.part_mb * MIB
+        step = self._options.part_mb * MIB
         with _translated():
             writer = self._library.MultipartUploadWriter(
                 self._bucket,
                 key,
                 part_size=step,
-                max_in_flight=self._knobs.parts,
+                max_in_flight=self._options.parts,
                 abort_on_drop=True,
             )
             for offset in range(0, source.size, step):
@@ -229,7 +225,7 @@ class S3dlioClient:
         return f"s3://{self._bucket}/{key}"
 
 
-def _variables(target: Target, transfer: Transfer, knobs: Knobs) -> dict[str, str]:
+def _variables(target: Target, transfer: Transfer, options: S3dlioOptions) -> dict[str, str]:
     """Return what the library reads from its environment."""
     virtual = names_bucket_in_host(target, target.endpoint_url)
     if virtual and AWS_HOST not in target.endpoint_url:
@@ -241,13 +237,13 @@ def _variables(target: Target, transfer: Transfer, knobs: Knobs) -> dict[str, st
         # AWS's own it finds by the region; told of one, it puts the bucket into the path.
         _ENDPOINT: None if virtual else target.endpoint_url,
         "AWS_REGION": target.region,
-        "S3DLIO_UNSIGNED_PAYLOAD": int(knobs.payload_signing == "unsigned"),
-        "S3DLIO_RT_THREADS": knobs.threads,
-        "S3DLIO_ENABLE_RANGE_OPTIMIZATION": int(knobs.split),
-        "S3DLIO_RANGE_THRESHOLD_MB": knobs.split_from_mb,
-        "S3DLIO_CHUNK_SIZE": knobs.range_mb and knobs.range_mb * MIB,
-        "S3DLIO_RANGE_CONCURRENCY": knobs.ranges,
-        "S3DLIO_MAX_RETRY_ATTEMPTS": knobs.max_attempts,
+        "S3DLIO_UNSIGNED_PAYLOAD": int(options.payload_signing == "unsigned"),
+        "S3DLIO_RT_THREADS": options.threads,
+        "S3DLIO_ENABLE_RANGE_OPTIMIZATION": int(options.split),
+        "S3DLIO_RANGE_THRESHOLD_MB": options.split_from_mb,
+        "S3DLIO_CHUNK_SIZE": options.range_mb and options.range_mb * MIB,
+        "S3DLIO_RANGE_CONCURRENCY": options.ranges,
+        "S3DLIO_MAX_RETRY_ATTEMPTS": options.max_attempts,
         "S3DLIO_CONNECT_TIMEOUT_SECS": round(min(transfer.timeout_s, _CONNECT_S)) or 1,
         "S3DLIO_OPERATION_TIMEOUT_SECS": round(transfer.timeout_s) or 1,
     }

@@ -15,7 +15,7 @@ import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import ClassVar, Final, Literal
+from typing import ClassVar, Final
 from urllib.parse import quote
 
 from s3torchconnectorclient._mountpoint_s3_client import (
@@ -24,10 +24,10 @@ from s3torchconnectorclient._mountpoint_s3_client import (
     S3Exception,
 )
 
-from serverless_bench.clients.base import Exchange, Sink, Source
+from serverless_bench.clients.base import ClientInfo, Exchange, Sink, Source
 from serverless_bench.clients.crt_errors import crt_error
 from serverless_bench.clients.environment import ca_bundle, find_keys, names_bucket_in_host, no_keys
-from serverless_bench.clients.options import documented, option, parse
+from serverless_bench.clients.options import option, parse
 from serverless_bench.clients.s3_errors import s3_error
 from serverless_bench.clients.s3_http import moved_endpoint
 from serverless_bench.errors import (
@@ -41,7 +41,6 @@ from serverless_bench.errors import (
 )
 from serverless_bench.job.spec import Target, Transfer
 from serverless_bench.process import user_agent
-from serverless_bench.rundir.record import Shown
 from serverless_bench.units import MIB
 
 _PAGE: Final = 1000
@@ -67,7 +66,7 @@ _SIGNS: Final[Mapping[str, type[OperationError]]] = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Knobs:
+class S3TorchConnectorOptions:
     """What can be set of the connector."""
 
     part_mb: int = option(8, "MiB of a part of a put and of a range of a get", least=5)
@@ -89,31 +88,28 @@ class S3TorchConnectorClient:
         If an option of the target is none of the connector's.
     """
 
-    attempts: ClassVar[Literal["exact", "hidden"]] = "hidden"
-    progress: ClassVar[Literal["wire", "body", "none"]] = "body"
-    shows: ClassVar[frozenset[Shown]] = frozenset()
-    signing: ClassVar[str] = "SigV4, UNSIGNED-PAYLOAD"
-    checksum: ClassVar[str] = "none"
-    forkable: ClassVar[bool] = False
-    operations: ClassVar[frozenset[str]] = frozenset(
-        {"put", "get", "range", "head", "list", "delete", "copy"}
+    info: ClassVar[ClientInfo] = ClientInfo(
+        attempts="hidden",
+        progress="body",
+        signing="SigV4, UNSIGNED-PAYLOAD",
+        checksum="none",
+        forkable=False,
+        operations=frozenset({"put", "get", "range", "head", "list", "delete", "copy"}),
+        options=S3TorchConnectorOptions,
     )
-    knobs: ClassVar[type] = Knobs
-    options: ClassVar[Mapping[str, str]] = documented(Knobs)
 
     def __init__(self, target: Target, transfer: Transfer) -> None:
         self._target = target
         self._transfer = transfer
-        self._knobs = parse(Knobs, target)
+        self._options = parse(S3TorchConnectorOptions, target)
         self._open(target.region, target.endpoint_url)
 
     def move(self, *, region: str | None, endpoint_url: str | None) -> None:
-        """See ``Client``."""
         url = moved_endpoint(self._endpoint_url, self._region, region, endpoint_url)
         self._open(region or self._region, url)
 
     def put(self, key: str, source: Source, exchange: Exchange) -> None:
-        """See ``Client``; an upload in parts, which the library gives up if it fails."""
+        """An upload in parts, which the library gives up if it fails."""
         block = memoryview(bytearray(min(self._transfer.block_bytes, source.size)))
         with _translated():
             writer = self._client.put_object(self._target.bucket, key)
@@ -133,7 +129,7 @@ class S3TorchConnectorClient:
         offset: int = 0,
         length: int | None = None,
     ) -> None:
-        """See ``Client``; in ranges of ``part_mb``."""
+        """Read in ranges of ``part_mb``."""
         end = None if length is None else offset + length
         try:
             self._receive(key, sink, exchange, offset=None if end is None else offset, end=end)
@@ -143,13 +139,12 @@ class S3TorchConnectorClient:
                 raise
 
     def head(self, key: str, exchange: Exchange) -> int:
-        """See ``Client``."""
         del exchange
         with _translated():
             return self._client.head_object(self._target.bucket, key).size
 
     def list_keys(self, prefix: str, after: str, exchange: Exchange) -> tuple[list[str], bool]:
-        """See ``Client``.
+        """Go on where an earlier call ended.
 
         The library cannot begin behind a key: it goes on where an earlier call ended, or
         lists what comes before, too, and leaves it out.
@@ -171,13 +166,12 @@ class S3TorchConnectorClient:
         return keys, more
 
     def delete(self, key: str, exchange: Exchange) -> None:
-        """See ``Client``."""
         del exchange
         with _translated():
             self._client.delete_object(self._target.bucket, key)
 
     def copy(self, source: str, key: str, exchange: Exchange) -> None:
-        """See ``Client``; a HEAD, and then one request or parts."""
+        """A HEAD, and then one request or parts."""
         del exchange
         bucket = self._target.bucket
         with _translated():
@@ -185,7 +179,7 @@ class S3TorchConnectorClient:
             self._client.copy_object(bucket, quote(source, safe="/~"), bucket, key)
 
     def close(self) -> None:
-        """See ``Client``; the runtime ends its threads when it is forgotten."""
+        """The runtime ends its threads when it is forgotten."""
         self._listings.clear()
         del self._client
 
@@ -196,11 +190,11 @@ class S3TorchConnectorClient:
             self._client = MountpointS3Client(
                 region=region,
                 user_agent_prefix=user_agent(),
-                throughput_target_gbps=self._knobs.throughput_gbps,
-                part_size=self._knobs.part_mb * MIB,
+                throughput_target_gbps=self._options.throughput_gbps,
+                part_size=self._options.part_mb * MIB,
                 endpoint=endpoint_url,
                 force_path_style=not names_bucket_in_host(self._target, endpoint_url),
-                max_attempts=self._knobs.max_attempts,
+                max_attempts=self._options.max_attempts,
             )
 
     def _receive(

@@ -23,14 +23,14 @@ from botocore.credentials import Credentials, EnvProvider, ReadOnlyCredentials
 from botocore.utils import get_environ_proxies
 
 from serverless_bench.clients.base import (
-    ALL_OPERATIONS,
     AWS_HOST,
+    ClientInfo,
     Exchange,
     Sink,
     Source,
     is_virtual,
 )
-from serverless_bench.clients.options import documented, option, parse
+from serverless_bench.clients.options import option, parse
 from serverless_bench.clients.s3_http import (
     answer_error,
     check_success,
@@ -68,7 +68,7 @@ class _Auth(S3SigV4Auth):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Knobs:
+class WireOptions:
     """What can be set of this client."""
 
     payload_signing: Literal["unsigned", "sha256"] = option(
@@ -85,17 +85,17 @@ class WireClient:
         Where objects live and how they are moved.
     """
 
-    attempts: ClassVar[Literal["exact", "hidden"]] = "exact"
-    progress: ClassVar[Literal["wire", "body", "none"]] = "wire"
-    shows: ClassVar[frozenset[Shown]] = frozenset(Shown)
-    signing: ClassVar[str] = "SigV4, UNSIGNED-PAYLOAD unless payload_signing=sha256"
-    checksum: ClassVar[str] = "none"
-    operations: ClassVar[frozenset[str]] = ALL_OPERATIONS
-    knobs: ClassVar[type] = Knobs
-    options: ClassVar[Mapping[str, str]] = documented(Knobs)
+    info: ClassVar[ClientInfo] = ClientInfo(
+        attempts="exact",
+        progress="wire",
+        shows=frozenset(Shown),
+        signing="SigV4, UNSIGNED-PAYLOAD unless payload_signing=sha256",
+        checksum="none",
+        options=WireOptions,
+    )
 
     def __init__(self, target: Target, transfer: Transfer) -> None:
-        self._hashes = parse(Knobs, target).payload_signing == "sha256"
+        self._hashes = parse(WireOptions, target).payload_signing == "sha256"
         self._target = target
         self._transfer = transfer
         self._region = target.region
@@ -105,7 +105,6 @@ class WireClient:
         self._name = user_agent()
 
     def move(self, *, region: str | None, endpoint_url: str | None) -> None:
-        """See ``Client``."""
         old = self._endpoint.netloc
         if region and not endpoint_url and AWS_HOST in old:
             # On AWS the region alone says where: its name is part of the host's.
@@ -117,7 +116,7 @@ class WireClient:
         self._region = region or self._region
 
     def put(self, key: str, source: Source, exchange: Exchange, *, if_absent: bool = False) -> None:
-        """See ``Client``; with ``if_absent``, an object that is there is refused with 412."""
+        """With ``if_absent``, an object that is there is refused with 412."""
         headers = {"If-None-Match": "*"} if if_absent else {}
         with self._request("PUT", key, exchange, headers=headers, body=source) as (answer, _):
             _text(answer)
@@ -131,7 +130,6 @@ class WireClient:
         offset: int = 0,
         length: int | None = None,
     ) -> None:
-        """See ``Client``."""
         headers = {}
         if length is not None:
             headers["Range"] = f"bytes={offset}-{offset + length - 1}"
@@ -150,7 +148,6 @@ class WireClient:
             return data, found.get("ETag", ""), found.get("Content-Range", "")
 
     def head(self, key: str, exchange: Exchange) -> int:
-        """See ``Client``."""
         with self._request("HEAD", key, exchange) as (answer, _):
             size = answer.headers.get("Content-Length", "")
             answer.read()
@@ -159,7 +156,6 @@ class WireClient:
         return int(size)
 
     def delete_many(self, keys: Sequence[str], exchange: Exchange) -> None:
-        """See ``Client``."""
         body, headers = deletion(keys)
         with self._request("POST", "", exchange, query="delete=", headers=headers, body=body) as (
             answer,
@@ -169,14 +165,13 @@ class WireClient:
         check_success(text)
 
     def copy(self, source: str, key: str, exchange: Exchange) -> None:
-        """See ``Client``."""
         headers = {"x-amz-copy-source": quote(f"{self._target.bucket}/{source}", safe="/")}
         with self._request("PUT", key, exchange, headers=headers) as (answer, _):
             text = _text(answer)
         check_success(text)
 
     def delete(self, key: str, exchange: Exchange, *, etag: str = "") -> None:
-        """See ``Client``; with an entity tag, only if that is still its own."""
+        """With an entity tag, only if that is still its own."""
         headers = {"If-Match": etag} if etag else {}
         with self._request("DELETE", key, exchange, headers=headers) as (answer, _):
             _text(answer)
@@ -189,7 +184,6 @@ class WireClient:
         return listed(text, answer.status)
 
     def create_multipart(self, key: str, exchange: Exchange) -> str:
-        """See ``Client``."""
         with self._request("POST", key, exchange, query="uploads=") as (answer, _):
             upload_id = element(_text(answer), "UploadId")
         if not upload_id:
@@ -199,7 +193,6 @@ class WireClient:
     def upload_part(
         self, key: str, upload_id: str, number: int, source: Source, exchange: Exchange
     ) -> str:
-        """See ``Client``."""
         query = f"partNumber={number}&uploadId={quote(upload_id, safe='')}"
         with self._request("PUT", key, exchange, query=query, body=source) as (answer, _):
             _text(answer)
@@ -208,7 +201,6 @@ class WireClient:
     def complete_multipart(
         self, key: str, upload_id: str, etags: Sequence[str], exchange: Exchange
     ) -> None:
-        """See ``Client``."""
         query = f"uploadId={quote(upload_id, safe='')}"
         body = parts_body(etags)
         with self._request("POST", key, exchange, query=query, body=body) as (answer, _):
@@ -216,13 +208,11 @@ class WireClient:
         check_success(text)
 
     def abort_multipart(self, key: str, upload_id: str, exchange: Exchange) -> None:
-        """See ``Client``."""
         query = f"uploadId={quote(upload_id, safe='')}"
         with self._request("DELETE", key, exchange, query=query) as (answer, _):
             _text(answer)
 
     def close(self) -> None:
-        """See ``Client``."""
         while connection := _pop(self._idle):
             connection.close()
 

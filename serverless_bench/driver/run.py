@@ -11,15 +11,14 @@ from pathlib import Path
 from typing import Any, Final
 
 from serverless_bench import __version__
-from serverless_bench.clients import client_class
-from serverless_bench.clients.options import attempts, shows
+from serverless_bench.clients import CLIENTS
 from serverless_bench.clock import wall_ns
 from serverless_bench.driver.coordinator import Coordinator
 from serverless_bench.driver.pickling import OwnFunction, digest, function_job, pack, without_code
 from serverless_bench.driver.plan import check, ledger
 from serverless_bench.errors import INTERRUPTED, ArchiveError, SbenchError, UsageError
 from serverless_bench.executors import open_executor
-from serverless_bench.executors.base import Executor, Live, Recovering
+from serverless_bench.executors.base import Executor, Recovering, RunProgress
 from serverless_bench.job.invocations import invocation_specs
 from serverless_bench.job.keys import new_run_id
 from serverless_bench.job.read_assignment import check_not_copied
@@ -71,7 +70,7 @@ def run_job(
     directory: str | Path,
     *,
     keys: Sequence[str] = (),
-    live: Live | None = None,
+    live: RunProgress | None = None,
     on_outcome: OnOutcome = lambda _: None,
     **settings: Any,  # noqa: ANN401 - of JobSpec
 ) -> Run:
@@ -137,7 +136,7 @@ def run_job(
     with Archive(
         Path(directory), header=header, ledger=ledger(job, planned()), keys=keys
     ) as archive:
-        fanout = _Fanout(job, run_id, keys, executor, archive, live or Live(), on_outcome)
+        fanout = _Fanout(job, run_id, keys, executor, archive, live or RunProgress(), on_outcome)
         gated = () if job.gate is None else planned()
         gate = [key for invocation in gated for key in gate_keys(invocation)]
 
@@ -154,7 +153,7 @@ def resume_job(
     directory: str | Path,
     *,
     function: OwnFunction | None = None,
-    live: Live | None = None,
+    live: RunProgress | None = None,
     on_outcome: OnOutcome = lambda _: None,
     launch: bool = True,
 ) -> Run:
@@ -190,7 +189,7 @@ def resume_job(
     CutShort
         As in ``run_job``.
     """
-    live = live or Live()
+    live = live or RunProgress()
     if function is not None:
         job = replace(job, load=replace(job.load, code=pack(function)))
     elif job.workload == OWN_FUNCTION and launch:
@@ -234,7 +233,7 @@ class _Fanout:
         keys: Sequence[str],
         executor: Executor,
         archive: Archive,
-        live: Live,
+        live: RunProgress,
         on_outcome: OnOutcome,
     ) -> None:
         self.job = job
@@ -380,11 +379,11 @@ def _client(job: JobSpec) -> dict[str, str | list[str]]:
             "signing": its_own,
             "checksum": its_own,
         }
-    client = client_class(job.target.client)
+    client = CLIENTS.load(job.target.client).info.with_options(job.target.options)
     return {
-        "attempts": attempts(job.target),
+        "attempts": client.attempts,
         "progress": client.progress,
-        "shows": sorted(shows(job.target)),
+        "shows": sorted(client.shows),
         "signing": client.signing,
         "checksum": client.checksum,
     }

@@ -19,12 +19,13 @@ from botocore.config import Config
 
 from serverless_bench.clock import monotonic_ns, sleep
 from serverless_bench.errors import ExecutorError, UsageError
-from serverless_bench.executors.base import Live
-from serverless_bench.executors.remote.launcher import NotLaunchedError, TokenBucket
+from serverless_bench.executors.base import RunProgress
+from serverless_bench.executors.remote.launcher import NotLaunchedError
 from serverless_bench.executors.remote.map import RemoteMap
-from serverless_bench.executors.remote.seen import Seen
+from serverless_bench.executors.remote.requested_records import RequestedRecords
 from serverless_bench.job.spec import InvocationSpec, JobSpec
 from serverless_bench.rundir.record import Outcome
+from serverless_bench.token_bucket import TokenBucket
 from serverless_bench.units import NS_PER_S
 
 BURST: Final = 1000
@@ -64,30 +65,30 @@ class LambdaExecutor:
 
     def __init__(self, job: JobSpec) -> None:
         self._job = job
-        self._seen = Seen(job.invocations)
+        self._seen = RequestedRecords(job.invocations)
 
     def map(
-        self, invocations: Iterable[InvocationSpec], live: Live
+        self, invocations: Iterable[InvocationSpec], progress: RunProgress
     ) -> Generator[Outcome, None, None]:
-        """See ``Executor``."""
         if not self._job.functions:
             raise UsageError(
                 "--executor lambda needs to know which function to invoke",
                 hint="--stack NAME for what `sam deploy` made; --function NAME for any other;"
                 " `sbench lambda-host` runs one here",
             )
-        launcher = _Invoker(self._job, live)
-        return RemoteMap(self._job, launcher, live, seen=self._seen).run(invocations)
+        launcher = _Invoker(self._job, progress)
+        return RemoteMap(self._job, launcher, progress, seen=self._seen).run(invocations)
 
     def recover(
         self,
         invocations: Iterable[InvocationSpec],
-        live: Live,
+        progress: RunProgress,
         since_ns: int,
         known: Collection[tuple[int, str]],
     ) -> Generator[Outcome, None, None]:
-        """See ``Recovering``."""
-        remote = RemoteMap(self._job, None, live, since_ns=since_ns, seen=self._seen, known=known)
+        remote = RemoteMap(
+            self._job, None, progress, since_ns=since_ns, seen=self._seen, known=known
+        )
         return remote.run(invocations)
 
 
@@ -97,35 +98,31 @@ class _Invoker:
     batch = 1
     threads = _THREADS
 
-    def __init__(self, job: JobSpec, live: Live) -> None:
+    def __init__(self, job: JobSpec, progress: RunProgress) -> None:
         self._job = job
-        self._live = live
+        self._progress = progress
         self._client = self._open()
         self._turn = count()
         self._most = self._quota()
         names = len(job.functions)
-        self._bucket = TokenBucket(rate_per_s=PER_S * names, burst=BURST * names)
+        self._bucket = TokenBucket(PER_S * names, BURST * names, monotonic_ns())
         self._renewed_ns = 0
         self._accepted = False
         """Whether the service has ever taken an event: then a lost connection is no reason
         to give up."""
 
-    def room(self, flying: int) -> int:
-        """See ``Launcher``."""
-        return min(self._most - flying, self._bucket.available())
+    def room(self, in_flight: int) -> int:
+        return min(self._most - in_flight, self._bucket.available(monotonic_ns()))
 
     def take(self, count: int) -> None:
-        """See ``Launcher``."""
-        self._bucket.take(count)
+        self._bucket.take(monotonic_ns(), count)
 
     def launch(self, invocations: Sequence[InvocationSpec]) -> int:
-        """See ``Launcher``."""
         for invocation in invocations:
             return self._invoke(json.dumps(asdict(invocation)).encode())
         return 0
 
     def close(self) -> None:
-        """See ``Launcher``."""
         self._client.close()
 
     def _invoke(self, payload: bytes) -> int:
@@ -136,7 +133,7 @@ class _Invoker:
             try:
                 self._client.invoke(FunctionName=name, InvocationType="Event", Payload=payload)
             except (boto.BotoCoreError, boto.ClientError) as exc:
-                self._bear(exc, name)
+                self._tolerate(exc, name)
                 problem = str(exc)
             else:
                 self._accepted = True
@@ -146,8 +143,8 @@ class _Invoker:
             sleep(random.uniform(0, min(_CAP_S, _BASE_S * 2**refusals)))  # noqa: S311
         raise NotLaunchedError(f"not launched for {_TIMEOUT_S:g} s: {problem}", refusals + 1)
 
-    def _bear(self, exc: Exception, name: str) -> None:
-        """Return if the next try may succeed."""
+    def _tolerate(self, exc: Exception, name: str) -> None:
+        """Return if the next attempt may succeed."""
         if isinstance(exc, boto.ClientError):
             code = exc.response.get("Error", {}).get("Code", "")
             status = exc.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
@@ -180,15 +177,15 @@ class _Invoker:
             self._renewed_ns = now_ns
             self._client = self._open()
             note = f"the credentials were refused ({code}); tried again with what the profile has"
-            if note not in self._live.notes:
-                self._live.notes.append(note)
+            if note not in self._progress.notes:
+                self._progress.notes.append(note)
 
     def _open(self) -> Any:  # noqa: ANN401 - made at run time by botocore
         return open_lambda(self._job.target.region, connections=_THREADS)
 
     def _quota(self) -> int:
         """Return how many functions may be alive at once."""
-        asked = min(self._job.concurrency, self._job.invocations)
+        wanted = min(self._job.concurrency, self._job.invocations)
         try:
             limits = self._client.get_account_settings()["AccountLimit"]
             quota = int(limits.get("UnreservedConcurrentExecutions", _QUOTA_UNKNOWN))
@@ -199,7 +196,7 @@ class _Invoker:
                 for name in self._job.functions
             ]
         except (boto.BotoCoreError, boto.ClientError, KeyError) as exc:
-            self._live.notes.append(f"the concurrency quota is unknown ({exc}); 1,000 assumed")
+            self._progress.notes.append(f"the concurrency quota is unknown ({exc}); 1,000 assumed")
             quota, reserved = _QUOTA_UNKNOWN, []
         if reserved and None not in reserved:
             quota = sum(number for number in reserved if number is not None)
@@ -207,12 +204,12 @@ class _Invoker:
             raise ExecutorError(
                 "the quota lets no function run", hint="raise the reserved concurrency"
             )
-        if quota < asked:
+        if quota < wanted:
             batches = -(-self._job.invocations // quota)
-            self._live.notes.append(
+            self._progress.notes.append(
                 f"the quota lets {quota} functions run at once: {batches} batches instead of one"
             )
-        return min(asked, quota)
+        return min(wanted, quota)
 
 
 def open_lambda(region: str, *, connections: int = 10) -> Any:  # noqa: ANN401

@@ -1,4 +1,4 @@
-"""What the fan-out asks of something that runs functions."""
+"""What the driver needs of something that runs functions."""
 
 from collections import Counter
 from collections.abc import Collection, Generator, Iterable
@@ -13,7 +13,7 @@ GRACE_S = 5.0
 
 
 @dataclass(slots=True)
-class Live:
+class RunProgress:
     """What is going on right now, for a progress display; written by the executor."""
 
     started: int = 0
@@ -22,10 +22,10 @@ class Live:
     """Bytes that workers have moved so far; None where the executor cannot know."""
     notes: list[str] = field(default_factory=list)
     """What the user should know about the launch itself."""
-    flying: int = 0
-    """Invocations that are out, where functions are far away."""
-    at_most: int | None = None
-    """Invocations that may be out at once, if that is less than the concurrency; set by
+    in_flight: int = 0
+    """Invocations in flight, where functions are remote."""
+    limit: int | None = None
+    """Invocations that may be in flight at once, if that is less than the concurrency; set by
     whoever pays for them."""
     requests: Counter[str] = field(default_factory=Counter)
     """Billed requests of the driver below the control prefix, by kind."""
@@ -35,7 +35,7 @@ class Executor(Protocol):
     """A map that may lose items, and says so."""
 
     def map(
-        self, invocations: Iterable[InvocationSpec], live: Live
+        self, invocations: Iterable[InvocationSpec], progress: RunProgress
     ) -> Generator[Outcome, None, None]:
         """Yield one outcome per invocation, in the order in which they finish.
 
@@ -57,7 +57,7 @@ class Recovering(Protocol):
     def recover(
         self,
         invocations: Iterable[InvocationSpec],
-        live: Live,
+        progress: RunProgress,
         since_ns: int,
         known: Collection[tuple[int, str]],
     ) -> Generator[Outcome, None, None]:
@@ -69,7 +69,7 @@ class Recovering(Protocol):
         ----------
         invocations
             The attempts.
-        live
+        progress
             As in ``map``.
         since_ns
             When the earliest may have been launched.

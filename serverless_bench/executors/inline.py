@@ -3,7 +3,7 @@
 from collections.abc import Generator, Iterable
 
 from serverless_bench.clock import EpochClock
-from serverless_bench.executors.base import Live
+from serverless_bench.executors.base import RunProgress
 from serverless_bench.job.spec import InvocationSpec, JobSpec
 from serverless_bench.rundir.record import InvocationRecord, Lost, Outcome
 from serverless_bench.worker.invocation import forget_clients, run_invocation
@@ -17,18 +17,17 @@ class InlineExecutor:
         del job
 
     def map(
-        self, invocations: Iterable[InvocationSpec], live: Live
+        self, invocations: Iterable[InvocationSpec], progress: RunProgress
     ) -> Generator[Outcome, None, None]:
-        """See ``Executor``."""
         clock = EpochClock()
-        live.moved_bytes = 0
+        progress.moved_bytes = 0
 
         def on_moved(count: int) -> None:
-            live.moved_bytes = (live.moved_bytes or 0) + count
+            progress.moved_bytes = (progress.moved_bytes or 0) + count
 
         try:
             for invocation in invocations:
-                live.started += 1
+                progress.started += 1
                 submitted_ns = clock.now_ns()
                 result: InvocationRecord | Lost
                 try:

@@ -17,9 +17,9 @@ from weakref import finalize
 
 from serverless_bench.clock import EpochClock
 from serverless_bench.errors import ExecutorError, PluginError
-from serverless_bench.executors.base import GRACE_S, Live
+from serverless_bench.executors.base import GRACE_S, RunProgress
 from serverless_bench.executors.remote.map import RemoteMap
-from serverless_bench.executors.remote.seen import Seen
+from serverless_bench.executors.remote.requested_records import RequestedRecords
 from serverless_bench.job.spec import InvocationSpec, JobSpec
 from serverless_bench.rundir.record import InvocationRecord, Lost, Outcome
 from serverless_bench.units import NS_PER_S
@@ -48,35 +48,36 @@ class LithopsExecutor:
                 hint="pip install 'serverless-bench[lithops]'",
             )
         self._job = job
-        self._seen = Seen(job.invocations)
+        self._seen = RequestedRecords(job.invocations)
         self._waiting: _Host | None = None
         self._backend = ""
 
     def map(
-        self, invocations: Iterable[InvocationSpec], live: Live
+        self, invocations: Iterable[InvocationSpec], progress: RunProgress
     ) -> Generator[Outcome, None, None]:
-        """See ``Executor``."""
         with self._host() as host:
             if self._backend == _LOCAL or self._job.control is None:
-                yield from self._follow(host, invocations, live)
+                yield from self._follow(host, invocations, progress)
             else:
                 launcher = _Launcher(host, self._job)
-                yield from RemoteMap(self._job, launcher, live, seen=self._seen).run(invocations)
+                yield from RemoteMap(self._job, launcher, progress, seen=self._seen).run(
+                    invocations
+                )
 
     def recover(
         self,
         invocations: Iterable[InvocationSpec],
-        live: Live,
+        progress: RunProgress,
         since_ns: int,
         known: Collection[tuple[int, str]],
     ) -> Generator[Outcome, None, None]:
-        """See ``Recovering``; functions on this machine have died with their driver."""
+        """Recover in the cloud; functions on this machine have died with their driver."""
         self._waiting = self._host()
         # Whether or not there is anything to launch after this, it ends with the executor.
         finalize(self, self._waiting.close)
         if self._backend != _LOCAL and self._job.control is not None:
             remote = RemoteMap(
-                self._job, None, live, since_ns=since_ns, seen=self._seen, known=known
+                self._job, None, progress, since_ns=since_ns, seen=self._seen, known=known
             )
             yield from remote.run(invocations)
 
@@ -100,7 +101,7 @@ class LithopsExecutor:
         return host
 
     def _follow(
-        self, host: "_Host", invocations: Iterable[InvocationSpec], live: Live
+        self, host: "_Host", invocations: Iterable[InvocationSpec], progress: RunProgress
     ) -> Generator[Outcome, None, None]:
         """Have Lithops run functions on this machine, and take records from its hands."""
         job = self._job
@@ -109,22 +110,22 @@ class LithopsExecutor:
         host.send({"invocations": [asdict(spec) for spec in waiting.values()]})
         clock = EpochClock()
         submitted_ns = clock.now_ns()
-        heard_ns = submitted_ns + round(_DEPLOY_S * NS_PER_S)
-        for told in host.lines():
+        received_ns = submitted_ns + round(_DEPLOY_S * NS_PER_S)
+        for message in host.lines():
             now_ns = clock.now_ns()
-            if told is None:
-                if now_ns - heard_ns > timeout_s * NS_PER_S:
+            if message is None:
+                if now_ns - received_ns > timeout_s * NS_PER_S:
                     break
                 continue
-            heard_ns = now_ns
-            live.started = max(live.started, told.get("started", 0))
-            submitted_ns = told.get("submitted_ns", submitted_ns)
-            if "index" in told:
-                spec = waiting.pop(told["index"])
+            received_ns = now_ns
+            progress.started = max(progress.started, message.get("started", 0))
+            submitted_ns = message.get("submitted_ns", submitted_ns)
+            if "index" in message:
+                spec = waiting.pop(message["index"])
                 yield Outcome(
                     submitted_ns=submitted_ns,
                     collected_ns=now_ns,
-                    result=_result(told, spec),
+                    result=_result(message, spec),
                 )
             if not waiting:
                 return
@@ -173,11 +174,11 @@ class _Host:
         ExecutorError
             If the host cannot use that configuration.
         """
-        told = self.told("backend", _DEPLOY_S)
-        return str(told["backend"])
+        message = self.await_message("backend", _DEPLOY_S)
+        return str(message["backend"])
 
-    def told(self, word: str, timeout_s: float) -> dict[str, Any]:
-        """Return the next thing that the host says with ``word`` in it.
+    def await_message(self, word: str, timeout_s: float) -> dict[str, Any]:
+        """Return the next message of the host with ``word`` in it.
 
         Raises
         ------
@@ -185,22 +186,22 @@ class _Host:
             If it ends, complains, or is silent for too long.
         """
         silent_s = 0
-        for told in self._lines:
-            if told is None:
+        for message in self._lines:
+            if message is None:
                 silent_s += 1
                 if silent_s > timeout_s:
                     break
-            elif word in told:
-                return told
-            elif "problem" in told:
+            elif word in message:
+                return message
+            elif "problem" in message:
                 raise ExecutorError(
-                    f"Lithops could not start: {told['problem']}", hint=told["hint"]
+                    f"Lithops could not start: {message['problem']}", hint=message["hint"]
                 )
         problem = self.problem or f"no answer for {timeout_s:g} s"
         raise ExecutorError(f"Lithops could not start: {problem}")
 
     def lines(self) -> Iterator[dict[str, Any] | None]:
-        """Yield what the host says, and None whenever it was silent for a second."""
+        """Yield the messages of the host, and None whenever it was silent for a second."""
         return self._lines
 
     def _read(self) -> Iterator[dict[str, Any] | None]:
@@ -217,19 +218,19 @@ class _Host:
                     break
                 *lines, unread = (unread + data).split(b"\n")
                 for line in lines:
-                    told = json.loads(line)
-                    self.problem = told.get("problem", self.problem)
-                    yield told
+                    message = json.loads(line)
+                    self.problem = message.get("problem", self.problem)
+                    yield message
         self.problem = self.problem or f"its host process ended with {self._process.wait()}"
 
     def send(self, order: dict[str, Any]) -> None:
-        """Tell the host something."""
+        """Send the host a message."""
         pipe = _there(self._process.stdin)
         try:
             pipe.write(json.dumps(order).encode() + b"\n")
             pipe.flush()
         except BrokenPipeError:
-            # It has died; `lines` says so.
+            # It has died; `lines` shows it.
             return
 
 
@@ -247,21 +248,19 @@ class _Launcher:
         self._host = host
         self._most = min(job.concurrency, job.invocations)
 
-    def room(self, flying: int) -> int:
-        """See ``Launcher``."""
-        return self._most - flying
+    def room(self, in_flight: int) -> int:
+        return self._most - in_flight
 
     def take(self, count: int) -> None:
-        """See ``Launcher``."""
+        """Nothing is counted: Lithops is not asked about a limit."""
 
     def launch(self, invocations: Sequence[InvocationSpec]) -> int:
-        """See ``Launcher``."""
         self._host.send({"launch": [asdict(spec) for spec in invocations]})
-        self._host.told("launched", _DEPLOY_S)
+        self._host.await_message("launched", _DEPLOY_S)
         return 0
 
     def close(self) -> None:
-        """See ``Launcher``."""
+        """Nothing to close: the host ends with the executor."""
 
 
 def _there(pipe: IO[bytes] | None) -> IO[bytes]:
@@ -270,11 +269,11 @@ def _there(pipe: IO[bytes] | None) -> IO[bytes]:
     return pipe
 
 
-def _result(told: dict[str, Any], spec: InvocationSpec) -> InvocationRecord | Lost:
-    cause = told.get("lost")
+def _result(message: dict[str, Any], spec: InvocationSpec) -> InvocationRecord | Lost:
+    cause = message.get("lost")
     if cause is None:
         try:
-            return InvocationRecord.from_json(told["record"])
+            return InvocationRecord.from_json(message["record"])
         except (ValueError, TypeError, KeyError) as exc:
             cause = f"unreadable record: {type(exc).__name__}: {exc}"
     return Lost(index=spec.index, attempt=spec.attempt, cause=cause)

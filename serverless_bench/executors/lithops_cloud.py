@@ -57,11 +57,11 @@ def _leaves(node: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, Any]
 
 def launch_all(
     executor: Any,  # noqa: ANN401 - Lithops is untyped
-    told: dict[str, Any],
+    message: dict[str, Any],
     order: Mapping[str, Any],
     *,
-    hear: Callable[[], dict[str, Any]],
-    say: Callable[[dict[str, Any]], None],
+    receive: Callable[[], dict[str, Any]],
+    send: Callable[[dict[str, Any]], None],
 ) -> None:
     """Launch batches until the driver wants no more, and delete what Lithops stored.
 
@@ -69,11 +69,11 @@ def launch_all(
     ----------
     executor
         Lithops' ``FunctionExecutor``.
-    told
+    message
         The first batch.
     order
         What the driver said first.
-    hear, say
+    receive, send
         From and to the driver.
     """
     # A call that is refused raises in a thread of Lithops' own, where nobody hears it but the
@@ -84,10 +84,10 @@ def launch_all(
         _redirect(backend, endpoint)
     timeout_s = min(order["timeout_s"], MAX_TIMEOUT_S)
     futures: list[Any] = []
-    _forget_what_is_gone(executor)
+    _forget_deleted_function(executor)
     try:
-        while told:
-            batch = told["launch"]
+        while message:
+            batch = message["launch"]
             futures += executor.map(
                 work,
                 [{"event": event, "remaining_s": timeout_s} for event in batch],
@@ -97,11 +97,11 @@ def launch_all(
                 include_modules=None,
             )
             if len(futures) == len(batch):
-                _ask_no_retries(executor, order["event_age_s"])
-            say({"launched": len(batch)})
-            told = hear()
+                _disable_retries(executor, order["event_age_s"])
+            send({"launched": len(batch)})
+            message = receive()
     finally:
-        _forget(executor, futures)
+        _delete_all(executor, futures)
 
 
 def _endpoint() -> str | None:
@@ -133,7 +133,7 @@ def _runtime(executor: Any) -> tuple[str, int]:  # noqa: ANN401 - Lithops is unt
     return name, settings["runtime_memory"]
 
 
-def _forget_what_is_gone(executor: Any) -> None:  # noqa: ANN401 - Lithops is untyped
+def _forget_deleted_function(executor: Any) -> None:  # noqa: ANN401 - Lithops is untyped
     """Make Lithops deploy its function again if somebody has deleted it.
 
     It remembers for ever, in its bucket and in the user's home, that it has deployed one,
@@ -150,7 +150,7 @@ def _forget_what_is_gone(executor: Any) -> None:  # noqa: ANN401 - Lithops is un
                 executor.internal_storage.delete_runtime_meta(backend.get_runtime_key(*runtime))
 
 
-def _ask_no_retries(executor: Any, age_s: int) -> None:  # noqa: ANN401 - Lithops is untyped
+def _disable_retries(executor: Any, age_s: int) -> None:  # noqa: ANN401 - Lithops is untyped
     """Tell Lambda to deliver each event once and not late; by default it tries three times.
 
     A backend that is not Lambda, or a role that may not do this, costs duplicates, which
@@ -167,7 +167,7 @@ def _ask_no_retries(executor: Any, age_s: int) -> None:  # noqa: ANN401 - Lithop
         )
 
 
-def _forget(executor: Any, futures: list[Any]) -> None:  # noqa: ANN401 - Lithops is untyped
+def _delete_all(executor: Any, futures: list[Any]) -> None:  # noqa: ANN401 - Lithops is untyped
     """Delete what Lithops stored for this job: functions, arguments, states, results.
 
     Its workers write a state after ours have written the record, so it waits a little for

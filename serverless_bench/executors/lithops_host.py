@@ -35,7 +35,7 @@ _POLL_S: Final = 0.1
 
 def main() -> None:
     """Run one job."""
-    order = _hear()
+    order = _receive()
     # Job files, logs and local storage go with the job; two jobs never share them.
     scratch = tempfile.mkdtemp(prefix="sbench-lithops-")
     os.environ["TMPDIR"] = tempfile.tempdir = scratch
@@ -43,9 +43,9 @@ def main() -> None:
     try:
         _run(order, ending)
     except SbenchError as exc:
-        _say({"problem": str(exc), "hint": exc.hint})
+        _send({"problem": str(exc), "hint": exc.hint})
     except Exception as exc:  # noqa: BLE001 - whatever Lithops raises is the answer
-        _say({"problem": f"{type(exc).__name__}: {exc}", "hint": ""})
+        _send({"problem": f"{type(exc).__name__}: {exc}", "hint": ""})
     ending.now(0)
 
 
@@ -84,18 +84,18 @@ def _run(order: dict[str, Any], ending: _Ending) -> None:
     backend = config["lithops"].get("backend", "localhost")
     if backend != "localhost":
         refuse_keys(config)
-    _say({"backend": backend})
+    _send({"backend": backend})
     # It may take its time before it wants something, or want nothing but this.
-    told = _hear()
-    if not told:
+    message = _receive()
+    if not message:
         return
     executor = lithops.FunctionExecutor(config=config, log_level=None, **options)
     ending.executor = executor
-    if "invocations" in told:
+    if "invocations" in message:
         threading.Thread(target=ending.with_driver, daemon=True).start()
-        _follow(executor, told["invocations"], order["timeout_s"])
+        _follow(executor, message["invocations"], order["timeout_s"])
     else:
-        launch_all(executor, told, order, hear=_hear, say=_say)
+        launch_all(executor, message, order, receive=_receive, send=_send)
 
 
 def _follow(executor: Any, invocations: list[dict[str, Any]], timeout_s: int) -> None:  # noqa: ANN401
@@ -115,10 +115,10 @@ def _follow(executor: Any, invocations: list[dict[str, Any]], timeout_s: int) ->
         now = sum(not (f.new or f.invoked) for f in futures)
         if now > started:
             started = now
-            _say({"started": started})
+            _send({"started": started})
         for index in [i for i, f in waiting.items() if f.ready or f.success or f.done]:
             outcome = _outcome(index, waiting.pop(index), executor.internal_storage)
-            _say({"submitted_ns": submitted_ns, **outcome})
+            _send({"submitted_ns": submitted_ns, **outcome})
         sleep(_POLL_S)
 
 
@@ -153,13 +153,13 @@ def _outcome(index: int, future: Any, storage: Any) -> dict[str, Any]:  # noqa: 
     return {"index": index, "record": record}
 
 
-def _hear() -> dict[str, Any]:
+def _receive() -> dict[str, Any]:
     """Return what the driver wants next; nothing when it is gone."""
     line = sys.stdin.buffer.readline()
     return dict(json.loads(line)) if line else {}
 
 
-def _say(message: dict[str, Any]) -> None:
+def _send(message: dict[str, Any]) -> None:
     sys.stdout.write(json.dumps(message) + "\n")
     sys.stdout.flush()
 

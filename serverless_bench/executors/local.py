@@ -14,10 +14,10 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Final, Self
 from urllib.parse import urlsplit
 
-from serverless_bench.clients import client_class
+from serverless_bench.clients import CLIENTS
 from serverless_bench.clock import EpochClock
 from serverless_bench.errors import ExecutorError
-from serverless_bench.executors.base import GRACE_S, Live
+from serverless_bench.executors.base import GRACE_S, RunProgress
 from serverless_bench.job.invocations import invocation_specs
 from serverless_bench.job.spec import InvocationSpec, JobSpec, Load
 from serverless_bench.process import allow_open_files
@@ -25,7 +25,7 @@ from serverless_bench.rundir.record import InvocationRecord, Lost, Outcome
 from serverless_bench.units import NS_PER_S
 from serverless_bench.worker.user_function import ALLOW_CODE
 
-_ZYGOTE: Final = "serverless_bench.executors.zygote"
+_FORK_SERVER: Final = "serverless_bench.executors.local_workers"
 _ORDERS: Final = 16
 _SPARE_FDS: Final = 64
 _TICK_S: Final = 0.25
@@ -59,25 +59,24 @@ class LocalExecutor:
         self._job = job
 
     def map(
-        self, invocations: Iterable[InvocationSpec], live: Live
+        self, invocations: Iterable[InvocationSpec], progress: RunProgress
     ) -> Generator[Outcome, None, None]:
-        """See ``Executor``."""
         size = min(self._job.concurrency, self._job.invocations)
         allow_open_files(size + _SPARE_FDS)
-        with _Pool(size, _rehearsal(self._job), live) as pool:
+        with _WorkerPool(size, _rehearsal(self._job), progress) as pool:
             yield from pool.run(iter(invocations), self._job.deadline_s + GRACE_S)
 
 
-class _Pool:
-    """The driver's end of one zygote and its workers."""
+class _WorkerPool:
+    """The driver's end of one fork server and its workers."""
 
-    def __init__(self, size: int, rehearsal: str, live: Live) -> None:
+    def __init__(self, size: int, rehearsal: str, progress: RunProgress) -> None:
         self._size = size
-        self._live = live
+        self._progress = progress
         self._clock = EpochClock()
         self._selector = selectors.DefaultSelector()
         self._workers: dict[int, _Worker] = {}
-        self._unborn = 0
+        self._starting = 0
         self._exits: dict[int, str] = {}
         self._unread = b""
         self._failure = ""
@@ -86,9 +85,9 @@ class _Pool:
         self._counters = memoryview(mmap.mmap(counters.fileno(), 0)).cast("Q")
         self._control, theirs = socket.socketpair()
         fds = (theirs.fileno(), counters.fileno())
-        self._zygote = subprocess.Popen(  # noqa: S603 - our own module
+        self._fork_server = subprocess.Popen(  # noqa: S603 - our own module
             # -P: what lies in the current directory is not ours to import.
-            [sys.executable, "-P", "-m", _ZYGOTE, *map(str, fds), rehearsal],
+            [sys.executable, "-P", "-m", _FORK_SERVER, *map(str, fds), rehearsal],
             # Nobody but this driver can hand these workers anything.
             env={**os.environ, ALLOW_CODE: "1"},
             pass_fds=fds,
@@ -107,24 +106,24 @@ class _Pool:
         for worker in self._workers.values():
             worker.stream.close()
         self._control.close()
-        self._zygote.wait()
+        self._fork_server.wait()
         self._selector.close()
 
     def run(self, invocations: Iterator[InvocationSpec], timeout_s: float) -> Iterator[Outcome]:
         """Yield one outcome per invocation."""
-        self._live.moved_bytes = 0
+        self._progress.moved_bytes = 0
         for slot in range(self._size):
             self._fork(slot)
             # Few orders at a time: with both socket buffers full, both ends would wait.
-            yield from self._await_births(_ORDERS)
-        yield from self._await_births(1)
+            yield from self._await_starts(_ORDERS)
+        yield from self._await_starts(1)
         if not self._workers:
             raise ExecutorError(
                 f"no worker process could be started: {self._failure}",
                 hint="lower --concurrency, or raise the limits that `ulimit -a` shows",
             )
         if self._failure:
-            self._live.notes.append(
+            self._progress.notes.append(
                 f"{len(self._workers)} of {self._size} workers started: {self._failure}"
             )
         for worker in list(self._workers.values()):
@@ -132,10 +131,10 @@ class _Pool:
         while any(worker.task for worker in self._workers.values()):
             yield from self._listen(invocations)
             self._end_overdue(timeout_s)
-            self._live.moved_bytes = sum(self._counters)
+            self._progress.moved_bytes = sum(self._counters)
 
-    def _await_births(self, fewer_than: int) -> Iterator[Outcome]:
-        while self._unborn >= fewer_than:
+    def _await_starts(self, fewer_than: int) -> Iterator[Outcome]:
+        while self._starting >= fewer_than:
             yield from self._listen(None)
 
     def _fork(self, slot: int) -> None:
@@ -148,7 +147,7 @@ class _Pool:
             raise ExecutorError(f"the local worker parent died: {exc}") from exc
         finally:
             theirs.close()
-        self._unborn += 1
+        self._starting += 1
         self._selector.register(ours, selectors.EVENT_READ, self._workers[slot])
 
     def _hand_out(self, worker: _Worker, invocations: Iterator[InvocationSpec]) -> None:
@@ -157,7 +156,7 @@ class _Pool:
         if task is None:
             return
         worker.submitted_ns = self._clock.now_ns()
-        self._live.started += 1
+        self._progress.started += 1
         try:
             worker.stream.sendall(json.dumps(asdict(task)).encode() + b"\n")
         except OSError:
@@ -168,12 +167,12 @@ class _Pool:
         for key, _ in self._selector.select(_TICK_S):
             worker: _Worker | None = key.data
             if worker is None:
-                # What made it ready may have been heard while a worker was buried.
-                self._hear_zygote(socket.MSG_DONTWAIT)
+                # What made it ready may have been read while another worker had ended.
+                self._read_fork_server(socket.MSG_DONTWAIT)
             elif self._workers.get(worker.slot) is worker:
-                yield from self._hear(worker, invocations)
+                yield from self._read_worker(worker, invocations)
 
-    def _hear_zygote(self, flags: int = 0) -> None:
+    def _read_fork_server(self, flags: int = 0) -> None:
         try:
             data = self._control.recv(1 << 16, flags)
         except BlockingIOError:
@@ -182,19 +181,19 @@ class _Pool:
             raise ExecutorError("the local worker parent died", hint="its error stands above")
         *lines, self._unread = (self._unread + data).split(b"\n")
         for line in lines:
-            told = json.loads(line)
-            if "error" in told:
-                self._failure = told["error"]
-                self._unborn -= 1
-                self._drop(self._workers[told["slot"]])
-            elif "slot" in told:
-                worker = self._workers[told["slot"]]
-                worker.pid = told["pid"]
-                self._unborn -= 1
+            message = json.loads(line)
+            if "error" in message:
+                self._failure = message["error"]
+                self._starting -= 1
+                self._drop(self._workers[message["fork"]])
+            elif "fork" in message:
+                worker = self._workers[message["fork"]]
+                worker.pid = message["pid"]
+                self._starting -= 1
             else:
-                self._exits[told["pid"]] = _describe_exit(told["signal"], told["status"])
+                self._exits[message["pid"]] = _describe_exit(message["status"])
 
-    def _hear(
+    def _read_worker(
         self, worker: _Worker, invocations: Iterator[InvocationSpec] | None
     ) -> Iterator[Outcome]:
         try:
@@ -202,7 +201,7 @@ class _Pool:
         except ConnectionResetError:
             data = b""
         if not data:
-            yield from self._bury(worker, invocations)
+            yield from self._on_worker_exit(worker, invocations)
             return
         worker.received += data
         if not data.endswith(b"\n"):
@@ -215,14 +214,14 @@ class _Pool:
         if invocations is not None:
             self._hand_out(worker, invocations)
 
-    def _bury(
+    def _on_worker_exit(
         self, worker: _Worker, invocations: Iterator[InvocationSpec] | None
     ) -> Iterator[Outcome]:
         task, slot = worker.task, worker.slot
         while worker.pid not in self._exits:
-            self._hear_zygote()
+            self._read_fork_server()
             if self._workers.get(slot) is not worker:
-                return  # it was never born, and has been dropped for that
+                return  # it never started, and has been dropped for that
         died = self._exits.pop(worker.pid)
         self._drop(worker)
         if task is not None:
@@ -232,7 +231,7 @@ class _Pool:
             return
         self._fork(slot)
         while slot in self._workers and not self._workers[slot].pid:
-            self._hear_zygote()
+            self._read_fork_server()
         if slot in self._workers:
             self._hand_out(self._workers[slot], invocations)
 
@@ -262,11 +261,11 @@ def _parse(line: bytes, task: InvocationSpec) -> InvocationRecord | Lost:
         return Lost(index=task.index, attempt=task.attempt, cause=cause)
 
 
-def _describe_exit(signal_number: int | None, status: int) -> str:
-    if signal_number == signal.SIGKILL:
+def _describe_exit(status: int) -> str:
+    if status == -signal.SIGKILL:
         return "killed by SIGKILL (by hand, or out of memory)"
-    if signal_number is not None:
-        return f"killed by {signal.Signals(signal_number).name}"
+    if status < 0:
+        return f"killed by {signal.Signals(-status).name}"
     return f"the worker process exited with status {status}"
 
 
@@ -287,7 +286,7 @@ def _rehearsal(job: JobSpec) -> str:
         load=Load(),
     )
     target = replace(job.target, endpoint_url=f"{scheme}://127.0.0.1:1")
-    if not getattr(client_class(target.client), "forkable", True):
+    if not CLIENTS.load(target.client).info.forkable:
         # Threads do not come along into a fork: what waits for one would wait for ever.
         target = replace(target, client="wire", options=())
     rehearsal = replace(

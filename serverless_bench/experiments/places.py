@@ -1,20 +1,18 @@
 """Where the objects of an experiment go: stores that live as long as it runs."""
 
 import os
-import subprocess
-import sys
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
 from typing import Final
 
 from serverless_bench.driver.target import embedded_target
-from serverless_bench.errors import StoreError, UsageError
+from serverless_bench.errors import UsageError
 from serverless_bench.experiments.schema import Settings
 from serverless_bench.experiments.settings import inner
 from serverless_bench.job.spec import Target
+from serverless_bench.stores.loopback.process import served
 
-_CREDENTIALS: Final = {"AWS_ACCESS_KEY_ID": "any", "AWS_SECRET_ACCESS_KEY": "any"}
 _NOWHERE: Final = Target(bucket="none", endpoint_url="http://127.0.0.1:9")
 """For arrays in files, which need none."""
 
@@ -68,40 +66,12 @@ class Places:
         return self._stack.enter_context(embedded_target())
 
 
-@contextmanager
-def _serving(serve: Settings, *, own: bool) -> Iterator[str]:
+def _serving(serve: Settings, *, own: bool) -> AbstractContextManager[str]:
     """Run a loopback store in a process of its own for the length of a block; yield its URL."""
-    # It takes any credentials, but a client does not start without.
-    before = {name: os.environ.get(name) for name in _CREDENTIALS}
-    if own and not all(before.values()):
-        os.environ.update(_CREDENTIALS)
     flags = {"check": "none", **serve}
     arguments = [f"--{name.replace('_', '-')}={value}" for name, value in flags.items()]
-    # The user's defaults are for their own server, not for this one.
-    kept = {k: v for k, v in os.environ.items() if not k.startswith("SBENCH_")}
-    process = subprocess.Popen(  # noqa: S603 - our own module
-        [sys.executable, "-P", "-m", "serverless_bench", "serve", *arguments],
-        env={**kept, "SBENCH_CONFIG": os.devnull},
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-    )
-    try:
-        first = process.stdout.readline() if process.stdout else ""
-        if not first:
-            why = process.stderr.readline().strip() if process.stderr else ""
-            raise StoreError(f"the loopback store does not start: {why}", hint="sbench serve")
-        yield first.split()[-1]
-    finally:
-        process.terminate()
-        process.communicate()
-        for name, value in before.items():
-            if value is None:
-                os.environ.pop(name, None)
-            else:
-                os.environ[name] = value
+    known = all(map(os.environ.get, ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY")))
+    return served(*arguments, credentials=own and not known)
 
 
 @contextmanager

@@ -5,9 +5,9 @@ own under ``awslambdaric``, the runtime client that runs inside AWS Lambda::
 
     boto3 --Invoke API--> invoke --> events (asynchronous) --> pool --> environment
                                                                            | Runtime API
-    zygote, one per function's code --forks--> process: awslambdaric + handler
+    fork server, one per function's code --forks--> process: awslambdaric + handler
 
-``settings`` is what the command line says, ``faults`` what goes wrong on purpose,
+``settings`` is what the command line sets, ``faults`` what goes wrong on purpose,
 ``limits`` what a process may use, ``control`` the calls that create functions,
-``desk`` what tests ask and tell the host, and ``server`` listens.
+``admin_api`` what tests read and set while it runs, and ``server`` listens.
 """

@@ -3,16 +3,13 @@
 from collections import Counter
 from typing import Final
 
-from serverless_bench.clock import monotonic_ns
-from serverless_bench.units import NS_PER_S
-
 RESERVED: Final = "ReservedFunctionConcurrentInvocationLimitExceeded"
 ACCOUNT: Final = "ConcurrentInvocationLimitExceeded"
 RATE: Final = "CallerRateLimitExceeded"
 """AWS Lambda API reference, TooManyRequestsException, Reason."""
 
 
-class Gate:
+class ConcurrencyLimits:
     """Counts what runs against the account's limit and the functions' own.
 
     What is reserved for one function, the others cannot have (AWS Lambda developer guide,
@@ -51,34 +48,3 @@ class Gate:
         self._running[name] -= 1
         if not self._running[name]:
             del self._running[name]
-
-
-class Bucket:
-    """A token bucket: ``burst`` at once, ``per_s`` in the long run.
-
-    Parameters
-    ----------
-    per_s
-        Tokens per second; None has no limit.
-    burst
-        Tokens that it holds.
-    """
-
-    def __init__(self, per_s: float | None, burst: int) -> None:
-        self._per_s = per_s
-        self._burst = burst
-        self._tokens = float(burst)
-        self._then_ns = monotonic_ns()
-
-    def take(self) -> bool:
-        """Return whether there was a token."""
-        if self._per_s is None:
-            return True
-        now_ns = monotonic_ns()
-        earned = (now_ns - self._then_ns) / NS_PER_S * self._per_s
-        self._tokens = min(self._tokens + earned, self._burst)
-        self._then_ns = now_ns
-        if self._tokens < 1:
-            return False
-        self._tokens -= 1
-        return True

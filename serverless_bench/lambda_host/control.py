@@ -13,11 +13,11 @@ from urllib.parse import parse_qs
 
 from aiohttp import web
 
-from serverless_bench.lambda_host.answers import ApiError, asked_in, reply
 from serverless_bench.lambda_host.events import EventRules
-from serverless_bench.lambda_host.functions import LATEST, RUNTIME, Function
-from serverless_bench.lambda_host.host import Host, Installed
+from serverless_bench.lambda_host.functions import LATEST, RUNTIME, LambdaFunction
+from serverless_bench.lambda_host.host import Host, InstalledFunction
 from serverless_bench.lambda_host.layers import Layers, sha256, stamp, unzip
+from serverless_bench.lambda_host.responses import ApiError, json_body, reply
 from serverless_bench.lambda_host.settings import ACCOUNT, MAX_TIMEOUT_S, MEMORY_MIB, arn
 
 _FUNCTIONS: Final = "/2015-03-31/functions"
@@ -51,7 +51,7 @@ class ControlApi:
         self._directory = directory
 
     def routes(self) -> list[web.RouteDef]:
-        """Return what it answers."""
+        """Return its routes."""
         one = f"{_FUNCTIONS}/{{name}}"
         return [
             web.post("/", self.identity),
@@ -78,64 +78,64 @@ class ControlApi:
 
     async def create(self, request: web.Request) -> web.Response:
         """CreateFunction."""
-        asked = await asked_in(request)
-        name = asked.get("FunctionName", "").rpartition(":")[2]
+        body = await json_body(request)
+        name = body.get("FunctionName", "").rpartition(":")[2]
         if name in self._host.functions:
             raise ApiError(409, "ResourceConflictException", f"Function already exist: {name}")
         directory = self._directory / "functions" / f"{name}-{uuid.uuid4().hex[:8]}"
-        data = unzip(asked.get("Code", {}), directory)
-        function = Function(
+        data = unzip(body.get("Code", {}), directory)
+        function = LambdaFunction(
             name=name,
             arn=arn(self._host.settings.region, name),
-            handler=asked["Handler"],
+            handler=body["Handler"],
             code=directory,
             shared=self._host.settings.share_packages,
             preload=self._host.settings.preload,
         )
-        installed = self._host.install(self._configured(function, asked))
-        self._describe(installed, asked, data)
-        return reply(201, self._told(installed))
+        installed = self._host.install(self._configured(function, body))
+        self._describe(installed, body, data)
+        return reply(201, self._description(installed))
 
     async def all(self, request: web.Request) -> web.Response:
         """ListFunctions."""
         del request
-        told = [self._told(installed) for installed in self._host.functions.values()]
-        return reply(200, {"Functions": told})
+        described = [self._description(installed) for installed in self._host.functions.values()]
+        return reply(200, {"Functions": described})
 
     async def get(self, request: web.Request) -> web.Response:
         """GetFunction."""
         installed = self._find(request)
-        told = {
-            "Configuration": self._told(installed),
+        described = {
+            "Configuration": self._description(installed),
             "Code": {"RepositoryType": "S3", "Location": ""},
             "Tags": installed.created.get("Tags", {}),
         }
-        if installed.function.name in self._host.gate.reserved:
-            told["Concurrency"] = self._reserved(installed.function.name)
-        return reply(200, told)
+        if installed.function.name in self._host.concurrency.reserved:
+            described["Concurrency"] = self._reserved(installed.function.name)
+        return reply(200, described)
 
     async def configuration(self, request: web.Request) -> web.Response:
         """GetFunctionConfiguration."""
-        return reply(200, self._told(self._find(request)))
+        return reply(200, self._description(self._find(request)))
 
     async def configure(self, request: web.Request) -> web.Response:
         """UpdateFunctionConfiguration."""
-        asked = await asked_in(request)
+        body = await json_body(request)
         installed = self._find(request)
-        installed = self._host.install(self._configured(installed.function, asked))
-        installed.created.update({k: v for k, v in asked.items() if k in _DESCRIBED})
-        return reply(200, self._told(installed))
+        installed = self._host.install(self._configured(installed.function, body))
+        installed.created.update({k: v for k, v in body.items() if k in _DESCRIBED})
+        return reply(200, self._description(installed))
 
     async def update(self, request: web.Request) -> web.Response:
         """UpdateFunctionCode."""
-        asked = await asked_in(request)
+        body = await json_body(request)
         installed = self._find(request)
         name = installed.function.name
         directory = self._directory / "functions" / f"{name}-{uuid.uuid4().hex[:8]}"
-        data = unzip(asked, directory)
+        data = unzip(body, directory)
         installed = self._host.install(replace(installed.function, code=directory))
         self._describe(installed, installed.created, data)
-        return reply(200, self._told(installed))
+        return reply(200, self._description(installed))
 
     async def delete(self, request: web.Request) -> web.Response:
         """DeleteFunction."""
@@ -154,13 +154,14 @@ class ControlApi:
     async def account(self, request: web.Request) -> web.Response:
         """GetAccountSettings."""
         del request
-        gate = self._host.gate
+        concurrency = self._host.concurrency
         limit = {
             "TotalCodeSize": 80_530_636_800,
             "CodeSizeUnzipped": 262_144_000,
             "CodeSizeZipped": 52_428_800,
-            "ConcurrentExecutions": gate.account,
-            "UnreservedConcurrentExecutions": gate.account - sum(gate.reserved.values()),
+            "ConcurrentExecutions": concurrency.account,
+            "UnreservedConcurrentExecutions": concurrency.account
+            - sum(concurrency.reserved.values()),
         }
         usage = {"TotalCodeSize": 0, "FunctionCount": len(self._host.functions)}
         return reply(200, {"AccountLimit": limit, "AccountUsage": usage})
@@ -173,11 +174,11 @@ class ControlApi:
         """PutFunctionConcurrency and DeleteFunctionConcurrency."""
         name = self._find(request).function.name
         if request.method == "DELETE":
-            self._host.gate.reserved.pop(name, None)
+            self._host.concurrency.reserved.pop(name, None)
             return reply(204, None)
-        asked = await asked_in(request)
-        self._host.gate.reserved[name] = _whole(
-            asked, "ReservedConcurrentExecutions", range(1 << 31)
+        body = await json_body(request)
+        self._host.concurrency.reserved[name] = _whole(
+            body, "ReservedConcurrentExecutions", range(1 << 31)
         )
         self._host.events.pump()
         return reply(200, self._reserved(name))
@@ -195,11 +196,11 @@ class ControlApi:
 
     async def set_events(self, request: web.Request) -> web.Response:
         """PutFunctionEventInvokeConfig."""
-        asked = await asked_in(request)
+        body = await json_body(request)
         installed = self._find(request)
         installed.events = EventRules(
-            retries=_whole(asked, "MaximumRetryAttempts", range(3), 2),
-            age_s=_whole(asked, "MaximumEventAgeInSeconds", range(60, 21_601), 21_600),
+            retries=_whole(body, "MaximumRetryAttempts", range(3), 2),
+            age_s=_whole(body, "MaximumEventAgeInSeconds", range(60, 21_601), 21_600),
         )
         installed.created["Events"] = True
         return reply(200, self._event_rules(installed))
@@ -208,36 +209,36 @@ class ControlApi:
 
     async def identity(self, request: web.Request) -> web.Response:
         """STS' GetCallerIdentity."""
-        asked = parse_qs((await request.read()).decode()).get("Action")
-        if asked != ["GetCallerIdentity"]:
-            raise ApiError(400, "InvalidAction", f"this host cannot do {asked}")
+        body = parse_qs((await request.read()).decode()).get("Action")
+        if body != ["GetCallerIdentity"]:
+            raise ApiError(400, "InvalidAction", f"this host cannot do {body}")
         text = _IDENTITY.format(account=ACCOUNT, request=uuid.uuid4())
         return web.Response(text=text, content_type="text/xml")
 
     # What they share.
 
-    def _find(self, request: web.Request) -> Installed:
+    def _find(self, request: web.Request) -> InstalledFunction:
         return self._host.find(request.match_info["name"], request.query.get("Qualifier", ""))
 
-    def _configured(self, function: Function, asked: Mapping[str, Any]) -> Function:
-        environment = asked.get("Environment", {}).get("Variables", function.environment)
-        layers = [self._layers.find(arn).directory for arn in asked.get("Layers") or ()]
+    def _configured(self, function: LambdaFunction, body: Mapping[str, Any]) -> LambdaFunction:
+        environment = body.get("Environment", {}).get("Variables", function.environment)
+        layers = [self._layers.find(arn).directory for arn in body.get("Layers") or ()]
         return replace(
             function,
-            handler=asked.get("Handler", function.handler),
+            handler=body.get("Handler", function.handler),
             timeout_s=float(
-                _whole(asked, "Timeout", range(1, int(MAX_TIMEOUT_S) + 1), int(function.timeout_s))
+                _whole(body, "Timeout", range(1, int(MAX_TIMEOUT_S) + 1), int(function.timeout_s))
             ),
-            memory_mib=_whole(asked, "MemorySize", MEMORY_MIB, function.memory_mib),
+            memory_mib=_whole(body, "MemorySize", MEMORY_MIB, function.memory_mib),
             environment=environment,
-            layers=tuple(layers) if "Layers" in asked else function.layers,
+            layers=tuple(layers) if "Layers" in body else function.layers,
         )
 
-    def _describe(self, installed: Installed, asked: Mapping[str, Any], data: bytes) -> None:
-        kept = {k: v for k, v in asked.items() if k in _DESCRIBED | {"Tags", "Layers", "Events"}}
+    def _describe(self, installed: InstalledFunction, body: Mapping[str, Any], data: bytes) -> None:
+        kept = {k: v for k, v in body.items() if k in _DESCRIBED | {"Tags", "Layers", "Events"}}
         installed.created = {**kept, "CodeSize": len(data), "CodeSha256": sha256(data)}
 
-    def _told(self, installed: Installed) -> dict[str, Any]:
+    def _description(self, installed: InstalledFunction) -> dict[str, Any]:
         function = installed.function
         layers: list[str] = installed.created.get("Layers") or []
         return {
@@ -262,10 +263,10 @@ class ControlApi:
         }
 
     def _reserved(self, name: str) -> dict[str, int]:
-        reserved = self._host.gate.reserved.get(name)
+        reserved = self._host.concurrency.reserved.get(name)
         return {} if reserved is None else {"ReservedConcurrentExecutions": reserved}
 
-    def _event_rules(self, installed: Installed) -> dict[str, Any]:
+    def _event_rules(self, installed: InstalledFunction) -> dict[str, Any]:
         return {
             "FunctionArn": f"{installed.function.arn}:{LATEST}",
             "MaximumRetryAttempts": installed.events.retries,
@@ -273,10 +274,8 @@ class ControlApi:
         }
 
 
-def _whole(
-    asked: Mapping[str, Any], name: str, allowed: range, otherwise: int | None = None
-) -> int:
-    value = asked.get(name, otherwise)
+def _whole(body: Mapping[str, Any], name: str, allowed: range, otherwise: int | None = None) -> int:
+    value = body.get(name, otherwise)
     if not isinstance(value, int) or value not in allowed:
         text = f"Value {value!r} at {name!r} must be {allowed.start} to {allowed.stop - 1}"
         raise ApiError(400, "InvalidParameterValueException", text)

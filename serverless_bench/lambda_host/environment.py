@@ -10,18 +10,18 @@ from pathlib import Path
 from typing import Any, Final
 
 from serverless_bench.clock import monotonic_ns, utc_stamp, wall_ns
-from serverless_bench.lambda_host.functions import LATEST, Function
-from serverless_bench.lambda_host.parent import Parent
+from serverless_bench.lambda_host.fork_client import ForkClient
+from serverless_bench.lambda_host.functions import LATEST, LambdaFunction
 from serverless_bench.units import MIB
 
 TAIL_BYTES: Final = 4096
 """How much of the log an invocation may ask for (AWS Lambda API reference, Invoke)."""
-MAX_ANSWER_BYTES: Final = 6_291_556
+MAX_RESPONSE_BYTES: Final = 6_291_556
 """What the Runtime API takes (message of AWS' own runtime)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Call:
+class InvokeRequest:
     """One delivery of an event."""
 
     request_id: str
@@ -32,7 +32,7 @@ class Call:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
+class InvokeResponse:
     """How a delivery ended."""
 
     body: bytes
@@ -49,11 +49,11 @@ class Answer:
 
 
 class InitError(Exception):
-    """The environment did not come to its first event; ``answer`` says why."""
+    """The environment did not come to its first event; ``response`` says why."""
 
-    def __init__(self, answer: Answer) -> None:
-        super().__init__(answer.kind)
-        self.answer = answer
+    def __init__(self, response: InvokeResponse) -> None:
+        super().__init__(response.kind)
+        self.response = response
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
@@ -63,22 +63,22 @@ class Environment:
     ``Pool.spawn`` makes it; after ``started`` it serves one ``invoke`` at a time.
     """
 
-    function: Function
+    function: LambdaFunction
     stream: str
     """Name of its log stream."""
     log: Path
-    parent: Parent
+    parent: ForkClient
     init_s: float
     pid: int = 0
     exited: asyncio.Future[int] = field(init=False)
     failure: bytes = b""
     """What it posted as its initialisation error."""
-    born_ns: int = field(default_factory=monotonic_ns)
+    started_ns: int = field(default_factory=monotonic_ns)
     init_ms: float | None = None
     """From the order to its first question for an event; reported once."""
-    _asked: asyncio.Event = field(default_factory=asyncio.Event)
+    _idle: asyncio.Event = field(default_factory=asyncio.Event)
     _orders: "asyncio.Queue[Mapping[str, Any] | None]" = field(default_factory=asyncio.Queue)
-    _current: tuple[str, "asyncio.Future[Answer]"] | None = None
+    _current: tuple[str, "asyncio.Future[InvokeResponse]"] | None = None
 
     @property
     def alive(self) -> bool:
@@ -89,16 +89,16 @@ class Environment:
 
     async def next_order(self) -> Mapping[str, Any] | None:
         """Return the next event for the process; None if it is to have no more."""
-        self._asked.set()
+        self._idle.set()
         order = await self._orders.get()
-        self._asked.clear()
+        self._idle.clear()
         return order
 
-    def answer(self, request_id: str, answer: Answer) -> bool:
-        """Take what the process answered; return whether it was asked that."""
+    def respond(self, request_id: str, response: InvokeResponse) -> bool:
+        """Take the response of the process; return whether it had that request."""
         if self._current is None or self._current[0] != request_id or self._current[1].done():
             return False
-        self._current[1].set_result(answer)
+        self._current[1].set_result(response)
         return True
 
     # What the host does with it.
@@ -111,25 +111,25 @@ class Environment:
         InitError
             If it does not.
         """
-        ended = await self._until(self._asked.wait(), self.init_s)
+        ended = await self._until(self._idle.wait(), self.init_s)
         if ended is None:
-            self.init_ms = (monotonic_ns() - self.born_ns) / 1e6
+            self.init_ms = (monotonic_ns() - self.started_ns) / 1e6
             return
         if ended == _LATE:
             await self.end()
             text = f"INIT_REPORT Status: timeout after {self.init_s:.2f} s"
             raise InitError(self._failed("", "Sandbox.Timedout", text))
         if self.failure:
-            raise InitError(Answer(body=self.failure, error="Unhandled", kind="Init"))
+            raise InitError(InvokeResponse(body=self.failure, error="Unhandled", kind="Init"))
         raise InitError(self._failed("", "Runtime.ExitError", _exit_text(self.exited.result())))
 
-    def not_born(self, why: str) -> Answer:
-        """Return the answer for whoever waits for a process that could not be made."""
+    def not_started(self, why: str) -> InvokeResponse:
+        """Return the response for whoever waits for a process that could not be made."""
         return self._failed("", "Runtime.ExitError", why)
 
-    async def invoke(self, call: Call, timeout_s: float) -> Answer:
+    async def invoke(self, call: InvokeRequest, timeout_s: float) -> InvokeResponse:
         """Have the process handle one event; afterwards it may have ended."""
-        answered: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
+        answered: asyncio.Future[InvokeResponse] = asyncio.get_running_loop().create_future()
         self._current = (call.request_id, answered)
         start_ns, peak_mib = monotonic_ns(), 0
         began = self._note(f"START RequestId: {call.request_id} Version: {LATEST}\n")
@@ -143,25 +143,27 @@ class Environment:
             }
         )
         if call.fatal:
-            # It may have done everything by then; nobody hears its answer.
+            # It may have done everything by then; nobody reads its response.
             self.parent.kill(self.pid)
             await asyncio.wait({self.exited})
-        ended = await self._until(_both(answered, self._asked), timeout_s)
+        ended = await self._until(_both(answered, self._idle), timeout_s)
         if answered.done() and ended != _LATE and not call.fatal:
-            answer = answered.result()
+            response = answered.result()
         elif ended == _LATE:
             peak_mib = _peak_mib(self.pid)
             await self.end()
             text = f"Task timed out after {timeout_s:.2f} seconds"
             self._note(f"{utc_stamp(separators=True)} {call.request_id} {text}\n\n")
-            answer = self._failed(call.request_id, "Sandbox.Timedout", text)
+            response = self._failed(call.request_id, "Sandbox.Timedout", text)
         else:
             text = _exit_text(self.exited.result())
-            answer = self._failed(call.request_id, "Runtime.ExitError", text)
+            response = self._failed(call.request_id, "Runtime.ExitError", text)
         self._current = None
         took_ms = (monotonic_ns() - start_ns) / 1e6
         self._report(call.request_id, took_ms, peak_mib or _peak_mib(self.pid))
-        return Answer(body=answer.body, error=answer.error, kind=answer.kind, log=self._tail(began))
+        return InvokeResponse(
+            body=response.body, error=response.error, kind=response.kind, log=self._tail(began)
+        )
 
     async def end(self) -> None:
         """Kill the process, and wait for its end."""
@@ -183,9 +185,9 @@ class Environment:
         finally:
             task.cancel()
 
-    def _failed(self, request_id: str, kind: str, text: str) -> Answer:
-        told = {"errorType": kind, "errorMessage": f"RequestId: {request_id} Error: {text}"}
-        return Answer(body=json.dumps(told).encode(), error="Unhandled", kind=kind)
+    def _failed(self, request_id: str, kind: str, text: str) -> InvokeResponse:
+        body = {"errorType": kind, "errorMessage": f"RequestId: {request_id} Error: {text}"}
+        return InvokeResponse(body=json.dumps(body).encode(), error="Unhandled", kind=kind)
 
     def _note(self, text: str) -> int:
         """Append to the log; return where."""
@@ -216,11 +218,11 @@ _DEAD: Final = "dead"
 _LATE: Final = "late"
 
 
-async def _both(answered: "asyncio.Future[Answer]", asked: asyncio.Event) -> None:
-    # Not only the answer: an environment is free when it asks again. The event that was
+async def _both(answered: "asyncio.Future[InvokeResponse]", idle: asyncio.Event) -> None:
+    # Not only the response: an environment is free when it asks again. The event that was
     # set for this invocation is cleared as soon as the process has it.
     await asyncio.shield(answered)
-    await asked.wait()
+    await idle.wait()
 
 
 def _exit_text(status: int) -> str:

@@ -18,11 +18,16 @@ from pathlib import Path
 
 from aiohttp import web
 
-from serverless_bench.lambda_host.answers import ApiError, reply
-from serverless_bench.lambda_host.environment import Answer, Call, Environment, InitError
-from serverless_bench.lambda_host.functions import Function
+from serverless_bench.lambda_host.environment import (
+    Environment,
+    InitError,
+    InvokeRequest,
+    InvokeResponse,
+)
+from serverless_bench.lambda_host.functions import LambdaFunction
 from serverless_bench.lambda_host.host import Host
 from serverless_bench.lambda_host.pool import Pool
+from serverless_bench.lambda_host.responses import ApiError, reply
 from serverless_bench.lambda_host.settings import MAX_TIMEOUT_S, MIB_PER_CPU
 
 
@@ -49,7 +54,7 @@ class EnvironmentsApi:
         self._lent: dict[str, _Lent] = {}
 
     def routes(self) -> list[web.RouteDef]:
-        """Return what it answers."""
+        """Return its routes."""
         one = "/sbench/environments/{id}"
         return [
             web.post("/sbench/environments", self.make),
@@ -69,7 +74,7 @@ class EnvironmentsApi:
             environment = await pool.spawn()
         except InitError as exc:
             await pool.kill()
-            return web.Response(status=502, body=exc.answer.body, content_type="application/json")
+            return web.Response(status=502, body=exc.response.body, content_type="application/json")
         name = uuid.uuid4().hex
         self._lent[name] = _Lent(pool=pool, environment=environment, logs=[environment.log])
         return reply(201, {"id": name})
@@ -77,7 +82,7 @@ class EnvironmentsApi:
     async def invoke(self, request: web.Request) -> web.Response:
         """Have an environment handle an event; a dead one is replaced before that."""
         lent = self._find(request)
-        call = Call(
+        call = InvokeRequest(
             request_id=request.headers.get("X-Sbench-Request-Id") or str(uuid.uuid4()),
             payload=await request.content.read() or b"{}",
             client_context=base64.b64decode(
@@ -89,7 +94,7 @@ class EnvironmentsApi:
         except ValueError as exc:
             raise ApiError(400, "InvalidParameterValueException", str(exc)) from exc
         async with lent.turn:
-            return _answered(await _run(lent, call, timeout_s))
+            return _web_response(await _run(lent, call, timeout_s))
 
     async def logs(self, request: web.Request) -> web.Response:
         """Return all that the function has printed."""
@@ -115,37 +120,37 @@ class EnvironmentsApi:
         return self._lent[name]
 
 
-async def _run(lent: _Lent, call: Call, timeout_s: float) -> Answer:
+async def _run(lent: _Lent, call: InvokeRequest, timeout_s: float) -> InvokeResponse:
     try:
         if not lent.environment.alive:
             lent.environment = await lent.pool.spawn()
             lent.logs.append(lent.environment.log)
     except InitError as exc:
-        return exc.answer
+        return exc.response
     return await lent.environment.invoke(call, timeout_s)
 
 
-def _function(asked: dict[str, object]) -> Function:
-    environment, layers = asked.get("environment") or {}, asked.get("layers") or []
+def _function(body: dict[str, object]) -> LambdaFunction:
+    environment, layers = body.get("environment") or {}, body.get("layers") or []
     if not isinstance(environment, dict) or not isinstance(layers, list):
         raise TypeError("environment is an object, layers are a list")
-    code = Path(str(asked["code"]))
+    code = Path(str(body["code"]))
     if not code.is_dir():
         raise ValueError(f"no directory {code}")
-    return Function(
-        name=str(asked["function"]),
-        arn=str(asked.get("arn") or ""),
-        handler=str(asked["handler"]),
+    return LambdaFunction(
+        name=str(body["function"]),
+        arn=str(body.get("arn") or ""),
+        handler=str(body["handler"]),
         code=code,
         layers=tuple(Path(str(layer)) for layer in layers),
         environment={str(k): str(v) for k, v in environment.items()},
         foreign=True,
-        memory_mib=int(str(asked.get("memory_mib") or MIB_PER_CPU)),
+        memory_mib=int(str(body.get("memory_mib") or MIB_PER_CPU)),
     )
 
 
-def _answered(answer: Answer) -> web.Response:
-    headers = {"X-Amz-Log-Result": answer.tail()}
-    if answer.error:
-        headers["X-Amz-Function-Error"] = answer.error
-    return web.Response(body=answer.body, headers=headers, content_type="application/json")
+def _web_response(response: InvokeResponse) -> web.Response:
+    headers = {"X-Amz-Log-Result": response.tail()}
+    if response.error:
+        headers["X-Amz-Function-Error"] = response.error
+    return web.Response(body=response.body, headers=headers, content_type="application/json")

@@ -11,9 +11,9 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
 
 from serverless_bench.clock import monotonic_ns
-from serverless_bench.lambda_host.concurrency import Gate
-from serverless_bench.lambda_host.counts import Counts
-from serverless_bench.lambda_host.environment import Answer, Call
+from serverless_bench.lambda_host.concurrency import ConcurrencyLimits
+from serverless_bench.lambda_host.counters import HostCounters
+from serverless_bench.lambda_host.environment import InvokeRequest, InvokeResponse
 from serverless_bench.units import NS_PER_S
 
 
@@ -31,7 +31,7 @@ class Event:
 
     name: str
     """Of the function."""
-    call: Call
+    call: InvokeRequest
     ages: bool = True
     """False for one that is late on purpose: it is delivered however old it is."""
     failures: int = 0
@@ -47,9 +47,9 @@ class Events:
 
     Parameters
     ----------
-    gate
+    concurrency
         Concurrency.
-    counts
+    counters
         Where it tells what it did.
     deliver
         Runs a function; the gate has been entered for it, and it leaves the gate.
@@ -59,13 +59,13 @@ class Events:
 
     def __init__(
         self,
-        gate: Gate,
-        counts: Counts,
-        deliver: Callable[[str, Call], Awaitable[Answer]],
+        concurrency: ConcurrencyLimits,
+        counters: HostCounters,
+        deliver: Callable[[str, InvokeRequest], Awaitable[InvokeResponse]],
         retry_delay_s: float,
     ) -> None:
-        self._gate = gate
-        self._counts = counts
+        self._concurrency = concurrency
+        self._counts = counters
         self._deliver = deliver
         self._retry_delay_s = retry_delay_s
         self._queues: defaultdict[str, deque[Event]] = defaultdict(deque)
@@ -103,12 +103,12 @@ class Events:
     def pump(self) -> None:
         """Deliver what may be delivered now."""
         for name, queue in self._queues.items():
-            while queue and (self._too_old(queue[0]) or not self._gate.refusal(name)):
+            while queue and (self._too_old(queue[0]) or not self._concurrency.refusal(name)):
                 event = queue.popleft()
                 if self._too_old(event):
                     self._counts.expired += 1
                     continue
-                self._gate.enter(name)
+                self._concurrency.enter(name)
                 task = asyncio.create_task(self._run(event))
                 self._tasks.add(task)
                 task.add_done_callback(self._tasks.discard)
@@ -123,9 +123,9 @@ class Events:
             self.put(event)
 
     async def _run(self, event: Event) -> None:
-        answer = await self._deliver(event.name, event.call)
+        response = await self._deliver(event.name, event.call)
         rules = self.rules(event.name)
-        if not answer.error or event.failures >= rules.retries:
+        if not response.error or event.failures >= rules.retries:
             return
         await asyncio.sleep(self._retry_delay_s * 2**event.failures)
         self._counts.retried += 1

@@ -15,7 +15,7 @@ from typing import Any, Final, Self
 from serverless_bench.errors import UsageError
 
 
-class FaultKind(StrEnum):
+class InvokeFault(StrEnum):
     """What can go wrong; the words are flags and keys of the JSON."""
 
     THROTTLE = "throttle"
@@ -37,7 +37,7 @@ _WORDS: Final = ("share", "index", "attempt", "times")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rule:
+class FaultRule:
     """Which invocations a fault hits."""
 
     share: float = 0.0
@@ -98,7 +98,7 @@ class Rule:
             raise UsageError(f"not a fault: {exc}", hint=_HINT) from exc
 
 
-class FaultPlan:
+class InvokeFaultPlan:
     """Decides for every Invoke request.
 
     Parameters
@@ -109,14 +109,14 @@ class FaultPlan:
         Which invocations each fault hits.
     """
 
-    def __init__(self, seed: int, rules: Mapping[FaultKind, Rule]) -> None:
+    def __init__(self, seed: int, rules: Mapping[InvokeFault, FaultRule]) -> None:
         self._seed = seed
         self._rules = dict(rules)
         self._seen: Counter[tuple[int, int]] = Counter()
-        self._hits: Counter[tuple[FaultKind, int, int]] = Counter()
+        self._hits: Counter[tuple[InvokeFault, int, int]] = Counter()
         self._number = 0
 
-    def decide(self, payload: bytes) -> frozenset[FaultKind]:
+    def decide(self, payload: bytes) -> frozenset[InvokeFault]:
         """Return what happens to the next request, which carries ``payload``."""
         if not self._rules:
             return frozenset()
@@ -131,14 +131,14 @@ class FaultPlan:
         )
 
     def _hits_it(
-        self, kind: FaultKind, rule: Rule, who: tuple[int, int] | None, number: int
+        self, kind: InvokeFault, rule: FaultRule, who: tuple[int, int] | None, number: int
     ) -> bool:
         if rule.attempt is not None and (who is None or who[1] != rule.attempt):
             return False
         if who is not None and who[0] in rule.index and self._hits[kind, *who] < rule.times:
             self._hits[kind, *who] += 1
             return True
-        return _draw(self._seed, kind, who, number) < rule.share
+        return _uniform(self._seed, kind, who, number) < rule.share
 
 
 def _identity(payload: bytes) -> tuple[int, int] | None:
@@ -151,6 +151,6 @@ def _identity(payload: bytes) -> tuple[int, int] | None:
     return index, attempt
 
 
-def _draw(*words: object) -> float:
+def _uniform(*words: object) -> float:
     digest = hashlib.blake2b("\0".join(map(str, words)).encode(), digest_size=8).digest()
     return int.from_bytes(digest) / (1 << 64)

@@ -1,4 +1,4 @@
-"""A function: its code, and what an execution environment of it is told."""
+"""A function: its code, and what its execution environments are given."""
 
 import os
 import sys
@@ -9,21 +9,21 @@ from pathlib import Path
 from typing import Any, Final
 
 from serverless_bench.errors import PluginError
-from serverless_bench.lambda_host.settings import MIB_PER_CPU, Settings
+from serverless_bench.lambda_host.settings import MIB_PER_CPU, HostSettings
 
 LATEST: Final = "$LATEST"
 RUNTIME: Final = f"python{sys.version_info.major}.{sys.version_info.minor}"
 """Whatever a function asks for, this is what it gets."""
 PACKAGES: Final = "runtime"
 """Directory of the runtime's packages within the host's own."""
-_ZYGOTE: Final = str(Path(__file__).with_name("zygote.py"))
+_SCRIPT: Final = str(Path(__file__).with_name("forked_environments.py"))
 _GIVEN: Final = ("awslambdaric", "boto3", "botocore")
 """What AWS' Python runtimes bring along (AWS Lambda developer guide, "Building Lambda
 functions with Python"); in the versions that this installation has."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Function:
+class LambdaFunction:
     """What an execution environment runs."""
 
     name: str
@@ -38,9 +38,9 @@ class Function:
     memory_mib: int = MIB_PER_CPU
     timeout_s: float = 900.0
     preload: tuple[str, ...] = ()
-    """Modules that the zygote imports before it forks."""
+    """Modules that the fork server imports before it forks."""
     rehearse: tuple[Mapping[str, Any], ...] = ()
-    """Calls that the zygote makes before it forks: ``call`` and ``arguments``."""
+    """Calls that the fork server makes before it forks: ``call`` and ``arguments``."""
     foreign: bool = False
     """Whether another Lambda says all of its environment variables, reserved ones too."""
     shared: bool = False
@@ -50,10 +50,10 @@ class Function:
         """Return the command of an interpreter that sees what this function may see."""
         # -S: without the packages of this installation, -I: or of the user.
         flags = ["-P"] if self.code is None else ["-I", "-S"]
-        return [sys.executable, *flags, _ZYGOTE]
+        return [sys.executable, *flags, _SCRIPT]
 
-    def told(self, scratch: Path) -> dict[str, Any]:
-        """Return what ``zygote.main`` is told; ``scratch`` is the host's directory."""
+    def fork_settings(self, scratch: Path) -> dict[str, Any]:
+        """Return the settings of its fork server; ``scratch`` is the host's directory."""
         return {
             "scratch": str(scratch),
             "paths": self._paths(scratch / PACKAGES),
@@ -70,7 +70,7 @@ class Function:
         # The order inside Lambda: the function, its layers, the runtime.
         return [str(path) for path in (self.code, *within, *layers, runtime)]
 
-    def variables(self, settings: Settings, stream: str, runtime_api: str) -> dict[str, str]:
+    def variables(self, settings: HostSettings, stream: str, runtime_api: str) -> dict[str, str]:
         """Return the environment variables of an execution environment.
 
         Parameters

@@ -4,28 +4,30 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from serverless_bench.lambda_host.answers import not_found
-from serverless_bench.lambda_host.concurrency import Bucket, Gate
-from serverless_bench.lambda_host.counts import Counts
-from serverless_bench.lambda_host.environment import Answer, Call
+from serverless_bench.clock import monotonic_ns
+from serverless_bench.lambda_host.concurrency import ConcurrencyLimits
+from serverless_bench.lambda_host.counters import HostCounters
+from serverless_bench.lambda_host.environment import InvokeRequest, InvokeResponse
 from serverless_bench.lambda_host.events import EventRules, Events
-from serverless_bench.lambda_host.faults import FaultPlan
-from serverless_bench.lambda_host.functions import LATEST, Function
+from serverless_bench.lambda_host.faults import InvokeFaultPlan
+from serverless_bench.lambda_host.functions import LATEST, LambdaFunction
 from serverless_bench.lambda_host.pool import Pool, Shared
-from serverless_bench.lambda_host.settings import Settings, arn
+from serverless_bench.lambda_host.responses import not_found
+from serverless_bench.lambda_host.settings import HostSettings, arn
+from serverless_bench.token_bucket import TokenBucket
 
-Deliver = Callable[[Function, Call], Awaitable[Answer]]
+Deliver = Callable[[LambdaFunction, InvokeRequest], Awaitable[InvokeResponse]]
 """Does what a function would do, inside the host."""
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
-class Installed:
+class InstalledFunction:
     """A function that can be invoked."""
 
-    function: Function
+    function: LambdaFunction
     pool: Pool
     created: dict[str, Any] = field(default_factory=dict)
-    """What CreateFunction was told, for those who ask."""
+    """What CreateFunction was given, for later requests."""
     events: EventRules
 
 
@@ -42,24 +44,26 @@ class Host:
         Stands in for every process; None runs processes.
     """
 
-    def __init__(self, settings: Settings, shared: Shared, scripted: Deliver | None = None) -> None:
+    def __init__(
+        self, settings: HostSettings, shared: Shared, scripted: Deliver | None = None
+    ) -> None:
         self.settings = settings
         self.shared = shared
-        self.counts: Counts = shared.counts
-        self.gate = Gate(settings.concurrency)
-        self.bucket = Bucket(settings.request_per_s, settings.burst)
-        self.plan = FaultPlan(settings.seed, settings.rules)
+        self.counters: HostCounters = shared.counters
+        self.concurrency = ConcurrencyLimits(settings.concurrency)
+        self.request_rate = TokenBucket(settings.request_per_s, settings.burst, monotonic_ns())
+        self.plan = InvokeFaultPlan(settings.seed, settings.rules)
         self.late_s = settings.late_s
-        self.functions: dict[str, Installed] = {}
-        self.events = Events(self.gate, self.counts, self.deliver, settings.retry_delay_s)
+        self.functions: dict[str, InstalledFunction] = {}
+        self.events = Events(self.concurrency, self.counters, self.deliver, settings.retry_delay_s)
         self.events.rules = self._rules
         self._scripted = scripted
 
-    def install(self, function: Function) -> Installed:
+    def install(self, function: LambdaFunction) -> InstalledFunction:
         """Add a function, or replace the one of its name."""
         before = self.functions.get(function.name)
         rules = EventRules(retries=self.settings.event_retries, age_s=self.settings.event_age_s)
-        made = Installed(
+        made = InstalledFunction(
             function=function,
             pool=Pool(function, self.shared),
             events=before.events if before else rules,
@@ -73,10 +77,10 @@ class Host:
     def uninstall(self, name: str) -> None:
         """Forget a function and end its environments."""
         gone = self.functions.pop(name)
-        self.gate.reserved.pop(name, None)
+        self.concurrency.reserved.pop(name, None)
         self.shared.begin(gone.pool.end())
 
-    def find(self, named: str, qualifier: str = "") -> Installed:
+    def find(self, named: str, qualifier: str = "") -> InstalledFunction:
         """Return the function that a name, a partial or a whole address says.
 
         Raises
@@ -94,21 +98,21 @@ class Host:
             raise not_found(f"{address}:{version}" if version else address)
         return found
 
-    async def deliver(self, name: str, call: Call) -> Answer:
+    async def deliver(self, name: str, call: InvokeRequest) -> InvokeResponse:
         """Run a function once; the gate was entered for it, and is left here."""
-        self.counts.begin()
-        answer = Answer(body=b"null", error="Unhandled", kind="ResourceNotFoundException")
+        self.counters.count_delivery()
+        response = InvokeResponse(body=b"null", error="Unhandled", kind="ResourceNotFoundException")
         try:
             installed = self.functions.get(name)
             if installed is not None and self._scripted is not None:
-                answer = await self._scripted(installed.function, call)
+                response = await self._scripted(installed.function, call)
             elif installed is not None:
-                answer = await installed.pool.run(call)
+                response = await installed.pool.run(call)
         finally:
-            self.counts.end(answer.kind, answer.error)
-            self.gate.leave(name)
+            self.counters.count_end(response.kind, response.error)
+            self.concurrency.leave(name)
             self.events.pump()
-        return answer
+        return response
 
     def set_events(self, name: str, rules: EventRules) -> None:
         """Say how often and how long the events of a function are delivered."""

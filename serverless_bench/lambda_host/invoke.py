@@ -10,20 +10,20 @@ from dataclasses import replace
 
 from aiohttp import web
 
-from serverless_bench.clock import wall_ns
-from serverless_bench.lambda_host.answers import (
+from serverless_bench.clock import monotonic_ns, wall_ns
+from serverless_bench.lambda_host.concurrency import RATE
+from serverless_bench.lambda_host.environment import InvokeRequest, InvokeResponse
+from serverless_bench.lambda_host.events import Event
+from serverless_bench.lambda_host.faults import InvokeFault
+from serverless_bench.lambda_host.functions import LATEST
+from serverless_bench.lambda_host.host import Host
+from serverless_bench.lambda_host.responses import (
     MAX_ASYNC_BYTES,
     MAX_SYNC_BYTES,
     ApiError,
     too_large,
     too_many,
 )
-from serverless_bench.lambda_host.concurrency import RATE
-from serverless_bench.lambda_host.environment import Answer, Call
-from serverless_bench.lambda_host.events import Event
-from serverless_bench.lambda_host.faults import FaultKind
-from serverless_bench.lambda_host.functions import LATEST
-from serverless_bench.lambda_host.host import Host
 
 
 class InvokeApi:
@@ -39,18 +39,18 @@ class InvokeApi:
         self._host = host
 
     def routes(self) -> list[web.RouteDef]:
-        """Return what it answers."""
+        """Return its routes."""
         return [web.post("/2015-03-31/functions/{name}/invocations", self.invoke)]
 
     async def invoke(self, request: web.Request) -> web.StreamResponse:
         """Answer one request."""
-        counts = self._host.counts
-        counts.invokes += 1
+        counters = self._host.counters
+        counters.invokes += 1
         try:
             return await self._invoke(request)
         except ApiError as exc:
-            counts.throttled += exc.status == 429
-            counts.rejected += exc.status != 429
+            counters.throttled += exc.status == 429
+            counters.rejected += exc.status != 429
             return exc.response()
 
     async def _invoke(self, request: web.Request) -> web.StreamResponse:
@@ -58,63 +58,63 @@ class InvokeApi:
         kind = request.headers.get("X-Amz-Invocation-Type", "RequestResponse")
         body = await request.content.read()
         name = host.find(request.match_info["name"], request.query.get("Qualifier", ""))
-        call = Call(
+        call = InvokeRequest(
             request_id=str(uuid.uuid4()),
             payload=_payload(body, event=kind == "Event"),
             client_context=_context(request.headers.get("X-Amz-Client-Context", "")),
         )
         if kind == "DryRun":
             return web.Response(status=204, headers=_headers(call))
-        if not host.bucket.take():
+        if not host.request_rate.take(monotonic_ns()):
             raise too_many(RATE)
         faults = host.plan.decide(call.payload)
-        if FaultKind.THROTTLE in faults:
-            raise too_many(host.gate.reason(name.function.name))
-        if FaultKind.KILL in faults:
-            host.counts.killed += 1
+        if InvokeFault.THROTTLE in faults:
+            raise too_many(host.concurrency.reason(name.function.name))
+        if InvokeFault.KILL in faults:
+            host.counters.killed += 1
             call = replace(call, fatal=True)
         if kind == "Event":
-            host.counts.accept(wall_ns())
+            host.counters.count_accepted(wall_ns())
             self._enqueue(name.function.name, call, faults)
-            if FaultKind.CUT in faults:
+            if InvokeFault.CUT in faults:
                 return self._cut(request)
             return web.Response(status=202, headers=_headers(call))
         return await self._wait(request, name.function.name, call, faults)
 
     async def _wait(
-        self, request: web.Request, name: str, call: Call, faults: frozenset[FaultKind]
+        self, request: web.Request, name: str, call: InvokeRequest, faults: frozenset[InvokeFault]
     ) -> web.StreamResponse:
         host = self._host
-        if refused := host.gate.refusal(name):
+        if refused := host.concurrency.refusal(name):
             raise too_many(refused)
-        host.counts.accept(wall_ns())
-        host.gate.enter(name)
-        if FaultKind.CUT in faults:
+        host.counters.count_accepted(wall_ns())
+        host.concurrency.enter(name)
+        if InvokeFault.CUT in faults:
             host.shared.begin(host.deliver(name, call))
             return self._cut(request)
-        answer = await host.deliver(name, call)
+        response = await host.deliver(name, call)
         tail = request.headers.get("X-Amz-Log-Type") == "Tail"
-        return _answered(call, answer, tail=tail)
+        return _web_response(call, response, tail=tail)
 
-    def _enqueue(self, name: str, call: Call, faults: frozenset[FaultKind]) -> None:
+    def _enqueue(self, name: str, call: InvokeRequest, faults: frozenset[InvokeFault]) -> None:
         host = self._host
         event = Event(name=name, call=call)
-        if FaultKind.DROP in faults:
-            host.counts.dropped += 1
+        if InvokeFault.DROP in faults:
+            host.counters.dropped += 1
             return
-        late = FaultKind.LATE in faults
-        if FaultKind.DUPLICATE in faults:
-            host.counts.duplicated += 1
+        late = InvokeFault.LATE in faults
+        if InvokeFault.DUPLICATE in faults:
+            host.counters.duplicated += 1
             host.events.put(event)
         if late:
-            host.counts.late += 1
+            host.counters.late += 1
             host.events.hold(event, host.late_s)
         else:
             host.events.put(event)
 
     def _cut(self, request: web.Request) -> web.StreamResponse:
         """Reset the connection."""
-        self._host.counts.cut += 1
+        self._host.counters.cut += 1
         transport = request.transport
         if transport is not None:
             connection = transport.get_extra_info("socket")
@@ -144,14 +144,14 @@ def _context(header: str) -> str:
         raise ApiError(400, "InvalidRequestContentException", text) from exc
 
 
-def _headers(call: Call) -> dict[str, str]:
+def _headers(call: InvokeRequest) -> dict[str, str]:
     return {"x-amzn-RequestId": call.request_id}
 
 
-def _answered(call: Call, answer: Answer, *, tail: bool) -> web.Response:
+def _web_response(call: InvokeRequest, response: InvokeResponse, *, tail: bool) -> web.Response:
     headers = _headers(call) | {"X-Amz-Executed-Version": LATEST}
-    if answer.error:
-        headers["X-Amz-Function-Error"] = answer.error
+    if response.error:
+        headers["X-Amz-Function-Error"] = response.error
     if tail:
-        headers["X-Amz-Log-Result"] = answer.tail()
-    return web.Response(body=answer.body, headers=headers, content_type="application/json")
+        headers["X-Amz-Log-Result"] = response.tail()
+    return web.Response(body=response.body, headers=headers, content_type="application/json")

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from serverless_bench.clock import utc_stamp
-from serverless_bench.lambda_host.answers import ApiError
+from serverless_bench.lambda_host.responses import ApiError
 from serverless_bench.lambda_host.settings import ACCOUNT
 
 
@@ -21,7 +21,7 @@ class Layer:
     name: str
     version: int
     directory: Path
-    told: dict[str, Any]
+    description: dict[str, Any]
     """As the API describes it."""
 
 
@@ -42,23 +42,23 @@ class Layers:
         self._versions: dict[str, dict[int, Layer]] = {}
         self._last: dict[str, int] = {}
 
-    def publish(self, name: str, asked: dict[str, Any]) -> dict[str, Any]:
+    def publish(self, name: str, body: dict[str, Any]) -> dict[str, Any]:
         """Add a version and return its description."""
         version = self._last[name] = self._last.get(name, 0) + 1
         directory = self._directory / name / str(version)
-        data = unzip(asked["Content"], directory)
-        told = {
+        data = unzip(body["Content"], directory)
+        description = {
             "Content": {"CodeSize": len(data), "CodeSha256": sha256(data), "Location": ""},
             "LayerArn": f"{self._prefix}:{name}",
             "LayerVersionArn": f"{self._prefix}:{name}:{version}",
-            "Description": asked.get("Description", ""),
+            "Description": body.get("Description", ""),
             "CreatedDate": stamp(),
             "Version": version,
-            "CompatibleRuntimes": asked.get("CompatibleRuntimes", []),
+            "CompatibleRuntimes": body.get("CompatibleRuntimes", []),
         }
-        layer = Layer(name=name, version=version, directory=directory, told=told)
+        layer = Layer(name=name, version=version, directory=directory, description=description)
         self._versions.setdefault(name, {})[version] = layer
-        return told
+        return description
 
     def latest(self) -> list[dict[str, Any]]:
         """Return the last version of each."""
@@ -66,15 +66,17 @@ class Layers:
         return [
             {
                 "LayerName": layer.name,
-                "LayerArn": layer.told["LayerArn"],
-                "LatestMatchingVersion": layer.told,
+                "LayerArn": layer.description["LayerArn"],
+                "LatestMatchingVersion": layer.description,
             }
             for layer in newest
         ]
 
     def versions(self, name: str) -> list[dict[str, Any]]:
         """Return all versions of one, the last first."""
-        return [v.told for _, v in sorted(self._versions.get(name, {}).items(), reverse=True)]
+        return [
+            v.description for _, v in sorted(self._versions.get(name, {}).items(), reverse=True)
+        ]
 
     def get(self, name: str, version: int) -> Layer:
         """Return one version.

@@ -4,8 +4,8 @@ from typing import Final
 
 from aiohttp import web
 
-from serverless_bench.lambda_host.answers import asked_in, reply
 from serverless_bench.lambda_host.layers import Layers
+from serverless_bench.lambda_host.responses import json_body, reply
 
 _LAYERS: Final = "/2018-10-31/layers"
 
@@ -23,7 +23,7 @@ class LayersApi:
         self._layers = layers
 
     def routes(self) -> list[web.RouteDef]:
-        """Return what it answers."""
+        """Return its routes."""
         one = f"{_LAYERS}/{{layer}}/versions"
         return [
             web.get(_LAYERS, self.all),
@@ -45,12 +45,12 @@ class LayersApi:
     async def publish(self, request: web.Request) -> web.Response:
         """PublishLayerVersion."""
         return reply(
-            201, self._layers.publish(request.match_info["layer"], await asked_in(request))
+            201, self._layers.publish(request.match_info["layer"], await json_body(request))
         )
 
     async def get(self, request: web.Request) -> web.Response:
         """GetLayerVersion."""
-        return reply(200, self._layers.get(*_named(request)).told)
+        return reply(200, self._layers.get(*_named(request)).description)
 
     async def delete(self, request: web.Request) -> web.Response:
         """DeleteLayerVersion."""

@@ -19,7 +19,7 @@ _PERIOD_US: Final = 100_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Box:
+class ResourceLimits:
     """Where one environment is put before it runs."""
 
     cgroups: tuple[Path, ...] = ()
@@ -49,13 +49,13 @@ class Limits:
             "memory": f"by {_kind(self._memory)}" if self._memory else "by RLIMIT_DATA",
             "processors": f"by {_kind(self._cpu)}" if self._cpu else "not here (no cgroup)",
         }
-        asked = {"memory": memory, "processors": cpu}
+        requested = {"memory": memory, "processors": cpu}
         return "limits: " + ", ".join(
             f"{what} {words[what] if wanted else 'none asked for'}"
-            for what, wanted in asked.items()
+            for what, wanted in requested.items()
         )
 
-    def box(self, name: str, memory_mib: int, cpus: float) -> Box:
+    def new_limits(self, name: str, memory_mib: int, cpus: float) -> ResourceLimits:
         """Return a new box that holds ``memory_mib`` and ``cpus`` processors."""
         made: dict[Path, None] = {}
         if self._memory is not None:
@@ -67,7 +67,7 @@ class Limits:
             made[_made(group)] = None
             _limit_cpu(group, max(round(cpus * _PERIOD_US), 1000))
         rough = self._wanted[0] and self._memory is None
-        return Box(cgroups=tuple(made), data_bytes=memory_mib * MIB if rough else 0)
+        return ResourceLimits(cgroups=tuple(made), data_bytes=memory_mib * MIB if rough else 0)
 
     def close(self) -> None:
         """Remove the groups; the environments have ended."""
@@ -100,7 +100,7 @@ def _limit_cpu(group: Path, quota_us: int) -> None:
 def _group(controller: str, name: str) -> Path | None:
     """Return a group of ours for ``controller``; None where we may make none."""
     for top in _tops(controller):
-        _sweep(top)
+        _remove_leftovers(top)
         group = top / name
         try:
             _made(group)
@@ -144,7 +144,7 @@ def _mine(controller: str) -> Path | None:
     return None
 
 
-def _sweep(top: Path) -> None:
+def _remove_leftovers(top: Path) -> None:
     """Remove what hosts that were killed have left."""
     for old in top.glob("sbench-lambda-*/"):
         if not Path("/proc", old.name.rpartition("-")[2]).exists():

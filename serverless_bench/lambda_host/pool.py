@@ -9,27 +9,32 @@ from pathlib import Path
 from typing import Any
 
 from serverless_bench.clock import utc_stamp
-from serverless_bench.lambda_host.counts import Counts
-from serverless_bench.lambda_host.environment import Answer, Call, Environment, InitError
-from serverless_bench.lambda_host.functions import LATEST, Function
-from serverless_bench.lambda_host.limits import Box, Limits
-from serverless_bench.lambda_host.parent import NotBornError, Parent
+from serverless_bench.lambda_host.counters import HostCounters
+from serverless_bench.lambda_host.environment import (
+    Environment,
+    InitError,
+    InvokeRequest,
+    InvokeResponse,
+)
+from serverless_bench.lambda_host.fork_client import ForkClient, NotStartedError
+from serverless_bench.lambda_host.functions import LATEST, LambdaFunction
+from serverless_bench.lambda_host.limits import Limits, ResourceLimits
 from serverless_bench.lambda_host.runtime_api import RuntimeApi
-from serverless_bench.lambda_host.settings import MIB_PER_CPU, Settings
+from serverless_bench.lambda_host.settings import MIB_PER_CPU, HostSettings
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class Shared:
     """What all pools of a host use."""
 
-    settings: Settings
+    settings: HostSettings
     scratch: Path
     """Directory that goes with the host."""
     logs: Path
     """Has a directory per function, and in it a file per environment."""
     runtime_api: RuntimeApi
     limits: Limits
-    counts: Counts
+    counters: HostCounters
     _tasks: set["asyncio.Task[Any]"] = field(default_factory=set)
 
     def begin(self, work: Coroutine[Any, Any, Any]) -> None:
@@ -50,12 +55,12 @@ class Pool:
         What all pools share.
     """
 
-    def __init__(self, function: Function, host: Shared) -> None:
+    def __init__(self, function: LambdaFunction, host: Shared) -> None:
         self.function = function
         self._host = host
         self._idle: list[Environment] = []
         self._all: set[Environment] = set()
-        self._parent: Parent | None = None
+        self._parent: ForkClient | None = None
         self._ended = False
 
     def __iter__(self) -> Iterator[Environment]:
@@ -64,18 +69,18 @@ class Pool:
     def __len__(self) -> int:
         return len(self._all)
 
-    async def run(self, call: Call) -> Answer:
+    async def run(self, call: InvokeRequest) -> InvokeResponse:
         """Have an idle environment handle an event, the last used first, or a new one."""
         try:
             environment = self._idle.pop() if self._idle else await self.spawn()
         except InitError as exc:
-            return exc.answer
-        answer = await environment.invoke(call, self.function.timeout_s)
+            return exc.response
+        response = await environment.invoke(call, self.function.timeout_s)
         if environment.alive and self._ended:
             await environment.end()
         elif environment.alive:
             self._idle.append(environment)
-        return answer
+        return response
 
     async def spawn(self) -> Environment:
         """Return a new environment that has asked for its first event.
@@ -87,11 +92,11 @@ class Pool:
         """
         host = self._host
         if self._parent is None or self._parent.ended:
-            log = self._directory() / "zygote.log"
+            log = self._directory() / "fork-server.log"
             function = self.function
             if host.settings.fresh:
                 function = replace(function, preload=(), rehearse=())
-            self._parent = Parent(function, host.scratch, log)
+            self._parent = ForkClient(function, host.scratch, log)
         stream = f"{utc_stamp()[:8]}/[{LATEST}]{uuid.uuid4().hex}"
         address = host.runtime_api.address()
         environment = Environment(
@@ -102,21 +107,21 @@ class Pool:
             init_s=host.settings.init_s,
         )
         host.runtime_api.add(address, environment)
-        host.counts.cold_starts += 1
+        host.counters.cold_starts += 1
         cpus = host.settings.cpus or self.function.memory_mib / MIB_PER_CPU
-        box = host.limits.box(stream[-32:], self.function.memory_mib, cpus)
+        limits = host.limits.new_limits(stream[-32:], self.function.memory_mib, cpus)
         try:
             environment.pid, environment.exited = await self._parent.fork(
-                self._order(environment, f"{address}:{host.runtime_api.port}", box)
+                self._order(environment, f"{address}:{host.runtime_api.port}", limits)
             )
-        except NotBornError as exc:
+        except NotStartedError as exc:
             host.runtime_api.remove(address)
-            raise InitError(environment.not_born(str(exc))) from exc
+            raise InitError(environment.not_started(str(exc))) from exc
         self._all.add(environment)
-        host.counts.born()
-        environment.exited.add_done_callback(lambda _: self._bury(environment, address))
+        host.counters.count_environment()
+        environment.exited.add_done_callback(lambda _: self._on_exit(environment, address))
         await environment.started()
-        host.counts.ready_after(environment.init_ms or 0.0)
+        host.counters.count_ready(environment.init_ms or 0.0)
         return environment
 
     async def end(self) -> None:
@@ -136,29 +141,31 @@ class Pool:
         if self._parent is not None:
             await self._parent.stop()
 
-    def _bury(self, environment: Environment, address: str) -> None:
+    def _on_exit(self, environment: Environment, address: str) -> None:
         self._host.runtime_api.remove(address)
         self._all.discard(environment)
-        self._host.counts.alive -= 1
+        self._host.counters.alive -= 1
         if environment in self._idle:
             self._idle.remove(environment)
         if self._ended and not self._all and self._parent is not None:
             self._host.begin(self._parent.stop())
 
-    def _order(self, environment: Environment, runtime_api: str, box: Box) -> dict[str, object]:
+    def _order(
+        self, environment: Environment, runtime_api: str, limits: ResourceLimits
+    ) -> dict[str, object]:
         host, function = self._host, self.function
         command: list[str] = []
         if host.settings.fresh:
-            told = json.dumps(function.told(host.scratch))
-            command = [*function.interpreter(), "fresh", told, function.handler]
+            settings = json.dumps(function.fork_settings(host.scratch))
+            command = [*function.interpreter(), "fresh", settings, function.handler]
         return {
             "environment": function.variables(host.settings, environment.stream, runtime_api),
             "handler": function.handler,
             "directory": str(function.task_root),
             "log": str(environment.log),
             "command": command,
-            "cgroups": [str(group) for group in box.cgroups],
-            "data_bytes": box.data_bytes,
+            "cgroups": [str(group) for group in limits.cgroups],
+            "data_bytes": limits.data_bytes,
         }
 
     def _directory(self) -> Path:

@@ -1,6 +1,6 @@
 """The Runtime API: where the processes ask for events and post their answers.
 
-One listener serves all of them. Each is told a loopback address of its own
+One listener serves all of them. Each has a loopback address of its own
 (``127.1.x.y``), and the address that it connects to says who it is. A path would not do:
 ``awslambdaric`` splits ``AWS_LAMBDA_RUNTIME_API`` at the colon when it reports that a
 handler cannot be imported.
@@ -14,7 +14,7 @@ from typing import Final
 from aiohttp import web
 
 from serverless_bench.errors import PluginError
-from serverless_bench.lambda_host.environment import MAX_ANSWER_BYTES, Answer, Environment
+from serverless_bench.lambda_host.environment import MAX_RESPONSE_BYTES, Environment, InvokeResponse
 
 _ROOT: Final = "/2018-06-01/runtime/"
 _NET: Final = 127 << 24 | 1 << 16
@@ -121,13 +121,15 @@ async def _response(
     environment: Environment, request_id: str, request: web.BaseRequest
 ) -> web.Response:
     body = await request.content.read()
-    if len(body) <= MAX_ANSWER_BYTES:
-        return _accepted(taken=environment.answer(request_id, Answer(body=body)))
+    if len(body) <= MAX_RESPONSE_BYTES:
+        return _accepted(taken=environment.respond(request_id, InvokeResponse(body=body)))
     kind = "Function.ResponseSizeTooLarge"
-    text = f"Response payload size exceeded maximum allowed payload size ({MAX_ANSWER_BYTES} bytes)"
-    told = json.dumps({"errorMessage": f"{text}.", "errorType": kind}).encode()
-    environment.answer(request_id, Answer(body=told, error="Unhandled", kind=kind))
-    too_large = f"Exceeded maximum allowed payload size ({MAX_ANSWER_BYTES} bytes)."
+    text = (
+        f"Response payload size exceeded maximum allowed payload size ({MAX_RESPONSE_BYTES} bytes)"
+    )
+    body = json.dumps({"errorMessage": f"{text}.", "errorType": kind}).encode()
+    environment.respond(request_id, InvokeResponse(body=body, error="Unhandled", kind=kind))
+    too_large = f"Exceeded maximum allowed payload size ({MAX_RESPONSE_BYTES} bytes)."
     return _reply(413, {"errorType": "RequestEntityTooLarge", "errorMessage": too_large})
 
 
@@ -136,8 +138,8 @@ async def _error(
 ) -> web.Response:
     kind = request.headers.get("Lambda-Runtime-Function-Error-Type", "Unhandled")
     body = await request.content.read()
-    answer = Answer(body=body, error="Unhandled", kind=kind)
-    return _accepted(taken=environment.answer(request_id, answer))
+    respond = InvokeResponse(body=body, error="Unhandled", kind=kind)
+    return _accepted(taken=environment.respond(request_id, respond))
 
 
 def _accepted(*, taken: bool) -> web.Response:
@@ -146,5 +148,5 @@ def _accepted(*, taken: bool) -> web.Response:
     return _reply(400, {"errorType": "InvalidRequestID", "errorMessage": "Invalid request ID"})
 
 
-def _reply(status: int, told: dict[str, str]) -> web.Response:
-    return web.json_response(told, status=status)
+def _reply(status: int, body: dict[str, str]) -> web.Response:
+    return web.json_response(body, status=status)

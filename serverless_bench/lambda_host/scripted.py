@@ -10,8 +10,8 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final
 
-from serverless_bench.lambda_host.environment import Answer, Call
-from serverless_bench.lambda_host.functions import Function
+from serverless_bench.lambda_host.environment import InvokeRequest, InvokeResponse
+from serverless_bench.lambda_host.functions import LambdaFunction
 
 _THREADS: Final = 8
 
@@ -35,15 +35,15 @@ class Scripted:
         self._turns = asyncio.Lock()
         self._run: object = None
 
-    async def __call__(self, function: Function, call: Call) -> Answer:
-        """See ``host.Deliver``."""
+    async def __call__(self, function: LambdaFunction, call: InvokeRequest) -> InvokeResponse:
+        """Deliver one invocation."""
         del function
         event = json.loads(call.payload)
-        answer = await self._handle(event if isinstance(event, dict) else {})
+        response = await self._handle(event if isinstance(event, dict) else {})
         await asyncio.sleep(self._duration_s)
-        return answer
+        return response
 
-    async def _handle(self, event: dict[str, Any]) -> Answer:
+    async def _handle(self, event: dict[str, Any]) -> InvokeResponse:
         async with self._turns:
             # Workers keep connections for one run: what begins another is alone.
             if event.get("run_id") != self._run:
@@ -61,11 +61,13 @@ class Scripted:
         finally:
             self._free.release()
 
-    async def _in_thread(self, event: dict[str, Any]) -> Answer:
+    async def _in_thread(self, event: dict[str, Any]) -> InvokeResponse:
         loop = asyncio.get_running_loop()
         try:
             await loop.run_in_executor(self._threads, self._deliver, event)
         except Exception as exc:  # noqa: BLE001 - as the runtime does
-            told = {"errorType": type(exc).__name__, "errorMessage": str(exc)}
-            return Answer(body=json.dumps(told).encode(), error="Unhandled", kind="Unhandled")
-        return Answer(body=b"null")
+            error = {"errorType": type(exc).__name__, "errorMessage": str(exc)}
+            return InvokeResponse(
+                body=json.dumps(error).encode(), error="Unhandled", kind="Unhandled"
+            )
+        return InvokeResponse(body=b"null")

@@ -10,34 +10,34 @@ from typing import Final, Protocol
 from aiohttp import web
 
 from serverless_bench.errors import UsageError
-from serverless_bench.lambda_host.answers import ApiError, reply
+from serverless_bench.lambda_host.admin_api import AdminApi
 from serverless_bench.lambda_host.control import ControlApi
-from serverless_bench.lambda_host.counts import Counts
-from serverless_bench.lambda_host.desk import Desk
+from serverless_bench.lambda_host.counters import HostCounters
 from serverless_bench.lambda_host.environments import EnvironmentsApi
-from serverless_bench.lambda_host.functions import PACKAGES, Function, make_runtime
+from serverless_bench.lambda_host.functions import PACKAGES, LambdaFunction, make_runtime
 from serverless_bench.lambda_host.host import Deliver, Host
 from serverless_bench.lambda_host.invoke import InvokeApi
 from serverless_bench.lambda_host.layers import Layers
 from serverless_bench.lambda_host.layers_api import LayersApi
 from serverless_bench.lambda_host.limits import Limits
 from serverless_bench.lambda_host.pool import Shared
+from serverless_bench.lambda_host.responses import ApiError, reply
 from serverless_bench.lambda_host.runtime_api import BACKLOG, RuntimeApi
-from serverless_bench.lambda_host.settings import Settings
+from serverless_bench.lambda_host.settings import HostSettings
 from serverless_bench.process import allow_open_files
 from serverless_bench.units import MIB
 
 _FILES_EACH: Final = 2
 """Open files per invocation: its environment's connection, and its caller's."""
 _SPARE_FILES: Final = 512
-_SWEEP_S: Final = 1.0
+_EXPIRY_CHECK_S: Final = 1.0
 _MAX_BODY: Final = 256 * MIB
 """A function's code in one request; AWS takes 50 MB of it."""
 
 
 @asynccontextmanager
 async def serving(
-    settings: Settings, functions: Sequence[Function], scripted: Deliver | None = None
+    settings: HostSettings, functions: Sequence[LambdaFunction], scripted: Deliver | None = None
 ) -> AsyncIterator["Serving"]:
     """Run a host for the length of a block.
 
@@ -71,7 +71,7 @@ async def serving(
             limits=Limits(
                 memory=settings.limit_memory and scripted is None, cpu=settings.limit_cpu
             ),
-            counts=Counts(),
+            counters=HostCounters(),
         )
         host = Host(settings, shared, scripted)
         for function in functions:
@@ -79,12 +79,12 @@ async def serving(
         lent = EnvironmentsApi(host)
         layers = Layers(settings.region, Path(scratch, "layers"))
         control = ControlApi(host, layers, Path(scratch))
-        desk = Desk(host)
-        apis: list[Api] = [InvokeApi(host), control, LayersApi(layers), desk, lent]
+        admin = AdminApi(host)
+        apis: list[Api] = [InvokeApi(host), control, LayersApi(layers), admin, lent]
         runner, port = await _listen(settings.port, apis)
-        sweeping = asyncio.create_task(_sweep(host))
+        sweeping = asyncio.create_task(_drop_expired(host))
         try:
-            yield Serving(host, port, desk)
+            yield Serving(host, port, admin)
         finally:
             sweeping.cancel()
             await runner.cleanup()
@@ -102,13 +102,13 @@ class Serving:
         What it serves.
     port
         Where.
-    desk
+    admin
         Knows what happened.
     """
 
-    def __init__(self, host: Host, port: int, desk: Desk) -> None:
+    def __init__(self, host: Host, port: int, admin: AdminApi) -> None:
         self.host = host
-        self.statistics = desk.statistics
+        self.statistics = admin.statistics
         self.url = f"http://127.0.0.1:{port}"
 
 
@@ -116,7 +116,7 @@ class Api(Protocol):
     """Answers some of the requests."""
 
     def routes(self) -> list[web.RouteDef]:
-        """Return what it answers."""
+        """Return its routes."""
 
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
@@ -129,16 +129,16 @@ async def _errors(request: web.Request, handler: Handler) -> web.StreamResponse:
     except ApiError as exc:
         return exc.response()
     except ConnectionError:
-        # The client went away in the middle of its request; nobody hears this answer.
+        # The client went away in the middle of its request; nobody reads this response.
         return reply(400, {"Message": "the request came to no end"})
     except web.HTTPException as exc:
         return reply(exc.status, {"Message": exc.reason}, {"x-amzn-ErrorType": "UnknownOperation"})
 
 
-async def _sweep(host: Host) -> None:
+async def _drop_expired(host: Host) -> None:
     """Drop events that have become too old while nothing else happened."""
     while True:
-        await asyncio.sleep(_SWEEP_S)
+        await asyncio.sleep(_EXPIRY_CHECK_S)
         host.events.pump()
 
 

@@ -1,4 +1,4 @@
-"""What a Lambda host is told when it starts."""
+"""The settings of a Lambda host."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Final
 
 from serverless_bench.errors import UsageError
-from serverless_bench.lambda_host.faults import FaultKind, Rule
+from serverless_bench.lambda_host.faults import FaultRule, InvokeFault
 
 ACCOUNT: Final = "123456789012"
 """The account number of AWS' own examples."""
@@ -18,7 +18,7 @@ MIB_PER_CPU: Final = 1769
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
+class HostSettings:
     """How a host behaves; by default as an account without faults, limits or a wall."""
 
     port: int = 0
@@ -52,7 +52,7 @@ class Settings:
     cpus: float | None = None
     """Per environment; None is the share that AWS gives for the memory."""
     limit_memory: bool = True
-    rules: Mapping[FaultKind, Rule] = field(default_factory=dict)
+    rules: Mapping[InvokeFault, FaultRule] = field(default_factory=dict)
     seed: int = 0
     late_s: float = 3600.0
 

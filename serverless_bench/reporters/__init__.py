@@ -1,20 +1,19 @@
 """Ways to show a reduced run: one file and one line here each."""
 
-from collections.abc import Mapping
-from typing import Final, cast
+from typing import Final
 
-from serverless_bench import plugins
+from serverless_bench.plugins import Registry
 from serverless_bench.reporters.base import Reporter
 
-REPORTERS: Final[Mapping[str, str]] = {
-    "csv": "serverless_bench.reporters.csv:report",
-    "json": "serverless_bench.reporters.json:report",
-    "markdown": "serverless_bench.reporters.markdown:report",
-    "operations": "serverless_bench.reporters.operations:report",
-    "text": "serverless_bench.reporters.text:report",
-}
+REPORTERS: Final = Registry[Reporter](
+    "reporters",
+    {
+        "csv": "serverless_bench.reporters.csv:report",
+        "json": "serverless_bench.reporters.json:report",
+        "markdown": "serverless_bench.reporters.markdown:report",
+        "operations": "serverless_bench.reporters.operations:report",
+        "text": "serverless_bench.reporters.text:report",
+    },
+)
 
-
-def open_reporter(name: str) -> Reporter:
-    """Return the reporter called ``name``."""
-    return cast("Reporter", plugins.load("reporters", REPORTERS, name))
+open_reporter: Final = REPORTERS.load

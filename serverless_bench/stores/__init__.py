@@ -1,8 +1,1 @@
-"""A store to run against that starts by itself: one file and one line here each."""
-
-from collections.abc import Mapping
-from typing import Final
-
-STORES: Final[Mapping[str, str]] = {
-    "seaweedfs": "serverless_bench.stores.seaweedfs:SeaweedFS",
-}
+"""Stores to run against that start on this machine."""

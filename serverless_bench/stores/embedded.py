@@ -21,7 +21,7 @@ from serverless_bench.stores.keeper import START_S
 from serverless_bench.units import NS_PER_S
 
 EMBEDDED: Final = "seaweedfs"
-"""The store that starts by itself; a name in ``stores.STORES``."""
+"""The store that starts by itself, as runs name it."""
 _KEEPER: Final = "serverless_bench.stores.keeper"
 _TICK_S: Final = 0.02
 _CREDENTIALS: Final = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN")
@@ -176,7 +176,7 @@ def _start_keeper(directory: Path, address: Path) -> subprocess.Popen[bytes]:
         directory.mkdir(parents=True, exist_ok=True)
         with (directory / "keeper.log").open("wb") as log:
             return subprocess.Popen(  # noqa: S603 - our own module
-                [sys.executable, "-P", "-m", _KEEPER, EMBEDDED, str(directory), str(address)],
+                [sys.executable, "-P", "-m", _KEEPER, str(directory), str(address)],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=log,

@@ -32,11 +32,9 @@ import urllib.request
 from pathlib import Path
 from typing import Any, Final
 
-from serverless_bench import plugins
 from serverless_bench.clock import monotonic_ns, sleep
 from serverless_bench.errors import SbenchError, StoreError
-from serverless_bench.stores import STORES
-from serverless_bench.stores.base import Store, StoreFactory
+from serverless_bench.stores.seaweedfs import SeaweedFS
 from serverless_bench.units import NS_PER_S
 
 START_S: Final = 30.0
@@ -47,8 +45,8 @@ _ATTEMPTS: Final = 3
 _PR_SET_PDEATHSIG: Final = 1
 
 
-def main(name: str, directory: Path, address: Path) -> None:
-    """Run store ``name`` in ``directory`` for whoever connects to ``address``.
+def main(directory: Path, address: Path) -> None:
+    """Run the store in ``directory`` for whoever connects to ``address``.
 
     Raises
     ------
@@ -64,7 +62,7 @@ def main(name: str, directory: Path, address: Path) -> None:
         fcntl.flock(lock, fcntl.LOCK_EX)
         address.unlink(missing_ok=True)
         keys = {"access_key": secrets.token_hex(10), "secret_key": secrets.token_hex(20)}
-        store, process = _start(name, directory, keys)
+        store, process = _start(directory, keys)
         try:
             hello = {
                 "endpoint_url": store.endpoint_url,
@@ -79,14 +77,11 @@ def main(name: str, directory: Path, address: Path) -> None:
             _end(process)
 
 
-def _start(
-    name: str, directory: Path, keys: dict[str, str]
-) -> tuple[Store, subprocess.Popen[bytes]]:
-    factory: StoreFactory = plugins.load("stores", STORES, name)
+def _start(directory: Path, keys: dict[str, str]) -> tuple[SeaweedFS, subprocess.Popen[bytes]]:
     log = directory / "store.log"
     for _ in range(_ATTEMPTS):
         # Each time on other ports: somebody may have taken one since it was free.
-        store = factory(directory)
+        store = SeaweedFS(directory)
         with log.open("wb") as out:
             process = subprocess.Popen(  # noqa: S603 - the store's own command
                 store.command(),
@@ -106,7 +101,7 @@ def _start(
 class _Desk:
     """Serves the commands that hold a connection."""
 
-    def __init__(self, store: Store, hello: dict[str, Any], address: Path) -> None:
+    def __init__(self, store: SeaweedFS, hello: dict[str, Any], address: Path) -> None:
         self._store = store
         self._hello = json.dumps(hello).encode() + b"\n"
         self._commands: set[socket.socket] = set()
@@ -166,7 +161,7 @@ def _say(command: socket.socket, line: bytes) -> None:
         return
 
 
-def _await_answer(store: Store, process: subprocess.Popen[bytes]) -> bool:
+def _await_answer(store: SeaweedFS, process: subprocess.Popen[bytes]) -> bool:
     """Return whether the store answers; False if it ended, or is silent for too long."""
     # Loopback never goes through a proxy.
     direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))
@@ -201,7 +196,7 @@ def _die_with_parent() -> None:
 
 if __name__ == "__main__":
     try:
-        main(sys.argv[1], Path(sys.argv[2]), Path(sys.argv[3]))
+        main(Path(sys.argv[1]), Path(sys.argv[2]))
     except SbenchError as exc:
         sys.stderr.write(json.dumps({"message": str(exc), "hint": exc.hint}) + "\n")
         sys.exit(exc.exit_code)

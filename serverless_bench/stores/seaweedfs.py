@@ -48,7 +48,7 @@ class SeaweedFS:
         self.endpoint_url = f"http://127.0.0.1:{self._ports['s3']}"
 
     def command(self) -> list[str]:
-        """See ``Store``."""
+        """Return the command that starts the server in the foreground."""
         data, logs = self._directory / "data", self._directory / "logs"
         for folder in (data, logs):
             folder.mkdir(parents=True, exist_ok=True)
@@ -70,11 +70,11 @@ class SeaweedFS:
         ]
 
     def environment(self, access_key: str, secret_key: str) -> dict[str, str]:
-        """See ``Store``."""
+        """Return the variables that give the server its only credentials."""
         return {"AWS_ACCESS_KEY_ID": access_key, "AWS_SECRET_ACCESS_KEY": secret_key}
 
     def reclaim(self) -> None:
-        """See ``Store``."""
+        """Give the space of deleted objects back to the disk now."""
         url = f"http://127.0.0.1:{self._ports['master']}/vol/vacuum?garbageThreshold=0.001"
         direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))
         # A deleted object becomes garbage in its volume a second later, so the first

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from serverless_bench.clients import client_class, open_client
-from serverless_bench.clients.base import Client
+from serverless_bench.clients import CLIENTS, open_client
+from serverless_bench.clients.base import Client, ClientInfo
 from serverless_bench.driver.target import open_s3
 from serverless_bench.errors import DeadlineExceeded
 from serverless_bench.job.spec import Target, Transfer
@@ -33,7 +33,6 @@ class RangeOf:
         self.size = size
 
     def readinto_at(self, offset: int, buffer: memoryview) -> None:
-        """See ``Source``."""
         self._keystream.readinto_at(self._offset + offset, buffer)
 
 
@@ -44,7 +43,6 @@ class Collector:
         self.pieces: dict[int, bytes] = {}
 
     def write_at(self, offset: int, data: memoryview) -> None:
-        """See ``Sink``."""
         assert offset not in self.pieces
         self.pieces[offset] = bytes(data)
 
@@ -86,7 +84,6 @@ class Listening(Meter):
         self.headers: Mapping[str, str] = {}
 
     def answered(self, status: int, headers: Mapping[str, str]) -> None:
-        """See ``Exchange``."""
         super().answered(status, headers)
         self.headers = dict(headers)
 
@@ -102,7 +99,6 @@ class Ended(Meter):
         )
 
     def moved(self, count: int) -> None:
-        """See ``Exchange``."""
         self.bytes += count
         if self.bytes:
             raise DeadlineExceeded("the function's own deadline passed")
@@ -117,7 +113,7 @@ def content(key: str, size: int = SIZE, offset: int = 0) -> bytes:
 
 def check_status(client: Client, status: int | None, *expected: int) -> None:
     """Check an HTTP status, if the client sees every one of its requests."""
-    if client.attempts == "exact":
+    if client.info.attempts == "exact":
         assert status in expected
 
 
@@ -134,7 +130,7 @@ class ClientFixtures:
 
     def need(self, target: Target, *operations: str) -> None:
         """Skip the test unless client and store do all of ``operations``."""
-        there = client_class(target.client).operations - self.lacks(target.client)
+        there = CLIENTS.load(target.client).info.operations - self.lacks(target.client)
         if missing := sorted({*operations} - there):
             pytest.skip(f"no {', '.join(missing)} with the client {target.client!r} here")
 
@@ -144,9 +140,9 @@ class ClientFixtures:
         """Return an empty prefix of a bucket, and the client's name."""
 
     @pytest.fixture
-    def declared(self, target: Target) -> type[Client]:
-        """Return the class of the client under test, which says what it can do."""
-        return client_class(target.client)
+    def declared(self, target: Target) -> ClientInfo:
+        """Return what the client under test declares."""
+        return CLIENTS.load(target.client).info
 
     @pytest.fixture
     def client(self, target: Target) -> Iterator[Client]:

@@ -7,7 +7,7 @@ Inherit ``ClientContract``, say where an empty prefix is, and get the tests::
         def target(self) -> Target:
             return Target(client="mine", bucket="test", endpoint_url=..., prefix=...)
 
-Tests of what a client does not declare (``Client.operations``) are skipped. Statuses are
+Tests of what a client does not declare (``ClientInfo.operations``) are skipped. Statuses are
 checked where ``attempts`` is exact; what a client ``shows`` has to be shown, and nothing else;
 bytes are counted always. The environment has to hold the store's credentials. What is stored is
 looked at with botocore, not with the client under test.
@@ -19,7 +19,7 @@ from dataclasses import replace
 import pytest
 
 from serverless_bench.clients import open_client, options
-from serverless_bench.clients.base import ALL_OPERATIONS, Client
+from serverless_bench.clients.base import ALL_OPERATIONS, Client, ClientInfo
 from serverless_bench.errors import (
     AccessDenied,
     ConnectionLost,
@@ -47,22 +47,22 @@ from serverless_bench.testing.client_parts import (
 class ClientContract(KeyContract):
     """The tests; see the module."""
 
-    def test_it_says_what_it_is(self, declared: type[Client]) -> None:
+    def test_it_says_what_it_is(self, declared: ClientInfo) -> None:
         assert declared.operations <= ALL_OPERATIONS
         assert {"put", "get"} <= declared.operations
         assert declared.attempts in {"exact", "hidden"}
         assert declared.progress in {"wire", "body", "none"}
         assert declared.shows <= frozenset(Shown)
         assert all((declared.signing, declared.checksum))
-        for name, about in declared.options.items():
+        for name, about in options.documented(declared.options).items():
             assert name.isidentifier()
             assert about.strip()
             assert "\n" not in about
 
-    def test_an_unknown_option_is_refused(self, declared: type[Client], target: Target) -> None:
+    def test_an_unknown_option_is_refused(self, declared: ClientInfo, target: Target) -> None:
         with pytest.raises(UsageError) as caught:
             options.check(replace(target, options=(("no-such-option", "1"),)))
-        assert all(name in caught.value.hint for name in declared.options)
+        assert all(name in caught.value.hint for name in options.documented(declared.options))
 
     def test_put_stores_the_body(self, client: Client, target: Target, key: str) -> None:
         meter = new_meter()
@@ -71,7 +71,7 @@ class ClientContract(KeyContract):
         assert body == content(key)
         assert meter.bytes == SIZE
         check_status(client, meter.status, 200)
-        assert (meter.last_byte_sent_ns is not None) == (Shown.LAST_BYTE_SENT in client.shows)
+        assert (meter.last_byte_sent_ns is not None) == (Shown.LAST_BYTE_SENT in client.info.shows)
 
     def test_an_empty_object_is_an_object(self, client: Client, target: Target, key: str) -> None:
         client.put(key, RangeOf(key, 0, 0), new_meter())
@@ -87,7 +87,7 @@ class ClientContract(KeyContract):
         assert sink.joined() == content(key)
         assert meter.bytes == SIZE
         check_status(client, meter.status, 200)
-        assert (meter.first_byte_ns is not None) == (Shown.FIRST_BYTE in client.shows)
+        assert (meter.first_byte_ns is not None) == (Shown.FIRST_BYTE in client.info.shows)
 
     @pytest.mark.parametrize(("offset", "length"), [(0, 1), (1, 2), (1_048_575, 1_048_578)])
     def test_a_range_is_half_open(
@@ -99,7 +99,7 @@ class ClientContract(KeyContract):
         client.get(key, sink, meter, offset=offset, length=length)
         assert sink.joined() == content(key)[offset : offset + length]
         where = f"bytes {offset}-{offset + length - 1}/{SIZE}"
-        is_shown = Shown.CONTENT_RANGE in client.shows
+        is_shown = Shown.CONTENT_RANGE in client.info.shows
         assert meter.headers.get("content-range") == (where if is_shown else None)
         # 206 by the book; rclone answers 200, with the right header and the right bytes.
         check_status(client, meter.status, 200, 206)

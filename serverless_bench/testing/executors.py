@@ -12,7 +12,7 @@ from collections.abc import Iterator
 import pytest
 
 from serverless_bench.executors import open_executor
-from serverless_bench.executors.base import Live
+from serverless_bench.executors.base import RunProgress
 from serverless_bench.job.invocations import invocation_specs
 from serverless_bench.job.spec import InvocationSpec, JobSpec, Target
 from serverless_bench.rundir.record import InvocationRecord, Lost, Outcome
@@ -46,7 +46,7 @@ class ExecutorContract:
     def outcomes(self, workload: str, *, invocations: int = COUNT) -> list[Outcome]:
         """Run a job and return its outcomes by index."""
         job = self.job(workload, invocations=invocations)
-        found = list(open_executor(job).map(specs(job), Live()))
+        found = list(open_executor(job).map(specs(job), RunProgress()))
         assert [type(outcome) for outcome in found] == [Outcome] * invocations
         return sorted(found, key=lambda outcome: outcome.result.index)
 
@@ -93,7 +93,7 @@ class ExecutorContract:
 
     def test_closing_early_ends_the_rest(self) -> None:
         outcomes = open_executor(self.job("noop", invocations=50)).map(
-            specs(self.job("noop", invocations=50)), Live()
+            specs(self.job("noop", invocations=50)), RunProgress()
         )
         next(outcomes)
         outcomes.close()

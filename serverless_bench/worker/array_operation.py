@@ -17,7 +17,6 @@ from serverless_bench.job.spec import ArraySpec, OperationKind, OperationSpec, T
 from serverless_bench.payload.array_layout import array_bytes, shape_at
 from serverless_bench.payload.keystream import Keystream
 from serverless_bench.payload.verify import RangeSink
-from serverless_bench.plugins import load
 from serverless_bench.rundir.record import Usage
 from serverless_bench.worker.meter import Meter
 from serverless_bench.worker.resource_usage import Watch, give_memory_back
@@ -118,7 +117,7 @@ class ArrayTask:
     Raises
     ------
     UsageError
-        If the key is not of an array of this row length, or a knob cannot be set.
+        If the key is not of an array of this row length, or an option cannot be set.
     PluginError
         If the library is not installed.
     """
@@ -162,7 +161,10 @@ class ArrayTask:
         operation, _, _, transfer = self._asked
         if operation.kind is not OperationKind.READ_ARRAY:
             return
-        data = load("arrays", _PARTS, "as_bytes")(self._got)
+        # In here, because the function body loads NumPy only for those who ask for arrays.
+        from serverless_bench.arrays.blocks import as_bytes  # noqa: PLC0415
+
+        data = as_bytes(self._got)
         self._got = None
         size = operation.size if operation.size is not None else len(data)
         sink = RangeSink(
@@ -180,6 +182,8 @@ class ArrayTask:
 
     def _make(self) -> object:
         """Return the array that is to be written: the user's own, before he calls anything."""
+        from serverless_bench.arrays.blocks import as_block  # noqa: PLC0415 - see compare
+
         operation, array, _, _ = self._asked
         shape = self._shape if operation.kind is OperationKind.WRITE_ARRAY else array.shape
         size = operation.size if operation.kind is OperationKind.WRITE_ARRAY else array_bytes(array)
@@ -187,7 +191,7 @@ class ArrayTask:
             raise BadResponse(f"the key {operation.key} does not say how big it is")
         data = bytearray(size)
         Keystream(operation.key, operation.generation).readinto_at(operation.offset, data)
-        return load("arrays", _PARTS, "as_block")(data, shape, array)
+        return as_block(data, shape, array)
 
     def _create(self) -> None:
         operation, array, _, _ = self._asked
@@ -229,12 +233,6 @@ class ArrayTask:
 
 _appending: list[str] = []
 """The array that this process has open for appends."""
-
-_PARTS = {
-    "as_block": "serverless_bench.arrays.blocks:as_block",
-    "as_bytes": "serverless_bench.arrays.blocks:as_bytes",
-}
-"""By name, because the function body loads NumPy only for those who ask for arrays."""
 
 
 def _library(array: ArraySpec, target: Target, transfer: Transfer) -> ArrayLibrary:

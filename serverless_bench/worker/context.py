@@ -327,7 +327,7 @@ class FunctionContext:
         offset: int = 0,
         length: int | None = None,
     ) -> RecordingClient:
-        if needs(kind) not in self._client.operations:
+        if needs(kind) not in self._client.info.operations:
             raise UsageError(f"client {self.target.client!r} has no {kind}")
         if self.remaining_s < 0:
             raise DeadlineExceeded("the function's own deadline passed")

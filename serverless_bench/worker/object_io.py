@@ -46,7 +46,7 @@ class Objects:
     """
 
     def __init__(self, target: Target) -> None:
-        # The knobs belong to the library that is measured.
+        # The options belong to the library that is measured.
         self._target = replace(target, client="wire", options=())
         self._client = WireClient(self._target, _TRANSFER)
         self._prefix = target.prefix

@@ -71,7 +71,7 @@ def put_object(
     client, key, size = retrier.client, operation.key, _known(operation)
     keystream = content_of(key, operation.generation)
     # A library that cuts uploads itself is given whole objects.
-    parts = "multipart" in client.operations
+    parts = "multipart" in client.info.operations
     part_bytes = transfer.part_size(operation.kind, size) if parts else None
     if part_bytes is None:
         source = RangeSource(keystream, 0, size, checks)
@@ -161,7 +161,7 @@ class _Download:
 
     def _step_of(self, operation: OperationSpec, transfer: Transfer) -> int | None:
         """Return the length of a range; None if the object is asked for as a whole."""
-        if self._length and "range" in self._tries.client.operations:
+        if self._length and "range" in self._tries.client.info.operations:
             part_bytes = transfer.part_size(OperationKind.GET, self._length)
             if part_bytes is not None:
                 return part_bytes

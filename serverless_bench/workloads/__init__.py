@@ -1,19 +1,10 @@
 """What one function does: each workload turns an invocation into operations."""
 
-from collections.abc import Generator, Iterator, Mapping
-from typing import Final, cast
+from collections.abc import Generator, Iterator
+from typing import Final
 
-from serverless_bench import plugins
 from serverless_bench.job.spec import InvocationSpec, OperationSpec
-
-WORKLOADS: Final[Mapping[str, str]] = {
-    "array": "serverless_bench.workloads.array:WORKLOAD",
-    "function": "serverless_bench.workloads.function:WORKLOAD",
-    "mixed": "serverless_bench.workloads.mixed:WORKLOAD",
-    "noop": "serverless_bench.workloads.noop:WORKLOAD",
-    "read": "serverless_bench.workloads.read:WORKLOAD",
-    "write": "serverless_bench.workloads.write:WORKLOAD",
-}
+from serverless_bench.plugins import Registry
 
 Stream = Generator[OperationSpec, bool | None, None] | Iterator[OperationSpec]
 """Operations of one thread, one after the other."""
@@ -58,6 +49,16 @@ class Workload:
             yield self.operations(invocation, thread)
 
 
-def open_workload(name: str) -> Workload:
-    """Return the workload called ``name``."""
-    return cast("Workload", plugins.load("workloads", WORKLOADS, name))
+WORKLOADS: Final = Registry[Workload](
+    "workloads",
+    {
+        "array": "serverless_bench.workloads.array:WORKLOAD",
+        "function": "serverless_bench.workloads.function:WORKLOAD",
+        "mixed": "serverless_bench.workloads.mixed:WORKLOAD",
+        "noop": "serverless_bench.workloads.noop:WORKLOAD",
+        "read": "serverless_bench.workloads.read:WORKLOAD",
+        "write": "serverless_bench.workloads.write:WORKLOAD",
+    },
+)
+
+open_workload: Final = WORKLOADS.load

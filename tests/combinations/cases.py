@@ -70,16 +70,16 @@ class Bench:
                 ends = {0, 6, 7} if case["faults"] != NO or case["workload"] == "call" else {0}
                 assert again.code in ends, again
                 reports[-1] = json.loads(again.out.splitlines()[-1])
-            self.server.witness.settle()
+            self.server.state.witness.settle()
             for run, report in zip(runs, reports, strict=True):
                 agree(audited(load_run(run), path))
                 true_report(read_claims(run), report)
             if case["faults"] == "spoiled":
                 # An object that reads as somebody else's stays, and rightly so.
-                self.server.plan = FaultPlan(0, {})
+                self.server.state.fault_plan = FaultPlan(0, {})
             for run in runs:
                 self.clean(run)
-            self.server.witness.settle()
+            self.server.state.witness.settle()
             for run in runs:
                 left = audited(load_run(run), path, cleaned=True).left
                 assert not left, f"left by {run}: {left}"
@@ -87,23 +87,23 @@ class Bench:
     def refuses(self, case: Case) -> tuple[Done, int]:
         """Run a case that is to be refused; return what was said, and what the store saw."""
         self.prepare(case)
-        before = sum(self.server.statistics()["requests"].values())
+        before = sum(self.server.state.statistics()["requests"].values())
         ended, _ = self.run(case)
-        return ended, sum(self.server.statistics()["requests"].values()) - before
+        return ended, sum(self.server.state.statistics()["requests"].values()) - before
 
     @contextmanager
     def witnessed(self, case: Case) -> Iterator[Path]:
         """Yield a file of its own for what the store sees, with the faults of the case."""
         path = self.directory / f"witness-{next(self.numbers)}.jsonl"
         self.prepare(case)
-        before, self.server.witness = self.server.witness, Witness(path)
-        self.server.plan = FaultPlan(7, FAULTS[case["faults"]])
+        before, self.server.state.witness = self.server.state.witness, Witness(path)
+        self.server.state.fault_plan = FaultPlan(7, FAULTS[case["faults"]])
         try:
             yield path
         finally:
-            self.server.plan = FaultPlan(0, {})
-            self.server.witness.close()
-            self.server.witness = before
+            self.server.state.fault_plan = FaultPlan(0, {})
+            self.server.state.witness.close()
+            self.server.state.witness = before
 
     def run(self, case: Case) -> tuple[Done, list[Path]]:
         name = f"case-{next(self.numbers)}"

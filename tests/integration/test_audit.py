@@ -15,8 +15,8 @@ from serverless_bench.audit.ranges import coverage, said, stretches
 from serverless_bench.audit.witness import Seen, read_witness
 from serverless_bench.driver.cleanup import delete
 from serverless_bench.stores.loopback.server import serving
-from serverless_bench.stores.loopback.settings import Settings
 from serverless_bench.stores.loopback.shaping import Shape
+from serverless_bench.stores.loopback.state import LoopbackSettings
 from tests.command import Sbench
 from tests.servers import KEYS, credentials
 
@@ -42,7 +42,7 @@ def saved(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Saved]:
     """A write, a read of it, a shared read, an open loop and a mix; the write is cleaned."""
     path = tmp_path_factory.mktemp("audit")
     witness = path / "witness.jsonl"
-    settings = Settings(witness=witness, shape=Shape(latency="fixed:10"))
+    settings = LoopbackSettings(witness=witness, shape=Shape(latency="fixed:10"))
     with serving(settings) as server, credentials(KEYS):
         target = Target(bucket="any", endpoint_url=server.endpoint_url)
 
@@ -65,7 +65,7 @@ def saved(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Saved]:
         mix = Load(operations=15, mix=(("get", 3), ("put", 3), ("delete", 1), ("list", 1)))
         run("mixed", "mixed", **new, load=mix)
         delete(target, write.ledger())
-        server.witness.settle()
+        server.state.witness.settle()
         yield Saved(path, read_witness(witness), witness)
 
 

@@ -11,14 +11,14 @@ from serverless_bench.aws.cost.bill import Bill, bill
 from serverless_bench.aws.cost.requests import requests_of
 from serverless_bench.driver import run as fanout
 from serverless_bench.driver.run import run_job
-from serverless_bench.executors.base import Live
+from serverless_bench.executors.base import RunProgress
 from serverless_bench.executors.remote.map import RemoteMap
 from serverless_bench.job.spec import InvocationSpec, JobSpec, Load, Stat, Target, Transfer
 from serverless_bench.rundir.record import Outcome
 from serverless_bench.rundir.run import Run
 from serverless_bench.stores.loopback.faults import FaultKind
 from serverless_bench.stores.loopback.server import serving
-from serverless_bench.stores.loopback.settings import Settings
+from serverless_bench.stores.loopback.state import LoopbackSettings
 from serverless_bench.worker.delivery import forget_stores, work
 from serverless_bench.worker.invocation import forget_clients
 
@@ -38,12 +38,12 @@ class Delivered:
         self._twice = twice
 
     def map(
-        self, invocations: Iterable[InvocationSpec], live: Live
+        self, invocations: Iterable[InvocationSpec], live: RunProgress
     ) -> Generator[Outcome, None, None]:
         return RemoteMap(self._job, self, live).run(invocations)
 
-    def room(self, flying: int) -> int:
-        return 1 - flying
+    def room(self, in_flight: int) -> int:
+        return 1 - in_flight
 
     def take(self, count: int) -> None:
         assert count == 1
@@ -83,11 +83,11 @@ def billed(
 ) -> tuple[Run, Bill, Counter[str]]:
     """Run a job against a store of its own; return run, bill and what the store charges for."""
     monkeypatch.setattr(fanout, "open_executor", lambda job: Delivered(job, twice))
-    with serving(Settings(rates=faults or {})) as server:
+    with serving(LoopbackSettings(rates=faults or {})) as server:
         target = replace(job.target, endpoint_url=server.endpoint_url)
         control = replace(target, prefix="control/")
         run = run_job(replace(job, target=target, control=control), directory, keys=keys)
-        told = server.statistics()
+        told = server.state.statistics()
     found = bill(run)
     assert found is not None
     seen = Counter[str]()

@@ -104,10 +104,12 @@ def test_an_interrupt_gives_a_report_of_what_finished(
     assert report["requested"] == report["ok"] + report["failed"] + report["lost"] == 400
 
 
-def test_a_zygote_that_is_killed_ends_the_run_with_a_report(shared: Apart, family: Family) -> None:
+def test_a_fork_server_that_is_killed_ends_the_run_with_a_report(
+    shared: Apart, family: Family
+) -> None:
     process = shared.start(*MANY, "--format", "json")
     until(lambda: lines(shared.directory) >= 3)
-    family.members("executors.zygote")[0].kill()
+    family.members("executors.local_workers")[0].kill()
     code, out, err = finished(process)
     assert code == 4
     assert "the local worker parent died" in err

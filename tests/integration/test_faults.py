@@ -9,7 +9,7 @@ import boto3
 import pytest
 from botocore import exceptions as boto
 
-from serverless_bench.clients import CLIENTS, client_class, open_client
+from serverless_bench.clients import CLIENTS, open_client
 from serverless_bench.clients.base import Client
 from serverless_bench.clients.boto3 import ERRORS
 from serverless_bench.clients.wire_connection import _tls_context
@@ -108,7 +108,7 @@ def test_a_fault_is_one_request_and_one_row(
     with FaultServer([answer] * 9) as server:
         done = Store(server, client_name, opened).run(kind)
     assert len(server.seen) == 1
-    if status == 200 and client_class(client_name).attempts == "hidden":
+    if status == 200 and CLIENTS.load(client_name).info.attempts == "hidden":
         # Some libraries do not show the status of an answer that began well.
         status = done.attempts[0].status
     assert [(a.error, a.status) for a in done.attempts] == [(error, status)]
@@ -183,7 +183,7 @@ def test_a_connection_is_used_again(client_name: str, opened: list[Client]) -> N
         store = Store(server, client_name, opened)
         done = [store.run(PUT), store.run(GET), store.run(GET)]
     # Others keep connections for each kind of request, or for each of their threads.
-    if client_class(client_name).attempts == "exact":
+    if CLIENTS.load(client_name).info.attempts == "exact":
         assert server.connections == 1
     if client_name == "wire":
         assert [m.attempts[0].reused for m in done] == [False, True, True]
@@ -205,7 +205,7 @@ def test_a_redirect_is_followed_and_both_tries_are_rows(
 
         with FaultServer([redirects]) as wrong:
             done = Store(wrong, client_name, opened).run(GET)
-    if client_class(client_name).attempts == "exact":
+    if CLIENTS.load(client_name).info.attempts == "exact":
         assert [(a.error, a.status) for a in done.attempts] == [("wrong_region", 307), (None, 200)]
     assert done.operation.error is None
     assert (len(wrong.seen), len(right.seen)) == (1, 1)

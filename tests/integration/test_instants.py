@@ -13,7 +13,7 @@ from pathlib import Path
 import boto3
 import pytest
 
-from serverless_bench.clients import CLIENTS, client_class, open_client, options
+from serverless_bench.clients import CLIENTS, open_client
 from serverless_bench.clients.base import Client
 from serverless_bench.clients.wire_connection import _tls_context
 from serverless_bench.errors import OperationError
@@ -28,7 +28,7 @@ from tests.late import DELAY_S, is_late, see
 from tests.network import certificate, server_context
 from tests.servers import KEYS
 
-EXACT = [name for name in CLIENTS if client_class(name).attempts == "exact"]
+EXACT = [name for name in CLIENTS if CLIENTS.load(name).info.attempts == "exact"]
 ALONE = "s3dlio"
 """Its process has one endpoint."""
 SIZE = 3 * MIB + 5
@@ -54,7 +54,7 @@ def test_a_late_store_is_seen_as_late_or_not_at_all(name: str) -> None:
             found = json.loads(done.stdout)
         else:
             found = see(name, server.endpoint_url)
-    shows = client_class(name).shows
+    shows = CLIENTS.load(name).info.shows
     for way, (ttfb_s, ack_s) in found.items():
         put = way.startswith("put")
         assert (ttfb_s is not None) == (Shown.FIRST_BYTE in shows and not put), way
@@ -102,7 +102,7 @@ def opened(
 ) -> Iterator[Opened]:
     made: list[Store] = []
 
-    def make(name: str, answer: Answer, scheme: str = "http", **knobs: object) -> Store:
+    def make(name: str, answer: Answer, scheme: str = "http", **options: object) -> Store:
         context = None
         if scheme == "https":
             path = certificate(tmp_path)
@@ -115,7 +115,7 @@ def opened(
             client=name,
             bucket="bucket",
             endpoint_url=server.endpoint_url,
-            options=tuple((knob, str(value)) for knob, value in knobs.items()),
+            options=tuple((name, str(value)) for name, value in options.items()),
         )
         made.append(Store(open_client(target, Transfer(timeout_s=PATIENCE_S)), server))
         return made[-1]
@@ -128,7 +128,7 @@ def opened(
 
 
 def showing(sign: Shown) -> list[str]:
-    return [name for name in CLIENTS if sign in client_class(name).shows]
+    return [name for name in CLIENTS if sign in CLIENTS.load(name).info.shows]
 
 
 @pytest.mark.parametrize("scheme", ["http", "https"])
@@ -201,12 +201,10 @@ def test_a_put_that_a_library_splits_shows_no_last_byte(opened: Opened) -> None:
 
 
 def test_options_decide_what_is_shown() -> None:
-    target = Target(client="minio", bucket="b", endpoint_url="http://store")
-    split = Target(
-        client="minio", bucket="b", endpoint_url="http://store", options=(("part_mb", "5"),)
-    )
-    assert options.shows(target) == client_class("minio").shows
-    assert options.shows(target) - options.shows(split) == {Shown.LAST_BYTE_SENT}
+    minio = CLIENTS.load("minio").info
+    split = minio.with_options([("part_mb", "5")])
+    assert minio.with_options([]).shows == minio.shows
+    assert minio.shows - split.shows == {Shown.LAST_BYTE_SENT}
 
 
 REQUESTS: dict[str, Callable[[Client, Meter], object]] = {

@@ -346,13 +346,15 @@ def test_nothing_stays_when_the_host_ends(
         for _ in range(3):
             send(host, do="wait", file=str(tmp_path / "never"))
         until(lambda: host.status()["ready"] == 3)
-        assert len(family.members()) == 5  # and the zygote
+        assert len(family.members()) == 5  # and the fork server
         os.kill(host.pid, number)
         until(family.gone)
         assert not list(room.iterdir())
 
 
-def test_environments_die_with_their_zygote_and_the_next_call_has_another(hosts: Hosts) -> None:
+def test_environments_die_with_their_fork_server_and_the_next_call_has_another(
+    hosts: Hosts,
+) -> None:
     family = Family()
     with hosts(environment=family.mark) as host:
         before = invoke(host)[1]["pid"]

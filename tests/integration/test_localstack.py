@@ -17,7 +17,7 @@ import psutil
 import pytest
 
 from serverless_bench.errors import StoreError
-from serverless_bench.stores.localstack.environment import Installed
+from serverless_bench.stores.localstack.environment import LocalStackInstallation
 from serverless_bench.stores.localstack.server import started
 from tests.command import Apart
 from tests.localstacks import running_localstack
@@ -125,7 +125,7 @@ def test_what_it_said_last_is_in_the_error(tmp_path: Path) -> None:
     python = tmp_path / "python"
     python.write_text("#!/bin/sh\necho Traceback\necho RuntimeError: it is broken\necho\nexit 3\n")
     python.chmod(0o755)
-    broken, log = Installed(version="0", python=python), tmp_path / "log"
+    broken, log = LocalStackInstallation(version="0", python=python), tmp_path / "log"
     with (
         started(broken, port=0, lambda_host="http://127.0.0.1:1", log=log) as localstack,
         pytest.raises(StoreError, match="ended with 3: RuntimeError: it is broken") as caught,

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from serverless_bench.clients import client_class
+from serverless_bench.clients import CLIENTS
 from serverless_bench.clock import monotonic_ns, wall_ns
 from serverless_bench.driver.run import run_job
 from serverless_bench.job.keys import declared_size, object_key
@@ -116,7 +116,7 @@ def test_uploads_fail_as_planned(tmp_path: Path, rate: float) -> None:
             assert len(run.attempts["error"]) == MANY
             assert errors(run) == {row["key"]: ERRORS[row["kind"]] for row in faults}
             answered = {row["request_id"] for row in faults if row["kind"] != "reset-put"}
-            if client_class(client).attempts == "exact":
+            if CLIENTS.load(client).info.attempts == "exact":
                 assert set(told(run)) == answered
             assert (not faults) == (rate == 0)
         assert statistics(server)["bad_put_bytes"] == 0

@@ -39,7 +39,7 @@ def opened(server: FaultServer, name: str, *, timeout_s: float = 20, **options: 
         client=name,
         bucket="bucket",
         endpoint_url=server.endpoint_url,
-        options=tuple((knob, str(value)) for knob, value in options.items()),
+        options=tuple((name, str(value)) for name, value in options.items()),
     )
     return open_client(target, Transfer(timeout_s=timeout_s))
 

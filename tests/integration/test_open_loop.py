@@ -11,8 +11,8 @@ from serverless_bench.job.invocations import invocation_specs
 from serverless_bench.job.spec import JobSpec, Load, Target, Transfer
 from serverless_bench.rundir.record import Outcome
 from serverless_bench.stores.loopback.server import serving
-from serverless_bench.stores.loopback.settings import Settings
 from serverless_bench.stores.loopback.shaping import Shape
+from serverless_bench.stores.loopback.state import LoopbackSettings
 from serverless_bench.worker.invocation import forget_clients, run_invocation
 from tests.runs import saved
 from tests.servers import KEYS, credentials
@@ -23,7 +23,7 @@ STALL_S = 1.0
 
 def measured(path: Path, *, stall_at_s: float, **of: int) -> Summary:
     """Return what one function sees that is to read 100 times a second, for a second."""
-    with serving(Settings(shape=Shape(stall=f"{stall_at_s}:{STALL_S}"))) as server:
+    with serving(LoopbackSettings(shape=Shape(stall=f"{stall_at_s}:{STALL_S}"))) as server:
         job = JobSpec(
             workload="read",
             target=Target(bucket="b", endpoint_url=server.endpoint_url),

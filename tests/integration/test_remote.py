@@ -1,4 +1,4 @@
-"""Launching far away and finding records, with processes that deliver for real."""
+"""Remote launching and finding records, with processes that deliver for real."""
 
 import multiprocessing
 from collections import Counter
@@ -11,10 +11,10 @@ import pytest
 
 from serverless_bench.clock import wall_ns
 from serverless_bench.errors import ExecutorError, StoreError
-from serverless_bench.executors.base import Live
+from serverless_bench.executors.base import RunProgress
 from serverless_bench.executors.remote.launcher import Launcher, NotLaunchedError
 from serverless_bench.executors.remote.map import RemoteMap
-from serverless_bench.executors.remote.seen import Seen
+from serverless_bench.executors.remote.requested_records import RequestedRecords
 from serverless_bench.job.invocations import invocation_specs
 from serverless_bench.job.spec import InvocationSpec, JobSpec, Target
 from serverless_bench.rundir.record import InvocationRecord, Lost, Outcome
@@ -74,9 +74,9 @@ class Here:
         if not self.left:
             self.repeated.set()
 
-    def room(self, flying: int) -> int:
-        self.most_flying = max(self.most_flying, flying)
-        return self.most - flying
+    def room(self, in_flight: int) -> int:
+        self.most_flying = max(self.most_flying, in_flight)
+        return self.most - in_flight
 
     def take(self, count: int) -> None:
         assert count <= self.batch
@@ -101,10 +101,10 @@ class Here:
 
 
 def run(
-    job: JobSpec, launcher: Launcher | None, *, wave: int = 0, seen: Seen | None = None
+    job: JobSpec, launcher: Launcher | None, *, wave: int = 0, seen: RequestedRecords | None = None
 ) -> list[Outcome]:
     specs = invocation_specs(job, run_id=RUN, created_ns=wall_ns(), wave=wave)
-    return list(RemoteMap(job, launcher, Live(), seen=seen).run(specs))
+    return list(RemoteMap(job, launcher, RunProgress(), seen=seen).run(specs))
 
 
 def lost(outcomes: Sequence[Outcome]) -> list[Lost]:
@@ -127,13 +127,13 @@ def test_every_invocation_has_one_outcome(job: JobSpec, workers: ProcessPoolExec
 
 
 def test_who_pays_may_hold_launches_back(job: JobSpec, workers: ProcessPoolExecutor) -> None:
-    launcher, live = Here(workers), Live(at_most=1)
+    launcher, progress = Here(workers), RunProgress(limit=1)
     specs = invocation_specs(job, run_id=RUN, created_ns=wall_ns())
-    for number, _ in enumerate(RemoteMap(job, launcher, live).run(specs), 1):
-        assert live.flying == 0
+    for number, _ in enumerate(RemoteMap(job, launcher, progress).run(specs), 1):
+        assert progress.in_flight == 0
         assert len(launcher.sent) == number
     assert launcher.most_flying == 1
-    assert live.requests["get"] == COUNT
+    assert progress.requests["get"] == COUNT
 
 
 def test_an_event_says_until_when_it_may_begin(job: JobSpec, workers: ProcessPoolExecutor) -> None:
@@ -206,7 +206,7 @@ def test_a_control_prefix_out_of_reach_is_told_before_anything_is_launched(
 def test_the_next_wave_does_not_collect_the_first_again(
     job: JobSpec, workers: ProcessPoolExecutor
 ) -> None:
-    seen = Seen(COUNT)
+    seen = RequestedRecords(COUNT)
     first = run(job, Here(workers), seen=seen)
     second = run(job, Here(workers), wave=1, seen=seen)
     assert len(records(first)) == len(records(second)) == COUNT
@@ -223,7 +223,7 @@ def test_another_driver_finds_what_is_there_and_takes_back_the_rest(
     first = run(replace(job, start_timeout_s=0.1), Here(workers, times={4: 0, 5: 0}))
     known = {(one.index, one.delivery or "") for one in records(first) if one.index != 0}
     out = [replace(spec, attempt=1) for spec in specs[4:]]
-    follower = RemoteMap(job, None, Live(), since_ns=since_ns, known=known)
+    follower = RemoteMap(job, None, RunProgress(), since_ns=since_ns, known=known)
     found = list(follower.run([specs[0], *out]))
     assert [one.index for one in records(found) if not one.duplicate] == [0]
     assert {(one.index, one.never_began) for one in lost(found)} == {(4, True), (5, True)}

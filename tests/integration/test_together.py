@@ -15,7 +15,7 @@ from serverless_bench.analysis.clock_offsets import worker_offsets
 from serverless_bench.clock import wall_ns
 from serverless_bench.driver.target import open_s3
 from serverless_bench.executors import EXECUTORS
-from serverless_bench.executors.base import Live
+from serverless_bench.executors.base import RunProgress
 from serverless_bench.job.spec import InvocationSpec, Target
 from serverless_bench.rundir.record import InvocationRecord, Outcome
 from tests.command import Sbench
@@ -110,7 +110,7 @@ class SkewedExecutor:
         del job
 
     def map(
-        self, invocations: Iterable[InvocationSpec], live: Live
+        self, invocations: Iterable[InvocationSpec], live: RunProgress
     ) -> Generator[Outcome, None, None]:
         running = []
         for spec in invocations:
@@ -133,7 +133,7 @@ def test_wrong_clocks_are_found_and_put_right(
     tmp_path: Path, moto: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     here = f"{__name__}:SkewedExecutor"
-    monkeypatch.setitem(EXECUTORS, "skewed", here)
+    monkeypatch.setitem(EXECUTORS.builtin, "skewed", here)
     target = Target(bucket=moto.bucket, endpoint_url=moto.endpoint_url, prefix="skew/")
     job = JobSpec(
         workload="write",

@@ -15,7 +15,7 @@ from serverless_bench.driver.cleanup import delete
 from serverless_bench.errors import UsageError
 from serverless_bench.stores.loopback.faults import FaultKind
 from serverless_bench.stores.loopback.server import LoopbackServer, serving
-from serverless_bench.stores.loopback.settings import Settings
+from serverless_bench.stores.loopback.state import LoopbackSettings
 from serverless_bench.units import MIB
 from tests import servers
 from tests.servers import KEYS, credentials
@@ -55,14 +55,14 @@ def of(seen: list[Seen], operation: str) -> list[Seen]:
 
 def test_every_request_is_written_down(tmp_path: Path) -> None:
     path = tmp_path / "witness"
-    with serving(Settings(witness=path)) as server:
+    with serving(LoopbackSettings(witness=path)) as server:
         run = written(target(server), tmp_path / "w")
         keys = run.keys()
         again = read(target(server), tmp_path / "r", keys)
         with credentials(KEYS):
             delete(target(server), run.ledger())
-        server.witness.settle()
-        said, seen = server.statistics(), read_witness(path)
+        server.state.witness.settle()
+        said, seen = server.state.statistics(), read_witness(path)
     assert Counter(one.operation for one in seen) == said["requests"]
     assert sum(one.in_bytes for one in seen) == said["in_bytes"] == 6 * SIZE
     assert sum(one.out_bytes for one in seen) == said["out_bytes"]
@@ -86,10 +86,10 @@ def test_every_request_is_written_down(tmp_path: Path) -> None:
 
 def test_instants_are_in_their_order_and_on_the_wall_clock(tmp_path: Path) -> None:
     path = tmp_path / "witness"
-    with serving(Settings(witness=path)) as server:
+    with serving(LoopbackSettings(witness=path)) as server:
         run = written(target(server), tmp_path / "w")
         again = read(target(server), tmp_path / "r", run.keys())
-        server.witness.settle()
+        server.state.witness.settle()
         ids = {one.request_id: one for one in read_witness(path)}
     for run_of in (run, again):
         tries = run_of.attempts
@@ -108,9 +108,9 @@ def test_instants_are_in_their_order_and_on_the_wall_clock(tmp_path: Path) -> No
 @pytest.mark.parametrize("prefix", ["sbench/", "ä" * 200 + "/", "x" * 900, ""])
 def test_a_request_takes_less_than_300_bytes(tmp_path: Path, prefix: str) -> None:
     path = tmp_path / "witness"
-    with serving(Settings(witness=path)) as server:
+    with serving(LoopbackSettings(witness=path)) as server:
         run = written(target(server, prefix=prefix), tmp_path / "w", objects=20, object_bytes=1)
-        server.witness.settle()
+        server.state.witness.settle()
         keys = {one.key for one in of(read_witness(path), "put")}
     assert keys == set(run.ledger())
     names = [line for line in path.read_text().splitlines() if line.startswith('{"name"')]
@@ -123,10 +123,10 @@ def test_a_request_takes_less_than_300_bytes(tmp_path: Path, prefix: str) -> Non
 def test_faults_and_what_was_cut_off_are_seen(tmp_path: Path) -> None:
     path = tmp_path / "witness"
     rates = {FaultKind.TRUNCATE: 1.0}
-    with serving(Settings(witness=path, rates=rates)) as server:
+    with serving(LoopbackSettings(witness=path, rates=rates)) as server:
         run = written(target(server), tmp_path / "w", invocations=1, objects=1)
         again = read(target(server), tmp_path / "r", run.keys(), transfer=Transfer(retries=1))
-        server.witness.settle()
+        server.state.witness.settle()
         seen = of(read_witness(path), "get")
     assert [one.fault for one in seen] == ["truncate"] * 2
     assert [one.out_bytes for one in seen] == again.attempts["bytes"].tolist()
@@ -136,12 +136,12 @@ def test_faults_and_what_was_cut_off_are_seen(tmp_path: Path) -> None:
 def test_parts_say_where_they_belong(tmp_path: Path) -> None:
     path = tmp_path / "witness"
     parts = Transfer(part_bytes=5 * MIB, connections=2)
-    with serving(Settings(witness=path)) as server:
+    with serving(LoopbackSettings(witness=path)) as server:
         written(
             target(server), tmp_path / "w", invocations=1, objects=1, object_bytes=6 * MIB,
             transfer=parts,
         )  # fmt: skip
-        server.witness.settle()
+        server.state.witness.settle()
         seen = read_witness(path)
     found = {(one.part, one.offset, one.in_bytes) for one in of(seen, "upload_part")}
     assert found == {(1, 0, 5 * MIB), (2, 5 * MIB, MIB)}
@@ -152,7 +152,7 @@ def test_another_store_goes_on_with_the_file(tmp_path: Path) -> None:
     path = tmp_path / "witness"
     keys = []
     for name in ("a", "b"):
-        with serving(Settings(witness=path)) as server:
+        with serving(LoopbackSettings(witness=path)) as server:
             run = written(target(server, prefix=f"{name}/"), tmp_path / name)
             keys += run.ledger()
     assert {one.key for one in of(read_witness(path), "put")} == set(keys)
@@ -160,7 +160,7 @@ def test_another_store_goes_on_with_the_file(tmp_path: Path) -> None:
 
 def test_half_a_line_is_no_request_yet(tmp_path: Path) -> None:
     path = tmp_path / "witness"
-    with serving(Settings(witness=path)) as server:
+    with serving(LoopbackSettings(witness=path)) as server:
         written(target(server), tmp_path / "w")
     count = len(read_witness(path))
     path.write_text(path.read_text()[:-10])
@@ -182,7 +182,7 @@ def test_what_is_no_witness_is_refused(tmp_path: Path, text: str) -> None:
 def test_a_file_that_cannot_be_written_is_refused(tmp_path: Path) -> None:
     with (
         pytest.raises(UsageError, match="cannot write --witness"),
-        serving(Settings(witness=tmp_path / "no" / "such")),
+        serving(LoopbackSettings(witness=tmp_path / "no" / "such")),
     ):
         pass
 
@@ -202,6 +202,6 @@ def test_nothing_is_lost_when_the_store_is_ended(tmp_path: Path) -> None:
 
 def test_columns_are_named_in_the_file(tmp_path: Path) -> None:
     path = tmp_path / "witness"
-    with serving(Settings(witness=path)):
+    with serving(LoopbackSettings(witness=path)):
         pass
     assert "head_ns" in json.loads(path.read_text().splitlines()[0])["columns"]

@@ -66,7 +66,7 @@ def runs_out_of_memory(rig: Rig, fault: str) -> Result:
     if rig.executor != "local":
         return misbehaves("fault-oom", rig, fault)
     limits = Limits(memory=True, cpu=False)
-    box = limits.box("matrix", 512, 1)
+    box = limits.new_limits("matrix", 512, 1)
     try:
         into = "; ".join(f"echo $$ > {group}/cgroup.procs" for group in box.cgroups)
         return misbehaves("fault-oom", rig, fault, into or "true")

@@ -1,9 +1,9 @@
 """A client that fails on purpose: a script of errors per request, then success."""
 
 from collections.abc import Mapping, Sequence
-from typing import ClassVar, Literal
+from typing import ClassVar
 
-from serverless_bench.clients.base import ALL_OPERATIONS, Exchange, Sink, Source
+from serverless_bench.clients.base import ClientInfo, Exchange, Sink, Source
 from serverless_bench.errors import OperationError
 from serverless_bench.rundir.record import Shown
 
@@ -11,13 +11,13 @@ from serverless_bench.rundir.record import Shown
 class FlakyClient:
     """Keeps what is put; each scripted error is raised once, after ``moved`` bytes."""
 
-    attempts: ClassVar[Literal["exact", "hidden"]] = "exact"
-    progress: ClassVar[Literal["wire", "body", "none"]] = "wire"
-    shows: ClassVar[frozenset[Shown]] = frozenset({Shown.FIRST_BYTE, Shown.LAST_BYTE_SENT})
-    signing: ClassVar[str] = "none"
-    checksum: ClassVar[str] = "none"
-    operations: ClassVar[frozenset[str]] = ALL_OPERATIONS
-    options: ClassVar[Mapping[str, str]] = {}
+    info: ClassVar[ClientInfo] = ClientInfo(
+        attempts="exact",
+        progress="wire",
+        shows=frozenset({Shown.FIRST_BYTE, Shown.LAST_BYTE_SENT}),
+        signing="none",
+        checksum="none",
+    )
 
     def __init__(self, script: Mapping[str, Sequence[Exception | None]] | None = None) -> None:
         self.script = {request: list(errors) for request, errors in (script or {}).items()}

@@ -8,11 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from serverless_bench.arrays import ARRAYS, library_class, open_array_library, tensorstore
+from serverless_bench.arrays import ARRAYS, open_array_library, tensorstore
 from serverless_bench.arrays.base import as_operation_error
 from serverless_bench.arrays.check import check_array
 from serverless_bench.arrays.features import FEATURES, UNSUPPORTED, unsupported
 from serverless_bench.cli.main import main
+from serverless_bench.clients.options import documented
 from serverless_bench.errors import Corrupt, NotFound, OperationError, UsageError
 from serverless_bench.job.spec import (
     ArraySpec,
@@ -50,9 +51,9 @@ CODECS = ("none", "blosc-lz4", "blosc-zstd", "zstd")
 def test_every_library_stands_in_the_table_of_what_is_missing() -> None:
     assert set(ARRAYS) == set(UNSUPPORTED)
     for name in ARRAYS:
-        library = library_class(name)
+        library = ARRAYS.load(name)
         assert library.supports == set(FEATURES) - set(UNSUPPORTED[name])
-        assert all(library.options.values())
+        assert all(documented(library.options).values())
         assert set(UNSUPPORTED[name]) <= set(FEATURES)
 
 

@@ -8,7 +8,7 @@ import pytest
 from serverless_bench.cli.budget import Budget, CostFlags, cost_flags
 from serverless_bench.driver.run import CutShort, run_job
 from serverless_bench.errors import CostError, UsageError
-from serverless_bench.executors.base import Live
+from serverless_bench.executors.base import RunProgress
 from serverless_bench.job.spec import ArraySpec, JobSpec, Load
 from serverless_bench.rundir.record import InvocationRecord, Outcome
 from tests.runs import S, job, lost, operation, outcome, record
@@ -41,7 +41,7 @@ def test_a_job_that_would_cost_more_is_refused() -> None:
 def test_a_job_that_comes_to_cost_more_is_stopped() -> None:
     budget = Budget(replace(write(), deadline_s=5.0), flags(0.001))
     seen: list[Outcome] = []
-    watch = budget.watch(Live(started=10), seen.append)
+    watch = budget.watch(RunProgress(started=10), seen.append)
     # A GB-second costs $0.0000133; ten functions of 1 s are far below a tenth of a cent.
     watch(one(0, seconds=1))
     assert budget.spent == pytest.approx(1.3e-5, rel=0.7)
@@ -110,20 +110,20 @@ def test_no_more_are_out_than_could_be_paid_for() -> None:
     of = replace(write(1000), concurrency=50, deadline_s=60.0)
     most = 61 * 0.0000133334  # with a second to start
     limit = 100 * most
-    live = Live()
+    live = RunProgress()
     budget = Budget(of, flags(limit))
     watch = budget.watch(live, lambda _: None)
-    assert live.at_most is not None
-    assert 90 <= live.at_most <= 110
-    live.flying = 50
+    assert live.limit is not None
+    assert 90 <= live.limit <= 110
+    live.in_flight = 50
     for index in range(60):
-        live.flying -= 1
+        live.in_flight -= 1
         watch(one(index, seconds=60))
-        live.flying = min(50, max(live.flying, live.at_most))
-        assert budget.spent + live.flying * most <= limit
-    assert live.flying < 50
-    live.flying = 0
-    while live.at_most > 1:
+        live.in_flight = min(50, max(live.in_flight, live.limit))
+        assert budget.spent + live.in_flight * most <= limit
+    assert live.in_flight < 50
+    live.in_flight = 0
+    while live.limit > 1:
         index += 1
         watch(one(index, seconds=60))
     with pytest.raises(CostError, match="one more could come to"):
@@ -132,7 +132,7 @@ def test_no_more_are_out_than_could_be_paid_for() -> None:
 
 def test_what_is_lost_is_billed_until_it_was_given_up() -> None:
     budget = Budget(write(), flags(1.0))
-    watch = budget.watch(Live(), lambda _: None)
+    watch = budget.watch(RunProgress(), lambda _: None)
     watch(Outcome(submitted_ns=0, collected_ns=100 * S, result=lost(0)))
     assert budget.spent == pytest.approx(100 * 0.0000133334, rel=0.01)
     never = replace(lost(1), never_began=True)
@@ -144,7 +144,7 @@ def test_a_running_job_is_cut_short_with_its_records(tmp_path: Path) -> None:
     """Through the real fan-out: no-ops that count as expensive ones."""
     of = replace(job(invocations=5, workload="noop"), executor="inline")
     budget = Budget(of, flags(1.0))
-    watch = budget.watch(Live(), lambda _: None)
+    watch = budget.watch(RunProgress(), lambda _: None)
 
     def dear(outcome: Outcome) -> None:
         assert isinstance(outcome.result, InvocationRecord)

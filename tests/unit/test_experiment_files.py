@@ -3,7 +3,8 @@
 import pytest
 
 from serverless_bench.arrays.features import UNSUPPORTED, unsupported
-from serverless_bench.clients import CLIENTS, client_class
+from serverless_bench.clients import CLIENTS
+from serverless_bench.clients.options import documented
 from serverless_bench.experiments.cells import Cell, make_cells
 from serverless_bench.experiments.loading import load_experiment, names
 from serverless_bench.experiments.schema import SCALES, Experiment, Row
@@ -153,7 +154,9 @@ def test_clients_have_the_knobs_that_are_set() -> None:
     experiment = load_experiment("s3-client-libraries")
     controlled = set()
     for _, job in jobs(experiment, "small"):
-        assert {n for n, _ in job.target.options} <= set(client_class(job.target.client).options)
+        assert {n for n, _ in job.target.options} <= set(
+            documented(CLIENTS.load(job.target.client).info.options)
+        )
         if job.target.options:
             controlled.add(job.target.client)
     assert {"minio", "obstore", "awscrt"} <= controlled

@@ -27,7 +27,7 @@ def modules_after(statement: str) -> set[str]:
         "serverless_bench.clients.boto3",
         "serverless_bench.clients.minio",
         "serverless_bench.clients.obstore",
-        "serverless_bench.executors.zygote",
+        "serverless_bench.executors.local_workers",
     ],
 )
 def test_what_runs_in_a_function_is_light(module: str) -> None:

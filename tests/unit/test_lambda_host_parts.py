@@ -10,51 +10,51 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from serverless_bench.errors import UsageError
-from serverless_bench.lambda_host.concurrency import ACCOUNT, RESERVED, Bucket, Gate
-from serverless_bench.lambda_host.faults import FaultKind, FaultPlan, Rule
-from serverless_bench.lambda_host.functions import Function, make_runtime
-from serverless_bench.lambda_host.settings import Settings, arn
+from serverless_bench.lambda_host.concurrency import ACCOUNT, RESERVED, ConcurrencyLimits
+from serverless_bench.lambda_host.faults import FaultRule, InvokeFault, InvokeFaultPlan
+from serverless_bench.lambda_host.functions import LambdaFunction, make_runtime
+from serverless_bench.lambda_host.settings import HostSettings, arn
 
 
 def event(index: int, attempt: int = 0) -> bytes:
     return json.dumps({"index": index, "attempt": attempt}).encode()
 
 
-def hits(rule: Rule, payloads: list[bytes], seed: int = 0) -> list[bool]:
-    plan = FaultPlan(seed, {FaultKind.DROP: rule})
-    return [FaultKind.DROP in plan.decide(payload) for payload in payloads]
+def hits(rule: FaultRule, payloads: list[bytes], seed: int = 0) -> list[bool]:
+    plan = InvokeFaultPlan(seed, {InvokeFault.DROP: rule})
+    return [InvokeFault.DROP in plan.decide(payload) for payload in payloads]
 
 
 def test_a_listed_invocation_is_hit_once_and_no_other() -> None:
-    rule = Rule.parse("index=3,5 attempt=0")
+    rule = FaultRule.parse("index=3,5 attempt=0")
     assert hits(rule, [event(i) for i in (3, 4, 5, 3)]) == [True, False, True, False]
     assert hits(rule, [event(3, attempt=1)]) == [False]
-    assert hits(Rule.parse("index=3 times=2"), [event(3)] * 3) == [True, True, False]
+    assert hits(FaultRule.parse("index=3 times=2"), [event(3)] * 3) == [True, True, False]
 
 
 @given(st.permutations(range(200)), st.integers(0, 9))
 def test_what_is_hit_does_not_depend_on_the_order_of_requests(order: list[int], seed: int) -> None:
-    plain = hits(Rule(share=0.3), [event(i) for i in range(200)], seed)
-    mixed = hits(Rule(share=0.3), [event(i) for i in order], seed)
+    plain = hits(FaultRule(share=0.3), [event(i) for i in range(200)], seed)
+    mixed = hits(FaultRule(share=0.3), [event(i) for i in order], seed)
     assert [plain[i] for i in order] == mixed
 
 
 def test_a_share_is_a_share_also_of_events_of_others() -> None:
-    assert 250 < sum(hits(Rule(share=0.3), [b"[]"] * 1000)) < 350
-    assert 250 < sum(hits(Rule(share=0.3), [event(1)] * 1000)) < 350
-    assert not any(hits(Rule(share=0.0), [b"{}"] * 100))
-    assert all(hits(Rule(share=1.0), [b"7"] * 100))
+    assert 250 < sum(hits(FaultRule(share=0.3), [b"[]"] * 1000)) < 350
+    assert 250 < sum(hits(FaultRule(share=0.3), [event(1)] * 1000)) < 350
+    assert not any(hits(FaultRule(share=0.0), [b"{}"] * 100))
+    assert all(hits(FaultRule(share=1.0), [b"7"] * 100))
 
 
 @pytest.mark.parametrize("text", ["2", "-1", "x", "index=a", "colour=red", "0.1 times=0"])
 def test_a_wrong_rule_is_told(text: str) -> None:
     with pytest.raises(UsageError) as caught:
-        Rule.parse(text)
+        FaultRule.parse(text)
     assert caught.value.hint
 
 
 def test_what_is_reserved_the_others_cannot_have() -> None:
-    gate = Gate(3)
+    gate = ConcurrencyLimits(3)
     gate.reserved["a"] = 1
     gate.enter("a")
     assert gate.refusal("a") == RESERVED
@@ -66,42 +66,36 @@ def test_what_is_reserved_the_others_cannot_have() -> None:
     assert not gate.refusal("c")
 
 
-def test_a_bucket_gives_its_burst_and_then_its_rate() -> None:
-    bucket = Bucket(1e-6, 5)
-    assert [bucket.take() for _ in range(7)] == [True] * 5 + [False] * 2
-    assert all(Bucket(None, 1).take() for _ in range(100))
-
-
 def test_the_path_has_the_function_then_its_layers_then_the_runtime(tmp_path: Path) -> None:
-    function = Function(
+    function = LambdaFunction(
         name="f",
         arn=arn("us-east-1", "f"),
         handler="app.handler",
         code=tmp_path / "code",
         layers=(tmp_path / "one", tmp_path / "two"),
     )
-    told = function.told(tmp_path)
-    order = [Path(path).relative_to(tmp_path).parts for path in told["paths"]]
+    found = function.fork_settings(tmp_path)
+    order = [Path(path).relative_to(tmp_path).parts for path in found["paths"]]
     assert [parts[0] for parts in order] == ["code", "two", "one", "two", "one", "runtime"]
-    assert told["last"] == []
+    assert found["last"] == []
     assert function.interpreter()[1:3] == ["-I", "-S"]
 
 
 def test_the_variables_are_those_of_lambda(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "me")
     monkeypatch.setenv("MINE", "1")
-    function = Function(
+    function = LambdaFunction(
         name="f",
         arn=arn("us-east-1", "f"),
         handler="app.handler",
         environment={"MODE": "test", "AWS_LAMBDA_FUNCTION_NAME": "no"},
         memory_mib=512,
     )
-    told = function.variables(Settings(), "2026/11/21/[$LATEST]0", "127.1.0.1:9")
-    assert told["AWS_LAMBDA_FUNCTION_NAME"] == "f"
-    assert told["AWS_LAMBDA_FUNCTION_MEMORY_SIZE"] == "512"
-    assert (told["AWS_ACCESS_KEY_ID"], told["MODE"], told["TZ"]) == ("me", "test", ":UTC")
-    assert "MINE" not in told
+    found = function.variables(HostSettings(), "2026/11/21/[$LATEST]0", "127.1.0.1:9")
+    assert found["AWS_LAMBDA_FUNCTION_NAME"] == "f"
+    assert found["AWS_LAMBDA_FUNCTION_MEMORY_SIZE"] == "512"
+    assert (found["AWS_ACCESS_KEY_ID"], found["MODE"], found["TZ"]) == ("me", "test", ":UTC")
+    assert "MINE" not in found
 
 
 def test_the_runtime_is_what_aws_brings_along_and_nothing_else(tmp_path: Path) -> None:

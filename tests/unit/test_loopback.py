@@ -14,23 +14,25 @@ from hypothesis import strategies as st
 from serverless_bench.errors import UsageError
 from serverless_bench.job.spec import MIN_PART_BYTES
 from serverless_bench.payload.keystream import Keystream
-from serverless_bench.stores.loopback.answers import S3Error
-from serverless_bench.stores.loopback.asked import take_apart
-from serverless_bench.stores.loopback.bodies import Body
+from serverless_bench.stores.loopback.bodies import Body, Inspector, UploadCheck
 from serverless_bench.stores.loopback.faults import FaultKind, FaultLog, FaultPlan
-from serverless_bench.stores.loopback.inspector import Inspector, Verdict
-from serverless_bench.stores.loopback.objects import Content, Objects
-from serverless_bench.stores.loopback.parts import etag_of, place
-from serverless_bench.stores.loopback.settings import Settings
+from serverless_bench.stores.loopback.objects import (
+    ObjectTable,
+    StoredObject,
+    assemble,
+    etag_of,
+)
+from serverless_bench.stores.loopback.s3 import S3Error, parse_request
 from serverless_bench.stores.loopback.shaping import (
     QUANTUM_NS,
-    FunctionBucket,
+    NetworkBucket,
     Pace,
-    RequestBucket,
     Shape,
     Shaper,
     parse_latency,
 )
+from serverless_bench.stores.loopback.state import LoopbackSettings
+from serverless_bench.token_bucket import TokenBucket
 from serverless_bench.units import MIB, NS_PER_S
 
 KEY = f"sbench/{'ab' * 16}.200000"
@@ -101,7 +103,7 @@ class TestFaults:
 class TestShaping:
     def test_a_function_has_its_burst_and_then_its_rate(self) -> None:
         # 300 bytes at once, then 10 in every 100 ms.
-        bucket = FunctionBucket(300, 100, now_ns=0)
+        bucket = NetworkBucket(300, 100, now_ns=0)
         assert bucket.wait_ns(300, 0) == 0
         now_ns = 0
         for _ in range(20):
@@ -109,7 +111,7 @@ class TestShaping:
         assert now_ns == 20 * QUANTUM_NS
 
     def test_half_of_a_burst_comes_back(self) -> None:
-        bucket = FunctionBucket(300, 100, now_ns=0)
+        bucket = NetworkBucket(300, 100, now_ns=0)
         assert bucket.wait_ns(300, 0) == 0
         later_ns = 1000 * NS_PER_S
         assert bucket.wait_ns(150, later_ns) == 0
@@ -117,7 +119,7 @@ class TestShaping:
 
     @given(st.lists(st.integers(1, 100_000), min_size=1, max_size=50))
     def test_a_function_is_never_faster_than_burst_and_rate(self, counts: list[int]) -> None:
-        bucket, now_ns = FunctionBucket(50_000, 20_000, now_ns=0), 0
+        bucket, now_ns = NetworkBucket(50_000, 20_000, now_ns=0), 0
         for moved, count in enumerate(counts):
             now_ns += bucket.wait_ns(count, now_ns)
             allowed = 50_000 + 20_000 * now_ns / NS_PER_S
@@ -131,9 +133,9 @@ class TestShaping:
         assert 0.97 <= (now_ns - NS_PER_S) / NS_PER_S <= 1
 
     def test_a_prefix_has_its_requests_per_second(self) -> None:
-        bucket = RequestBucket(100, now_ns=0)
-        assert sum(bucket.admits(0) for _ in range(300)) == 100
-        later = [bucket.admits(ms * 1_000_000) for ms in range(1, 1001)]
+        bucket = TokenBucket(100, 100, now_ns=0)
+        assert sum(bucket.take(0) for _ in range(300)) == 100
+        later = [bucket.take(ms * 1_000_000) for ms in range(1, 1001)]
         assert sum(later) in {99, 100}
 
     def test_prefixes_and_methods_have_buckets_of_their_own(self) -> None:
@@ -242,11 +244,13 @@ class TestBodies:
             read_all(wire, {"content-length": "100"}, 100)
 
 
-def inspect(data: bytes, *, offset: int | None = 0, key: str = KEY, looks: bool = True) -> Verdict:
-    inspector = Inspector(key, offset=offset, looks=looks)
+def inspect(
+    data: bytes, *, offset: int | None = 0, key: str = KEY, verifies: bool = True
+) -> UploadCheck:
+    inspector = Inspector(key, offset=offset, verifies=verifies)
     for start in range(0, len(data), 1 << 16):
         inspector.take(memoryview(data)[start : start + (1 << 16)])
-    return inspector.verdict()
+    return inspector.result()
 
 
 def keystream(key: str, size: int, offset: int = 0, generation: int = 0) -> bytes:
@@ -258,9 +262,9 @@ def keystream(key: str, size: int, offset: int = 0, generation: int = 0) -> byte
 class TestInspector:
     @given(st.integers(1, 150_000), st.integers(0, 15))
     def test_the_right_bytes_of_any_generation(self, size: int, generation: int) -> None:
-        verdict = inspect(keystream(KEY, size, generation=generation))
-        assert (verdict.size, verdict.bad_bytes, verdict.checked_bytes) == (size, 0, size)
-        assert verdict.generation == generation or size < 3
+        check = inspect(keystream(KEY, size, generation=generation))
+        assert (check.size, check.bad_bytes, check.checked_bytes) == (size, 0, size)
+        assert check.generation == generation or size < 3
 
     @given(st.integers(0, len(WHOLE) - 1), st.integers(1, 255))
     def test_every_wrong_byte_is_counted(self, at: int, flip: int) -> None:
@@ -270,8 +274,8 @@ class TestInspector:
 
     @given(st.integers(0, 10**9), st.integers(47, 70_000))
     def test_a_part_says_where_it_belongs(self, offset: int, size: int) -> None:
-        verdict = inspect(keystream(KEY, size, offset), offset=None)
-        assert (verdict.offset, verdict.bad_bytes, verdict.size) == (offset, 0, size)
+        check = inspect(keystream(KEY, size, offset), offset=None)
+        assert (check.offset, check.bad_bytes, check.size) == (offset, 0, size)
 
     def test_the_bytes_of_another_offset_are_wrong(self) -> None:
         assert inspect(keystream(KEY, 1000, 16)).bad_bytes > 950
@@ -282,17 +286,17 @@ class TestInspector:
         assert (long.verbatim, long.generation) == (None, None)
 
     def test_without_a_look_everything_is_taken(self) -> None:
-        verdict = inspect(bytes(100_000), looks=False)
-        assert (verdict.size, verdict.bad_bytes, verdict.checked_bytes) == (100_000, 0, 0)
+        check = inspect(bytes(100_000), verifies=False)
+        assert (check.size, check.bad_bytes, check.checked_bytes) == (100_000, 0, 0)
 
 
-def part(offset: int, size: int, generation: int = 0) -> Verdict:
+def part(offset: int, size: int, generation: int = 0) -> UploadCheck:
     """What the inspector says of a good part, without making its bytes."""
-    return Verdict(size=size, bad_bytes=0, generation=generation, offset=offset, verbatim=None)
+    return UploadCheck(size=size, bad_bytes=0, generation=generation, offset=offset, verbatim=None)
 
 
-def placed(parts: dict[int, Verdict]) -> tuple[int, int]:
-    found = place(KEY, parts, [(n, etag_of(p)) for n, p in parts.items()], looks=True)
+def placed(parts: dict[int, UploadCheck]) -> tuple[int, int]:
+    found = assemble(KEY, parts, [(n, etag_of(p)) for n, p in parts.items()], verifies=True)
     return found.size, found.generation
 
 
@@ -308,13 +312,13 @@ class TestParts:
     def test_short_parts_of_what_sbench_did_not_make_are_kept(self) -> None:
         """A library that writes every object in parts writes markers so, too."""
         parts = {
-            number: Verdict(size=1, bad_bytes=0, generation=None, offset=None, verbatim=text)
+            number: UploadCheck(size=1, bad_bytes=0, generation=None, offset=None, verbatim=text)
             for number, text in ((1, b"+"),)
         }
         listed = [(number, etag_of(one)) for number, one in parts.items()]
-        assert place("run/gate/0", parts, listed, looks=True).verbatim == b"+"
+        assert assemble("run/gate/0", parts, listed, verifies=True).verbatim == b"+"
         with pytest.raises(S3Error):
-            place(KEY, parts, listed, looks=True)
+            assemble(KEY, parts, listed, verifies=True)
 
     def test_a_part_too_short_to_tell_is_compared_when_its_place_is_known(self) -> None:
         tail = inspect(keystream(KEY, 9, MIN_PART_BYTES), offset=None)
@@ -333,34 +337,34 @@ class TestParts:
             ({}, "InvalidPartOrder"),
         ],
     )
-    def test_other_parts_do_not(self, parts: dict[int, Verdict], code: str) -> None:
+    def test_other_parts_do_not(self, parts: dict[int, UploadCheck], code: str) -> None:
         with pytest.raises(S3Error) as caught:
             placed(parts)
         assert caught.value.code == code
 
     def test_a_part_that_never_came_is_missed(self) -> None:
         with pytest.raises(S3Error, match="no part 2"):
-            place(
+            assemble(
                 KEY,
                 {1: part(0, MIN_PART_BYTES)},
                 [(1, etag_of(part(0, MIN_PART_BYTES))), (2, "x")],
-                looks=True,
+                verifies=True,
             )
 
 
 class TestObjects:
     def test_a_key_that_declares_its_size_need_not_be_written(self) -> None:
         for strict in (False, True):
-            objects = Objects(strict=strict)
+            objects = ObjectTable(strict=strict)
             assert (objects.find("b", KEY) is None) == strict
             assert objects.find("b", KEY, written=True) is None
             assert objects.find("b", "other") is None
-            objects.put("b", Content(key=KEY, size=200_000, generation=4))
-            assert objects.find("b", KEY) == Content(key=KEY, size=200_000, generation=4)
+            objects.put("b", StoredObject(key=KEY, size=200_000, generation=4))
+            assert objects.find("b", KEY) == StoredObject(key=KEY, size=200_000, generation=4)
             assert objects.find("c", KEY, written=True) is None
 
     def test_only_new_objects_where_that_is_asked(self) -> None:
-        objects, content = Objects(strict=True), Content(key="k", size=1, verbatim=b"x")
+        objects, content = ObjectTable(strict=True), StoredObject(key="k", size=1, verbatim=b"x")
         assert objects.put("b", content, only_new=True)
         assert not objects.put("b", content, only_new=True)
         objects.delete("b", "k")
@@ -374,9 +378,9 @@ class TestObjects:
     def test_pages_of_a_listing_are_all_keys_in_order(
         self, keys: set[str], limit: int, prefix: str
     ) -> None:
-        objects = Objects(strict=True)
+        objects = ObjectTable(strict=True)
         for key in keys:
-            objects.put("b", Content(key=key, size=0, verbatim=b""))
+            objects.put("b", StoredObject(key=key, size=0, verbatim=b""))
         found: list[str] = []
         more = True
         while more:
@@ -402,12 +406,12 @@ class TestRanges:
         ],
     )
     def test_a_range_of_ten_bytes(self, text: str, extent: tuple[int, int] | None) -> None:
-        assert take_apart("GET", "/b/k", {"range": text}).extent(10) == extent
+        assert parse_request("GET", "/b/k", {"range": text}).extent(10) == extent
 
     @pytest.mark.parametrize("text", ["bytes=10-", "bytes=5-4", "bytes=-0"])
     def test_a_range_without_a_byte_is_refused(self, text: str) -> None:
         with pytest.raises(S3Error) as caught:
-            take_apart("GET", "/b/k", {"range": text}).extent(10)
+            parse_request("GET", "/b/k", {"range": text}).extent(10)
         assert caught.value.status == 416
 
 
@@ -430,7 +434,7 @@ class TestRanges:
     ],
 )
 def test_requests_are_told_apart(method: str, target: str, operation: str) -> None:
-    asked = take_apart(method, target, {})
+    asked = parse_request(method, target, {})
     if operation:
         assert asked.operation() == operation
     else:
@@ -440,12 +444,12 @@ def test_requests_are_told_apart(method: str, target: str, operation: str) -> No
 
 def test_a_function_is_known_by_the_name_its_client_gives() -> None:
     headers = {"user-agent": "Boto3/1.44 sbench-worker/host/12 x"}
-    assert take_apart("GET", "/b/k", headers).function == "host/12"
-    assert take_apart("GET", "/b/k", {}).function is None
+    assert parse_request("GET", "/b/k", headers).function == "host/12"
+    assert parse_request("GET", "/b/k", {}).function is None
 
 
 def test_settings_that_cannot_be_are_refused() -> None:
     with pytest.raises(UsageError, match="--flip must be"):
-        Settings(rates={FaultKind.FLIP: 2.0})
+        LoopbackSettings(rates={FaultKind.FLIP: 2.0})
     with pytest.raises(UsageError, match="--flip-bits"):
-        Settings(flip_bits=0)
+        LoopbackSettings(flip_bits=0)

@@ -1,70 +1,75 @@
 import tomllib
-from collections.abc import Mapping
 from importlib import import_module
 from keyword import iskeyword
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from serverless_bench import plugins
 from serverless_bench.arrays import ARRAYS
 from serverless_bench.clients import CLIENTS
 from serverless_bench.errors import PluginError
 from serverless_bench.executors import EXECUTORS
+from serverless_bench.formats.converters import CONVERTERS
 from serverless_bench.formats.exporters import EXPORTERS
 from serverless_bench.formats.importers import IMPORTERS
+from serverless_bench.plugins import Registry
 from serverless_bench.reporters import REPORTERS
-from serverless_bench.stores import STORES
 from serverless_bench.workloads import WORKLOADS
 
-FAMILIES: list[tuple[str, Mapping[str, str]]] = [
-    ("arrays", ARRAYS),
-    ("clients", CLIENTS),
-    ("executors", EXECUTORS),
-    ("exporters", EXPORTERS),
-    ("importers", IMPORTERS),
-    ("reporters", REPORTERS),
-    ("stores", STORES),
-    ("workloads", WORKLOADS),
+FAMILIES: list[Registry[Any]] = [
+    ARRAYS,
+    CLIENTS,
+    CONVERTERS,
+    EXECUTORS,
+    EXPORTERS,
+    IMPORTERS,
+    REPORTERS,
+    WORKLOADS,
 ]
-PAGES = {"exporters": "import-export", "importers": "import-export"}
-EVERY = [(family, name, table) for family, table in FAMILIES for name in table]
+PAGES = {"converters": "import-export", "exporters": "import-export", "importers": "import-export"}
+EVERY = [(family, name) for family in FAMILIES for name in family]
 ROOT = Path(__file__).parents[2]
 
 
-@pytest.mark.parametrize(("family", "name", "table"), EVERY)
-def test_every_name_loads_and_is_its_file(family: str, name: str, table: Mapping[str, str]) -> None:
+@pytest.mark.parametrize(("family", "name"), EVERY)
+def test_every_name_loads_and_is_its_file(family: Registry[Any], name: str) -> None:
     # No module can be called lambda.
     module = f"aws_{name}" if iskeyword(name) else name
-    room = "formats." if family in {"exporters", "importers"} else ""
-    assert table[name].partition(":")[0] == f"serverless_bench.{room}{family}.{module}"
-    assert plugins.load(family, table, name) is not None
+    room = "formats." if family in {CONVERTERS, EXPORTERS, IMPORTERS} else ""
+    found = family.builtin[name].partition(":")[0]
+    assert found == f"serverless_bench.{room}{family.family}.{module}"
+    assert family.load(name) is not None
 
 
-@pytest.mark.parametrize(("family", "name", "table"), EVERY)
-def test_every_name_stands_in_the_documents(
-    family: str, name: str, table: Mapping[str, str]
-) -> None:
-    name_of_page = PAGES.get(family, family)
+@pytest.mark.parametrize(("family", "name"), EVERY)
+def test_every_name_stands_in_the_documents(family: Registry[Any], name: str) -> None:
+    name_of_page = PAGES.get(family.family, family.family)
     page = (ROOT / "docs" / f"{name_of_page}.md").read_text()
     assert f"`{name}`" in page
 
 
 def test_tables_are_sorted() -> None:
-    for _, table in FAMILIES:
-        assert list(table) == sorted(table)
+    for family in FAMILIES:
+        assert list(family) == sorted(family)
 
 
 def test_an_unknown_name_lists_the_known_ones() -> None:
     with pytest.raises(PluginError, match="unknown client 'nope'") as caught:
-        plugins.load("clients", CLIENTS, "nope")
+        CLIENTS.load("nope")
     assert caught.value.hint == f"known clients: {', '.join(CLIENTS)}"
 
 
+def test_a_name_with_a_slip_is_answered_with_the_one_that_was_meant() -> None:
+    with pytest.raises(PluginError, match="unknown client 'bto3'") as caught:
+        CLIENTS.load("bto3")
+    assert (caught.value.hint or "").startswith("did you mean 'boto3'? known clients: awscrt,")
+
+
 def test_a_missing_library_names_the_extra() -> None:
-    table = {"exotic": "no_such_library.client:Client"}
+    family = Registry[object]("clients", {"exotic": "no_such_library.client:Client"})
     with pytest.raises(PluginError, match="client 'exotic' needs 'no_such_library'") as caught:
-        plugins.load("clients", table, "exotic")
+        family.load("exotic")
     assert caught.value.hint == "pip install 'serverless-bench[exotic]'"
 
 
@@ -79,8 +84,8 @@ def package(tmp_path: Path, name: str, entry: str) -> None:
 def test_another_package_adds_a_plugin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     package(tmp_path, "sbench_theirs", "theirs = math:pi")
     monkeypatch.syspath_prepend(tmp_path)
-    assert plugins.load("workloads", WORKLOADS, "theirs") == import_module("math").pi
-    assert "theirs" in plugins.names("workloads", WORKLOADS)
+    assert WORKLOADS.load("theirs") == import_module("math").pi
+    assert "theirs" in WORKLOADS.names()
 
 
 @pytest.mark.parametrize("names", [("one", "two")])
@@ -91,15 +96,15 @@ def test_two_packages_may_not_claim_one_name(
         package(tmp_path, f"sbench_{name}", f"theirs = {value}")
     monkeypatch.syspath_prepend(tmp_path)
     with pytest.raises(PluginError, match="two packages provide workload 'theirs'"):
-        plugins.load("workloads", WORKLOADS, "theirs")
+        WORKLOADS.load("theirs")
 
 
 def test_no_package_may_replace_a_builtin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     package(tmp_path, "sbench_usurper", "write = math:pi")
     monkeypatch.syspath_prepend(tmp_path)
-    assert plugins.load("workloads", WORKLOADS, "write") is not import_module("math").pi
+    assert WORKLOADS.load("write") is not import_module("math").pi
     with pytest.raises(PluginError, match="two packages provide workload 'write'"):
-        plugins.load("workloads", WORKLOADS, "nope")
+        WORKLOADS.load("nope")
 
 
 def test_an_extra_serves_a_plugin() -> None:
@@ -107,7 +112,7 @@ def test_an_extra_serves_a_plugin() -> None:
         tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
     )
     # Packaging takes no underscores in the name of an extra.
-    served = {name.replace("_", "-") for _, table in FAMILIES for name in table} | {
+    served = {name.replace("_", "-") for family in FAMILIES for name in family} | {
         *(
             "all",
             "arrays",

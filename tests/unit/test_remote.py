@@ -5,7 +5,7 @@ from bisect import bisect_right
 from hypothesis import given
 from hypothesis import strategies as st
 
-from serverless_bench.executors.remote.seen import Seen
+from serverless_bench.executors.remote.requested_records import RequestedRecords
 from serverless_bench.executors.remote.view import ControlView
 from serverless_bench.job.spec import Target
 from serverless_bench.worker.claims import RecordKey, record_name
@@ -65,7 +65,7 @@ DELIVERIES = st.integers(1, 5).map(lambda n: f"{n:016x}" + "0" * 16)
 
 @given(st.lists(st.tuples(st.integers(0, 3), DELIVERIES)))
 def test_a_record_is_fetched_once_in_all_waves(keys: list[tuple[int, str]]) -> None:
-    seen = Seen(4)
+    seen = RequestedRecords(4)
     new = [key for key in keys if seen.add(RecordKey(key[0], 0, key[1]))]
     assert sorted(new) == sorted(set(keys))
     other = RecordKey(4, 0, keys[0][1] if keys else "f" * 32)

@@ -1,6 +1,6 @@
-"""Functions that are far away: launched by somebody else, found in the store.
+"""Remote functions: launched by another service, found in the store.
 
 ``launcher`` is what hands invocations over, ``view`` what the driver sees of the control
-prefix, ``crew`` the threads that wait for the network, ``seen`` what was found already,
-and ``map`` decides.
+prefix, ``thread_pool`` waits for the network, ``requested_records`` are those that were
+found already, and ``map`` decides.
 """

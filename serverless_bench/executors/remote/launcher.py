@@ -3,10 +3,8 @@
 from collections.abc import Sequence
 from typing import Protocol
 
-from serverless_bench.clock import monotonic_ns
 from serverless_bench.errors import SbenchError
 from serverless_bench.job.spec import InvocationSpec
-from serverless_bench.units import NS_PER_S
 
 
 class NotLaunchedError(SbenchError):
@@ -33,8 +31,8 @@ class Launcher(Protocol):
     threads: int
     """How many calls of ``launch`` may be under way at once."""
 
-    def room(self, flying: int) -> int:
-        """Return how many more may be launched now, with ``flying`` under way."""
+    def room(self, in_flight: int) -> int:
+        """Return how many more may be launched now, with ``in_flight`` under way."""
 
     def take(self, count: int) -> None:
         """Note that ``count`` of them are going to be launched."""
@@ -52,31 +50,3 @@ class Launcher(Protocol):
 
     def close(self) -> None:
         """End; what was handed over goes on."""
-
-
-class TokenBucket:
-    """Tokens that come back at a rate, up to so many.
-
-    Parameters
-    ----------
-    rate_per_s, burst
-        How fast, and how many there are at first and at most.
-    """
-
-    def __init__(self, *, rate_per_s: float, burst: int) -> None:
-        self._rate_per_s = rate_per_s
-        self._burst = burst
-        self._tokens = float(burst)
-        self._then_ns = monotonic_ns()
-
-    def available(self) -> int:
-        """Return how many tokens are there."""
-        now_ns = monotonic_ns()
-        came = (now_ns - self._then_ns) / NS_PER_S * self._rate_per_s
-        self._tokens = min(float(self._burst), self._tokens + came)
-        self._then_ns = now_ns
-        return int(self._tokens)
-
-    def take(self, count: int) -> None:
-        """Take tokens that ``available`` has promised."""
-        self._tokens -= count

@@ -1,7 +1,7 @@
-"""Launch invocations that run far away, and yield what becomes of them.
+"""Launch remote invocations, and yield what becomes of them.
 
-Records are found by listing the control prefix, from the first index that is still out
-on; an attempt that has not begun in time is taken back by claiming it; one that began and
+Records are found by listing the control prefix, from the first index that is still in
+flight on; an attempt that has not begun in time is taken back by claiming it; one that began and
 went silent is lost when its own time is over.
 """
 
@@ -14,10 +14,14 @@ from typing import Any, Final
 
 from serverless_bench.clock import EpochClock
 from serverless_bench.errors import ExecutorError, OperationError
-from serverless_bench.executors.base import GRACE_S, Live
-from serverless_bench.executors.remote.crew import Crew, Heard, hear
+from serverless_bench.executors.base import GRACE_S, RunProgress
 from serverless_bench.executors.remote.launcher import Launcher, NotLaunchedError
-from serverless_bench.executors.remote.seen import Seen
+from serverless_bench.executors.remote.requested_records import RequestedRecords
+from serverless_bench.executors.remote.thread_pool import (
+    Completions,
+    ThreadPool,
+    handle_completions,
+)
 from serverless_bench.executors.remote.view import SKEW_S, ControlView
 from serverless_bench.job.spec import InvocationSpec, JobSpec
 from serverless_bench.rundir.record import InvocationRecord, Lost, Outcome
@@ -39,18 +43,18 @@ _NEVER_NS: Final = 1 << 62
 
 
 @dataclass(slots=True, kw_only=True)
-class _Flight:
-    """One attempt that is out."""
+class _Pending:
+    """One attempt in flight."""
 
     index: int
     attempt: int
     submitted_ns: int
     check_ns: int = _NEVER_NS
-    """When to ask whether it has begun, or why it is silent."""
+    """When to check whether it has begun, or why it is silent."""
     refusals: int = 0
     began: bool = False
     busy: bool = False
-    """A thread is asking for it."""
+    """A thread is checking on it."""
     problem: str = ""
     """Why it was not launched."""
 
@@ -64,7 +68,7 @@ class RemoteMap:
         Has a control target.
     launcher
         None to follow what another driver launched, and to launch nothing.
-    live
+    progress
         Kept up to date.
     since_ns
         When the earliest of the invocations may have been launched, on the driver's clock.
@@ -78,20 +82,20 @@ class RemoteMap:
         self,
         job: JobSpec,
         launcher: Launcher | None,
-        live: Live,
+        progress: RunProgress,
         *,
         since_ns: int | None = None,
-        seen: Seen | None = None,
+        seen: RequestedRecords | None = None,
         known: Collection[tuple[int, str]] = (),
     ) -> None:
         self._job = job
         self._launcher = launcher
-        self._live = live
+        self._progress = progress
         self._clock = EpochClock()
         self._since_ns = self._clock.now_ns() if since_ns is None else since_ns
-        self._heard: Heard = SimpleQueue()
-        self._flights: dict[int, _Flight] = {}
-        self._seen = Seen(job.invocations) if seen is None else seen
+        self._completions: Completions = SimpleQueue()
+        self._in_flight: dict[int, _Pending] = {}
+        self._seen = RequestedRecords(job.invocations) if seen is None else seen
         for index, delivery in known:
             self._seen.add(RecordKey(index, 0, delivery))
         self._launching = self._fetching = 0
@@ -108,26 +112,26 @@ class RemoteMap:
             return
         self._view = ControlView(self._job.control, first.run_id)
         launcher = self._launcher
-        self._fetchers = Crew(_FETCHERS, self._heard)
-        self._launchers = Crew(0 if launcher is None else launcher.threads, self._heard)
+        self._fetchers = ThreadPool(_FETCHERS, self._completions)
+        self._launchers = ThreadPool(0 if launcher is None else launcher.threads, self._completions)
         try:
             self._ahead_ns = self._view.reach(self._clock)
             if self._ahead_ns:
                 seconds = self._ahead_ns / NS_PER_S
                 note = f"this machine's clock is {seconds:+.0f} s off the store's; allowed for"
-                self._live.notes.append(note)
+                self._progress.notes.append(note)
             ahead = [first]
-            while self._launch_more(ahead, waiting) or self._flights or self._fetching:
-                self._look()
-                yield from hear(self._heard, _TICK_S)
-            yield from self._look_once_more()
+            while self._launch_more(ahead, waiting) or self._in_flight or self._fetching:
+                self._poll()
+                yield from handle_completions(self._completions, _TICK_S)
+            yield from self._poll_last()
         finally:
-            self._launchers.dismiss()
-            self._fetchers.dismiss()
+            self._launchers.shut_down()
+            self._fetchers.shut_down()
             if launcher is not None:
                 launcher.close()
             self._view.close()
-            self._live.requests.update(self._view.requests)
+            self._progress.requests.update(self._view.requests)
 
     # Launching
 
@@ -141,9 +145,9 @@ class RemoteMap:
             return False
         # What waits for a thread only takes memory.
         least = _AHEAD * launcher.threads * launcher.batch - self._launching
-        room = min(launcher.room(len(self._flights)), least)
-        if self._live.at_most is not None:
-            room = min(room, self._live.at_most - len(self._flights))
+        room = min(launcher.room(len(self._in_flight)), least)
+        if self._progress.limit is not None:
+            room = min(room, self._progress.limit - len(self._in_flight))
         while room > 0:
             batch = [*ahead, *islice(waiting, min(room, launcher.batch) - len(ahead))]
             ahead.clear()
@@ -151,64 +155,64 @@ class RemoteMap:
                 return False
             room -= len(batch)
             launcher.take(len(batch))
-            flights = [
-                _Flight(index=spec.index, attempt=spec.attempt, submitted_ns=self._clock.now_ns())
+            sent = [
+                _Pending(index=spec.index, attempt=spec.attempt, submitted_ns=self._clock.now_ns())
                 for spec in batch
             ]
-            self._flights |= {flight.index: flight for flight in flights}
-            self._live.flying = len(self._flights)
-            self._launching += len(flights)
-            self._launchers.ask(
-                partial(self._launch, launcher, batch, flights),
-                partial(self._on_launched, flights),
+            self._in_flight |= {pending.index: pending for pending in sent}
+            self._progress.in_flight = len(self._in_flight)
+            self._launching += len(sent)
+            self._launchers.submit(
+                partial(self._launch, launcher, batch, sent),
+                partial(self._on_launched, sent),
                 NotLaunchedError,
-                partial(self._on_refused, flights),
+                partial(self._on_refused, sent),
             )
         return True
 
     def _follow(self, spec: InvocationSpec) -> None:
         """Take over an attempt that somebody else may have launched: back, if possible."""
-        flight = _Flight(
+        pending = _Pending(
             index=spec.index, attempt=spec.attempt, submitted_ns=self._since_ns, check_ns=0
         )
-        flight.problem = "the driver that launched it has ended"
-        self._flights[spec.index] = flight
+        pending.problem = "the driver that launched it has ended"
+        self._in_flight[spec.index] = pending
 
     def _launch(
-        self, launcher: Launcher, batch: Sequence[InvocationSpec], flights: Sequence[_Flight]
+        self, launcher: Launcher, batch: Sequence[InvocationSpec], sent: Sequence[_Pending]
     ) -> int:
         now_ns = self._clock.now_ns()
-        for flight in flights:
-            flight.submitted_ns = now_ns
+        for pending in sent:
+            pending.submitted_ns = now_ns
         # By the store's clock, which workers' clocks are nearer to than ours may be.
         late_ns = now_ns + round(self._job.start_timeout_s * NS_PER_S) - self._ahead_ns
         return launcher.launch([replace(spec, not_after_ns=late_ns) for spec in batch])
 
-    def _on_launched(self, flights: Sequence[_Flight], refusals: int) -> Iterable[Outcome]:
+    def _on_launched(self, sent: Sequence[_Pending], refusals: int) -> Iterable[Outcome]:
         # One that has begun may be silent for its whole time; only then it is asked for.
         timeout_s = min(self._job.start_timeout_s, self._job.deadline_s + GRACE_S)
-        self._launching -= len(flights)
-        for flight in flights:
-            flight.refusals = refusals
-            flight.check_ns = flight.submitted_ns + round(timeout_s * NS_PER_S)
-        self._live.started += len(flights)
+        self._launching -= len(sent)
+        for pending in sent:
+            pending.refusals = refusals
+            pending.check_ns = pending.submitted_ns + round(timeout_s * NS_PER_S)
+        self._progress.started += len(sent)
         return ()
 
-    def _on_refused(self, flights: Sequence[_Flight], error: NotLaunchedError) -> Iterable[Outcome]:
-        self._launching -= len(flights)
-        for flight in flights:
-            flight.refusals, flight.problem, flight.check_ns = error.refusals, str(error), 0
+    def _on_refused(self, sent: Sequence[_Pending], error: NotLaunchedError) -> Iterable[Outcome]:
+        self._launching -= len(sent)
+        for pending in sent:
+            pending.refusals, pending.problem, pending.check_ns = error.refusals, str(error), 0
         return ()
 
     # Finding records
 
-    def _look(self) -> None:
+    def _poll(self) -> None:
         now_ns = self._clock.now_ns()
-        if not self._listing and now_ns >= self._next_list_ns and self._flights:
-            targets = sorted(i for i, flight in self._flights.items() if not flight.busy)
+        if not self._listing and now_ns >= self._next_list_ns and self._in_flight:
+            targets = sorted(i for i, pending in self._in_flight.items() if not pending.busy)
             if targets:
                 self._listing = True
-                self._fetchers.ask(
+                self._fetchers.submit(
                     partial(self._view.records, targets),
                     self._on_listed,
                     OperationError,
@@ -216,10 +220,10 @@ class RemoteMap:
                 )
         if now_ns >= self._next_check_ns:
             self._next_check_ns = now_ns + round(_CHECK_S * NS_PER_S)
-            for flight in self._flights.values():
-                if flight.check_ns <= now_ns and not flight.busy:
-                    flight.busy = True
-                    self._ask_for(flight)
+            for pending in self._in_flight.values():
+                if pending.check_ns <= now_ns and not pending.busy:
+                    pending.busy = True
+                    self._check(pending)
 
     def _on_listed(self, keys: Iterable[RecordKey]) -> Iterable[Outcome]:
         self._reached_ns = self._clock.now_ns()
@@ -229,7 +233,7 @@ class RemoteMap:
 
     def _on_not_listed(self, error: OperationError) -> Iterable[Outcome]:
         self._pause_listing()
-        self._bear(error)
+        self._tolerate(error)
         return ()
 
     def _pause_listing(self) -> None:
@@ -248,7 +252,7 @@ class RemoteMap:
         return len(new)
 
     def _fetch(self, key: RecordKey) -> None:
-        self._fetchers.ask(
+        self._fetchers.submit(
             partial(self._view.fetch, key),
             partial(self._on_fetched, key),
             OperationError,
@@ -256,113 +260,117 @@ class RemoteMap:
         )
 
     def _on_not_fetched(self, key: RecordKey, error: OperationError) -> Iterable[Outcome]:
-        self._bear(error)
+        self._tolerate(error)
         self._fetch(key)
         return ()
 
     def _on_fetched(self, key: RecordKey, result: InvocationRecord | str) -> Iterator[Outcome]:
         self._fetching -= 1
         self._reached_ns = self._clock.now_ns()
-        flight = self._flights.get(key.index)
-        if flight is not None and flight.attempt != key.attempt:
-            flight = None
+        pending = self._in_flight.get(key.index)
+        if pending is not None and pending.attempt != key.attempt:
+            pending = None
         if isinstance(result, str):
-            if flight is not None:
-                yield from self._lose(flight, result)
+            if pending is not None:
+                yield from self._report_lost(pending, result)
             return
-        if flight is not None and not result.duplicate:
-            del self._flights[key.index]
-            self._live.flying = len(self._flights)
+        if pending is not None and not result.duplicate:
+            del self._in_flight[key.index]
+            self._progress.in_flight = len(self._in_flight)
         yield Outcome(
-            submitted_ns=self._since_ns if flight is None else flight.submitted_ns,
+            submitted_ns=self._since_ns if pending is None else pending.submitted_ns,
             collected_ns=self._reached_ns,
             result=result,
-            refusals=0 if flight is None else flight.refusals,
+            refusals=0 if pending is None else pending.refusals,
         )
 
-    def _look_once_more(self) -> Iterator[Outcome]:
+    def _poll_last(self) -> Iterator[Outcome]:
         """Find what came beside the records that counted: duplicates, and late ones."""
         try:
             for keys in self._view.pages():
                 self._take(keys)
         except OperationError as exc:
-            self._live.notes.append(f"duplicates were not looked for: {exc}")
+            self._progress.notes.append(f"duplicates were not looked for: {exc}")
         while self._fetching:
-            yield from hear(self._heard, _TICK_S)
+            yield from handle_completions(self._completions, _TICK_S)
 
     # Silence
 
-    def _ask_for(self, flight: _Flight) -> None:
+    def _check(self, pending: _Pending) -> None:
         """Find out why an attempt is silent, and take it back if it has not begun."""
-        otherwise = partial(self._on_not_told, flight)
-        if flight.began:
-            task = partial(self._view.records_of, flight.index)
-            self._fetchers.ask(task, partial(self._on_silent, flight), OperationError, otherwise)
+        on_error = partial(self._on_check_failed, pending)
+        if pending.began:
+            task = partial(self._view.records_of, pending.index)
+            self._fetchers.submit(task, partial(self._on_silent, pending), OperationError, on_error)
         else:
-            holder = partial(self._find_holder, flight)
-            self._fetchers.ask(holder, partial(self._on_holder, flight), OperationError, otherwise)
+            holder = partial(self._find_holder, pending)
+            self._fetchers.submit(
+                holder, partial(self._on_holder, pending), OperationError, on_error
+            )
 
-    def _find_holder(self, flight: _Flight) -> Mapping[str, Any] | None:
-        holder = self._view.holder(flight.index, flight.attempt)
+    def _find_holder(self, pending: _Pending) -> Mapping[str, Any] | None:
+        holder = self._view.holder(pending.index, pending.attempt)
         now_ns = self._clock.now_ns()
-        if holder is None and (flight.problem or now_ns >= self._late_ns(flight)):
-            holder = self._view.take_back(flight.index, flight.attempt, now_ns)
+        if holder is None and (pending.problem or now_ns >= self._late_ns(pending)):
+            holder = self._view.take_back(pending.index, pending.attempt, now_ns)
         return holder
 
-    def _late_ns(self, flight: _Flight) -> int:
-        return flight.submitted_ns + round(self._job.start_timeout_s * NS_PER_S)
+    def _late_ns(self, pending: _Pending) -> int:
+        return pending.submitted_ns + round(self._job.start_timeout_s * NS_PER_S)
 
-    def _on_not_told(self, flight: _Flight, error: OperationError) -> Iterable[Outcome]:
-        flight.busy = False
-        self._bear(error)
+    def _on_check_failed(self, pending: _Pending, error: OperationError) -> Iterable[Outcome]:
+        pending.busy = False
+        self._tolerate(error)
         return ()
 
-    def _on_holder(self, flight: _Flight, holder: Mapping[str, Any] | None) -> Iterable[Outcome]:
-        flight.busy = False
+    def _on_holder(self, pending: _Pending, holder: Mapping[str, Any] | None) -> Iterable[Outcome]:
+        pending.busy = False
         self._reached_ns = now_ns = self._clock.now_ns()
         if holder is None:
-            flight.check_ns = self._late_ns(flight)
+            pending.check_ns = self._late_ns(pending)
         elif "delivery" in holder:
-            flight.began = True
+            pending.began = True
             held_ns = round(float(holder.get("held_s", self._job.deadline_s)) * NS_PER_S)
             until_ns = int(holder.get("until_ns", 0)) + self._ahead_ns + round(SKEW_S * NS_PER_S)
             over_ns = min(max(until_ns, now_ns), now_ns + held_ns)
-            flight.check_ns = over_ns + round(GRACE_S * NS_PER_S)
+            pending.check_ns = over_ns + round(GRACE_S * NS_PER_S)
         else:
-            waited_s = (now_ns - flight.submitted_ns) / NS_PER_S
-            cause = flight.problem or f"not begun {waited_s:.0f} s after its launch: taken back"
-            return self._lose(flight, cause, never_began=True)
+            waited_s = (now_ns - pending.submitted_ns) / NS_PER_S
+            cause = pending.problem or f"not begun {waited_s:.0f} s after its launch: taken back"
+            return self._report_lost(pending, cause, never_began=True)
         return ()
 
-    def _on_silent(self, flight: _Flight, keys: Sequence[RecordKey]) -> Iterable[Outcome]:
-        flight.busy = False
+    def _on_silent(self, pending: _Pending, keys: Sequence[RecordKey]) -> Iterable[Outcome]:
+        pending.busy = False
         self._reached_ns = self._clock.now_ns()
-        mine = (flight.index, flight.attempt)
+        mine = (pending.index, pending.attempt)
         there = any((key.index, key.attempt) == mine for key in keys)
         if there and (self._take(keys) or self._fetching):
-            flight.check_ns = self._reached_ns + round(GRACE_S * NS_PER_S)
+            pending.check_ns = self._reached_ns + round(GRACE_S * NS_PER_S)
             return ()
         cause = "it began and left no record: killed, out of memory, or out of time"
-        return self._lose(flight, cause)
+        return self._report_lost(pending, cause)
 
-    def _lose(self, flight: _Flight, cause: str, *, never_began: bool = False) -> Iterable[Outcome]:
-        if self._flights.pop(flight.index, None) is None:
+    def _report_lost(
+        self, pending: _Pending, cause: str, *, never_began: bool = False
+    ) -> Iterable[Outcome]:
+        if self._in_flight.pop(pending.index, None) is None:
             return ()
-        self._live.flying = len(self._flights)
+        self._progress.in_flight = len(self._in_flight)
         lost = Lost(
-            index=flight.index, attempt=flight.attempt, cause=cause, never_began=never_began
+            index=pending.index, attempt=pending.attempt, cause=cause, never_began=never_began
         )
         return (
             Outcome(
-                submitted_ns=flight.submitted_ns,
+                submitted_ns=pending.submitted_ns,
                 collected_ns=self._clock.now_ns(),
                 result=lost,
-                refusals=flight.refusals,
+                refusals=pending.refusals,
             ),
         )
 
-    def _bear(self, error: OperationError) -> None:
-        """Bear with a store that refuses us for a while; credentials may be renewed.
+    def _tolerate(self, error: OperationError) -> None:
+        """Tolerate a store that refuses requests for a while; credentials may be renewed.
 
         Raises
         ------
@@ -376,6 +384,6 @@ class RemoteMap:
                 hint="functions go on by themselves; sbench resume DIR finds their records",
             )
         note = f"the control prefix could not be read for a while: {error}"
-        if note not in self._live.notes:
-            self._live.notes.append(note)
+        if note not in self._progress.notes:
+            self._progress.notes.append(note)
         self._view.renew()

@@ -1,25 +1,24 @@
 """Ways to read what other tools measured: one file and one line here each."""
 
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Final, cast
+from typing import Final
 
-from serverless_bench import plugins
 from serverless_bench.errors import UsageError
 from serverless_bench.formats.importers.base import Hints, Imported, Importer
 from serverless_bench.formats.importers.content import open_content
+from serverless_bench.plugins import Registry
 
-IMPORTERS: Final[Mapping[str, str]] = {
-    "lithops": "serverless_bench.formats.importers.lithops:IMPORTER",
-    "pywren": "serverless_bench.formats.importers.pywren:IMPORTER",
-    "sai3": "serverless_bench.formats.importers.sai3:IMPORTER",
-    "warp": "serverless_bench.formats.importers.warp:IMPORTER",
-}
+IMPORTERS: Final = Registry[Importer](
+    "importers",
+    {
+        "lithops": "serverless_bench.formats.importers.lithops:IMPORTER",
+        "pywren": "serverless_bench.formats.importers.pywren:IMPORTER",
+        "sai3": "serverless_bench.formats.importers.sai3:IMPORTER",
+        "warp": "serverless_bench.formats.importers.warp:IMPORTER",
+    },
+)
 
-
-def open_importer(name: str) -> Importer:
-    """Return the importer called ``name``."""
-    return cast("Importer", plugins.load("importers", IMPORTERS, name))
+open_importer: Final = IMPORTERS.load
 
 
 def read_results(path: Path, hints: Hints, *, name: str | None = None) -> Imported:
@@ -49,7 +48,7 @@ def read_results(path: Path, hints: Hints, *, name: str | None = None) -> Import
                 f"{path} is nothing that --from {name} reads", hint="leave --from away"
             )
         return asked.read(content, hints)
-    for known in plugins.names("importers", IMPORTERS):
+    for known in IMPORTERS.names():
         importer = open_importer(known)
         if importer.recognises(content):
             return importer.read(content, hints)

@@ -8,7 +8,6 @@ So a plugin of ours goes into it, and asks sbench's own Lambda host for processe
                               executor.py --HTTP--> sbench lambda-host --> processes
 
 ``environment`` installs it, ``server`` runs it, and ``executor`` is the plugin, which is
-never imported here. It is no member of ``stores.STORES``: that is a table of stores to
-measure against, which one keeper shares between commands; this one is slow, keeps
-nothing, and is wanted for everything but its store.
+never imported here. It is no store to measure against: it is slow, keeps nothing, and is wanted
+for everything but its store.
 """

@@ -33,7 +33,7 @@ _METADATA: Final = f"Metadata-Version: 2.1\nName: {_PLUGIN.replace('_', '-')}\nV
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Installed:
+class LocalStackInstallation:
     """A LocalStack that can be started."""
 
     version: str
@@ -43,18 +43,18 @@ class Installed:
 
 def default_directory() -> Path:
     """Return where LocalStack is installed: SBENCH_LOCALSTACK_DIR, or the user's cache."""
-    asked = os.environ.get("SBENCH_LOCALSTACK_DIR")
-    return Path(asked) if asked else platformdirs.user_cache_path("sbench") / "localstack"
+    directory = os.environ.get("SBENCH_LOCALSTACK_DIR")
+    return Path(directory) if directory else platformdirs.user_cache_path("sbench") / "localstack"
 
 
-def prepare(root: Path, tell: Callable[[str], None] = lambda _: None) -> Installed:
+def prepare(root: Path, report: Callable[[str], None] = lambda _: None) -> LocalStackInstallation:
     """Return the LocalStack in ``root``, and install it there if it is not yet.
 
     Parameters
     ----------
     root
         Where; ``default_directory`` is the user's.
-    tell
+    report
         Told what takes so long.
 
     Raises
@@ -72,7 +72,7 @@ def prepare(root: Path, tell: Callable[[str], None] = lambda _: None) -> Install
             # Two commands at the same time install it once.
             fcntl.flock(lock, fcntl.LOCK_EX)
             if not (home / "complete").exists():
-                tell(f"installing LocalStack {version} in {home}")
+                report(f"installing LocalStack {version} in {home}")
                 _install(python, version, home)
             _add_plugin(home)
     except OSError as exc:
@@ -80,7 +80,7 @@ def prepare(root: Path, tell: Callable[[str], None] = lambda _: None) -> Install
             f"cannot keep LocalStack in {root}: {exc.strerror}",
             hint="set SBENCH_LOCALSTACK_DIR to a directory on a disk with room",
         ) from exc
-    return Installed(version=version, python=home / "bin" / "python")
+    return LocalStackInstallation(version=version, python=home / "bin" / "python")
 
 
 def _find_python() -> tuple[str, str]:
@@ -143,8 +143,8 @@ def _do(command: list[str]) -> None:
 
 def _is_python(program: str, version: str) -> bool:
     # A name on PATH may be a stand-in that runs nothing.
-    told = "import sys, venv; print('%d.%d' % sys.version_info[:2])"
+    code = "import sys, venv; print('%d.%d' % sys.version_info[:2])"
     done = subprocess.run(  # noqa: S603 - found by its name on PATH
-        [program, "-c", told], capture_output=True, text=True, check=False
+        [program, "-c", code], capture_output=True, text=True, check=False
     )
     return done.stdout.strip() == version

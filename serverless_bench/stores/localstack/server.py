@@ -16,7 +16,7 @@ from typing import IO, Final
 
 from serverless_bench.clock import monotonic_ns
 from serverless_bench.errors import StoreError, UsageError
-from serverless_bench.stores.localstack.environment import Installed
+from serverless_bench.stores.localstack.environment import LocalStackInstallation
 from serverless_bench.units import NS_PER_S
 
 START_S: Final = 120.0
@@ -92,7 +92,7 @@ class LocalStack:
 
 @contextmanager
 def started(
-    installed: Installed, *, port: int, lambda_host: str, log: Path
+    installed: LocalStackInstallation, *, port: int, lambda_host: str, log: Path
 ) -> Iterator[LocalStack]:
     """Run LocalStack for the length of a block; it may not answer yet.
 

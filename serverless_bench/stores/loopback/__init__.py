@@ -2,24 +2,19 @@
 
 What is uploaded is compared with the keystream of its key and forgotten; what is
 downloaded is made anew. So any amount of data fits, and the server knows by itself
-whether a byte is right. A request goes through files that are named after the steps::
+whether a byte is right. From the top down, each module imports only those below it::
 
-    server        listens, one thread per connection      LoopbackServer
-    handler       one request, from its head to its answer
-    asked         what it asks for                        Asked
-    faulty        whether it meets a limit or a fault     FaultyConnection
-    faults        which fault, and how                    FaultPlan
-    shaping       how long it waits                       Shaper
-    connection    heads and bodies, by the block          Connection
-    bodies        bodies without their chunks             Body
-    inspector     are they the keystream of their key?    Inspector
-    parts         do parts make one object?               place
-    objects       which keys there are                    Objects
-    counts        what happened                           Counts
-    witness       request by request                      Witness
-
-and ``object_operations``, ``part_operations``, ``bucket_operations``, ``listing`` and
-``answers`` are what S3 says to it.
+    server      listens, one thread per connection       LoopbackServer
+    operations  what S3 does on each request             OPERATIONS
+    connection  HTTP, and the faults that are injected   S3Connection
+    state       settings, and what connections share     LoopbackSettings, StoreState
+    objects     which keys and open uploads there are    ObjectTable
+    witness     request by request, in a file            Witness
+    bodies      uploads: unframed, compared              Body, Inspector
+    shaping     how long a request waits                 Shaper
+    faults      which request fails, and how             FaultPlan
+    process     the store as a process of its own        served
+    s3          requests, errors and documents of S3     S3Request
 
 docs/loopback.md is for users. ``sbench serve`` runs it, tests run it as a thread.
 """

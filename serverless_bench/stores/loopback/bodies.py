@@ -1,4 +1,4 @@
-"""Bodies of requests: from the socket, through up to two layers of chunks, to bytes.
+"""Bodies of uploads: from the socket, out of their chunks, compared with the keystream.
 
 boto3 over https frames an upload twice: HTTP/1.1 chunks around ``aws-chunked`` ones.
 Both have one grammar, so one class takes either off.
@@ -7,10 +7,15 @@ Both have one grammar, so one class takes either off.
 import io
 import re
 import socket
+from collections import deque
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from serverless_bench.stores.loopback.answers import S3Error
+from serverless_bench.job.keys import declared_size, hash_key
+from serverless_bench.payload.keystream import PIECE, Keystream, identify
+from serverless_bench.payload.shaped import content_of
+from serverless_bench.stores.loopback.s3 import S3Error
 
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
@@ -186,19 +191,19 @@ class Body:
             decoded = headers.get("x-amz-decoded-content-length", "")
             self.size = int(decoded) if decoded.isdecimal() else None
 
-    def fill(self, room: memoryview) -> int:
-        """Fill ``room`` as far as the body goes and return how many bytes that was."""
+    def fill(self, buffer: memoryview) -> int:
+        """Fill ``buffer`` as far as the body goes and return how many bytes that was."""
         filled = 0
-        while filled < len(room):
-            count = self._inner.readinto(room[filled:])
+        while filled < len(buffer):
+            count = self._inner.readinto(buffer[filled:])
             if not count:
                 break
             filled += count
         return filled
 
-    def drain(self, room: memoryview) -> None:
+    def drain(self, buffer: memoryview) -> None:
         """Read what is left, so that the next request begins where it should."""
-        while self._outer.readinto(room):
+        while self._outer.readinto(buffer):
             pass
 
 
@@ -208,3 +213,115 @@ def is_aws_chunked(headers: Mapping[str, str]) -> bool:
     return "aws-chunked" in [encoding.strip() for encoding in encodings] or headers.get(
         "x-amz-content-sha256", ""
     ).startswith("STREAMING-")
+
+
+KEPT_BYTES: Final = 1 << 16
+"""Objects that sbench did not make, such as markers, are kept up to this size."""
+TELLING_BYTES: Final = 47
+"""Any 47 bytes hold two whole cipher blocks, which say where they come from."""
+_GENERATIONS: Final = 16
+"""Generations that are tried for an object too short to say its own."""
+
+_scratch: Final[deque[bytearray]] = deque()
+"""What compares are made in: as many as compare at once, not one per connection."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UploadCheck:
+    """What one upload was."""
+
+    size: int
+    bad_bytes: int
+    """Bytes that are not the keystream that the upload seems to be."""
+    generation: int | None
+    """None if the bytes are no keystream of the key, or were not compared."""
+    offset: int | None
+    """Where in the object they begin; None as above."""
+    verbatim: bytes | None
+    """The whole upload if it is short and no keystream, or too short to tell."""
+
+    @property
+    def checked_bytes(self) -> int:
+        """Bytes that are right."""
+        return 0 if self.generation is None else self.size - self.bad_bytes
+
+
+class Inspector:
+    """Takes an upload block by block.
+
+    Parameters
+    ----------
+    key
+        Of the object.
+    offset
+        Where the upload has to begin; None for a part, which says that by itself.
+    verifies
+        False counts bytes and does not compare them.
+    """
+
+    def __init__(self, key: str, *, offset: int | None, verifies: bool) -> None:
+        self._key = key
+        self._offset = offset
+        self._verifies = verifies
+        self._keystream: Keystream | None = None
+        self._start = 0
+        self._size = 0
+        self._bad = 0
+        self._kept: bytes | None = b""
+
+    def take(self, block: memoryview) -> None:
+        """Take the next block; the first is of ``KEPT_BYTES`` at least, or the only one."""
+        if not self._size:
+            self._kept = bytes(block) if len(block) <= KEPT_BYTES else None
+            if self._verifies:
+                self._begin(block)
+        else:
+            self._kept = None
+        if self._keystream is not None:
+            offset = self._start + self._size
+            if not _agrees(self._keystream, offset, block):
+                wrong = self._keystream.differences(offset, block)
+                self._bad += sum(difference.bad_bytes for difference in wrong)
+        self._size += len(block)
+
+    def result(self) -> UploadCheck:
+        """Return what came; call it after the last block."""
+        known = self._keystream
+        return UploadCheck(
+            size=self._size,
+            bad_bytes=self._bad,
+            generation=None if known is None else known.generation,
+            offset=None if known is None else self._start,
+            verbatim=self._kept if known is None else None,
+        )
+
+    def _begin(self, block: memoryview) -> None:
+        origin = identify(block[:TELLING_BYTES])
+        mine = origin is not None and origin.key_hash == hash_key(self._key)
+        if origin is not None and mine and self._offset in {None, origin.offset}:
+            self._keystream = content_of(self._key, origin.generation)
+            self._start = origin.offset
+        elif self._offset is not None:
+            self._start = self._offset
+            if len(block) < TELLING_BYTES:
+                self._keystream = matching(self._key, self._offset, block)
+            if self._keystream is None and declared_size(self._key) is not None:
+                # Nothing else can be meant; so the wrong bytes can be counted.
+                self._keystream = content_of(self._key)
+
+
+def matching(key: str, offset: int, data: memoryview) -> Keystream | None:
+    """Return the first generation of ``key`` that has ``data`` at ``offset``."""
+    candidates = (content_of(key, generation) for generation in range(_GENERATIONS))
+    return next((k for k in candidates if k.agrees(offset, data)), None)
+
+
+def _agrees(keystream: Keystream, offset: int, block: memoryview) -> bool:
+    try:
+        scratch = _scratch.pop()
+    except IndexError:
+        scratch = bytearray(PIECE)
+    try:
+        return keystream.agrees(offset, block, scratch)
+    finally:
+        _scratch.append(scratch)

@@ -1,57 +1,76 @@
-"""HTTP: requests in, answers out, bodies by the block. What they mean is the handler's."""
+"""HTTP: requests in, answers out, bodies by the block, and the faults that are planned."""
 
 import socket
+import socketserver
 import struct
-from email.utils import formatdate
+from collections.abc import Mapping
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final, NoReturn
 
 from serverless_bench import clock
 from serverless_bench.clock import monotonic_ns, wall_ns
-from serverless_bench.stores.loopback.answers import S3Error, error_xml
-from serverless_bench.stores.loopback.asked import Asked, take_apart
-from serverless_bench.stores.loopback.bodies import Body, buffered
-from serverless_bench.stores.loopback.faults import drawn
-from serverless_bench.stores.loopback.inspector import Inspector
-from serverless_bench.stores.loopback.witness import Sight
-from serverless_bench.units import KIB, NS_PER_S
+from serverless_bench.job.keys import declared_size
+from serverless_bench.stores.loopback.bodies import Body, Inspector, UploadCheck, buffered
+from serverless_bench.stores.loopback.faults import FaultKind, PlannedFault, derived_rng
+from serverless_bench.stores.loopback.s3 import (
+    S3Error,
+    S3Request,
+    error_xml,
+    http_date,
+    parse_request,
+)
+from serverless_bench.stores.loopback.state import StoreState
+from serverless_bench.stores.loopback.witness import WitnessedRequest
+from serverless_bench.units import NS_PER_S
 
-if TYPE_CHECKING:
-    from serverless_bench.stores.loopback.server import LoopbackServer
-
-BLOCK: Final = 256 * KIB
-"""What is moved at a time; as much of the keystream stays in a core's cache."""
-SHAPED_BLOCK: Final = 64 * KIB
 _MAX_DOCUMENT: Final = 1 << 23
 """A list of 10,000 parts is 1 MB."""
 _LINGER_S: Final = 2.0
-_TEXT: Final = "application/xml"
+_XML: Final = "application/xml"
 
 
 class Hangup(ConnectionError):
     """The connection is over, by our own will."""
 
 
-class Connection(BaseHTTPRequestHandler):
-    """One connection and the requests on it, one after the other."""
+class HttpConnection(BaseHTTPRequestHandler):
+    """One connection and the requests on it, one after the other.
 
-    server: "LoopbackServer"
+    Parameters
+    ----------
+    connection, client_address, server
+        As the standard library hands them over.
+    state
+        The store that answers.
+    """
+
     protocol_version = "HTTP/1.1"
     disable_nagle_algorithm = True
 
+    def __init__(
+        self,
+        connection: socket.socket,
+        client_address: tuple[str, int],
+        server: socketserver.BaseServer,
+        state: StoreState,
+    ) -> None:
+        self.state = state
+        # The base class serves the whole connection in here.
+        super().__init__(connection, client_address, server)
+
     def setup(self) -> None:
-        """Speak TLS if asked, and read with our own reader."""
-        tls = self.server.tls
+        """Speak TLS where the store does, and read with our own reader."""
+        tls = self.state.tls
         if tls is not None:
             self.request = tls.wrap_socket(self.request, server_side=True)
         super().setup()
         self.rfile.close()
         self.rfile = self._source = buffered(self.connection, whole=tls is None)
-        self.room = memoryview(bytearray(self.server.block_bytes))
-        self._pace = self.server.shaper.new_pace()
-        self._connection_number = next(self.server.connection_numbers)
-        self.server.counts.add(connections=1)
+        self.buffer = memoryview(bytearray(self.state.block_bytes))
+        self._pace = self.state.shaper.new_pace()
+        self._connection_number = next(self.state.connection_numbers)
+        self.state.counters.add(connections=1)
 
     def handle(self) -> None:
         """Serve requests until one side hangs up."""
@@ -64,7 +83,7 @@ class Connection(BaseHTTPRequestHandler):
     def finish(self) -> None:
         """Close; what was written goes out first, unless the connection was reset."""
         self.connection.close()
-        self.server.witness.flush()
+        self.state.witness.flush()
 
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002, ANN401 - stdlib's
         """Say nothing: there is the log of faults, and there are statistics."""
@@ -77,32 +96,34 @@ class Connection(BaseHTTPRequestHandler):
     def handle_one_request(self) -> None:
         """Serve one request, and have it witnessed."""
         self._expecting = False
-        self._witnessed = False
+        self._witnessing = False
         try:
             super().handle_one_request()
         finally:
-            if self._witnessed:
-                self.server.witness.note(self.sight)
+            if self._witnessing:
+                self.state.witness.finish(self.witnessed)
 
     def parse_request(self) -> bool:
         """Take the time at which the request came, and read the rest of its head."""
-        self._came_ns = monotonic_ns()
+        self._received_ns = monotonic_ns()
         return super().parse_request()
 
-    def begin(self) -> Asked:
-        """Return what is asked; call it once per request."""
-        self.number = next(self.server.numbers)
+    def start_request(self) -> S3Request:
+        """Return what the request asks for; call it once per request."""
+        self.number = next(self.state.request_numbers)
         self.request_id = f"{self.number:016X}"
         self.body: Body | None = None
         headers = {name.lower(): value for name, value in self.headers.items()}
-        self.asked = take_apart(self.command, self.path, headers)
-        self.sight = Sight(self.number, self._connection_number, self.asked, self._came_ns)
-        return self.asked
+        self.s3_request = parse_request(self.command, self.path, headers)
+        self.witnessed = WitnessedRequest(
+            self.number, self._connection_number, self.s3_request, self._received_ns
+        )
+        return self.s3_request
 
-    def be_seen(self) -> None:
+    def start_witnessing(self) -> None:
         """Have the request witnessed, however it ends."""
-        self._witnessed = True
-        self.server.witness.begins(self.sight)
+        self._witnessing = True
+        self.state.witness.start(self.witnessed)
 
     def open_body(self) -> Body:
         """Return the body of the request, and have the client send it.
@@ -113,7 +134,7 @@ class Connection(BaseHTTPRequestHandler):
             If the request does not say how long it is.
         """
         if self.body is None:
-            self.body = Body(self._source, self.asked.headers)
+            self.body = Body(self._source, self.s3_request.headers)
             if self._expecting:
                 self._expecting = False
                 self.connection.sendall(b"HTTP/1.1 100 Continue\r\n\r\n")
@@ -128,85 +149,85 @@ class Connection(BaseHTTPRequestHandler):
             If it is long.
         """
         body, text = self.open_body(), bytearray()
-        while count := body.fill(self.room):
-            text += self.room[:count]
+        while count := body.fill(self.buffer):
+            text += self.buffer[:count]
             if len(text) > _MAX_DOCUMENT:
                 raise S3Error(400, "EntityTooLarge", "the document is too long")
         return bytes(text)
 
     def receive(self, inspector: Inspector, limit: int | None = None) -> int:
         """Move the body, or ``limit`` bytes of it, to ``inspector``; return how many came."""
-        body, came = self.open_body(), 0
+        body, received = self.open_body(), 0
         try:
-            while count := self._fill(body, None if limit is None else limit - came):
-                inspector.take(self.room[:count])
-                came += count
-                self.pay(count, upload=True)
+            while count := self._fill(body, None if limit is None else limit - received):
+                inspector.take(self.buffer[:count])
+                received += count
+                self.throttle(count, upload=True)
         finally:
-            self.server.counts.add(in_bytes=came)
-        return came
+            self.state.counters.add(in_bytes=received)
+        return received
 
     def _fill(self, body: Body, limit: int | None) -> int:
-        """Fill the room, and note when the first byte of the body and the last one are there."""
-        room, first = self.room[:limit], 0
-        if self.sight.first_in_ns is None:
-            first = body.fill(room[:1])
-            self.sight.came(first)
-        count = body.fill(room[first:])
-        self.sight.came(count)
+        """Fill the buffer, and note when the first byte of the body and the last one are there."""
+        buffer, first = self.buffer[:limit], 0
+        if self.witnessed.first_in_ns is None:
+            first = body.fill(buffer[:1])
+            self.witnessed.received(first)
+        count = body.fill(buffer[first:])
+        self.witnessed.received(count)
         return first + count
 
-    def send(self, block: memoryview) -> None:
+    def send_block(self, block: memoryview) -> None:
         """Send bytes of an object."""
-        self.sight.goes()
+        self.witnessed.sending()
         self.connection.sendall(block)
-        self.sight.out_bytes += len(block)
+        self.witnessed.out_bytes += len(block)
 
-    def pay(self, count: int, *, upload: bool) -> None:
+    def throttle(self, count: int, *, upload: bool) -> None:
         """Wait as long as ``count`` bytes take this connection and its function."""
-        shaper, now_ns = self.server.shaper, monotonic_ns()
+        shaper, now_ns = self.state.shaper, monotonic_ns()
         wait_ns = 0 if self._pace is None else self._pace.wait_ns(count, now_ns)
-        name = self.asked.function or "{}:{}".format(*self.client_address)
+        name = self.s3_request.function or "{}:{}".format(*self.client_address)
         bucket = shaper.function(name, upload=upload, now_ns=now_ns)
         if bucket is not None:
             wait_ns = max(wait_ns, bucket.wait_ns(count, now_ns))
         if wait_ns:
             clock.sleep(wait_ns / NS_PER_S)
 
-    def settle(self) -> None:
+    def drain_body(self) -> None:
         """Take the request off the line, so that the next one begins where it should.
 
         A client that still waits for ``100 Continue`` sends nothing any more, or would
-        send it after our answer: that connection is closed.
+        send it after our response: that connection is closed.
         """
         try:
             if not self._expecting:
-                self.open_body().drain(self.room)
+                self.open_body().drain(self.buffer)
         except S3Error:
             # Chunks that are none: nobody knows where the next request begins.
             self._expecting = True
         self.close_connection = self.close_connection or self._expecting
 
     def reply(self, status: int, body: bytes = b"", headers: dict[str, str] | None = None) -> None:
-        """Send a whole answer."""
-        self.settle()
-        self.head(status, {"Content-Length": str(len(body)), **(headers or {})}, body)
+        """Send a whole response."""
+        self.drain_body()
+        self.send_head(status, {"Content-Length": str(len(body)), **(headers or {})}, body)
         if self._expecting:
             self._linger()
 
-    def head(self, status: int, headers: dict[str, str], body: bytes = b"") -> None:
-        """Send the head of an answer, and its body where it is short."""
-        server = self.server
-        if server.settings.shape.latency:
-            draw = drawn(server.settings.seed, "latency", self.number)
-            clock.sleep(server.shaper.latency_s(draw))
-        if self.asked.key and (stall_ns := server.shaper.stall_ns(monotonic_ns())):
+    def send_head(self, status: int, headers: dict[str, str], body: bytes = b"") -> None:
+        """Send the head of a response, and its body where it is short."""
+        settings, shaper = self.state.settings, self.state.shaper
+        if settings.shape.latency:
+            rng = derived_rng(settings.seed, "latency", self.number)
+            clock.sleep(shaper.latency_s(rng))
+        if self.s3_request.key and (stall_ns := shaper.stall_ns(monotonic_ns())):
             clock.sleep(stall_ns / NS_PER_S)
         fields = {
             "x-amz-request-id": self.request_id,
             "x-amz-id-2": f"loopback/{self.request_id}",
             "Server": "sbench",
-            "Date": http_date(wall_ns() / NS_PER_S + server.settings.clock_skew_s),
+            "Date": http_date(wall_ns() / NS_PER_S + settings.clock_skew_s),
             **headers,
         }
         if self.close_connection:
@@ -214,20 +235,20 @@ class Connection(BaseHTTPRequestHandler):
         lines = [f"HTTP/1.1 {status} {HTTPStatus(status).phrase}"]
         lines += [f"{name}: {value}" for name, value in fields.items()]
         text = "\r\n".join(lines).encode("latin-1") + b"\r\n\r\n"
-        self.sight.status, self.sight.answered_ns = status, monotonic_ns()
+        self.witnessed.status, self.witnessed.answered_ns = status, monotonic_ns()
         self.connection.sendall(text if self.command == "HEAD" else text + body)
 
-    def refuse(self, error: S3Error) -> None:
-        """Send an answer that refuses."""
-        body = error_xml(error, self.asked.path, self.request_id)
-        self.reply(error.status, body, {"Content-Type": _TEXT})
+    def reply_error(self, error: S3Error) -> None:
+        """Send an error."""
+        body = error_xml(error, self.s3_request.path, self.request_id)
+        self.reply(error.status, body, {"Content-Type": _XML})
 
-    def say(self, body: bytes) -> None:
-        """Send an answer with a document."""
-        self.reply(200, body, {"Content-Type": _TEXT})
+    def reply_document(self, body: bytes) -> None:
+        """Send a document."""
+        self.reply(200, body, {"Content-Type": _XML})
 
     def hang_up(self, *, reset: bool) -> None:
-        """End the connection, with RST instead of FIN if asked.
+        """End the connection, with RST instead of FIN for a reset.
 
         Raises
         ------
@@ -240,13 +261,117 @@ class Connection(BaseHTTPRequestHandler):
         raise Hangup
 
     def _linger(self) -> None:
-        """Read on for a while: to close on unread bytes would destroy the answer."""
+        """Read on for a while: to close on unread bytes would destroy the response."""
         self.connection.shutdown(socket.SHUT_WR)
         self.connection.settimeout(_LINGER_S)
-        while self.connection.recv_into(self.room):
+        while self.connection.recv_into(self.buffer):
             pass
 
 
-def http_date(seconds: float) -> str:
-    """Return an instant as HTTP spells it."""
-    return formatdate(seconds, usegmt=True)
+REFUSALS: Final[Mapping[FaultKind, tuple[int, str, str]]] = {
+    FaultKind.SLOWDOWN: (503, "SlowDown", "Please reduce your request rate."),
+    FaultKind.ERROR: (500, "InternalError", "We encountered an internal error."),
+    FaultKind.MISSING: (404, "NoSuchKey", "The specified key does not exist."),
+}
+"""Faults that are a response and nothing more."""
+
+
+class S3Connection(HttpConnection):
+    """What every operation works with."""
+
+    def check_limits(self, name: str) -> None:
+        """Refuse a request that is one too many for its prefix.
+
+        Raises
+        ------
+        S3Error
+            If it is.
+        """
+        request = self.s3_request
+        prefix = f"{request.bucket}/{request.key.rpartition('/')[0]}"
+        now_ns = monotonic_ns()
+        if request.key and not self.state.shaper.admits(
+            prefix, write=request.writes, now_ns=now_ns
+        ):
+            self.state.counters.add(limited=1)
+            self._log_event("limit", "put" if request.writes else "get", name)
+            raise S3Error(*REFUSALS[FaultKind.SLOWDOWN])
+
+    def plan_fault(self, name: str) -> None:
+        """Find out what is to go wrong with a request.
+
+        Raises
+        ------
+        S3Error
+            If that is a response.
+        """
+        self._name = name
+        self.fault: PlannedFault | None = None
+        # Only objects of a benchmark fail; markers and the like are no part of one.
+        if declared_size(self.s3_request.key) is None:
+            return
+        where = str(self.s3_request.part or self.s3_request.headers.get("range", ""))
+        self.fault = self.state.fault_plan.decide(name, self.s3_request.key, where)
+        if self.fault and self.fault.kind in REFUSALS:
+            self.inject(self.fault)
+            raise S3Error(*REFUSALS[self.fault.kind])
+
+    def inject(self, fault: PlannedFault, **more: Any) -> None:  # noqa: ANN401 - anything that JSON has
+        """Write a fault to the log, just before the client meets it."""
+        self.state.counters.fault(fault.kind)
+        self.witnessed.fault = fault.kind
+        self._log_event("fault", fault.kind, self._name, number=fault.number, **more)
+
+    def receive_upload(self, *, offset: int | None) -> UploadCheck:
+        """Receive an upload, or the share of it that comes before a reset.
+
+        Parameters
+        ----------
+        offset
+            Where in the object it has to begin; None for a part.
+
+        Raises
+        ------
+        S3Error
+            If its bytes are wrong.
+        """
+        inspector = Inspector(self.s3_request.key, offset=offset, verifies=self.state.verifies)
+        fault = self.fault
+        if fault and fault.kind is FaultKind.RESET_PUT:
+            size = self.open_body().size or declared_size(self.s3_request.key) or 1
+            received = self.receive(inspector, fault.cut(size))
+            self.inject(fault, received_bytes=received)
+            self.hang_up(reset=True)
+        self.receive(inspector)
+        check = inspector.result()
+        self.witnessed.offset = check.offset
+        self.state.counters.add(checked_put_bytes=check.checked_bytes)
+        if check.bad_bytes:
+            self.reject(check, f"{check.bad_bytes} bytes are not those of the key")
+        return check
+
+    def reject(self, check: UploadCheck, message: str) -> NoReturn:
+        """Refuse an upload for its bytes.
+
+        Raises
+        ------
+        S3Error
+            Always.
+        """
+        bad = check.bad_bytes or check.size
+        self.state.counters.add(bad_puts=1, bad_put_bytes=bad)
+        raise S3Error(400, "BadDigest", message)
+
+    def _log_event(self, event: str, kind: str, name: str, **more: Any) -> None:  # noqa: ANN401 - as above
+        request = self.s3_request
+        self.state.fault_log.add(
+            event=event,
+            kind=kind,
+            request=name,
+            request_id=self.request_id,
+            bucket=request.bucket,
+            key=request.key,
+            part=request.part,
+            range=request.headers.get("range"),
+            **more,
+        )

@@ -59,23 +59,23 @@ HITS: Final[Mapping[FaultKind, frozenset[str]]] = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Fault:
+class PlannedFault:
     """A fault that is to happen to one request."""
 
     kind: FaultKind
     number: int
     """How often the same was asked for before."""
-    draw: random.Random
+    rng: random.Random
     """Decides the rest: where it happens."""
 
     def cut(self, size_bytes: int) -> int:
         """Return how many of ``size_bytes`` bytes pass; at least one does not."""
-        return self.draw.randrange(size_bytes) if size_bytes else 0
+        return self.rng.randrange(size_bytes) if size_bytes else 0
 
     def bits(self, count: int, first: int, end: int) -> list[tuple[int, int]]:
         """Return up to ``count`` places ``(offset, bit)`` in different bytes, sorted."""
-        offsets = self.draw.sample(range(first, end), min(count, end - first))
-        return [(offset, self.draw.randrange(8)) for offset in sorted(offsets)]
+        offsets = self.rng.sample(range(first, end), min(count, end - first))
+        return [(offset, self.rng.randrange(8)) for offset in sorted(offsets)]
 
 
 class FaultPlan:
@@ -95,7 +95,7 @@ class FaultPlan:
         self._seen: Counter[tuple[str, str, str]] = Counter()
         self._lock = threading.Lock()
 
-    def decide(self, request: str, key: str, where: str = "") -> Fault | None:
+    def decide(self, request: str, key: str, where: str = "") -> PlannedFault | None:
         """Return the fault of the next such request, if it has one.
 
         Parameters
@@ -114,13 +114,13 @@ class FaultPlan:
             self._seen[request, key, where] += 1
         for kind, rate in self._rates:
             if request in HITS[kind]:
-                draw = drawn(self._seed, kind, request, key, where, number)
-                if draw.random() < rate:
-                    return Fault(kind=kind, number=number, draw=draw)
+                rng = derived_rng(self._seed, kind, request, key, where, number)
+                if rng.random() < rate:
+                    return PlannedFault(kind=kind, number=number, rng=rng)
         return None
 
 
-def drawn(*words: object) -> random.Random:
+def derived_rng(*words: object) -> random.Random:
     """Return a source of random numbers that ``words`` alone decide."""
     digest = hashlib.blake2b("\0".join(map(str, words)).encode(), digest_size=16).digest()
     return random.Random(int.from_bytes(digest))  # noqa: S311 - a plan, no secret

@@ -1,23 +1,115 @@
-"""Which objects there are: their keys, and of each what its bytes can be made from.
+"""Which objects there are: their keys, of each what its bytes can be made from, open uploads.
 
 A key that declares its size costs what its text costs, about 100 bytes, and an entry of
-a dictionary.
+a dictionary. A part does not say where it belongs: parts may differ in size and come in
+any order. Its bytes do, so each is compared with the keystream when it comes, and where
+it lies is compared with its neighbours when the upload is completed.
 """
 
 import secrets
 import threading
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from serverless_bench.job.keys import declared_size, hash_key
+from serverless_bench.job.spec import MIN_PART_BYTES
 from serverless_bench.payload.shaped import content_of
-from serverless_bench.stores.loopback.answers import S3Error
-from serverless_bench.stores.loopback.parts import Upload
+from serverless_bench.stores.loopback.bodies import UploadCheck, matching
+from serverless_bench.stores.loopback.s3 import S3Error
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Content:
+class Upload:
+    """An upload in parts that is still open."""
+
+    upload_id: str
+    key: str
+    parts: dict[int, UploadCheck] = field(default_factory=dict)
+    """By part number; a part that comes again replaces the one before."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AssembledObject:
+    """What the parts make."""
+
+    size: int
+    generation: int
+    verbatim: bytes | None = None
+    """The bytes themselves, of an object that sbench did not make; as in ``UploadCheck``."""
+
+
+def etag_of(part: UploadCheck) -> str:
+    """Return the entity tag of a part."""
+    place = "unknown" if part.offset is None else f"{part.offset:x}"
+    return f'"{place}-{part.size:x}"'
+
+
+def assemble(
+    key: str, parts: Mapping[int, UploadCheck], listed: Sequence[tuple[int, str]], *, verifies: bool
+) -> AssembledObject:
+    """Return the object that the listed parts make.
+
+    Parameters
+    ----------
+    key
+        Of the object.
+    parts
+        Everything that was uploaded.
+    listed
+        Number and entity tag of each part, as the request to complete has them.
+    verifies
+        False adds up sizes and compares nothing.
+
+    Raises
+    ------
+    S3Error
+        If a part is missing, too small, out of order, or not where its bytes belong.
+    """
+    numbers = [number for number, _ in listed]
+    if not numbers or numbers != sorted(set(numbers)):
+        raise S3Error(400, "InvalidPartOrder", "parts have to be listed in ascending order")
+    offset, generation = 0, None
+    kept = _kept(key, [parts[number] for number in numbers if number in parts])
+    for number, etag in listed:
+        part = parts.get(number)
+        if part is None or etag.strip('"') != etag_of(part).strip('"'):
+            raise S3Error(400, "InvalidPart", f"there is no part {number} with this entity tag")
+        if part.size < MIN_PART_BYTES and number != numbers[-1]:
+            raise S3Error(400, "EntityTooSmall", f"part {number} is smaller than 5 MiB")
+        if verifies and kept is None:
+            generation = _fits(key, number, part, offset, generation)
+        offset += part.size
+    return AssembledObject(size=offset, generation=generation or 0, verbatim=kept)
+
+
+def _kept(key: str, parts: Sequence[UploadCheck]) -> bytes | None:
+    """Return the object that its parts make as it is; None if its bytes are to be keystream."""
+    short = [part.verbatim for part in parts if part.verbatim is not None]
+    foreign = declared_size(key) is None and len(short) == len(parts)
+    return b"".join(short) if foreign else None
+
+
+def _fits(
+    key: str, number: int, part: UploadCheck, offset: int, generation: int | None
+) -> int | None:
+    """Return the generation of the parts so far, this one included."""
+    found_offset, found_generation = part.offset, part.generation
+    if part.verbatim is not None:
+        keystream = matching(key, offset, memoryview(part.verbatim))
+        found_offset = None if keystream is None else offset
+        found_generation = None if keystream is None else keystream.generation
+    if found_offset != offset:
+        raise S3Error(
+            400, "BadDigest", f"part {number} holds bytes from {found_offset}, not from {offset}"
+        )
+    if generation is not None and found_generation != generation:
+        raise S3Error(400, "BadDigest", f"part {number} is of another generation")
+    return found_generation
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredObject:
     """What an object holds."""
 
     key: str
@@ -42,14 +134,14 @@ class Content:
 
 @dataclass
 class _Bucket:
-    kept: dict[str, "int | Content"] = field(default_factory=dict)
+    kept: dict[str, "int | StoredObject"] = field(default_factory=dict)
     """By key; of keys that declare their size the generation is all there is to know."""
     order: list[str] | None = None
     """The keys as listings have them; None after a key came or went."""
     uploads: dict[str, Upload] = field(default_factory=dict)
 
 
-class Objects:
+class ObjectTable:
     """All buckets of one server; threads may share it.
 
     Parameters
@@ -74,7 +166,7 @@ class Objects:
         with self._lock:
             return sum(len(bucket.kept) for bucket in self._buckets.values())
 
-    def find(self, bucket: str, key: str, *, written: bool = False) -> Content | None:
+    def find(self, bucket: str, key: str, *, written: bool = False) -> StoredObject | None:
         """Return what an object holds; None if there is none.
 
         Parameters
@@ -86,14 +178,14 @@ class Objects:
         """
         with self._lock:
             entry = self._buckets[bucket].kept.get(key) if bucket in self._buckets else None
-        if isinstance(entry, Content):
+        if isinstance(entry, StoredObject):
             return entry
         size = declared_size(key)
         if size is None or (entry is None and (self._strict or written)):
             return None
-        return Content(key=key, size=size, generation=entry or 0)
+        return StoredObject(key=key, size=size, generation=entry or 0)
 
-    def put(self, bucket: str, content: Content, *, only_new: bool = False) -> bool:
+    def put(self, bucket: str, content: StoredObject, *, only_new: bool = False) -> bool:
         """Note that an object was written; False if it exists and may not.
 
         Parameters
@@ -106,29 +198,29 @@ class Objects:
         key = content.key
         plain = content.verbatim is None and declared_size(key) == content.size
         with self._lock:
-            room = self._bucket(bucket)
-            if only_new and key in room.kept:
+            stored = self._bucket(bucket)
+            if only_new and key in stored.kept:
                 return False
-            if key not in room.kept:
-                room.order = None
-            room.kept[key] = content.generation if plain else content
+            if key not in stored.kept:
+                stored.order = None
+            stored.kept[key] = content.generation if plain else content
             return True
 
     def delete(self, bucket: str, key: str) -> None:
         """Forget that an object was written."""
         with self._lock:
-            room = self._bucket(bucket)
-            if room.kept.pop(key, None) is not None:
-                room.order = None
+            stored = self._bucket(bucket)
+            if stored.kept.pop(key, None) is not None:
+                stored.order = None
 
     def page(self, bucket: str, prefix: str, after: str, limit: int) -> tuple[list[str], bool]:
         """Return up to ``limit`` keys with ``prefix`` after ``after``, and if more follow."""
         with self._lock:
-            room = self._bucket(bucket)
-            if room.order is None:
+            stored = self._bucket(bucket)
+            if stored.order is None:
                 # S3 lists in the order of UTF-8 bytes, which is that of code points.
-                room.order = sorted(room.kept)
-            order = room.order
+                stored.order = sorted(stored.kept)
+            order = stored.order
         begin = max(bisect_left(order, prefix), bisect_right(order, after) if after else 0)
         keys = order[begin : begin + limit + 1]
         mine = [key for key in keys if key.startswith(prefix)]

@@ -1,26 +1,42 @@
-"""Listens, and holds what the connections share."""
+"""Listens, and has every request answered by its operation."""
 
+import json
 import socket
 import socketserver
-import ssl
 import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from itertools import count
 from typing import Any
 
-from serverless_bench.clock import utc_stamp, wall_ns
 from serverless_bench.errors import UsageError
-from serverless_bench.stores.loopback.connection import BLOCK, SHAPED_BLOCK, http_date
-from serverless_bench.stores.loopback.counts import Counts
-from serverless_bench.stores.loopback.faults import FaultLog, FaultPlan
-from serverless_bench.stores.loopback.handler import Handler
-from serverless_bench.stores.loopback.objects import Objects
-from serverless_bench.stores.loopback.settings import Check, Settings
-from serverless_bench.stores.loopback.shaping import Shaper
-from serverless_bench.stores.loopback.witness import Witness
-from serverless_bench.units import NS_PER_S
+from serverless_bench.stores.loopback.connection import S3Connection
+from serverless_bench.stores.loopback.operations import OPERATIONS
+from serverless_bench.stores.loopback.s3 import STATISTICS, S3Error
+from serverless_bench.stores.loopback.state import SHAPED_BLOCK, LoopbackSettings, StoreState
+
+
+class Handler(S3Connection):
+    """Answers the requests of one connection."""
+
+    def serve(self) -> None:
+        """Answer one request."""
+        request = self.start_request()
+        if request.path == STATISTICS:
+            self.reply(200, json.dumps(self.state.statistics()).encode())
+            return
+        self.start_witnessing()
+        try:
+            name = request.operation()
+            self.witnessed.operation = name
+            self.state.counters.request(name)
+            self.check_limits(name)
+            self.plan_fault(name)
+            OPERATIONS[name](self)
+        except S3Error as exc:
+            self.reply_error(exc)
+
+    do_DELETE = do_GET = do_HEAD = do_POST = do_PUT = serve  # noqa: N815 - stdlib's names
 
 
 class LoopbackServer(socketserver.ThreadingTCPServer):
@@ -34,7 +50,7 @@ class LoopbackServer(socketserver.ThreadingTCPServer):
     Raises
     ------
     UsageError
-        If it cannot listen, or a file that it is told of cannot be used.
+        If it cannot listen, or a file that the settings name cannot be used.
     """
 
     allow_reuse_address = True
@@ -43,38 +59,26 @@ class LoopbackServer(socketserver.ThreadingTCPServer):
     # A thousand workers may connect at once.
     request_queue_size = 4096
 
-    def __init__(self, settings: Settings) -> None:
-        self.settings = settings
-        self.tls = _tls_context(settings)
-        self.looks = settings.check is Check.FULL
-        self.objects = Objects(strict=settings.strict)
-        self.plan = FaultPlan(settings.seed, settings.rates)
-        self.log = FaultLog(settings.log)
-        self.witness = Witness(settings.witness)
-        self.shaper = Shaper(settings.shape)
-        self.counts = Counts()
-        self.numbers = count(1)
-        self.connection_numbers = count(1)
-        self.block_bytes = SHAPED_BLOCK if settings.shape.slows_bytes else BLOCK
-        self.start_date = http_date(wall_ns() / NS_PER_S)
-        self.start_stamp = utc_stamp(separators=True)
+    def __init__(self, settings: LoopbackSettings) -> None:
+        self.state = StoreState(settings)
         self.address_family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
         try:
-            super().__init__((settings.host, settings.port), Handler)
+            super().__init__(
+                (settings.host, settings.port),
+                lambda connection, address, server: Handler(
+                    connection, address, server, self.state
+                ),
+            )
         except OSError as exc:
             where = f"{settings.host}:{settings.port}"
             raise UsageError(f"cannot listen on {where}: {exc.strerror or exc}") from exc
 
     @property
     def endpoint_url(self) -> str:
-        """What clients are told."""
+        """Where clients reach it."""
         host, port = self.server_address[:2]
         name = f"[{host!s}]" if ":" in str(host) else str(host)
-        return f"{'https' if self.tls else 'http'}://{name}:{port}"
-
-    def statistics(self) -> dict[str, Any]:
-        """Return what happened so far."""
-        return {**self.counts.to_json(), "objects": self.objects.count()}
+        return f"{'https' if self.state.tls else 'http'}://{name}:{port}"
 
     def server_bind(self) -> None:
         """Bind, with small buffers where bytes are to be slow.
@@ -82,7 +86,7 @@ class LoopbackServer(socketserver.ThreadingTCPServer):
         The kernel would take megabytes at once, and a client's progress would not show
         the rate.
         """
-        if self.settings.shape.slows_bytes:
+        if self.state.settings.shape.slows_bytes:
             for option in (socket.SO_RCVBUF, socket.SO_SNDBUF):
                 self.socket.setsockopt(socket.SOL_SOCKET, option, SHAPED_BLOCK)
         super().server_bind()
@@ -92,25 +96,24 @@ class LoopbackServer(socketserver.ThreadingTCPServer):
         self.close_request(request)
 
     def handle_error(self, request: Any, client_address: Any) -> None:  # noqa: ANN401
-        """Say what a bug is; clients that go away in a handshake are none."""
+        """Show what a bug is; clients that go away in a handshake are none."""
         if not isinstance(sys.exc_info()[1], OSError):
             super().handle_error(request, client_address)
 
     def service_actions(self) -> None:
         """Have the witness up to date, every half second."""
-        self.witness.flush()
+        self.state.witness.flush()
 
     def server_close(self) -> None:
         """Stop listening and close the files."""
         super().server_close()
-        self.log.close()
-        self.witness.close()
+        self.state.close()
 
 
 @contextmanager
-def serving(settings: Settings | None = None) -> Iterator[LoopbackServer]:
+def serving(settings: LoopbackSettings | None = None) -> Iterator[LoopbackServer]:
     """Run a server in a thread for the length of a block."""
-    with LoopbackServer(settings or Settings()) as server:
+    with LoopbackServer(settings or LoopbackSettings()) as server:
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
         thread.start()
         try:
@@ -118,17 +121,3 @@ def serving(settings: Settings | None = None) -> Iterator[LoopbackServer]:
         finally:
             server.shutdown()
             thread.join()
-
-
-def _tls_context(settings: Settings) -> ssl.SSLContext | None:
-    if settings.tls is None:
-        return None
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    try:
-        context.load_cert_chain(settings.tls)
-    except OSError as exc:
-        raise UsageError(
-            f"cannot use --tls {settings.tls}: {exc.strerror or exc}",
-            hint="one PEM file with a certificate and its key",
-        ) from exc
-    return context

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from serverless_bench.errors import UsageError
+from serverless_bench.token_bucket import TokenBucket
 from serverless_bench.units import NS_PER_S
 
 QUANTUM_NS: Final = NS_PER_S // 10
@@ -49,11 +50,11 @@ class Shape:
         return bool(self.connection_bytes_per_s or self.function_bytes_per_s)
 
 
-_DRAWS: Final[dict[str, tuple[int, Callable[..., float]]]] = {
+_DISTRIBUTIONS: Final[dict[str, tuple[int, Callable[..., float]]]] = {
     "fixed": (1, lambda _, value: value),
-    "uniform": (2, lambda draw, low, high: draw.uniform(low, high)),
+    "uniform": (2, lambda rng, low, high: rng.uniform(low, high)),
     # The median of a log-normal distribution is exp(mu).
-    "lognormal": (2, lambda draw, median, sigma: median * draw.lognormvariate(0, sigma)),
+    "lognormal": (2, lambda rng, median, sigma: median * rng.lognormvariate(0, sigma)),
 }
 
 
@@ -74,17 +75,17 @@ def parse_latency(text: str | None) -> Callable[[random.Random], float]:
     if text is None:
         return lambda _: 0.0
     name, _, values = text.partition(":")
-    count, draw_one = _DRAWS.get(name, (0, None))
+    count, sample = _DISTRIBUTIONS.get(name, (0, None))
     try:
         numbers = [float(value) for value in values.split(",")]
     except ValueError:
         numbers = []
-    if draw_one is None or len(numbers) != count or min(numbers) < 0:
+    if sample is None or len(numbers) != count or min(numbers) < 0:
         raise UsageError(
             f"--latency {text!r} is no distribution",
             hint="fixed:MS, uniform:MS,MS or lognormal:MEDIAN_MS,SIGMA",
         )
-    return lambda draw: draw_one(draw, *numbers) / 1e3
+    return lambda rng: sample(rng, *numbers) / 1e3
 
 
 class Pace:
@@ -107,7 +108,7 @@ class Pace:
         return max(0, self._free_ns - now_ns)
 
 
-class FunctionBucket:
+class NetworkBucket:
     """The network of one function in one direction, as Lambda gives it out.
 
     A full bucket at first; later what was used comes back in quanta of 100 ms, up to half
@@ -146,35 +147,6 @@ class FunctionBucket:
                 return 0
             missing = -int(self._tokens // self._quantum)
             return max(0, self._start_ns + (self._given + missing) * QUANTUM_NS - now_ns)
-
-
-class RequestBucket:
-    """Requests per second of one prefix; a second's worth is saved up.
-
-    Parameters
-    ----------
-    per_s
-        The limit.
-    now_ns
-        When it begins.
-    """
-
-    def __init__(self, per_s: float, now_ns: int) -> None:
-        self._per_s = per_s
-        self._tokens = max(1.0, per_s)
-        self._then_ns = now_ns
-        self._lock = threading.Lock()
-
-    def admits(self, now_ns: int) -> bool:
-        """Tell whether one more request is within the limit, and count it if so."""
-        with self._lock:
-            more = self._tokens + max(0, now_ns - self._then_ns) * self._per_s / NS_PER_S
-            self._tokens = min(max(1.0, self._per_s), more)
-            self._then_ns = max(self._then_ns, now_ns)
-            if self._tokens < 1:
-                return False
-            self._tokens -= 1
-            return True
 
 
 def parse_stall(text: str | None) -> tuple[float, float] | None:
@@ -234,12 +206,12 @@ class Shaper:
     Parameters
     ----------
     shape
-        What it is told.
+        What makes the store slow.
     """
 
     shape: Shape
-    _functions: dict[tuple[str, bool], FunctionBucket] = field(default_factory=dict)
-    _prefixes: dict[tuple[str, bool], RequestBucket] = field(default_factory=dict)
+    _functions: dict[tuple[str, bool], NetworkBucket] = field(default_factory=dict)
+    _prefixes: dict[tuple[str, bool], TokenBucket] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def __post_init__(self) -> None:
@@ -247,9 +219,9 @@ class Shaper:
         stall = parse_stall(self.shape.stall)
         self._stall = None if stall is None else Stall(*stall)
 
-    def latency_s(self, draw: random.Random) -> float:
+    def latency_s(self, rng: random.Random) -> float:
         """Return what one answer waits before its first byte."""
-        return self._latency(draw)
+        return self._latency(rng)
 
     def stall_ns(self, now_ns: int) -> int:
         """Return how long nothing leaves the store any more, at an instant."""
@@ -260,7 +232,7 @@ class Shaper:
         rate = self.shape.connection_bytes_per_s
         return None if rate is None else Pace(rate)
 
-    def function(self, name: str, *, upload: bool, now_ns: int) -> FunctionBucket | None:
+    def function(self, name: str, *, upload: bool, now_ns: int) -> NetworkBucket | None:
         """Return the network of the function called ``name`` in one direction."""
         rate = self.shape.function_bytes_per_s
         if rate is None:
@@ -268,7 +240,7 @@ class Shaper:
         with self._lock:
             if (name, upload) not in self._functions:
                 burst = self.shape.function_burst_bytes or 0.0
-                self._functions[name, upload] = FunctionBucket(burst, rate, now_ns)
+                self._functions[name, upload] = NetworkBucket(burst, rate, now_ns)
             return self._functions[name, upload]
 
     def admits(self, prefix: str, *, write: bool, now_ns: int) -> bool:
@@ -278,6 +250,6 @@ class Shaper:
             return True
         with self._lock:
             if (prefix, write) not in self._prefixes:
-                self._prefixes[prefix, write] = RequestBucket(limit, now_ns)
+                self._prefixes[prefix, write] = TokenBucket(limit, max(1.0, limit), now_ns)
             bucket = self._prefixes[prefix, write]
-        return bucket.admits(now_ns)
+        return bucket.take(now_ns)

@@ -16,7 +16,7 @@ from typing import Final, TextIO
 from serverless_bench import __version__
 from serverless_bench.clock import monotonic_ns, wall_ns
 from serverless_bench.errors import UsageError
-from serverless_bench.stores.loopback.asked import Asked
+from serverless_bench.stores.loopback.s3 import S3Request
 from serverless_bench.units import NS_PER_S
 
 FORMAT: Final = 1
@@ -36,16 +36,16 @@ _TIMEOUT_S: Final = 2.0
 
 
 @dataclass(slots=True)
-class Sight:
+class WitnessedRequest:
     """One request as the store sees it; instants are monotonic nanoseconds, None for never."""
 
     number: int
     connection: int
-    asked: Asked
+    request: S3Request
     head_ns: int
     """When its first line was there."""
     operation: str | None = None
-    """In the words of ``Asked.operation``; None for what the store does not know."""
+    """In the words of ``S3Request.operation``; None for what the store does not know."""
     size: int | None = None
     """Of the object that was asked for."""
     offset: int | None = None
@@ -68,7 +68,7 @@ class Sight:
     keys: Sequence[str] = ()
     """What was deleted, of many."""
 
-    def came(self, count: int) -> None:
+    def received(self, count: int) -> None:
         """Note that bytes of the object came just now."""
         if not count:
             return
@@ -77,7 +77,7 @@ class Sight:
             self.first_in_ns = self.last_in_ns
         self.in_bytes += count
 
-    def goes(self) -> None:
+    def sending(self) -> None:
         """Note that bytes of the object are about to leave."""
         self.last_out_ns = monotonic_ns()
         if self.first_out_ns is None:
@@ -100,7 +100,7 @@ class Witness:
 
     def __init__(self, path: Path | None) -> None:
         self._lock = threading.Lock()
-        self._over: deque[Sight] = deque()
+        self._finished: deque[WitnessedRequest] = deque()
         """Requests that wait to be written, which is cheaper for many at once."""
         self._open: set[int] = set()
         self._settled: threading.Event | None = None
@@ -120,19 +120,19 @@ class Witness:
         self._lines.append(json.dumps(head))
         self.flush()
 
-    def begins(self, sight: Sight) -> None:
+    def start(self, witnessed: WitnessedRequest) -> None:
         """Take note of a request that is under way."""
         if self._file is not None:
-            self._open.add(sight.number)
+            self._open.add(witnessed.number)
 
-    def note(self, sight: Sight) -> None:
+    def finish(self, witnessed: WitnessedRequest) -> None:
         """Take note of a request that is over."""
         if self._file is None:
             return
         # Both are atomic, and in this order nothing is forgotten.
-        self._over.append(sight)
-        self._open.discard(sight.number)
-        if len(self._over) >= _KEPT:
+        self._finished.append(witnessed)
+        self._open.discard(witnessed.number)
+        if len(self._finished) >= _KEPT:
             self.flush()
         if self._settled is not None and not self._open:
             self._settled.set()
@@ -142,8 +142,8 @@ class Witness:
         with self._lock:
             if self._file is None:
                 return
-            while self._over:
-                self._lines.append(self._row(self._over.popleft()))
+            while self._finished:
+                self._lines.append(self._row(self._finished.popleft()))
             if not self._lines:
                 return
             now_ns = monotonic_ns()
@@ -174,29 +174,29 @@ class Witness:
                 self._file.close()
             self._file = None
 
-    def _row(self, sight: Sight) -> str:
-        asked, head_ns = sight.asked, sight.head_ns
-        key = asked.key or asked.query.get("prefix", "")
+    def _row(self, witnessed: WitnessedRequest) -> str:
+        request, head_ns = witnessed.request, witnessed.head_ns
+        key = request.key or request.query.get("prefix", "")
         # Texts of our own making: only a key can hold what JSON has to quote.
         who = (
-            f"[{sight.number},{sight.connection},{self._worker(asked)},"
-            f"{_text(sight.operation)},{self._name(asked.bucket)},{self._name(key[:-_TAIL])},"
+            f"[{witnessed.number},{witnessed.connection},{self._worker(request)},"
+            f"{_text(witnessed.operation)},{self._name(request.bucket)},{self._name(key[:-_TAIL])},"
         )
         what = (
-            f"{asked.part},{sight.size},{sight.offset},{sight.length},"
-            f"{sight.in_bytes},{sight.out_bytes},{head_ns - self._origin_ns},"
-            f"{_since(head_ns, sight.first_in_ns)},{_since(head_ns, sight.last_in_ns)},"
-            f"{_since(head_ns, sight.answered_ns)},{_since(head_ns, sight.first_out_ns)},"
-            f"{_since(head_ns, sight.last_out_ns)},{sight.status},"
+            f"{request.part},{witnessed.size},{witnessed.offset},{witnessed.length},"
+            f"{witnessed.in_bytes},{witnessed.out_bytes},{head_ns - self._origin_ns},"
+            f"{_since(head_ns, witnessed.first_in_ns)},{_since(head_ns, witnessed.last_in_ns)},"
+            f"{_since(head_ns, witnessed.answered_ns)},{_since(head_ns, witnessed.first_out_ns)},"
+            f"{_since(head_ns, witnessed.last_out_ns)},{witnessed.status},"
         ).replace("None", "null")
-        keys = json.dumps(list(sight.keys)) if sight.keys else "null"
-        return f"{who}{quoted(key[-_TAIL:])},{what}{_text(sight.fault)},{keys}]"
+        keys = json.dumps(list(witnessed.keys)) if witnessed.keys else "null"
+        return f"{who}{quoted(key[-_TAIL:])},{what}{_text(witnessed.fault)},{keys}]"
 
-    def _worker(self, asked: Asked) -> int | str:
-        agent = asked.headers.get("user-agent", "")
+    def _worker(self, request: S3Request) -> int | str:
+        agent = request.headers.get("user-agent", "")
         known = self._workers.get(agent)
         if known is None:
-            function = asked.function
+            function = request.function
             known = "null" if function is None else self._name(function)
             if len(self._workers) < _MOST_AGENTS:
                 self._workers[agent] = known

@@ -6,7 +6,7 @@ from typing import Any
 
 
 @dataclass(slots=True, kw_only=True)
-class Counts:
+class HostCounters:
     """Numbers of Invoke requests, of deliveries and of environments."""
 
     invokes: int = 0
@@ -47,31 +47,31 @@ class Counts:
     init_ms: deque[float] = field(default_factory=lambda: deque(maxlen=10_000))
     """From the order for an environment to its first question; the last ones."""
 
-    def accept(self, now_ns: int) -> None:
+    def count_accepted(self, now_ns: int) -> None:
         """Count an Invoke request that is taken."""
         self.accepted += 1
         self.last_accepted_ns = now_ns
         if self.first_accepted_ns is None:
             self.first_accepted_ns = now_ns
 
-    def ready_after(self, init_ms: float) -> None:
+    def count_ready(self, init_ms: float) -> None:
         """Count an environment that has asked for its first event."""
         self.ready += 1
         self.init_ms.append(init_ms)
 
-    def born(self) -> None:
+    def count_environment(self) -> None:
         """Count an environment."""
         self.alive += 1
         self.peak_alive = max(self.peak_alive, self.alive)
 
-    def begin(self) -> None:
+    def count_delivery(self) -> None:
         """Count a delivery."""
         self.delivered += 1
         self.running += 1
         self.peak_running = max(self.peak_running, self.running)
 
-    def end(self, kind: str, error: str) -> None:
-        """Count the end of a delivery; ``kind`` and ``error`` as in ``Answer``."""
+    def count_end(self, kind: str, error: str) -> None:
+        """Count the end of a delivery; ``kind`` and ``error`` as in ``InvokeResponse``."""
         self.running -= 1
         self.succeeded += not error
         self.failed += bool(error)
@@ -80,10 +80,10 @@ class Counts:
 
     def to_json(self) -> dict[str, Any]:
         """Return all of it; durations as median and largest."""
-        told: dict[str, Any] = {
+        counters: dict[str, Any] = {
             name: getattr(self, name) for name in self.__slots__ if name != "init_ms"
         }
         durations = sorted(self.init_ms)
-        told["init_ms_median"] = durations[len(durations) // 2] if durations else None
-        told["init_ms_max"] = durations[-1] if durations else None
-        return told
+        counters["init_ms_median"] = durations[len(durations) // 2] if durations else None
+        counters["init_ms_max"] = durations[-1] if durations else None
+        return counters

@@ -1,4 +1,4 @@
-"""What tests ask and tell a host while it runs: ``/sbench/...``."""
+"""What tests read and set while a host runs: ``/sbench/...``."""
 
 import asyncio
 import json
@@ -9,12 +9,12 @@ from typing import Any
 from aiohttp import web
 
 from serverless_bench.errors import UsageError
-from serverless_bench.lambda_host.answers import ApiError, reply
-from serverless_bench.lambda_host.faults import FaultKind, FaultPlan, Rule
+from serverless_bench.lambda_host.faults import FaultRule, InvokeFault, InvokeFaultPlan
 from serverless_bench.lambda_host.host import Host
+from serverless_bench.lambda_host.responses import ApiError, reply
 
 
-class Desk:
+class AdminApi:
     """Answers ``/sbench/status``, ``/sbench/faults`` and ``/sbench/release``.
 
     Parameters
@@ -27,7 +27,7 @@ class Desk:
         self._host = host
 
     def routes(self) -> list[web.RouteDef]:
-        """Return what it answers."""
+        """Return its routes."""
         return [
             web.get("/sbench/status", self.status),
             web.put("/sbench/faults", self.faults),
@@ -36,20 +36,20 @@ class Desk:
 
     async def status(self, request: web.Request) -> web.Response:
         """Say what happened so far; with ``?memory=1`` also what the environments use."""
-        told = self.statistics()
+        status = self.statistics()
         if request.query.get("memory"):
             pids = [
                 environment.pid
                 for installed in self._host.functions.values()
                 for environment in installed.pool
             ]
-            told["memory"] = await asyncio.to_thread(_memory, pids)
-        return reply(200, told)
+            status["memory"] = await asyncio.to_thread(_memory, pids)
+        return reply(200, status)
 
     def statistics(self) -> dict[str, Any]:
         """Return what happened so far."""
         return {
-            **self._host.counts.to_json(),
+            **self._host.counters.to_json(),
             "queued": len(self._host.events),
             "held": self._host.events.held,
         }
@@ -57,16 +57,18 @@ class Desk:
     async def faults(self, request: web.Request) -> web.Response:
         """Take a new plan; faults that it does not name are off."""
         try:
-            told = json.loads(await request.read())
-            if not isinstance(told, Mapping):
+            request_body = json.loads(await request.read())
+            if not isinstance(request_body, Mapping):
                 raise UsageError("faults are a JSON object")  # noqa: TRY301 - as any other
             rules = {
-                FaultKind(name): Rule.from_json(rule)
-                for name, rule in told.items()
+                InvokeFault(name): FaultRule.from_json(rule)
+                for name, rule in request_body.items()
                 if name not in {"seed", "late_s"}
             }
-            self._host.plan = FaultPlan(int(told.get("seed", self._host.settings.seed)), rules)
-            self._host.late_s = float(told.get("late_s", self._host.late_s))
+            self._host.plan = InvokeFaultPlan(
+                int(request_body.get("seed", self._host.settings.seed)), rules
+            )
+            self._host.late_s = float(request_body.get("late_s", self._host.late_s))
         except (ValueError, TypeError, UsageError) as exc:
             raise ApiError(400, "InvalidParameterValueException", str(exc)) from exc
         return reply(200, {"faults": sorted(rules)})

@@ -1,4 +1,4 @@
-"""The host's end of one zygote."""
+"""The host's end of one fork server."""
 
 import asyncio
 import json
@@ -10,15 +10,15 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-from serverless_bench.lambda_host.functions import Function
+from serverless_bench.lambda_host.functions import LambdaFunction
 
 
-class NotBornError(Exception):
+class NotStartedError(Exception):
     """An execution environment could not be made."""
 
 
-class Parent:
-    """Forks processes for one function's code and says how each of them ended.
+class ForkClient:
+    """Forks processes for one function's code and reports how each of them ended.
 
     Parameters
     ----------
@@ -27,63 +27,63 @@ class Parent:
     scratch
         Directory of the host; ``functions.PACKAGES`` in it holds the runtime's packages.
     log
-        What the zygote itself has to say goes here.
+        Where the fork server writes its own output.
     """
 
-    def __init__(self, function: Function, scratch: Path, log: Path) -> None:
+    def __init__(self, function: LambdaFunction, scratch: Path, log: Path) -> None:
         self._function = function
         self._scratch = scratch
         self._log = log
         self._numbers = count()
-        self._births: dict[int, asyncio.Future[int]] = {}
+        self._starts: dict[int, asyncio.Future[int]] = {}
         self._exits: dict[int, asyncio.Future[int]] = {}
         self._starting: asyncio.Task[None] | None = None
         self._process: subprocess.Popen[bytes] | None = None
         self._writer: asyncio.StreamWriter | None = None
-        self._hearing: asyncio.Task[None] | None = None
+        self._reading: asyncio.Task[None] | None = None
 
     @property
     def ended(self) -> bool:
         """Whether it can fork no more."""
-        return self._hearing is not None and self._hearing.done()
+        return self._reading is not None and self._reading.done()
 
     async def fork(self, order: dict[str, Any]) -> tuple[int, asyncio.Future[int]]:
         """Return a new process, and the future of its exit status (negative: a signal).
 
         Raises
         ------
-        NotBornError
-            If the machine gives no process, or the zygote has died.
+        NotStartedError
+            If the machine gives no process, or the fork server has died.
         """
         if self._starting is None:
             self._starting = asyncio.create_task(self._start())
         await asyncio.shield(self._starting)
         number = next(self._numbers)
-        born = self._births[number] = asyncio.get_running_loop().create_future()
-        self._tell({"fork": number, **order})
-        pid = await born
+        started = self._starts[number] = asyncio.get_running_loop().create_future()
+        self._send({"fork": number, **order})
+        pid = await started
         return pid, self._exits[pid]
 
     def kill(self, pid: int) -> None:
         """End a process and all that it started."""
-        self._tell({"kill": pid})
+        self._send({"kill": pid})
 
     async def stop(self) -> None:
-        """End the zygote with all its processes, and wait for it."""
+        """End the fork server with all its processes, and wait for it."""
         if self._writer is not None:
-            self._tell({"end": True})
+            self._send({"end": True})
             self._writer.close()
         if self._process is not None:
             await asyncio.to_thread(self._process.wait)
-        if self._hearing is not None:
-            await self._hearing
+        if self._reading is not None:
+            await self._reading
 
     async def _start(self) -> None:
         ours, theirs = socket.socketpair()
-        told = json.dumps(self._function.told(self._scratch))
+        settings = json.dumps(self._function.fork_settings(self._scratch))
         with self._log.open("ab") as log:
             self._process = subprocess.Popen(  # noqa: S603 - our own script
-                [*self._function.interpreter(), str(theirs.fileno()), told],
+                [*self._function.interpreter(), str(theirs.fileno()), settings],
                 cwd=self._function.task_root,
                 env={**os.environ, **self._function.environment},
                 pass_fds=(theirs.fileno(),),
@@ -94,21 +94,21 @@ class Parent:
             )
         theirs.close()
         reader, self._writer = await asyncio.open_unix_connection(sock=ours)
-        self._hearing = asyncio.create_task(self._hear(reader))
+        self._reading = asyncio.create_task(self._read(reader))
 
-    def _tell(self, message: dict[str, Any]) -> None:
+    def _send(self, message: dict[str, Any]) -> None:
         if self._writer is not None and not self._writer.is_closing():
             self._writer.write(json.dumps(message).encode() + b"\n")
         elif "fork" in message:
-            self._births.pop(message["fork"]).set_exception(NotBornError("its parent has ended"))
+            self._starts.pop(message["fork"]).set_exception(NotStartedError("its parent has ended"))
 
-    async def _hear(self, reader: asyncio.StreamReader) -> None:
+    async def _read(self, reader: asyncio.StreamReader) -> None:
         with suppress(ConnectionResetError):
             while line := await reader.readline():
-                self._take(json.loads(line))
-        for born in self._births.values():
-            born.set_exception(NotBornError(f"its parent has ended, see {self._log}"))
-        self._births.clear()
+                self._on_message(json.loads(line))
+        for started in self._starts.values():
+            started.set_exception(NotStartedError(f"its parent has ended, see {self._log}"))
+        self._starts.clear()
         # The kernel ends them with their parent.
         for ended in self._exits.values():
             ended.set_result(-9)
@@ -116,11 +116,11 @@ class Parent:
         if self._writer is not None:
             self._writer.close()
 
-    def _take(self, told: dict[str, Any]) -> None:
-        if "error" in told:
-            self._births.pop(told["fork"]).set_exception(NotBornError(told["error"]))
-        elif "fork" in told:
-            self._exits[told["pid"]] = asyncio.get_running_loop().create_future()
-            self._births.pop(told["fork"]).set_result(told["pid"])
+    def _on_message(self, message: dict[str, Any]) -> None:
+        if "error" in message:
+            self._starts.pop(message["fork"]).set_exception(NotStartedError(message["error"]))
+        elif "fork" in message:
+            self._exits[message["pid"]] = asyncio.get_running_loop().create_future()
+            self._starts.pop(message["fork"]).set_result(message["pid"])
         else:
-            self._exits.pop(told["pid"]).set_result(told["status"])
+            self._exits.pop(message["pid"]).set_result(message["status"])

@@ -1,12 +1,12 @@
-"""Which records a driver has asked for."""
+"""Which records a driver has requested."""
 
 from array import array
 
 from serverless_bench.worker.claims import RecordKey
 
 
-class Seen:
-    """The records of a run that have been asked for; one for all of a run's waves.
+class RequestedRecords:
+    """The records of a run that have been requested; one for all of a run's waves.
 
     By index it keeps the digits of one delivery, and the few further ones apart: a set of
     keys would grow to tens of MB with 100,000 functions.

@@ -13,7 +13,7 @@ MAX_ASYNC_BYTES: Final = 1024 * 1024
 
 
 class ApiError(Exception):
-    """A request that is answered with an error.
+    """An error as the response to a request.
 
     Parameters
     ----------
@@ -23,33 +23,33 @@ class ApiError(Exception):
         Name of the exception in AWS' API reference.
     message
         What it says.
-    told
+    members
         Further members of the error.
     """
 
-    def __init__(self, status: int, code: str, message: str, **told: str) -> None:
+    def __init__(self, status: int, code: str, message: str, **members: str) -> None:
         super().__init__(message)
         self.status = status
         self.code = code
-        self.told = told
+        self.members = members
 
     def response(self) -> web.Response:
-        """Return the answer."""
+        """Return the response."""
         return reply(
             self.status,
-            {"Type": "User", "message": str(self), "Message": str(self), **self.told},
+            {"Type": "User", "message": str(self), "Message": str(self), **self.members},
             {"x-amzn-ErrorType": self.code},
         )
 
 
 def reply(
-    status: int, told: Mapping[str, Any] | None, headers: Mapping[str, str] | None = None
+    status: int, members: Mapping[str, Any] | None, headers: Mapping[str, str] | None = None
 ) -> web.Response:
-    """Return an answer with JSON, or with nothing for None."""
+    """Return a response with JSON, or with nothing for None."""
     own = {"x-amzn-RequestId": str(uuid.uuid4()), **(headers or {})}
-    if told is None:
+    if members is None:
         return web.Response(status=status, headers=own)
-    return web.json_response(told, status=status, headers=own)
+    return web.json_response(members, status=status, headers=own)
 
 
 def not_found(address: str) -> ApiError:
@@ -76,7 +76,7 @@ def too_large(size: int, *, event: bool) -> ApiError:
     return ApiError(413, "RequestTooLargeException", text)
 
 
-async def asked_in(request: web.Request) -> dict[str, Any]:
+async def json_body(request: web.Request) -> dict[str, Any]:
     """Return the JSON object that a request carries.
 
     Raises

@@ -1,12 +1,97 @@
-"""One request, taken apart: which bucket, which key, which of S3's operations."""
+"""S3's language: requests taken apart, documents in XML, errors."""
 
 import re
-from collections.abc import Mapping
+import xml.etree.ElementTree as ET
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from email.utils import formatdate
 from typing import Final
-from urllib.parse import parse_qsl, unquote
+from urllib.parse import parse_qsl, quote, unquote
 
-from serverless_bench.stores.loopback.answers import S3Error
+NAMESPACE: Final = "http://s3.amazonaws.com/doc/2006-03-01/"
+_DECLARATION: Final = b'<?xml version="1.0" encoding="UTF-8"?>\n'
+
+Element = tuple[str, "str | Sequence[Element]"]
+"""A name with a text, or with further elements."""
+
+
+class S3Error(Exception):
+    """A response that is an error.
+
+    Parameters
+    ----------
+    status, code, message
+        As in the Amazon S3 API reference, "Error responses".
+    """
+
+    def __init__(self, status: int, code: str, message: str) -> None:
+        super().__init__(message)
+        self.status = status
+        self.code = code
+        self.message = message
+
+
+def xml(name: str, children: Sequence[Element], *, namespace: str = NAMESPACE) -> bytes:
+    """Return a document."""
+    root = ET.Element(name, {"xmlns": namespace} if namespace else {})
+    _fill(root, children)
+    return _DECLARATION + ET.tostring(root)
+
+
+def _fill(parent: ET.Element, children: Sequence[Element]) -> None:
+    for name, inside in children:
+        child = ET.SubElement(parent, name)
+        if isinstance(inside, str):
+            child.text = inside
+        else:
+            _fill(child, inside)
+
+
+def error_xml(error: S3Error, resource: str, request_id: str) -> bytes:
+    """Return the body of an error."""
+    return xml(
+        "Error",
+        [
+            ("Code", error.code),
+            ("Message", error.message),
+            ("Resource", resource),
+            ("RequestId", request_id),
+        ],
+        namespace="",
+    )
+
+
+def parse_xml(body: bytes) -> ET.Element:
+    """Return the root of a request's document.
+
+    Raises
+    ------
+    S3Error
+        If it is none.
+    """
+    try:
+        # Expat bounds what a document can cost, and the body's length is bounded, too.
+        return ET.fromstring(body)  # noqa: S314
+    except ET.ParseError as exc:
+        raise S3Error(400, "MalformedXML", f"the body is no XML: {exc}") from None
+
+
+def texts(root: ET.Element, item: str, *names: str) -> Iterable[tuple[str, ...]]:
+    """Yield the texts of the elements ``names`` in each element ``item``, in any namespace."""
+    for element in root.iter():
+        if _plain(element) == item:
+            found = {_plain(child): child.text or "" for child in element}
+            yield tuple(found.get(name, "") for name in names)
+
+
+def _plain(element: ET.Element) -> str:
+    return element.tag.rpartition("}")[2]
+
+
+def spelled(key: str, encoding: str) -> str:
+    """Return a key as a listing spells it: XML cannot hold every character."""
+    return quote(key, safe="/") if encoding == "url" else key
+
 
 STATISTICS: Final = "/-/statistics"
 """A bucket's name has three characters at least, so this is none."""
@@ -38,7 +123,7 @@ _RANGE: Final = re.compile(r"bytes=(\d*)-(\d*)")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class S3Request:
     """What one request asks for."""
 
     method: str
@@ -109,11 +194,11 @@ class Asked:
         return first, min(end, size)
 
 
-def take_apart(method: str, target: str, headers: Mapping[str, str]) -> Asked:
+def parse_request(method: str, target: str, headers: Mapping[str, str]) -> S3Request:
     """Return what a request line and its headers ask for; the bucket stands in the path."""
     path, _, query = target.partition("?")
     bucket, _, key = path.removeprefix("/").partition("/")
-    return Asked(
+    return S3Request(
         method=method,
         path=path,
         bucket=unquote(bucket),
@@ -121,3 +206,8 @@ def take_apart(method: str, target: str, headers: Mapping[str, str]) -> Asked:
         query=dict(parse_qsl(query, keep_blank_values=True)),
         headers=headers,
     )
+
+
+def http_date(seconds: float) -> str:
+    """Return an instant as HTTP spells it."""
+    return formatdate(seconds, usegmt=True)

@@ -12,24 +12,24 @@ from serverless_bench.rundir.record import Outcome
 
 T = TypeVar("T")
 E = TypeVar("E", bound=SbenchError)
-Heard = SimpleQueue[Callable[[], Iterable[Outcome]]]
-"""What threads have come back with, and what is to be done about it."""
+Completions = SimpleQueue[Callable[[], Iterable[Outcome]]]
+"""What threads have finished, as what is to be done about it."""
 
 
-class Crew:
-    """A few threads; whoever asked them something is told in a thread of its own.
+class ThreadPool:
+    """A few threads, whose results are handled in the thread that submitted the tasks.
 
     Parameters
     ----------
     threads
         How many.
-    heard
-        Where the answers go; several crews may share it.
+    completions
+        Where results go; several pools may share it.
     """
 
-    def __init__(self, threads: int, heard: Heard) -> None:
+    def __init__(self, threads: int, completions: Completions) -> None:
         self._tasks: SimpleQueue[Callable[[], None]] = SimpleQueue()
-        self._heard = heard
+        self._completions = completions
         self._over = Event()
         self._threads = threads
         for _ in range(threads):
@@ -43,12 +43,12 @@ class Crew:
                 return
             task()
 
-    def ask(
+    def submit(
         self,
         task: Callable[[], T],
-        then: Callable[[T], Iterable[Outcome]],
+        on_result: Callable[[T], Iterable[Outcome]],
         expected: type[E],
-        otherwise: Callable[[E], Iterable[Outcome]],
+        on_error: Callable[[E], Iterable[Outcome]],
     ) -> None:
         """Have a thread do ``task``.
 
@@ -56,41 +56,43 @@ class Crew:
         ----------
         task
             Waits for the network.
-        then
-            Called with its result, by ``hear``.
-        expected, otherwise
+        on_result
+            Called with its result, by ``handle_completions``.
+        expected, on_error
             An error that it may raise, and what is called with that. Every other one is
-            raised by ``hear``.
+            raised by ``handle_completions``.
         """
 
         def run() -> None:
             try:
                 result = task()
             except expected as exc:
-                self._heard.put(partial(otherwise, exc))
+                self._completions.put(partial(on_error, exc))
             except SbenchError as exc:
-                self._heard.put(partial(_raise, exc))
+                self._completions.put(partial(_raise, exc))
             except Exception as exc:  # noqa: BLE001 - a thread must not end in silence
-                self._heard.put(partial(_raise, ExecutorError(f"{type(exc).__name__}: {exc}")))
+                self._completions.put(
+                    partial(_raise, ExecutorError(f"{type(exc).__name__}: {exc}"))
+                )
             else:
-                self._heard.put(partial(then, result))
+                self._completions.put(partial(on_result, result))
 
         self._tasks.put(run)
 
-    def dismiss(self) -> None:
+    def shut_down(self) -> None:
         """Start nothing more; what is under way is not waited for."""
         self._over.set()
         for _ in range(self._threads):
             self._tasks.put(lambda: None)
 
 
-def hear(heard: Heard, timeout_s: float) -> Iterator[Outcome]:
-    """Do what is to be done about the answers that are there, or come in time."""
+def handle_completions(completions: Completions, timeout_s: float) -> Iterator[Outcome]:
+    """Handle the results that are there, or come in time."""
     with suppress(Empty):
-        told = heard.get(timeout=timeout_s)
+        handle = completions.get(timeout=timeout_s)
         while True:
-            yield from told()
-            told = heard.get_nowait()
+            yield from handle()
+            handle = completions.get_nowait()
 
 
 def _raise(error: SbenchError) -> Iterable[Outcome]:

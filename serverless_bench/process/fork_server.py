@@ -1,0 +1,183 @@
+"""A parent that processes are forked from: it has imported what they need.
+
+It has no threads. A fork shares its memory, so a thousand processes cost what they write
+and not what they import. (The standard library's fork server would also load the user's
+``__main__`` into every process and cannot say why one died.)
+
+The driver talks to it in JSON lines over a Unix socket::
+
+    driver:  {"fork": 3, ...}       a file descriptor may be attached
+    server:  {"fork": 3, "pid": 4711}  or  {"fork": 3, "error": "..."}
+    driver:  {"kill": 4711}
+    server:  {"pid": 4711, "status": -9}
+    driver:  {"end": true}
+
+The connection ends when the driver dies, however it dies; the server then kills its
+processes and goes. On Linux the kernel kills them if the server is killed itself.
+
+Nothing is imported here but the standard library: the Lambda host runs it where the code
+of a function is all that can be imported.
+"""
+
+import ctypes
+import gc
+import json
+import os
+import select
+import signal
+import socket
+import sys
+import traceback
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any, Final, NoReturn
+
+_PR_SET_PDEATHSIG: Final = 1
+"""prctl(2)"""
+_MAX_READ: Final = 1 << 16
+_MAX_FDS: Final = 16
+
+
+class ForkServer:
+    """Forks a process for each order.
+
+    Parameters
+    ----------
+    control_fd
+        Socket to the driver.
+    run
+        What a process does, given its order and the descriptor that came with it.
+    ended
+        Called in the server with the order of each process that has ended.
+    """
+
+    def __init__(
+        self,
+        control_fd: int,
+        run: Callable[[dict[str, Any], int | None], None],
+        *,
+        ended: Callable[[dict[str, Any]], None] = lambda _: None,
+    ) -> None:
+        # The driver decides what an interrupt means; a terminal sends it to the whole group.
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        self._control = socket.socket(fileno=control_fd)
+        self._run = run
+        self._ended = ended
+        self._orders: dict[int, dict[str, Any]] = {}
+
+    def serve(self) -> bool:
+        """Fork until the driver has gone or wants no more; return whether it said so."""
+        # What exists now is shared with every process; a collector that never looks at it
+        # never writes to it, so its pages stay shared.
+        gc.collect()
+        gc.freeze()
+        read_end, write_end = os.pipe()
+        for end in (read_end, write_end):
+            os.set_blocking(end, False)
+        signal.set_wakeup_fd(write_end, warn_on_full_buffer=False)
+        signal.signal(signal.SIGCHLD, lambda *_: None)
+        try:
+            return self._serve(read_end)
+        except (BrokenPipeError, ConnectionResetError):
+            return False  # the driver has gone while it was sent something
+        finally:
+            for pid in self._orders:
+                _end_group(pid)
+            for pid, order in self._orders.items():
+                os.waitpid(pid, 0)
+                self._ended(order)
+
+    def _serve(self, wakeups: int) -> bool:
+        unread = b""
+        while True:
+            ready, _, _ = select.select([self._control.fileno(), wakeups], [], [])
+            if wakeups in ready:
+                os.read(wakeups, _MAX_READ)
+                self._reap()
+            if self._control.fileno() not in ready:
+                continue
+            data, fds, _, _ = socket.recv_fds(self._control, _MAX_READ, _MAX_FDS)
+            if not data:
+                return False
+            *lines, unread = (unread + data).split(b"\n")
+            for line in lines:
+                order = json.loads(line)
+                if "end" in order:
+                    return True
+                if "fork" in order:
+                    self._fork(order, fds.pop(0) if fds else None)
+                elif order["kill"] in self._orders:
+                    # Only what was not reaped yet: its number cannot be somebody else's.
+                    _end_group(order["kill"])
+
+    def _reap(self) -> None:
+        while self._orders:
+            pid = -1
+            if hasattr(os, "waitid"):  # macOS has none
+                found = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+                if found is None:
+                    return
+                # What the process started goes with it, while the number is still its own.
+                pid = found.si_pid
+                _end_group(pid)
+            pid, status = os.waitpid(pid, os.WNOHANG)
+            if not pid:
+                return
+            if (order := self._orders.pop(pid, None)) is not None:
+                self._ended(order)
+            self._send({"pid": pid, "status": os.waitstatus_to_exitcode(status)})
+
+    def _fork(self, order: dict[str, Any], fd: int | None) -> None:
+        parent = os.getpid()
+        try:
+            pid = os.fork()
+        except OSError as exc:
+            self._send({"fork": order["fork"], "error": str(exc)})
+        else:
+            if not pid:
+                self._become(parent, order, fd)
+            self._orders[pid] = order
+            self._send({"fork": order["fork"], "pid": pid})
+        finally:
+            if fd is not None:
+                os.close(fd)
+
+    def _become(self, parent: int, order: dict[str, Any], fd: int | None) -> NoReturn:
+        status = 1
+        try:
+            self._control.close()
+            _die_with(parent)
+            signal.set_wakeup_fd(-1)
+            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+            self._run(order, fd)
+            status = 0
+        except SystemExit as exc:
+            status = exc.code if isinstance(exc.code, int) else int(exc.code is not None)
+        except BaseException:  # noqa: BLE001 - never return into the server's loop
+            traceback.print_exc()
+        finally:
+            with suppress(Exception):
+                sys.stdout.flush()
+                sys.stderr.flush()
+            # Skips the server's exit handlers.
+            os._exit(status & 0xFF)
+
+    def _send(self, message: dict[str, Any]) -> None:
+        self._control.sendall(json.dumps(message).encode() + b"\n")
+
+
+def _end_group(pid: int) -> None:
+    # One that leads no group of its own, or not yet, is killed by itself.
+    for kill in (os.killpg, os.kill):
+        with suppress(ProcessLookupError):
+            kill(pid, signal.SIGKILL)
+
+
+def _die_with(parent: int) -> None:
+    if sys.platform != "linux":
+        return
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:
+        # It died between fork and prctl.
+        os._exit(1)

@@ -1,0 +1,347 @@
+"""What S3 does on each request: buckets and lists, objects, uploads in parts."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Final
+
+from serverless_bench.job.keys import declared_size
+from serverless_bench.job.spec import MAX_PARTS
+from serverless_bench.stores.loopback.bodies import TELLING_BYTES
+from serverless_bench.stores.loopback.connection import REFUSALS, S3Connection
+from serverless_bench.stores.loopback.faults import FaultKind, PlannedFault
+from serverless_bench.stores.loopback.objects import StoredObject, Upload, assemble, etag_of
+from serverless_bench.stores.loopback.s3 import Element, S3Error, parse_xml, spelled, texts, xml
+
+
+def _head_bucket(connection: S3Connection) -> None:
+    connection.reply(200, headers={"x-amz-bucket-region": "us-east-1"})
+
+
+def _create_bucket(connection: S3Connection) -> None:
+    connection.reply(200, headers={"Location": f"/{connection.s3_request.bucket}"})
+
+
+def _delete_bucket(connection: S3Connection) -> None:
+    connection.reply(204)
+
+
+def _get_location(connection: S3Connection) -> None:
+    # Empty stands for us-east-1 (Amazon S3 API reference, "GetBucketLocation").
+    connection.reply_document(xml("LocationConstraint", []))
+
+
+def _delete_objects(connection: S3Connection) -> None:
+    root = parse_xml(connection.read_document())
+    keys = [key for (key,) in texts(root, "Object", "Key")]
+    connection.witnessed.keys = keys
+    for key in keys:
+        connection.state.objects.delete(connection.s3_request.bucket, key)
+    quiet = (root.findtext("{*}Quiet") or "").lower() == "true"
+    deleted = [] if quiet else [("Deleted", [("Key", key)]) for key in keys]
+    connection.reply_document(xml("DeleteResult", deleted))
+
+
+def _list_objects(connection: S3Connection) -> None:
+    """Send one page of ``ListObjectsV2``, or of its predecessor."""
+    request, objects = connection.s3_request, connection.state.objects
+    query = request.query
+    encoding = query.get("encoding-type", "")
+    prefix = query.get("prefix", "")
+    second = query.get("list-type") == "2"
+    marker = "start-after" if second else "marker"
+    after = query.get("continuation-token", "") or query.get(marker, "")
+    keys, more = objects.page(request.bucket, prefix, after, _limit(query.get("max-keys", "1000")))
+    contents: list[Element] = []
+    for key in keys:
+        found = objects.find(request.bucket, key, written=True)
+        if found is not None:
+            inside: list[Element] = [
+                ("Key", spelled(key, encoding)),
+                ("LastModified", connection.state.start_stamp),
+                ("ETag", found.etag),
+                ("Size", str(found.size)),
+                ("StorageClass", "STANDARD"),
+            ]
+            contents.append(("Contents", inside))
+    rest: list[Element] = [("EncodingType", encoding)] if encoding else []
+    if more and second:
+        rest.append(("NextContinuationToken", keys[-1]))
+    body = xml(
+        "ListBucketResult",
+        [
+            ("Name", request.bucket),
+            ("Prefix", spelled(prefix, encoding)),
+            ("KeyCount", str(len(keys))),
+            ("IsTruncated", str(more).lower()),
+            *rest,
+            *contents,
+        ],
+    )
+    connection.reply_document(body)
+
+
+def _list_uploads(connection: S3Connection) -> None:
+    """Send ``ListMultipartUploads``, all on one page."""
+    request, objects = connection.s3_request, connection.state.objects
+    encoding = request.query.get("encoding-type", "")
+    listed: list[Element] = [
+        (
+            "Upload",
+            [
+                ("Key", spelled(upload.key, encoding)),
+                ("UploadId", upload.upload_id),
+                ("Initiated", connection.state.start_stamp),
+            ],
+        )
+        for upload in objects.uploads(request.bucket, request.query.get("prefix", ""))
+    ]
+    rest: list[Element] = [("EncodingType", encoding)] if encoding else []
+    inside: list[Element] = [("Bucket", request.bucket), ("IsTruncated", "false"), *rest, *listed]
+    connection.reply_document(xml("ListMultipartUploadsResult", inside))
+
+
+def _list_buckets(connection: S3Connection) -> None:
+    """Send ``ListBuckets``: those that something was written to."""
+    stamp = connection.state.start_stamp
+    listed: list[Element] = [
+        ("Bucket", [("Name", name), ("CreationDate", stamp)])
+        for name in connection.state.objects.buckets()
+    ]
+    connection.reply_document(xml("ListAllMyBucketsResult", [("Buckets", listed)]))
+
+
+def _limit(text: str) -> int:
+    if not text.isdecimal():
+        raise S3Error(400, "InvalidArgument", "max-keys is no number")
+    return min(1000, int(text))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _GetResponse:
+    """What one GET sends."""
+
+    content: StoredObject
+    first: int
+    end: int
+    total: int
+    """Size of the object, as the response has it."""
+    stop: int
+    """The connection ends here, before ``end``; nothing ends it if they are equal."""
+    flips: tuple[tuple[int, int], ...] = ()
+
+
+def _get(connection: S3Connection) -> None:
+    content, request, fault = _find(connection), connection.s3_request, connection.fault
+    extent = request.extent(content.size)
+    first, end = extent or (0, content.size)
+    plan = _GetResponse(content=content, first=first, end=end, total=content.size, stop=end)
+    if fault:
+        plan = _apply_fault(connection, fault, plan, ranged=extent is not None)
+    witnessed = connection.witnessed
+    witnessed.size, witnessed.offset, witnessed.length = plan.total, first, plan.end - first
+    headers = _headers(connection, plan.content, plan.end - first)
+    if extent:
+        headers["Content-Range"] = f"bytes {first}-{plan.end - 1}/{plan.total}"
+    connection.drain_body()
+    connection.send_head(206 if extent else 200, headers)
+    _send(connection, plan)
+    if fault and plan.stop < plan.end:
+        connection.inject(fault, sent_bytes=plan.stop - first)
+        connection.hang_up(reset=fault.kind is FaultKind.RESET_GET)
+
+
+def _apply_fault(
+    connection: S3Connection, fault: PlannedFault, plan: _GetResponse, *, ranged: bool
+) -> _GetResponse:
+    """Return a download that goes wrong; what ends its connection is injected at its end."""
+    first, size = plan.first, plan.end - plan.first
+    match fault.kind:
+        case FaultKind.SHORT:
+            # A range keeps a byte: there is no 206 without one.
+            end = first + (fault.cut(size) or int(ranged))
+            connection.inject(fault, ends_at=end)
+            return replace(plan, end=end, total=end, stop=end)
+        case FaultKind.STALE:
+            other = plan.content.generation ^ 1
+            connection.inject(fault, generation=other)
+            return replace(plan, content=replace(plan.content, generation=other))
+        case FaultKind.FLIP:
+            flips = tuple(fault.bits(connection.state.settings.flip_bits, first, plan.end))
+            connection.inject(fault, flips=flips)
+            return replace(plan, flips=flips)
+        case FaultKind.TRUNCATE | FaultKind.RESET_GET:
+            return replace(plan, stop=first + fault.cut(size))
+        case _:
+            return plan
+
+
+def _send(connection: S3Connection, plan: _GetResponse) -> None:
+    offset = plan.first
+    try:
+        while offset < plan.stop:
+            block = connection.buffer[: plan.stop - offset]
+            plan.content.readinto_at(offset, block)
+            for at, bit in plan.flips:
+                if offset <= at < offset + len(block):
+                    block[at - offset] ^= 1 << bit
+            connection.throttle(len(block), upload=False)
+            connection.send_block(block)
+            offset += len(block)
+    finally:
+        connection.state.counters.add(out_bytes=offset - plan.first)
+
+
+def _head(connection: S3Connection) -> None:
+    content = _find(connection)
+    connection.witnessed.size = content.size
+    connection.reply(200, headers=_headers(connection, content, content.size))
+
+
+def _delete(connection: S3Connection) -> None:
+    connection.state.objects.delete(connection.s3_request.bucket, connection.s3_request.key)
+    connection.reply(204)
+
+
+def _put(connection: S3Connection) -> None:
+    key, declared = connection.s3_request.key, declared_size(connection.s3_request.key)
+    _check_conditions(connection)
+    check = connection.receive_upload(offset=0)
+    if declared is not None and check.size != declared:
+        message = f"{check.size} bytes came, the key declares {declared}"
+        connection.reject(check, message)
+    foreign = connection.state.verifies and check.generation is None
+    if foreign and check.verbatim is None:
+        connection.reject(check, "neither the keystream of the key nor short")
+    content = StoredObject(
+        key=key,
+        size=check.size,
+        generation=check.generation or 0,
+        verbatim=check.verbatim if declared is None else None,
+    )
+    _commit(connection, content)
+    connection.reply(200, headers={"ETag": content.etag})
+
+
+def _check_conditions(connection: S3Connection) -> None:
+    """Refuse to overwrite what the request says it must not.
+
+    Raises
+    ------
+    S3Error
+        If ``If-None-Match: *`` or ``If-Match`` does not hold.
+    """
+    headers, bucket = connection.s3_request.headers, connection.s3_request.bucket
+    there = connection.state.objects.find(bucket, connection.s3_request.key, written=True)
+    wanted = headers.get("if-match")
+    if wanted is not None and (there is None or wanted != there.etag):
+        raise S3Error(412, "PreconditionFailed", "the object is another one")
+    if there is not None and headers.get("if-none-match") == "*":
+        raise S3Error(412, "PreconditionFailed", "the object exists")
+
+
+def _commit(connection: S3Connection, content: StoredObject) -> None:
+    """Note that an object was written.
+
+    Raises
+    ------
+    S3Error
+        If somebody else was faster, and the request minds.
+    """
+    request = connection.s3_request
+    only_new = request.headers.get("if-none-match") == "*"
+    if not connection.state.objects.put(request.bucket, content, only_new=only_new):
+        raise S3Error(412, "PreconditionFailed", "the object exists")
+
+
+def _find(connection: S3Connection) -> StoredObject:
+    content = connection.state.objects.find(connection.s3_request.bucket, connection.s3_request.key)
+    if content is None:
+        raise S3Error(*REFUSALS[FaultKind.MISSING])
+    return content
+
+
+def _headers(connection: S3Connection, content: StoredObject, length: int) -> dict[str, str]:
+    return {
+        "Content-Length": str(length),
+        "ETag": content.etag,
+        "Last-Modified": connection.state.start_date,
+        "Accept-Ranges": "bytes",
+        "Content-Type": "binary/octet-stream",
+    }
+
+
+def _create_multipart(connection: S3Connection) -> None:
+    bucket, key = connection.s3_request.bucket, connection.s3_request.key
+    upload_id = connection.state.objects.begin_upload(bucket, key)
+    inside = [("Bucket", bucket), ("Key", key), ("UploadId", upload_id)]
+    connection.reply_document(xml("InitiateMultipartUploadResult", inside))
+
+
+def _upload_part(connection: S3Connection) -> None:
+    upload, number = _open_upload(connection), connection.s3_request.part
+    if number is None or not 1 <= number <= MAX_PARTS:
+        raise S3Error(400, "InvalidArgument", "a part's number is between 1 and 10,000")
+    check = connection.receive_upload(offset=None)
+    foreign = connection.state.verifies and check.generation is None
+    if foreign and check.size >= TELLING_BYTES:
+        connection.reject(check, "these bytes are no part of the object")
+    upload.parts[number] = check
+    connection.reply(200, headers={"ETag": etag_of(check)})
+
+
+def _complete_multipart(connection: S3Connection) -> None:
+    upload, request = _open_upload(connection), connection.s3_request
+    _check_conditions(connection)
+    listed = [
+        (int(number) if number.isdecimal() else 0, etag)
+        for number, etag in texts(
+            parse_xml(connection.read_document()), "Part", "PartNumber", "ETag"
+        )
+    ]
+    made = assemble(request.key, upload.parts, listed, verifies=connection.state.verifies)
+    declared = declared_size(request.key)
+    if declared is not None and declared != made.size:
+        message = f"the parts have {made.size} bytes, the key declares {declared}"
+        raise S3Error(400, "BadDigest", message)
+    content = StoredObject(
+        key=request.key,
+        size=made.size,
+        generation=made.generation,
+        verbatim=made.verbatim,
+    )
+    _commit(connection, content)
+    connection.state.objects.end_upload(request.bucket, upload.upload_id)
+    inside = [("Bucket", request.bucket), ("Key", request.key), ("ETag", content.etag)]
+    connection.reply_document(xml("CompleteMultipartUploadResult", inside))
+
+
+def _abort_multipart(connection: S3Connection) -> None:
+    upload = _open_upload(connection)
+    connection.state.objects.end_upload(connection.s3_request.bucket, upload.upload_id)
+    connection.reply(204)
+
+
+def _open_upload(connection: S3Connection) -> Upload:
+    request = connection.s3_request
+    return connection.state.objects.upload(request.bucket, request.key, request.query["uploadId"])
+
+
+OPERATIONS: Final[Mapping[str, Callable[[S3Connection], None]]] = {
+    "abort_multipart": _abort_multipart,
+    "complete_multipart": _complete_multipart,
+    "create_bucket": _create_bucket,
+    "create_multipart": _create_multipart,
+    "delete": _delete,
+    "delete_bucket": _delete_bucket,
+    "delete_objects": _delete_objects,
+    "get": _get,
+    "get_location": _get_location,
+    "head": _head,
+    "head_bucket": _head_bucket,
+    "list_buckets": _list_buckets,
+    "list_objects": _list_objects,
+    "list_uploads": _list_uploads,
+    "put": _put,
+    "upload_part": _upload_part,
+}
+"""By the words of ``S3Request.operation``."""
