@@ -16,8 +16,12 @@ from serverless_bench.rundir.record import Overdue
 from serverless_bench.units import NS_PER_S
 from serverless_bench.worker.barrier import Passed, pass_gate
 from serverless_bench.worker.cpu_time import LockProbe, cpu_ns, thread_counted
-from serverless_bench.worker.operation import Measured, measure
-from serverless_bench.worker.operations import Known
+from serverless_bench.worker.operation import MeasuredOperation, measure
+from serverless_bench.worker.operation_context import (
+    InvocationContext,
+    OperationContext,
+    OperationResult,
+)
 from serverless_bench.worker.pacing import Schedule, at_most
 from serverless_bench.worker.retry import Retrier
 from serverless_bench.workloads import Stream, Workload, open_workload
@@ -47,19 +51,20 @@ def _client_for(invocation: InvocationSpec) -> Client:
 
 
 @dataclass(slots=True, kw_only=True)
-class Work:
-    """What one invocation does, and what has come of it so far."""
+class InvocationRunner:
+    """Performs what one invocation asks for, and keeps what was measured."""
 
     invocation: InvocationSpec
     clock: EpochClock
     on_moved: OnMoved
-    measured: list[Measured] = field(default_factory=list)
+    measured: list[MeasuredOperation] = field(default_factory=list)
     """In the order in which they ended; appending is atomic, so threads share it."""
     gate: Passed | None = None
     probe: LockProbe | None = None
     """Asks for the interpreter's lock while several threads measure."""
-    known: Known = field(init=False)
-    _deadline_ns: int = 0
+    deadline_ns: int = 0
+    """Monotonic instant after which nothing is begun any more."""
+    _context: InvocationContext = field(init=False)
     _end_ns: int | None = None
     """When the duration is over, once it has begun."""
     _schedule: Schedule | None = None
@@ -75,7 +80,7 @@ class Work:
 
     def __post_init__(self) -> None:
         invocation = self.invocation
-        self.known = Known(array=invocation.load.array, target=invocation.target)
+        self._context = InvocationContext(array=invocation.load.array, target=invocation.target)
 
     def measure_all(self) -> str | None:
         """Do everything; return why it stopped early, if it did.
@@ -84,7 +89,7 @@ class Work:
         and only then the duration and the schedule begin, for all threads together.
         """
         invocation = self.invocation
-        self._deadline_ns = monotonic_ns() + round(invocation.deadline_s * NS_PER_S)
+        self.deadline_ns = monotonic_ns() + round(invocation.deadline_s * NS_PER_S)
         workload = open_workload(invocation.workload)
         self._in_threads(lambda thread: self._prepare(workload, thread))
         if self._stopped is None and invocation.workload == OWN_FUNCTION:
@@ -141,16 +146,11 @@ class Work:
             for row in rows
         )
 
-    @property
-    def deadline_ns(self) -> int:
-        """Monotonic instant after which nothing is begun any more."""
-        return self._deadline_ns
-
     def client(self) -> Client:
         """Return the client of the job."""
         return _client_for(self.invocation)
 
-    def keep(self, done: Measured) -> None:
+    def keep(self, done: MeasuredOperation) -> None:
         """Keep what was measured elsewhere; threads may call it at once."""
         self.measured.append(done)
 
@@ -158,7 +158,7 @@ class Work:
         """Return the processor time used since the measurement began."""
         return 0 if self._used_before_ns is None else cpu_ns() - self._used_before_ns
 
-    def results(self) -> list[Measured]:
+    def results(self) -> list[MeasuredOperation]:
         """Return what was measured, in order of start, and numbered from 0."""
         if self.invocation.load.threads > 1:
             self.measured.sort(key=lambda done: done.operation.start_ns)
@@ -167,31 +167,42 @@ class Work:
     def perform(
         self,
         operation: OperationSpec,
-        draw: random.Random,
+        rng: random.Random,
         *,
         warmup: bool = False,
         intended_ns: int | None = None,
-        client: Client | None = None,
-    ) -> Measured:
-        """Perform one operation and keep what was measured."""
-        invocation = self.invocation
-        client, transfer = client or _client_for(invocation), invocation.transfer
-        retrier = Retrier(client, transfer.retries, self._deadline_ns, draw, self.on_moved)
-        done = measure(
+        keep_data: bool = False,
+        list_after: str = "",
+    ) -> tuple[MeasuredOperation, OperationResult]:
+        """Perform one operation, keep what was measured, and return it with the result.
+
+        Parameters
+        ----------
+        operation, warmup, intended_ns, keep_data, list_after
+            As in ``OperationContext``.
+        rng
+            Source of the jitter before retries.
+        """
+        transfer = self.invocation.transfer
+        client = _client_for(self.invocation)
+        retrier = Retrier(client, transfer.retries, self.deadline_ns, rng, self.on_moved)
+        context = OperationContext(
             operation,
             transfer,
             retrier,
-            self.clock,
+            self._context,
             warmup=warmup,
             intended_ns=intended_ns,
-            known=self.known,
+            keep_data=keep_data,
+            list_after=list_after,
         )
+        done, result = measure(context, self.clock)
         self.measured.append(done)
         if done.bug:
             self._stop(done.bug)
-        elif monotonic_ns() > self._deadline_ns:
+        elif monotonic_ns() > self.deadline_ns:
             self._stop(_DEADLINE)
-        return done
+        return done, result
 
     def _probed(self) -> AbstractContextManager[object]:
         """Return what asks for the interpreter's lock, where several threads share it."""
@@ -202,7 +213,7 @@ class Work:
 
     def _stop(self, why: str) -> None:
         if self._stopped is None:
-            self._stopped_ns = min(monotonic_ns(), self._deadline_ns)
+            self._stopped_ns = min(monotonic_ns(), self.deadline_ns)
             self._stopped = why
 
     def _in_threads(self, do: Callable[[int], None]) -> None:
@@ -241,7 +252,7 @@ class Work:
         stream = workload.prepare(self.invocation, thread)
         while self._stopped is None and (operation := next_operation(stream, ok)) is not None:
             operation = replace(operation, index=len(self.measured))
-            done = self.perform(operation, draw, warmup=True).operation
+            done = self.perform(operation, draw, warmup=True)[0].operation
             ok = done.error is None if workload.hears else None
             if done.error is not None and self._stopped is None:
                 # What follows relies on it.
@@ -251,7 +262,8 @@ class Work:
         for _ in range(self.invocation.warmup):
             ok: bool | None = None
             while self._stopped is None and (operation := turns.next(ok)) is not None:
-                ok = self.perform(operation, draw, warmup=True).operation.error is None
+                done, _ = self.perform(operation, draw, warmup=True)
+                ok = done.operation.error is None
 
     def _measure(self, turns: "Rounds", draw: random.Random) -> None:
         schedule, again = self._schedule, self._end_ns is not None
@@ -265,7 +277,7 @@ class Work:
                 intended_ns = schedule.take()
                 if intended_ns is None or not self._has_come(intended_ns):
                     return
-            done = self.perform(operation, draw, intended_ns=intended_ns)
+            done, _ = self.perform(operation, draw, intended_ns=intended_ns)
             ok = done.operation.error is None
             if not ok and again and schedule is None:
                 # Against a store that refuses at once the loop would only measure itself.
@@ -274,10 +286,10 @@ class Work:
 
     def _has_come(self, instant_ns: int) -> bool:
         """Wait for an instant; tell whether it came before the function gave up."""
-        left_ns = min(instant_ns, self._deadline_ns) - monotonic_ns()
+        left_ns = min(instant_ns, self.deadline_ns) - monotonic_ns()
         if left_ns > 0:
             sleep(left_ns / NS_PER_S)
-        if instant_ns > self._deadline_ns:
+        if instant_ns > self.deadline_ns:
             self._stop(_DEADLINE)
         return self._stopped_ns is None or instant_ns < self._stopped_ns
 

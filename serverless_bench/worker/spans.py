@@ -10,7 +10,7 @@ from serverless_bench.payload.shaped import content_of
 from serverless_bench.payload.verify import MAX_BAD_RANGES, RangeSink
 from serverless_bench.rundir.record import BadRange, OperationRecord, Step
 from serverless_bench.units import MIB
-from serverless_bench.worker.operation import Measured
+from serverless_bench.worker.operation import MeasuredOperation
 
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
@@ -82,7 +82,7 @@ class Span:
             self.payload_ns += sink.payload_ns
         return sink.bad.bytes
 
-    def measured(self, origin_ns: int, *, warmup: bool) -> Measured:
+    def measured(self, origin_ns: int, *, warmup: bool) -> MeasuredOperation:
         """Return the records; ``origin_ns`` is when the monotonic clock began."""
         end_ns = self.start_ns if self.end_ns is None else self.end_ns
         operation = OperationRecord(
@@ -104,7 +104,7 @@ class Span:
             warmup=warmup,
         )
         step = Step(operation=0, step_ns=end_ns - self.start_ns, step_bytes=operation.bytes)
-        return Measured(
+        return MeasuredOperation(
             operation=operation,
             attempts=(),
             steps=(step,),

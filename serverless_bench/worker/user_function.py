@@ -14,11 +14,14 @@ from contextlib import contextmanager
 from importlib import import_module
 from itertools import count
 from pathlib import PurePath
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from serverless_bench.errors import DeadlineExceeded
-from serverless_bench.worker.context import FunctionContext, Work
+from serverless_bench.worker.context import FunctionContext
 from serverless_bench.worker.operation import plain
+
+if TYPE_CHECKING:
+    from serverless_bench.worker.runner import InvocationRunner
 
 ALLOW_CODE: Final = "SBENCH_ALLOW_CODE"
 """Environment variable; ``1`` lets a worker run code that comes with an invocation."""
@@ -45,13 +48,13 @@ def allowed_here() -> Iterator[None]:
             os.environ[ALLOW_CODE] = before
 
 
-def run_function(work: Work) -> str | None:
+def run_function(runner: "InvocationRunner") -> str | None:
     """Call the function of an invocation, and return why it ended early, if it did.
 
     It is called once, or again and again for the job's duration; calls of the warm-up
     come before, and the gate, if there is one, between the two.
     """
-    invocation = work.invocation
+    invocation = runner.invocation
     try:
         function = unpack(invocation.load.code)
     except _RefusedError as exc:
@@ -61,15 +64,15 @@ def run_function(work: Work) -> str | None:
     for turn in count():
         warmup = turn < invocation.warmup
         if turn == invocation.warmup:
-            work.begin()
-        tools = FunctionContext(work, warmup=warmup)
+            runner.begin()
+        tools = FunctionContext(runner, warmup=warmup)
         try:
             function(tools)
         except (Exception, SystemExit) as exc:  # noqa: BLE001 - a failure is a measurement too
             return explain(exc)
         finally:
             tools.finish()
-        if not warmup and (invocation.duration_s is None or work.is_over):
+        if not warmup and (invocation.duration_s is None or runner.is_over):
             return None
     return None
 
