@@ -1,7 +1,7 @@
 """Array libraries under test: one file, one line here and one extra each.
 
-What an array holds, and which objects it becomes, is ``grid``'s business; a library only
-writes, appends and reads. See docs/arrays.md.
+What an array holds, and which objects it becomes, is ``payload.array_layout``'s business; a
+library only writes, appends and reads. docs/arrays.md describes them.
 """
 
 from collections.abc import Callable, Mapping

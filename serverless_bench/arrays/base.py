@@ -30,15 +30,15 @@ K = TypeVar("K")
 class ArrayLibrary(Protocol):
     """One library, reduced to whole operations on one array at a time.
 
-    It may use as many threads and requests as it likes, and tries again by itself: its
+    It may use as many threads and requests as it likes, and retries by itself: its
     attempts are hidden. It raises what it wants: ``explained`` makes ``OperationError``
     of that. ``where`` is a key of the bucket without a slash at its end, or a directory.
     """
 
     supports: ClassVar[frozenset[str]]
     """Of ``arrays.FEATURES``."""
-    knobs: ClassVar[type]
-    """Its own knobs as a dataclass; see ``clients.options``."""
+    option_type: ClassVar[type]
+    """Its own options as a dataclass, as ``clients.options`` reads them."""
     options: ClassVar[Mapping[str, str]]
     """The same as text: name, meaning, values and default."""
 
@@ -73,8 +73,8 @@ def needs(*modules: str) -> None:
             raise ModuleNotFoundError(f"No module named {name!r}", name=name)
 
 
-def parse_knobs(knobs: type[K], array: ArraySpec) -> K:
-    """Return the knobs as ``array.options`` sets them.
+def parse_options(option_type: type[K], array: ArraySpec) -> K:
+    """Return the options as ``array.options`` sets them.
 
     Raises
     ------
@@ -83,7 +83,7 @@ def parse_knobs(knobs: type[K], array: ArraySpec) -> K:
     """
     target = Target(client=array.library, bucket="", endpoint_url="", options=array.options)
     try:
-        return parse(knobs, target)
+        return parse(option_type, target)
     except UsageError as exc:
         text = str(exc).replace("--client-option", "--library-option")
         raise UsageError(re.sub("^client", "library", text), hint=exc.hint) from None
@@ -100,7 +100,7 @@ def place(array: ArraySpec, key: str) -> str:
 def explained() -> Iterator[None]:
     """Turn what a library raises into an ``OperationError``.
 
-    Libraries raise their own classes or none: what says most is the text.
+    Libraries raise their own classes or none: the text says most.
     """
     try:
         yield
@@ -112,9 +112,9 @@ def explained() -> Iterator[None]:
 
 def as_operation_error(exc: Exception) -> OperationError:
     """Return the error of ours that says what ``exc`` says."""
-    said = f"{type(exc).__name__}: {exc}"
+    message = f"{type(exc).__name__}: {exc}"
     # TensorStore appends its specification, obstore a dump of its own structures.
-    text = _DUMP.split(said)[0] + (" timed out" if "TimedOut" in said else "")
+    text = _DUMP.split(message)[0] + (" timed out" if "TimedOut" in message else "")
     found = _STATUS.search(text)
     status = int(next(filter(None, found.groups()))) if found else None
     for kind, statuses, words in _KINDS:

@@ -4,7 +4,7 @@ from math import prod
 from typing import Final
 
 from serverless_bench.arrays import library_class
-from serverless_bench.arrays.base import needs, parse_knobs
+from serverless_bench.arrays.base import needs, parse_options
 from serverless_bench.arrays.features import FEATURES, features, unsupported
 from serverless_bench.errors import PluginError, UsageError
 from serverless_bench.job.spec import ArraySpec
@@ -41,7 +41,7 @@ def check_array(array: ArraySpec) -> None:
             f"{array.library} is not able to do this: {why_not}",
             hint="docs/arrays.md has a table of what each library can do",
         )
-    parse_knobs(library.knobs, array)
+    parse_options(library.option_type, array)
     _check_shape(array)
     if array.source == "jax":
         try:

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from serverless_bench.arrays.base import CLEVEL, needs, parse_knobs
+from serverless_bench.arrays.base import CLEVEL, needs, parse_options
 from serverless_bench.arrays.features import supported
 from serverless_bench.clients.options import documented, option
 from serverless_bench.job.spec import ArraySpec, Target, Transfer
@@ -15,7 +15,7 @@ _CODECS = {"none": "none", "blosc-lz4": "lz4", "blosc-zstd": "zstd"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Knobs:
+class CppZarrOptions:
     """What cppzarr lets its user decide."""
 
     num_threads: int | None = option(None, "threads of one call, as many as CPUs", least=1)
@@ -25,8 +25,8 @@ class CppZarr:
     """``cppzarr.write_zarr`` and ``read_zarr``."""
 
     supports = supported("cpp_zarr")
-    knobs: ClassVar[type] = Knobs
-    options: ClassVar[Mapping[str, str]] = documented(Knobs)
+    option_type: ClassVar[type] = CppZarrOptions
+    options: ClassVar[Mapping[str, str]] = documented(CppZarrOptions)
 
     def __init__(self, array: ArraySpec, target: Target, transfer: Transfer) -> None:
         del target, transfer
@@ -34,13 +34,12 @@ class CppZarr:
 
         self._library = cppzarr
         self._array = array
-        self._threads = parse_knobs(Knobs, array).num_threads
+        self._threads = parse_options(CppZarrOptions, array).num_threads
 
     def create(self, where: str, shape: Sequence[int]) -> None:
-        """See ``ArrayLibrary``: cppzarr makes an array when it writes it."""
+        """Do nothing: cppzarr makes an array when it writes it."""
 
     def write(self, where: str, block: Any) -> None:  # noqa: ANN401
-        """See ``ArrayLibrary``."""
         import numpy as np  # noqa: PLC0415 - see needs
 
         array = self._array
@@ -58,12 +57,10 @@ class CppZarr:
         )
 
     def append(self, where: str, block: Any, row: int) -> None:  # noqa: ANN401
-        """See ``ArrayLibrary``; it cannot."""
         raise NotImplementedError
 
     def read(self, where: str) -> Any:  # noqa: ANN401
-        """See ``ArrayLibrary``."""
         return self._library.read_zarr(where, order="C", num_threads=self._threads)
 
     def close(self) -> None:
-        """See ``ArrayLibrary``."""
+        pass

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, ClassVar
 
-from serverless_bench.arrays.base import needs, parse_knobs
+from serverless_bench.arrays.base import needs, parse_options
 from serverless_bench.arrays.features import supported
 from serverless_bench.clients.options import documented, option
 from serverless_bench.job.spec import ArraySpec, Target, Transfer
@@ -19,7 +19,7 @@ _AXES = "tczyx"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Knobs:
+class OmeZarrOptions:
     """What OME-Zarr and Dask let their user decide."""
 
     pyramid: bool = option(default=False, about="write four smaller levels, too")
@@ -31,27 +31,26 @@ class OmeZarr:
     """``ome_zarr.writer.write_image``."""
 
     supports = supported("ome_zarr")
-    knobs: ClassVar[type] = Knobs
-    options: ClassVar[Mapping[str, str]] = documented(Knobs)
+    option_type: ClassVar[type] = OmeZarrOptions
+    options: ClassVar[Mapping[str, str]] = documented(OmeZarrOptions)
 
     def __init__(self, array: ArraySpec, target: Target, transfer: Transfer) -> None:
-        self._knobs = knobs = parse_knobs(Knobs, array)
+        self._options = options = parse_options(OmeZarrOptions, array)
         with warnings.catch_warnings():
             # It uses a class that it has deprecated itself.
             warnings.simplefilter("ignore", DeprecationWarning)
             import_module("ome_zarr.writer")
         from serverless_bench.arrays import zarr_parts  # noqa: PLC0415 - see needs
 
-        zarr_parts.configure(requests=knobs.async_concurrency, threads=None)
+        zarr_parts.configure(requests=options.async_concurrency, threads=None)
         self._parts = zarr_parts
         self._of = (array, target, transfer)
         self._written: set[str] = set()
 
     def create(self, where: str, shape: Sequence[int]) -> None:
-        """See ``ArrayLibrary``: OME-Zarr makes an image when it writes it."""
+        """Do nothing: OME-Zarr makes an image when it writes it."""
 
     def write(self, where: str, block: Any) -> None:  # noqa: ANN401
-        """See ``ArrayLibrary``."""
         import dask  # noqa: PLC0415 - see needs
         import zarr  # noqa: PLC0415 - see needs
         from ome_zarr.writer import write_image  # noqa: PLC0415 - see needs
@@ -72,31 +71,29 @@ class OmeZarr:
         if array.shards is not None:
             storage["shards"] = array.shards
         self._written.add(where)
-        with dask.config.set(num_workers=self._knobs.workers), warnings.catch_warnings():
+        with dask.config.set(num_workers=self._options.workers), warnings.catch_warnings():
             # The mean of random floats overflows.
             warnings.simplefilter("ignore", RuntimeWarning)
             write_image(
                 block,
                 group,
-                scale_factors=list(PYRAMID) if self._knobs.pyramid else [],
+                scale_factors=list(PYRAMID) if self._options.pyramid else [],
                 axes=_AXES[-len(array.shape) :],
                 storage_options=storage,
             )
 
     def append(self, where: str, block: Any, row: int) -> None:  # noqa: ANN401
-        """See ``ArrayLibrary``; it cannot."""
         raise NotImplementedError
 
     def read(self, where: str) -> Any:  # noqa: ANN401
-        """See ``ArrayLibrary``."""
         import dask  # noqa: PLC0415 - see needs
         import zarr  # noqa: PLC0415 - see needs
         from ome_zarr import OMEZarrMultiscale  # noqa: PLC0415 - see needs
 
         group = zarr.open_group(self._parts.open_store(*self._of, where), mode="r")
         image = OMEZarrMultiscale.from_ome_zarr(group).images[0]
-        with dask.config.set(num_workers=self._knobs.workers):
+        with dask.config.set(num_workers=self._options.workers):
             return image.data.compute()
 
     def close(self) -> None:
-        """See ``ArrayLibrary``."""
+        pass

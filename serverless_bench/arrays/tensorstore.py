@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Final
 
-from serverless_bench.arrays.base import CLEVEL, needs, parse_knobs
+from serverless_bench.arrays.base import CLEVEL, needs, parse_options
 from serverless_bench.arrays.blocks import NUMPY_TYPES
 from serverless_bench.arrays.features import supported
 from serverless_bench.clients.base import AWS_HOST
@@ -24,7 +24,7 @@ _http_threads: dict[int, int | None] = {}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Knobs:
+class TensorStoreOptions:
     """What TensorStore lets its user decide."""
 
     http_threads: int | None = option(None, "threads that move HTTP, 4", least=1)
@@ -40,22 +40,21 @@ class TensorStore:
     """TensorStore's zarr and zarr3 drivers."""
 
     supports = supported("tensorstore")
-    knobs: ClassVar[type] = Knobs
-    options: ClassVar[Mapping[str, str]] = documented(Knobs)
+    option_type: ClassVar[type] = TensorStoreOptions
+    options: ClassVar[Mapping[str, str]] = documented(TensorStoreOptions)
 
     def __init__(self, array: ArraySpec, target: Target, transfer: Transfer) -> None:
-        knobs = parse_knobs(Knobs, array)
-        _begin(knobs.http_threads)
+        options = parse_options(TensorStoreOptions, array)
+        _begin(options.http_threads)
         import tensorstore  # noqa: PLC0415 - it reads the environment
 
         self._library = tensorstore
         self._array = array
         self._target = target
-        self._context = tensorstore.Context(_context(knobs, transfer))
+        self._context = tensorstore.Context(_context(options, transfer))
         self._store: Any = None
 
     def create(self, where: str, shape: Sequence[int]) -> None:
-        """See ``ArrayLibrary``."""
         spec = {
             "driver": self._array.driver,
             "kvstore": self._kvstore(where),
@@ -72,12 +71,10 @@ class TensorStore:
             self._store = self._open({k: spec[k] for k in ("driver", "kvstore")})
 
     def write(self, where: str, block: Any) -> None:  # noqa: ANN401
-        """See ``ArrayLibrary``."""
         del where
         self._store.write(block).result()
 
     def append(self, where: str, block: Any, row: int) -> None:  # noqa: ANN401
-        """See ``ArrayLibrary``."""
         del where
         end = row + block.shape[0]
         if self._store.shape[0] < end:
@@ -86,12 +83,10 @@ class TensorStore:
         self._store[row:end].write(block).result()
 
     def read(self, where: str) -> Any:  # noqa: ANN401
-        """See ``ArrayLibrary``."""
         spec = {"driver": self._array.driver, "kvstore": self._kvstore(where)}
         return self._open(spec).read().result()
 
     def close(self) -> None:
-        """See ``ArrayLibrary``."""
         self._store = None
 
     def _open(self, spec: dict[str, Any]) -> Any:  # noqa: ANN401
@@ -141,15 +136,15 @@ def _endpoint(target: Target) -> dict[str, str]:
     return {"endpoint": target.endpoint_url}
 
 
-def _context(knobs: Knobs, transfer: Transfer) -> dict[str, Any]:
+def _context(options: TensorStoreOptions, transfer: Transfer) -> dict[str, Any]:
     limits = {
         name: {"limit": limit}
         for name in ("s3_request_concurrency", "data_copy_concurrency", "file_io_concurrency")
-        if (limit := getattr(knobs, name)) is not None
+        if (limit := getattr(options, name)) is not None
     }
-    # It counts attempts, not further tries.
+    # It counts attempts, not retries.
     attempts = {"max_retries": transfer.retries + 1}
-    return {**limits, "file_io_sync": knobs.file_io_sync, "s3_request_retries": attempts}
+    return {**limits, "file_io_sync": options.file_io_sync, "s3_request_retries": attempts}
 
 
 def _metadata(array: ArraySpec, shape: Sequence[int]) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from serverless_bench.arrays.base import needs, parse_knobs
+from serverless_bench.arrays.base import needs, parse_options
 from serverless_bench.arrays.blocks import NUMPY_TYPES
 from serverless_bench.arrays.features import supported
 from serverless_bench.clients.options import documented, option
@@ -14,7 +14,7 @@ needs("zarr", "obstore")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Knobs:
+class ZarrOptions:
     """What Zarr-Python lets its user decide."""
 
     async_concurrency: int | None = option(None, "requests in flight at once, 10", least=1)
@@ -25,20 +25,19 @@ class ZarrPython:
     """Zarr-Python, through its synchronous interface."""
 
     supports = supported("zarr")
-    knobs: ClassVar[type] = Knobs
-    options: ClassVar[Mapping[str, str]] = documented(Knobs)
+    option_type: ClassVar[type] = ZarrOptions
+    options: ClassVar[Mapping[str, str]] = documented(ZarrOptions)
 
     def __init__(self, array: ArraySpec, target: Target, transfer: Transfer) -> None:
-        knobs = parse_knobs(Knobs, array)
+        options = parse_options(ZarrOptions, array)
         from serverless_bench.arrays import zarr_parts  # noqa: PLC0415 - see needs
 
-        zarr_parts.configure(requests=knobs.async_concurrency, threads=knobs.max_workers)
+        zarr_parts.configure(requests=options.async_concurrency, threads=options.max_workers)
         self._parts = zarr_parts
         self._of = (array, target, transfer)
         self._array: Any = None
 
     def create(self, where: str, shape: Sequence[int]) -> None:
-        """See ``ArrayLibrary``."""
         import zarr  # noqa: PLC0415 - see needs
 
         array, store = self._of[0], self._parts.open_store(*self._of, where)
@@ -57,12 +56,11 @@ class ZarrPython:
             self._array = zarr.open_array(store, mode="r+")
 
     def write(self, where: str, block: Any) -> None:  # noqa: ANN401
-        """See ``ArrayLibrary``."""
         del where
         self._array[...] = block
 
     def append(self, where: str, block: Any, row: int) -> None:  # noqa: ANN401
-        """See ``ArrayLibrary``; what ``zarr.Array.append`` does, at a given row."""
+        """Append as ``zarr.Array.append`` does, but at a given row."""
         del where
         end = row + block.shape[0]
         if self._array.shape[0] < end:
@@ -70,12 +68,10 @@ class ZarrPython:
         self._array[row:end] = block
 
     def read(self, where: str) -> Any:  # noqa: ANN401
-        """See ``ArrayLibrary``."""
         import zarr  # noqa: PLC0415 - see needs
 
         store = self._parts.open_store(*self._of, where)
         return zarr.open_array(store, mode="r")[...]
 
     def close(self) -> None:
-        """See ``ArrayLibrary``."""
         self._array = None

@@ -19,7 +19,7 @@ from typing import Any, Final
 
 from serverless_bench.errors import NotFound, OperationError
 from serverless_bench.job.spec import Target
-from serverless_bench.worker.object_io import Objects
+from serverless_bench.worker.object_io import ObjectIO
 
 _DIGITS: Final = 8
 _RECORD: Final = re.compile(r"([0-9]{8,})/([0-9]+)/([0-9a-f]{32})")
@@ -29,7 +29,7 @@ _CONFLICT: Final = 412
 
 @dataclass(frozen=True, slots=True, order=True)
 class RecordKey:
-    """What the key of a record says."""
+    """What stands in the key of a record."""
 
     index: int
     attempt: int
@@ -52,7 +52,7 @@ def record_name(key: RecordKey) -> str:
 
 
 def parse_record(name: str) -> RecordKey | None:
-    """Return what a key behind ``records/`` says; None if no worker wrote it."""
+    """Return what stands in a key behind ``records/``; None if no worker wrote it."""
     match = _RECORD.fullmatch(name)
     return RecordKey(int(match[1]), int(match[2]), match[3]) if match else None
 
@@ -72,7 +72,7 @@ def parse_claim(name: str) -> tuple[int, int] | None:
 
 
 def claim(
-    store: Objects, name: str, data: Mapping[str, Any], *, timeout_s: float
+    store: ObjectIO, name: str, data: Mapping[str, Any], *, timeout_s: float
 ) -> Mapping[str, Any]:
     """Write a claim unless it is there, and return the one that is there then.
 
@@ -92,7 +92,7 @@ def claim(
 
 
 def get_claim(
-    store: Objects, index: int, attempt: int, *, timeout_s: float
+    store: ObjectIO, index: int, attempt: int, *, timeout_s: float
 ) -> Mapping[str, Any] | None:
     """Return a claim; None if nobody has made it."""
     try:
@@ -101,7 +101,7 @@ def get_claim(
         return None
 
 
-def _read(store: Objects, name: str, timeout_s: float) -> Mapping[str, Any]:
+def _read(store: ObjectIO, name: str, timeout_s: float) -> Mapping[str, Any]:
     """Return an object that is a JSON object; empty if it is anything else."""
     try:
         data = json.loads(store.get(name, timeout_s=timeout_s))

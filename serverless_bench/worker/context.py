@@ -1,7 +1,7 @@
-"""What a function of the user's own is given: the client, the keystream and the recorder.
+"""What a user function is given: the client, the keystream and the recorder.
 
-What it does through ``FunctionContext`` is measured, verified and reported like our own workloads.
-What it does with a library of its own it puts into a block, see ``FunctionContext.measure``.
+What it does through ``FunctionContext`` is measured, verified and reported like the built-in
+workloads. What it does with a library of its own it measures with ``FunctionContext.measure``.
 """
 
 import random
@@ -20,7 +20,7 @@ from serverless_bench.units import NS_PER_S
 from serverless_bench.worker.operation import MeasuredOperation, plain
 from serverless_bench.worker.operation_context import OperationResult
 from serverless_bench.worker.operations import needs
-from serverless_bench.worker.spans import Content, Span
+from serverless_bench.worker.spans import KeyContent, Span
 
 if TYPE_CHECKING:
     from serverless_bench.worker.runner import InvocationRunner
@@ -31,7 +31,7 @@ _ERRORS: Final[Mapping[str, type[OperationError]]] = {
 
 
 class FunctionContext:
-    """The one argument of a function of the user's own. Threads may share it.
+    """The one argument of a user function. Threads may share it.
 
     Parameters
     ----------
@@ -82,7 +82,7 @@ class FunctionContext:
         return (self._runner.deadline_ns - monotonic_ns()) / NS_PER_S
 
     def new_key(self, number: int | None = None) -> str:
-        """Return the key of a new object; it says the size, which the job decides.
+        """Return the key of a new object; it declares the size, which the job decides.
 
         Parameters
         ----------
@@ -99,13 +99,13 @@ class FunctionContext:
         if invocation.object_bytes is None and invocation.load.sizes is None:
             raise UsageError(
                 "the job lets its functions make no objects",
-                hint="say how large they are: object_bytes=..., or --mb",
+                hint="give their size: object_bytes=..., or --mb",
             )
         if not 0 <= number < invocation.objects:
             raise UsageError(
                 f"object {number} is not one of the {invocation.objects} that the job lets a"
                 " function make",
-                hint="say how many there are: objects=..., or --objects",
+                hint="give their number: objects=..., or --objects",
             )
         key = planned_object(invocation, number).key
         self._made.add(key)
@@ -115,9 +115,9 @@ class FunctionContext:
         """Return the size that a key declares; None if sbench did not make it."""
         return declared_size(key)
 
-    def content(self, key: str) -> Content:
+    def content(self, key: str) -> KeyContent:
         """Return the bytes that belong to ``key``, an object's or any other name."""
-        return Content(key)
+        return KeyContent(key)
 
     def put(self, key: str) -> None:
         """Write the object of a key of ``new_key``.
@@ -196,7 +196,7 @@ class FunctionContext:
         name
             What stands in the records; the same for what is to be one line of a report.
         bytes
-            What moves in it. Leave it out for a block around operations of these tools:
+            What moves in it. Leave it out for a block around operations of this context:
             they count by themselves.
         """
         block = Span(" ".join(plain(name).split()), bytes)
@@ -237,13 +237,13 @@ class FunctionContext:
         block: Span | None = getattr(self._mine, "block", None)
         if block is not None and key in block.read:
             raise UsageError(
-                f"tools has read {key} in this block, and verified it: its bytes would count twice",
+                f"{key} was read, and verified, by the context in this block: it would count twice",
                 hint="verify what a library of your own has read",
             )
         if block is None:
             raise UsageError(
                 "there is no block that has read what is to be verified",
-                hint="with tools.measure(NAME): ...; what tools.get reads is verified there",
+                hint="with context.measure(NAME): ...; what context.get reads is verified there",
             )
         return block.verify(key, offset, data)
 
@@ -277,7 +277,7 @@ class FunctionContext:
         if offset == 0 and length == size:
             return self._perform(OperationKind.GET, key, keep_data=keep_data)
         if length is None:
-            raise UsageError(f"a range of {key} needs a length: its key says no size")
+            raise UsageError(f"a range of {key} needs a length: its key declares no size")
         return self._perform(
             OperationKind.GET_RANGE, key, offset=offset, length=length, keep_data=keep_data
         )

@@ -16,13 +16,13 @@ from serverless_bench.rundir.record import InvocationRecord
 from serverless_bench.units import NS_PER_S
 from serverless_bench.worker.claims import RecordKey, claim, claim_name, for_run, record_name
 from serverless_bench.worker.invocation import run_invocation
-from serverless_bench.worker.object_io import Objects
+from serverless_bench.worker.object_io import ObjectIO
 
 RECORD_S: Final = 5.0
 """What an invocation keeps of its time for writing its record."""
 _CLAIM_S: Final = 30.0
 
-_stores: dict[tuple[int, Target], Objects] = {}
+_stores: dict[tuple[int, Target], ObjectIO] = {}
 """By process: what a parent had open is not its forks' to use."""
 
 
@@ -82,17 +82,17 @@ def deliver(
     refused = None
     if holder["delivery"] != delivery:
         refused = f"duplicate: delivery {holder['delivery']} has this attempt"
-    asked = store.requests - before
+    requests = store.requests - before
     record = replace(
         run_invocation(invocation, refused=refused),
         delivery=delivery,
         duplicate=refused is not None,
-        control_puts=asked["put"] + 1,
-        control_gets=asked["get"],
+        control_puts=requests["put"] + 1,
+        control_gets=requests["get"],
     )
     key = RecordKey(invocation.index, invocation.attempt, delivery)
     spent_s = (monotonic_ns() - began_ns) / NS_PER_S
-    # Not for longer than the claim says: who waits for it, or cleans up, goes by that.
+    # Not for longer than the claim says: the driver and `sbench clean` rely on that.
     limit_s = held_s if remaining_s is None else min(held_s, remaining_s - RECORD_S / 10)
     store.put(
         record_name(key),
@@ -116,10 +116,10 @@ def forget_stores() -> None:
         _stores.popitem()[1].close()
 
 
-def _store(control: Target) -> Objects:
+def _store(control: Target) -> ObjectIO:
     # One at a time: the next event of a warm worker is as a rule of the same run.
     found = _stores.get((os.getpid(), control))
     if found is None:
         forget_stores()
-        found = _stores[os.getpid(), control] = Objects(control)
+        found = _stores[os.getpid(), control] = ObjectIO(control)
     return found

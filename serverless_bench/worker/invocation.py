@@ -22,7 +22,7 @@ from serverless_bench.process import (
 )
 from serverless_bench.rundir.record import InvocationRecord
 from serverless_bench.units import MIB, NS_PER_S
-from serverless_bench.worker.cpu_time import Usage
+from serverless_bench.worker.cpu_time import CpuTimer
 from serverless_bench.worker.operation import describe
 from serverless_bench.worker.runner import InvocationRunner, OnMoved, forget_clients
 
@@ -73,7 +73,7 @@ def run_invocation(
     if cold_start:
         _generators[pid] = generator_bytes_per_s()
     runner = InvocationRunner(invocation=invocation, clock=clock, on_moved=on_moved)
-    usage = Usage()
+    usage = CpuTimer()
     error: str | None = refused
     try:
         if refused:
@@ -83,13 +83,13 @@ def run_invocation(
         else:
             runner.client()
             # What a library takes to be loaded is no work on an object.
-            usage = Usage()
+            usage = CpuTimer()
             error = runner.measure_all()
     except Exception as exc:  # noqa: BLE001 - the records made so far must reach the driver
         error = describe(exc)
     used = usage.stop()
     measured_cpu_ns = runner.measured_cpu_ns()
-    measured, gate, overdue = runner.results(), runner.gate, runner.overdue()
+    measured, barrier, overdue = runner.results(), runner.barrier, runner.overdue()
     born_ns, import_ns = birth() if cold_start else (None, None)
     return InvocationRecord(
         run_id=invocation.run_id,
@@ -119,10 +119,10 @@ def run_invocation(
         cpus=cpus(),
         memory_mib=memory_mib(),
         generator_bytes_per_s=_generators[pid],
-        gate_wait_ns=None if gate is None else gate.wait_ns,
-        gate_late=gate is not None and gate.late,
-        gate_puts=None if gate is None else gate.puts,
-        gate_gets=None if gate is None else gate.gets,
+        gate_wait_ns=None if barrier is None else barrier.wait_ns,
+        gate_late=barrier is not None and barrier.late,
+        gate_puts=None if barrier is None else barrier.puts,
+        gate_gets=None if barrier is None else barrier.gets,
         born_ns=born_ns,
         import_ns=import_ns,
         machine=platform.machine(),

@@ -49,7 +49,7 @@ def _head(context: OperationContext) -> OperationResult:
     context.invocation.sizes[key] = size
     declared = declared_size(key)
     if declared is not None and declared != size:
-        raise BadResponse(f"the store says that {key} has {size} bytes, it has {declared}")
+        raise BadResponse(f"the store reports {size} bytes for {key}, its key declares {declared}")
     return OperationResult(size=size)
 
 

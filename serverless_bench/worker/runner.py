@@ -14,7 +14,7 @@ from serverless_bench.clock import EpochClock, monotonic_ns, sleep
 from serverless_bench.job.spec import OWN_FUNCTION, InvocationSpec, OperationSpec, Target, Transfer
 from serverless_bench.rundir.record import Overdue
 from serverless_bench.units import NS_PER_S
-from serverless_bench.worker.barrier import Passed, pass_gate
+from serverless_bench.worker.barrier import BarrierPass, pass_barrier
 from serverless_bench.worker.cpu_time import LockProbe, cpu_ns, thread_counted
 from serverless_bench.worker.operation import MeasuredOperation, measure
 from serverless_bench.worker.operation_context import (
@@ -27,7 +27,7 @@ from serverless_bench.worker.retry import Retrier
 from serverless_bench.workloads import Stream, Workload, open_workload
 
 OnMoved = Callable[[int], None]
-"""Told how many more bytes moved, several times a second: live progress."""
+"""Called with how many more bytes moved, several times a second: live progress."""
 
 _AFTER_FAILURE_S: Final = 0.1
 _DEADLINE: Final = "deadline: stopped before the last operation"
@@ -43,11 +43,11 @@ def forget_clients() -> None:
 
 
 def _client_for(invocation: InvocationSpec) -> Client:
-    asked = (invocation.target, invocation.transfer)
-    if asked not in _warm_clients:
+    settings = (invocation.target, invocation.transfer)
+    if settings not in _warm_clients:
         forget_clients()
-        _warm_clients[asked] = open_client(*asked)
-    return _warm_clients[asked]
+        _warm_clients[settings] = open_client(*settings)
+    return _warm_clients[settings]
 
 
 @dataclass(slots=True, kw_only=True)
@@ -59,16 +59,16 @@ class InvocationRunner:
     on_moved: OnMoved
     measured: list[MeasuredOperation] = field(default_factory=list)
     """In the order in which they ended; appending is atomic, so threads share it."""
-    gate: Passed | None = None
+    barrier: BarrierPass | None = None
     probe: LockProbe | None = None
-    """Asks for the interpreter's lock while several threads measure."""
+    """Samples the interpreter's lock while several threads measure."""
     deadline_ns: int = 0
     """Monotonic instant after which nothing is begun any more."""
     _context: InvocationContext = field(init=False)
     _end_ns: int | None = None
     """When the duration is over, once it has begun."""
     _schedule: Schedule | None = None
-    _turns: "list[Rounds]" = field(default_factory=list)
+    _rounds: "list[Rounds]" = field(default_factory=list)
     _freed_ns: list[int] = field(default_factory=list)
     """When threads were free and the time was over."""
     _stopped: str | None = None
@@ -85,8 +85,8 @@ class InvocationRunner:
     def measure_all(self) -> str | None:
         """Do everything; return why it stopped early, if it did.
 
-        All threads prepare, then all warm up; at the gate the functions wait for each other,
-        and only then the duration and the schedule begin, for all threads together.
+        All threads prepare, then all warm up; at the start barrier invocations wait for each
+        other, and only then the duration and the schedule begin, for all threads together.
         """
         invocation = self.invocation
         self.deadline_ns = monotonic_ns() + round(invocation.deadline_s * NS_PER_S)
@@ -98,21 +98,21 @@ class InvocationRunner:
 
             return run_function(self)
         threads = range(invocation.load.threads)
-        self._turns = [Rounds(workload, invocation, thread) for thread in threads]
-        draws = [self._draw(thread) for thread in threads]
+        self._rounds = [Rounds(workload, invocation, thread) for thread in threads]
+        rngs = [self._rng(thread) for thread in threads]
         if invocation.warmup:
-            self._in_threads(lambda thread: self._warm_up(self._turns[thread], draws[thread]))
+            self._in_threads(lambda thread: self._warm_up(self._rounds[thread], rngs[thread]))
         self.begin()
         if self._stopped is None:
             with self._probed():
-                self._in_threads(lambda thread: self._measure(self._turns[thread], draws[thread]))
+                self._in_threads(lambda thread: self._measure(self._rounds[thread], rngs[thread]))
         return self._stopped
 
     def begin(self) -> None:
         """Wait for the common start, if there is one; the measurement begins now."""
         invocation = self.invocation
         if invocation.gate_poll_s is not None:
-            self.gate = pass_gate(invocation, _client_for(invocation), self._draw(0))
+            self.barrier = pass_barrier(invocation, _client_for(invocation), self._rng(0))
         self._used_before_ns = cpu_ns()
         begin_ns, duration_s = monotonic_ns(), invocation.duration_s
         if duration_s is not None:
@@ -133,7 +133,7 @@ class InvocationRunner:
         if rows and self._end_ns is None:
             # The schedule would have ended with the operations, and so many are left.
             due = sum(row.count for row in rows)
-            left = chain.from_iterable(turns.left() for turns in self._turns)
+            left = chain.from_iterable(rounds.left() for rounds in self._rounds)
             rows = at_most(rows, sum(1 for _ in islice(left, due)))
         origin_ns = self.clock.origin_ns
         return tuple(
@@ -205,7 +205,7 @@ class InvocationRunner:
         return done, result
 
     def _probed(self) -> AbstractContextManager[object]:
-        """Return what asks for the interpreter's lock, where several threads share it."""
+        """Return what samples the interpreter's lock, where several threads share it."""
         if self.invocation.load.threads == 1 and self.invocation.transfer.connections == 1:
             return nullcontext()
         self.probe = LockProbe()
@@ -243,33 +243,33 @@ class InvocationRunner:
             self._stop(_OTHER_THREAD)
             raise
 
-    def _draw(self, thread: int) -> random.Random:
+    def _rng(self, thread: int) -> random.Random:
         seed = self.invocation.seed
         return random.Random(seed if not thread else f"{seed}/{thread}")  # noqa: S311 - jitter
 
     def _prepare(self, workload: Workload, thread: int) -> None:
-        draw, ok = self._draw(thread), None
+        rng, ok = self._rng(thread), None
         stream = workload.prepare(self.invocation, thread)
         while self._stopped is None and (operation := next_operation(stream, ok)) is not None:
             operation = replace(operation, index=len(self.measured))
-            done = self.perform(operation, draw, warmup=True)[0].operation
-            ok = done.error is None if workload.hears else None
+            done = self.perform(operation, rng, warmup=True)[0].operation
+            ok = done.error is None if workload.receives_results else None
             if done.error is not None and self._stopped is None:
                 # What follows relies on it.
                 self._stop(f"prepare: {done.kind} of {done.key} failed: {done.error}")
 
-    def _warm_up(self, turns: "Rounds", draw: random.Random) -> None:
+    def _warm_up(self, rounds: "Rounds", rng: random.Random) -> None:
         for _ in range(self.invocation.warmup):
             ok: bool | None = None
-            while self._stopped is None and (operation := turns.next(ok)) is not None:
-                done, _ = self.perform(operation, draw, warmup=True)
+            while self._stopped is None and (operation := rounds.next(ok)) is not None:
+                done, _ = self.perform(operation, rng, warmup=True)
                 ok = done.operation.error is None
 
-    def _measure(self, turns: "Rounds", draw: random.Random) -> None:
+    def _measure(self, rounds: "Rounds", rng: random.Random) -> None:
         schedule, again = self._schedule, self._end_ns is not None
         ok: bool | None = None
         while self._stopped is None and not self.is_over:
-            operation = turns.next(ok, again=again)
+            operation = rounds.next(ok, again=again)
             if operation is None:
                 return
             intended_ns = None
@@ -277,7 +277,7 @@ class InvocationRunner:
                 intended_ns = schedule.take()
                 if intended_ns is None or not self._has_come(intended_ns):
                     return
-            done, _ = self.perform(operation, draw, intended_ns=intended_ns)
+            done, _ = self.perform(operation, rng, intended_ns=intended_ns)
             ok = done.operation.error is None
             if not ok and again and schedule is None:
                 # Against a store that refuses at once the loop would only measure itself.
@@ -285,7 +285,7 @@ class InvocationRunner:
         self._freed_ns.append(monotonic_ns())
 
     def _has_come(self, instant_ns: int) -> bool:
-        """Wait for an instant; tell whether it came before the function gave up."""
+        """Wait for an instant; return whether it came before the function gave up."""
         left_ns = min(instant_ns, self.deadline_ns) - monotonic_ns()
         if left_ns > 0:
             sleep(left_ns / NS_PER_S)
@@ -295,7 +295,7 @@ class InvocationRunner:
 
 
 def next_operation(stream: Stream, ok: bool | None) -> OperationSpec | None:  # noqa: FBT001 - what came of it
-    """Tell a stream what came of its last operation, and return its next one."""
+    """Send a stream the result of its last operation, and return its next one."""
     try:
         if ok is None or not isinstance(stream, Generator):
             return next(stream)
@@ -314,7 +314,7 @@ class Rounds:
     """
 
     def __init__(self, workload: Workload, invocation: InvocationSpec, thread: int) -> None:
-        self._hears = workload.hears
+        self._receives_results = workload.receives_results
         self._rounds = workload.rounds(invocation, thread)
         self._stream: Stream | None = None
         self._number = count()
@@ -331,7 +331,7 @@ class Rounds:
         """
         operation = None
         if self._stream is not None:
-            operation = next_operation(self._stream, ok if self._hears else None)
+            operation = next_operation(self._stream, ok if self._receives_results else None)
         if operation is None and (self._stream is None or again):
             self._stream = next(self._rounds)
             operation = next_operation(self._stream, None)

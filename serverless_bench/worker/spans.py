@@ -1,4 +1,4 @@
-"""Stretches of a function of the user's own, and the bytes that it can compare with."""
+"""Measured stretches of a user function, and the bytes that it can compare with."""
 
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
 
 
-class Content:
+class KeyContent:
     """The bytes that belong to a name: those of an object, or of anything that has a name.
 
     Holds no position and no buffer, so threads may share it.
@@ -66,7 +66,7 @@ class Span:
         self.bad_ranges: list[BadRange] = []
 
     def verify(self, key: str, offset: int, data: Any) -> int:  # noqa: ANN401 - see FunctionContext
-        """Compare what the block has read; see ``FunctionContext.verify``."""
+        """Compare what the block has read, as ``FunctionContext.verify`` does."""
         view = memoryview(data).cast("B")
         sink = RangeSink(
             content_of(key), size=None, offset=int(offset), length=len(view), verify=Verify.FULL

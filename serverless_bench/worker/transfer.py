@@ -20,7 +20,7 @@ from serverless_bench.worker.operation_context import DONE, OperationContext, Op
 from serverless_bench.worker.retry import Retrier
 
 _NO_SUCH_RANGE: Final = 416
-"""The answer for a range that begins behind the object's end."""
+"""The status of a range that begins behind the object's end."""
 
 
 class RangeSource:
@@ -35,7 +35,7 @@ class RangeSource:
         self.size = size
 
     def readinto_at(self, offset: int, buffer: memoryview) -> None:
-        """See ``Source``."""
+        """Fill ``buffer`` with the body's bytes from ``offset`` on."""
         start_ns = monotonic_ns()
         self._keystream.readinto_at(self._offset + offset, buffer)
         self._context.add_payload(monotonic_ns() - start_ns)
@@ -50,7 +50,7 @@ def put_object(context: OperationContext) -> OperationResult:
         If it could not be written; an upload in parts was given up then.
     """
     operation, transfer, retrier = context.spec, context.transfer, context.retrier
-    client, key, size = retrier.client, operation.key, _known(operation)
+    client, key, size = retrier.client, operation.key, _size_of(operation)
     keystream = content_of(key, operation.generation)
     # A library that cuts uploads itself is given whole objects.
     parts = "multipart" in client.operations
@@ -73,7 +73,7 @@ def put_object(context: OperationContext) -> OperationResult:
         each(upload, count, transfer.connections)
         retrier.run("complete_multipart", partial(client.complete_multipart, key, upload_id, etags))
     except OperationError:
-        _give_up(client, key, upload_id, retrier)
+        _abort_upload(client, key, upload_id, retrier)
         raise
     return DONE
 
@@ -128,7 +128,7 @@ class _KeepingSink:
 
 
 class _ObjectDownload:
-    """An object, or a range of it, as the ranges that are asked for: numbered from 0."""
+    """An object, or a range of it, as the ranges that are requested: numbered from 0."""
 
     def __init__(self, context: OperationContext) -> None:
         operation, transfer = context.spec, context.transfer
@@ -153,7 +153,7 @@ class _ObjectDownload:
         self.kept = _KeptData() if context.keep_data else None
 
     def _step_of(self, operation: OperationSpec, transfer: Transfer) -> int | None:
-        """Return the length of a range; None if the object is asked for as a whole."""
+        """Return the length of a range; None if the object is requested as a whole."""
         if self._length and "range" in self._retrier.client.operations:
             part_bytes = transfer.part_size(OperationKind.GET, self._length)
             if part_bytes is not None:
@@ -225,19 +225,19 @@ class _ObjectDownload:
 
 
 def _check_range(meter: Meter, offset: int, length: int) -> None:
-    """Refuse an answer that says to hold other bytes than were asked for.
+    """Refuse a response that holds other bytes than were requested.
 
     Raises
     ------
     BadResponse
-        If it does. Fewer are no other ones: the object may end there.
+        If it does. Fewer are no others: the object may end there.
     """
-    if meter.range_told is None:
+    if meter.content_range is None:
         return
-    begin, end = meter.range_told
+    begin, end = meter.content_range
     if begin != offset or not begin <= end < offset + length:
         raise BadResponse(
-            f"asked for bytes {offset} to {offset + length - 1}, the answer has {begin} to {end}"
+            f"requested bytes {offset} to {offset + length - 1}, the response has {begin} to {end}"
         )
 
 
@@ -275,7 +275,7 @@ def each(do: Callable[[int], None], count: int, connections: int) -> None:
             future.result()
 
 
-def _give_up(client: Client, key: str, upload_id: str, retrier: Retrier) -> None:
+def _abort_upload(client: Client, key: str, upload_id: str, retrier: Retrier) -> None:
     try:
         retrier.run("abort_multipart", partial(client.abort_multipart, key, upload_id))
     except OperationError:
@@ -284,7 +284,7 @@ def _give_up(client: Client, key: str, upload_id: str, retrier: Retrier) -> None
         return
 
 
-def _known(operation: OperationSpec) -> int:
+def _size_of(operation: OperationSpec) -> int:
     if operation.size is None:
         raise ValueError(f"cannot write {operation.key!r} without a size")
     return operation.size

@@ -15,7 +15,7 @@ from serverless_bench.rundir.record import InvocationRecord
 from serverless_bench.units import NS_PER_S
 from serverless_bench.worker.claims import claim, claim_name, for_run, get_claim, parse_record
 from serverless_bench.worker.delivery import RECORD_S, deliver, forget_stores, work
-from serverless_bench.worker.object_io import Objects
+from serverless_bench.worker.object_io import ObjectIO
 from tests.servers import Server, credentials
 
 SIZE = 10_000
@@ -43,9 +43,9 @@ def spec(target: Target) -> InvocationSpec:
     return list(invocation_specs(job, run_id="run", created_ns=wall_ns()))[1]
 
 
-def control_of(spec: InvocationSpec) -> Objects:
+def control_of(spec: InvocationSpec) -> ObjectIO:
     assert spec.control is not None
-    return Objects(for_run(spec.control, spec.run_id))
+    return ObjectIO(for_run(spec.control, spec.run_id))
 
 
 def sizes(spec: InvocationSpec) -> dict[str, int]:

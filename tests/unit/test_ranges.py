@@ -212,14 +212,14 @@ def test_another_range_is_no_answer(verify: Verify, shift: int) -> None:
     (attempt,) = done.attempts
     assert attempt.status == 206
     assert attempt.detail == (
-        f"asked for bytes 100 to 1099, the answer has {100 + shift} to {1099 + shift}"
+        f"requested bytes 100 to 1099, the response has {100 + shift} to {1099 + shift}"
     )
 
 
 def test_a_longer_range_is_no_answer() -> None:
     done = read(Ranging(content(), more=1), part_bytes=None, span=(100, 1000))
     assert done.operation.error == "bad_response"
-    assert "the answer has 100 to 1100" in str(done.attempts[0].detail)
+    assert "the response has 100 to 1100" in str(done.attempts[0].detail)
 
 
 @pytest.mark.parametrize(
@@ -238,7 +238,7 @@ def test_what_an_answer_says_of_its_range(
 ) -> None:
     meter = new_meter()
     meter.answered(206, {} if header is None else {"content-range": header})
-    assert (meter.range_told, meter.total_bytes) == (span, total)
+    assert (meter.content_range, meter.total_bytes) == (span, total)
 
 
 # What comes twice, late or never

@@ -21,7 +21,7 @@ from serverless_bench.worker.claims import (
     parse_record,
     record_name,
 )
-from serverless_bench.worker.object_io import Objects
+from serverless_bench.worker.object_io import ObjectIO
 
 _FOLDER: Final = "records/"
 _REQUEST_S: Final = 60.0
@@ -44,7 +44,7 @@ class ControlView:
     def __init__(self, control: Target, run_id: str) -> None:
         self._where = f"{control.bucket}/{control.prefix}"
         self._run_id = run_id
-        self._store = Objects(for_run(control, run_id))
+        self._store = ObjectIO(for_run(control, run_id))
 
     @property
     def requests(self) -> Mapping[str, int]:
