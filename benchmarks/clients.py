@@ -57,7 +57,7 @@ class Load:
 
     def keys(self, count: int) -> list[str]:
         """Return keys of new objects."""
-        name = partial(object_key, prefix="sbench/", run_id="benchmark", attempt=0, number=0)
+        name = partial(object_key, prefix="sbench/", run_id="benchmark", launch=0, number=0)
         return [name(index=index, size=self.size) for index in range(count)]
 
 

@@ -24,7 +24,7 @@ def key_of(array: ArraySpec, *, appends: int = 1, prefix: str = "sbench/") -> st
         prefix=prefix,
         run_id=uuid.uuid4().hex,
         index=0,
-        attempt=0,
+        launch=0,
         number=0,
         size=appends * array_bytes(array),
     )

@@ -178,7 +178,7 @@ def _launch_share(run: Run, rows: Ints) -> Floats:
     unknown = submitted == ABSENT
     if run.job.concurrency >= run.job.invocations:
         # A wave is asked for at once: a slow submission is a part of the launch.
-        _, wave = np.unique(table["attempt"][rows], return_inverse=True)
+        _, wave = np.unique(table["launch"][rows], return_inverse=True)
         first = np.full(len(rows), np.iinfo(np.int64).max)
         np.minimum.at(first, wave[~unknown], submitted[~unknown])
         submitted = np.where(unknown, submitted, first[wave])

@@ -48,7 +48,7 @@ from serverless_bench.rundir.reader import LinesReader, with_status
 from serverless_bench.rundir.record import InvocationRecord, Outcome
 from serverless_bench.rundir.tables import Frames, Table, to_frame
 
-SCHEMA: Final = 1
+SCHEMA: Final = 2
 
 _TAIL_BYTES: Final = 1 << 20
 
@@ -85,7 +85,7 @@ class Run:
     """Whether the driver came to an end; False while it runs, and if it was killed."""
     waves: tuple[Mapping[str, Any], ...] = ()
     """What was launched again: ``number``, ``created_ns`` (driver's clock) and ``count`` of
-    each wave after the first launch. A function's ``attempt`` is the number of its wave."""
+    each wave after the first launch. A function's ``launch`` is the number of its wave."""
     down: tuple[tuple[int, int], ...] = ()
     """When no driver was at work on an unfinished run, on the driver's clock: from the last
     sign of one until the next one resumed the run."""

@@ -44,7 +44,7 @@ class FunctionContext:
     ----------
     index
         Number of the function, from 0.
-    attempt
+    launch
         0, and one more each time that the driver launches this index again.
     run_id
         Of the run.
@@ -61,11 +61,11 @@ class FunctionContext:
     def __init__(self, runner: "InvocationRunner", *, warmup: bool = False) -> None:
         invocation = runner.invocation
         self.index = invocation.index
-        self.attempt = invocation.attempt
+        self.launch = invocation.launch
         self.run_id = invocation.run_id
         self.keys = invocation.keys
         self.target: Target = invocation.target
-        self.prefix = f"{self.target.prefix}{self.run_id}/{self.index}/{self.attempt}/"
+        self.prefix = f"{self.target.prefix}{self.run_id}/{self.index}/{self.launch}/"
         self._runner = runner
         self._warmup = warmup
         # Once, here: threads of the function would each make one.

@@ -94,7 +94,7 @@ def run_invocation(
     return InvocationRecord(
         run_id=invocation.run_id,
         index=invocation.index,
-        attempt=invocation.attempt,
+        launch=invocation.launch,
         worker_id=worker_id(),
         cold_start=cold_start,
         version=__version__,

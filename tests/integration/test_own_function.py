@@ -68,7 +68,7 @@ def test_it_is_measured_verified_and_reported(
 
 def test_a_run_directory_has_no_code(target: Target, tmp_path: Path, embedded: Server) -> None:
     def dies(context: FunctionContext) -> None:
-        if context.index == 1 and context.attempt == 0:
+        if context.index == 1 and context.launch == 0:
             os._exit(3)
         context.put(context.new_key())
         context.get(context.keys[0])

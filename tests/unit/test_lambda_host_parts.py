@@ -16,8 +16,8 @@ from serverless_bench.lambda_host.functions import Function, make_runtime
 from serverless_bench.lambda_host.settings import Settings, arn
 
 
-def event(index: int, attempt: int = 0) -> bytes:
-    return json.dumps({"index": index, "attempt": attempt}).encode()
+def event(index: int, launch: int = 0) -> bytes:
+    return json.dumps({"index": index, "launch": launch}).encode()
 
 
 def hits(rule: Rule, payloads: list[bytes], seed: int = 0) -> list[bool]:
@@ -26,9 +26,9 @@ def hits(rule: Rule, payloads: list[bytes], seed: int = 0) -> list[bool]:
 
 
 def test_a_listed_invocation_is_hit_once_and_no_other() -> None:
-    rule = Rule.parse("index=3,5 attempt=0")
+    rule = Rule.parse("index=3,5 launch=0")
     assert hits(rule, [event(i) for i in (3, 4, 5, 3)]) == [True, False, True, False]
-    assert hits(rule, [event(3, attempt=1)]) == [False]
+    assert hits(rule, [event(3, launch=1)]) == [False]
     assert hits(Rule.parse("index=3 times=2"), [event(3)] * 3) == [True, True, False]
 
 

@@ -366,7 +366,7 @@ def test_it_gets_its_share_of_the_keys(client: FlakyClient) -> None:
 
     def mine(context: FunctionContext) -> None:
         assert len(context.keys) == 2
-        assert context.index == context.attempt == 0
+        assert context.index == context.launch == 0
         assert context.prefix == f"{context.target.prefix}{context.run_id}/0/0/"
         context.get(context.keys[1])
 

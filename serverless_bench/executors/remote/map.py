@@ -1,7 +1,7 @@
 """Launch invocations that run far away, and yield what becomes of them.
 
 Records are found by listing the control prefix, from the first index that is still out
-on; an attempt that has not begun in time is taken back by claiming it; one that began and
+on; a launch that has not begun in time is taken back by claiming it; one that began and
 went silent is lost when its own time is over.
 """
 
@@ -40,10 +40,10 @@ _NEVER_NS: Final = 1 << 62
 
 @dataclass(slots=True, kw_only=True)
 class _Flight:
-    """One attempt that is out."""
+    """One launch that is out."""
 
     index: int
-    attempt: int
+    launch: int
     submitted_ns: int
     check_ns: int = _NEVER_NS
     """When to ask whether it has begun, or why it is silent."""
@@ -152,7 +152,7 @@ class RemoteMap:
             room -= len(batch)
             launcher.take(len(batch))
             flights = [
-                _Flight(index=spec.index, attempt=spec.attempt, submitted_ns=self._clock.now_ns())
+                _Flight(index=spec.index, launch=spec.launch, submitted_ns=self._clock.now_ns())
                 for spec in batch
             ]
             self._flights |= {flight.index: flight for flight in flights}
@@ -167,9 +167,9 @@ class RemoteMap:
         return True
 
     def _follow(self, spec: InvocationSpec) -> None:
-        """Take over an attempt that somebody else may have launched: back, if possible."""
+        """Take over a launch that another driver may have made: back, if possible."""
         flight = _Flight(
-            index=spec.index, attempt=spec.attempt, submitted_ns=self._since_ns, check_ns=0
+            index=spec.index, launch=spec.launch, submitted_ns=self._since_ns, check_ns=0
         )
         flight.problem = "the driver that launched it has ended"
         self._flights[spec.index] = flight
@@ -264,7 +264,7 @@ class RemoteMap:
         self._fetching -= 1
         self._reached_ns = self._clock.now_ns()
         flight = self._flights.get(key.index)
-        if flight is not None and flight.attempt != key.attempt:
+        if flight is not None and flight.launch != key.launch:
             flight = None
         if isinstance(result, str):
             if flight is not None:
@@ -293,7 +293,7 @@ class RemoteMap:
     # Silence
 
     def _ask_for(self, flight: _Flight) -> None:
-        """Find out why an attempt is silent, and take it back if it has not begun."""
+        """Find out why a launch is silent, and take it back if it has not begun."""
         otherwise = partial(self._on_not_told, flight)
         if flight.began:
             task = partial(self._view.records_of, flight.index)
@@ -303,10 +303,10 @@ class RemoteMap:
             self._fetchers.ask(holder, partial(self._on_holder, flight), OperationError, otherwise)
 
     def _find_holder(self, flight: _Flight) -> Mapping[str, Any] | None:
-        holder = self._view.holder(flight.index, flight.attempt)
+        holder = self._view.holder(flight.index, flight.launch)
         now_ns = self._clock.now_ns()
         if holder is None and (flight.problem or now_ns >= self._late_ns(flight)):
-            holder = self._view.take_back(flight.index, flight.attempt, now_ns)
+            holder = self._view.take_back(flight.index, flight.launch, now_ns)
         return holder
 
     def _late_ns(self, flight: _Flight) -> int:
@@ -337,8 +337,8 @@ class RemoteMap:
     def _on_silent(self, flight: _Flight, keys: Sequence[RecordKey]) -> Iterable[Outcome]:
         flight.busy = False
         self._reached_ns = self._clock.now_ns()
-        mine = (flight.index, flight.attempt)
-        there = any((key.index, key.attempt) == mine for key in keys)
+        mine = (flight.index, flight.launch)
+        there = any((key.index, key.launch) == mine for key in keys)
         if there and (self._take(keys) or self._fetching):
             flight.check_ns = self._reached_ns + round(GRACE_S * NS_PER_S)
             return ()
@@ -349,9 +349,7 @@ class RemoteMap:
         if self._flights.pop(flight.index, None) is None:
             return ()
         self._live.flying = len(self._flights)
-        lost = Lost(
-            index=flight.index, attempt=flight.attempt, cause=cause, never_began=never_began
-        )
+        lost = Lost(index=flight.index, launch=flight.launch, cause=cause, never_began=never_began)
         return (
             Outcome(
                 submitted_ns=flight.submitted_ns,

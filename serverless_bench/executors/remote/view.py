@@ -120,14 +120,14 @@ class ControlView:
             return "the record is of another run"
         return record
 
-    def holder(self, index: int, attempt: int) -> Mapping[str, Any] | None:
-        """Return the claim of an attempt; None if nobody has made it."""
-        return get_claim(self._store, index, attempt, timeout_s=_REQUEST_S)
+    def holder(self, index: int, launch: int) -> Mapping[str, Any] | None:
+        """Return the claim of a launch; None if nobody has made it."""
+        return get_claim(self._store, index, launch, timeout_s=_REQUEST_S)
 
-    def take_back(self, index: int, attempt: int, now_ns: int) -> Mapping[str, Any]:
-        """Claim an attempt so that no worker can begin it; return whose it is then."""
+    def take_back(self, index: int, launch: int, now_ns: int) -> Mapping[str, Any]:
+        """Claim a launch so that no worker can begin it; return whose it is then."""
         mine = {"run_id": self._run_id, "taken_back_ns": now_ns}
-        return claim(self._store, claim_name(index, attempt), mine, timeout_s=_REQUEST_S)
+        return claim(self._store, claim_name(index, launch), mine, timeout_s=_REQUEST_S)
 
     def renew(self) -> None:
         """Look for credentials again: those of a profile may have been renewed."""
