@@ -37,6 +37,7 @@ from serverless_bench.job.keys import object_key
 from serverless_bench.job.spec import OperationKind, OperationSpec, Target, Transfer
 from serverless_bench.units import GIB, MIB, NS_PER_S
 from serverless_bench.worker.operation import measure
+from serverless_bench.worker.operation_context import OperationContext
 from serverless_bench.worker.retry import Retrier
 from tests.network import bundle_of, certificate
 
@@ -56,7 +57,7 @@ class Load:
 
     def keys(self, count: int) -> list[str]:
         """Return keys of new objects."""
-        name = partial(object_key, prefix="sbench/", run_id="benchmark", attempt=0, number=0)
+        name = partial(object_key, prefix="sbench/", run_id="benchmark", launch=0, number=0)
         return [name(index=index, size=self.size) for index in range(count)]
 
 
@@ -101,7 +102,7 @@ def client(name: str, url: str, size: int) -> Move:
             opened, 0, monotonic_ns() + 600 * NS_PER_S, random.Random(1), lambda _: None
         )
         spec = OperationSpec(index=0, kind=kind, key=key, size=size)
-        done = measure(spec, Transfer(), retrier, EpochClock()).operation
+        done = measure(OperationContext(spec, Transfer(), retrier), EpochClock())[0].operation
         expected = size if kind is OperationKind.GET else 0
         assert (done.error, done.bytes, done.verified_bytes) == (None, size, expected)
 

@@ -60,7 +60,7 @@ def outcome(index: int, draw: np.random.Generator) -> dict[str, object]:
     record = {
         "run_id": "generated",
         "index": index,
-        "attempt": 0,
+        "launch": 0,
         "worker_id": f"worker/{index}",
         "cold_start": True,
         "version": "0",

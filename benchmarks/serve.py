@@ -112,7 +112,7 @@ def cost(subject: str, connections: int, gib: int, key: str, data: memoryview) -
 
 def table(connections: int, rounds: int, gib: int) -> None:
     """Measure every subject ``rounds`` times, in turn, and print rows."""
-    key = object_key(prefix="sbench/", run_id="x", index=0, attempt=0, number=0, size=SIZE)
+    key = object_key(prefix="sbench/", run_id="x", index=0, launch=0, number=0, size=SIZE)
     data = memoryview(bytearray(SIZE))
     Keystream(key).readinto_at(0, data)
     names = list(SUBJECTS)

@@ -18,35 +18,35 @@ PLANES, SIDE = 4, 512
 PLANE_BYTES = SIDE * SIDE * 2
 
 
-def pipeline(tools: FunctionContext) -> None:
+def pipeline(context: FunctionContext) -> None:
     """Write, read and reduce one stack of images; workers are sent this function."""
-    target = tools.target
+    target = context.target
     # It finds its credentials where sbench does: in the environment of the worker.
     store = S3Store(
         target.bucket,
-        prefix=tools.prefix,
+        prefix=context.prefix,
         endpoint=target.endpoint_url,
         region=target.region,
         virtual_hosted_style_request=False,
         client_options={"allow_http": True},
     )
     shape, chunks = (PLANES, SIDE, SIDE), (1, SIDE // 2, SIDE // 2)
-    with tools.measure("create"):
+    with context.measure("create"):
         stack = zarr.create_array(
             ObjectStore(store), shape=shape, chunks=chunks, dtype="uint16", compressors=None
         )
-    content = tools.content(tools.prefix)
+    content = context.content(context.prefix)
     for number in range(PLANES):
         made = content.read(number * PLANE_BYTES, PLANE_BYTES)
         plane = np.frombuffer(made, dtype="uint16").reshape(SIDE, SIDE)
-        with tools.measure("write plane", bytes=PLANE_BYTES):
+        with context.measure("write plane", bytes=PLANE_BYTES):
             stack[number] = plane
     highest = np.zeros((SIDE, SIDE), dtype="uint16")
     for number in range(PLANES):
-        with tools.measure("read plane", bytes=PLANE_BYTES):
+        with context.measure("read plane", bytes=PLANE_BYTES):
             plane = np.asarray(stack[number])
-        tools.verify(tools.prefix, number * PLANE_BYTES, plane)
-        with tools.measure("project plane"):
+        context.verify(context.prefix, number * PLANE_BYTES, plane)
+        with context.measure("project plane"):
             highest = np.maximum(highest, plane)
     # What a library of your own writes is yours to delete.
     obstore.delete(store, [meta["path"] for page in obstore.list(store) for meta in page])

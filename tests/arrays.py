@@ -12,8 +12,8 @@ from serverless_bench.job.spec import ArraySpec, OperationKind, OperationSpec, T
 from serverless_bench.payload.array_layout import array_bytes
 from serverless_bench.rundir.record import Usage
 from serverless_bench.worker.array_operation import perform_array
+from serverless_bench.worker.operation_context import InvocationContext, OperationContext
 from serverless_bench.worker.retry import Retrier
-from serverless_bench.worker.transfer import Checks
 
 NOWHERE = Target(bucket="files", endpoint_url="http://127.0.0.1:9")
 TRANSFER = Transfer(retries=0)
@@ -24,7 +24,7 @@ def key_of(array: ArraySpec, *, appends: int = 1, prefix: str = "sbench/") -> st
         prefix=prefix,
         run_id=uuid.uuid4().hex,
         index=0,
-        attempt=0,
+        launch=0,
         number=0,
         size=appends * array_bytes(array),
     )
@@ -35,8 +35,13 @@ class Session:
 
     def __init__(self, target: Target = NOWHERE) -> None:
         self.target = target
-        self.checks = Checks()
-        self.retrier = self._retrier()
+        self._last: OperationContext | None = None
+
+    @property
+    def last(self) -> OperationContext:
+        """The latest operation, which may have failed."""
+        assert self._last is not None
+        return self._last
 
     def write(self, array: ArraySpec, key: str) -> Usage:
         return self._do(OperationKind.WRITE_ARRAY, array, key)
@@ -47,8 +52,8 @@ class Session:
 
     def read(self, array: ArraySpec, key: str) -> int:
         """Read an array and return how many of its bytes were right."""
-        self._do(OperationKind.READ_ARRAY, replace(array, operation="read"), key)
-        return self.checks.verified_bytes
+        array = replace(array, operation="read")
+        return self._perform(OperationKind.READ_ARRAY, array, key).verified_bytes
 
     def _retrier(self) -> Retrier:
         client = open_client(self.target, TRANSFER)
@@ -56,13 +61,21 @@ class Session:
         return Retrier(client, 0, deadline_ns, random.Random(0), lambda _: None)
 
     def _do(self, kind: OperationKind, array: ArraySpec, key: str, offset: int = 0) -> Usage:
-        self.checks, self.retrier = Checks(), self._retrier()
+        usage = self._perform(kind, array, key, offset).usage
+        assert usage is not None
+        return usage
+
+    def _perform(
+        self, kind: OperationKind, array: ArraySpec, key: str, offset: int = 0
+    ) -> OperationContext:
         size = int(key.rpartition(".")[2])
         operation = OperationSpec(index=0, kind=kind, key=key, size=size, offset=offset)
-        usage = perform_array(operation, array, self.target, TRANSFER, self.retrier, self.checks)
-        if self.checks.after is not None:
-            self.checks.after()
-        return usage
+        invocation = InvocationContext(array=array, target=self.target)
+        self._last = context = OperationContext(operation, TRANSFER, self._retrier(), invocation)
+        perform_array(context)
+        assert context.task is not None
+        context.task.compare(context)
+        return context
 
 
 def files_of(array: ArraySpec, key: str) -> dict[str, Path]:

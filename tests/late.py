@@ -12,7 +12,8 @@ from serverless_bench.clients import CLIENTS, open_client
 from serverless_bench.clock import EpochClock, monotonic_ns
 from serverless_bench.job.spec import OperationKind, OperationSpec, Target, Transfer
 from serverless_bench.units import MIB, NS_PER_S
-from serverless_bench.worker.operation import Measured, measure
+from serverless_bench.worker.operation import MeasuredOperation, measure
+from serverless_bench.worker.operation_context import OperationContext
 from serverless_bench.worker.retry import Retrier
 from tests.fault_server import Exchange
 
@@ -88,7 +89,7 @@ def see(client_name: str, endpoint_url: str) -> dict[str, tuple[float | None, fl
         offset, length = RANGE if kind is OperationKind.GET_RANGE else (0, None)
         key = f"{prefix}/{'0' * 32}.{SIZE}"
         spec = OperationSpec(index=0, kind=kind, key=key, size=SIZE, offset=offset, length=length)
-        return _seen(measure(spec, transfer, retrier, EpochClock()))
+        return _seen(measure(OperationContext(spec, transfer, retrier), EpochClock())[0])
 
     offered = CLIENTS.load(client_name).info.operations
     ways = [
@@ -100,7 +101,7 @@ def see(client_name: str, endpoint_url: str) -> dict[str, tuple[float | None, fl
     return found
 
 
-def _seen(done: Measured) -> tuple[float | None, float | None]:
+def _seen(done: MeasuredOperation) -> tuple[float | None, float | None]:
     assert done.operation.error is None, done.attempts
     first, last = done.operation.first_byte_ns, done.operation.last_byte_sent_ns
     begin, end = done.operation.start_ns, done.operation.end_ns

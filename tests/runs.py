@@ -89,7 +89,7 @@ def record(
     return InvocationRecord(
         run_id="run",
         index=index,
-        attempt=0,
+        launch=0,
         worker_id=f"w{index}",
         cold_start=True,
         version="0",
@@ -115,7 +115,7 @@ def outcome(result: InvocationRecord | Lost) -> Outcome:
 
 
 def lost(index: int, cause: str = "gone") -> Lost:
-    return Lost(index=index, attempt=0, cause=cause)
+    return Lost(index=index, launch=0, cause=cause)
 
 
 def job(

@@ -21,7 +21,7 @@ class Function:
     """One function that left a record."""
 
     index: int
-    attempt: int
+    launch: int
     worker: str
     """As it calls itself in its user agent."""
     start_ns: int
@@ -37,7 +37,7 @@ class Function:
     @property
     def where(self) -> str:
         """Return its name in a sentence."""
-        again = f" (launch {self.attempt})" if self.attempt else ""
+        again = f" (launch {self.launch})" if self.launch else ""
         return f"function {self.index}{again}"
 
 
@@ -134,7 +134,8 @@ def _function(record: Mapping[str, Any]) -> Function:
         attempts.setdefault(attempt["operation"], []).append(attempt)
     return Function(
         index=record["index"],
-        attempt=record["attempt"],
+        # Schema 1 of the records called it attempt.
+        launch=record["launch"] if "launch" in record else record["attempt"],
         worker=_NO_TOKEN.sub(".", record["worker_id"]),
         start_ns=record["start_ns"],
         end_ns=record["end_ns"],

@@ -117,7 +117,7 @@ def measure_ceiling(job: JobSpec, keys: Sequence[str] = ()) -> Ceiling:
 
 def _keys(count: int, size: int) -> list[str]:
     # The loopback store has every object whose key declares its size.
-    make = partial(object_key, prefix="sbench/", run_id="ceiling", index=0, attempt=0, size=size)
+    make = partial(object_key, prefix="sbench/", run_id="ceiling", index=0, launch=0, size=size)
     return [make(number=number) for number in range(count)]
 
 

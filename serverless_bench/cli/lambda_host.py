@@ -104,7 +104,7 @@ wall_options = group(
 
 fault_options = group(
     *(
-        option(f"--{kind}", metavar="RULE", help=f"{text} RULE: 0.3 or 'index=3,5 attempt=0'.")
+        option(f"--{kind}", metavar="RULE", help=f"{text} RULE: 0.3 or 'index=3,5 launch=0'.")
         for kind, text in _FAULTS.items()
     ),
     option("--late-s", type=float, default=3600.0, show_default=True, help="How long --late is."),

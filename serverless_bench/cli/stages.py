@@ -116,7 +116,7 @@ def all_well(workload: Workload, stream: Stream) -> Iterator[OperationSpec]:
     ok: bool | None = None
     while (operation := next_operation(stream, ok)) is not None:
         yield operation
-        ok = True if workload.hears else None
+        ok = True if workload.receives_results else None
 
 
 def _step(

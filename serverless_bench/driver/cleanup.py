@@ -32,7 +32,7 @@ from serverless_bench.payload.shaped import content_of
 from serverless_bench.stores.embedded import Lease, default_directory
 from serverless_bench.worker.barrier import is_gate_key
 from serverless_bench.worker.claims import for_run, parse_claim, parse_record
-from serverless_bench.worker.object_io import Head, Objects
+from serverless_bench.worker.object_io import Head, ObjectIO
 
 _BATCH: Final = 1000
 _THREADS: Final = 8
@@ -105,7 +105,7 @@ def delete(target: Target, keys: Iterable[str], *, give_back: bool = True) -> De
     # Asked first: it says in one request whether the store answers and lets us in.
     uploads = open_uploads(target) if mine else []
     deleted.lists_uploads = uploads is not None
-    with closing(Objects(replace(target, prefix=""))) as objects:
+    with closing(ObjectIO(replace(target, prefix=""))) as objects:
         for key, end in _delete_all(objects, mine, partial(_is_ours, hashes=hashes)):
             deleted.objects += end is _End.DELETED
             _note(deleted, key, end)
@@ -149,11 +149,11 @@ def delete_control(control: Target, run_id: str) -> Deleted:
     StoreError
         If the prefix cannot be listed.
     """
-    with closing(Objects(for_run(control, run_id))) as objects:
+    with closing(ObjectIO(for_run(control, run_id))) as objects:
         return _delete_control(objects, control, run_id)
 
 
-def _delete_control(objects: Objects, control: Target, run_id: str) -> Deleted:
+def _delete_control(objects: ObjectIO, control: Target, run_id: str) -> Deleted:
     deleted = Deleted()
     for folder, parse in (("records/", parse_record), ("claims/", parse_claim)):
         try:
@@ -176,7 +176,7 @@ def _note(deleted: Deleted, key: str, end: _End) -> None:
 
 
 def _delete_all(
-    objects: Objects, names: Sequence[str], is_ours: Callable[[str, Head], bool]
+    objects: ObjectIO, names: Sequence[str], is_ours: Callable[[str, Head], bool]
 ) -> Iterator[tuple[str, _End]]:
     remaining = iter(names)
     with ThreadPoolExecutor(_THREADS) as pool:
@@ -185,7 +185,7 @@ def _delete_all(
             yield from zip(batch, ends, strict=True)
 
 
-def _delete_one(objects: Objects, is_ours: Callable[[str, Head], bool], name: str) -> _End:
+def _delete_one(objects: ObjectIO, is_ours: Callable[[str, Head], bool], name: str) -> _End:
     try:
         head = _head_of(objects, name)
         if not is_ours(name, head):
@@ -199,7 +199,7 @@ def _delete_one(objects: Objects, is_ours: Callable[[str, Head], bool], name: st
     return _End.DELETED
 
 
-def _head_of(objects: Objects, name: str) -> Head:
+def _head_of(objects: ObjectIO, name: str) -> Head:
     try:
         return objects.head(name, _HEAD_BYTES, timeout_s=_TIMEOUT_S)
     except OperationError as exc:
@@ -208,7 +208,7 @@ def _head_of(objects: Objects, name: str) -> Head:
         return Head(b"", _EMPTY_ETAG, 0)
 
 
-def _delete_if_same(objects: Objects, name: str, etag: str) -> None:
+def _delete_if_same(objects: ObjectIO, name: str, etag: str) -> None:
     try:
         objects.delete(name, etag=etag, timeout_s=_TIMEOUT_S)
     except OperationError as exc:

@@ -3,7 +3,7 @@
 Events go out at the rate at which Lambda makes environments, and no more at once than the
 account may have alive: an event that waits in Lambda's queue is one that nobody can see.
 A refused one is sent again after a random pause (AWS Architecture Blog, "Exponential
-Backoff And Jitter"); what was accepted twice runs once, because the attempt is claimed.
+Backoff And Jitter"); what was accepted twice runs once, because the launch is claimed.
 """
 
 import json

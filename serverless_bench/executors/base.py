@@ -61,9 +61,9 @@ class Recovering(Protocol):
         since_ns: int,
         known: Collection[tuple[int, str]],
     ) -> Generator[Outcome, None, None]:
-        """Yield an outcome for each attempt that another driver may have launched.
+        """Yield an outcome for each launch that another driver may have made.
 
-        An attempt that has not begun is taken back, one that runs is waited for.
+        A launch that has not begun is taken back, one that runs is waited for.
 
         Parameters
         ----------

@@ -35,7 +35,7 @@ class InlineExecutor:
                         result = run_invocation(invocation, on_moved=on_moved)
                 except Exception as exc:  # noqa: BLE001 - a lost call must not lose the others
                     cause = f"{type(exc).__name__}: {exc}"
-                    result = Lost(index=invocation.index, attempt=invocation.attempt, cause=cause)
+                    result = Lost(index=invocation.index, launch=invocation.launch, cause=cause)
                 yield Outcome(submitted_ns=submitted_ns, collected_ns=clock.now_ns(), result=result)
         finally:
             # Other executors' workers end with their job; this process goes on.

@@ -134,7 +134,7 @@ class LithopsExecutor:
             raise ExecutorError(f"Lithops could not start: {problem}")
         for spec in waiting.values():
             cause = problem or f"no answer from Lithops for {timeout_s:g} s"
-            lost = Lost(index=spec.index, attempt=spec.attempt, cause=cause)
+            lost = Lost(index=spec.index, launch=spec.launch, cause=cause)
             yield Outcome(submitted_ns=submitted_ns, collected_ns=clock.now_ns(), result=lost)
 
 
@@ -276,4 +276,4 @@ def _result(message: dict[str, Any], spec: InvocationSpec) -> InvocationRecord |
             return InvocationRecord.from_json(message["record"])
         except (ValueError, TypeError, KeyError) as exc:
             cause = f"unreadable record: {type(exc).__name__}: {exc}"
-    return Lost(index=spec.index, attempt=spec.attempt, cause=cause)
+    return Lost(index=spec.index, launch=spec.launch, cause=cause)

@@ -225,7 +225,7 @@ class _WorkerPool:
         died = self._exits.pop(worker.pid)
         self._drop(worker)
         if task is not None:
-            lost = Lost(index=task.index, attempt=task.attempt, cause=worker.killed_for or died)
+            lost = Lost(index=task.index, launch=task.launch, cause=worker.killed_for or died)
             yield self._outcome(worker, lost)
         if invocations is None:
             return
@@ -258,7 +258,7 @@ def _parse(line: bytes, task: InvocationSpec) -> InvocationRecord | Lost:
         return InvocationRecord.from_json(json.loads(line))
     except (ValueError, TypeError, KeyError) as exc:
         cause = f"unreadable record: {type(exc).__name__}: {exc}"
-        return Lost(index=task.index, attempt=task.attempt, cause=cause)
+        return Lost(index=task.index, launch=task.launch, cause=cause)
 
 
 def _describe_exit(status: int) -> str:

@@ -34,7 +34,7 @@ def invocation_specs(
         or more keys than invocations.
     wave
         Number of the launch of what was missing; 0 for the first, which launches all. It
-        is the ``attempt`` of what it launches.
+        is the ``launch`` of its invocations.
     indexes
         What to launch; None for all.
     """
@@ -46,7 +46,7 @@ def invocation_specs(
         yield InvocationSpec(
             run_id=run_id,
             index=index,
-            attempt=wave,
+            launch=wave,
             workload=job.workload,
             target=_target(job, index),
             transfer=job.transfer,

@@ -13,9 +13,9 @@ both; see ``payload``.
 
 The layout says where the digits come from::
 
-    random          hash of run, invocation, attempt and number
+    random          hash of run, invocation, launch and number
     sharded:N       the same, in N folders: PREFIX 00/ HEX . SIZE
-    sequential      12 digits of the run's hash, 8 of the invocation, 4 of its attempt and
+    sequential      12 digits of the run's hash, 8 of the invocation, 4 of its launch and
                     8 of the object's number: keys in the order of their making
 
 Keys derive from the run id, which is fresh for every run, and never from the seed: two
@@ -56,18 +56,18 @@ def object_key(  # noqa: PLR0913 - they are all that a key depends on
     prefix: str,
     run_id: str,
     index: int,
-    attempt: int,
+    launch: int,
     number: int,
     size: int,
     layout: str = "random",
     compressibility: float = 1.0,
     duplication: float = 1.0,
 ) -> str:
-    """Return the key of the ``number``-th object that an invocation attempt writes.
+    """Return the key of the ``number``-th object that one launch of an invocation writes.
 
     Parameters
     ----------
-    prefix, run_id, index, attempt, number
+    prefix, run_id, index, launch, number
         Whose object it is.
     size
         Its bytes.
@@ -82,11 +82,11 @@ def object_key(  # noqa: PLR0913 - they are all that a key depends on
         If the layout or a ratio is none.
     """
     folders = parse_layout(layout)
-    name = f"{run_id}/{index}/{attempt}/{number}"
+    name = f"{run_id}/{index}/{launch}/{number}"
     digits = hashlib.blake2b(name.encode(), digest_size=16).hexdigest()
     if layout == "sequential":
         run = hashlib.blake2b(run_id.encode(), digest_size=6).hexdigest()
-        digits = f"{run}{index:08x}{attempt:04x}{number:08x}"
+        digits = f"{run}{index:08x}{launch:04x}{number:08x}"
     folder = ""
     if folders:
         width = max(2, len(f"{folders - 1:x}"))

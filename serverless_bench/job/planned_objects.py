@@ -26,7 +26,7 @@ def planned_object(invocation: InvocationSpec, number: int, *, size: int | None 
     Parameters
     ----------
     invocation
-        Decides key and size, with its run, index and attempt.
+        Decides key and size, with its run, index and launch.
     number
         From 0.
     size
@@ -51,7 +51,7 @@ def planned_object(invocation: InvocationSpec, number: int, *, size: int | None 
         prefix=invocation.target.prefix,
         run_id=invocation.run_id,
         index=invocation.index,
-        attempt=invocation.attempt,
+        launch=invocation.launch,
         number=number,
         size=size,
         layout=load.layout,

@@ -375,7 +375,7 @@ class InvocationSpec:
 
     run_id: str
     index: int
-    attempt: int = 0
+    launch: int = 0
     """0, and one more each time the driver invokes this index again."""
     workload: str
     target: Target

@@ -1,7 +1,7 @@
 """What goes wrong with Invoke requests on purpose.
 
 A seed and the invocation decide, not the order in which requests arrive: an event of
-ours says its ``index`` and ``attempt``, any other is known by its number.
+ours says its ``index`` and ``launch``, any other is known by its number.
 """
 
 import hashlib
@@ -32,8 +32,8 @@ class InvokeFault(StrEnum):
     """The environment is killed as soon as it has the event, as when memory runs out."""
 
 
-_HINT: Final = "a rule is like 0.3 or 'index=3,5 attempt=0'"
-_WORDS: Final = ("share", "index", "attempt", "times")
+_HINT: Final = "a rule is like 0.3 or 'index=3,5 launch=0'"
+_WORDS: Final = ("share", "index", "launch", "times")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,8 +44,8 @@ class FaultRule:
     """Of all requests."""
     index: frozenset[int] = frozenset()
     """These invocations in any case."""
-    attempt: int | None = None
-    """Only invocations of this attempt; None does not care."""
+    launch: int | None = None
+    """Only invocations of this launch; None does not care."""
     times: int = 1
     """How many requests for a listed invocation are hit: what is tried again may pass."""
 
@@ -87,11 +87,11 @@ class FaultRule:
         if unknown:
             raise UsageError(f"a fault has no {unknown[0]!r}", hint=_HINT)
         try:
-            attempt = value.get("attempt")
+            launch = value.get("launch")
             return cls(
                 share=float(value.get("share", 0)),
                 index=frozenset(int(number) for number in value.get("index", ())),
-                attempt=None if attempt is None else int(attempt),
+                launch=None if launch is None else int(launch),
                 times=int(value.get("times", 1)),
             )
         except (TypeError, ValueError) as exc:
@@ -133,7 +133,7 @@ class InvokeFaultPlan:
     def _hits_it(
         self, kind: InvokeFault, rule: FaultRule, who: tuple[int, int] | None, number: int
     ) -> bool:
-        if rule.attempt is not None and (who is None or who[1] != rule.attempt):
+        if rule.launch is not None and (who is None or who[1] != rule.launch):
             return False
         if who is not None and who[0] in rule.index and self._hits[kind, *who] < rule.times:
             self._hits[kind, *who] += 1
@@ -145,10 +145,10 @@ def _identity(payload: bytes) -> tuple[int, int] | None:
     event = json.loads(payload)
     if not isinstance(event, dict):
         return None
-    index, attempt = event.get("index"), event.get("attempt", 0)
-    if not isinstance(index, int) or not isinstance(attempt, int):
+    index, launch = event.get("index"), event.get("launch", 0)
+    if not isinstance(index, int) or not isinstance(launch, int):
         return None
-    return index, attempt
+    return index, launch
 
 
 def _uniform(*words: object) -> float:

@@ -16,7 +16,7 @@ from serverless_bench.job.keys import declared_size
 from serverless_bench.job.spec import ArraySpec, OperationKind
 
 ITEM_BYTES: Final[Mapping[str, int]] = {"uint8": 1, "uint16": 2, "uint32": 4, "float32": 4}
-"""Bytes of one element. JAX has no wider types unless it is told to (``jax_enable_x64``)."""
+"""Bytes of one element. JAX has no wider types unless ``jax_enable_x64`` is set."""
 
 METADATA: Final = frozenset({".zarray", ".zattrs", ".zgroup", "zarr.json"})
 """Names of the objects that hold no chunk (Zarr specifications 2 and 3)."""
@@ -26,7 +26,7 @@ PYRAMID: Final = (2, 4, 8, 16)
 (``ome_zarr.writer.write_image``)."""
 
 MIN_RUN_BYTES: Final = 128
-"""Neighbouring bytes that a chunk keeps together, at least: enough to tell whose they are."""
+"""Neighbouring bytes that a chunk keeps together, at least: enough to identify them."""
 
 _ARRAY: Final = re.compile(r"(.*[0-9a-f]{32}\.[1-9][0-9]{0,15})/.+", re.DOTALL)
 _LEVEL: Final = re.compile(r"/s[1-9]/")

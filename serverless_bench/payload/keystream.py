@@ -66,7 +66,7 @@ class Origin:
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
+class DifferingRange:
     """One range that is not what it should be."""
 
     offset: int
@@ -145,7 +145,7 @@ class Keystream:
             encryptor.update(_ZEROS[:skip])
         return encryptor
 
-    def differences(self, offset: int, data: memoryview) -> "Iterator[Difference]":
+    def differences(self, offset: int, data: memoryview) -> "Iterator[DifferingRange]":
         """Yield every range of ``data`` that differs from what belongs at ``offset``."""
         wrong = bytearray(len(data))
         self.readinto_at(offset, wrong)
@@ -159,7 +159,7 @@ class Keystream:
             first = begin + len(run) - len(run.lstrip(b"\0"))
             run = run.strip(b"\0")
             if run:
-                yield Difference(offset + first, len(run), len(run) - run.count(0))
+                yield DifferingRange(offset + first, len(run), len(run) - run.count(0))
             begin = len(xor) if right is None else right.end()
 
 

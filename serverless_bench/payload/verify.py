@@ -99,7 +99,7 @@ class RangeSink:
         self.payload_ns = 0
 
     def write_at(self, offset: int, data: memoryview) -> None:
-        """See ``Sink``; one call holds one block."""
+        """Take ``data``, which stands at ``offset`` of the range, and compare it."""
         if not len(data):
             return
         with self._lock:

@@ -16,7 +16,7 @@ _NO_TOKEN: Final = re.compile(r"[^A-Za-z0-9._-]+")
 
 _birth: tuple[int, int, int] | None = None
 _forgotten_peak: tuple[int, int] = (0, 0)
-"""A process and its largest resident set before the kernel was told to forget it."""
+"""A process and its largest resident set before the kernel was made to forget it."""
 
 
 def note_birth(born_ns: int, import_ns: int) -> None:
@@ -26,7 +26,7 @@ def note_birth(born_ns: int, import_ns: int) -> None:
 
 
 def birth() -> tuple[int | None, int | None]:
-    """Return what ``note_birth`` was told; nothing in a fork, for which nobody loaded code."""
+    """Return what ``note_birth`` was given; nothing in a fork, for which nobody loaded code."""
     if _birth is None or _birth[0] != os.getpid():
         return None, None
     return _birth[1:]
@@ -39,7 +39,7 @@ def worker_id() -> str:
 
 
 def user_agent() -> str:
-    """Return what clients call themselves, so that a store's log tells workers apart."""
+    """Return what clients call themselves, so that a store's log shows which worker it was."""
     return f"sbench/{__version__} sbench-worker/{_NO_TOKEN.sub('.', worker_id())}"
 
 
@@ -76,7 +76,7 @@ def allow_open_files(count: int) -> None:
 
 
 def forget_peak_rss() -> bool:
-    """Let the kernel measure the peak of the resident set anew; tell whether it does.
+    """Let the kernel measure the peak of the resident set anew; return whether it does.
 
     Linux does so when 5 is written to ``/proc/self/clear_refs`` (proc_pid_clear_refs(5)).
     ``peak_rss_bytes`` still remembers the peak so far.

@@ -14,7 +14,7 @@ import orjson
 from numpy.typing import NDArray
 
 from serverless_bench.job.spec import MAX_DUE
-from serverless_bench.rundir.record import TABLES, InvocationRecord
+from serverless_bench.rundir.record import TABLES, InvocationRecord, launch_of
 from serverless_bench.rundir.tables import ABSENT, Table
 
 
@@ -159,10 +159,11 @@ class RecordReader:
         row |= {"refusals": data.get("refusals", 0), "duplicate": 0, "never_began": 0}
         if record is None:
             lost = data["lost"]
-            row |= {"lost": 1, "index": lost["index"], "attempt": lost["attempt"]}
+            row |= {"lost": 1, "index": lost["index"], "launch": launch_of(lost)}
             row |= {"error": lost["cause"], "never_began": lost.get("never_began", 0)}
         else:
             row |= {name: record[name] for name in row if name in record} | {"lost": 0}
+            row["launch"] = launch_of(record)
             row["error"] = record["error"] or _first_error(tables["operations"]["error"])
         if not 0 <= row["index"] < self._planned:
             raise ValueError("no invocation of this run")
@@ -231,7 +232,7 @@ def with_status(received: Table, planned: int) -> Table:
 
     Of several records of one index the first that is ok counts, else the first. A loss
     counts only if no record came after all; an index without any line is lost, too. The
-    record of a delivery that found its attempt claimed never counts.
+    record of a delivery that found its launch claimed never counts.
     """
     count = len(received["index"])
     failed = np.array([error is not None for error in received["error"]], dtype=bool)

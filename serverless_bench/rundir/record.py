@@ -191,7 +191,8 @@ class InvocationRecord:
 
     run_id: str
     index: int
-    attempt: int
+    launch: int
+    """0, and one more each time the driver launches this index again."""
     worker_id: str
     """Names the execution environment; invocations that share one ran in sequence."""
     cold_start: bool
@@ -232,7 +233,7 @@ class InvocationRecord:
     delivery: str | None = None
     """Names the delivery of the event that this record is of; None if calls need no queue."""
     duplicate: bool = False
-    """Whether another delivery had claimed the attempt: nothing was done then."""
+    """Whether another delivery had claimed the launch: nothing was done then."""
     born_ns: int | None = None
     """When the execution environment began to load its code, on the wall clock; None if it
     was loaded for another one, from which this one was forked."""
@@ -288,7 +289,7 @@ class InvocationRecord:
             for name, row_type in TABLES.items()
             if name in data
         }
-        return cls(**{**data, **rows})
+        return cls(**{**_with_launch(data), **rows})
 
 
 TABLES: Mapping[str, type] = {
@@ -307,7 +308,7 @@ class Lost:
     """One function call that never came back: another type, so that nobody averages it."""
 
     index: int
-    attempt: int
+    launch: int
     cause: str
     never_began: bool = False
     """Whether it is certain that no worker did, or can still do, anything for it."""
@@ -341,12 +342,24 @@ class Outcome:
     def from_json(cls, data: Mapping[str, Any]) -> Self:
         """Return the outcome that ``to_json`` made ``data`` from."""
         lost = data.get("lost")
+        result = Lost(**_with_launch(lost)) if lost else InvocationRecord.from_json(data["record"])
         return cls(
             submitted_ns=data["submitted_ns"],
             collected_ns=data["collected_ns"],
             refusals=data.get("refusals", 0),
-            result=Lost(**lost) if lost else InvocationRecord.from_json(data["record"]),
+            result=result,
         )
+
+
+def launch_of(data: Mapping[str, Any]) -> int:
+    """Return the launch of a record or of a loss; schema 1 calls it ``attempt``."""
+    launch: int = data["launch"] if "launch" in data else data["attempt"]
+    return launch
+
+
+def _with_launch(data: Mapping[str, Any]) -> dict[str, Any]:
+    rest = {name: value for name, value in data.items() if name != "attempt"}
+    return {**rest, "launch": launch_of(data)}
 
 
 def to_columns(row_type: type, rows: Sequence[Any]) -> dict[str, list[Any]]:

@@ -40,7 +40,7 @@ class _Trap(OperationSpec):
 
 
 class Fault(Workload):
-    """A workload whose invocations 1, 5, 9, ... misbehave at their first attempt.
+    """A workload whose invocations 1, 5, 9, ... misbehave at their first launch.
 
     With a size for objects it writes them, and what misbehaves has written all of its own
     but the last; without one it moves nothing.
@@ -61,7 +61,7 @@ class Fault(Workload):
         sized = invocation.object_bytes is not None
         puts = list(Write().operations(invocation, thread)) if sized else []
         yield from puts[:-1]
-        if invocation.index % FAULTY_EVERY != FAULTY_INDEX or invocation.attempt:
+        if invocation.index % FAULTY_EVERY != FAULTY_INDEX or invocation.launch:
             yield from puts[-1:]
             return
         yield _Trap(

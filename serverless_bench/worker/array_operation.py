@@ -19,9 +19,9 @@ from serverless_bench.payload.keystream import Keystream
 from serverless_bench.payload.verify import RangeSink
 from serverless_bench.rundir.record import Usage
 from serverless_bench.worker.meter import Meter
+from serverless_bench.worker.operation_context import DONE, OperationContext, OperationResult
 from serverless_bench.worker.resource_usage import Watch, give_memory_back
 from serverless_bench.worker.retry import Retrier
-from serverless_bench.worker.transfer import Checks
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,79 +29,56 @@ class _Open:
     """A library that this process keeps, as it keeps a client."""
 
     pid: int
-    of: tuple[ArraySpec, Target, Transfer]
+    settings: tuple[ArraySpec, Target, Transfer]
     library: ArrayLibrary
 
 
 _open: list[_Open] = []
-_ready: "list[ArrayTask]" = []
 
 
-def perform_array(
-    operation: OperationSpec,
-    array: ArraySpec,
-    target: Target,
-    transfer: Transfer,
-    retrier: Retrier,
-    checks: Checks,
-) -> Usage:
+def perform_array(context: OperationContext) -> OperationResult:
     """Write, append to or read one array.
 
-    Parameters
-    ----------
-    operation
-        A ``WRITE_ARRAY``, ``APPEND_ARRAY`` or ``READ_ARRAY``.
-    array, target, transfer
-        What, where and how.
-    retrier
-        Records the call into the library. Libraries try again by themselves, as often as
-        ``transfer`` says: nothing is tried again here.
-    checks
-        Takes what making and comparing bytes comes to, and the usage. Its ``after``
-        compares every byte that was read, and raises ``Corrupt`` if it has to.
+    What was read is not compared here: ``ArrayTask.compare`` does that, after the clock
+    has stopped. Nothing is retried here: libraries do so by themselves, as often as
+    ``context.transfer`` says.
 
     Raises
     ------
     OperationError
         If the library failed.
     """
-    task = _ready.pop() if _ready else None
-    if task is None or not task.fits(operation, array, target, transfer):
+    if context.task is None:
         start_ns = monotonic_ns()
-        task = ArrayTask(operation, array, target, transfer)
-        checks.add_payload(monotonic_ns() - start_ns)
+        context.task = _task(context)
+        context.add_payload(monotonic_ns() - start_ns)
     watch = Watch()
     try:
         with watch:
-            task.perform(retrier)
+            context.task.perform(context.retrier)
     finally:
-        checks.usage = watch.usage(operation.index)
-
-    def compare() -> None:
-        task.compare(checks)
-        if checks.bad.count:
-            raise Corrupt(f"{checks.bad.bytes} bytes of {operation.key} are wrong")
-
-    # The operation is over: its clock stops before this.
-    checks.after = compare
-    return checks.usage
+        context.usage = watch.usage(context.spec.index)
+    return DONE
 
 
-def prepare_array(
-    operation: OperationSpec, array: ArraySpec, target: Target, transfer: Transfer
-) -> None:
-    """Make what the next ``perform_array`` of this process needs; call it off the clock.
+def prepare_array(context: OperationContext) -> None:
+    """Make what ``perform_array`` needs; call it before the clock starts.
 
     What goes wrong here goes wrong there again, and is reported then.
     """
-    _ready.clear()
     with suppress(Exception):
-        _ready.append(ArrayTask(operation, array, target, transfer))
+        context.task = _task(context)
+
+
+def _task(context: OperationContext) -> "ArrayTask":
+    array, target = context.invocation.array, context.invocation.target
+    if array is None or target is None:
+        raise ValueError("an operation on an array needs an array")
+    return ArrayTask(context.spec, array, target, context.transfer)
 
 
 def close_arrays() -> None:
     """Release what this process keeps for its next operation."""
-    _ready.clear()
     while _open:
         _open.pop().library.close()
 
@@ -111,8 +88,10 @@ class ArrayTask:
 
     Parameters
     ----------
-    operation, array, target, transfer
-        As in ``perform_array``.
+    operation
+        A ``WRITE_ARRAY``, ``APPEND_ARRAY`` or ``READ_ARRAY``.
+    array, target, transfer
+        What, where and how.
 
     Raises
     ------
@@ -125,7 +104,9 @@ class ArrayTask:
     def __init__(
         self, operation: OperationSpec, array: ArraySpec, target: Target, transfer: Transfer
     ) -> None:
-        self._asked = (operation, array, target, transfer)
+        self._operation = operation
+        self._array = array
+        self._transfer = transfer
         self._where = place(array, operation.key)
         self._shape = shape_at(array, operation.key)
         self._library = _library(array, target, transfer)
@@ -135,19 +116,15 @@ class ArrayTask:
         if operation.kind is not OperationKind.READ_ARRAY:
             self._block = self._make()
 
-    def fits(self, *asked: object) -> bool:
-        """Tell whether this is the task for an operation."""
-        return self._asked == asked
-
     def perform(self, retrier: Retrier) -> None:
         """Call the library; nothing else."""
-        operation = self._asked[0]
-        # Libraries try again by themselves.
+        kind = self._operation.kind
+        # Libraries retry by themselves.
         once = replace(retrier, retries=0)
-        if operation.kind is OperationKind.READ_ARRAY:
+        if kind is OperationKind.READ_ARRAY:
             once.run("read_array", self._moves(self._read))
             return
-        if operation.kind is OperationKind.WRITE_ARRAY:
+        if kind is OperationKind.WRITE_ARRAY:
             once.run("create_array", self._calls(self._create))
             once.run("write_array", self._moves(self._write))
             return
@@ -156,9 +133,15 @@ class ArrayTask:
             _appending[:] = [self._where]
         once.run("append_array", self._moves(self._append))
 
-    def compare(self, checks: Checks) -> None:
-        """Compare what was read, byte by byte."""
-        operation, _, _, transfer = self._asked
+    def compare(self, context: OperationContext) -> None:
+        """Compare what was read, byte by byte.
+
+        Raises
+        ------
+        Corrupt
+            If any byte is wrong, missing or too much.
+        """
+        operation, transfer = self._operation, self._transfer
         if operation.kind is not OperationKind.READ_ARRAY:
             return
         # In here, because the function body loads NumPy only for those who ask for arrays.
@@ -177,8 +160,10 @@ class ArrayTask:
         for offset in range(0, len(data), transfer.block_bytes):
             sink.write_at(offset, data[offset : offset + transfer.block_bytes])
         sink.finish()
-        checks.verified_bytes += sink.verified_bytes
-        checks.bad.extend(sink.bad)
+        context.verified_bytes += sink.verified_bytes
+        context.bad.extend(sink.bad)
+        if context.bad.count:
+            raise Corrupt(f"{context.bad.bytes} bytes of {operation.key} are wrong")
 
     def _make(self) -> object:
         """Return the array that is to be written: the user's own, before he calls anything."""
@@ -194,7 +179,7 @@ class ArrayTask:
         return as_block(data, shape, array)
 
     def _create(self) -> None:
-        operation, array, _, _ = self._asked
+        operation, array = self._operation, self._array
         first = self._shape if operation.kind is OperationKind.WRITE_ARRAY else array.shape
         self._library.create(self._where, first)
 
@@ -202,7 +187,7 @@ class ArrayTask:
         self._library.write(self._where, self._block)
 
     def _append(self) -> None:
-        operation, array, _, _ = self._asked
+        operation, array = self._operation, self._array
         row = operation.offset // array_bytes(array) * array.shape[0]
         self._library.append(self._where, self._block, row)
 
@@ -218,8 +203,8 @@ class ArrayTask:
         return call
 
     def _moves(self, do: Callable[[], None]) -> Callable[[Meter], None]:
-        """Return ``do`` as an attempt that moves bytes; they are told at its end, all at once."""
-        operation, array, _, _ = self._asked
+        """Return ``do`` as an attempt that moves bytes: they are counted at its end."""
+        operation, array = self._operation, self._array
         whole = operation.kind is not OperationKind.APPEND_ARRAY and operation.size is not None
         size = operation.size if whole else array_bytes(array)
 
@@ -236,12 +221,12 @@ _appending: list[str] = []
 
 
 def _library(array: ArraySpec, target: Target, transfer: Transfer) -> ArrayLibrary:
-    asked = (array, target, transfer)
+    settings = (array, target, transfer)
     for kept in _open:
-        if kept.pid == os.getpid() and kept.of == asked:
+        if kept.pid == os.getpid() and kept.settings == settings:
             return kept.library
     close_arrays()
     _appending.clear()
-    library = open_array_library(*asked)
-    _open.append(_Open(os.getpid(), asked, library))
+    library = open_array_library(*settings)
+    _open.append(_Open(os.getpid(), settings, library))
     return library

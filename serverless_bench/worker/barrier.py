@@ -1,9 +1,9 @@
-"""The common start: every function announces itself and waits for one object.
+"""The start barrier: every invocation announces itself and waits for one object.
 
-Both sides use nothing but the store under test: a function writes
-``PREFIX RUN/gate/INDEX`` and asks for ``PREFIX RUN/gate/start`` until it is there; the
+Both sides use nothing but the store under test: an invocation writes
+``PREFIX RUN/gate/INDEX`` and polls ``PREFIX RUN/gate/start`` until it is there; the
 driver lists the announcements and writes that object. What waiting costs is in the
-record. Functions begin within one poll of each other.
+record. Invocations begin within one poll of each other.
 """
 
 import random
@@ -22,20 +22,20 @@ from serverless_bench.worker.retry import Retrier
 
 _GATE_KEY: Final = re.compile(r".*/gate/(?:start|[0-9]+)", re.DOTALL)
 _TIMEOUT_S: Final = 5.0
-"""A function waits this much longer than the driver does: its clock began later."""
+"""An invocation waits this much longer than the driver does: its clock began later."""
 
 
 @dataclass(frozen=True, slots=True)
-class Passed:
-    """How one function came through."""
+class BarrierPass:
+    """How one invocation passed the start barrier."""
 
     wait_ns: int
     late: bool
     """Whether the start was there before it was, or never came."""
     puts: int
-    """Billed requests: for the announcement, with its attempts."""
+    """Billed requests for the announcement, retries included."""
     gets: int
-    """The same: for the start."""
+    """Billed requests that polled for the start."""
 
 
 class _Byte:
@@ -44,7 +44,6 @@ class _Byte:
     size = 1
 
     def readinto_at(self, offset: int, buffer: memoryview) -> None:
-        """See ``Source``."""
         del offset
         buffer[:] = b"+" * len(buffer)
 
@@ -53,26 +52,26 @@ class _Ignored:
     """A sink for an object whose being there is all that matters."""
 
     def write_at(self, offset: int, data: memoryview) -> None:
-        """See ``Sink``."""
+        pass
 
 
 def folder(prefix: str, run_id: str) -> str:
-    """Return what the keys of a run's gate begin with."""
+    """Return what the keys of a run's start barrier begin with."""
     return f"{prefix}{run_id}/gate/"
 
 
 def start_key(prefix: str, run_id: str) -> str:
-    """Return the key whose object opens the gate."""
+    """Return the key whose object opens the barrier."""
     return folder(prefix, run_id) + "start"
 
 
 def is_gate_key(key: str) -> bool:
-    """Tell whether a key is of a gate; no other key of a run ends like one."""
+    """Return whether a key is of a start barrier; no other key of a run ends like one."""
     return _GATE_KEY.fullmatch(key) is not None
 
 
 def gate_keys(invocation: InvocationSpec) -> Iterator[str]:
-    """Yield the keys that the gate may create for an invocation, for the run's ledger."""
+    """Yield the keys that the barrier may create for an invocation, for the run's ledger."""
     if invocation.gate_poll_s is not None:
         prefix, run_id = invocation.target.prefix, invocation.run_id
         if invocation.index == 0:
@@ -80,10 +79,10 @@ def gate_keys(invocation: InvocationSpec) -> Iterator[str]:
         yield folder(prefix, run_id) + str(invocation.index)
 
 
-def pass_gate(invocation: InvocationSpec, client: Client, draw: random.Random) -> Passed:
+def pass_barrier(invocation: InvocationSpec, client: Client, rng: random.Random) -> BarrierPass:
     """Announce this invocation and return when the start is there.
 
-    It gives up, and begins by itself, when the start does not come.
+    After its timeout it begins without the start.
 
     Raises
     ------
@@ -91,12 +90,12 @@ def pass_gate(invocation: InvocationSpec, client: Client, draw: random.Random) -
         If the announcement cannot be written.
     """
     if invocation.gate_poll_s is None:
-        raise ValueError("this invocation has no gate")
+        raise ValueError("this invocation has no start barrier")
     began_ns = monotonic_ns()
     prefix, run_id = invocation.target.prefix, invocation.run_id
     timeout_s = invocation.gate_timeout_s + _TIMEOUT_S
     deadline_ns = began_ns + round(timeout_s * NS_PER_S)
-    retrier = Retrier(client, invocation.transfer.retries, deadline_ns, draw, lambda _: None)
+    retrier = Retrier(client, invocation.transfer.retries, deadline_ns, rng, lambda _: None)
     key = folder(prefix, run_id) + str(invocation.index)
     retrier.run("put", partial(client.put, key, _Byte()))
     polls, late = 0, True
@@ -105,10 +104,10 @@ def pass_gate(invocation: InvocationSpec, client: Client, draw: random.Random) -
             late = not polls
             break
         polls += 1
-        # Jittered, so that a thousand functions do not ask at one instant.
-        sleep(invocation.gate_poll_s * draw.uniform(0.8, 1.2))
+        # Jittered, so that a thousand functions do not poll at one instant.
+        sleep(invocation.gate_poll_s * rng.uniform(0.8, 1.2))
     billed = retrier.billed()
-    return Passed(
+    return BarrierPass(
         wait_ns=monotonic_ns() - began_ns, late=late, puts=billed["put"], gets=billed["get"]
     )
 

@@ -3,11 +3,11 @@
 A cloud queue delivers an event at least once, late, or not at all, so nothing but the
 store is believed. Below ``PREFIX RUN/`` stand::
 
-    claims/INDEX/ATTEMPT            who does this attempt; written only if it is absent
-    records/INDEX/ATTEMPT/DELIVERY  what one delivery of the event measured
+    claims/INDEX/LAUNCH             who does this launch; written only if it is absent
+    records/INDEX/LAUNCH/DELIVERY   what one delivery of the event measured
 
 The claim is made before the first byte, by a worker that begins or by the driver that
-takes the attempt back: one of them is first, so an attempt runs once or never. Indexes
+takes the launch back: one of them is first, so a launch runs once or never. Indexes
 have eight digits, so that a listing is in their order.
 """
 
@@ -19,7 +19,7 @@ from typing import Any, Final
 
 from serverless_bench.errors import NotFound, OperationError
 from serverless_bench.job.spec import Target
-from serverless_bench.worker.object_io import Objects
+from serverless_bench.worker.object_io import ObjectIO
 
 _DIGITS: Final = 8
 _RECORD: Final = re.compile(r"([0-9]{8,})/([0-9]+)/([0-9a-f]{32})")
@@ -29,10 +29,10 @@ _CONFLICT: Final = 412
 
 @dataclass(frozen=True, slots=True, order=True)
 class RecordKey:
-    """What the key of a record says."""
+    """What stands in the key of a record."""
 
     index: int
-    attempt: int
+    launch: int
     delivery: str
 
 
@@ -41,18 +41,18 @@ def for_run(control: Target, run_id: str) -> Target:
     return replace(control, client="wire", prefix=f"{control.prefix}{run_id}/")
 
 
-def claim_name(index: int, attempt: int) -> str:
+def claim_name(index: int, launch: int) -> str:
     """Return the key of a claim behind the run's prefix."""
-    return f"claims/{index:0{_DIGITS}}/{attempt}"
+    return f"claims/{index:0{_DIGITS}}/{launch}"
 
 
 def record_name(key: RecordKey) -> str:
     """Return the key of a record behind the run's prefix."""
-    return f"records/{key.index:0{_DIGITS}}/{key.attempt}/{key.delivery}"
+    return f"records/{key.index:0{_DIGITS}}/{key.launch}/{key.delivery}"
 
 
 def parse_record(name: str) -> RecordKey | None:
-    """Return what a key behind ``records/`` says; None if no worker wrote it."""
+    """Return what stands in a key behind ``records/``; None if no worker wrote it."""
     match = _RECORD.fullmatch(name)
     return RecordKey(int(match[1]), int(match[2]), match[3]) if match else None
 
@@ -66,13 +66,13 @@ def before(index: int) -> str:
 
 
 def parse_claim(name: str) -> tuple[int, int] | None:
-    """Return index and attempt of a key behind ``claims/``; None if it is no claim's."""
+    """Return index and launch of a key behind ``claims/``; None if it is no claim's."""
     match = _CLAIM.fullmatch(name)
     return (int(match[1]), int(match[2])) if match else None
 
 
 def claim(
-    store: Objects, name: str, data: Mapping[str, Any], *, timeout_s: float
+    store: ObjectIO, name: str, data: Mapping[str, Any], *, timeout_s: float
 ) -> Mapping[str, Any]:
     """Write a claim unless it is there, and return the one that is there then.
 
@@ -86,22 +86,22 @@ def claim(
     except OperationError as exc:
         if exc.status != _CONFLICT:
             raise
-        # It may be our own, from an attempt whose answer was lost.
+        # It may be our own, from an attempt whose response was lost.
         return _read(store, name, timeout_s)
     return data
 
 
 def get_claim(
-    store: Objects, index: int, attempt: int, *, timeout_s: float
+    store: ObjectIO, index: int, launch: int, *, timeout_s: float
 ) -> Mapping[str, Any] | None:
     """Return a claim; None if nobody has made it."""
     try:
-        return _read(store, claim_name(index, attempt), timeout_s)
+        return _read(store, claim_name(index, launch), timeout_s)
     except NotFound:
         return None
 
 
-def _read(store: Objects, name: str, timeout_s: float) -> Mapping[str, Any]:
+def _read(store: ObjectIO, name: str, timeout_s: float) -> Mapping[str, Any]:
     """Return an object that is a JSON object; empty if it is anything else."""
     try:
         data = json.loads(store.get(name, timeout_s=timeout_s))

@@ -1,7 +1,7 @@
-"""What a function of the user's own is given: the client, the keystream and the recorder.
+"""What a user function is given: the client, the keystream and the recorder.
 
-What it does through ``FunctionContext`` is measured, verified and reported like our own workloads.
-What it does with a library of its own it puts into a block, see ``FunctionContext.measure``.
+What it does through ``FunctionContext`` is measured, verified and reported like the built-in
+workloads. What it does with a library of its own it measures with ``FunctionContext.measure``.
 """
 
 import random
@@ -9,73 +9,33 @@ import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from itertools import count
-from typing import Any, Final, Protocol, cast
+from typing import TYPE_CHECKING, Any, Final
 
-from serverless_bench.clients.base import Client
-from serverless_bench.clock import EpochClock, monotonic_ns
+from serverless_bench.clock import monotonic_ns
 from serverless_bench.errors import DeadlineExceeded, OperationError, UsageError
 from serverless_bench.job.keys import declared_size
 from serverless_bench.job.planned_objects import planned_object
-from serverless_bench.job.spec import InvocationSpec, OperationKind, OperationSpec, Target
+from serverless_bench.job.spec import OperationKind, OperationSpec, Target
 from serverless_bench.units import NS_PER_S
-from serverless_bench.worker.operation import Measured, plain
+from serverless_bench.worker.operation import MeasuredOperation, plain
+from serverless_bench.worker.operation_context import OperationResult
 from serverless_bench.worker.operations import needs
-from serverless_bench.worker.recording import RecordingClient
-from serverless_bench.worker.spans import Content, Span
+from serverless_bench.worker.spans import KeyContent, Span
+
+if TYPE_CHECKING:
+    from serverless_bench.worker.runner import InvocationRunner
 
 _ERRORS: Final[Mapping[str, type[OperationError]]] = {
     kind.code: kind for kind in OperationError.__subclasses__()
 }
 
 
-class Work(Protocol):
-    """What the body does for a function: it performs operations and keeps what they measured.
-
-    Threads may call it at once.
-    """
-
-    @property
-    def invocation(self) -> InvocationSpec:
-        """What to do."""
-
-    @property
-    def clock(self) -> EpochClock:
-        """Of the worker."""
-
-    @property
-    def deadline_ns(self) -> int:
-        """Monotonic instant after which nothing is begun any more."""
-
-    @property
-    def is_over(self) -> bool:
-        """Whether the job's duration is over."""
-
-    def client(self) -> Client:
-        """Return the client of the job."""
-
-    def begin(self) -> None:
-        """Wait for the common start, if there is one: the measurement begins."""
-
-    def perform(
-        self,
-        operation: OperationSpec,
-        draw: random.Random,
-        *,
-        warmup: bool = False,
-        client: Client | None = None,
-    ) -> Measured:
-        """Perform one operation through ``client``, and keep what was measured."""
-
-    def keep(self, done: Measured) -> None:
-        """Keep what was measured elsewhere."""
-
-
 class FunctionContext:
-    """The one argument of a function of the user's own. Threads may share it.
+    """The one argument of a user function. Threads may share it.
 
     Parameters
     ----------
-    work
+    runner
         Performs operations and keeps the records.
     warmup
         Whether the call is one of the warm-up.
@@ -84,7 +44,7 @@ class FunctionContext:
     ----------
     index
         Number of the function, from 0.
-    attempt
+    launch
         0, and one more each time that the driver launches this index again.
     run_id
         Of the run.
@@ -98,19 +58,19 @@ class FunctionContext:
         there is not in the run's ledger: the function deletes it, or nobody does.
     """
 
-    def __init__(self, work: Work, *, warmup: bool = False) -> None:
-        invocation = work.invocation
+    def __init__(self, runner: "InvocationRunner", *, warmup: bool = False) -> None:
+        invocation = runner.invocation
         self.index = invocation.index
-        self.attempt = invocation.attempt
+        self.launch = invocation.launch
         self.run_id = invocation.run_id
         self.keys = invocation.keys
         self.target: Target = invocation.target
-        self.prefix = f"{self.target.prefix}{self.run_id}/{self.index}/{self.attempt}/"
-        self._work = work
+        self.prefix = f"{self.target.prefix}{self.run_id}/{self.index}/{self.launch}/"
+        self._runner = runner
         self._warmup = warmup
         # Once, here: threads of the function would each make one.
-        self._client = work.client()
-        self._draw = random.Random(invocation.seed)  # noqa: S311 - jitter is no secret
+        self._client = runner.client()
+        self._rng = random.Random(invocation.seed)  # noqa: S311 - jitter is no secret
         self._numbers = count()
         self._made: set[str] = set()
         self._blocks: list[Span] = []
@@ -119,10 +79,10 @@ class FunctionContext:
     @property
     def remaining_s(self) -> float:
         """Seconds until the function has to be through; below 0 nothing is begun any more."""
-        return (self._work.deadline_ns - monotonic_ns()) / NS_PER_S
+        return (self._runner.deadline_ns - monotonic_ns()) / NS_PER_S
 
     def new_key(self, number: int | None = None) -> str:
-        """Return the key of a new object; it says the size, which the job decides.
+        """Return the key of a new object; it declares the size, which the job decides.
 
         Parameters
         ----------
@@ -134,18 +94,18 @@ class FunctionContext:
         UsageError
             If the job lets a function make no such object.
         """
-        invocation = self._work.invocation
+        invocation = self._runner.invocation
         number = next(self._numbers) if number is None else number
         if invocation.object_bytes is None and invocation.load.sizes is None:
             raise UsageError(
                 "the job lets its functions make no objects",
-                hint="say how large they are: object_bytes=..., or --mb",
+                hint="give their size: object_bytes=..., or --mb",
             )
         if not 0 <= number < invocation.objects:
             raise UsageError(
                 f"object {number} is not one of the {invocation.objects} that the job lets a"
                 " function make",
-                hint="say how many there are: objects=..., or --objects",
+                hint="give their number: objects=..., or --objects",
             )
         key = planned_object(invocation, number).key
         self._made.add(key)
@@ -155,9 +115,9 @@ class FunctionContext:
         """Return the size that a key declares; None if sbench did not make it."""
         return declared_size(key)
 
-    def content(self, key: str) -> Content:
+    def content(self, key: str) -> KeyContent:
         """Return the bytes that belong to ``key``, an object's or any other name."""
-        return Content(key)
+        return KeyContent(key)
 
     def put(self, key: str) -> None:
         """Write the object of a key of ``new_key``.
@@ -189,11 +149,12 @@ class FunctionContext:
         OperationError
             If it could not be read; ``Corrupt`` if it is not what was written.
         """
-        return self._read(key, offset, length, hold=True).data
+        data = self._read(key, offset, length, keep_data=True).data
+        return bytearray() if data is None else data
 
     def check(self, key: str, offset: int = 0, length: int | None = None) -> None:
         """Read and compare as ``get`` does, and keep nothing in memory."""
-        self._read(key, offset, length, hold=False)
+        self._read(key, offset, length, keep_data=False)
 
     def head(self, key: str) -> int:
         """Return the size that the store gives of an object; raises as ``get``."""
@@ -207,10 +168,10 @@ class FunctionContext:
         prefix = self.target.prefix if prefix is None else prefix
         found: list[str] = []
         while True:
-            held = RecordingClient(self._client, after=found[-1] if found else "")
-            self._perform(OperationKind.LIST, prefix, held)
-            found += held.keys
-            if not held.more:
+            after = found[-1] if found else ""
+            page = self._perform(OperationKind.LIST, prefix, list_after=after)
+            found += page.keys
+            if not page.more:
                 return found
 
     def delete(self, key: str) -> None:
@@ -235,7 +196,7 @@ class FunctionContext:
         name
             What stands in the records; the same for what is to be one line of a report.
         bytes
-            What moves in it. Leave it out for a block around operations of these tools:
+            What moves in it. Leave it out for a block around operations of this context:
             they count by themselves.
         """
         block = Span(" ".join(plain(name).split()), bytes)
@@ -276,21 +237,21 @@ class FunctionContext:
         block: Span | None = getattr(self._mine, "block", None)
         if block is not None and key in block.read:
             raise UsageError(
-                f"tools has read {key} in this block, and verified it: its bytes would count twice",
+                f"{key} was read, and verified, by the context in this block: it would count twice",
                 hint="verify what a library of your own has read",
             )
         if block is None:
             raise UsageError(
                 "there is no block that has read what is to be verified",
-                hint="with tools.measure(NAME): ...; what tools.get reads is verified there",
+                hint="with context.measure(NAME): ...; what context.get reads is verified there",
             )
         return block.verify(key, offset, data)
 
     def finish(self) -> None:
         """Put the blocks into the records: nothing is verified any more."""
-        origin_ns = self._work.clock.origin_ns
+        origin_ns = self._runner.clock.origin_ns
         for block in self._blocks:
-            self._work.keep(block.measured(origin_ns, warmup=self._warmup))
+            self._runner.keep(block.measured(origin_ns, warmup=self._warmup))
         self._blocks.clear()
 
     def _check_mine(self, key: str, mine: bool) -> None:  # noqa: FBT001 - private
@@ -300,7 +261,9 @@ class FunctionContext:
                 hint="new_key() gives the keys that stand in the run's ledger",
             )
 
-    def _read(self, key: str, offset: int, length: int | None, *, hold: bool) -> RecordingClient:
+    def _read(
+        self, key: str, offset: int, length: int | None, *, keep_data: bool
+    ) -> OperationResult:
         size, offset = declared_size(key), int(offset)
         if length is not None:
             length = int(length)
@@ -311,18 +274,18 @@ class FunctionContext:
         block: Span | None = getattr(self._mine, "block", None)
         if block is not None and block.end_ns is None:
             block.read.add(key)
-        held = RecordingClient(self._client, offset=offset, hold=hold)
         if offset == 0 and length == size:
-            return self._perform(OperationKind.GET, key, held)
+            return self._perform(OperationKind.GET, key, keep_data=keep_data)
         if length is None:
-            raise UsageError(f"a range of {key} needs a length: its key says no size")
-        return self._perform(OperationKind.GET_RANGE, key, held, offset=offset, length=length)
+            raise UsageError(f"a range of {key} needs a length: its key declares no size")
+        return self._perform(
+            OperationKind.GET_RANGE, key, offset=offset, length=length, keep_data=keep_data
+        )
 
     def _perform(
         self,
         kind: OperationKind,
         key: str,
-        held: RecordingClient | None = None,
         *,
         offset: int = 0,
         length: int | None = None,
@@ -331,19 +294,18 @@ class FunctionContext:
             raise UsageError(f"client {self.target.client!r} has no {kind}")
         if self.remaining_s < 0:
             raise DeadlineExceeded("the function's own deadline passed")
-        asked = OperationSpec(
+        spec = OperationSpec(
             index=0, kind=kind, key=key, size=declared_size(key), offset=offset, length=length
         )
-        held = held or RecordingClient(self._client)
-        # It is a client in all but its type: what it has not, the other one has.
-        client = cast("Client", held)
-        done = self._work.perform(asked, self._draw, warmup=self._warmup, client=client)
+        done, result = self._runner.perform(
+            spec, self._rng, warmup=self._warmup, keep_data=keep_data, list_after=list_after
+        )
         _raise_if_failed(done)
-        return held
+        return result
 
 
-def _raise_if_failed(done: Measured) -> None:
-    """Tell the function what the records have already."""
+def _raise_if_failed(done: MeasuredOperation) -> None:
+    """Raise what the records have already."""
     operation = done.operation
     if done.bug:
         raise RuntimeError(done.bug)

@@ -2,7 +2,7 @@
 
 A function with several threads can be its own bottleneck in three ways: its threads
 compute or wait for a processor, all processors that it may use are busy, or its threads
-queue for CPython's global lock. ``bound`` asks for all three, so the worker measures them.
+queue for CPython's global lock. ``analysis.bottleneck`` needs all three.
 """
 
 import random
@@ -26,7 +26,7 @@ processor takes some hundreds to wake."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ProcessorTime:
+class CpuTime:
     """What a process has used until now, or between two instants."""
 
     user_s: float
@@ -62,7 +62,7 @@ def thread_counted() -> Iterator[None]:
             _ended.user_s += user_s
 
 
-class Usage:
+class CpuTimer:
     """Measures from when it is made until ``stop``.
 
     Threads that end in between are counted if they ran inside ``thread_counted``.
@@ -74,7 +74,7 @@ class Usage:
         self._own_user_s = _own_user_s()
         self._ended_wait_ns, self._ended_user_s = _ended.wait_ns, _ended.user_s
 
-    def stop(self) -> ProcessorTime:
+    def stop(self) -> CpuTime:
         """Return what was used since; the calling thread is the one that began."""
         used, waits, own_s = resource.getrusage(resource.RUSAGE_SELF), _waits_ns(), _own_user_s()
         wait_ns = interpreter_ns = None
@@ -84,7 +84,7 @@ class Usage:
         if self._own_user_s is not None and own_s is not None:
             own_s += _ended.user_s - self._ended_user_s - self._own_user_s
             interpreter_ns = round(own_s * NS_PER_S)
-        return ProcessorTime(
+        return CpuTime(
             user_s=used.ru_utime - self._used.ru_utime,
             sys_s=used.ru_stime - self._used.ru_stime,
             wait_ns=wait_ns,
@@ -93,18 +93,18 @@ class Usage:
 
 
 class LockProbe:
-    """A thread that asks for the interpreter again and again, and counts when it waits.
+    """A thread that needs the interpreter again and again, and counts when it waits.
 
     It sleeps for a random time, then needs the lock to go on: the share of its turns in
     which it was late is how often the lock was taken. What it waits for a processor is
-    taken off, where the system tells.
+    subtracted, where the system reports it.
     """
 
     def __init__(self) -> None:
         self.probes = 0
         self.delayed = 0
         self._over = threading.Event()
-        self._thread = threading.Thread(target=self._ask, name="lock-probe", daemon=True)
+        self._thread = threading.Thread(target=self._sample, name="lock-probe", daemon=True)
 
     def __enter__(self) -> Self:
         self._thread.start()
@@ -114,10 +114,10 @@ class LockProbe:
         self._over.set()
         self._thread.join()
 
-    def _ask(self) -> None:
-        draw = random.Random()  # noqa: S311 - instants, no secrets
+    def _sample(self) -> None:
+        rng = random.Random()  # noqa: S311 - instants, no secrets
         while True:
-            pause_s = draw.uniform(0.5, 1.5) / _PROBES_PER_S
+            pause_s = rng.uniform(0.5, 1.5) / _PROBES_PER_S
             waited_ns, begin_ns = _own_wait_ns(), monotonic_ns()
             if self._over.wait(pause_s):
                 return
@@ -134,7 +134,7 @@ def cpu_ns() -> int:
 
 
 def _own_user_s() -> float | None:
-    """Return the user time of the calling thread; None where nobody says (macOS)."""
+    """Return the user time of the calling thread; None if unknown (macOS)."""
     who = getattr(resource, "RUSAGE_THREAD", None)
     return None if who is None else resource.getrusage(who).ru_utime
 

@@ -1,6 +1,6 @@
 """The worker's side of a queue: one delivery of one event.
 
-Whatever the queue does, an attempt moves its bytes at most once, and a delivery that
+Whatever the queue does, a launch moves its bytes at most once, and a delivery that
 comes after its time touches nothing.
 """
 
@@ -16,20 +16,20 @@ from serverless_bench.rundir.record import InvocationRecord
 from serverless_bench.units import NS_PER_S
 from serverless_bench.worker.claims import RecordKey, claim, claim_name, for_run, record_name
 from serverless_bench.worker.invocation import run_invocation
-from serverless_bench.worker.object_io import Objects
+from serverless_bench.worker.object_io import ObjectIO
 
 RECORD_S: Final = 5.0
 """What an invocation keeps of its time for writing its record."""
 _CLAIM_S: Final = 30.0
 
-_stores: dict[tuple[int, Target], Objects] = {}
+_stores: dict[tuple[int, Target], ObjectIO] = {}
 """By process: what a parent had open is not its forks' to use."""
 
 
 def deliver(
     event: Mapping[str, Any], *, remaining_s: float | None = None
 ) -> tuple[InvocationRecord | None, str]:
-    """Run one delivery of an event: claim the attempt, run it, write the record.
+    """Run one delivery of an event: claim the launch, run it, write the record.
 
     Parameters
     ----------
@@ -46,7 +46,7 @@ def deliver(
     Raises
     ------
     OperationError
-        If the attempt could not be claimed, or the record not be written.
+        If the launch could not be claimed, or the record not be written.
     """
     began_ns = monotonic_ns()
     invocation = InvocationSpec.from_json(event)
@@ -70,29 +70,29 @@ def deliver(
     }
     holder = claim(
         store,
-        claim_name(invocation.index, invocation.attempt),
+        claim_name(invocation.index, invocation.launch),
         mine,
         timeout_s=min(_CLAIM_S, invocation.deadline_s),
     )
     if "delivery" not in holder:
-        return None, "taken back: the driver has given this attempt up"
+        return None, "taken back: the driver has given this launch up"
     # What the claim took is of the invocation's time: it is paid for, too.
     left_s = invocation.deadline_s - (monotonic_ns() - began_ns) / NS_PER_S
     invocation = replace(invocation, deadline_s=max(0.1, left_s))
     refused = None
     if holder["delivery"] != delivery:
-        refused = f"duplicate: delivery {holder['delivery']} has this attempt"
-    asked = store.requests - before
+        refused = f"duplicate: delivery {holder['delivery']} has this launch"
+    requests = store.requests - before
     record = replace(
         run_invocation(invocation, refused=refused),
         delivery=delivery,
         duplicate=refused is not None,
-        control_puts=asked["put"] + 1,
-        control_gets=asked["get"],
+        control_puts=requests["put"] + 1,
+        control_gets=requests["get"],
     )
-    key = RecordKey(invocation.index, invocation.attempt, delivery)
+    key = RecordKey(invocation.index, invocation.launch, delivery)
     spent_s = (monotonic_ns() - began_ns) / NS_PER_S
-    # Not for longer than the claim says: who waits for it, or cleans up, goes by that.
+    # Not for longer than the claim says: the driver and `sbench clean` rely on that.
     limit_s = held_s if remaining_s is None else min(held_s, remaining_s - RECORD_S / 10)
     store.put(
         record_name(key),
@@ -116,10 +116,10 @@ def forget_stores() -> None:
         _stores.popitem()[1].close()
 
 
-def _store(control: Target) -> Objects:
+def _store(control: Target) -> ObjectIO:
     # One at a time: the next event of a warm worker is as a rule of the same run.
     found = _stores.get((os.getpid(), control))
     if found is None:
         forget_stores()
-        found = _stores[os.getpid(), control] = Objects(control)
+        found = _stores[os.getpid(), control] = ObjectIO(control)
     return found

@@ -22,9 +22,9 @@ from serverless_bench.process import (
 )
 from serverless_bench.rundir.record import InvocationRecord
 from serverless_bench.units import MIB, NS_PER_S
-from serverless_bench.worker.cpu_time import Usage
+from serverless_bench.worker.cpu_time import CpuTimer
 from serverless_bench.worker.operation import describe
-from serverless_bench.worker.runner import OnMoved, Work, forget_clients
+from serverless_bench.worker.runner import InvocationRunner, OnMoved, forget_clients
 
 __all__ = ["forget_clients", "generator_bytes_per_s", "handle", "run_invocation"]
 
@@ -72,8 +72,8 @@ def run_invocation(
     cold_start = pid not in _generators
     if cold_start:
         _generators[pid] = generator_bytes_per_s()
-    work = Work(invocation=invocation, clock=clock, on_moved=on_moved)
-    usage = Usage()
+    runner = InvocationRunner(invocation=invocation, clock=clock, on_moved=on_moved)
+    usage = CpuTimer()
     error: str | None = refused
     try:
         if refused:
@@ -81,20 +81,20 @@ def run_invocation(
         elif wall_start_ns > invocation.not_after_ns:
             error = "expired: this invocation was delivered after the run had ended"
         else:
-            work.client()
+            runner.client()
             # What a library takes to be loaded is no work on an object.
-            usage = Usage()
-            error = work.measure_all()
+            usage = CpuTimer()
+            error = runner.measure_all()
     except Exception as exc:  # noqa: BLE001 - the records made so far must reach the driver
         error = describe(exc)
     used = usage.stop()
-    measured_cpu_ns = work.measured_cpu_ns()
-    measured, gate, overdue = work.results(), work.gate, work.overdue()
+    measured_cpu_ns = runner.measured_cpu_ns()
+    measured, barrier, overdue = runner.results(), runner.barrier, runner.overdue()
     born_ns, import_ns = birth() if cold_start else (None, None)
     return InvocationRecord(
         run_id=invocation.run_id,
         index=invocation.index,
-        attempt=invocation.attempt,
+        launch=invocation.launch,
         worker_id=worker_id(),
         cold_start=cold_start,
         version=__version__,
@@ -114,15 +114,15 @@ def run_invocation(
         error=error,
         run_wait_ns=used.wait_ns,
         interpreter_ns=used.interpreter_ns,
-        lock_probes=None if work.probe is None else work.probe.probes,
-        lock_delayed=None if work.probe is None else work.probe.delayed,
+        lock_probes=None if runner.probe is None else runner.probe.probes,
+        lock_delayed=None if runner.probe is None else runner.probe.delayed,
         cpus=cpus(),
         memory_mib=memory_mib(),
         generator_bytes_per_s=_generators[pid],
-        gate_wait_ns=None if gate is None else gate.wait_ns,
-        gate_late=gate is not None and gate.late,
-        gate_puts=None if gate is None else gate.puts,
-        gate_gets=None if gate is None else gate.gets,
+        gate_wait_ns=None if barrier is None else barrier.wait_ns,
+        gate_late=barrier is not None and barrier.late,
+        gate_puts=None if barrier is None else barrier.puts,
+        gate_gets=None if barrier is None else barrier.gets,
         born_ns=born_ns,
         import_ns=import_ns,
         machine=platform.machine(),

@@ -1,7 +1,7 @@
-"""Stopwatches: what one attempt, and one operation, say about themselves.
+"""Stopwatches of one attempt.
 
-``Meter`` is the other side of ``clients.base.Exchange``: the client tells what happens,
-the meter reads the clock. Together with ``body`` this is all code that reads a clock
+``Meter`` is the other side of ``clients.base.Exchange``: the client reports what happens,
+the meter reads the clock. Together with ``operation`` this is all code that reads a clock
 around I/O. Instants here are of the monotonic clock; ``EpochClock.origin_ns`` makes
 them nanoseconds since the epoch when a record is built.
 """
@@ -25,16 +25,16 @@ _CONTENT_RANGE: Final = re.compile(r"bytes (?:([0-9]+)-([0-9]+)|\*)/(?:([0-9]+)|
 
 
 class Meter:
-    """One try of one request.
+    """One attempt of one request.
 
     Parameters
     ----------
     request, part, number, wait_ns
         As in ``record.Attempt``.
-    give_up_ns
+    deadline_ns
         ``moved`` raises ``DeadlineExceeded`` after this instant.
     on_moved
-        Told of every point how many bytes moved since the last one: live progress.
+        Called at every point with the bytes that moved since the last one: live progress.
     """
 
     __slots__ = (
@@ -42,9 +42,10 @@ class Meter:
         "_moved_ns",
         "_next_ns",
         "_on_moved",
-        "_told",
+        "_reported_bytes",
         "answered_ns",
         "bytes",
+        "content_range",
         "curve",
         "date",
         "end_ns",
@@ -53,7 +54,6 @@ class Meter:
         "last_byte_sent_ns",
         "number",
         "part",
-        "range_told",
         "remote",
         "request",
         "request_id",
@@ -80,7 +80,7 @@ class Meter:
         self.wait_ns = wait_ns
         self._deadline_ns = deadline_ns
         self._on_moved = on_moved
-        self._told = 0
+        self._reported_bytes = 0
         self.status: int | None = None
         self.answered_ns: int | None = None
         self.date: str | None = None
@@ -88,10 +88,10 @@ class Meter:
         self.host_id: str | None = None
         self.remote: str | None = None
         self.reused = False
-        self.range_told: tuple[int, int] | None = None
-        """First and last byte that the answer says it holds; None if it says nothing."""
+        self.content_range: tuple[int, int] | None = None
+        """First and last byte of the response, by its header; None without one."""
         self.total_bytes: int | None = None
-        """What the answer to a request for a range says is the size of the whole object."""
+        """Size of the whole object, by the same header; None if it is not there."""
         self.bytes = 0
         self.first_byte_ns: int | None = None
         self.last_byte_sent_ns: int | None = None
@@ -101,13 +101,19 @@ class Meter:
         self._moved_ns = self.start_ns
 
     def connected(self, remote: str, *, reused: bool) -> None:
-        """See ``Exchange``."""
+        """Note which connection the request uses."""
         self.remote = remote
         self.reused = reused
         self._point(monotonic_ns())
 
     def moved(self, count: int) -> None:
-        """See ``Exchange``."""
+        """Count bytes of the body.
+
+        Raises
+        ------
+        DeadlineExceeded
+            If the deadline has passed.
+        """
         now_ns = monotonic_ns()
         wanted = now_ns >= self._next_ns
         if wanted:
@@ -120,22 +126,22 @@ class Meter:
                 raise DeadlineExceeded("the function's own deadline passed")
 
     def sent(self) -> None:
-        """See ``Exchange``."""
+        """Note when the last byte of the request was sent."""
         self.last_byte_sent_ns = monotonic_ns()
         self._rested(self.last_byte_sent_ns)
         self._point(self.last_byte_sent_ns)
 
     def answered(self, status: int, headers: Mapping[str, str]) -> None:
-        """See ``Exchange``."""
+        """Note when the head of the response came, and what it holds."""
         self.answered_ns = monotonic_ns()
         self.status = status
         self.date = headers.get("date")
         self.request_id = headers.get("x-amz-request-id")
         self.host_id = headers.get("x-amz-id-2")
-        self.range_told, self.total_bytes = _told(headers.get("content-range"))
+        self.content_range, self.total_bytes = _parse_content_range(headers.get("content-range"))
 
     def first_byte(self) -> None:
-        """See ``Exchange``."""
+        """Note when the first byte of the body came."""
         self.first_byte_ns = monotonic_ns()
         self._point(self.first_byte_ns)
 
@@ -154,12 +160,12 @@ class Meter:
     def _point(self, now_ns: int) -> None:
         self.curve.append((now_ns, self.bytes))
         self._next_ns = now_ns + STEP_NS
-        if self.bytes != self._told:
-            self._on_moved(self.bytes - self._told)
-            self._told = self.bytes
+        if self.bytes != self._reported_bytes:
+            self._on_moved(self.bytes - self._reported_bytes)
+            self._reported_bytes = self.bytes
 
 
-def _told(content_range: str | None) -> tuple[tuple[int, int] | None, int | None]:
+def _parse_content_range(content_range: str | None) -> tuple[tuple[int, int] | None, int | None]:
     match = _CONTENT_RANGE.fullmatch(content_range or "")
     if match is None:
         return None, None

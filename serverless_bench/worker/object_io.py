@@ -1,7 +1,7 @@
 """Small objects that are not measured: claims, records, heads of objects to delete.
 
-Requests go through the thin client whatever client the user asked for, and are tried
-again until the caller's patience ends.
+Requests go through the thin client whatever client is measured, and are retried until
+the caller's timeout.
 """
 
 import random
@@ -20,7 +20,7 @@ from serverless_bench.worker.meter import Meter
 from serverless_bench.worker.retry import Retrier
 
 _TRANSFER: Final = Transfer(block_bytes=64 * KIB, timeout_s=30.0, retries=20)
-"""Retries end with the patience of the caller, not with a count."""
+"""Retries end with the timeout of the caller, not with a count."""
 
 T = TypeVar("T")
 
@@ -31,12 +31,12 @@ class Head:
 
     data: bytes
     etag: str
-    """Empty if the store says none."""
+    """Empty if the store sends none."""
     size: int
     """Of the whole object."""
 
 
-class Objects:
+class ObjectIO:
     """Small objects below a prefix; threads may share it.
 
     Parameters
@@ -50,9 +50,9 @@ class Objects:
         self._target = replace(target, client="wire", options=())
         self._client = WireClient(self._target, _TRANSFER)
         self._prefix = target.prefix
-        self._draw = random.Random()  # noqa: S311 - jitter is no secret
+        self._rng = random.Random()  # noqa: S311 - jitter is no secret
         self.date: str | None = None
-        """The ``Date`` of the latest answer."""
+        """The ``Date`` of the latest response."""
         self.requests: Counter[str] = Counter()
         """Billed requests so far, by kind; see ``Retrier.billed``."""
         self._counting = threading.Lock()
@@ -66,7 +66,7 @@ class Objects:
             If that did not succeed within ``timeout_s``.
         """
         key = self._prefix + name
-        put = partial(self._client.put, key, _Body(data), if_absent=if_absent)
+        put = partial(self._client.put, key, _BytesSource(data), if_absent=if_absent)
         self._run("put", put, timeout_s)
 
     def get(self, name: str, *, timeout_s: float) -> bytes:
@@ -144,7 +144,7 @@ class Objects:
 
     def _run(self, request: str, call: Callable[[Meter], T], timeout_s: float) -> T:
         deadline_ns = monotonic_ns() + round(timeout_s * NS_PER_S)
-        retrier = Retrier(self._client, _TRANSFER.retries, deadline_ns, self._draw, lambda _: None)
+        retrier = Retrier(self._client, _TRANSFER.retries, deadline_ns, self._rng, lambda _: None)
         try:
             return retrier.run(request, call)
         finally:
@@ -153,7 +153,7 @@ class Objects:
             self.date = next((m.date for m, _ in reversed(retrier.done) if m.date), self.date)
 
 
-class _Body:
+class _BytesSource:
     """Bytes as the body of a request."""
 
     def __init__(self, data: bytes) -> None:
@@ -161,16 +161,14 @@ class _Body:
         self.size = len(data)
 
     def readinto_at(self, offset: int, buffer: memoryview) -> None:
-        """See ``Source``."""
         buffer[:] = self._data[offset : offset + len(buffer)]
 
 
 class _Kept:
-    """The body of an answer, in memory."""
+    """The body of a response, in memory."""
 
     def __init__(self) -> None:
         self.data = bytearray()
 
     def write_at(self, offset: int, data: memoryview) -> None:
-        """See ``Sink``."""
         self.data[offset:] = data

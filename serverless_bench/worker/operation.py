@@ -9,16 +9,16 @@ from dataclasses import dataclass, replace
 
 from serverless_bench.clock import EpochClock, http_date_s, monotonic_ns
 from serverless_bench.errors import OperationError
-from serverless_bench.job.spec import OperationKind, OperationSpec, Transfer
+from serverless_bench.job.spec import OperationKind
 from serverless_bench.rundir.record import Attempt, BadRange, OperationRecord, Step, Usage
 from serverless_bench.worker.meter import Meter, join_curves
-from serverless_bench.worker.operations import Known, perform, prepare
-from serverless_bench.worker.retry import Retrier
-from serverless_bench.worker.transfer import Checks
+from serverless_bench.worker.operation_context import DONE, OperationContext, OperationResult
+from serverless_bench.worker.operations import perform, prepare
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Measured:
+# Not frozen: one is made of every operation, and frozen ones take longer to make.
+@dataclass(slots=True, kw_only=True)
+class MeasuredOperation:
     """One operation and the rows that belong to it."""
 
     operation: OperationRecord
@@ -29,7 +29,7 @@ class Measured:
     bug: str | None
     """An exception that no client may raise; None as a rule."""
 
-    def numbered(self, index: int) -> "Measured":
+    def numbered(self, index: int) -> "MeasuredOperation":
         """Return the same with another number for the operation."""
         if self.operation.index == index:
             return self
@@ -44,87 +44,89 @@ class Measured:
 
 
 def measure(
-    operation: OperationSpec,
-    transfer: Transfer,
-    retrier: Retrier,
-    clock: EpochClock,
-    *,
-    warmup: bool = False,
-    intended_ns: int | None = None,
-    known: Known | None = None,
-) -> Measured:
+    context: OperationContext, clock: EpochClock
+) -> tuple[MeasuredOperation, OperationResult]:
     """Perform one operation; a failure is a measurement too.
 
     Parameters
     ----------
-    operation, transfer
-        What to do, and how objects are moved.
-    retrier
-        Makes the requests; of this operation alone.
+    context
+        What to do, and with what.
     clock
         Places monotonic instants.
-    warmup
-        As in ``OperationRecord``.
-    intended_ns
-        Monotonic instant at which it should have begun, in an open loop.
-    known
-        What the invocation knows about objects.
+
+    Returns
+    -------
+    MeasuredOperation, OperationResult
+        What is kept of it, and what it returned; if it failed, ``DONE``.
     """
-    checks, known, count = Checks(), known or Known(), 1
+    result = DONE
     error: str | None = None
     bug: str | None = None
-    prepare(operation, transfer, known)
+    prepare(context)
     # Timing: nothing but the transfer between these two clock reads.
     start_ns = monotonic_ns()
     try:
-        count = perform(operation, transfer, retrier, checks, known)
+        result = perform(context)
     except OperationError as exc:
         error = exc.code
     except Exception as exc:  # noqa: BLE001 - the attempts made so far must reach the driver
         error, bug = "bug", describe(exc)
     end_ns = monotonic_ns()
-    if checks.after is not None and error is None:
+    if context.task is not None and error is None:
         try:
-            checks.after()
+            context.task.compare(context)
         except OperationError as exc:
             error = exc.code
-    origin_ns = clock.origin_ns
-    done = retrier.succeeded()
-    first = min((m.first_byte_ns for m in done if m.first_byte_ns), default=None)
-    last = max((m.last_byte_sent_ns for m in done if m.last_byte_sent_ns), default=None)
-    put = operation.kind is OperationKind.PUT
-    return Measured(
-        operation=OperationRecord(
-            index=operation.index,
-            kind=operation.kind,
-            key=operation.key,
-            size=operation.size,
-            start_ns=origin_ns + start_ns,
-            end_ns=origin_ns + end_ns,
-            first_byte_ns=None if put or first is None else origin_ns + first,
-            last_byte_sent_ns=origin_ns + last if put and last is not None else None,
-            bytes=sum(meter.bytes for meter in done),
-            verified_bytes=checks.verified_bytes,
-            bad_bytes=checks.bad.bytes,
-            bad_ranges=checks.bad.count,
-            payload_ns=checks.payload_ns,
-            error=error,
-            warmup=warmup,
-            offset=operation.offset,
-            generation=operation.generation,
-            count=count,
-            intended_ns=None if intended_ns is None else origin_ns + intended_ns,
-        ),
-        attempts=tuple(_attempt(operation.index, m, e, origin_ns) for m, e in retrier.done),
+    origin_ns, retrier, index = clock.origin_ns, context.retrier, context.spec.index
+    measured = MeasuredOperation(
+        operation=_record(context, error, result.count, (start_ns, end_ns), origin_ns),
+        attempts=tuple(_attempt(index, m, e, origin_ns) for m, e in retrier.done),
         steps=tuple(
-            Step(operation=operation.index, step_ns=step_ns, step_bytes=step_bytes)
+            Step(operation=index, step_ns=step_ns, step_bytes=step_bytes)
             for step_ns, step_bytes in join_curves(retrier.curves(), start_ns)
         ),
         bad_ranges=tuple(
-            replace(bad, operation=operation.index, key=operation.key) for bad in checks.bad.listed
+            replace(bad, operation=index, key=context.spec.key) for bad in context.bad.listed
         ),
-        usages=() if checks.usage is None else (replace(checks.usage, operation=operation.index),),
+        usages=() if context.usage is None else (replace(context.usage, operation=index),),
         bug=bug,
+    )
+    return measured, result
+
+
+def _record(
+    context: OperationContext,
+    error: str | None,
+    count: int,
+    period_ns: tuple[int, int],
+    origin_ns: int,
+) -> OperationRecord:
+    operation, done = context.spec, context.retrier.succeeded()
+    start_ns, end_ns = period_ns
+    first = min((m.first_byte_ns for m in done if m.first_byte_ns), default=None)
+    last = max((m.last_byte_sent_ns for m in done if m.last_byte_sent_ns), default=None)
+    put = operation.kind is OperationKind.PUT
+    return OperationRecord(
+        index=operation.index,
+        kind=operation.kind,
+        key=operation.key,
+        size=operation.size,
+        start_ns=origin_ns + start_ns,
+        end_ns=origin_ns + end_ns,
+        first_byte_ns=None if put or first is None else origin_ns + first,
+        last_byte_sent_ns=origin_ns + last if put and last is not None else None,
+        bytes=sum(meter.bytes for meter in done),
+        verified_bytes=context.verified_bytes,
+        bad_bytes=context.bad.bytes,
+        bad_ranges=context.bad.count,
+        payload_ns=context.payload_ns,
+        error=error,
+        warmup=context.warmup,
+        offset=operation.offset,
+        generation=operation.generation,
+        count=count,
+        intended_ns=None if context.intended_ns is None else origin_ns + context.intended_ns,
     )
 
 

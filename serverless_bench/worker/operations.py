@@ -1,71 +1,35 @@
 """Perform one operation of any kind through a client."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from functools import partial
 from typing import Final
 
 from serverless_bench.errors import BadResponse
 from serverless_bench.job.keys import declared_size
-from serverless_bench.job.spec import (
-    ArraySpec,
-    OperationKind,
-    OperationSpec,
-    Stat,
-    Target,
-    Transfer,
-)
-from serverless_bench.worker.retry import Retrier
-from serverless_bench.worker.transfer import Checks, get_object, put_object
+from serverless_bench.job.spec import OperationKind, Stat
+from serverless_bench.worker.operation_context import DONE, OperationContext, OperationResult
+from serverless_bench.worker.transfer import get_object, put_object
 
 
-@dataclass(slots=True)
-class Known:
-    """What an invocation knows besides its operations."""
-
-    sizes: dict[str, int] = field(default_factory=dict)
-    """Bytes by key, as far as they were asked for: the size cache of a pre-stat."""
-    array: ArraySpec | None = None
-    """What its arrays are like."""
-    target: Target | None = None
-    """Where libraries of arrays find them."""
-
-
-Perform = Callable[[OperationSpec, Transfer, Retrier, Checks, Known], int]
-"""Performs an operation and returns how many keys it concerned."""
-
-
-def perform(
-    operation: OperationSpec, transfer: Transfer, retrier: Retrier, checks: Checks, known: Known
-) -> int:
-    """Do what the operation says, and return how many keys that concerned.
-
-    Parameters
-    ----------
-    operation, transfer
-        What to do, and how objects are moved.
-    retrier
-        Makes the requests.
-    checks
-        Takes what making and comparing bytes comes to.
-    known
-        Sizes that are known already; a head adds one.
+def perform(context: OperationContext) -> OperationResult:
+    """Do what the context's operation says.
 
     Raises
     ------
     OperationError
         If it failed.
     """
-    return _PERFORM[operation.kind](operation, transfer, retrier, checks, known)
+    return _PERFORM[context.spec.kind](context)
 
 
-def prepare(operation: OperationSpec, transfer: Transfer, known: Known) -> None:
+def prepare(context: OperationContext) -> None:
     """Make what an operation needs and what is not to be measured; before its clock starts."""
-    if operation.kind in _ARRAYS and known.array is not None and known.target is not None:
+    invocation = context.invocation
+    if context.spec.kind in _ARRAYS and invocation.array and invocation.target:
         # Arrays bring NumPy, which nothing else here needs.
         from serverless_bench.worker.array_operation import prepare_array  # noqa: PLC0415
 
-        prepare_array(operation, known.array, known.target, transfer)
+        prepare_array(context)
 
 
 def needs(kind: OperationKind) -> str:
@@ -73,85 +37,59 @@ def needs(kind: OperationKind) -> str:
     return "range" if kind is OperationKind.GET_RANGE else kind.value
 
 
-def _put(
-    operation: OperationSpec, transfer: Transfer, retrier: Retrier, checks: Checks, known: Known
-) -> int:
-    del known
-    put_object(operation, transfer, retrier, checks)
-    return 1
+def _get(context: OperationContext) -> OperationResult:
+    if context.transfer.stat is Stat.EACH:
+        _head(context)
+    return get_object(context)
 
 
-def _get(
-    operation: OperationSpec, transfer: Transfer, retrier: Retrier, checks: Checks, known: Known
-) -> int:
-    if transfer.stat is Stat.EACH:
-        _head(operation, transfer, retrier, checks, known)
-    get_object(operation, transfer, retrier, checks, said_bytes=known.sizes.get(operation.key))
-    return 1
-
-
-def _head(
-    operation: OperationSpec, transfer: Transfer, retrier: Retrier, checks: Checks, known: Known
-) -> int:
-    del transfer, checks
-    key = operation.key
+def _head(context: OperationContext) -> OperationResult:
+    key, retrier = context.spec.key, context.retrier
     size = retrier.run("head", partial(retrier.client.head, key))
-    known.sizes[key] = size
+    context.invocation.sizes[key] = size
     declared = declared_size(key)
     if declared is not None and declared != size:
-        raise BadResponse(f"the store says that {key} has {size} bytes, it has {declared}")
-    return 1
+        raise BadResponse(f"the store reports {size} bytes for {key}, its key declares {declared}")
+    return OperationResult(size=size)
 
 
-def _list(
-    operation: OperationSpec, transfer: Transfer, retrier: Retrier, checks: Checks, known: Known
-) -> int:
-    del transfer, checks, known
-    keys, _ = retrier.run("list", partial(retrier.client.list_keys, operation.key, ""))
-    return len(keys)
+def _list(context: OperationContext) -> OperationResult:
+    retrier = context.retrier
+    call = partial(retrier.client.list_keys, context.spec.key, context.list_after)
+    keys, more = retrier.run("list", call)
+    return OperationResult(count=len(keys), keys=keys, more=more)
 
 
-def _delete(
-    operation: OperationSpec, transfer: Transfer, retrier: Retrier, checks: Checks, known: Known
-) -> int:
-    del transfer, checks, known
-    retrier.run("delete", partial(retrier.client.delete, operation.key))
-    return 1
+def _delete(context: OperationContext) -> OperationResult:
+    retrier = context.retrier
+    retrier.run("delete", partial(retrier.client.delete, context.spec.key))
+    return DONE
 
 
-def _delete_many(
-    operation: OperationSpec, transfer: Transfer, retrier: Retrier, checks: Checks, known: Known
-) -> int:
-    del transfer, checks, known
-    retrier.run("delete_many", partial(retrier.client.delete_many, operation.keys))
-    return len(operation.keys)
+def _delete_many(context: OperationContext) -> OperationResult:
+    retrier, keys = context.retrier, context.spec.keys
+    retrier.run("delete_many", partial(retrier.client.delete_many, keys))
+    return OperationResult(count=len(keys))
 
 
-def _copy(
-    operation: OperationSpec, transfer: Transfer, retrier: Retrier, checks: Checks, known: Known
-) -> int:
-    del transfer, checks, known
-    (source,) = operation.keys
-    retrier.run("copy", partial(retrier.client.copy, source, operation.key))
-    return 1
+def _copy(context: OperationContext) -> OperationResult:
+    retrier = context.retrier
+    (source,) = context.spec.keys
+    retrier.run("copy", partial(retrier.client.copy, source, context.spec.key))
+    return DONE
 
 
-def _array(
-    operation: OperationSpec, transfer: Transfer, retrier: Retrier, checks: Checks, known: Known
-) -> int:
+def _array(context: OperationContext) -> OperationResult:
     from serverless_bench.worker.array_operation import perform_array  # noqa: PLC0415 - as in prepare
 
-    if known.array is None or known.target is None:
-        raise ValueError("an operation on an array needs an array")
-    perform_array(operation, known.array, known.target, transfer, retrier, checks)
-    return 1
+    return perform_array(context)
 
 
 _ARRAYS: Final = frozenset(
     {OperationKind.WRITE_ARRAY, OperationKind.APPEND_ARRAY, OperationKind.READ_ARRAY}
 )
-_PERFORM: Final[Mapping[OperationKind, Perform]] = {
-    OperationKind.PUT: _put,
+_PERFORM: Final[Mapping[OperationKind, Callable[[OperationContext], OperationResult]]] = {
+    OperationKind.PUT: put_object,
     OperationKind.GET: _get,
     OperationKind.GET_RANGE: _get,
     OperationKind.HEAD: _head,

@@ -58,14 +58,14 @@ class _Even:
 class _Poisson:
     """A Poisson process."""
 
-    def __init__(self, begin_ns: int, distance_ns: float, draw: random.Random) -> None:
+    def __init__(self, begin_ns: int, distance_ns: float, rng: random.Random) -> None:
         self._distance_ns = distance_ns
-        self._draw = draw
+        self._rng = rng
         self._at_ns = float(begin_ns)
         self.advance()
 
     def advance(self) -> None:
-        self._at_ns += self._draw.expovariate(1 / self._distance_ns)
+        self._at_ns += self._rng.expovariate(1 / self._distance_ns)
         self.next_ns = int(self._at_ns)
 
     def rest(self, end_ns: int) -> list[tuple[int, int, int]]:
@@ -74,8 +74,8 @@ class _Poisson:
         more = max(0, math.ceil(expected / _ROWS) - 1)
         while (first := self.next_ns) < end_ns:
             if more > 0:
-                # Together so many distances are a draw from the gamma distribution.
-                length = self._draw.gammavariate(more, self._distance_ns)
+                # Together so many distances are a sample of the gamma distribution.
+                length = self._rng.gammavariate(more, self._distance_ns)
                 if first + length >= end_ns:
                     gaps = int(more * (end_ns - 1 - first) / length)
                     found.append((first, first + int(length * gaps / more), gaps + 1))
@@ -100,16 +100,16 @@ class Schedule:
     """
 
     def __init__(self, invocation: InvocationSpec, begin_ns: int, end_ns: int | None) -> None:
-        load, draw = invocation.load, random.Random(f"{invocation.seed}/schedule")  # noqa: S311
+        load, rng = invocation.load, random.Random(f"{invocation.seed}/schedule")  # noqa: S311
         if load.rate_per_s is None:
             raise ValueError("a closed loop has no schedule")
         distance_ns = NS_PER_S / load.rate_per_s
         self._arrivals: _Arrivals
         if load.arrivals == "poisson":
-            self._arrivals = _Poisson(begin_ns, distance_ns, draw)
+            self._arrivals = _Poisson(begin_ns, distance_ns, rng)
         else:
             # Functions know nothing of each other: a phase of its own keeps them from bursts.
-            self._arrivals = _Even(begin_ns, distance_ns, draw.random())
+            self._arrivals = _Even(begin_ns, distance_ns, rng.random())
         self._end_ns = end_ns
         self._lock = threading.Lock()
 

@@ -36,21 +36,21 @@ class Retrier:
     Parameters
     ----------
     client
-        Told to move when the store answers that the bucket is elsewhere.
+        Moved when the store redirects its requests to where the bucket is.
     retries
         Further attempts of one request after an attempt that failed for a passing reason.
-    give_up_ns
-        Monotonic instant after which nothing is tried or waited for any more.
-    draw
+    deadline_ns
+        Monotonic instant after which no attempt begins.
+    rng
         Source of the jitter.
     on_moved
-        Live progress, see ``Meter``.
+        Live progress, as in ``Meter``.
     """
 
     client: Client
     retries: int
     deadline_ns: int
-    draw: random.Random
+    rng: random.Random
     on_moved: Callable[[int], None]
     done: list[tuple[Meter, OperationError | None]] = field(default_factory=list)
     """Finished attempts in the order in which they ended. Appending is atomic, so the
@@ -64,7 +64,7 @@ class Retrier:
         request, part
             As in ``record.Attempt``.
         call
-            Makes one HTTP request through the client and tells the meter about it.
+            Makes one HTTP request through the client and reports it to the meter.
 
         Raises
         ------
@@ -108,10 +108,10 @@ class Retrier:
         self.done.append((meter, failure))
 
     def _wait_before(self, number: int, failure: OperationError) -> int:
-        told_s = failure.retry_after_s if isinstance(failure, Throttled) else None
-        wait_s = self.draw.uniform(0, min(_CAP_S, _BASE_S * 2**number))
-        if told_s is not None:
-            wait_s = min(_CAP_S, told_s)
+        retry_after_s = failure.retry_after_s if isinstance(failure, Throttled) else None
+        wait_s = self.rng.uniform(0, min(_CAP_S, _BASE_S * 2**number))
+        if retry_after_s is not None:
+            wait_s = min(_CAP_S, retry_after_s)
         wait_ns = round(wait_s * NS_PER_S)
         if monotonic_ns() + wait_ns > self.deadline_ns:
             raise DeadlineExceeded("no time left for another attempt") from failure
@@ -125,7 +125,7 @@ class Retrier:
     def billed(self) -> Counter[str]:
         """Return by request how many of the attempts so far a store like Amazon S3 charges for.
 
-        All but those that it answered with 5xx; what had no answer may have arrived.
+        All but those with a 5xx response; what had no response may have arrived.
         """
         statuses = ((m, m.status or (failure and failure.status) or 0) for m, failure in self.done)
         return Counter(meter.request for meter, status in statuses if status < _FREE_STATUS)

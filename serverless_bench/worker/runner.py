@@ -14,16 +14,20 @@ from serverless_bench.clock import EpochClock, monotonic_ns, sleep
 from serverless_bench.job.spec import OWN_FUNCTION, InvocationSpec, OperationSpec, Target, Transfer
 from serverless_bench.rundir.record import Overdue
 from serverless_bench.units import NS_PER_S
-from serverless_bench.worker.barrier import Passed, pass_gate
+from serverless_bench.worker.barrier import BarrierPass, pass_barrier
 from serverless_bench.worker.cpu_time import LockProbe, cpu_ns, thread_counted
-from serverless_bench.worker.operation import Measured, measure
-from serverless_bench.worker.operations import Known
+from serverless_bench.worker.operation import MeasuredOperation, measure
+from serverless_bench.worker.operation_context import (
+    InvocationContext,
+    OperationContext,
+    OperationResult,
+)
 from serverless_bench.worker.pacing import Schedule, at_most
 from serverless_bench.worker.retry import Retrier
 from serverless_bench.workloads import Stream, Workload, open_workload
 
 OnMoved = Callable[[int], None]
-"""Told how many more bytes moved, several times a second: live progress."""
+"""Called with how many more bytes moved, several times a second: live progress."""
 
 _AFTER_FAILURE_S: Final = 0.1
 _DEADLINE: Final = "deadline: stopped before the last operation"
@@ -39,31 +43,32 @@ def forget_clients() -> None:
 
 
 def _client_for(invocation: InvocationSpec) -> Client:
-    asked = (invocation.target, invocation.transfer)
-    if asked not in _warm_clients:
+    settings = (invocation.target, invocation.transfer)
+    if settings not in _warm_clients:
         forget_clients()
-        _warm_clients[asked] = open_client(*asked)
-    return _warm_clients[asked]
+        _warm_clients[settings] = open_client(*settings)
+    return _warm_clients[settings]
 
 
 @dataclass(slots=True, kw_only=True)
-class Work:
-    """What one invocation does, and what has come of it so far."""
+class InvocationRunner:
+    """Performs what one invocation asks for, and keeps what was measured."""
 
     invocation: InvocationSpec
     clock: EpochClock
     on_moved: OnMoved
-    measured: list[Measured] = field(default_factory=list)
+    measured: list[MeasuredOperation] = field(default_factory=list)
     """In the order in which they ended; appending is atomic, so threads share it."""
-    gate: Passed | None = None
+    barrier: BarrierPass | None = None
     probe: LockProbe | None = None
-    """Asks for the interpreter's lock while several threads measure."""
-    known: Known = field(init=False)
-    _deadline_ns: int = 0
+    """Samples the interpreter's lock while several threads measure."""
+    deadline_ns: int = 0
+    """Monotonic instant after which nothing is begun any more."""
+    _context: InvocationContext = field(init=False)
     _end_ns: int | None = None
     """When the duration is over, once it has begun."""
     _schedule: Schedule | None = None
-    _turns: "list[Rounds]" = field(default_factory=list)
+    _rounds: "list[Rounds]" = field(default_factory=list)
     _freed_ns: list[int] = field(default_factory=list)
     """When threads were free and the time was over."""
     _stopped: str | None = None
@@ -75,16 +80,16 @@ class Work:
 
     def __post_init__(self) -> None:
         invocation = self.invocation
-        self.known = Known(array=invocation.load.array, target=invocation.target)
+        self._context = InvocationContext(array=invocation.load.array, target=invocation.target)
 
     def measure_all(self) -> str | None:
         """Do everything; return why it stopped early, if it did.
 
-        All threads prepare, then all warm up; at the gate the functions wait for each other,
-        and only then the duration and the schedule begin, for all threads together.
+        All threads prepare, then all warm up; at the start barrier invocations wait for each
+        other, and only then the duration and the schedule begin, for all threads together.
         """
         invocation = self.invocation
-        self._deadline_ns = monotonic_ns() + round(invocation.deadline_s * NS_PER_S)
+        self.deadline_ns = monotonic_ns() + round(invocation.deadline_s * NS_PER_S)
         workload = open_workload(invocation.workload)
         self._in_threads(lambda thread: self._prepare(workload, thread))
         if self._stopped is None and invocation.workload == OWN_FUNCTION:
@@ -93,21 +98,21 @@ class Work:
 
             return run_function(self)
         threads = range(invocation.load.threads)
-        self._turns = [Rounds(workload, invocation, thread) for thread in threads]
-        draws = [self._draw(thread) for thread in threads]
+        self._rounds = [Rounds(workload, invocation, thread) for thread in threads]
+        rngs = [self._rng(thread) for thread in threads]
         if invocation.warmup:
-            self._in_threads(lambda thread: self._warm_up(self._turns[thread], draws[thread]))
+            self._in_threads(lambda thread: self._warm_up(self._rounds[thread], rngs[thread]))
         self.begin()
         if self._stopped is None:
             with self._probed():
-                self._in_threads(lambda thread: self._measure(self._turns[thread], draws[thread]))
+                self._in_threads(lambda thread: self._measure(self._rounds[thread], rngs[thread]))
         return self._stopped
 
     def begin(self) -> None:
         """Wait for the common start, if there is one; the measurement begins now."""
         invocation = self.invocation
         if invocation.gate_poll_s is not None:
-            self.gate = pass_gate(invocation, _client_for(invocation), self._draw(0))
+            self.barrier = pass_barrier(invocation, _client_for(invocation), self._rng(0))
         self._used_before_ns = cpu_ns()
         begin_ns, duration_s = monotonic_ns(), invocation.duration_s
         if duration_s is not None:
@@ -128,7 +133,7 @@ class Work:
         if rows and self._end_ns is None:
             # The schedule would have ended with the operations, and so many are left.
             due = sum(row.count for row in rows)
-            left = chain.from_iterable(turns.left() for turns in self._turns)
+            left = chain.from_iterable(rounds.left() for rounds in self._rounds)
             rows = at_most(rows, sum(1 for _ in islice(left, due)))
         origin_ns = self.clock.origin_ns
         return tuple(
@@ -141,16 +146,11 @@ class Work:
             for row in rows
         )
 
-    @property
-    def deadline_ns(self) -> int:
-        """Monotonic instant after which nothing is begun any more."""
-        return self._deadline_ns
-
     def client(self) -> Client:
         """Return the client of the job."""
         return _client_for(self.invocation)
 
-    def keep(self, done: Measured) -> None:
+    def keep(self, done: MeasuredOperation) -> None:
         """Keep what was measured elsewhere; threads may call it at once."""
         self.measured.append(done)
 
@@ -158,7 +158,7 @@ class Work:
         """Return the processor time used since the measurement began."""
         return 0 if self._used_before_ns is None else cpu_ns() - self._used_before_ns
 
-    def results(self) -> list[Measured]:
+    def results(self) -> list[MeasuredOperation]:
         """Return what was measured, in order of start, and numbered from 0."""
         if self.invocation.load.threads > 1:
             self.measured.sort(key=lambda done: done.operation.start_ns)
@@ -167,34 +167,45 @@ class Work:
     def perform(
         self,
         operation: OperationSpec,
-        draw: random.Random,
+        rng: random.Random,
         *,
         warmup: bool = False,
         intended_ns: int | None = None,
-        client: Client | None = None,
-    ) -> Measured:
-        """Perform one operation and keep what was measured."""
-        invocation = self.invocation
-        client, transfer = client or _client_for(invocation), invocation.transfer
-        retrier = Retrier(client, transfer.retries, self._deadline_ns, draw, self.on_moved)
-        done = measure(
+        keep_data: bool = False,
+        list_after: str = "",
+    ) -> tuple[MeasuredOperation, OperationResult]:
+        """Perform one operation, keep what was measured, and return it with the result.
+
+        Parameters
+        ----------
+        operation, warmup, intended_ns, keep_data, list_after
+            As in ``OperationContext``.
+        rng
+            Source of the jitter before retries.
+        """
+        transfer = self.invocation.transfer
+        client = _client_for(self.invocation)
+        retrier = Retrier(client, transfer.retries, self.deadline_ns, rng, self.on_moved)
+        context = OperationContext(
             operation,
             transfer,
             retrier,
-            self.clock,
+            self._context,
             warmup=warmup,
             intended_ns=intended_ns,
-            known=self.known,
+            keep_data=keep_data,
+            list_after=list_after,
         )
+        done, result = measure(context, self.clock)
         self.measured.append(done)
         if done.bug:
             self._stop(done.bug)
-        elif monotonic_ns() > self._deadline_ns:
+        elif monotonic_ns() > self.deadline_ns:
             self._stop(_DEADLINE)
-        return done
+        return done, result
 
     def _probed(self) -> AbstractContextManager[object]:
-        """Return what asks for the interpreter's lock, where several threads share it."""
+        """Return what samples the interpreter's lock, where several threads share it."""
         if self.invocation.load.threads == 1 and self.invocation.transfer.connections == 1:
             return nullcontext()
         self.probe = LockProbe()
@@ -202,7 +213,7 @@ class Work:
 
     def _stop(self, why: str) -> None:
         if self._stopped is None:
-            self._stopped_ns = min(monotonic_ns(), self._deadline_ns)
+            self._stopped_ns = min(monotonic_ns(), self.deadline_ns)
             self._stopped = why
 
     def _in_threads(self, do: Callable[[int], None]) -> None:
@@ -232,32 +243,33 @@ class Work:
             self._stop(_OTHER_THREAD)
             raise
 
-    def _draw(self, thread: int) -> random.Random:
+    def _rng(self, thread: int) -> random.Random:
         seed = self.invocation.seed
         return random.Random(seed if not thread else f"{seed}/{thread}")  # noqa: S311 - jitter
 
     def _prepare(self, workload: Workload, thread: int) -> None:
-        draw, ok = self._draw(thread), None
+        rng, ok = self._rng(thread), None
         stream = workload.prepare(self.invocation, thread)
         while self._stopped is None and (operation := next_operation(stream, ok)) is not None:
             operation = replace(operation, index=len(self.measured))
-            done = self.perform(operation, draw, warmup=True).operation
-            ok = done.error is None if workload.hears else None
+            done = self.perform(operation, rng, warmup=True)[0].operation
+            ok = done.error is None if workload.receives_results else None
             if done.error is not None and self._stopped is None:
                 # What follows relies on it.
                 self._stop(f"prepare: {done.kind} of {done.key} failed: {done.error}")
 
-    def _warm_up(self, turns: "Rounds", draw: random.Random) -> None:
+    def _warm_up(self, rounds: "Rounds", rng: random.Random) -> None:
         for _ in range(self.invocation.warmup):
             ok: bool | None = None
-            while self._stopped is None and (operation := turns.next(ok)) is not None:
-                ok = self.perform(operation, draw, warmup=True).operation.error is None
+            while self._stopped is None and (operation := rounds.next(ok)) is not None:
+                done, _ = self.perform(operation, rng, warmup=True)
+                ok = done.operation.error is None
 
-    def _measure(self, turns: "Rounds", draw: random.Random) -> None:
+    def _measure(self, rounds: "Rounds", rng: random.Random) -> None:
         schedule, again = self._schedule, self._end_ns is not None
         ok: bool | None = None
         while self._stopped is None and not self.is_over:
-            operation = turns.next(ok, again=again)
+            operation = rounds.next(ok, again=again)
             if operation is None:
                 return
             intended_ns = None
@@ -265,7 +277,7 @@ class Work:
                 intended_ns = schedule.take()
                 if intended_ns is None or not self._has_come(intended_ns):
                     return
-            done = self.perform(operation, draw, intended_ns=intended_ns)
+            done, _ = self.perform(operation, rng, intended_ns=intended_ns)
             ok = done.operation.error is None
             if not ok and again and schedule is None:
                 # Against a store that refuses at once the loop would only measure itself.
@@ -273,17 +285,17 @@ class Work:
         self._freed_ns.append(monotonic_ns())
 
     def _has_come(self, instant_ns: int) -> bool:
-        """Wait for an instant; tell whether it came before the function gave up."""
-        left_ns = min(instant_ns, self._deadline_ns) - monotonic_ns()
+        """Wait for an instant; return whether it came before the function gave up."""
+        left_ns = min(instant_ns, self.deadline_ns) - monotonic_ns()
         if left_ns > 0:
             sleep(left_ns / NS_PER_S)
-        if instant_ns > self._deadline_ns:
+        if instant_ns > self.deadline_ns:
             self._stop(_DEADLINE)
         return self._stopped_ns is None or instant_ns < self._stopped_ns
 
 
 def next_operation(stream: Stream, ok: bool | None) -> OperationSpec | None:  # noqa: FBT001 - what came of it
-    """Tell a stream what came of its last operation, and return its next one."""
+    """Send a stream the result of its last operation, and return its next one."""
     try:
         if ok is None or not isinstance(stream, Generator):
             return next(stream)
@@ -302,7 +314,7 @@ class Rounds:
     """
 
     def __init__(self, workload: Workload, invocation: InvocationSpec, thread: int) -> None:
-        self._hears = workload.hears
+        self._receives_results = workload.receives_results
         self._rounds = workload.rounds(invocation, thread)
         self._stream: Stream | None = None
         self._number = count()
@@ -319,7 +331,7 @@ class Rounds:
         """
         operation = None
         if self._stream is not None:
-            operation = next_operation(self._stream, ok if self._hears else None)
+            operation = next_operation(self._stream, ok if self._receives_results else None)
         if operation is None and (self._stream is None or again):
             self._stream = next(self._rounds)
             operation = next_operation(self._stream, None)

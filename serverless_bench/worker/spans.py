@@ -1,4 +1,4 @@
-"""Stretches of a function of the user's own, and the bytes that it can compare with."""
+"""Measured stretches of a user function, and the bytes that it can compare with."""
 
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -10,13 +10,13 @@ from serverless_bench.payload.shaped import content_of
 from serverless_bench.payload.verify import MAX_BAD_RANGES, RangeSink
 from serverless_bench.rundir.record import BadRange, OperationRecord, Step
 from serverless_bench.units import MIB
-from serverless_bench.worker.operation import Measured
+from serverless_bench.worker.operation import MeasuredOperation
 
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
 
 
-class Content:
+class KeyContent:
     """The bytes that belong to a name: those of an object, or of anything that has a name.
 
     Holds no position and no buffer, so threads may share it.
@@ -66,7 +66,7 @@ class Span:
         self.bad_ranges: list[BadRange] = []
 
     def verify(self, key: str, offset: int, data: Any) -> int:  # noqa: ANN401 - see FunctionContext
-        """Compare what the block has read; see ``FunctionContext.verify``."""
+        """Compare what the block has read, as ``FunctionContext.verify`` does."""
         view = memoryview(data).cast("B")
         sink = RangeSink(
             content_of(key), size=None, offset=int(offset), length=len(view), verify=Verify.FULL
@@ -82,7 +82,7 @@ class Span:
             self.payload_ns += sink.payload_ns
         return sink.bad.bytes
 
-    def measured(self, origin_ns: int, *, warmup: bool) -> Measured:
+    def measured(self, origin_ns: int, *, warmup: bool) -> MeasuredOperation:
         """Return the records; ``origin_ns`` is when the monotonic clock began."""
         end_ns = self.start_ns if self.end_ns is None else self.end_ns
         operation = OperationRecord(
@@ -104,7 +104,7 @@ class Span:
             warmup=warmup,
         )
         step = Step(operation=0, step_ns=end_ns - self.start_ns, step_bytes=operation.bytes)
-        return Measured(
+        return MeasuredOperation(
             operation=operation,
             attempts=(),
             steps=(step,),

@@ -3,64 +3,45 @@
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from dataclasses import dataclass, field
 from functools import partial
 from typing import Final
 
-from serverless_bench.clients.base import Client
+from serverless_bench.clients.base import Client, Sink
 from serverless_bench.clock import monotonic_ns
 from serverless_bench.errors import BadResponse, Corrupt, OperationError
 from serverless_bench.job.spec import OperationKind, OperationSpec, Transfer
 from serverless_bench.payload.keystream import ReadableAt
 from serverless_bench.payload.shaped import content_of
-from serverless_bench.payload.verify import BadRanges, RangeSink, absent
-from serverless_bench.rundir.record import Found, Usage
+from serverless_bench.payload.verify import RangeSink, absent
+from serverless_bench.rundir.record import Found
 from serverless_bench.worker.cpu_time import thread_counted
 from serverless_bench.worker.meter import Meter
+from serverless_bench.worker.operation_context import DONE, OperationContext, OperationResult
 from serverless_bench.worker.retry import Retrier
 
 _NO_SUCH_RANGE: Final = 416
-"""The answer for a range that begins behind the object's end."""
+"""The status of a range that begins behind the object's end."""
 
 
 class RangeSource:
     """A range of a keystream as the body of one request."""
 
-    def __init__(self, keystream: ReadableAt, offset: int, size: int, told: "Checks") -> None:
+    def __init__(
+        self, keystream: ReadableAt, offset: int, size: int, context: OperationContext
+    ) -> None:
         self._keystream = keystream
         self._offset = offset
-        self._told = told
+        self._context = context
         self.size = size
 
     def readinto_at(self, offset: int, buffer: memoryview) -> None:
-        """See ``Source``."""
+        """Fill ``buffer`` with the body's bytes from ``offset`` on."""
         start_ns = monotonic_ns()
         self._keystream.readinto_at(self._offset + offset, buffer)
-        self._told.add_payload(monotonic_ns() - start_ns)
+        self._context.add_payload(monotonic_ns() - start_ns)
 
 
-@dataclass(slots=True)
-class Checks:
-    """What making and comparing the bytes of one operation came to."""
-
-    payload_ns: int = 0
-    verified_bytes: int = 0
-    bad: BadRanges = field(default_factory=BadRanges)
-    usage: Usage | None = None
-    """What a library used, where it was watched."""
-    after: Callable[[], None] | None = None
-    """Compares what came, once the clock has stopped; where that can wait."""
-    _lock: threading.Lock = field(default_factory=threading.Lock)
-
-    def add_payload(self, duration_ns: int) -> None:
-        """Count time that went into bytes; threads may call it at once."""
-        with self._lock:
-            self.payload_ns += duration_ns
-
-
-def put_object(
-    operation: OperationSpec, transfer: Transfer, retrier: Retrier, checks: Checks
-) -> None:
+def put_object(context: OperationContext) -> OperationResult:
     """Write one object.
 
     Raises
@@ -68,22 +49,23 @@ def put_object(
     OperationError
         If it could not be written; an upload in parts was given up then.
     """
-    client, key, size = retrier.client, operation.key, _known(operation)
+    operation, transfer, retrier = context.spec, context.transfer, context.retrier
+    client, key, size = retrier.client, operation.key, _size_of(operation)
     keystream = content_of(key, operation.generation)
     # A library that cuts uploads itself is given whole objects.
     parts = "multipart" in client.info.operations
     part_bytes = transfer.part_size(operation.kind, size) if parts else None
     if part_bytes is None:
-        source = RangeSource(keystream, 0, size, checks)
+        source = RangeSource(keystream, 0, size, context)
         retrier.run("put", partial(client.put, key, source))
-        return
+        return DONE
     upload_id = retrier.run("create_multipart", partial(client.create_multipart, key))
     count = -(-size // part_bytes)
     etags = [""] * count
 
     def upload(index: int) -> None:
         offset = index * part_bytes
-        source = RangeSource(keystream, offset, min(part_bytes, size - offset), checks)
+        source = RangeSource(keystream, offset, min(part_bytes, size - offset), context)
         call = partial(client.upload_part, key, upload_id, index + 1, source)
         etags[index] = retrier.run("upload_part", call, part=index + 1)
 
@@ -91,26 +73,13 @@ def put_object(
         each(upload, count, transfer.connections)
         retrier.run("complete_multipart", partial(client.complete_multipart, key, upload_id, etags))
     except OperationError:
-        _give_up(client, key, upload_id, retrier)
+        _abort_upload(client, key, upload_id, retrier)
         raise
+    return DONE
 
 
-def get_object(
-    operation: OperationSpec,
-    transfer: Transfer,
-    retrier: Retrier,
-    checks: Checks,
-    *,
-    said_bytes: int | None = None,
-) -> None:
+def get_object(context: OperationContext) -> OperationResult:
     """Read one object, or the range of it that the operation asks for, and compare it.
-
-    Parameters
-    ----------
-    operation, transfer, retrier, checks
-        As in ``operations.perform``.
-    said_bytes
-        What the store says is the size of an object that sbench did not write.
 
     Raises
     ------
@@ -119,33 +88,56 @@ def get_object(
     OperationError
         If it could not be read.
     """
-    download = _Download(operation, transfer, retrier, said_bytes)
+    download = _ObjectDownload(context)
     try:
-        each(download.fetch, download.count, transfer.connections)
+        each(download.fetch, download.count, context.transfer.connections)
     finally:
-        download.finish(checks)
-    download.check_size(checks)
-    if checks.bad.count:
-        raise Corrupt(f"{operation.key} is not what was written")
+        download.finish()
+    download.check_size()
+    if context.bad.count:
+        raise Corrupt(f"{context.spec.key} is not what was written")
+    return DONE if download.kept is None else OperationResult(data=download.kept.data)
 
 
-class _Download:
-    """An object, or a range of it, as the ranges that are asked for: numbered from 0.
+class _KeptData:
+    """The bytes that a download returns; threads may write at once."""
 
-    Parameters
-    ----------
-    operation, transfer, retrier, said_bytes
-        As in ``get_object``.
-    """
+    def __init__(self) -> None:
+        self.data = bytearray()
+        self._lock = threading.Lock()
 
-    def __init__(
-        self, operation: OperationSpec, transfer: Transfer, retrier: Retrier, said_bytes: int | None
-    ) -> None:
+    def write_at(self, offset: int, data: memoryview) -> None:
+        end = offset + len(data)
+        with self._lock:
+            if end > len(self.data):
+                self.data.extend(bytes(end - len(self.data)))
+            self.data[offset:end] = data
+
+
+class _KeepingSink:
+    """Passes the body of a response, which begins at ``offset`` of ``kept``, to two sinks."""
+
+    def __init__(self, sink: Sink, kept: Sink, offset: int) -> None:
+        self._sink = sink
+        self._kept = kept
+        self._offset = offset
+
+    def write_at(self, offset: int, data: memoryview) -> None:
+        self._sink.write_at(offset, data)
+        self._kept.write_at(self._offset + offset, data)
+
+
+class _ObjectDownload:
+    """An object, or a range of it, as the ranges that are requested: numbered from 0."""
+
+    def __init__(self, context: OperationContext) -> None:
+        operation, transfer = context.spec, context.transfer
+        self._context = context
         self._key = key = operation.key
-        self._tries = retrier
+        self._retrier = context.retrier
         self._verify = transfer.verify
         foreign = operation.size is None
-        self._size = size = said_bytes if foreign else operation.size
+        self._size = size = context.invocation.sizes.get(key) if foreign else operation.size
         self._first = operation.offset
         self._length = size if operation.length is None else operation.length
         self._keystream = (
@@ -156,8 +148,9 @@ class _Download:
         if self._length and self._step is not None:
             self.count = -(-self._length // self._step)
         self._sinks: list[RangeSink | None] = [None] * self.count
-        self._told: set[int] = set()
-        """Sizes of the object that answers have told."""
+        self._reported: set[int] = set()
+        """Sizes of the object that responses have reported."""
+        self.kept = _KeptData() if context.keep_data else None
 
     def _step_of(self, operation: OperationSpec, transfer: Transfer) -> int | None:
         """Return the length of a range; None if the object is asked for as a whole."""
@@ -175,7 +168,7 @@ class _Download:
             wanted = min(self._step, self._first + wanted - offset)
         call = partial(self._try, offset=offset, length=wanted)
         try:
-            sink = self._tries.run("get", call, part=index + 1 if self.count > 1 else 0)
+            sink = self._retrier.run("get", call, part=index + 1 if self.count > 1 else 0)
         except OperationError as exc:
             if exc.status != _NO_SUCH_RANGE or self._step is None:
                 raise
@@ -185,14 +178,17 @@ class _Download:
 
     def _try(self, meter: Meter, offset: int, length: int | None) -> RangeSink:
         sink = self._sink(offset, length)
-        client = self._tries.client
+        client = self._retrier.client
+        into: Sink = sink
+        if self.kept is not None:
+            into = _KeepingSink(sink, self.kept, offset - self._first)
         if self._step is None or length is None:
-            client.get(self._key, sink, meter)
+            client.get(self._key, into, meter)
             return sink
-        client.get(self._key, sink, meter, offset=offset, length=length)
+        client.get(self._key, into, meter, offset=offset, length=length)
         _check_range(meter, offset, length)
         if meter.total_bytes is not None:
-            self._told.add(meter.total_bytes)
+            self._reported.add(meter.total_bytes)
         return sink
 
     def _sink(self, offset: int, length: int | None) -> RangeSink:
@@ -200,48 +196,48 @@ class _Download:
             self._keystream, size=self._size, offset=offset, length=length, verify=self._verify
         )
 
-    def finish(self, checks: Checks) -> None:
+    def finish(self) -> None:
         """Take what the ranges that came were like; nothing comes any more."""
+        context = self._context
         for sink in self._sinks:
             if sink is not None:
                 sink.finish()
-                checks.payload_ns += sink.payload_ns
-                checks.verified_bytes += sink.verified_bytes
-                checks.bad.extend(sink.bad)
+                context.payload_ns += sink.payload_ns
+                context.verified_bytes += sink.verified_bytes
+                context.bad.extend(sink.bad)
 
-    def check_size(self, checks: Checks) -> None:
-        """Note that the object is longer or shorter than it should be, as answers have told.
+    def check_size(self) -> None:
+        """Note that the object is longer or shorter than it should be, as responses report.
 
-        The ranges that are asked for end where the object should, so no sink sees a surplus,
-        nor a lack behind its own range. Who was told of it and asked for other bytes names
-        the range too, and counts none of it: of several readers of one object, who reads its
-        end does that.
+        The ranges that are requested end where the object should, so no sink sees a surplus,
+        nor a lack behind its own range. A reader of other bytes names the range too, and
+        counts none of it: of several readers of one object, the one that reads its end does.
         """
-        size, length = self._size, self._length
-        other = next((told for told in sorted(self._told) if told != size), None)
+        size, length, bad = self._size, self._length, self._context.bad
+        other = next((reported for reported in sorted(self._reported) if reported != size), None)
         if other is None or size is None or length is None:
             return
         if other > size:
             counted = other - size if self._first + length >= size else 0
-            checks.bad.add(absent(Found.EXTRA, size, other - size, bad_bytes=counted))
+            bad.add(absent(Found.EXTRA, size, other - size, bad_bytes=counted))
         elif not any(sink.missing for sink in self._sinks if sink is not None):
-            checks.bad.add(absent(Found.MISSING, other, size - other, bad_bytes=0))
+            bad.add(absent(Found.MISSING, other, size - other, bad_bytes=0))
 
 
 def _check_range(meter: Meter, offset: int, length: int) -> None:
-    """Refuse an answer that says to hold other bytes than were asked for.
+    """Refuse a response that holds other bytes than were requested.
 
     Raises
     ------
     BadResponse
-        If it does. Fewer are no other ones: the object may end there.
+        If it does. Fewer are no others: the object may end there.
     """
-    if meter.range_told is None:
+    if meter.content_range is None:
         return
-    begin, end = meter.range_told
+    begin, end = meter.content_range
     if begin != offset or not begin <= end < offset + length:
         raise BadResponse(
-            f"asked for bytes {offset} to {offset + length - 1}, the answer has {begin} to {end}"
+            f"requested bytes {offset} to {offset + length - 1}, the response has {begin} to {end}"
         )
 
 
@@ -279,7 +275,7 @@ def each(do: Callable[[int], None], count: int, connections: int) -> None:
             future.result()
 
 
-def _give_up(client: Client, key: str, upload_id: str, retrier: Retrier) -> None:
+def _abort_upload(client: Client, key: str, upload_id: str, retrier: Retrier) -> None:
     try:
         retrier.run("abort_multipart", partial(client.abort_multipart, key, upload_id))
     except OperationError:
@@ -288,7 +284,7 @@ def _give_up(client: Client, key: str, upload_id: str, retrier: Retrier) -> None
         return
 
 
-def _known(operation: OperationSpec) -> int:
+def _size_of(operation: OperationSpec) -> int:
     if operation.size is None:
         raise ValueError(f"cannot write {operation.key!r} without a size")
     return operation.size

@@ -1,8 +1,8 @@
-"""Run a function of the user's own: the worker's side.
+"""Run a user function: the worker's side.
 
 It arrives inside the invocation, as cloudpickle made it, and to load it is to run code. A
-worker does that only where whoever started it has said so: the executors that fork or
-start their workers do, a deployed function does if it was deployed with ``AllowCode``.
+worker does that only with permission: executors that fork or start their workers give it,
+a deployed function has it if it was deployed with ``AllowCode``.
 """
 
 import os
@@ -14,11 +14,14 @@ from contextlib import contextmanager
 from importlib import import_module
 from itertools import count
 from pathlib import PurePath
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from serverless_bench.errors import DeadlineExceeded
-from serverless_bench.worker.context import FunctionContext, Work
+from serverless_bench.worker.context import FunctionContext
 from serverless_bench.worker.operation import plain
+
+if TYPE_CHECKING:
+    from serverless_bench.worker.runner import InvocationRunner
 
 ALLOW_CODE: Final = "SBENCH_ALLOW_CODE"
 """Environment variable; ``1`` lets a worker run code that comes with an invocation."""
@@ -45,13 +48,13 @@ def allowed_here() -> Iterator[None]:
             os.environ[ALLOW_CODE] = before
 
 
-def run_function(work: Work) -> str | None:
+def run_function(runner: "InvocationRunner") -> str | None:
     """Call the function of an invocation, and return why it ended early, if it did.
 
     It is called once, or again and again for the job's duration; calls of the warm-up
-    come before, and the gate, if there is one, between the two.
+    come before, and the start barrier, if there is one, between the two.
     """
-    invocation = work.invocation
+    invocation = runner.invocation
     try:
         function = unpack(invocation.load.code)
     except _RefusedError as exc:
@@ -61,21 +64,21 @@ def run_function(work: Work) -> str | None:
     for turn in count():
         warmup = turn < invocation.warmup
         if turn == invocation.warmup:
-            work.begin()
-        tools = FunctionContext(work, warmup=warmup)
+            runner.begin()
+        context = FunctionContext(runner, warmup=warmup)
         try:
-            function(tools)
+            function(context)
         except (Exception, SystemExit) as exc:  # noqa: BLE001 - a failure is a measurement too
             return explain(exc)
         finally:
-            tools.finish()
-        if not warmup and (invocation.duration_s is None or work.is_over):
+            context.finish()
+        if not warmup and (invocation.duration_s is None or runner.is_over):
             return None
     return None
 
 
 def unpack(code: str | None) -> Callable[[FunctionContext], object]:
-    """Return the function that ``packing.pack`` made ``code`` from.
+    """Return the function that ``driver.pickling.pack`` made ``code`` from.
 
     Raises
     ------
@@ -96,7 +99,7 @@ def unpack(code: str | None) -> Callable[[FunctionContext], object]:
         cloudpickle: Any = import_module("cloudpickle")
     except ModuleNotFoundError:
         raise _RefusedError("this worker has no cloudpickle") from None
-    # A pickle runs code, and that is what was asked for: it comes from the driver that made
+    # A pickle runs code, and that is what the user wants: it comes from the driver that made
     # it, with the invocation, and is kept in no file.
     function: Callable[[FunctionContext], object] = cloudpickle.loads(b64decode(text))
     return function

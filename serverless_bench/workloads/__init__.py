@@ -1,4 +1,4 @@
-"""What one function does: each workload turns an invocation into operations."""
+"""What one invocation does: each workload turns it into operations."""
 
 from collections.abc import Generator, Iterator
 from typing import Final
@@ -15,8 +15,8 @@ class Workload:
 
     creates_objects = False
     """Whether it makes objects: they have to stand in the run's ledger before it may run."""
-    hears = False
-    """Whether its streams are generators that are sent whether each operation succeeded."""
+    receives_results = False
+    """Whether its streams are generators that receive whether each operation succeeded."""
 
     def keys(self, invocation: InvocationSpec) -> Iterator[str]:
         """Yield every key that the invocation may create."""
@@ -34,8 +34,8 @@ class Workload:
     def operations(self, invocation: InvocationSpec, thread: int = 0) -> Stream:
         """Yield what one thread of the invocation is to do, in order.
 
-        A workload whose next operation depends on what came of the last one ``hears``:
-        it finds that as the value of its ``yield``.
+        A workload whose next operation depends on the result of the last one sets
+        ``receives_results``: the result is the value of its ``yield``.
         """
         raise NotImplementedError
 

@@ -1,4 +1,4 @@
-"""A function of the user's own: it decides what is done; see ``tools`` and ``own_code``."""
+"""A user function decides what is done; ``worker.user_function`` calls it."""
 
 from collections.abc import Iterator
 

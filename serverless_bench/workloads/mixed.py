@@ -42,7 +42,7 @@ class _Object:
     content: str | None = None
     """Key of the object that it is a copy of."""
 
-    def asked(self, kind: OperationKind) -> OperationSpec:
+    def operation(self, kind: OperationKind) -> OperationSpec:
         return OperationSpec(
             index=0,
             kind=kind,
@@ -60,7 +60,7 @@ class Mixed(Workload):
     """The mix of ``load.mix``, on ``objects`` prepared objects."""
 
     creates_objects = True
-    hears = True
+    receives_results = True
 
     def keys(self, invocation: InvocationSpec) -> Iterator[str]:
         """Yield the keys of all places."""
@@ -74,21 +74,21 @@ class Mixed(Workload):
     def prepare(self, invocation: InvocationSpec, thread: int) -> Stream:
         """Yield the puts of the objects that are there from the start."""
         for number in _mine(invocation, thread):
-            yield _place(invocation, number).asked(OperationKind.PUT)
+            yield _place(invocation, number).operation(OperationKind.PUT)
 
     def operations(self, invocation: InvocationSpec, thread: int = 0) -> Stream:
-        """Yield one round: as many operations as asked, else one for each object."""
+        """Yield one round: as many operations as `operations` says, else one for each object."""
         yield from next(self.rounds(invocation, thread))
 
     def rounds(self, invocation: InvocationSpec, thread: int) -> Iterator[Stream]:
         """Yield rounds that go on with the objects that the ones before have left."""
-        pool, load = _Pool(invocation, thread), invocation.load
+        pool, load = _ThreadObjects(invocation, thread), invocation.load
         mine = range(thread, load.operations or invocation.objects, load.threads)
         while True:
             yield pool.turns(len(mine))
 
 
-class _Pool:
+class _ThreadObjects:
     """The objects of one thread.
 
     Parameters
@@ -99,7 +99,7 @@ class _Pool:
 
     def __init__(self, invocation: InvocationSpec, thread: int) -> None:
         self._invocation = invocation
-        self._draw = random.Random(f"{invocation.seed}/{thread}")  # noqa: S311 - no secret
+        self._rng = random.Random(f"{invocation.seed}/{thread}")  # noqa: S311 - no secret
         mine = _mine(invocation, thread)
         self._live = [_place(invocation, number) for number in mine]
         self._free = [_place(invocation, invocation.objects + number) for number in mine]
@@ -113,7 +113,7 @@ class _Pool:
             yield from self._turn()
 
     def _turn(self) -> Stream:
-        (kind,) = self._draw.choices(self._kinds, self._weights)
+        (kind,) = self._rng.choices(self._kinds, self._weights)
         if not self._live and kind is not OperationKind.LIST:
             # All are deleted: something has to be there first.
             kind = OperationKind.PUT
@@ -130,11 +130,11 @@ class _Pool:
             case OperationKind.GET_RANGE:
                 yield self._range()
             case _:
-                yield self._draw.choice(self._live).asked(kind)
+                yield self._rng.choice(self._live).operation(kind)
 
     def _take(self) -> _Object:
         """Return one of the objects that are there, no longer among them."""
-        at = self._draw.randrange(len(self._live))
+        at = self._rng.randrange(len(self._live))
         self._live[at], self._live[-1] = self._live[-1], self._live[at]
         return self._live.pop()
 
@@ -143,13 +143,13 @@ class _Pool:
 
         There is one: where there is no free place, none of them was deleted.
         """
-        chosen = self._draw.choice([each for each in self._live if each.content is None])
+        chosen = self._rng.choice([each for each in self._live if each.content is None])
         self._live.remove(chosen)
         return chosen.next()
 
     def _put(self) -> Stream:
         made = self._free.pop() if self._free else self._overwritten()
-        ok = yield made.asked(OperationKind.PUT)
+        ok = yield made.operation(OperationKind.PUT)
         # Of one that failed nobody knows which bytes are there.
         if ok:
             self._live.append(made)
@@ -159,10 +159,10 @@ class _Pool:
     def _delete(self, kind: OperationKind) -> Stream:
         many = kind is OperationKind.DELETE_MANY
         gone = [self._take() for _ in range(min(AT_ONCE if many else 1, len(self._live)))]
-        asked = gone[0].asked(kind)
+        operation = gone[0].operation(kind)
         if many:
-            asked = replace(asked, keys=tuple(each.key for each in gone))
-        yield asked
+            operation = replace(operation, keys=tuple(each.key for each in gone))
+        yield operation
         # Copies have a place of their own, which the next copy of their source finds.
         self._free += [each.next() for each in gone if each.content is None]
 
@@ -171,19 +171,19 @@ class _Pool:
         if not sources:
             yield from self._put()
             return
-        source = self._draw.choice(sources)
+        source = self._rng.choice(sources)
         copy = _copy_place(self._invocation, source)
         self._live = [each for each in self._live if each.key != copy.key]
-        ok = yield replace(copy.asked(OperationKind.COPY), keys=(source.key,))
+        ok = yield replace(copy.operation(OperationKind.COPY), keys=(source.key,))
         if ok:
             self._live.append(copy)
 
     def _range(self) -> OperationSpec:
-        chosen = self._draw.choice(self._live)
+        chosen = self._rng.choice(self._live)
         length = min(self._invocation.load.range_bytes, chosen.size)
-        offset = self._draw.randrange(chosen.size - length + 1)
-        asked = chosen.asked(OperationKind.GET_RANGE)
-        return replace(asked, offset=offset, length=length)
+        offset = self._rng.randrange(chosen.size - length + 1)
+        operation = chosen.operation(OperationKind.GET_RANGE)
+        return replace(operation, offset=offset, length=length)
 
 
 def _mine(invocation: InvocationSpec, thread: int) -> range:

@@ -10,10 +10,10 @@ from serverless_bench.workloads import Stream, Workload
 
 
 class Read(Workload):
-    """One get for each key of the invocation, the whole list as often as asked.
+    """One get for each key of the invocation, the whole list ``repeats`` times.
 
     With ``load.split`` each key is shared by that many functions: each reads its range,
-    which ``read_assignment`` says.
+    which ``read_assignment`` decides.
     """
 
     def prepare(self, invocation: InvocationSpec, thread: int) -> Stream:

@@ -11,7 +11,7 @@ class Write(Workload):
     creates_objects = True
 
     def operations(self, invocation: InvocationSpec, thread: int = 0) -> Stream:
-        """Yield the puts; their keys depend on run, index and attempt alone."""
+        """Yield the puts; their keys depend on run, index and launch alone."""
         for number in range(thread, invocation.objects, invocation.load.threads):
             made = planned_object(invocation, number)
             yield OperationSpec(index=number, kind=OperationKind.PUT, key=made.key, size=made.size)

@@ -180,7 +180,7 @@ class Bench:
         file = self.directory / f"{name}.keys"
         keys = [
             object_key(
-                prefix=prefix_of(case), run_id=name, index=0, attempt=0, number=number,
+                prefix=prefix_of(case), run_id=name, index=0, launch=0, number=number,
                 size=size_of(case, number), compressibility=float(case["compressibility"]),
             )
             for number in range(each)

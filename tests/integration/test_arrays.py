@@ -89,7 +89,7 @@ def test_failures_have_names(library: str, embedded: Server, prefix: str) -> Non
         nowhere = Session(replace(session.target, endpoint_url="http://127.0.0.1:9"))
         with pytest.raises(ConnectionLost):
             nowhere.write(array, key)
-        assert nowhere.retrier.done[-1][1] is not None
+        assert nowhere.last.retrier.done[-1][1] is not None
     with credentials({**embedded.environment, "AWS_SECRET_ACCESS_KEY": "wrong"}):
         refused = Session(replace(session.target, region="us-west-2"))
         with pytest.raises(AccessDenied):

@@ -15,7 +15,7 @@ TARGET = Target(bucket="b", endpoint_url="http://store")
 
 
 def key(number: int) -> str:
-    return object_key(prefix="", run_id="r", index=0, attempt=0, number=number, size=MIB)
+    return object_key(prefix="", run_id="r", index=0, launch=0, number=number, size=MIB)
 
 
 @pytest.mark.parametrize("workload", ["write", "read"])

@@ -15,7 +15,7 @@ from serverless_bench.rundir.record import InvocationRecord
 from serverless_bench.units import NS_PER_S
 from serverless_bench.worker.claims import claim, claim_name, for_run, get_claim, parse_record
 from serverless_bench.worker.delivery import RECORD_S, deliver, forget_stores, work
-from serverless_bench.worker.object_io import Objects
+from serverless_bench.worker.object_io import ObjectIO
 from tests.servers import Server, credentials
 
 SIZE = 10_000
@@ -43,9 +43,9 @@ def spec(target: Target) -> InvocationSpec:
     return list(invocation_specs(job, run_id="run", created_ns=wall_ns()))[1]
 
 
-def control_of(spec: InvocationSpec) -> Objects:
+def control_of(spec: InvocationSpec) -> ObjectIO:
     assert spec.control is not None
-    return Objects(for_run(spec.control, spec.run_id))
+    return ObjectIO(for_run(spec.control, spec.run_id))
 
 
 def sizes(spec: InvocationSpec) -> dict[str, int]:
@@ -62,7 +62,7 @@ def records(spec: InvocationSpec) -> list[str]:
 
 
 def claim_of(spec: InvocationSpec) -> Any:
-    return get_claim(control_of(spec), spec.index, spec.attempt, timeout_s=5)
+    return get_claim(control_of(spec), spec.index, spec.launch, timeout_s=5)
 
 
 def test_a_delivery_claims_works_and_leaves_a_record(spec: InvocationSpec) -> None:
@@ -74,7 +74,7 @@ def test_a_delivery_claims_works_and_leaves_a_record(spec: InvocationSpec) -> No
     (name,) = records(spec)
     key = parse_record(name)
     assert key is not None
-    assert (key.index, key.attempt, key.delivery) == (1, 0, record.delivery)
+    assert (key.index, key.launch, key.delivery) == (1, 0, record.delivery)
     claimed = claim_of(spec)
     assert (claimed["run_id"], claimed["delivery"]) == ("run", record.delivery)
     assert claimed["held_s"] == spec.deadline_s + RECORD_S
@@ -96,7 +96,7 @@ def test_a_second_delivery_moves_nothing_and_says_so(spec: InvocationSpec) -> No
     assert first is not None
     assert second is not None
     assert (second.duplicate, second.operations, second.ok) == (True, (), False)
-    assert refused == second.error == f"duplicate: delivery {first.delivery} has this attempt"
+    assert refused == second.error == f"duplicate: delivery {first.delivery} has this launch"
     assert len(records(spec)) == 2
     assert there == {key: size for key, size in sizes(spec).items() if size == SIZE}
     assert claim_of(spec)["delivery"] == first.delivery
@@ -110,8 +110,8 @@ def test_what_was_taken_back_does_nothing_at_all(spec: InvocationSpec) -> None:
     assert record is None
     assert refused.startswith("taken back")
     assert sizes(spec) == before
-    again = replace(spec, attempt=1)
-    assert work(asdict(again))["ok"], "the next attempt has a claim of its own"
+    again = replace(spec, launch=1)
+    assert work(asdict(again))["ok"], "the next launch has a claim of its own"
 
 
 def test_a_late_delivery_asks_nobody(spec: InvocationSpec) -> None:
@@ -123,7 +123,7 @@ def test_a_late_delivery_asks_nobody(spec: InvocationSpec) -> None:
 def test_time_that_the_process_has_bounds_the_work(spec: InvocationSpec) -> None:
     deliver(asdict(spec), remaining_s=9.0)
     assert claim_of(spec)["held_s"] == pytest.approx(9.0, abs=0.01)
-    deliver(asdict(replace(spec, attempt=1)), remaining_s=2.0)
+    deliver(asdict(replace(spec, launch=1)), remaining_s=2.0)
     held_s = get_claim(control_of(spec), 1, 1, timeout_s=5)
     assert held_s is not None
     assert held_s["held_s"] == pytest.approx(RECORD_S + 0.1)

@@ -18,7 +18,8 @@ from serverless_bench.errors import OperationError
 from serverless_bench.job.spec import OperationKind, OperationSpec, Target, Transfer
 from serverless_bench.rundir.record import Found
 from serverless_bench.units import MIB, NS_PER_S
-from serverless_bench.worker.operation import Measured, measure
+from serverless_bench.worker.operation import MeasuredOperation, measure
+from serverless_bench.worker.operation_context import OperationContext
 from serverless_bench.worker.retry import Retrier
 from tests import fault_server as fault
 from tests.fault_server import Answer, FaultServer
@@ -66,7 +67,7 @@ class Store:
         deadline_s: float = 60,
         retries: int = 0,
         timeout_s: float = 20,
-    ) -> Measured:
+    ) -> MeasuredOperation:
         transfer = Transfer(retries=retries, timeout_s=timeout_s)
         if not self.opened:
             target = Target(
@@ -76,7 +77,7 @@ class Store:
         deadline_ns = monotonic_ns() + round(deadline_s * NS_PER_S)
         retrier = Retrier(self.opened[0], retries, deadline_ns, random.Random(1), lambda _: None)
         spec = OperationSpec(index=0, kind=kind, key=KEY, size=SIZE)
-        return measure(spec, transfer, retrier, EpochClock())
+        return measure(OperationContext(spec, transfer, retrier), EpochClock())[0]
 
 
 ONE_TRY = [

@@ -262,15 +262,15 @@ def test_faults_are_injected_as_told_and_counted(hosts: Hosts, tmp_path: Path) -
                 "duplicate": {"index": [1]},
                 "drop": {"index": [2]},
                 "late": {"index": [3]},
-                "cut": {"index": [4], "attempt": 0},
+                "cut": {"index": [4], "launch": 0},
                 "kill": {"index": [5]},
             }
         )
         for index in (0, 1, 2, 3, 5):
             send(host, index=index, note=str(notes))
         with pytest.raises(BotoCoreError):
-            send(host, index=4, attempt=0, note=str(notes))
-        send(host, index=4, attempt=1, note=str(notes))
+            send(host, index=4, launch=0, note=str(notes))
+        send(host, index=4, launch=1, note=str(notes))
         done = idle(host)
         assert len(set(notes.read_text().split())) == len(notes.read_text().split()) - 1
         assert {

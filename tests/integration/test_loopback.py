@@ -78,7 +78,7 @@ def told(run: Run) -> Counter[str]:
 
 def some_keys(count: int, size: int, name: str) -> list[str]:
     return [
-        object_key(prefix="sbench/", run_id=name, index=0, attempt=0, number=n, size=size)
+        object_key(prefix="sbench/", run_id=name, index=0, launch=0, number=n, size=size)
         for n in range(count)
     ]
 

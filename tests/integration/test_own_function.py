@@ -23,17 +23,17 @@ def target(embedded: Server, prefix: str) -> Target:
     return Target(bucket=embedded.bucket, prefix=prefix, endpoint_url=embedded.endpoint_url)
 
 
-def copies(tools: FunctionContext) -> None:
-    key = tools.new_key()
-    tools.put(key)
-    half = tools.get(key, 0, SIZE // 2)
-    assert half == tools.content(key).read(0, SIZE // 2)
-    with tools.measure("copy"):
+def copies(context: FunctionContext) -> None:
+    key = context.new_key()
+    context.put(key)
+    half = context.get(key, 0, SIZE // 2)
+    assert half == context.content(key).read(0, SIZE // 2)
+    with context.measure("copy"):
         data = bytearray(half)
-    data[1000] ^= tools.index == 1
-    tools.verify(key, 0, data)
-    if tools.index == 2:
-        tools.get(tools.new_key())
+    data[1000] ^= context.index == 1
+    context.verify(key, 0, data)
+    if context.index == 2:
+        context.get(context.new_key())
 
 
 @pytest.mark.parametrize("executor", ["inline", "local", "lithops"])
@@ -67,11 +67,11 @@ def test_it_is_measured_verified_and_reported(
 
 
 def test_a_run_directory_has_no_code(target: Target, tmp_path: Path, embedded: Server) -> None:
-    def dies(tools: FunctionContext) -> None:
-        if tools.index == 1 and tools.attempt == 0:
+    def dies(context: FunctionContext) -> None:
+        if context.index == 1 and context.launch == 0:
             os._exit(3)
-        tools.put(tools.new_key())
-        tools.get(tools.keys[0])
+        context.put(context.new_key())
+        context.get(context.keys[0])
 
     settings: dict[str, Any] = {"invocations": 3, "concurrency": 3, "object_bytes": SIZE}
     with credentials(embedded.environment):
@@ -109,18 +109,18 @@ def test_settings_belong_to_a_function_alone(target: Target, tmp_path: Path) -> 
 OWN = """
 from beside import NAME
 
-def good(tools):
-    assert tools.keys == ("given",)
-    tools.put(tools.new_key())
+def good(context):
+    assert context.keys == ("given",)
+    context.put(context.new_key())
 
-def bad(tools):
-    data = tools.content(NAME).read(0, 100)
+def bad(context):
+    data = context.content(NAME).read(0, 100)
     data[7] ^= 1
-    with tools.measure(NAME, bytes=100):
+    with context.measure(NAME, bytes=100):
         pass
-    if tools.index:
+    if context.index:
         {}["nothing"]
-    tools.verify(NAME, 0, data)
+    context.verify(NAME, 0, data)
 """
 
 

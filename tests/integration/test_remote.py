@@ -20,7 +20,7 @@ from serverless_bench.job.spec import InvocationSpec, JobSpec, Target
 from serverless_bench.rundir.record import InvocationRecord, Lost, Outcome
 from serverless_bench.worker.claims import for_run, get_claim
 from serverless_bench.worker.delivery import work
-from serverless_bench.worker.object_io import Objects
+from serverless_bench.worker.object_io import ObjectIO
 from tests.processes import PATIENCE_S
 from tests.servers import Server, credentials
 
@@ -210,7 +210,7 @@ def test_the_next_wave_does_not_collect_the_first_again(
     first = run(job, Here(workers), seen=seen)
     second = run(job, Here(workers), wave=1, seen=seen)
     assert len(records(first)) == len(records(second)) == COUNT
-    assert {one.attempt for one in records(second)} == {1}
+    assert {one.launch for one in records(second)} == {1}
 
 
 def test_another_driver_finds_what_is_there_and_takes_back_the_rest(
@@ -229,7 +229,7 @@ def test_another_driver_finds_what_is_there_and_takes_back_the_rest(
     assert {(one.index, one.never_began) for one in lost(found)} == {(4, True), (5, True)}
     assert {one.cause for one in lost(found)} == {"the driver that launched it has ended"}
     assert job.control is not None
-    store = Objects(for_run(job.control, RUN))
+    store = ObjectIO(for_run(job.control, RUN))
     for spec in out:
         holder = get_claim(store, spec.index, 1, timeout_s=5)
         assert holder is not None

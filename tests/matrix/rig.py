@@ -245,7 +245,7 @@ class Trial:
         """What names a record, of all that were received."""
         lines = [orjson.loads(line) for line in self._lines()]
         records = [line["record"] for line in lines if "record" in line]
-        return [(r["index"], r["attempt"], r["delivery"]) for r in records]
+        return [(r["index"], r["launch"], r["delivery"]) for r in records]
 
     def _check_bytes(self, run: Run, summary: Summary) -> None:
         """No byte is counted twice, and all that are counted are there."""

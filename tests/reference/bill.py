@@ -146,9 +146,9 @@ def heads(run: Saved) -> int:
 
 def unknown(run: Saved) -> int:
     """Return the launches that began, for all that is known, and left no record."""
-    came = {(one.index, one.attempt) for one in run.functions if one.record}
+    came = {(one.index, one.launch) for one in run.functions if one.record}
     silent = [one for one in run.functions if not one.record and not one.never_began]
-    return sum(1 for one in silent if (one.index, one.attempt) not in came)
+    return sum(1 for one in silent if (one.index, one.launch) not in came)
 
 
 def kept(run: Saved) -> int:

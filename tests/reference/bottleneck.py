@@ -89,7 +89,7 @@ def launch(run: Saved, one: Function, mine: Sequence[Function]) -> Fraction | No
     if submitted is None:
         return None
     if run.job["concurrency"] >= run.job["invocations"]:
-        wave = [other.submitted_ns for other in mine if other.attempt == one.attempt]
+        wave = [other.submitted_ns for other in mine if other.launch == one.launch]
         submitted = min(at for at in wave if at is not None)
     took = max(0, run.elapsed_ns(submitted, one.record["start_ns"]))
     return Fraction(took, took + max(1, one.record["end_ns"] - one.record["start_ns"]))

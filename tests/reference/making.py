@@ -105,7 +105,7 @@ class _Maker:
             ]
         source = {"source": "log"} if self.has("imported") else {}
         return {
-            "schema": 1,
+            "schema": 2,
             "run_id": "run",
             "created_ns": ORIGIN,
             "job": asdict(self.job),
@@ -236,7 +236,7 @@ class _Maker:
         record = {
             "run_id": "run",
             "index": index,
-            "attempt": wave,
+            "launch": wave,
             "worker_id": f"w{worker}",
             "cold_start": draw.random() < 0.5,
             "version": "0",
@@ -463,4 +463,4 @@ class _Maker:
 
 
 def _lost(index: int, wave: int) -> dict[str, Any]:
-    return {"index": index, "attempt": wave, "cause": "killed by SIGKILL", "never_began": not wave}
+    return {"index": index, "launch": wave, "cause": "killed by SIGKILL", "never_began": not wave}

@@ -52,7 +52,7 @@ class Function:
     record: Row | None = None
     operations: list[Row] = field(default_factory=list)
     """Each with its ``attempts``, ``steps``, ``bad_ranges`` and ``usages``."""
-    attempt: int | None = None
+    launch: int | None = None
     overdue: list[Row] | None = None
     """Instants that came and were left undone; None of records that do not say."""
     low_ns: int = 0
@@ -216,7 +216,7 @@ def _function(data: Row) -> Function:
     if "lost" in data:
         lost = data["lost"]
         one = Function(lost["index"], "lost", lost["cause"], *times, lost["never_began"])
-        one.attempt = lost["attempt"]
+        one.launch = lost["launch"]
         return one
     record = {**_DEFAULTS, **data["record"]}
     operations: list[Row] = []
@@ -236,7 +236,7 @@ def _function(data: Row) -> Function:
     one = Function(record["index"], status, error, *times, record=record, operations=operations)
     for op in operations:
         op["of"] = one
-    one.attempt = record["attempt"]
+    one.launch = record["launch"]
     if undone is not None:
         one.overdue = [{c: undone[c][n] for c in undone} for n in range(len(undone["count"]))]
     return one

@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from serverless_bench.analysis.summary import summarize
+from serverless_bench.audit.claims import read_claims
 from serverless_bench.errors import ArchiveError
 from serverless_bench.job.keys import hash_key
 from serverless_bench.job.spec import OperationKind
@@ -207,6 +208,19 @@ def test_a_run_directory_is_never_used_twice(tmp_path: Path) -> None:
     saved(tmp_path / "run", [])
     with pytest.raises(ArchiveError, match="already holds a run"):
         saved(tmp_path / "run", [])
+
+
+def test_a_run_of_schema_1_is_read() -> None:
+    """Which launch it was stands there as ``attempt``."""
+    path = Path(__file__).parents[1] / "golden" / "schema-1-run"
+    functions = load_run(path).functions
+    rows = zip(functions["index"], functions["launch"], functions["status"], strict=True)
+    assert sorted(rows) == [(0, 0, "superseded"), (0, 1, "ok"), (1, 0, "ok"), (2, 1, "lost")]
+    lines = (path / "records.jsonl").read_text().splitlines()[:-1]
+    outcomes = [Outcome.from_json(json.loads(line)) for line in lines]
+    assert [one.result.launch for one in outcomes] == [0, 0, 1, 1]
+    claims = read_claims(path)
+    assert sorted((one.index, one.launch) for one in claims.functions) == [(0, 1), (1, 0)]
 
 
 def test_a_newer_schema_is_refused_and_says_so(tmp_path: Path) -> None:

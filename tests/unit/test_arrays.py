@@ -69,7 +69,7 @@ def test_files_come_back_and_are_those_of_the_ledger(
     check_array(array)
     key, session = key_of(array), Session()
     usage = session.write(array, key)
-    assert [(meter.request, meter.bytes) for meter, _ in session.retrier.done] == [
+    assert [(meter.request, meter.bytes) for meter, _ in session.last.retrier.done] == [
         ("create_array", 0),
         ("write_array", array_bytes(array)),
     ]
@@ -123,7 +123,7 @@ def test_appends_make_one_array(
     session.append(array, key, 1)
     with pytest.raises(Corrupt):
         session.read(array, key)
-    (bad,) = session.checks.bad.listed
+    (bad,) = session.last.bad.listed
     size = array_bytes(array)
     assert (bad.found, bad.offset, bad.length) == (Found.MISSING, 2 * size, size)
     # In a second round the same appends write the same bytes.
@@ -168,9 +168,9 @@ def test_a_wrong_byte_and_a_missing_array_are_found(library: str, tmp_path: Path
     chunk.write_bytes(data)
     with pytest.raises(Corrupt):
         session.read(array, key)
-    (bad,) = session.checks.bad.listed
+    (bad,) = session.last.bad.listed
     assert (bad.offset, bad.length) == (256 * 4 + 5, 1)
-    assert session.checks.verified_bytes == array_bytes(array) - 1
+    assert session.last.verified_bytes == array_bytes(array) - 1
     with pytest.raises(NotFound):
         session.read(array, key_of(array))
 

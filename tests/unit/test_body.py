@@ -22,7 +22,8 @@ from serverless_bench.payload.keystream import Keystream
 from serverless_bench.units import MIB
 from serverless_bench.worker import invocation, runner
 from serverless_bench.worker.invocation import run_invocation
-from serverless_bench.worker.operation import Measured, measure
+from serverless_bench.worker.operation import MeasuredOperation, measure
+from serverless_bench.worker.operation_context import OperationContext
 from serverless_bench.worker.retry import Retrier
 from tests.runs import job
 from tests.unit.flaky import FlakyClient
@@ -46,7 +47,7 @@ def run(
     transfer: Transfer | None = None,
     size: int | None = SIZE,
     deadline_ns: int | None = None,
-) -> Measured:
+) -> MeasuredOperation:
     transfer = transfer or Transfer()
     retrier = Retrier(
         client,
@@ -56,7 +57,7 @@ def run(
         lambda _: None,
     )
     spec = OperationSpec(index=0, kind=kind, key=KEY, size=size)
-    return measure(spec, transfer, retrier, EpochClock())
+    return measure(OperationContext(spec, transfer, retrier), EpochClock())[0]
 
 
 def content(size: int = SIZE, key: str = KEY) -> bytes:

@@ -148,7 +148,7 @@ def test_the_launch_of_a_later_wave_does_not_begin_with_the_first(tmp_path: Path
     table = dict(run.functions)
     for name in ("submitted_ns", "collected_ns", "start_ns", "end_ns"):
         table[name] = table[name] + np.array([0, late])
-    table["attempt"] = np.array([0, 1])
+    table["launch"] = np.array([0, 1])
     operations = dict(run.operations)
     for name in ("start_ns", "end_ns"):
         operations[name] = operations[name] + np.array([0, late])

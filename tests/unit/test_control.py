@@ -32,9 +32,9 @@ def test_a_record_is_known_by_its_name(key: RecordKey) -> None:
 
 
 @given(INDEXES, st.integers(0, 99))
-def test_a_claim_is_known_by_its_name(index: int, attempt: int) -> None:
-    name = claim_name(index, attempt).removeprefix("claims/")
-    assert parse_claim(name) == (index, attempt)
+def test_a_claim_is_known_by_its_name(index: int, launch: int) -> None:
+    name = claim_name(index, launch).removeprefix("claims/")
+    assert parse_claim(name) == (index, launch)
     assert parse_record(name) is None
 
 

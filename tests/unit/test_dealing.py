@@ -19,7 +19,7 @@ from tests.runs import job
 
 def keys_of(sizes: list[int]) -> list[str]:
     return [
-        object_key(prefix="p", run_id="r", index=0, attempt=0, number=number, size=size)
+        object_key(prefix="p", run_id="r", index=0, launch=0, number=number, size=size)
         for number, size in enumerate(sizes)
     ]
 
@@ -62,7 +62,7 @@ def test_every_byte_is_read_as_often_as_asked(
     objects: int,
     threads: int,
     repeats: int,
-    attempt: int,
+    launch: int,
 ) -> None:
     keys = keys_of(sizes)
     of = reading(groups * split, objects=objects, split=split, threads=threads)
@@ -71,7 +71,7 @@ def test_every_byte_is_read_as_often_as_asked(
     # What is launched again reads the same.
     waves = [
         next(
-            invocation_specs(of, run_id="r", created_ns=0, keys=keys, wave=attempt, indexes={index})
+            invocation_specs(of, run_id="r", created_ns=0, keys=keys, wave=launch, indexes={index})
         )
         for index in range(of.invocations)
     ]

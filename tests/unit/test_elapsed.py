@@ -19,7 +19,7 @@ def interrupted(path: Path, of: JobSpec, *, ended_s: int | None, old: bool = Fal
 
     def one(index: int, start_s: int) -> None:
         op = operation(start_ns=start_s * S, end_ns=(start_s + 10) * S, size=1000)
-        done = replace(record(index, [op]), attempt=int(start_s > 20))
+        done = replace(record(index, [op]), launch=int(start_s > 20))
         came = replace(outcome(done), submitted_ns=start_s * S, collected_ns=(start_s + 10) * S)
         archive.append(came)
 

@@ -22,12 +22,12 @@ from serverless_bench.payload.array_layout import array_of, is_smaller_level
 LAYOUTS = ["random", "sequential", "sharded:1", "sharded:16", "sharded:1000", "sharded:65536"]
 
 
-def key_of(index: int = 0, number: int = 0, attempt: int = 0, layout: str = "random") -> str:
+def key_of(index: int = 0, number: int = 0, launch: int = 0, layout: str = "random") -> str:
     return object_key(
         prefix="p/",
         run_id="r",
         index=index,
-        attempt=attempt,
+        launch=launch,
         number=number,
         size=5,
         layout=layout,
@@ -44,8 +44,8 @@ PREFIXES = st.one_of(
 
 
 @given(st.integers(1, 10**15), PREFIXES, st.integers(0, 10**6), st.integers(0, 9))
-def test_a_key_gives_its_size_back(size: int, prefix: str, index: int, attempt: int) -> None:
-    key = object_key(prefix=prefix, run_id="r", index=index, attempt=attempt, number=0, size=size)
+def test_a_key_gives_its_size_back(size: int, prefix: str, index: int, launch: int) -> None:
+    key = object_key(prefix=prefix, run_id="r", index=index, launch=launch, number=0, size=size)
     assert declared_size(key) == size
     assert declared_ratios(key) is None
 
@@ -80,7 +80,7 @@ def test_a_key_gives_its_ratios_back(
         prefix=prefix,
         run_id="r",
         index=3,
-        attempt=1,
+        launch=1,
         number=number,
         size=size,
         layout=layout,
@@ -107,7 +107,7 @@ def test_ratios_stand_at_the_end(compressibility: float, duplication: float, suf
         prefix="",
         run_id="r",
         index=0,
-        attempt=0,
+        launch=0,
         number=0,
         size=9,
         compressibility=compressibility,
@@ -127,9 +127,9 @@ def test_a_ratio_out_of_bounds_is_refused(compressibility: float, duplication: f
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_no_two_objects_share_a_key(layout: str) -> None:
     keys = [
-        key_of(index, number, attempt, layout)
+        key_of(index, number, launch, layout)
         for index in range(20)
-        for attempt in range(3)
+        for launch in range(3)
         for number in range(20)
     ]
     assert len(set(keys)) == len(keys)
@@ -178,7 +178,7 @@ def test_a_foreign_key_declares_nothing(key: str) -> None:
 
 @given(PREFIXES)
 def test_a_key_of_an_array_is_found_in_those_of_its_objects(prefix: str) -> None:
-    key = object_key(prefix=prefix, run_id="r", index=0, attempt=0, number=0, size=64)
+    key = object_key(prefix=prefix, run_id="r", index=0, launch=0, number=0, size=64)
     for name in (".zarray", "0.0", "c/0/0", "s0/zarr.json", "s1/0/0"):
         assert array_of(f"{key}/{name}") == key
         assert declared_size(f"{key}/{name}") is None
@@ -222,7 +222,7 @@ def test_the_longest_prefix_leaves_room_for_the_longest_key() -> None:
         prefix=prefix,
         run_id="r",
         index=0,
-        attempt=0,
+        launch=0,
         number=0,
         size=10**16 - 1,
         layout="sharded:65536",

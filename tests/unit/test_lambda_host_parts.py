@@ -16,8 +16,8 @@ from serverless_bench.lambda_host.functions import LambdaFunction, make_runtime
 from serverless_bench.lambda_host.settings import HostSettings, arn
 
 
-def event(index: int, attempt: int = 0) -> bytes:
-    return json.dumps({"index": index, "attempt": attempt}).encode()
+def event(index: int, launch: int = 0) -> bytes:
+    return json.dumps({"index": index, "launch": launch}).encode()
 
 
 def hits(rule: FaultRule, payloads: list[bytes], seed: int = 0) -> list[bool]:

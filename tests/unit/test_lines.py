@@ -18,7 +18,7 @@ PLANNED = 5
 @st.composite
 def received(draw: st.DrawFn) -> Outcome:
     """Anything that a driver may write down about one invocation, of any wave."""
-    index, attempt = draw(st.integers(0, PLANNED - 1)), draw(st.integers(0, 3))
+    index, launch = draw(st.integers(0, PLANNED - 1)), draw(st.integers(0, 3))
     kind = draw(st.sampled_from(["ok", "failed", "refused", "lost", "never began"]))
     result: InvocationRecord | Lost
     if kind in {"lost", "never began"}:
@@ -27,7 +27,7 @@ def received(draw: st.DrawFn) -> Outcome:
         error = {"ok": None, "failed": "raised", "refused": "duplicate: another has it"}[kind]
         operations = [operation()] if kind == "ok" else []
         result = replace(record(index, operations, error=error), duplicate=kind == "refused")
-    return outcome(replace(result, attempt=attempt))
+    return outcome(replace(result, launch=launch))
 
 
 def table_of(outcomes: list[Outcome]) -> Table:
@@ -39,7 +39,7 @@ def table_of(outcomes: list[Outcome]) -> Table:
 
 
 def moved(one: Outcome) -> bool:
-    """Whether it is the record of a delivery that had the attempt."""
+    """Whether it is the record of a delivery that had the launch."""
     return isinstance(one.result, InvocationRecord) and not one.result.duplicate
 
 

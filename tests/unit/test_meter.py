@@ -142,7 +142,7 @@ def test_what_is_told_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     clock.now_ns = 5
     meter = Meter("put", part=2, number=3, wait_ns=4, deadline_ns=10**12, on_moved=told.append)
     assert (meter.request, meter.part, meter.number, meter.wait_ns) == ("put", 2, 3, 4)
-    nothing = ("status", "answered_ns", "date", "request_id", "host_id", "remote", "range_told")
+    nothing = ("status", "answered_ns", "date", "request_id", "host_id", "remote", "content_range")
     for name in (*nothing, "total_bytes", "first_byte_ns", "last_byte_sent_ns"):
         assert getattr(meter, name) is None
     assert meter.reused is False

@@ -64,8 +64,8 @@ def called(function: OwnFunction, **of: Any) -> InvocationRecord:
         return run_invocation(planned(job(function, **of)))
 
 
-def writes(tools: FunctionContext) -> None:
-    tools.put(tools.new_key())
+def writes(context: FunctionContext) -> None:
+    context.put(context.new_key())
 
 
 def test_a_worker_runs_no_code_unless_it_was_told_to(
@@ -106,17 +106,17 @@ def test_leave_to_run_code_ends_with_the_block() -> None:
 
 
 def test_its_operations_are_measured_like_ours(client: FlakyClient) -> None:
-    def mine(tools: FunctionContext) -> None:
-        key = tools.new_key()
-        tools.put(key)
-        assert tools.get(key) == tools.content(key).read(0, SIZE)
-        assert tools.get(key, 100, 50) == tools.content(key).read(100, 50)
-        assert tools.get(key, SIZE - 7) == tools.content(key).read(SIZE - 7, 7)
-        tools.check(key)
-        assert tools.head(key) == tools.size(key) == SIZE
-        assert tools.list() == [key]
-        tools.delete(key)
-        assert tools.list() == []
+    def mine(context: FunctionContext) -> None:
+        key = context.new_key()
+        context.put(key)
+        assert context.get(key) == context.content(key).read(0, SIZE)
+        assert context.get(key, 100, 50) == context.content(key).read(100, 50)
+        assert context.get(key, SIZE - 7) == context.content(key).read(SIZE - 7, 7)
+        context.check(key)
+        assert context.head(key) == context.size(key) == SIZE
+        assert context.list() == [key]
+        context.delete(key)
+        assert context.list() == []
 
     record = called(mine)
     assert record.error is None
@@ -131,9 +131,9 @@ def test_its_operations_are_measured_like_ours(client: FlakyClient) -> None:
 def test_the_keys_that_it_may_make_stand_in_the_ledger(client: FlakyClient) -> None:
     made: list[str] = []
 
-    def mine(tools: FunctionContext) -> None:
+    def mine(context: FunctionContext) -> None:
         for number in (None, None, 0):
-            tools.put(tools.new_key(number))
+            context.put(context.new_key(number))
 
     of = job(mine)
     record = called(mine)
@@ -147,12 +147,12 @@ def test_the_keys_that_it_may_make_stand_in_the_ledger(client: FlakyClient) -> N
 @pytest.mark.parametrize(
     ("mine", "why"),
     [
-        (lambda tools: tools.new_key(2), "object 2 is not one of the 2"),
-        (lambda tools: tools.put("others/key.10"), "is not an object that this function made"),
-        (lambda tools: tools.delete("others/key.10"), "others/key.10 is not an object"),
-        (lambda tools: tools.get("k", -1), "no range of an object"),
-        (lambda tools: tools.get("foreign", 5), "needs a length"),
-        (lambda tools: tools.verify("k", 0, b"x"), "there is no block"),
+        (lambda context: context.new_key(2), "object 2 is not one of the 2"),
+        (lambda context: context.put("others/key.10"), "is not an object that this function made"),
+        (lambda context: context.delete("others/key.10"), "others/key.10 is not an object"),
+        (lambda context: context.get("k", -1), "no range of an object"),
+        (lambda context: context.get("foreign", 5), "needs a length"),
+        (lambda context: context.verify("k", 0, b"x"), "there is no block"),
     ],
 )
 def test_what_it_must_not_do_is_an_error_of_its_own(
@@ -169,8 +169,8 @@ def test_a_job_without_sizes_makes_no_objects(client: FlakyClient) -> None:
 
 
 def test_what_it_raises_is_one_line_with_a_place(client: FlakyClient) -> None:
-    def mine(tools: FunctionContext) -> None:
-        tools.put(tools.new_key())
+    def mine(context: FunctionContext) -> None:
+        context.put(context.new_key())
         raise ValueError("several\nlines " + "x" * 500)
 
     record = called(mine)
@@ -184,8 +184,8 @@ def test_what_it_raises_is_one_line_with_a_place(client: FlakyClient) -> None:
 
 
 def test_the_place_is_its_own_line_and_not_one_of_a_library(client: FlakyClient) -> None:
-    def mine(tools: FunctionContext) -> None:
-        del tools
+    def mine(context: FunctionContext) -> None:
+        del context
         np.zeros(3).reshape(2, 2)
 
     where = f"(test_own_function.py:{mine.__code__.co_firstlineno + 2})"
@@ -195,12 +195,12 @@ def test_the_place_is_its_own_line_and_not_one_of_a_library(client: FlakyClient)
 def test_a_failed_operation_is_raised_and_may_be_caught(client: FlakyClient) -> None:
     client.script["get"] = [NotFound("not there", status=404)]
 
-    def mine(tools: FunctionContext) -> None:
-        key = tools.new_key()
+    def mine(context: FunctionContext) -> None:
+        key = context.new_key()
         try:
-            tools.get(key)
+            context.get(key)
         except NotFound:
-            tools.put(key)
+            context.put(key)
 
     record = called(mine)
     assert record.error is None
@@ -210,13 +210,13 @@ def test_a_failed_operation_is_raised_and_may_be_caught(client: FlakyClient) -> 
 def test_a_wrong_byte_of_the_store_is_raised_too(
     client: FlakyClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def mine(tools: FunctionContext) -> None:
-        key = tools.new_key()
-        tools.put(key)
+    def mine(context: FunctionContext) -> None:
+        key = context.new_key()
+        context.put(key)
         try:
-            tools.get(key)
+            context.get(key)
         except Corrupt as exc:
-            with tools.measure(str(exc)):
+            with context.measure(str(exc)):
                 pass
 
     put = client.put
@@ -232,15 +232,15 @@ def test_a_wrong_byte_of_the_store_is_raised_too(
 
 
 def test_a_block_is_an_operation(client: FlakyClient) -> None:
-    def mine(tools: FunctionContext) -> None:
-        data = tools.content("anything").read(5, 3 << 20)
-        with tools.measure("read"):
+    def mine(context: FunctionContext) -> None:
+        data = context.content("anything").read(5, 3 << 20)
+        with context.measure("read"):
             pass
-        assert tools.verify("anything", 5, np.frombuffer(data, dtype="<u2")) == 0
-        with tools.measure("idle") as block:
+        assert context.verify("anything", 5, np.frombuffer(data, dtype="<u2")) == 0
+        with context.measure("idle") as block:
             block.bytes = 1000
-        with pytest.raises(ZeroDivisionError), tools.measure("fails"):
-            tools.remaining_s / 0
+        with pytest.raises(ZeroDivisionError), context.measure("fails"):
+            context.remaining_s / 0
 
     record = called(mine)
     assert record.error is None
@@ -255,13 +255,13 @@ def test_a_block_is_an_operation(client: FlakyClient) -> None:
 
 
 def test_numbers_of_numpy_and_odd_names_fit_into_a_record(client: FlakyClient) -> None:
-    def mine(tools: FunctionContext) -> None:
-        key = tools.new_key()
-        tools.put(key)
-        tools.get(key, np.int64(3), np.int32(5))  # type: ignore[arg-type]
-        with tools.measure("two\nlines \udcff") as block:
+    def mine(context: FunctionContext) -> None:
+        key = context.new_key()
+        context.put(key)
+        context.get(key, np.int64(3), np.int32(5))  # type: ignore[arg-type]
+        with context.measure("two\nlines \udcff") as block:
             block.bytes = np.int64(7)  # type: ignore[assignment]
-        tools.verify("name", np.uint8(1), b"wrong")  # type: ignore[arg-type]
+        context.verify("name", np.uint8(1), b"wrong")  # type: ignore[arg-type]
         raise ValueError("\udcff")
 
     record = called(mine)
@@ -276,12 +276,12 @@ def test_numbers_of_numpy_and_odd_names_fit_into_a_record(client: FlakyClient) -
 def test_a_wrong_byte_is_found_in_any_buffer(offset: int, length: int, data: st.DataObject) -> None:
     at = data.draw(st.integers(0, length - 1))
 
-    def mine(tools: FunctionContext) -> None:
-        block = tools.content("name").read(offset, length)
+    def mine(context: FunctionContext) -> None:
+        block = context.content("name").read(offset, length)
         block[at] ^= 0x10
-        with tools.measure("read"):
+        with context.measure("read"):
             pass
-        assert tools.verify("name", offset, block) == 1
+        assert context.verify("name", offset, block) == 1
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(runner, "open_client", lambda *_: FlakyClient())
@@ -295,12 +295,12 @@ def test_a_wrong_byte_is_found_in_any_buffer(offset: int, length: int, data: st.
 
 
 def test_threads_of_its_own_share_the_tools(client: FlakyClient) -> None:
-    def mine(tools: FunctionContext) -> None:
+    def mine(context: FunctionContext) -> None:
         def one(number: int) -> None:
-            key = tools.new_key(number)
-            tools.put(key)
-            with tools.measure("block"):
-                tools.get(key)
+            key = context.new_key(number)
+            context.put(key)
+            with context.measure("block"):
+                context.get(key)
 
         threads = [threading.Thread(target=one, args=(n,)) for n in range(8)]
         for thread in threads:
@@ -318,16 +318,16 @@ def test_threads_of_its_own_share_the_tools(client: FlakyClient) -> None:
 def test_what_the_tools_have_read_is_not_verified_twice(client: FlakyClient) -> None:
     """Its bytes would count as operations and as the block's."""
 
-    def mine(tools: FunctionContext) -> None:
-        key = tools.new_key()
-        tools.put(key)
-        with tools.measure("by hand"):
-            data = tools.get(key)
-        tools.verify(key, 0, data)
+    def mine(context: FunctionContext) -> None:
+        key = context.new_key()
+        context.put(key)
+        with context.measure("by hand"):
+            data = context.get(key)
+        context.verify(key, 0, data)
 
     record = called(mine, objects=1)
     assert record.error is not None
-    assert "its bytes would count twice" in record.error
+    assert "it would count twice" in record.error
     assert {op.kind.value: op.bytes > 0 for op in record.operations} == {
         "put": True,
         "get": True,
@@ -343,10 +343,10 @@ def test_the_warm_up_and_a_duration_call_it_again(client: FlakyClient) -> None:
 
 
 def test_after_its_deadline_it_begins_nothing(client: FlakyClient) -> None:
-    def mine(tools: FunctionContext) -> None:
-        while tools.remaining_s > 0:
+    def mine(context: FunctionContext) -> None:
+        while context.remaining_s > 0:
             pass
-        tools.put(tools.new_key())
+        context.put(context.new_key())
 
     record = called(mine, deadline_s=0.01)
     assert record.error == "deadline: stopped before the function was through"
@@ -357,18 +357,18 @@ def test_a_client_that_cannot_list_says_so(
     client: FlakyClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(FlakyClient, "operations", frozenset({"put", "get"}))
-    assert "client 'wire' has no list" in str(called(lambda tools: tools.list()).error)
+    assert "client 'wire' has no list" in str(called(lambda context: context.list()).error)
 
 
 def test_it_gets_its_share_of_the_keys(client: FlakyClient) -> None:
     keys = tuple(f"{n:032x}.{SIZE}" for n in range(3))
     client.objects[keys[2]] = bytes(content_bytes(keys[2]))
 
-    def mine(tools: FunctionContext) -> None:
-        assert len(tools.keys) == 2
-        assert tools.index == tools.attempt == 0
-        assert tools.prefix == f"{tools.target.prefix}{tools.run_id}/0/0/"
-        tools.get(tools.keys[1])
+    def mine(context: FunctionContext) -> None:
+        assert len(context.keys) == 2
+        assert context.index == context.launch == 0
+        assert context.prefix == f"{context.target.prefix}{context.run_id}/0/0/"
+        context.get(context.keys[1])
 
     with allowed_here():
         record = run_invocation(planned(job(mine), keys[1:]))
@@ -386,7 +386,7 @@ def test_what_lies_beside_its_file_goes_with_it(
 ) -> None:
     (tmp_path / "beside.py").write_text("def answer():\n    return 42\n")
     (tmp_path / "mine.py").write_text(
-        "import beside\ndef mine(tools):\n    raise ValueError(beside.answer())\n"
+        "import beside\ndef mine(context):\n    raise ValueError(beside.answer())\n"
     )
     monkeypatch.syspath_prepend(tmp_path)
     from mine import mine  # type: ignore[import-not-found]  # noqa: PLC0415
@@ -433,8 +433,8 @@ def test_what_is_no_function_in_a_file(
 
 
 def test_things_that_are_called_are_functions_too(client: FlakyClient) -> None:
-    def mine(word: str, tools: FunctionContext) -> None:
-        with tools.measure(word):
+    def mine(word: str, context: FunctionContext) -> None:
+        with context.measure(word):
             pass
 
     assert called(partial(mine, "hello")).operations[0].key == "hello"
@@ -471,8 +471,8 @@ def test_loads_that_mean_nothing_to_it_are_refused(load: Load) -> None:
 def test_an_event_with_a_function_is_small_enough() -> None:
     big = os.urandom(MAX_CODE_BYTES - 2000)
 
-    def mine(tools: FunctionContext) -> object:
-        return tools, big
+    def mine(context: FunctionContext) -> object:
+        return context, big
 
     assert len(str(planned(job(mine)))) < 250_000
 
@@ -493,8 +493,8 @@ def test_its_module_may_be_gone(client: FlakyClient) -> None:
 def test_the_gate_is_between_the_calls_of_the_warm_up_and_the_others(client: FlakyClient) -> None:
     client.objects[start_key(TARGET.prefix, "r")] = b"+"
 
-    def function(tools: FunctionContext) -> None:
-        tools.put(tools.new_key(0))
+    def function(context: FunctionContext) -> None:
+        context.put(context.new_key(0))
 
     record = called(function, warmup=2, gate=1.0)
     assert record.ok

@@ -26,7 +26,7 @@ def key_of(size: int, compressibility: float, duplication: float) -> str:
         prefix="sbench/",
         run_id="run",
         index=0,
-        attempt=0,
+        launch=0,
         number=0,
         size=size,
         compressibility=compressibility,

@@ -15,7 +15,7 @@ from serverless_bench.clients.base import Exchange, Source
 from serverless_bench.job.spec import Load
 from serverless_bench.units import NS_PER_S
 from serverless_bench.worker import runner
-from serverless_bench.worker.cpu_time import LockProbe, Usage, thread_counted
+from serverless_bench.worker.cpu_time import CpuTimer, LockProbe, thread_counted
 from tests.runs import TARGET
 from tests.unit.flaky import FlakyClient
 
@@ -97,7 +97,7 @@ def test_a_client_that_costs_nothing_is_never_the_bottleneck(
 
 
 def test_threads_that_are_gone_are_counted() -> None:
-    usage = Usage()
+    usage = CpuTimer()
 
     def work() -> None:
         with thread_counted():

@@ -20,8 +20,8 @@ from serverless_bench.payload.verify import RangeSink
 from serverless_bench.rundir.record import Found
 from serverless_bench.testing.client_parts import new_meter
 from serverless_bench.units import MIB
-from serverless_bench.worker.operation import Measured, measure
-from serverless_bench.worker.operations import Known
+from serverless_bench.worker.operation import MeasuredOperation, measure
+from serverless_bench.worker.operation_context import InvocationContext, OperationContext
 from serverless_bench.worker.retry import Retrier
 from tests.unit.flaky import FlakyClient
 
@@ -83,8 +83,8 @@ def read(
     min_split_bytes: int | None = None,
     span: tuple[int, int] | None = None,
     connections: int = 1,
-    said_bytes: int | None = None,
-) -> Measured:
+    head_bytes: int | None = None,
+) -> MeasuredOperation:
     """Read the object, or the range of it that begins at ``span[0]``."""
     transfer = Transfer(
         part_bytes=part_bytes,
@@ -98,15 +98,16 @@ def read(
         index=0,
         kind=OperationKind.GET if span is None else OperationKind.GET_RANGE,
         key=KEY,
-        size=SIZE if said_bytes is None else None,
+        size=SIZE if head_bytes is None else None,
         offset=span[0] if span else 0,
         length=span[1] if span else None,
     )
-    known = Known(sizes={} if said_bytes is None else {KEY: said_bytes})
-    return measure(operation, transfer, retrier, EpochClock(), known=known)
+    known = InvocationContext(sizes={} if head_bytes is None else {KEY: head_bytes})
+    context = OperationContext(operation, transfer, retrier, known)
+    return measure(context, EpochClock())[0]
 
 
-def found(done: Measured) -> list[tuple[Found, int, int]]:
+def found(done: MeasuredOperation) -> list[tuple[Found, int, int]]:
     return [(bad.found, bad.offset, bad.length) for bad in done.bad_ranges]
 
 
@@ -121,7 +122,7 @@ def test_right_ranges_are_right(connections: int) -> None:
     ("options", "sent"),
     [
         ({"part_bytes": None}, [(0, None)]),
-        ({"part_bytes": None, "said_bytes": SIZE}, [(0, None)]),
+        ({"part_bytes": None, "head_bytes": SIZE}, [(0, None)]),
         ({"part_bytes": None, "span": (7, 9)}, [(7, 9)]),
         ({"part_bytes": 2 * MIB}, [(0, 2 * MIB), (2 * MIB, SIZE - 2 * MIB)]),
         ({"min_split_bytes": SIZE}, [(0, MIB), (MIB, MIB), (2 * MIB, SIZE - 2 * MIB)]),
@@ -147,7 +148,7 @@ def test_the_time_for_comparing_is_that_of_all_ranges(monkeypatch: pytest.Monkey
     monkeypatch.setattr(verify_module, "monotonic_ns", lambda: next(instants))
     assert read(Ranging(content())).operation.payload_ns == 3
     # There is nothing to compare an object of others with.
-    assert read(Ranging(content()), said_bytes=SIZE).operation.payload_ns == 0
+    assert read(Ranging(content()), head_bytes=SIZE).operation.payload_ns == 0
 
 
 @EVERY
@@ -197,9 +198,9 @@ def test_whole_objects_are_as_long_as_their_keys_say(
 
 
 def test_an_object_of_others_is_as_long_as_the_store_said() -> None:
-    assert read(Ranging(bytes(SIZE)), said_bytes=SIZE).operation.error is None
+    assert read(Ranging(bytes(SIZE)), head_bytes=SIZE).operation.error is None
     for size in (SIZE - 1, SIZE + 1):
-        assert read(Ranging(bytes(size)), said_bytes=SIZE).operation.error == "corrupt"
+        assert read(Ranging(bytes(size)), head_bytes=SIZE).operation.error == "corrupt"
 
 
 @EVERY
@@ -211,14 +212,14 @@ def test_another_range_is_no_answer(verify: Verify, shift: int) -> None:
     (attempt,) = done.attempts
     assert attempt.status == 206
     assert attempt.detail == (
-        f"asked for bytes 100 to 1099, the answer has {100 + shift} to {1099 + shift}"
+        f"requested bytes 100 to 1099, the response has {100 + shift} to {1099 + shift}"
     )
 
 
 def test_a_longer_range_is_no_answer() -> None:
     done = read(Ranging(content(), more=1), part_bytes=None, span=(100, 1000))
     assert done.operation.error == "bad_response"
-    assert "the answer has 100 to 1100" in str(done.attempts[0].detail)
+    assert "the response has 100 to 1100" in str(done.attempts[0].detail)
 
 
 @pytest.mark.parametrize(
@@ -237,7 +238,7 @@ def test_what_an_answer_says_of_its_range(
 ) -> None:
     meter = new_meter()
     meter.answered(206, {} if header is None else {"content-range": header})
-    assert (meter.range_told, meter.total_bytes) == (span, total)
+    assert (meter.content_range, meter.total_bytes) == (span, total)
 
 
 # What comes twice, late or never

@@ -28,8 +28,8 @@ class Listing:
         return self.names[begin : begin + PAGE], begin + PAGE < len(self.names)
 
 
-def name(index: int, attempt: int, number: int) -> str:
-    key = RecordKey(index, attempt, f"{number:032x}")
+def name(index: int, launch: int, number: int) -> str:
+    key = RecordKey(index, launch, f"{number:032x}")
     return record_name(key).removeprefix("records/")
 
 

@@ -216,7 +216,7 @@ def _lost(run: Run) -> int:
     """Return how many invocations were made, or may have been, and left no record."""
     functions = run.functions
     there, silent = functions["start_ns"] != ABSENT, functions["never_began"] != 1
-    launch = functions["index"], functions["attempt"]
+    launch = functions["index"], functions["launch"]
     # A record may come after its launch was given up.
     came = {*zip(*(column[there].tolist() for column in launch), strict=True)}
     given_up = zip(*(column[~there & silent].tolist() for column in launch), strict=True)

@@ -47,7 +47,7 @@ class _Pending:
     """One attempt in flight."""
 
     index: int
-    attempt: int
+    launch: int
     submitted_ns: int
     check_ns: int = _NEVER_NS
     """When to check whether it has begun, or why it is silent."""

@@ -21,7 +21,7 @@ from serverless_bench.worker.claims import (
     parse_record,
     record_name,
 )
-from serverless_bench.worker.object_io import Objects
+from serverless_bench.worker.object_io import ObjectIO
 
 _FOLDER: Final = "records/"
 _REQUEST_S: Final = 60.0
@@ -44,7 +44,7 @@ class ControlView:
     def __init__(self, control: Target, run_id: str) -> None:
         self._where = f"{control.bucket}/{control.prefix}"
         self._run_id = run_id
-        self._store = Objects(for_run(control, run_id))
+        self._store = ObjectIO(for_run(control, run_id))
 
     @property
     def requests(self) -> Mapping[str, int]:
@@ -120,14 +120,14 @@ class ControlView:
             return "the record is of another run"
         return record
 
-    def holder(self, index: int, attempt: int) -> Mapping[str, Any] | None:
-        """Return the claim of an attempt; None if nobody has made it."""
-        return get_claim(self._store, index, attempt, timeout_s=_REQUEST_S)
+    def holder(self, index: int, launch: int) -> Mapping[str, Any] | None:
+        """Return the claim of a launch; None if nobody has made it."""
+        return get_claim(self._store, index, launch, timeout_s=_REQUEST_S)
 
-    def take_back(self, index: int, attempt: int, now_ns: int) -> Mapping[str, Any]:
-        """Claim an attempt so that no worker can begin it; return whose it is then."""
+    def take_back(self, index: int, launch: int, now_ns: int) -> Mapping[str, Any]:
+        """Claim a launch so that no worker can begin it; return whose it is then."""
         mine = {"run_id": self._run_id, "taken_back_ns": now_ns}
-        return claim(self._store, claim_name(index, attempt), mine, timeout_s=_REQUEST_S)
+        return claim(self._store, claim_name(index, launch), mine, timeout_s=_REQUEST_S)
 
     def renew(self) -> None:
         """Look for credentials again: those of a profile may have been renewed."""

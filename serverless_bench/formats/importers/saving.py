@@ -133,7 +133,7 @@ def outcomes(imported: Imported, run_id: str) -> Iterator[Outcome]:
             mine = order[borders[index] : borders[index + 1]]
             yield _outcome(calls[index], rows, mine, run_id)
         else:
-            lost = Lost(index=index, attempt=0, cause=imported.lost[index])
+            lost = Lost(index=index, launch=0, cause=imported.lost[index])
             yield Outcome(submitted_ns=ABSENT, collected_ns=ABSENT, result=lost)
 
 
@@ -145,7 +145,7 @@ def _outcome(call: FunctionCall, rows: Rows, mine: Ints, run_id: str) -> Outcome
     record = InvocationRecord(
         run_id=run_id,
         index=call.index,
-        attempt=0,
+        launch=0,
         worker_id=call.worker_id,
         cold_start=call.cold_start,
         version="",
