@@ -183,7 +183,7 @@ def _launch_share(run: Run, rows: Ints) -> Floats:
     unknown = submitted == ABSENT
     if run.job.concurrency >= run.job.invocations:
         # A wave is submitted at once: a slow submission is a part of the launch.
-        _, wave = np.unique(table["attempt"][rows], return_inverse=True)
+        _, wave = np.unique(table["launch"][rows], return_inverse=True)
         first = least_by(wave[~unknown], submitted[~unknown], len(rows))
         submitted = np.where(unknown, submitted, first[wave])
     start = table["start_ns"][rows]

@@ -35,7 +35,7 @@ from serverless_bench.job.spec import OWN_FUNCTION, JobSpec
 from serverless_bench.rundir.reader import RecordReader, with_status
 from serverless_bench.rundir.tables import Frames, Ints, Table, to_frame
 
-SCHEMA: Final = 1
+SCHEMA: Final = 2
 
 _DETAIL: Final = frozenset({"detail", "host_id", "key", "python", "remote", "request_id"})
 """Text that differs from row to row; a report does without."""
@@ -69,7 +69,7 @@ class Run:
     """Whether the driver came to an end; False while it runs, and if it was killed."""
     waves: tuple[Mapping[str, Any], ...] = ()
     """What was launched again: ``number``, ``created_ns`` (driver's clock) and ``count`` of
-    each wave after the first launch. A function's ``attempt`` is the number of its wave."""
+    each wave after the first launch. A function's ``launch`` is the number of its wave."""
     downtimes: tuple[tuple[int, int], ...] = ()
     """When no driver was at work on an unfinished run, on the driver's clock: from the last
     sign of one until the next one resumed the run."""

@@ -17,7 +17,6 @@ from serverless_bench.job.spec import ArraySpec, OperationKind, OperationSpec, T
 from serverless_bench.payload.array_layout import array_bytes, shape_at
 from serverless_bench.payload.keystream import Keystream
 from serverless_bench.payload.verify import RangeSink
-from serverless_bench.rundir.record import Usage
 from serverless_bench.worker.meter import Meter
 from serverless_bench.worker.operation_context import DONE, OperationContext, OperationResult
 from serverless_bench.worker.resource_usage import Watch, give_memory_back
@@ -144,7 +143,7 @@ class ArrayTask:
         operation, transfer = self._operation, self._transfer
         if operation.kind is not OperationKind.READ_ARRAY:
             return
-        # In here, because the function body loads NumPy only for those who ask for arrays.
+        # In here, because the worker loads NumPy for arrays only.
         from serverless_bench.arrays.blocks import as_bytes  # noqa: PLC0415
 
         data = as_bytes(self._got)
@@ -167,15 +166,16 @@ class ArrayTask:
 
     def _make(self) -> object:
         """Return the array that is to be written: the user's own, before he calls anything."""
-        from serverless_bench.arrays.blocks import as_block  # noqa: PLC0415 - see compare
-
-        operation, array, _, _ = self._asked
+        operation, array = self._operation, self._array
         shape = self._shape if operation.kind is OperationKind.WRITE_ARRAY else array.shape
         size = operation.size if operation.kind is OperationKind.WRITE_ARRAY else array_bytes(array)
         if size is None:
             raise BadResponse(f"the key {operation.key} does not say how big it is")
         data = bytearray(size)
         Keystream(operation.key, operation.generation).readinto_at(operation.offset, data)
+        # In here, as in ``compare``.
+        from serverless_bench.arrays.blocks import as_block  # noqa: PLC0415
+
         return as_block(data, shape, array)
 
     def _create(self) -> None:

@@ -26,9 +26,9 @@ def hits(rule: FaultRule, payloads: list[bytes], seed: int = 0) -> list[bool]:
 
 
 def test_a_listed_invocation_is_hit_once_and_no_other() -> None:
-    rule = FaultRule.parse("index=3,5 attempt=0")
+    rule = FaultRule.parse("index=3,5 launch=0")
     assert hits(rule, [event(i) for i in (3, 4, 5, 3)]) == [True, False, True, False]
-    assert hits(rule, [event(3, attempt=1)]) == [False]
+    assert hits(rule, [event(3, launch=1)]) == [False]
     assert hits(FaultRule.parse("index=3 times=2"), [event(3)] * 3) == [True, True, False]
 
 

@@ -156,7 +156,7 @@ class RemoteMap:
             room -= len(batch)
             launcher.take(len(batch))
             sent = [
-                _Pending(index=spec.index, attempt=spec.attempt, submitted_ns=self._clock.now_ns())
+                _Pending(index=spec.index, launch=spec.launch, submitted_ns=self._clock.now_ns())
                 for spec in batch
             ]
             self._in_flight |= {pending.index: pending for pending in sent}
@@ -173,7 +173,7 @@ class RemoteMap:
     def _follow(self, spec: InvocationSpec) -> None:
         """Take over an attempt that somebody else may have launched: back, if possible."""
         pending = _Pending(
-            index=spec.index, attempt=spec.attempt, submitted_ns=self._since_ns, check_ns=0
+            index=spec.index, launch=spec.launch, submitted_ns=self._since_ns, check_ns=0
         )
         pending.problem = "the driver that launched it has ended"
         self._in_flight[spec.index] = pending
@@ -268,7 +268,7 @@ class RemoteMap:
         self._fetching -= 1
         self._reached_ns = self._clock.now_ns()
         pending = self._in_flight.get(key.index)
-        if pending is not None and pending.attempt != key.attempt:
+        if pending is not None and pending.launch != key.launch:
             pending = None
         if isinstance(result, str):
             if pending is not None:
@@ -309,10 +309,10 @@ class RemoteMap:
             )
 
     def _find_holder(self, pending: _Pending) -> Mapping[str, Any] | None:
-        holder = self._view.holder(pending.index, pending.attempt)
+        holder = self._view.holder(pending.index, pending.launch)
         now_ns = self._clock.now_ns()
         if holder is None and (pending.problem or now_ns >= self._late_ns(pending)):
-            holder = self._view.take_back(pending.index, pending.attempt, now_ns)
+            holder = self._view.take_back(pending.index, pending.launch, now_ns)
         return holder
 
     def _late_ns(self, pending: _Pending) -> int:
@@ -343,8 +343,8 @@ class RemoteMap:
     def _on_silent(self, pending: _Pending, keys: Sequence[RecordKey]) -> Iterable[Outcome]:
         pending.busy = False
         self._reached_ns = self._clock.now_ns()
-        mine = (pending.index, pending.attempt)
-        there = any((key.index, key.attempt) == mine for key in keys)
+        mine = (pending.index, pending.launch)
+        there = any((key.index, key.launch) == mine for key in keys)
         if there and (self._take(keys) or self._fetching):
             pending.check_ns = self._reached_ns + round(GRACE_S * NS_PER_S)
             return ()
@@ -358,7 +358,7 @@ class RemoteMap:
             return ()
         self._progress.in_flight = len(self._in_flight)
         lost = Lost(
-            index=pending.index, attempt=pending.attempt, cause=cause, never_began=never_began
+            index=pending.index, launch=pending.launch, cause=cause, never_began=never_began
         )
         return (
             Outcome(
