@@ -218,7 +218,7 @@ _PARTS = {
     "as_block": "serverless_bench.arrays.blocks:as_block",
     "as_bytes": "serverless_bench.arrays.blocks:as_bytes",
 }
-"""By name, because the function body loads NumPy only for those who ask for arrays."""
+"""By name, because the worker loads NumPy for arrays only."""
 
 
 def _library(array: ArraySpec, target: Target, transfer: Transfer) -> ArrayLibrary:

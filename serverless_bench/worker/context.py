@@ -55,7 +55,7 @@ class FunctionContext:
         not here: such a library finds them where ours does, in the environment or role.
     prefix
         Below it a library of its own may write: no other function has it. What is written
-        there is not in the run's ledger: the function deletes it, or nobody does.
+        there is not in the run's ledger: the function has to delete it itself.
     """
 
     def __init__(self, runner: "InvocationRunner", *, warmup: bool = False) -> None:
@@ -218,7 +218,7 @@ class FunctionContext:
         Parameters
         ----------
         key
-            Whose bytes, as in ``content``.
+            Of the bytes, as in ``content``.
         offset
             Where in them ``data`` begins.
         data
@@ -242,7 +242,7 @@ class FunctionContext:
             )
         if block is None:
             raise UsageError(
-                "there is no block that has read what is to be verified",
+                "no block has read what is to be verified",
                 hint="with context.measure(NAME): ...; what context.get reads is verified there",
             )
         return block.verify(key, offset, data)

@@ -15,12 +15,13 @@ from serverless_bench.payload.shaped import content_of
 from serverless_bench.payload.verify import RangeSink, absent
 from serverless_bench.rundir.record import Found
 from serverless_bench.worker.cpu_time import thread_counted
+from serverless_bench.worker.in_memory import MemorySink
 from serverless_bench.worker.meter import Meter
 from serverless_bench.worker.operation_context import DONE, OperationContext, OperationResult
 from serverless_bench.worker.retry import Retrier
 
 _NO_SUCH_RANGE: Final = 416
-"""The status of a range that begins behind the object's end."""
+"""The status of a range that begins after the object's end."""
 
 
 class RangeSource:
@@ -70,7 +71,7 @@ def put_object(context: OperationContext) -> OperationResult:
         etags[index] = retrier.run("upload_part", call, part=index + 1)
 
     try:
-        each(upload, count, transfer.connections)
+        in_parallel(upload, count, transfer.connections)
         retrier.run("complete_multipart", partial(client.complete_multipart, key, upload_id, etags))
     except OperationError:
         _abort_upload(client, key, upload_id, retrier)
@@ -90,28 +91,13 @@ def get_object(context: OperationContext) -> OperationResult:
     """
     download = _ObjectDownload(context)
     try:
-        each(download.fetch, download.count, context.transfer.connections)
+        in_parallel(download.fetch, download.count, context.transfer.connections)
     finally:
         download.finish()
     download.check_size()
     if context.bad.count:
         raise Corrupt(f"{context.spec.key} is not what was written")
     return DONE if download.kept is None else OperationResult(data=download.kept.data)
-
-
-class _KeptData:
-    """The bytes that a download returns; threads may write at once."""
-
-    def __init__(self) -> None:
-        self.data = bytearray()
-        self._lock = threading.Lock()
-
-    def write_at(self, offset: int, data: memoryview) -> None:
-        end = offset + len(data)
-        with self._lock:
-            if end > len(self.data):
-                self.data.extend(bytes(end - len(self.data)))
-            self.data[offset:end] = data
 
 
 class _KeepingSink:
@@ -150,7 +136,7 @@ class _ObjectDownload:
         self._sinks: list[RangeSink | None] = [None] * self.count
         self._reported: set[int] = set()
         """Sizes of the object that responses have reported."""
-        self.kept = _KeptData() if context.keep_data else None
+        self.kept = MemorySink() if context.keep_data else None
 
     def _step_of(self, operation: OperationSpec, transfer: Transfer) -> int | None:
         """Return the length of a range; None if the object is requested as a whole."""
@@ -210,7 +196,7 @@ class _ObjectDownload:
         """Note that the object is longer or shorter than it should be, as responses report.
 
         The ranges that are requested end where the object should, so no sink sees a surplus,
-        nor a lack behind its own range. A reader of other bytes names the range too, and
+        nor a lack after its own range. A reader of other bytes names the range too, and
         counts none of it: of several readers of one object, the one that reads its end does.
         """
         size, length, bad = self._size, self._length, self._context.bad
@@ -241,7 +227,7 @@ def _check_range(meter: Meter, offset: int, length: int) -> None:
         )
 
 
-def each(do: Callable[[int], None], count: int, connections: int) -> None:
+def in_parallel(do: Callable[[int], None], count: int, connections: int) -> None:
     """Call ``do`` for every index below ``count``, several at once.
 
     Raises
@@ -260,7 +246,7 @@ def each(do: Callable[[int], None], count: int, connections: int) -> None:
         with turn:
             return None if stopped.is_set() else next(waiting, None)
 
-    def work() -> None:
+    def run_calls() -> None:
         with thread_counted():
             while (index := take()) is not None:
                 try:
@@ -270,7 +256,7 @@ def each(do: Callable[[int], None], count: int, connections: int) -> None:
                     raise
 
     with ThreadPoolExecutor(min(connections, count)) as pool:
-        futures = [pool.submit(work) for _ in range(min(connections, count))]
+        futures = [pool.submit(run_calls) for _ in range(min(connections, count))]
         for future in as_completed(futures):
             future.result()
 
