@@ -119,7 +119,7 @@ def explained() -> Iterator[None]:
 
 
 def as_operation_error(exc: Exception) -> OperationError:
-    """Return the error of ours that says what ``exc`` says."""
+    """Return the ``OperationError`` that fits the text of ``exc``."""
     message = f"{type(exc).__name__}: {exc}"
     # TensorStore appends its specification, obstore a dump of its own structures.
     text = _DUMP.split(message)[0] + (" timed out" if "TimedOut" in message else "")

@@ -87,7 +87,7 @@ def _check_cuts(array: ArraySpec) -> None:
     if run_bytes(array) < MIN_RUN_BYTES:
         raise UsageError(
             f"--chunks {_text(array.chunks)} keeps only {run_bytes(array)} bytes together",
-            hint=f"sbench tells its own chunks by {MIN_RUN_BYTES} neighbouring bytes: make the"
+            hint=f"sbench knows its own chunks by {MIN_RUN_BYTES} neighbouring bytes: make the"
             " last length longer",
         )
     pieces = array.shards or array.chunks

@@ -63,8 +63,7 @@ class OmeZarr:
         storage: dict[str, Any] = {
             "chunks": array.chunks,
             "compressor": self._parts.compressors(array),
-            # It would say that there is an image already; to delete one first, and to
-            # list what is there, is for the second time only.
+            # Listing and deleting what is there is needed the second time only.
             "overwrite": where in self._written,
         }
         if array.shards is not None:

@@ -16,7 +16,7 @@ from botocore import exceptions as boto
 from serverless_bench.clock import monotonic_ns, sleep
 from serverless_bench.errors import UsageError
 from serverless_bench.units import NS_PER_S
-from serverless_bench.worker.delivery import work
+from serverless_bench.worker.delivery import handle_delivery
 from serverless_bench.worker.user_function import ALLOW_CODE
 
 MAX_TIMEOUT_S: Final = 900
@@ -89,7 +89,7 @@ def launch_all(
         while message:
             batch = message["launch"]
             futures += executor.map(
-                work,
+                handle_delivery,
                 [{"event": event, "remaining_s": timeout_s} for event in batch],
                 timeout=timeout_s,
                 # It is what Lithops does: run code that comes with a call.

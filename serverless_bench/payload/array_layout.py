@@ -2,7 +2,7 @@
 
 Element ``i`` of an array in C order holds bytes ``i * itemsize`` and following of the
 keystream of the array's key. The key declares the array's bytes, so the shape follows
-from it: an append adds rows, and a key says how many there will be in the end.
+from it: an append adds rows, and a key declares how many there will be in the end.
 """
 
 import re

@@ -12,7 +12,7 @@ So a key file alone is enough to regenerate any range of any object on any machi
 nothing stored. The bytes are incompressible, no block stands twice in an object, two
 objects share blocks only if their keys' hashes are equal (docs/decisions/0018 says how
 likely that is, and what it would take to matter), and *decrypting* one aligned block of a
-wrong answer says which object, generation and offset it came from: ``identify`` does that.
+wrong response shows which object, generation and offset it came from: ``identify`` does that.
 
 AES is not here for secrecy. It is the fastest seekable generator that ships with a
 library everybody has: one core makes about 9 GB/s (see docs/performance.md).
@@ -103,10 +103,8 @@ class Keystream:
             piece = view[start : start + PIECE]
             encryptor.update_into(_ZEROS[: len(piece)], piece)
 
-    def first_difference(
-        self, offset: int, data: memoryview, scratch: bytearray | None = None
-    ) -> int | None:
-        """Return the offset of the first byte of ``data`` that is wrong, or None.
+    def agrees(self, offset: int, data: memoryview, scratch: bytearray | None = None) -> bool:
+        """Return whether ``data`` is what belongs at ``offset``.
 
         Parameters
         ----------
@@ -117,12 +115,6 @@ class Keystream:
         scratch
             Overwritten; one of ``PIECE`` bytes saves an allocation.
         """
-        if self.agrees(offset, data, scratch):
-            return None
-        return next(self.differences(offset, data)).offset
-
-    def agrees(self, offset: int, data: memoryview, scratch: bytearray | None = None) -> bool:
-        """Tell whether ``data`` is what belongs at ``offset``; see ``first_difference``."""
         expected = scratch if scratch is not None else bytearray(min(PIECE, len(data)))
         encryptor = self._from(offset)
         for start in range(0, len(data), PIECE):
@@ -164,7 +156,7 @@ class Keystream:
 
 
 def identify(data: memoryview) -> Origin | None:
-    """Return where ``data`` comes from, if it is a piece of anybody's keystream.
+    """Return where ``data`` comes from, if it is a piece of the keystream of any object.
 
     Two neighbouring cipher blocks decrypt to consecutive counters only if they are
     keystream: by chance once in 2**80. Every alignment is tried.
@@ -201,7 +193,7 @@ class KeystreamFile(io.RawIOBase):
     Parameters
     ----------
     source
-        Whose bytes; anything with ``readinto_at``.
+        The bytes: anything with ``readinto_at``.
     size
         Bytes in the file.
     """

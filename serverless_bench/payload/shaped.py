@@ -71,7 +71,7 @@ class Shaped(Keystream):
             self._fill(view[start:stop], skip, encryptor)
 
     def agrees(self, offset: int, data: memoryview, scratch: bytearray | None = None) -> bool:
-        """Tell whether ``data`` is what belongs at ``offset``; see ``first_difference``."""
+        """Return whether ``data`` is what belongs at ``offset``; as in ``Keystream``."""
         room = scratch if scratch is not None else bytearray(min(PIECE, len(data)))
         for start, stop, skip, encryptor in self._pieces(offset, len(data)):
             expected = room if len(room) == stop - start else bytearray(stop - start)

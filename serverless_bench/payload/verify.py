@@ -56,7 +56,7 @@ class BadRanges:
 class RangeSink:
     """Takes one range of one object, once, and keeps what was wrong with it.
 
-    Whether all of it came, and nothing else, is looked at whatever ``verify`` says.
+    Missing and surplus bytes are found whatever ``verify`` is.
 
     Parameters
     ----------
@@ -157,7 +157,7 @@ class RangeSink:
 
 
 def absent(found: Found, offset: int, length: int, *, bad_bytes: int | None = None) -> BadRange:
-    """Return the range of bytes that are missing, or that nobody has written.
+    """Return the range of bytes that are missing, or that were never written.
 
     ``bad_bytes`` are those of them that count; None for all.
     """

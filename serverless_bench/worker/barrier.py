@@ -18,6 +18,7 @@ from serverless_bench.clock import monotonic_ns, sleep
 from serverless_bench.errors import NotFound, OperationError
 from serverless_bench.job.spec import InvocationSpec
 from serverless_bench.units import NS_PER_S
+from serverless_bench.worker.in_memory import MemorySink, MemorySource
 from serverless_bench.worker.retry import Retrier
 
 _GATE_KEY: Final = re.compile(r".*/gate/(?:start|[0-9]+)", re.DOTALL)
@@ -36,23 +37,6 @@ class BarrierPass:
     """Billed requests for the announcement, retries included."""
     gets: int
     """Billed requests that polled for the start."""
-
-
-class _Byte:
-    """The body of an announcement."""
-
-    size = 1
-
-    def readinto_at(self, offset: int, buffer: memoryview) -> None:
-        del offset
-        buffer[:] = b"+" * len(buffer)
-
-
-class _Ignored:
-    """A sink for an object whose being there is all that matters."""
-
-    def write_at(self, offset: int, data: memoryview) -> None:
-        pass
 
 
 def folder(prefix: str, run_id: str) -> str:
@@ -97,7 +81,7 @@ def pass_barrier(invocation: InvocationSpec, client: Client, rng: random.Random)
     deadline_ns = began_ns + round(timeout_s * NS_PER_S)
     retrier = Retrier(client, invocation.transfer.retries, deadline_ns, rng, lambda _: None)
     key = folder(prefix, run_id) + str(invocation.index)
-    retrier.run("put", partial(client.put, key, _Byte()))
+    retrier.run("put", partial(client.put, key, MemorySource(b"+")))
     polls, late = 0, True
     while monotonic_ns() < deadline_ns:
         if _is_open(start_key(prefix, run_id), client, retrier):
@@ -114,7 +98,7 @@ def pass_barrier(invocation: InvocationSpec, client: Client, rng: random.Random)
 
 def _is_open(key: str, client: Client, retrier: Retrier) -> bool:
     try:
-        retrier.run("get", partial(client.get, key, _Ignored()))
+        retrier.run("get", partial(client.get, key, MemorySink()))
     except NotFound:
         return False
     except OperationError as exc:

@@ -3,7 +3,7 @@
 A cloud queue delivers an event at least once, late, or not at all, so nothing but the
 store is believed. Below ``PREFIX RUN/`` stand::
 
-    claims/INDEX/LAUNCH             who does this launch; written only if it is absent
+    claims/INDEX/LAUNCH             which worker runs this launch; written only if absent
     records/INDEX/LAUNCH/DELIVERY   what one delivery of the event measured
 
 The claim is made before the first byte, by a worker that begins or by the driver that
@@ -42,23 +42,23 @@ def for_run(control: Target, run_id: str) -> Target:
 
 
 def claim_name(index: int, launch: int) -> str:
-    """Return the key of a claim behind the run's prefix."""
+    """Return the key of a claim, without the run's prefix."""
     return f"claims/{index:0{_DIGITS}}/{launch}"
 
 
 def record_name(key: RecordKey) -> str:
-    """Return the key of a record behind the run's prefix."""
+    """Return the key of a record, without the run's prefix."""
     return f"records/{key.index:0{_DIGITS}}/{key.launch}/{key.delivery}"
 
 
 def parse_record(name: str) -> RecordKey | None:
-    """Return what stands in a key behind ``records/``; None if no worker wrote it."""
+    """Return what stands in a key after ``records/``; None if no worker wrote it."""
     match = _RECORD.fullmatch(name)
     return RecordKey(int(match[1]), int(match[2]), match[3]) if match else None
 
 
 def before(index: int) -> str:
-    """Return the name in ``records/`` behind which the records of an index begin.
+    """Return the name in ``records/`` after which the records of an index begin.
 
     Not the index itself: SeaweedFS takes that for a folder, and skips what is in it.
     """
@@ -66,7 +66,7 @@ def before(index: int) -> str:
 
 
 def parse_claim(name: str) -> tuple[int, int] | None:
-    """Return index and launch of a key behind ``claims/``; None if it is no claim's."""
+    """Return index and launch of a key after ``claims/``; None if it is no claim's."""
     match = _CLAIM.fullmatch(name)
     return (int(match[1]), int(match[2])) if match else None
 
@@ -94,7 +94,7 @@ def claim(
 def get_claim(
     store: ObjectIO, index: int, launch: int, *, timeout_s: float
 ) -> Mapping[str, Any] | None:
-    """Return a claim; None if nobody has made it."""
+    """Return a claim; None if there is none."""
     try:
         return _read(store, claim_name(index, launch), timeout_s)
     except NotFound:

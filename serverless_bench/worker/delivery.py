@@ -36,7 +36,7 @@ def deliver(
     event
         ``asdict`` of an ``InvocationSpec`` that has a control target.
     remaining_s
-        How long this process may still live; None if nobody ends it.
+        How long this process may still live; None for as long as it likes.
 
     Returns
     -------
@@ -102,8 +102,8 @@ def deliver(
     return record, refused or ""
 
 
-def work(event: Mapping[str, Any], remaining_s: float | None = None) -> dict[str, Any]:
-    """Run one delivery and return a few words for whoever waits for it; see ``deliver``."""
+def handle_delivery(event: Mapping[str, Any], remaining_s: float | None = None) -> dict[str, Any]:
+    """Run one delivery as ``deliver`` does, and return a short summary for its caller."""
     record, refused = deliver(event, remaining_s=remaining_s)
     if record is None:
         return {"refused": refused}

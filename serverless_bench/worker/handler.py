@@ -13,7 +13,7 @@ from collections.abc import Mapping  # noqa: E402 - what follows is what is time
 from typing import Any  # noqa: E402
 
 from serverless_bench import process  # noqa: E402
-from serverless_bench.worker.delivery import work  # noqa: E402
+from serverless_bench.worker.delivery import handle_delivery  # noqa: E402
 
 process.note_birth(_BORN_NS, time.perf_counter_ns() - _BEGAN_NS)
 
@@ -31,6 +31,6 @@ def handler(event: Mapping[str, Any], context: Any) -> dict[str, Any]:  # noqa: 
     Returns
     -------
     dict
-        A few words for whoever invoked it and waits. The record is in the store.
+        A short summary for a caller that waits. The record is in the store.
     """
-    return work(event, remaining_s=context.get_remaining_time_in_millis() / 1000)
+    return handle_delivery(event, remaining_s=context.get_remaining_time_in_millis() / 1000)

@@ -16,6 +16,7 @@ from serverless_bench.clients.wire import WireClient
 from serverless_bench.clock import monotonic_ns
 from serverless_bench.job.spec import Target, Transfer
 from serverless_bench.units import KIB, NS_PER_S
+from serverless_bench.worker.in_memory import MemorySink, MemorySource
 from serverless_bench.worker.meter import Meter
 from serverless_bench.worker.retry import Retrier
 
@@ -66,7 +67,7 @@ class ObjectIO:
             If that did not succeed within ``timeout_s``.
         """
         key = self._prefix + name
-        put = partial(self._client.put, key, _BytesSource(data), if_absent=if_absent)
+        put = partial(self._client.put, key, MemorySource(data), if_absent=if_absent)
         self._run("put", put, timeout_s)
 
     def get(self, name: str, *, timeout_s: float) -> bytes:
@@ -81,7 +82,7 @@ class ObjectIO:
         """
 
         def get(meter: Meter) -> bytes:
-            sink = _Kept()
+            sink = MemorySink()
             self._client.get(self._prefix + name, sink, meter)
             return bytes(sink.data)
 
@@ -112,7 +113,7 @@ class ObjectIO:
         self._run("delete", call, timeout_s)
 
     def list_page(self, folder: str, after: str, *, timeout_s: float) -> tuple[list[str], bool]:
-        """Return up to a thousand names in ``folder`` behind ``after``, without the folder.
+        """Return up to a thousand names in ``folder`` after ``after``, without the folder.
 
         Returns
         -------
@@ -151,24 +152,3 @@ class ObjectIO:
             with self._counting:
                 self.requests += retrier.billed()
             self.date = next((m.date for m, _ in reversed(retrier.done) if m.date), self.date)
-
-
-class _BytesSource:
-    """Bytes as the body of a request."""
-
-    def __init__(self, data: bytes) -> None:
-        self._data = data
-        self.size = len(data)
-
-    def readinto_at(self, offset: int, buffer: memoryview) -> None:
-        buffer[:] = self._data[offset : offset + len(buffer)]
-
-
-class _Kept:
-    """The body of a response, in memory."""
-
-    def __init__(self) -> None:
-        self.data = bytearray()
-
-    def write_at(self, offset: int, data: memoryview) -> None:
-        self.data[offset:] = data

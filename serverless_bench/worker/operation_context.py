@@ -11,7 +11,7 @@ from serverless_bench.rundir.record import Usage
 from serverless_bench.worker.retry import Retrier
 
 if TYPE_CHECKING:
-    # At run time only those who ask for arrays load it.
+    # At run time it is loaded for arrays only.
     from serverless_bench.worker.array_operation import ArrayTask
 
 
@@ -75,7 +75,7 @@ class OperationResult:
     keys: Sequence[str] = ()
     """From a listing."""
     more: bool = False
-    """Whether a listing goes on behind its last key."""
+    """Whether a listing goes on after its last key."""
     data: bytearray | None = None
     """From a get with ``keep_data``."""
 

@@ -1,7 +1,7 @@
 """When the operations of one function are due, in an open loop. Reads no clock.
 
 All threads of a function share one schedule: whichever is free takes the next instant. So
-threads that have no operations lose none of them, and what nobody has taken when the time
+threads that have no operations lose none of them, and what is not taken when the time
 is over is known: it was due, and never begun.
 """
 
@@ -20,7 +20,7 @@ _ROWS: Final = 128
 
 class _Arrivals(Protocol):
     next_ns: int
-    """The first instant that nobody has taken."""
+    """The first instant that is not taken yet."""
 
     def advance(self) -> None:
         """Take it."""
@@ -92,7 +92,7 @@ class Schedule:
     Parameters
     ----------
     invocation
-        Whose rate, arrivals and seed.
+        Has the rate, the arrivals and the seed.
     begin_ns
         When the measurement begins, on the monotonic clock.
     end_ns
@@ -114,7 +114,7 @@ class Schedule:
         self._lock = threading.Lock()
 
     def take(self) -> int | None:
-        """Return the next instant, which then is nobody else's; None if all are taken.
+        """Return the next instant, which no other thread gets then; None if all are taken.
 
         It may be past: what is due does not wait for what is late.
         """

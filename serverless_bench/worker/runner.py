@@ -93,7 +93,7 @@ class InvocationRunner:
         workload = open_workload(invocation.workload)
         self._in_threads(lambda thread: self._prepare(workload, thread))
         if self._stopped is None and invocation.workload == OWN_FUNCTION:
-            # Only who brings a function pays for what it takes to load it.
+            # Only user functions pay for what it takes to load it.
             from serverless_bench.worker.user_function import run_function  # noqa: PLC0415
 
             return run_function(self)
@@ -109,7 +109,7 @@ class InvocationRunner:
         return self._stopped
 
     def begin(self) -> None:
-        """Wait for the common start, if there is one; the measurement begins now."""
+        """Wait at the start barrier, if there is one; the measurement begins now."""
         invocation = self.invocation
         if invocation.gate_poll_s is not None:
             self.barrier = pass_barrier(invocation, _client_for(invocation), self._rng(0))
@@ -227,7 +227,7 @@ class InvocationRunner:
             if threads == 1:
                 do(0)
                 return
-            # Connections are made by whoever needs one; the library is opened once, here.
+            # Threads make their connections; the library is opened once, here.
             _client_for(self.invocation)
             with ThreadPoolExecutor(threads) as pool:
                 futures = [pool.submit(counted, thread) for thread in range(threads)]
@@ -294,7 +294,7 @@ class InvocationRunner:
         return self._stopped_ns is None or instant_ns < self._stopped_ns
 
 
-def next_operation(stream: Stream, ok: bool | None) -> OperationSpec | None:  # noqa: FBT001 - what came of it
+def next_operation(stream: Stream, ok: bool | None) -> OperationSpec | None:  # noqa: FBT001 - its result
     """Send a stream the result of its last operation, and return its next one."""
     try:
         if ok is None or not isinstance(stream, Generator):
@@ -310,7 +310,7 @@ class Rounds:
     Parameters
     ----------
     workload, invocation, thread
-        Whose operations.
+        Decide the operations.
     """
 
     def __init__(self, workload: Workload, invocation: InvocationSpec, thread: int) -> None:
@@ -325,7 +325,7 @@ class Rounds:
         Parameters
         ----------
         ok
-            What came of the last one; None for the first of a round.
+            Whether the last one succeeded; None for the first of a round.
         again
             Whether to go on with the next round at once, unless it is empty.
         """

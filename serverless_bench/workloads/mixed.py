@@ -77,7 +77,7 @@ class Mixed(Workload):
             yield _place(invocation, number).operation(OperationKind.PUT)
 
     def operations(self, invocation: InvocationSpec, thread: int = 0) -> Stream:
-        """Yield one round: as many operations as `operations` says, else one for each object."""
+        """Yield one round: as many operations as ``operations`` says, else one for each object."""
         yield from next(self.rounds(invocation, thread))
 
     def rounds(self, invocation: InvocationSpec, thread: int) -> Iterator[Stream]:
@@ -94,7 +94,7 @@ class _ThreadObjects:
     Parameters
     ----------
     invocation, thread
-        Whose.
+        Decide which objects.
     """
 
     def __init__(self, invocation: InvocationSpec, thread: int) -> None:
@@ -108,7 +108,7 @@ class _ThreadObjects:
         self._weights = [weight for _, weight in mix]
 
     def turns(self, number: int) -> Stream:
-        """Yield so many operations and take note of what comes of each."""
+        """Yield so many operations and note the result of each."""
         for _ in range(number):
             yield from self._turn()
 
@@ -150,7 +150,7 @@ class _ThreadObjects:
     def _put(self) -> Stream:
         made = self._free.pop() if self._free else self._overwritten()
         ok = yield made.operation(OperationKind.PUT)
-        # Of one that failed nobody knows which bytes are there.
+        # After one that failed it is unknown which bytes are there.
         if ok:
             self._live.append(made)
         else:
@@ -196,7 +196,7 @@ def _place(invocation: InvocationSpec, number: int) -> _Object:
 
 
 def _copy_place(invocation: InvocationSpec, source: _Object) -> _Object:
-    """Return the place of an object's copy: a key says its size, so it has just one."""
+    """Return the place of an object's copy: a key declares its size, so it has just one."""
     number = 2 * invocation.objects + source.number
     made = planned_object(invocation, number, size=source.size)
     return _Object(number, made.key, made.size, source.generation, source.key)

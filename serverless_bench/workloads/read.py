@@ -44,7 +44,7 @@ def _share(whole: OperationSpec, invocation: InvocationSpec) -> Iterator[Operati
         yield whole
         return
     if whole.size is None:
-        raise ValueError(f"{whole.key!r} cannot be shared: nobody knows its size")
+        raise ValueError(f"{whole.key!r} cannot be shared: its size is unknown")
     offset, length = share(whole.size, invocation.index, split)
     if length:
         yield replace(whole, kind=OperationKind.GET_RANGE, offset=offset, length=length)

@@ -19,7 +19,7 @@ from serverless_bench.rundir.run import Run
 from serverless_bench.stores.loopback.faults import FaultKind
 from serverless_bench.stores.loopback.server import serving
 from serverless_bench.stores.loopback.state import LoopbackSettings
-from serverless_bench.worker.delivery import forget_stores, work
+from serverless_bench.worker.delivery import forget_stores, handle_delivery
 from serverless_bench.worker.invocation import forget_clients
 
 MIB = 1 << 20
@@ -51,7 +51,7 @@ class Delivered:
     def launch(self, invocations: Sequence[InvocationSpec]) -> int:
         for one in invocations:
             for _ in range(1 + (one.index in self._twice)):
-                work(asdict(one))
+                handle_delivery(asdict(one))
         return 0
 
     def close(self) -> None:

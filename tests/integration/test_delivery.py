@@ -14,7 +14,7 @@ from serverless_bench.job.spec import InvocationSpec, JobSpec, Target
 from serverless_bench.rundir.record import InvocationRecord
 from serverless_bench.units import NS_PER_S
 from serverless_bench.worker.claims import claim, claim_name, for_run, get_claim, parse_record
-from serverless_bench.worker.delivery import RECORD_S, deliver, forget_stores, work
+from serverless_bench.worker.delivery import RECORD_S, deliver, forget_stores, handle_delivery
 from serverless_bench.worker.object_io import ObjectIO
 from tests.servers import Server, credentials
 
@@ -111,13 +111,14 @@ def test_what_was_taken_back_does_nothing_at_all(spec: InvocationSpec) -> None:
     assert refused.startswith("taken back")
     assert sizes(spec) == before
     again = replace(spec, launch=1)
-    assert work(asdict(again))["ok"], "the next launch has a claim of its own"
+    assert handle_delivery(asdict(again))["ok"], "the next launch has a claim of its own"
 
 
 def test_a_late_delivery_asks_nobody(spec: InvocationSpec) -> None:
     nowhere = replace(spec.target, endpoint_url=NOBODY)
     late = replace(spec, not_after_ns=wall_ns() - 1, target=nowhere, control=nowhere)
-    assert work(asdict(late)) == {"refused": "expired: delivered after the run had given it up"}
+    refused = "expired: delivered after the run had given it up"
+    assert handle_delivery(asdict(late)) == {"refused": refused}
 
 
 def test_time_that_the_process_has_bounds_the_work(spec: InvocationSpec) -> None:

@@ -19,7 +19,7 @@ from serverless_bench.job.invocations import invocation_specs
 from serverless_bench.job.spec import InvocationSpec, JobSpec, Target
 from serverless_bench.rundir.record import InvocationRecord, Lost, Outcome
 from serverless_bench.worker.claims import for_run, get_claim
-from serverless_bench.worker.delivery import work
+from serverless_bench.worker.delivery import handle_delivery
 from serverless_bench.worker.object_io import ObjectIO
 from tests.processes import PATIENCE_S
 from tests.servers import Server, credentials
@@ -88,7 +88,7 @@ class Here:
                 # The run may end with the last record: what comes twice has come by then.
                 assert self.repeated.wait(PATIENCE_S)
             for _ in range(self.times.get(one.index, 1)):
-                self.workers.submit(work, asdict(one)).result(PATIENCE_S)
+                self.workers.submit(handle_delivery, asdict(one)).result(PATIENCE_S)
             self.left.discard(one.index)
             if not self.left:
                 self.repeated.set()
@@ -161,7 +161,7 @@ def test_what_never_begins_is_taken_back(job: JobSpec, workers: ProcessPoolExecu
     assert len(records(outcomes)) == COUNT - 1
     event = next(one for one in launcher.sent if one.index == 1)
     later = replace(event, not_after_ns=event.not_after_ns + 10**12)
-    told = workers.submit(work, asdict(later)).result(60)
+    told = workers.submit(handle_delivery, asdict(later)).result(60)
     assert told["refused"].startswith("taken back"), "whatever comes after that does nothing"
 
 
@@ -219,7 +219,7 @@ def test_another_driver_finds_what_is_there_and_takes_back_the_rest(
     since_ns = wall_ns()
     specs = list(invocation_specs(job, run_id=RUN, created_ns=since_ns))
     for spec in specs[:4]:
-        assert workers.submit(work, asdict(spec)).result(60)["ok"]
+        assert workers.submit(handle_delivery, asdict(spec)).result(60)["ok"]
     first = run(replace(job, start_timeout_s=0.1), Here(workers, times={4: 0, 5: 0}))
     known = {(one.index, one.delivery or "") for one in records(first) if one.index != 0}
     out = [replace(spec, launch=1) for spec in specs[4:]]
