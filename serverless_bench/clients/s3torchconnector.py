@@ -44,7 +44,7 @@ from serverless_bench.process import user_agent
 from serverless_bench.units import MIB
 
 _PAGE: Final = 1000
-"""Keys of one answer to a listing."""
+"""Keys of one response to a listing."""
 _CRT: Final = re.compile(r"CRT error \d+: [\w-]+: (AWS_\w+), (.*)")
 _CERTIFICATES: Final = "SSL_CERT_FILE"
 _ENDED: Final = "AWS_ERROR_S3_REQUEST_HAS_COMPLETED"
@@ -109,7 +109,7 @@ class S3TorchConnectorClient:
         self._open(region or self._region, url)
 
     def put(self, key: str, source: Source, exchange: Exchange) -> None:
-        """An upload in parts, which the library gives up if it fails."""
+        """Write by an upload in parts, which the library gives up if it fails."""
         block = memoryview(bytearray(min(self._transfer.block_bytes, source.size)))
         with _translated():
             writer = self._client.put_object(self._target.bucket, key)
@@ -171,7 +171,7 @@ class S3TorchConnectorClient:
             self._client.delete_object(self._target.bucket, key)
 
     def copy(self, source: str, key: str, exchange: Exchange) -> None:
-        """A HEAD, and then one request or parts."""
+        """Copy: a HEAD, and then one request or parts."""
         del exchange
         bucket = self._target.bucket
         with _translated():
@@ -179,7 +179,7 @@ class S3TorchConnectorClient:
             self._client.copy_object(bucket, quote(source, safe="/~"), bucket, key)
 
     def close(self) -> None:
-        """The runtime ends its threads when it is forgotten."""
+        """Release the client: the runtime ends its threads when it is forgotten."""
         self._listings.clear()
         del self._client
 

@@ -29,8 +29,8 @@ _CREDENTIALS: Final = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSIO
 
 def default_directory() -> Path:
     """Return where the embedded store keeps its data: SBENCH_STORE_DIR, or the cache."""
-    asked = os.environ.get("SBENCH_STORE_DIR")
-    return Path(asked) if asked else platformdirs.user_cache_path("sbench") / "seaweedfs"
+    directory = os.environ.get("SBENCH_STORE_DIR")
+    return Path(directory) if directory else platformdirs.user_cache_path("sbench") / "seaweedfs"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,9 +107,9 @@ class Lease:
                 raise StoreError(f"the embedded store in {directory} does not start")
             sleep(_TICK_S)
 
-    def ask(self, wish: str) -> dict[str, Any]:
+    def ask(self, request: str) -> dict[str, Any]:
         """Have the keeper do something, and return its answer."""
-        self._line.sendall(json.dumps({"do": wish}).encode() + b"\n")
+        self._line.sendall(json.dumps({"do": request}).encode() + b"\n")
         return self._read()
 
     def release(self) -> None:
@@ -193,9 +193,9 @@ def _keeper_error(keeper: subprocess.Popen[bytes], directory: Path) -> Exception
     log = directory / "keeper.log"
     last = (log.read_text(encoding="utf-8", errors="replace").splitlines() or [""])[-1]
     with suppress(ValueError, KeyError, TypeError):
-        told = json.loads(last)
+        error = json.loads(last)
         kind = PluginError if keeper.returncode == PluginError.exit_code else StoreError
-        return kind(told["message"], hint=told["hint"])
+        return kind(error["message"], hint=error["hint"])
     return StoreError(f"the embedded store did not start: {last}", hint=f"see {log}")
 
 
