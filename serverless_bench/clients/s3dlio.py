@@ -17,7 +17,6 @@ import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from importlib import import_module
 from importlib.util import find_spec
 from typing import Any, ClassVar, Final, Literal
 
@@ -255,14 +254,20 @@ def _start(variables: Mapping[str, str]) -> Any:  # noqa: ANN401 - a module with
     if _settings is None or _settings[0] != os.getpid():
         # Not the endpoint: boto3 would read it, too, and send everything there.
         os.environ.update({k: v for k, v in variables.items() if k != _ENDPOINT})
-        import_module("s3dlio").configure_s3(endpoint_url=variables.get(_ENDPOINT))
+        _library().configure_s3(endpoint_url=variables.get(_ENDPOINT))
         _settings = (os.getpid(), variables)
     if _settings[1] != variables:
         raise PluginError(
             "s3dlio has started in this process for another endpoint, or with other options",
             hint="it keeps what it was told first: use a new process or function",
         )
-    return import_module("s3dlio")
+    return _library()
+
+
+def _library() -> Any:  # noqa: ANN401 - untyped
+    import s3dlio  # noqa: PLC0415 - see the module's text
+
+    return s3dlio
 
 
 @contextmanager
