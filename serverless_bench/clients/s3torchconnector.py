@@ -10,10 +10,9 @@ It takes only ``bytes``, so that each block of a put is copied once, and gives o
 ``bytes``. It has no timeout: a connection ends when no byte moved for 30 s.
 """
 
-import os
 import re
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from typing import ClassVar, Final
 from urllib.parse import quote
@@ -40,7 +39,7 @@ from serverless_bench.errors import (
     WrongRegion,
 )
 from serverless_bench.job.spec import Target, Transfer
-from serverless_bench.process import user_agent
+from serverless_bench.process import environment, user_agent
 from serverless_bench.units import MIB
 
 _PAGE: Final = 1000
@@ -208,21 +207,10 @@ class S3TorchConnectorClient:
                 position += len(chunk)
 
 
-@contextmanager
-def _trusted() -> Iterator[None]:
+def _trusted() -> AbstractContextManager[None]:
     """Name ``AWS_CA_BUNDLE`` as the runtime wants it, which looks once."""
-    before, bundle = os.environ.get(_CERTIFICATES), ca_bundle()
-    if bundle is None:
-        yield
-        return
-    os.environ[_CERTIFICATES] = str(bundle)
-    try:
-        yield
-    finally:
-        if before is None:
-            del os.environ[_CERTIFICATES]
-        else:
-            os.environ[_CERTIFICATES] = before
+    bundle = ca_bundle()
+    return environment({} if bundle is None else {_CERTIFICATES: str(bundle)})
 
 
 @contextmanager

@@ -17,6 +17,7 @@ import platformdirs
 
 from serverless_bench.clock import monotonic_ns, sleep
 from serverless_bench.errors import PluginError, StoreError
+from serverless_bench.process import environment
 from serverless_bench.stores.keeper import START_S
 from serverless_bench.units import NS_PER_S
 
@@ -24,7 +25,6 @@ EMBEDDED: Final = "seaweedfs"
 """The store that starts by itself, as runs name it."""
 _KEEPER: Final = "serverless_bench.stores.keeper"
 _TICK_S: Final = 0.02
-_CREDENTIALS: Final = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN")
 
 
 def default_directory() -> Path:
@@ -146,18 +146,15 @@ def embedded_store(directory: Path | None = None) -> Iterator[Lease]:
     lease = Lease.take(directory or default_directory())
     if lease is None:
         raise StoreError("the embedded store does not run")
-    before = {name: os.environ.get(name) for name in _CREDENTIALS}
-    os.environ["AWS_ACCESS_KEY_ID"] = lease.address.access_key
-    os.environ["AWS_SECRET_ACCESS_KEY"] = lease.address.secret_key
-    os.environ.pop("AWS_SESSION_TOKEN", None)
+    credentials = {
+        "AWS_ACCESS_KEY_ID": lease.address.access_key,
+        "AWS_SECRET_ACCESS_KEY": lease.address.secret_key,
+        "AWS_SESSION_TOKEN": None,
+    }
     try:
-        yield lease
+        with environment(credentials):
+            yield lease
     finally:
-        for name, value in before.items():
-            if value is None:
-                os.environ.pop(name, None)
-            else:
-                os.environ[name] = value
         lease.release()
 
 
