@@ -22,9 +22,8 @@ import statistics
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -35,6 +34,7 @@ from serverless_bench.clients import CLIENTS, open_client
 from serverless_bench.clock import EpochClock, monotonic_ns
 from serverless_bench.job.keys import object_key
 from serverless_bench.job.spec import OperationKind, OperationSpec, Target, Transfer
+from serverless_bench.stores.loopback.process import served
 from serverless_bench.units import GIB, MIB, NS_PER_S
 from serverless_bench.worker.operation import measure
 from serverless_bench.worker.operation_context import OperationContext
@@ -136,20 +136,6 @@ def cost(kind: OperationKind, lanes: Sequence[Move], load: Load) -> dict[str, fl
     return {"cpu": cpu_s / (moved / GIB), "rate": moved / seconds / 1e6}
 
 
-@contextmanager
-def store(scheme: str, pem: Path) -> Iterator[str]:
-    """Run the loopback store for the length of a block and yield its URL."""
-    command = [sys.executable, "-m", "serverless_bench", "serve", "--check", "none"]
-    if scheme == "https":
-        command += ["--tls", str(pem)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None
-        try:
-            yield process.stdout.readline().split()[-1]
-        finally:
-            process.terminate()
-
-
 def table(scheme: str, url: str, rounds: int, load: Load) -> None:
     """Measure every subject ``rounds`` times, in turn, and print a table."""
     subjects = [FLOOR, *CLIENTS]
@@ -200,7 +186,8 @@ def main() -> None:
         print("| scheme | operation | client | core-s/GiB | lowest to highest | x floor | MB/s |")
         print("| --- | --- | --- | ---: | ---: | ---: | ---: |", flush=True)
         for scheme in asked.scheme or ["http", "https"]:
-            with store(scheme, pem) as url:
+            tls = ("--tls", str(pem)) if scheme == "https" else ()
+            with served("--check", "none", *tls) as url:
                 table(scheme, url, rounds, load)
 
 

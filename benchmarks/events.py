@@ -21,6 +21,7 @@ from serverless_bench.executors.aws_lambda import BURST, PER_S
 from serverless_bench.job.spec import JobSpec, Target
 from serverless_bench.process import peak_rss_bytes
 from serverless_bench.rundir.record import Outcome
+from serverless_bench.stores.loopback.process import served
 from serverless_bench.units import MIB
 
 SMALLEST: Final = (20, 2)
@@ -48,24 +49,12 @@ def main() -> None:
     names = [f"f{i}" for i in range(asked.functions)]
     inside = [sys.executable, __file__, "--inside"]
     inside += ["--number", str(asked.number), "--functions", str(asked.functions)]
-    with tempfile.TemporaryDirectory() as scratch:
-        serve = [sys.executable, "-m", "serverless_bench", "serve", "--port", "0"]
-        with subprocess.Popen(serve, cwd=scratch, stdout=subprocess.PIPE, text=True) as store:
-            url = (store.stdout.readline() if store.stdout else "").split()[-1]
-            environment = {
-                **os.environ,
-                "AWS_ACCESS_KEY_ID": "any",
-                "AWS_SECRET_ACCESS_KEY": "any",
-                "AWS_ENDPOINT_URL_S3": url,
-                "AWS_REGION": "us-east-1",
-            }
-            host = [sys.executable, "-m", "serverless_bench", "lambda-host", "--scripted"]
-            host += [f"--function={name}" for name in names]
-            host += ["--concurrency", "5000", "--", *inside]
-            try:
-                subprocess.run(host, cwd=scratch, env=environment, check=True)
-            finally:
-                store.terminate()
+    with tempfile.TemporaryDirectory() as scratch, served() as url:
+        environment = {**os.environ, "AWS_ENDPOINT_URL_S3": url, "AWS_REGION": "us-east-1"}
+        host = [sys.executable, "-m", "serverless_bench", "lambda-host", "--scripted"]
+        host += [f"--function={name}" for name in names]
+        host += ["--concurrency", "5000", "--", *inside]
+        subprocess.run(host, cwd=scratch, env=environment, check=True)
 
 
 def measure(number: int, functions: int) -> dict[str, float | int | None]:

@@ -36,7 +36,7 @@ class CppZarr:
         self._threads = parse_options(CppZarrOptions, array).num_threads
 
     def create(self, where: str, shape: Sequence[int]) -> None:
-        """Cppzarr makes an array when it writes it."""
+        """Do nothing: cppzarr makes an array when it writes it."""
 
     def write(self, where: str, block: Any) -> None:  # noqa: ANN401
         import numpy as np  # noqa: PLC0415 - see needs

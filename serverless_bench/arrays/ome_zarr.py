@@ -3,7 +3,6 @@
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
-from importlib import import_module
 from typing import Any, ClassVar
 
 from serverless_bench.arrays.base import needs, parse_options
@@ -38,7 +37,7 @@ class OmeZarr:
         with warnings.catch_warnings():
             # It uses a class that it has deprecated itself.
             warnings.simplefilter("ignore", DeprecationWarning)
-            import_module("ome_zarr.writer")
+            import ome_zarr.writer  # noqa: F401, PLC0415 - see needs
         from serverless_bench.arrays import zarr_parts  # noqa: PLC0415 - see needs
 
         zarr_parts.configure(requests=options.async_concurrency, threads=None)
@@ -47,7 +46,7 @@ class OmeZarr:
         self._written: set[str] = set()
 
     def create(self, where: str, shape: Sequence[int]) -> None:
-        """OME-Zarr makes an image when it writes it."""
+        """Do nothing: OME-Zarr makes an image when it writes it."""
 
     def write(self, where: str, block: Any) -> None:  # noqa: ANN401
         import dask  # noqa: PLC0415 - see needs

@@ -3,16 +3,16 @@
 import asyncio
 import json
 import os
-import signal
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractAsyncContextManager, contextmanager
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from serverless_bench.cli.hosting import stop_on_signals, until_end
 from serverless_bench.cli.options import group, option, port_option
 from serverless_bench.errors import PluginError, UsageError
 from serverless_bench.job.invocations import invocation_specs
@@ -23,8 +23,11 @@ from serverless_bench.lambda_host.settings import MAX_TIMEOUT_S, MEMORY_MIB, Hos
 from serverless_bench.plugins import extra
 from serverless_bench.stores.embedded import embedded_store
 
+if TYPE_CHECKING:
+    from serverless_bench.lambda_host.host import Deliver
+    from serverless_bench.lambda_host.server import Serving
+
 _HANDLER: Final = "serverless_bench.worker.handler.handler"
-_TIMEOUT_S: Final = 3.0
 _TELL_IT: Final = """\
 lambda host at {url}
 {limits}
@@ -141,21 +144,17 @@ def command(command: tuple[str, ...], log_dir: Path | None, **flags: Any) -> int
 
 
 async def _run(
-    serving: Any,  # noqa: ANN401 - loaded by name
+    serving: "AbstractAsyncContextManager[Serving]",
     flags: Mapping[str, Any],
     command: Sequence[str],
 ) -> int:
-    stop = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        # Ctrl-C and SIGTERM are how it ends.
-        loop.add_signal_handler(number, stop.set)
+    stop = stop_on_signals()
     async with serving as served:
         if flags["reserved"] is not None:
             served.host.concurrency.reserved |= dict.fromkeys(flags["function"], flags["reserved"])
         variables = _exports(flags["region"], served.url)
         if command:
-            return await _with(command, {**os.environ, **variables}, stop)
+            return await until_end(command, variables, stop)
         click.echo(
             _TELL_IT.format(
                 url=served.url,
@@ -168,25 +167,6 @@ async def _run(
         await stop.wait()
         click.echo(json.dumps(served.statistics()))
     return 0
-
-
-async def _with(command: Sequence[str], environment: Mapping[str, str], stop: asyncio.Event) -> int:
-    """Run a command to its end, or to ours; return its exit code."""
-    try:
-        process = await asyncio.create_subprocess_exec(*command, env=environment)
-    except OSError as exc:
-        raise UsageError(f"cannot run {command[0]!r}: {exc.strerror}") from exc
-    ended = asyncio.create_task(process.wait())
-    stopped = asyncio.create_task(stop.wait())
-    await asyncio.wait({ended, stopped}, return_when=asyncio.FIRST_COMPLETED)
-    stopped.cancel()
-    if not ended.done():
-        process.terminate()
-        await asyncio.wait({ended}, timeout=_TIMEOUT_S)
-    if not ended.done():
-        process.kill()
-    code = await ended
-    return code if code >= 0 else 128 - code
 
 
 def _settings(logs: Path | None, flags: Mapping[str, Any]) -> HostSettings:
@@ -268,7 +248,7 @@ def _rehearsal() -> dict[str, Any]:
     }
 
 
-def _scripted(flags: Mapping[str, Any]) -> Any:  # noqa: ANN401 - loaded by name
+def _scripted(flags: Mapping[str, Any]) -> "Deliver | None":
     if not flags["scripted"]:
         return None
     from serverless_bench.lambda_host.scripted import Scripted

@@ -37,12 +37,11 @@ from awscrt.s3 import (
     create_default_s3_signing_config,
 )
 
-from serverless_bench.clients.awscrt_call import Call, CallBody
+from serverless_bench.clients.awscrt_request import CrtRequest, CrtRequestBody
 from serverless_bench.clients.base import ClientInfo, Exchange, Sink, Source
 from serverless_bench.clients.environment import ca_bundle, names_bucket_in_host
 from serverless_bench.clients.options import option, parse
 from serverless_bench.clients.s3_http import (
-    answer_error,
     check_success,
     deletion,
     element,
@@ -50,6 +49,7 @@ from serverless_bench.clients.s3_http import (
     listing_query,
     moved_endpoint,
     parts_body,
+    response_error,
 )
 from serverless_bench.errors import BadResponse, UsageError
 from serverless_bench.job.spec import Target, Transfer
@@ -89,7 +89,7 @@ class AwsCrtOptions:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class ApiRequest:
     """One request of the S3 API."""
 
     operation: str
@@ -144,7 +144,7 @@ class AwsCrtClient:
 
     def put(self, key: str, source: Source, exchange: Exchange) -> None:
         """Make as many requests as the runtime likes, unless ``split=no``."""
-        self._run(Call(exchange), self._whole("PutObject", "PUT", key, body=source))
+        self._run(CrtRequest(exchange), self._whole("PutObject", "PUT", key, body=source))
 
     def get(
         self,
@@ -156,75 +156,81 @@ class AwsCrtClient:
         length: int | None = None,
     ) -> None:
         """Make as many requests as the runtime likes, unless ``split=no``."""
-        call = Call(exchange, sink=sink, start=offset)
+        crt_request = CrtRequest(exchange, sink=sink, start=offset)
         if length is None:
-            self._perform(call, self._whole("GetObject", "GET", key))
-            if call.status == _NO_SUCH_RANGE:
+            self._perform(crt_request, self._whole("GetObject", "GET", key))
+            if crt_request.status == _NO_SUCH_RANGE:
                 # Asked for ranges, an empty object has none: it is asked for as a whole.
-                call = Call(exchange, sink=sink)
-                self._perform(call, Asked("GetObject", "GET", key))
-            self._check(call)
+                crt_request = CrtRequest(exchange, sink=sink)
+                self._perform(crt_request, ApiRequest("GetObject", "GET", key))
+            self._check(crt_request)
             return
         headers = {"Range": f"bytes={offset}-{offset + length - 1}"}
-        self._run(call, self._whole("GetObject", "GET", key, headers=headers))
-        if "content-range" not in call.headers:
-            raise BadResponse("the store ignored the range", status=call.status)
+        self._run(crt_request, self._whole("GetObject", "GET", key, headers=headers))
+        if "content-range" not in crt_request.headers:
+            raise BadResponse("the store ignored the range", status=crt_request.status)
 
     def create_multipart(self, key: str, exchange: Exchange) -> str:
-        call = Call(exchange)
-        self._run(call, Asked("CreateMultipartUpload", "POST", key, query="uploads="))
-        if upload_id := element(call.text, "UploadId"):
+        crt_request = CrtRequest(exchange)
+        self._run(crt_request, ApiRequest("CreateMultipartUpload", "POST", key, query="uploads="))
+        if upload_id := element(crt_request.text, "UploadId"):
             return upload_id
         raise BadResponse("the store gave no UploadId")
 
     def upload_part(
         self, key: str, upload_id: str, number: int, source: Source, exchange: Exchange
     ) -> str:
-        """The part stands in memory whole."""
+        """Write one part, which stands in memory whole."""
         query = f"partNumber={number}&uploadId={quote(upload_id, safe='')}"
-        call = Call(exchange)
-        self._run(call, Asked("UploadPart", "PUT", key, query=query, body=source))
-        return call.headers.get("etag", "")
+        crt_request = CrtRequest(exchange)
+        self._run(crt_request, ApiRequest("UploadPart", "PUT", key, query=query, body=source))
+        return crt_request.headers.get("etag", "")
 
     def complete_multipart(
         self, key: str, upload_id: str, etags: Sequence[str], exchange: Exchange
     ) -> None:
         query = f"uploadId={quote(upload_id, safe='')}"
-        asked = Asked("CompleteMultipartUpload", "POST", key, query=query, body=parts_body(etags))
-        self._run(Call(exchange), asked)
+        api_request = ApiRequest(
+            "CompleteMultipartUpload", "POST", key, query=query, body=parts_body(etags)
+        )
+        self._run(CrtRequest(exchange), api_request)
 
     def abort_multipart(self, key: str, upload_id: str, exchange: Exchange) -> None:
         query = f"uploadId={quote(upload_id, safe='')}"
-        self._run(Call(exchange), Asked("AbortMultipartUpload", "DELETE", key, query=query))
+        self._run(
+            CrtRequest(exchange), ApiRequest("AbortMultipartUpload", "DELETE", key, query=query)
+        )
 
     def head(self, key: str, exchange: Exchange) -> int:
-        call = Call(exchange)
-        self._run(call, Asked("HeadObject", "HEAD", key))
-        size = call.headers.get("content-length", "")
+        crt_request = CrtRequest(exchange)
+        self._run(crt_request, ApiRequest("HeadObject", "HEAD", key))
+        size = crt_request.headers.get("content-length", "")
         if not size.isdigit():
-            raise BadResponse("the store says no size", status=call.status)
+            raise BadResponse("the store says no size", status=crt_request.status)
         return int(size)
 
     def list_keys(self, prefix: str, after: str, exchange: Exchange) -> tuple[list[str], bool]:
-        call = Call(exchange)
-        asked = Asked("ListObjectsV2", "GET", "", query=listing_query(prefix, after))
-        self._run(call, asked)
-        return listed(call.text, call.status)
+        crt_request = CrtRequest(exchange)
+        api_request = ApiRequest("ListObjectsV2", "GET", "", query=listing_query(prefix, after))
+        self._run(crt_request, api_request)
+        return listed(crt_request.text, crt_request.status)
 
     def delete(self, key: str, exchange: Exchange) -> None:
-        self._run(Call(exchange), Asked("DeleteObject", "DELETE", key))
+        self._run(CrtRequest(exchange), ApiRequest("DeleteObject", "DELETE", key))
 
     def delete_many(self, keys: Sequence[str], exchange: Exchange) -> None:
         body, headers = deletion(keys)
-        asked = Asked("DeleteObjects", "POST", "", query="delete=", headers=headers, body=body)
-        self._run(Call(exchange), asked)
+        api_request = ApiRequest(
+            "DeleteObjects", "POST", "", query="delete=", headers=headers, body=body
+        )
+        self._run(CrtRequest(exchange), api_request)
 
     def copy(self, source: str, key: str, exchange: Exchange) -> None:
         headers = {"x-amz-copy-source": quote(f"{self._target.bucket}/{source}", safe="/")}
-        self._run(Call(exchange), Asked("CopyObject", "PUT", key, headers=headers))
+        self._run(CrtRequest(exchange), ApiRequest("CopyObject", "PUT", key, headers=headers))
 
     def close(self) -> None:
-        """The runtime ends its threads when the last request has ended."""
+        """Release the client: the runtime ends its threads when the last request has ended."""
         del self._client
 
     def _open(self, region: str, endpoint_url: str) -> None:
@@ -262,47 +268,53 @@ class AwsCrtClient:
         *,
         headers: Mapping[str, str] | None = None,
         body: Source | None = None,
-    ) -> Asked:
+    ) -> ApiRequest:
         """Return a request that the runtime may make several of."""
         kind = (
             S3RequestType[_SPLITTING[operation]] if self._options.split else S3RequestType.DEFAULT
         )
-        return Asked(operation, method, key, headers=headers or {}, body=body, kind=kind)
+        return ApiRequest(operation, method, key, headers=headers or {}, body=body, kind=kind)
 
-    def _run(self, call: Call, asked: Asked) -> None:
-        self._perform(call, asked)
-        self._check(call)
+    def _run(self, crt_request: CrtRequest, api_request: ApiRequest) -> None:
+        self._perform(crt_request, api_request)
+        self._check(crt_request)
 
-    def _perform(self, call: Call, asked: Asked) -> None:
-        """Return when there is an answer; it may be an error."""
-        request = HttpRequest(asked.method, self._path(asked.key, asked.query))
-        for name, value in {"Host": self._host, "User-Agent": self._name, **asked.headers}.items():
+    def _perform(self, crt_request: CrtRequest, api_request: ApiRequest) -> None:
+        """Return when there is a response; it may be an error."""
+        request = HttpRequest(api_request.method, self._path(api_request.key, api_request.query))
+        for name, value in {
+            "Host": self._host,
+            "User-Agent": self._name,
+            **api_request.headers,
+        }.items():
             request.headers.add(name, value)
-        if isinstance(asked.body, bytes):
-            request.body_stream = io.BytesIO(asked.body)
-            request.headers.add("Content-Length", str(len(asked.body)))
-        elif asked.body is not None:
-            request.body_stream = CallBody(call, asked.body)
-            request.headers.add("Content-Length", str(asked.body.size))
-        elif asked.method in {"PUT", "POST"}:
+        if isinstance(api_request.body, bytes):
+            request.body_stream = io.BytesIO(api_request.body)
+            request.headers.add("Content-Length", str(len(api_request.body)))
+        elif api_request.body is not None:
+            request.body_stream = CrtRequestBody(crt_request, api_request.body)
+            request.headers.add("Content-Length", str(api_request.body.size))
+        elif api_request.method in {"PUT", "POST"}:
             request.headers.add("Content-Length", "0")
         made = self._client.make_request(
-            type=asked.kind,
+            type=api_request.kind,
             request=request,
-            operation_name=asked.operation,
-            checksum_config=self._checks if asked.operation in _CHECKED else None,
-            on_headers=call.on_headers,
-            on_body=call.on_body,
-            on_done=call.on_done,
+            operation_name=api_request.operation,
+            checksum_config=self._checks if api_request.operation in _CHECKED else None,
+            on_headers=crt_request.on_headers,
+            on_body=crt_request.on_body,
+            on_done=crt_request.on_done,
         )
-        call.wait(made, self._transfer.timeout_s)
+        crt_request.wait(made, self._transfer.timeout_s)
 
-    def _check(self, call: Call) -> None:
-        if call.refused:
-            # The runtime looks into answers of success, too, as below.
-            status = call.status if call.status >= 300 else 500
-            raise answer_error(status, call.text, call.headers, self._endpoint, self._target.bucket)
-        check_success(call.text)
+    def _check(self, crt_request: CrtRequest) -> None:
+        if crt_request.refused:
+            # The runtime looks into responses of success, too, as below.
+            status = crt_request.status if crt_request.status >= 300 else 500
+            raise response_error(
+                status, crt_request.text, crt_request.headers, self._endpoint, self._target.bucket
+            )
+        check_success(crt_request.text)
 
     def _path(self, key: str, query: str) -> str:
         path = quote("/" + key, safe="/~")

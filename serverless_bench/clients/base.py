@@ -97,7 +97,7 @@ class Exchange(Protocol):
         """
 
     def answered(self, status: int, headers: Mapping[str, str]) -> None:
-        """The head of the answer is here; header names are lower case.
+        """The head of the response is here; header names are lower case.
 
         Of a range, ``content-range`` is among them, if the client shows it.
         """

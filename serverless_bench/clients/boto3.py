@@ -9,10 +9,10 @@ signature, upload): only the last pass counts as progress, all of them as ``payl
 import io
 import os
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, TypeVar, cast
 from urllib.parse import urlsplit
 
 import boto3
@@ -41,7 +41,8 @@ from serverless_bench.units import MIB
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
     from mypy_boto3_s3 import S3Client
-    from mypy_boto3_s3.type_defs import DeleteTypeDef, GetObjectRequestTypeDef
+
+R = TypeVar("R")
 
 _CONNECT_S: Final = 10.0
 
@@ -110,10 +111,8 @@ class Boto3Client:
         self._client = self._open(region or meta.region_name, endpoint_url or same)
 
     def put(self, key: str, source: Source, exchange: Exchange) -> None:
-        with self._telling(exchange), self._body(source, exchange) as body:
-            self._told(
-                self._client.put_object(Bucket=self._target.bucket, Key=key, Body=body), exchange
-            )
+        with self._body(source, exchange) as body:
+            self._call(exchange, self._client.put_object, Key=key, Body=body)
 
     def get(
         self,
@@ -124,95 +123,68 @@ class Boto3Client:
         offset: int = 0,
         length: int | None = None,
     ) -> None:
-        asked: GetObjectRequestTypeDef = {"Bucket": self._target.bucket, "Key": key}
-        if length is not None:
-            asked["Range"] = f"bytes={offset}-{offset + length - 1}"
-        with self._telling(exchange):
-            answer = self._client.get_object(**asked)
-            self._told(answer, exchange)
-            # Not `with answer["Body"]`: that hands out urllib3's stream without its checks.
-            with closing(answer["Body"]) as stream:
-                if length is not None and "ContentRange" not in answer:
-                    raise BadResponse("the store ignored the range", status=200)
-                self._receive(stream, answer["ContentLength"], sink, exchange)
+        wanted = {} if length is None else {"Range": f"bytes={offset}-{offset + length - 1}"}
+        response = self._call(exchange, self._client.get_object, Key=key, **wanted)
+        # Not `with response["Body"]`: that hands out urllib3's stream without its checks.
+        with self._translated(exchange), closing(response["Body"]) as stream:
+            if length is not None and "ContentRange" not in response:
+                raise BadResponse("the store ignored the range", status=200)
+            self._receive(stream, response["ContentLength"], sink, exchange)
 
     def create_multipart(self, key: str, exchange: Exchange) -> str:
-        with self._telling(exchange):
-            answer = self._client.create_multipart_upload(Bucket=self._target.bucket, Key=key)
-            self._told(answer, exchange)
-        return answer["UploadId"]
+        response = self._call(exchange, self._client.create_multipart_upload, Key=key)
+        return response["UploadId"]
 
     def upload_part(
         self, key: str, upload_id: str, number: int, source: Source, exchange: Exchange
     ) -> str:
-        with self._telling(exchange), self._body(source, exchange) as body:
-            answer = self._client.upload_part(
-                Bucket=self._target.bucket,
+        with self._body(source, exchange) as body:
+            response = self._call(
+                exchange,
+                self._client.upload_part,
                 Key=key,
                 UploadId=upload_id,
                 PartNumber=number,
                 Body=body,
             )
-            self._told(answer, exchange)
-        return answer["ETag"]
+        return response["ETag"]
 
     def complete_multipart(
         self, key: str, upload_id: str, etags: Sequence[str], exchange: Exchange
     ) -> None:
-        with self._telling(exchange):
-            answer = self._client.complete_multipart_upload(
-                Bucket=self._target.bucket,
-                Key=key,
-                UploadId=upload_id,
-                MultipartUpload={
-                    "Parts": [{"PartNumber": n, "ETag": e} for n, e in enumerate(etags, start=1)]
-                },
-            )
-            self._told(answer, exchange)
+        parts = [{"PartNumber": n, "ETag": e} for n, e in enumerate(etags, start=1)]
+        self._call(
+            exchange,
+            self._client.complete_multipart_upload,
+            Key=key,
+            UploadId=upload_id,
+            MultipartUpload={"Parts": parts},
+        )
 
     def abort_multipart(self, key: str, upload_id: str, exchange: Exchange) -> None:
-        with self._telling(exchange):
-            answer = self._client.abort_multipart_upload(
-                Bucket=self._target.bucket, Key=key, UploadId=upload_id
-            )
-            self._told(answer, exchange)
+        self._call(exchange, self._client.abort_multipart_upload, Key=key, UploadId=upload_id)
 
     def head(self, key: str, exchange: Exchange) -> int:
-        with self._telling(exchange):
-            answer = self._client.head_object(Bucket=self._target.bucket, Key=key)
-            self._told(answer, exchange)
-        return answer["ContentLength"]
+        return self._call(exchange, self._client.head_object, Key=key)["ContentLength"]
 
     def list_keys(self, prefix: str, after: str, exchange: Exchange) -> tuple[list[str], bool]:
-        with self._telling(exchange):
-            answer = self._client.list_objects_v2(
-                Bucket=self._target.bucket, Prefix=prefix, StartAfter=after
-            )
-            self._told(answer, exchange)
-        return [entry["Key"] for entry in answer.get("Contents", ())], answer["IsTruncated"]
+        response = self._call(
+            exchange, self._client.list_objects_v2, Prefix=prefix, StartAfter=after
+        )
+        return [entry["Key"] for entry in response.get("Contents", ())], response["IsTruncated"]
 
     def delete(self, key: str, exchange: Exchange) -> None:
-        with self._telling(exchange):
-            answer = self._client.delete_object(Bucket=self._target.bucket, Key=key)
-            self._told(answer, exchange)
+        self._call(exchange, self._client.delete_object, Key=key)
 
     def delete_many(self, keys: Sequence[str], exchange: Exchange) -> None:
-        asked = {"Objects": [{"Key": key} for key in keys], "Quiet": True}
-        with self._telling(exchange):
-            answer = self._client.delete_objects(
-                Bucket=self._target.bucket, Delete=cast("DeleteTypeDef", asked)
-            )
-            self._told(answer, exchange)
-        for left in answer.get("Errors", ()):
+        objects = {"Objects": [{"Key": key} for key in keys], "Quiet": True}
+        response = self._call(exchange, self._client.delete_objects, Delete=objects)
+        for left in response.get("Errors", ()):
             raise s3_error(500, left.get("Code", ""), left.get("Message", ""), {})
 
     def copy(self, source: str, key: str, exchange: Exchange) -> None:
-        bucket = self._target.bucket
-        with self._telling(exchange):
-            answer = self._client.copy_object(
-                Bucket=bucket, Key=key, CopySource={"Bucket": bucket, "Key": source}
-            )
-            self._told(answer, exchange)
+        whence = {"Bucket": self._target.bucket, "Key": source}
+        self._call(exchange, self._client.copy_object, Key=key, CopySource=whence)
 
     def close(self) -> None:
         self._client.close()
@@ -258,8 +230,16 @@ class Boto3Client:
         finally:
             self._sending.body = None
 
+    def _call(self, exchange: Exchange, request: Callable[..., R], **parameters: Any) -> R:  # noqa: ANN401
+        """Make one request about the bucket, and report its response."""
+        with self._translated(exchange):
+            response = request(Bucket=self._target.bucket, **parameters)
+            meta = cast("Any", response)["ResponseMetadata"]
+            exchange.answered(meta["HTTPStatusCode"], meta["HTTPHeaders"])
+        return response
+
     @contextmanager
-    def _telling(self, exchange: Exchange) -> Iterator[None]:
+    def _translated(self, exchange: Exchange) -> Iterator[None]:
         try:
             yield
         except boto.ClientError as exc:
@@ -291,10 +271,6 @@ class Boto3Client:
             if host
             else None,
         )
-
-    def _told(self, answer: Any, exchange: Exchange) -> None:  # noqa: ANN401 - any response
-        meta = answer["ResponseMetadata"]
-        exchange.answered(meta["HTTPStatusCode"], meta["HTTPHeaders"])
 
     def _receive(
         self,

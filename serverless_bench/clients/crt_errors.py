@@ -31,7 +31,7 @@ aws-c-io, aws-c-http, aws-c-auth and aws-c-s3."""
 def crt_error(name: str, message: str) -> OperationError:
     """Return the error that the runtime's error ``name`` stands for.
 
-    The runtime keeps the answer to itself where it might have tried again (500, 503), so
+    The runtime keeps the response to itself where it might have tried again (500, 503), so
     there is no status.
     """
     found = (ours for part, ours in _BY_NAME.items() if re.search(part, name))

@@ -34,7 +34,7 @@ from serverless_bench.clients.environment import (
 from serverless_bench.clients.minio_requests import CountedMinio, CountedPool, error_of, lower
 from serverless_bench.clients.options import option, parse
 from serverless_bench.clients.s3_errors import s3_error
-from serverless_bench.clients.s3_http import answer_error, element, moved_endpoint
+from serverless_bench.clients.s3_http import element, moved_endpoint, response_error
 from serverless_bench.errors import BadResponse, OperationError
 from serverless_bench.job.spec import Target, Transfer
 from serverless_bench.process import user_agent
@@ -43,7 +43,7 @@ from serverless_bench.units import MIB
 
 _CONNECT_S: Final = 10.0
 _PAGE: Final = 1000
-"""Keys of one answer to a listing."""
+"""Keys of one response to a listing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,16 +97,16 @@ class MinioClient:
         self._open(region or self._region, there)
 
     def put(self, key: str, source: Source, exchange: Exchange) -> None:
-        """With ``part_mb``, in several requests."""
+        """Write one object; with ``part_mb``, in several requests."""
         part_bytes = (self._options.part_mb or 0) * MIB
         # 0 would be the library's own part size, 5 MiB.
         whole = not part_bytes or source.size <= part_bytes
-        with self._telling(exchange, whole=whole):
+        with self._translated(exchange, whole=whole):
             self._minio.put_object(
                 self._bucket,
                 key,
                 # Nothing but read() is asked of it.
-                cast("BinaryIO", _Body(source, exchange)),
+                cast("BinaryIO", _UploadBody(source, exchange)),
                 source.size,
                 part_size=max(source.size, 5 * MIB) if whole else part_bytes,
                 num_parallel_uploads=self._options.num_parallel_uploads,
@@ -124,50 +124,50 @@ class MinioClient:
         offset: int = 0,
         length: int | None = None,
     ) -> None:
-        with self._telling(exchange):
-            answer = self._minio.get_object(self._bucket, key, offset, length or 0)
+        with self._translated(exchange):
+            response = self._minio.get_object(self._bucket, key, offset, length or 0)
             try:
-                self._receive(answer, sink, exchange, ranged=length is not None)
+                self._receive(response, sink, exchange, ranged=length is not None)
             except BaseException:
                 # Closed, so that the connection with the rest of the body is not used again.
-                answer.close()
+                response.close()
                 raise
             finally:
-                answer.release_conn()
+                response.release_conn()
 
     def create_multipart(self, key: str, exchange: Exchange) -> str:
-        with self._telling(exchange):
+        with self._translated(exchange):
             return self._minio.create_upload(self._bucket, key)
 
     def upload_part(
         self, key: str, upload_id: str, number: int, source: Source, exchange: Exchange
     ) -> str:
-        body = _Body(source, exchange).read(source.size)
-        with self._telling(exchange):
+        body = _UploadBody(source, exchange).read(source.size)
+        with self._translated(exchange):
             return self._minio.send_part(self._bucket, key, body, upload_id, number)
 
     def complete_multipart(
         self, key: str, upload_id: str, etags: Sequence[str], exchange: Exchange
     ) -> None:
         parts = [Part(number, etag) for number, etag in enumerate(etags, start=1)]
-        with self._telling(exchange):
+        with self._translated(exchange):
             self._minio.complete_upload(self._bucket, key, upload_id, parts)
-            answer = self._pool.last_answer()
+            response = self._pool.last_response()
         # S3 may fail after a status of 200, which the library does not look for.
-        if answer is not None and (code := element(answer.data, "Code")):
-            raise s3_error(500, code, element(answer.data, "Message"), {})
+        if response is not None and (code := element(response.data, "Code")):
+            raise s3_error(500, code, element(response.data, "Message"), {})
 
     def abort_multipart(self, key: str, upload_id: str, exchange: Exchange) -> None:
-        with self._telling(exchange):
+        with self._translated(exchange):
             self._minio.abort_upload(self._bucket, key, upload_id)
 
     def head(self, key: str, exchange: Exchange) -> int:
-        with self._telling(exchange):
+        with self._translated(exchange):
             return self._minio.stat_object(self._bucket, key).size or 0
 
     def list_keys(self, prefix: str, after: str, exchange: Exchange) -> tuple[list[str], bool]:
         """List a page; a full one may be the last one."""
-        with self._telling(exchange):
+        with self._translated(exchange):
             listed = self._minio.list_objects(
                 self._bucket, prefix, recursive=True, start_after=after or None
             )
@@ -176,18 +176,18 @@ class MinioClient:
         return keys, len(keys) == _PAGE
 
     def delete(self, key: str, exchange: Exchange) -> None:
-        with self._telling(exchange):
+        with self._translated(exchange):
             self._minio.remove_object(self._bucket, key)
 
     def delete_many(self, keys: Sequence[str], exchange: Exchange) -> None:
-        with self._telling(exchange):
+        with self._translated(exchange):
             objects = [DeleteObject(key) for key in keys]
             for error in self._minio.remove_objects(self._bucket, objects):
                 raise s3_error(500, error.code or "", error.message or "", {})
 
     def copy(self, source: str, key: str, exchange: Exchange) -> None:
         """Copy without the HEAD that ``copy_object`` sends before."""
-        with self._telling(exchange):
+        with self._translated(exchange):
             self._minio.copy_in(self._bucket, source, key)
 
     def close(self) -> None:
@@ -221,59 +221,59 @@ class MinioClient:
             name=user_agent(),
         )
 
-    def _refusal(self) -> OperationError | None:
-        """Return the error that the store's last answer stands for, if it is one.
+    def _response_error(self) -> OperationError | None:
+        """Return the error that the store's last response stands for, if it is one.
 
         The library's exceptions leave half of it out: the region, often the status.
         """
-        answer = self._pool.last_answer()
-        if answer is None or answer.status < 300:
+        response = self._pool.last_response()
+        if response is None or response.status < 300:
             return None
-        return answer_error(
-            answer.status,
+        return response_error(
+            response.status,
             # Read already, by the library.
-            answer.data,
-            lower(answer.headers),
+            response.data,
+            lower(response.headers),
             urlsplit(self._endpoint_url),
             self._bucket,
         )
 
     def _receive(
         self,
-        answer: urllib3.BaseHTTPResponse,
+        response: urllib3.BaseHTTPResponse,
         sink: Sink,
         exchange: Exchange,
         *,
         ranged: bool,
     ) -> None:
-        if ranged and "Content-Range" not in answer.headers:
-            raise BadResponse("the store ignored the range", status=answer.status)
+        if ranged and "Content-Range" not in response.headers:
+            raise BadResponse("the store ignored the range", status=response.status)
         block_bytes, position = self._transfer.block_bytes, 0
         # A read returns when it is complete, so that the first byte is read alone.
-        chunk = answer.read(1, decode_content=False)
+        chunk = response.read(1, decode_content=False)
         if chunk:
             exchange.first_byte()
-            chunk += answer.read(block_bytes - 1, decode_content=False)
+            chunk += response.read(block_bytes - 1, decode_content=False)
         while chunk:
             exchange.moved(len(chunk))
             sink.write_at(position, memoryview(chunk))
             position += len(chunk)
-            chunk = answer.read(block_bytes, decode_content=False)
+            chunk = response.read(block_bytes, decode_content=False)
 
     @contextmanager
-    def _telling(self, exchange: Exchange, *, whole: bool = True) -> Iterator[None]:
+    def _translated(self, exchange: Exchange, *, whole: bool = True) -> Iterator[None]:
         if not self._signs:
             raise no_keys()
         self._pool.begin(exchange, whole=whole)
         try:
             yield
         except (MinioException, HTTPError, ParseError, ValueError) as exc:
-            raise self._refusal() or error_of(exc) from exc
+            raise self._response_error() or error_of(exc) from exc
         finally:
             self._pool.begin(None)
 
 
-class _Body:
+class _UploadBody:
     """A request body as the file that ``put_object`` wants to read at one go."""
 
     def __init__(self, source: Source, exchange: Exchange) -> None:
@@ -285,13 +285,13 @@ class _Body:
         """Return the next ``size`` bytes, fewer at the end."""
         count = min(size, self._source.size - self._position)
         # The library takes nothing but bytes; this makes them without a second copy.
-        room = io.BytesIO()
-        room.seek(max(count - 1, 0))
-        room.write(bytes(min(count, 1)))
-        with room.getbuffer() as view:
+        buffer = io.BytesIO()
+        buffer.seek(max(count - 1, 0))
+        buffer.write(bytes(min(count, 1)))
+        with buffer.getbuffer() as view:
             for offset in range(0, count, MIB):
                 with view[offset : offset + MIB] as block:
                     self._source.readinto_at(self._position + offset, block)
                 self._exchange.moved(0)
         self._position += count
-        return room.getvalue()
+        return buffer.getvalue()

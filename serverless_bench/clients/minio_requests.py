@@ -94,12 +94,12 @@ class CountedPool(urllib3.PoolManager):
         """
         self._here.exchange = exchange
         self._here.whole = whole
-        self._here.answer = None
+        self._here.response = None
 
-    def last_answer(self) -> urllib3.BaseHTTPResponse | None:
-        """Return what the store answered to this thread, if it did."""
-        answer: urllib3.BaseHTTPResponse | None = self._here.answer
-        return answer
+    def last_response(self) -> urllib3.BaseHTTPResponse | None:
+        """Return the last response to this thread, if there was one."""
+        response: urllib3.BaseHTTPResponse | None = self._here.response
+        return response
 
     def urlopen(  # type: ignore[override]
         self,
@@ -115,11 +115,11 @@ class CountedPool(urllib3.PoolManager):
         body = more.get("body")
         if body and exchange is not None and method == "PUT":
             more["body"] = self._counted(body, exchange)
-        answer = super().urlopen(method, url, redirect=False, retries=False, **more)
-        self._here.answer = answer
+        response = super().urlopen(method, url, redirect=False, retries=False, **more)
+        self._here.response = response
         if exchange is not None:
-            exchange.answered(answer.status, lower(answer.headers))
-        return answer
+            exchange.answered(response.status, lower(response.headers))
+        return response
 
     def _counted(self, body: bytes, exchange: Exchange) -> Iterator[memoryview]:
         view = memoryview(body)
@@ -145,7 +145,7 @@ ERRORS: Final[Mapping[type[Exception], type[OperationError]]] = {
     MinioException: BadResponse,
     ParseError: BadResponse,
 }
-"""What minio-py raises when there is no answer in S3's words; the first match wins."""
+"""What minio-py raises when there is no response in S3's words; the first match wins."""
 
 
 def error_of(exc: Exception) -> OperationError:

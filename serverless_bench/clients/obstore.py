@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 
 _CONNECT_S: Final = 10.0
 _PAGE: Final = 1000
-"""Keys of one answer to a listing."""
+"""Keys of one response to a listing."""
 _STATUS: Final = re.compile(r"non-2xx status code: (\d{3}) [^:\n]*: ([^\0]*?)\n\nDebug source:")
 _CODE: Final = re.compile(r"<Code>([^<]*)</Code>|\(code: (\w+)\)")
 _MESSAGE: Final = re.compile(r"<Message>([^<]*)</Message>")
@@ -116,7 +116,7 @@ class ObstoreClient:
         self._open(region or self._region, there)
 
     def put(self, key: str, source: Source, exchange: Exchange) -> None:
-        """With ``multipart``, in as many requests as obstore likes."""
+        """Write one object; with ``multipart``, in as many requests as obstore likes."""
         if self._options.multipart:
             self._put_parts(key, source, exchange)
             return
@@ -139,17 +139,17 @@ class ObstoreClient:
     ) -> None:
         with self._translated(key):
             if length is None:
-                answer = obstore.get(self._reader, key)
+                response = obstore.get(self._reader, key)
             else:
                 span = (offset, offset + length)
-                answer = obstore.get(self._reader, key, options={"range": span})
-            begin, end = answer.range
+                response = obstore.get(self._reader, key, options={"range": span})
+            begin, end = response.range
             if length is not None:
                 # The library takes no other status for a range, and checks the header.
-                where = f"bytes {begin}-{end - 1}/{answer.meta['size']}"
+                where = f"bytes {begin}-{end - 1}/{response.meta['size']}"
                 exchange.answered(HTTPStatus.PARTIAL_CONTENT, {"content-range": where})
             position = 0
-            for chunk in answer.stream(min_chunk_size=self._transfer.block_bytes):
+            for chunk in response.stream(min_chunk_size=self._transfer.block_bytes):
                 data = memoryview(chunk)
                 exchange.moved(len(data))
                 sink.write_at(position, data)
@@ -182,7 +182,7 @@ class ObstoreClient:
         return keys[:_PAGE], len(keys) >= _PAGE
 
     def delete(self, key: str, exchange: Exchange) -> None:
-        """To obstore that is a DeleteObjects request with one key."""
+        """Delete one object: to obstore that is a DeleteObjects request with one key."""
         self.delete_many([key], exchange)
 
     def delete_many(self, keys: Sequence[str], exchange: Exchange) -> None:
@@ -196,7 +196,7 @@ class ObstoreClient:
             obstore.copy(self._reader, source, key)
 
     def close(self) -> None:
-        """Obstore closes its connections when they are forgotten."""
+        """Release the stores: obstore closes connections when they are forgotten."""
 
     def _put_parts(self, key: str, source: Source, exchange: Exchange) -> None:
         body = _Blocks(source, exchange, self._transfer.block_bytes)

@@ -1,4 +1,4 @@
-"""What an S3 error answer means, in one table for every client that sees HTTP."""
+"""What an S3 error response means, in one table for every client that sees HTTP."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -63,15 +63,15 @@ def s3_error(
     region: str | None = None,
     endpoint: str | None = None,
 ) -> OperationError:
-    """Return the error that an answer stands for.
+    """Return the error that a response stands for.
 
     Parameters
     ----------
     status, code, message
         HTTP status and the ``Code`` and ``Message`` elements of the body, which may be
-        empty (answers to HEAD have none).
+        empty (responses to HEAD have none).
     headers
-        Of the answer, names in lower case.
+        Of the response, names in lower case.
     region, endpoint
         Where the body or the ``Location`` header sends us, if they do.
     """

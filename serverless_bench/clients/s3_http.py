@@ -1,4 +1,4 @@
-"""What clients share that make S3's requests themselves and see its answers: XML, mostly."""
+"""What clients share that make S3's requests themselves and see its responses: XML, mostly."""
 
 import hashlib
 import xml.etree.ElementTree as ET
@@ -21,7 +21,7 @@ def elements(text: bytes, name: str) -> list[str]:
     if not text.lstrip().startswith(b"<"):
         return []
     try:
-        # A store may lie in a benchmark's answer, but Expat bounds what it can cost.
+        # A store may lie in a response, but Expat bounds what it can cost.
         root = ET.fromstring(text)  # noqa: S314
     except ET.ParseError:
         return []
@@ -52,12 +52,12 @@ def deletion(keys: Sequence[str]) -> tuple[bytes, dict[str, str]]:
 
 def listing_query(prefix: str, after: str) -> str:
     """Return the query that lists up to a thousand keys behind ``after``."""
-    asked = {"list-type": "2", "encoding-type": "url", "prefix": prefix, "start-after": after}
-    return urlencode(asked, safe="", quote_via=quote)
+    query = {"list-type": "2", "encoding-type": "url", "prefix": prefix, "start-after": after}
+    return urlencode(query, safe="", quote_via=quote)
 
 
 def listed(text: bytes, status: int) -> tuple[list[str], bool]:
-    """Return the keys of an answer to ``listing_query``, and whether there are more.
+    """Return the keys of a response to ``listing_query``, and whether there are more.
 
     Raises
     ------
@@ -71,7 +71,7 @@ def listed(text: bytes, status: int) -> tuple[list[str], bool]:
 
 
 def check_success(text: bytes) -> None:
-    """Look for an error in an answer of success.
+    """Look for an error in a response of success.
 
     S3 answers 200 before it has put parts together or copied an object, and if it deleted
     only some of many.
@@ -85,17 +85,17 @@ def check_success(text: bytes) -> None:
         raise s3_error(500, code, element(text, "Message"), {})
 
 
-def answer_error(
+def response_error(
     status: int, text: bytes, headers: Mapping[str, str], endpoint: SplitResult, bucket: str
 ) -> OperationError:
-    """Return the error that an answer of S3 stands for.
+    """Return the error that a response of S3 stands for.
 
     Parameters
     ----------
     status, text, headers
-        The answer; header names are lower case.
+        The response; header names are lower case.
     endpoint, bucket
-        What was asked.
+        Where the request went.
     """
     hosts = (element(text, "Endpoint"), urlsplit(headers.get("location", "")).netloc)
     host = next(filter(None, hosts), "").removeprefix(bucket + ".")
@@ -109,13 +109,13 @@ def answer_error(
     )
 
 
-def moved_endpoint(url: str, old_region: str, region: str | None, told_url: str | None) -> str:
+def moved_endpoint(url: str, old_region: str, region: str | None, new_url: str | None) -> str:
     """Return where to go on when the store named another region, another endpoint or both.
 
     On AWS the region alone says where: its name is part of the host's.
     """
-    if told_url:
-        return told_url
+    if new_url:
+        return new_url
     if region and AWS_HOST in url:
         return url.replace(f".{old_region}.", f".{region}.")
     return url

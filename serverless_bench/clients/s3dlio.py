@@ -17,7 +17,6 @@ import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from importlib import import_module
 from importlib.util import find_spec
 from typing import Any, ClassVar, Final, Literal
 
@@ -67,7 +66,7 @@ _SIGNS: Final[Mapping[str, type[OperationError]]] = {
 """What the library's messages have in common; the first match wins."""
 
 _settings: tuple[int, Mapping[str, str]] | None = None
-"""What this process, by its id, told the library."""
+"""What this process, by its id, has set in the library."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,7 +128,7 @@ class S3dlioClient:
         self._library = _start(_variables(target, transfer, self._options))
 
     def move(self, *, region: str | None, endpoint_url: str | None) -> None:
-        """Refuse: what the library was told at first stands as long as the process.
+        """Refuse: what the library was given at first stands as long as the process.
 
         Raises
         ------
@@ -144,7 +143,7 @@ class S3dlioClient:
         )
 
     def put(self, key: str, source: Source, exchange: Exchange) -> None:
-        """One request, or with ``writer=multipart`` an upload in parts."""
+        """Write one object in one request, or with ``writer=multipart`` an upload in parts."""
         if self._options.writer == "multipart" and source.size:
             self._put_parts(key, source, exchange)
         else:
@@ -165,13 +164,13 @@ class S3dlioClient:
         offset: int = 0,
         length: int | None = None,
     ) -> None:
-        """What was read stands in memory whole before a byte of it is seen."""
+        """Read into memory: what was read stands there whole before a byte of it is seen."""
         with _translated():
             if length is None:
-                answer = self._library.get(self._uri(key))
+                response = self._library.get(self._uri(key))
             else:
-                answer = self._library.get_range(self._uri(key), offset, length)
-        data = answer.memoryview()
+                response = self._library.get_range(self._uri(key), offset, length)
+        data = response.memoryview()
         exchange.moved(len(data))
         for position in range(0, len(data), self._transfer.block_bytes):
             sink.write_at(position, data[position : position + self._transfer.block_bytes])
@@ -182,10 +181,10 @@ class S3dlioClient:
             return int(self._library.stat(self._uri(key))["size"])
 
     def list_keys(self, prefix: str, after: str, exchange: Exchange) -> tuple[list[str], bool]:
-        """Always everything, in as many requests as that takes.
+        """List everything, always, in as many requests as that takes.
 
         To the library a prefix is a directory, and a listing has no beginning but the first
-        key: what else was asked for is picked from the answer.
+        key: what else was asked for is picked from the response.
         """
         del exchange
         directory = prefix[: prefix.rfind("/") + 1]
@@ -195,13 +194,13 @@ class S3dlioClient:
         return sorted(name for name in names if name.startswith(prefix) and name > after), False
 
     def delete(self, key: str, exchange: Exchange) -> None:
-        """To s3dlio that is a DeleteObjects request with one key."""
+        """Delete one object: to s3dlio that is a DeleteObjects request with one key."""
         del exchange
         with _translated():
             self._library.delete(self._uri(key))
 
     def close(self) -> None:
-        """The library keeps its connections and threads."""
+        """Release nothing: the library keeps its connections and threads."""
 
     def _put_parts(self, key: str, source: Source, exchange: Exchange) -> None:
         step = self._options.part_mb * MIB
@@ -233,7 +232,7 @@ def _variables(target: Target, transfer: Transfer, options: S3dlioOptions) -> di
             "s3dlio puts the bucket into the path at every endpoint but AWS's own",
             hint="--addressing path, or another client",
         )
-    asked = {
+    variables = {
         # AWS's own it finds by the region; told of one, it puts the bucket into the path.
         _ENDPOINT: None if virtual else target.endpoint_url,
         "AWS_REGION": target.region,
@@ -247,7 +246,7 @@ def _variables(target: Target, transfer: Transfer, options: S3dlioOptions) -> di
         "S3DLIO_CONNECT_TIMEOUT_SECS": round(min(transfer.timeout_s, _CONNECT_S)) or 1,
         "S3DLIO_OPERATION_TIMEOUT_SECS": round(transfer.timeout_s) or 1,
     }
-    return {name: str(value) for name, value in asked.items() if value is not None}
+    return {name: str(value) for name, value in variables.items() if value is not None}
 
 
 def _start(variables: Mapping[str, str]) -> Any:  # noqa: ANN401 - a module without types
@@ -255,14 +254,20 @@ def _start(variables: Mapping[str, str]) -> Any:  # noqa: ANN401 - a module with
     if _settings is None or _settings[0] != os.getpid():
         # Not the endpoint: boto3 would read it, too, and send everything there.
         os.environ.update({k: v for k, v in variables.items() if k != _ENDPOINT})
-        import_module("s3dlio").configure_s3(endpoint_url=variables.get(_ENDPOINT))
+        _library().configure_s3(endpoint_url=variables.get(_ENDPOINT))
         _settings = (os.getpid(), variables)
     if _settings[1] != variables:
         raise PluginError(
             "s3dlio has started in this process for another endpoint, or with other options",
             hint="it keeps what it was told first: use a new process or function",
         )
-    return import_module("s3dlio")
+    return _library()
+
+
+def _library() -> Any:  # noqa: ANN401 - untyped
+    import s3dlio  # noqa: PLC0415 - see the module's text
+
+    return s3dlio
 
 
 @contextmanager

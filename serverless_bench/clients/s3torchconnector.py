@@ -10,10 +10,9 @@ It takes only ``bytes``, so that each block of a put is copied once, and gives o
 ``bytes``. It has no timeout: a connection ends when no byte moved for 30 s.
 """
 
-import os
 import re
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from typing import ClassVar, Final
 from urllib.parse import quote
@@ -40,11 +39,11 @@ from serverless_bench.errors import (
     WrongRegion,
 )
 from serverless_bench.job.spec import Target, Transfer
-from serverless_bench.process import user_agent
+from serverless_bench.process import environment, user_agent
 from serverless_bench.units import MIB
 
 _PAGE: Final = 1000
-"""Keys of one answer to a listing."""
+"""Keys of one response to a listing."""
 _CRT: Final = re.compile(r"CRT error \d+: [\w-]+: (AWS_\w+), (.*)")
 _CERTIFICATES: Final = "SSL_CERT_FILE"
 _ENDED: Final = "AWS_ERROR_S3_REQUEST_HAS_COMPLETED"
@@ -109,7 +108,7 @@ class S3TorchConnectorClient:
         self._open(region or self._region, url)
 
     def put(self, key: str, source: Source, exchange: Exchange) -> None:
-        """An upload in parts, which the library gives up if it fails."""
+        """Write by an upload in parts, which the library gives up if it fails."""
         block = memoryview(bytearray(min(self._transfer.block_bytes, source.size)))
         with _translated():
             writer = self._client.put_object(self._target.bucket, key)
@@ -171,7 +170,7 @@ class S3TorchConnectorClient:
             self._client.delete_object(self._target.bucket, key)
 
     def copy(self, source: str, key: str, exchange: Exchange) -> None:
-        """A HEAD, and then one request or parts."""
+        """Copy: a HEAD, and then one request or parts."""
         del exchange
         bucket = self._target.bucket
         with _translated():
@@ -179,7 +178,7 @@ class S3TorchConnectorClient:
             self._client.copy_object(bucket, quote(source, safe="/~"), bucket, key)
 
     def close(self) -> None:
-        """The runtime ends its threads when it is forgotten."""
+        """Release the client: the runtime ends its threads when it is forgotten."""
         self._listings.clear()
         del self._client
 
@@ -208,21 +207,10 @@ class S3TorchConnectorClient:
                 position += len(chunk)
 
 
-@contextmanager
-def _trusted() -> Iterator[None]:
+def _trusted() -> AbstractContextManager[None]:
     """Name ``AWS_CA_BUNDLE`` as the runtime wants it, which looks once."""
-    before, bundle = os.environ.get(_CERTIFICATES), ca_bundle()
-    if bundle is None:
-        yield
-        return
-    os.environ[_CERTIFICATES] = str(bundle)
-    try:
-        yield
-    finally:
-        if before is None:
-            del os.environ[_CERTIFICATES]
-        else:
-            os.environ[_CERTIFICATES] = before
+    bundle = ca_bundle()
+    return environment({} if bundle is None else {_CERTIFICATES: str(bundle)})
 
 
 @contextmanager

@@ -32,15 +32,15 @@ from serverless_bench.clients.base import (
 )
 from serverless_bench.clients.options import option, parse
 from serverless_bench.clients.s3_http import (
-    answer_error,
     check_success,
     deletion,
     element,
     listed,
     listing_query,
     parts_body,
+    response_error,
 )
-from serverless_bench.clients.wire_connection import Connection, translated
+from serverless_bench.clients.wire_connection import WireConnection, translated
 from serverless_bench.errors import AccessDenied, BadResponse
 from serverless_bench.job.spec import Target, Transfer
 from serverless_bench.process import user_agent
@@ -101,7 +101,7 @@ class WireClient:
         self._region = target.region
         self._endpoint = urlsplit(target.endpoint_url)
         self._credentials = _find_credentials()
-        self._idle: deque[Connection] = deque()
+        self._idle: deque[WireConnection] = deque()
         self._name = user_agent()
 
     def move(self, *, region: str | None, endpoint_url: str | None) -> None:
@@ -116,10 +116,10 @@ class WireClient:
         self._region = region or self._region
 
     def put(self, key: str, source: Source, exchange: Exchange, *, if_absent: bool = False) -> None:
-        """With ``if_absent``, an object that is there is refused with 412."""
+        """Write one object; with ``if_absent``, one that is there is refused with 412."""
         headers = {"If-None-Match": "*"} if if_absent else {}
-        with self._request("PUT", key, exchange, headers=headers, body=source) as (answer, _):
-            _text(answer)
+        with self._request("PUT", key, exchange, headers=headers, body=source) as (response, _):
+            _text(response)
 
     def get(
         self,
@@ -133,59 +133,62 @@ class WireClient:
         headers = {}
         if length is not None:
             headers["Range"] = f"bytes={offset}-{offset + length - 1}"
-        with self._request("GET", key, exchange, headers=headers) as (answer, connection):
-            # By the header: rclone answers a range with status 200.
-            if length is not None and "Content-Range" not in answer.headers:
-                raise BadResponse("the store ignored the range", status=answer.status)
-            connection.receive(answer, sink, exchange)
+        with self._request("GET", key, exchange, headers=headers) as (response, connection):
+            # By the header: rclone responses a range with status 200.
+            if length is not None and "Content-Range" not in response.headers:
+                raise BadResponse("the store ignored the range", status=response.status)
+            connection.receive(response, sink, exchange)
 
     def get_head(self, key: str, length: int, exchange: Exchange) -> tuple[bytes, str, str]:
         """Return an object's first bytes, its entity tag and its ``Content-Range``."""
-        asked = {"Range": f"bytes=0-{length - 1}"}
-        with self._request("GET", key, exchange, headers=asked) as (answer, _), translated():
-            data = answer.read(length)
-            found = answer.headers
+        request_headers = {"Range": f"bytes=0-{length - 1}"}
+        with (
+            self._request("GET", key, exchange, headers=request_headers) as (response, _),
+            translated(),
+        ):
+            data = response.read(length)
+            found = response.headers
             return data, found.get("ETag", ""), found.get("Content-Range", "")
 
     def head(self, key: str, exchange: Exchange) -> int:
-        with self._request("HEAD", key, exchange) as (answer, _):
-            size = answer.headers.get("Content-Length", "")
-            answer.read()
+        with self._request("HEAD", key, exchange) as (response, _):
+            size = response.headers.get("Content-Length", "")
+            response.read()
         if not size.isdigit():
-            raise BadResponse("the store says no size", status=answer.status)
+            raise BadResponse("the store says no size", status=response.status)
         return int(size)
 
     def delete_many(self, keys: Sequence[str], exchange: Exchange) -> None:
         body, headers = deletion(keys)
         with self._request("POST", "", exchange, query="delete=", headers=headers, body=body) as (
-            answer,
+            response,
             _,
         ):
-            text = _text(answer)
+            text = _text(response)
         check_success(text)
 
     def copy(self, source: str, key: str, exchange: Exchange) -> None:
         headers = {"x-amz-copy-source": quote(f"{self._target.bucket}/{source}", safe="/")}
-        with self._request("PUT", key, exchange, headers=headers) as (answer, _):
-            text = _text(answer)
+        with self._request("PUT", key, exchange, headers=headers) as (response, _):
+            text = _text(response)
         check_success(text)
 
     def delete(self, key: str, exchange: Exchange, *, etag: str = "") -> None:
-        """With an entity tag, only if that is still its own."""
+        """Delete one object; with an entity tag, only if that is still its own."""
         headers = {"If-Match": etag} if etag else {}
-        with self._request("DELETE", key, exchange, headers=headers) as (answer, _):
-            _text(answer)
+        with self._request("DELETE", key, exchange, headers=headers) as (response, _):
+            _text(response)
 
     def list_keys(self, prefix: str, after: str, exchange: Exchange) -> tuple[list[str], bool]:
         """Return up to a thousand keys behind ``after``, and whether there are more."""
         query = listing_query(prefix, after)
-        with self._request("GET", "", exchange, query=query) as (answer, _), translated():
-            text = answer.read()
-        return listed(text, answer.status)
+        with self._request("GET", "", exchange, query=query) as (response, _), translated():
+            text = response.read()
+        return listed(text, response.status)
 
     def create_multipart(self, key: str, exchange: Exchange) -> str:
-        with self._request("POST", key, exchange, query="uploads=") as (answer, _):
-            upload_id = element(_text(answer), "UploadId")
+        with self._request("POST", key, exchange, query="uploads=") as (response, _):
+            upload_id = element(_text(response), "UploadId")
         if not upload_id:
             raise BadResponse("the store gave no UploadId")
         return upload_id
@@ -194,23 +197,23 @@ class WireClient:
         self, key: str, upload_id: str, number: int, source: Source, exchange: Exchange
     ) -> str:
         query = f"partNumber={number}&uploadId={quote(upload_id, safe='')}"
-        with self._request("PUT", key, exchange, query=query, body=source) as (answer, _):
-            _text(answer)
-            return answer.headers.get("ETag", "")
+        with self._request("PUT", key, exchange, query=query, body=source) as (response, _):
+            _text(response)
+            return response.headers.get("ETag", "")
 
     def complete_multipart(
         self, key: str, upload_id: str, etags: Sequence[str], exchange: Exchange
     ) -> None:
         query = f"uploadId={quote(upload_id, safe='')}"
         body = parts_body(etags)
-        with self._request("POST", key, exchange, query=query, body=body) as (answer, _):
-            text = _text(answer)
+        with self._request("POST", key, exchange, query=query, body=body) as (response, _):
+            text = _text(response)
         check_success(text)
 
     def abort_multipart(self, key: str, upload_id: str, exchange: Exchange) -> None:
         query = f"uploadId={quote(upload_id, safe='')}"
-        with self._request("DELETE", key, exchange, query=query) as (answer, _):
-            _text(answer)
+        with self._request("DELETE", key, exchange, query=query) as (response, _):
+            _text(response)
 
     def close(self) -> None:
         while connection := _pop(self._idle):
@@ -226,42 +229,44 @@ class WireClient:
         query: str = "",
         headers: Mapping[str, str] | None = None,
         body: Source | bytes = b"",
-    ) -> Iterator[tuple[HTTPResponse, Connection]]:
-        """Send one request; the connection is kept if its answer was read to the end."""
+    ) -> Iterator[tuple[HTTPResponse, WireConnection]]:
+        """Send one request; the connection is kept if its response was read to the end."""
         url = self._url(key, query)
         parts = urlsplit(url)
-        asked = {"Host": parts.netloc, "User-Agent": self._name, **(headers or {})}
+        request_headers = {"Host": parts.netloc, "User-Agent": self._name, **(headers or {})}
         if method in {"PUT", "POST"}:
-            asked["Content-Length"] = str(len(body) if isinstance(body, bytes) else body.size)
-        asked = self._signed(method, url, asked, body)
+            request_headers["Content-Length"] = str(
+                len(body) if isinstance(body, bytes) else body.size
+            )
+        request_headers = self._signed(method, url, request_headers, body)
         connection = self._connect(parts, exchange)
-        answer: HTTPResponse | None = None
+        response: HTTPResponse | None = None
         try:
-            asked.update(connection.proxy_headers)
+            request_headers.update(connection.proxy_headers)
             path = url if connection.absolute else url.split(parts.netloc, 1)[1]
-            answer = connection.ask(method, path, asked, body, exchange)
-            exchange.answered(answer.status, {k.lower(): v for k, v in answer.headers.items()})
-            if answer.status >= 300:
-                raise self._error(answer)
-            yield answer, connection
+            response = connection.send_request(method, path, request_headers, body, exchange)
+            exchange.answered(response.status, {k.lower(): v for k, v in response.headers.items()})
+            if response.status >= 300:
+                raise self._error(response)
+            yield response, connection
         finally:
-            if answer is not None and connection.is_reusable(answer):
+            if response is not None and connection.is_reusable(response):
                 self._idle.append(connection)
             else:
-                if answer is not None:
-                    # An answer that is the last on its connection holds the socket open.
-                    answer.close()
+                if response is not None:
+                    # A response that is the last on its connection holds the socket open.
+                    response.close()
                 connection.close()
 
-    def _connect(self, url: SplitResult, exchange: Exchange) -> Connection:
+    def _connect(self, url: SplitResult, exchange: Exchange) -> WireConnection:
         # The one that was used last is the least likely to have been closed. Not "while there
-        # is one": between the question and the answer another thread may take it.
+        # is one": between the question and the response another thread may take it.
         while connection := _pop(self._idle):
             if not connection.is_stale():
                 exchange.connected(connection.remote, reused=True)
                 return connection
             connection.close()
-        connection = Connection(
+        connection = WireConnection(
             url,
             proxy=get_environ_proxies(url.geturl()).get(url.scheme),
             block_bytes=self._transfer.block_bytes,
@@ -294,17 +299,17 @@ class WireClient:
         if isinstance(body, bytes):
             return hashlib.sha256(body).hexdigest()
         hashed = hashlib.sha256()
-        room = memoryview(bytearray(min(self._transfer.block_bytes, body.size)))
-        for offset in range(0, body.size, len(room) or 1):
-            block = room[: body.size - offset]
+        buffer = memoryview(bytearray(min(self._transfer.block_bytes, body.size)))
+        for offset in range(0, body.size, len(buffer) or 1):
+            block = buffer[: body.size - offset]
             body.readinto_at(offset, block)
             hashed.update(block)
         return hashed.hexdigest()
 
-    def _error(self, answer: HTTPResponse) -> Exception:
-        headers = {name.lower(): value for name, value in answer.headers.items()}
-        return answer_error(
-            answer.status, _text(answer), headers, self._endpoint, self._target.bucket
+    def _error(self, response: HTTPResponse) -> Exception:
+        headers = {name.lower(): value for name, value in response.headers.items()}
+        return response_error(
+            response.status, _text(response), headers, self._endpoint, self._target.bucket
         )
 
 
@@ -318,14 +323,14 @@ def _find_credentials() -> Credentials | None:
     return Session().get_credentials()
 
 
-def _pop(idle: deque[Connection]) -> Connection | None:
+def _pop(idle: deque[WireConnection]) -> WireConnection | None:
     try:
         return idle.pop()
     except IndexError:
         return None
 
 
-def _text(answer: HTTPResponse) -> bytes:
-    """Return a small answer's body; reading it to the end frees the connection."""
+def _text(response: HTTPResponse) -> bytes:
+    """Return a small response's body; reading it to the end frees the connection."""
     with translated():
-        return answer.read(_SMALL)
+        return response.read(_SMALL)

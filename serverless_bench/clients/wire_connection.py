@@ -26,7 +26,7 @@ from serverless_bench.errors import BadResponse, ConnectionLost, TimedOut
 
 TICK_S: Final = 0.05
 _CONNECT_S: Final = 10.0
-_EARLY_ANSWER_S: Final = 1.0
+_EARLY_RESPONSE_S: Final = 1.0
 
 
 @contextmanager
@@ -35,7 +35,7 @@ def translated() -> Iterator[None]:
     try:
         yield
     except BlockingIOError as exc:
-        raise TimedOut("the answer stopped in the middle") from exc
+        raise TimedOut("the response stopped in the middle") from exc
     except TimeoutError as exc:
         raise TimedOut("no connection in time") from exc
     except OSError as exc:
@@ -44,7 +44,7 @@ def translated() -> Iterator[None]:
         raise BadResponse(f"{type(exc).__name__}: {exc}"[:200]) from exc
 
 
-class Connection:
+class WireConnection:
     """A connection, its TLS session and its buffer.
 
     Parameters
@@ -85,8 +85,8 @@ class Connection:
                         self._socket, _tls_context(), url.hostname or "", block_bytes=block_bytes
                     )
                 self._socket.settimeout(None)
-                self._patience(socket.SO_SNDTIMEO, TICK_S)
-                self._patience(socket.SO_RCVTIMEO, timeout_s)
+                self._set_timeout(socket.SO_SNDTIMEO, TICK_S)
+                self._set_timeout(socket.SO_RCVTIMEO, timeout_s)
                 peer = self._socket.getpeername()
             except OSError:
                 self.close()
@@ -95,22 +95,22 @@ class Connection:
         self._poll = select.poll()
         self._poll.register(self._socket, select.POLLIN)
         self._whole = False
-        """Whether the last request went out to its end before the answer came."""
+        """Whether the last request went out to its end before the response came."""
 
     def is_stale(self) -> bool:
         """Tell whether the store closed the idle connection, or said something unasked."""
         return bool(self._poll.poll(0))
 
-    def is_reusable(self, answer: HTTPResponse) -> bool:
-        """Tell whether nothing is left on the line of ``answer`` and of its request."""
-        return self._whole and answer.isclosed() and not answer.will_close
+    def is_reusable(self, response: HTTPResponse) -> bool:
+        """Tell whether nothing is left on the line of ``response`` and of its request."""
+        return self._whole and response.isclosed() and not response.will_close
 
     def close(self) -> None:
         """Close the socket."""
         self._http.close()
         self._socket.close()
 
-    def ask(
+    def send_request(
         self,
         method: str,
         path: str,
@@ -118,7 +118,7 @@ class Connection:
         body: Source | bytes,
         exchange: Exchange,
     ) -> HTTPResponse:
-        """Send one request and return the head of its answer.
+        """Send one request and return the head of its response.
 
         Parameters
         ----------
@@ -146,25 +146,25 @@ class Connection:
                 exchange.sent()
                 self._await(exchange)
             except (BrokenPipeError, ConnectionResetError) as exc:
-                return self._early_answer(exc)
-            answer = self._http.getresponse()
+                return self._early_response(exc)
+            response = self._http.getresponse()
         self._whole = True
-        return answer
+        return response
 
-    def receive(self, answer: HTTPResponse, sink: Sink, exchange: Exchange) -> None:
-        """Move the body of ``answer`` into ``sink``.
+    def receive(self, response: HTTPResponse, sink: Sink, exchange: Exchange) -> None:
+        """Move the body of ``response`` into ``sink``.
 
         Raises
         ------
         ConnectionLost
             If the connection ends before the body does.
         """
-        if answer.length is None:
+        if response.length is None:
             raise BadResponse("an object came without Content-Length")
-        self._patience(socket.SO_RCVTIMEO, TICK_S)
+        self._set_timeout(socket.SO_RCVTIMEO, TICK_S)
         with translated():
-            size = answer.length
-            offset, filled = 0, self._lead(answer)
+            size = response.length
+            offset, filled = 0, self._lead(response)
             if filled:
                 exchange.first_byte()
                 exchange.moved(filled)
@@ -178,9 +178,9 @@ class Connection:
                     filled += count
                 sink.write_at(offset, self._buffer[:want])
                 offset, filled = offset + want, 0
-        # Before the answer is closed: with it goes the socket, if the store wants that.
-        self._patience(socket.SO_RCVTIMEO, self._timeout_s)
-        answer.close()
+        # Before the response is closed: with it goes the socket, if the store wants that.
+        self._set_timeout(socket.SO_RCVTIMEO, self._timeout_s)
+        response.close()
 
     def _send(self, source: Source, exchange: Exchange) -> None:
         for offset in range(0, source.size, len(self._buffer)):
@@ -191,8 +191,8 @@ class Connection:
                 exchange.moved(count)
                 block = block[count:]
 
-    def _recv(self, room: memoryview, exchange: Exchange) -> int:
-        count = self._ticking(self._stream.recv_into, room, exchange)
+    def _recv(self, buffer: memoryview, exchange: Exchange) -> int:
+        count = self._ticking(self._stream.recv_into, buffer, exchange)
         if not count:
             raise ConnectionLost("the connection ended before the object did")
         return count
@@ -218,25 +218,25 @@ class Connection:
         exchange.moved(0)
         return waited_s + TICK_S
 
-    def _lead(self, answer: HTTPResponse) -> int:
+    def _lead(self, response: HTTPResponse) -> int:
         """Take what ``http.client`` read of the body together with the head."""
         try:
-            waiting = answer.fp.peek()
+            waiting = response.fp.peek()
         except BlockingIOError:
             return 0
-        lead = answer.fp.read1(len(waiting)) if waiting else b""
+        lead = response.fp.read1(len(waiting)) if waiting else b""
         self._buffer[: len(lead)] = lead
         return len(lead)
 
-    def _early_answer(self, cause: OSError) -> HTTPResponse:
-        """Return the answer that a store gave before it closed on an upload."""
-        self._patience(socket.SO_RCVTIMEO, _EARLY_ANSWER_S)
+    def _early_response(self, cause: OSError) -> HTTPResponse:
+        """Return the response that a store gave before it closed on an upload."""
+        self._set_timeout(socket.SO_RCVTIMEO, _EARLY_RESPONSE_S)
         try:
             return self._http.getresponse()
         except (OSError, HTTPException):
             raise cause from None
 
-    def _patience(self, option: int, seconds: float) -> None:
+    def _set_timeout(self, option: int, seconds: float) -> None:
         whole, fraction = divmod(round(seconds * 1e6), 1_000_000)
         self._socket.setsockopt(socket.SOL_SOCKET, option, struct.pack("ll", whole, fraction))
 

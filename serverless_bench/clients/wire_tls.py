@@ -23,7 +23,7 @@ class TlsStream:
     ----------
     raw
         A connected socket; the caller closes it, ``close`` here does not, because
-        ``http.client`` closes its socket before the body of a last answer is read.
+        ``http.client`` closes its socket before the body of a last response is read.
     context, host
         What the certificate is checked with and against.
     block_bytes

@@ -4,6 +4,8 @@ import os
 import re
 import resource
 import socket
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
@@ -41,6 +43,25 @@ def worker_id() -> str:
 def user_agent() -> str:
     """Return what clients call themselves, so that a store's log shows which worker it was."""
     return f"sbench/{__version__} sbench-worker/{_NO_TOKEN.sub('.', worker_id())}"
+
+
+@contextmanager
+def environment(variables: Mapping[str, str | None]) -> Iterator[None]:
+    """Have environment variables set, or unset where None, for the length of a block."""
+    before = {name: os.environ.get(name) for name in variables}
+    _set_variables(variables)
+    try:
+        yield
+    finally:
+        _set_variables(before)
+
+
+def _set_variables(variables: Mapping[str, str | None]) -> None:
+    for name, value in variables.items():
+        if value is None:
+            os.environ.pop(name, None)
+        else:
+            os.environ[name] = value
 
 
 def cpus() -> int:

@@ -17,6 +17,7 @@ import platformdirs
 
 from serverless_bench.clock import monotonic_ns, sleep
 from serverless_bench.errors import PluginError, StoreError
+from serverless_bench.process import environment
 from serverless_bench.stores.keeper import START_S
 from serverless_bench.units import NS_PER_S
 
@@ -24,13 +25,12 @@ EMBEDDED: Final = "seaweedfs"
 """The store that starts by itself, as runs name it."""
 _KEEPER: Final = "serverless_bench.stores.keeper"
 _TICK_S: Final = 0.02
-_CREDENTIALS: Final = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN")
 
 
 def default_directory() -> Path:
     """Return where the embedded store keeps its data: SBENCH_STORE_DIR, or the cache."""
-    asked = os.environ.get("SBENCH_STORE_DIR")
-    return Path(asked) if asked else platformdirs.user_cache_path("sbench") / "seaweedfs"
+    directory = os.environ.get("SBENCH_STORE_DIR")
+    return Path(directory) if directory else platformdirs.user_cache_path("sbench") / "seaweedfs"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,9 +107,9 @@ class Lease:
                 raise StoreError(f"the embedded store in {directory} does not start")
             sleep(_TICK_S)
 
-    def ask(self, wish: str) -> dict[str, Any]:
+    def ask(self, request: str) -> dict[str, Any]:
         """Have the keeper do something, and return its answer."""
-        self._line.sendall(json.dumps({"do": wish}).encode() + b"\n")
+        self._line.sendall(json.dumps({"do": request}).encode() + b"\n")
         return self._read()
 
     def release(self) -> None:
@@ -146,18 +146,15 @@ def embedded_store(directory: Path | None = None) -> Iterator[Lease]:
     lease = Lease.take(directory or default_directory())
     if lease is None:
         raise StoreError("the embedded store does not run")
-    before = {name: os.environ.get(name) for name in _CREDENTIALS}
-    os.environ["AWS_ACCESS_KEY_ID"] = lease.address.access_key
-    os.environ["AWS_SECRET_ACCESS_KEY"] = lease.address.secret_key
-    os.environ.pop("AWS_SESSION_TOKEN", None)
+    credentials = {
+        "AWS_ACCESS_KEY_ID": lease.address.access_key,
+        "AWS_SECRET_ACCESS_KEY": lease.address.secret_key,
+        "AWS_SESSION_TOKEN": None,
+    }
     try:
-        yield lease
+        with environment(credentials):
+            yield lease
     finally:
-        for name, value in before.items():
-            if value is None:
-                os.environ.pop(name, None)
-            else:
-                os.environ[name] = value
         lease.release()
 
 
@@ -193,9 +190,9 @@ def _keeper_error(keeper: subprocess.Popen[bytes], directory: Path) -> Exception
     log = directory / "keeper.log"
     last = (log.read_text(encoding="utf-8", errors="replace").splitlines() or [""])[-1]
     with suppress(ValueError, KeyError, TypeError):
-        told = json.loads(last)
+        error = json.loads(last)
         kind = PluginError if keeper.returncode == PluginError.exit_code else StoreError
-        return kind(told["message"], hint=told["hint"])
+        return kind(error["message"], hint=error["hint"])
     return StoreError(f"the embedded store did not start: {last}", hint=f"see {log}")
 
 

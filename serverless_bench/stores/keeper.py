@@ -71,7 +71,7 @@ def main(directory: Path, address: Path) -> None:
                 "store_pid": process.pid,
                 **keys,
             }
-            _Desk(store, hello, address).serve(process)
+            _CommandServer(store, hello, address).serve(process)
         finally:
             address.unlink(missing_ok=True)
             _end(process)
@@ -98,7 +98,7 @@ def _start(directory: Path, keys: dict[str, str]) -> tuple[SeaweedFS, subprocess
     raise StoreError(f"the embedded store did not start: see {log}")
 
 
-class _Desk:
+class _CommandServer:
     """Serves the commands that hold a connection."""
 
     def __init__(self, store: SeaweedFS, hello: dict[str, Any], address: Path) -> None:
@@ -121,19 +121,19 @@ class _Desk:
         while process.poll() is None and (self._wanted or self._pinned or self._commands):
             for key, _ in self._selector.select(0.5):
                 if isinstance(key.fileobj, socket.socket) and key.fileobj is not self._server:
-                    self._hear(key.fileobj)
+                    self._read_command(key.fileobj)
                 else:
-                    self._welcome()
+                    self._accept()
             if self._commands or monotonic_ns() - began_ns > START_S * NS_PER_S:
                 self._wanted = False
 
-    def _welcome(self) -> None:
+    def _accept(self) -> None:
         command, _ = self._server.accept()
         self._commands.add(command)
         self._selector.register(command, selectors.EVENT_READ)
-        _say(command, self._hello)
+        _send(command, self._hello)
 
-    def _hear(self, command: socket.socket) -> None:
+    def _read_command(self, command: socket.socket) -> None:
         try:
             data = command.recv(1 << 12)
         except ConnectionResetError:
@@ -143,17 +143,19 @@ class _Desk:
             command.close()
             self._commands.discard(command)
             return
-        wish = json.loads(data)["do"]
-        if wish in {"pin", "unpin"}:
-            self._pinned = wish == "pin"
-        elif wish == "reclaim":
+        request = json.loads(data)["do"]
+        if request in {"pin", "unpin"}:
+            self._pinned = request == "pin"
+        elif request == "reclaim":
             self._store.reclaim()
         others = len(self._commands) - 1
         last = not (others or self._pinned)
-        _say(command, json.dumps({"done": wish, "last": last, "others": others}).encode() + b"\n")
+        _send(
+            command, json.dumps({"done": request, "last": last, "others": others}).encode() + b"\n"
+        )
 
 
-def _say(command: socket.socket, line: bytes) -> None:
+def _send(command: socket.socket, line: bytes) -> None:
     try:
         command.sendall(line)
     except (BrokenPipeError, ConnectionResetError):

@@ -85,8 +85,8 @@ class ExecutorContract:
             result = outcome.result
             if result.index == FAULTY_INDEX:
                 assert isinstance(result, kind)
-                said = result.cause if isinstance(result, Lost) else result.error
-                assert words in str(said)
+                message = result.cause if isinstance(result, Lost) else result.error
+                assert words in str(message)
             else:
                 assert isinstance(result, InvocationRecord)
                 assert result.ok

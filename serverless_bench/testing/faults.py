@@ -39,7 +39,7 @@ class _Trap(OperationSpec):
             self.misbehave()
 
 
-class Fault(Workload):
+class FaultWorkload(Workload):
     """A workload whose invocations 1, 5, 9, ... misbehave at their first launch.
 
     With a size for objects it writes them, and what misbehaves has written all of its own
@@ -95,8 +95,8 @@ def _hang() -> None:
     threading.Event().wait()
 
 
-RAISE = Fault(_raise)
-EXIT = Fault(_exit)
-KILL = Fault(_kill)
-OOM = Fault(_fill_memory)
-HANG = Fault(_hang)
+RAISE = FaultWorkload(_raise)
+EXIT = FaultWorkload(_exit)
+KILL = FaultWorkload(_kill)
+OOM = FaultWorkload(_fill_memory)
+HANG = FaultWorkload(_hang)

@@ -1,13 +1,14 @@
-"""The operations as a Parquet file, through pandas and pyarrow."""
+"""The operations as a Parquet file, through pandas and pyarrow.
 
-from importlib import import_module
+pandas looks for pyarrow when it writes; here its absence names the extra that has it.
+"""
+
 from typing import BinaryIO
+
+import pyarrow as pa  # noqa: F401 - see above
 
 from serverless_bench.formats.exporters.base import Exporter, operations_frame
 from serverless_bench.rundir.run import Run
-
-# pandas asks for it when it writes; its absence has to name the extra that has it.
-import_module("pyarrow")
 
 
 def _write(run: Run, out: BinaryIO) -> None:

@@ -38,7 +38,7 @@ class SbenchExecutor(RuntimeExecutor):  # type: ignore[misc]  # LocalStack has n
     def start(self, env_vars: dict[str, str]) -> None:
         """Borrow an environment; it has asked for an event when this returns."""
         config = self.function_version.config
-        asked = {
+        body = {
             "function": self.function_version.id.function_name,
             "arn": self.function_version.qualified_arn,
             "code": str(config.code.get_unzipped_code_location()),
@@ -47,24 +47,24 @@ class SbenchExecutor(RuntimeExecutor):  # type: ignore[misc]  # LocalStack has n
             "environment": {name: str(value) for name, value in env_vars.items()},
             "memory_mib": config.memory_size,
         }
-        answer = _ask("POST", "/sbench/environments", json.dumps(asked).encode())
-        if answer.status == http.client.BAD_GATEWAY:
+        response = _request("POST", "/sbench/environments", json.dumps(body).encode())
+        if response.status == http.client.BAD_GATEWAY:
             # It did not come to its first event: what it said is the caller's answer.
-            raise StatusErrorException("the environment did not start", payload=answer.body)
-        self._path = f"/sbench/environments/{json.loads(answer.body)['id']}"
+            raise StatusErrorException("the environment did not start", payload=response.body)
+        self._path = f"/sbench/environments/{json.loads(response.body)['id']}"
 
     def stop(self) -> None:
         """Give it back, whatever it does."""
         if self._path:
             path, self._path = self._path, ""
-            _ask("DELETE", path)
+            _request("DELETE", path)
 
     def invoke(self, payload: dict[str, str]) -> InvocationResult:
         """Have it handle one event."""
         timeout_s = float(self.function_version.config.timeout)
         request_id = payload["invoke-id"]
         headers = {"X-Sbench-Timeout-S": f"{timeout_s:g}", "X-Sbench-Request-Id": request_id}
-        answer = _ask(
+        response = _request(
             "POST",
             f"{self._path}/invocations",
             payload["payload"].encode(),
@@ -73,9 +73,9 @@ class SbenchExecutor(RuntimeExecutor):  # type: ignore[misc]  # LocalStack has n
         )
         return InvocationResult(
             request_id=request_id,
-            payload=answer.body,
-            is_error="X-Amz-Function-Error" in answer.headers,
-            logs=base64.b64decode(answer.headers.get("X-Amz-Log-Result", "")).decode(
+            payload=response.body,
+            is_error="X-Amz-Function-Error" in response.headers,
+            logs=base64.b64decode(response.headers.get("X-Amz-Log-Result", "")).decode(
                 errors="replace"
             ),
         )
@@ -84,7 +84,7 @@ class SbenchExecutor(RuntimeExecutor):  # type: ignore[misc]  # LocalStack has n
         """Return all that it has printed; nothing once it was given back."""
         if not self._path:
             return ""
-        return _ask("GET", f"{self._path}/logs").body.decode(errors="replace")
+        return _request("GET", f"{self._path}/logs").body.decode(errors="replace")
 
     def get_address(self) -> str:
         """Return where LocalStack reaches the environment; it never needs to."""
@@ -120,20 +120,20 @@ class SbenchPlugin(RuntimeExecutorPlugin):  # type: ignore[misc]  # LocalStack h
         return SbenchExecutor
 
 
-class _Answer:
+class _HostResponse:
     def __init__(self, response: http.client.HTTPResponse) -> None:
         self.body = response.read()
         self.headers = response.headers
         self.status = response.status
 
 
-def _ask(
+def _request(
     method: str,
     path: str,
     body: bytes = b"",
     headers: dict[str, str] | None = None,
     timeout_s: float = _START_S,
-) -> _Answer:
+) -> _HostResponse:
     """Send one request to the host.
 
     Raises
@@ -147,14 +147,14 @@ def _ask(
     )
     try:
         connection.request(method, path, body, headers or {})
-        answer = _Answer(connection.getresponse())
+        response = _HostResponse(connection.getresponse())
     except OSError as exc:
         raise HostError(f"sbench's Lambda host: {exc}") from exc
     finally:
         connection.close()
-    if answer.status >= http.client.BAD_REQUEST and answer.status != http.client.BAD_GATEWAY:
-        raise HostError(answer.body.decode(errors="replace"))
-    return answer
+    if response.status >= http.client.BAD_REQUEST and response.status != http.client.BAD_GATEWAY:
+        raise HostError(response.body.decode(errors="replace"))
+    return response
 
 
 def _layer(layer: Any) -> str:  # noqa: ANN401 - LocalStack's own

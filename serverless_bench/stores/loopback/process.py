@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from typing import Final
 
 from serverless_bench.errors import StoreError
+from serverless_bench.process import environment
 
 _CREDENTIALS: Final = {"AWS_ACCESS_KEY_ID": "any", "AWS_SECRET_ACCESS_KEY": "any"}
 
@@ -29,32 +30,25 @@ def served(*flags: str, credentials: bool = True) -> Iterator[str]:
     StoreError
         If it does not start.
     """
-    before = {name: os.environ.get(name) for name in _CREDENTIALS}
-    if credentials:
-        os.environ.update(_CREDENTIALS)
-    # The user's defaults are for their own server, not for this one.
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("SBENCH_")}
-    process = subprocess.Popen(  # noqa: S603 - our own module
-        [sys.executable, "-P", "-m", "serverless_bench", "serve", *flags],
-        env={**kept, "SBENCH_CONFIG": os.devnull},
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        # Ctrl-C is for who started it.
-        start_new_session=True,
-    )
-    try:
-        first = process.stdout.readline() if process.stdout else ""
-        if not first:
-            why = process.stderr.readline().strip() if process.stderr else ""
-            raise StoreError(f"the loopback store does not start: {why}", hint="sbench serve")
-        yield first.split()[-1]
-    finally:
-        process.terminate()
-        process.communicate()
-        for name, value in before.items():
-            if value is None:
-                os.environ.pop(name, None)
-            else:
-                os.environ[name] = value
+    with environment(_CREDENTIALS if credentials else {}):
+        # The user's defaults are for their own server, not for this one.
+        kept = {k: v for k, v in os.environ.items() if not k.startswith("SBENCH_")}
+        process = subprocess.Popen(  # noqa: S603 - our own module
+            [sys.executable, "-P", "-m", "serverless_bench", "serve", *flags],
+            env={**kept, "SBENCH_CONFIG": os.devnull},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            # Ctrl-C is for who started it.
+            start_new_session=True,
+        )
+        try:
+            first = process.stdout.readline() if process.stdout else ""
+            if not first:
+                why = process.stderr.readline().strip() if process.stderr else ""
+                raise StoreError(f"the loopback store does not start: {why}", hint="sbench serve")
+            yield first.split()[-1]
+        finally:
+            process.terminate()
+            process.communicate()

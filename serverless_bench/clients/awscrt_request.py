@@ -19,7 +19,7 @@ _TICK_S: Final = 0.25
 """How often a waiting caller tells the exchange that nothing moved."""
 
 
-class Call:
+class CrtRequest:
     """What the runtime's threads tell about one request, and what the caller reads after.
 
     Parameters
@@ -27,7 +27,7 @@ class Call:
     exchange
         Told about the request, by one thread at a time.
     sink
-        Takes the body of the answer; None collects it in ``text``.
+        Takes the body of the response; None collects it in ``text``.
     start
         Where in the object the body begins.
     """
@@ -41,18 +41,18 @@ class Call:
         self._moves = 0
         self._failure: BaseException | None = None
         self.status = 0
-        """Of the answer."""
+        """Of the response."""
         self.headers: dict[str, str] = {}
-        """Of the answer; names are lower case."""
+        """Of the response; names are lower case."""
         self.text = b""
-        """The body of an answer that went to no sink."""
+        """The body of a response that went to no sink."""
         self.refused = False
-        """Whether the answer is an error."""
+        """Whether the response is an error."""
 
     def on_headers(
         self, *, status_code: int, headers: Sequence[tuple[str, str]], **_: object
     ) -> None:
-        """The head of the answer is here."""
+        """The head of the response is here."""
         with self._lock:
             self._answered(status_code, headers)
 
@@ -96,7 +96,7 @@ class Call:
         self._failure = failure
 
     def wait(self, request: S3Request, timeout_s: float) -> None:
-        """Return when there is an answer, and all of it.
+        """Return when there is a response, and all of it.
 
         Raises
         ------
@@ -130,19 +130,19 @@ class Call:
         self._exchange.answered(status, self.headers)
 
 
-class CallBody(KeystreamFile):
+class CrtRequestBody(KeystreamFile):
     """The body of a request, as the runtime reads it."""
 
-    def __init__(self, call: Call, source: Source) -> None:
+    def __init__(self, crt_request: CrtRequest, source: Source) -> None:
         super().__init__(source, source.size)
-        self._call = call
+        self._request = crt_request
 
     def readinto(self, buffer: "WriteableBuffer", /) -> int:
         """Fill ``buffer``; a body that ends too early is one that the runtime does not send."""
         try:
             count = super().readinto(buffer)
-            self._call.read(count)
+            self._request.read(count)
         except BaseException as exc:  # noqa: BLE001 - the runtime would print it
-            self._call.give_up(exc)
+            self._request.give_up(exc)
             return 0
         return count
