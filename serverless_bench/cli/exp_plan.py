@@ -18,13 +18,13 @@ from serverless_bench.cli.options import (
 )
 from serverless_bench.cli.target import Where, check_room, open_target
 from serverless_bench.errors import UsageError
-from serverless_bench.experiments.reading import as_settings
-from serverless_bench.experiments.schema import DESIGNS, SCALES, Experiment, Setting
+from serverless_bench.experiments.definition import DESIGNS, SCALES, Experiment, Setting
+from serverless_bench.experiments.loading import as_settings
 from serverless_bench.job.spec import Target
 
 if TYPE_CHECKING:
     from serverless_bench.experiments.cells import Cell
-    from serverless_bench.experiments.plans import Plan
+    from serverless_bench.experiments.plan import Plan
 
 cell_options = group(
     option("--scale", type=click.Choice(SCALES), default="small", show_default=True, help="Size."),
@@ -56,7 +56,7 @@ def make_plan(experiment: Experiment, flags: Mapping[str, Any]) -> "Plan":
     UsageError
         If one is wrong.
     """
-    from serverless_bench.experiments.plans import Plan
+    from serverless_bench.experiments.plan import Plan
 
     repeats = flags["repeats"]
     if repeats is not None and repeats < 1:

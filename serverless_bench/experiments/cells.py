@@ -8,7 +8,7 @@ from itertools import product
 from typing import Final
 
 from serverless_bench.errors import UsageError
-from serverless_bench.experiments.schema import (
+from serverless_bench.experiments.definition import (
     Axis,
     Experiment,
     NamedCell,
@@ -42,7 +42,7 @@ class Cell:
     """Why it is not run; empty for cells that are."""
     not_here: bool = False
     """Whether this machine is the reason."""
-    told: Mapping[str, Value] = field(default_factory=dict)
+    paper_at: Mapping[str, Value] = field(default_factory=dict)
     """``at`` in the values of the paper, where values are paired."""
 
     def value(self, axis: str) -> Value | None:
@@ -105,7 +105,7 @@ def make_cells(
                 settings=settings,
                 skipped=skipped,
                 not_here=not_here,
-                told={n: paper_value(experiment.axis(n), scale, v) for n, v in at.items()},
+                paper_at={n: paper_value(experiment.axis(n), scale, v) for n, v in at.items()},
             )
         )
     if not found:
@@ -127,7 +127,7 @@ def published_row(experiment: Experiment, cell: Cell) -> Row | None:
         if row.cell:
             if row.cell == cell.name:
                 return row
-        elif row.at and all(str(cell.told.get(n)) == str(v) for n, v in row.at.items()):
+        elif row.at and all(str(cell.paper_at.get(n)) == str(v) for n, v in row.at.items()):
             return row
     return None
 

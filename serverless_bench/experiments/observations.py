@@ -8,8 +8,8 @@ from statistics import median
 
 from serverless_bench.errors import SbenchError
 from serverless_bench.experiments.cells import Cell
+from serverless_bench.experiments.definition import Metric
 from serverless_bench.experiments.figures import figures
-from serverless_bench.experiments.schema import Metric
 from serverless_bench.rundir.archive import load_run
 from serverless_bench.rundir.tables import ABSENT
 
@@ -19,7 +19,7 @@ FAILURE = "failure.txt"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Result:
+class CellRun:
     """One run of a cell."""
 
     path: Path
@@ -30,13 +30,13 @@ class Result:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Observed:
+class CellRuns:
     """A cell and its runs."""
 
     cell: Cell
     planned: int
     """Runs that were asked for."""
-    results: tuple[Result, ...]
+    results: tuple[CellRun, ...]
     """One per planned run; empty for a cell that is skipped."""
     min_bytes: int = 0
 
@@ -94,7 +94,7 @@ def _scale(metric: Metric, found: Mapping[str, float]) -> float:
 
 def observe(
     root: Path, cells: Sequence[Cell], *, repeats: int, min_bytes: int
-) -> tuple[Observed, ...]:
+) -> tuple[CellRuns, ...]:
     """Return every cell with its runs; what is missing has a problem.
 
     Parameters
@@ -105,7 +105,7 @@ def observe(
         What was planned.
     """
     return tuple(
-        Observed(
+        CellRuns(
             cell=cell,
             planned=repeats,
             results=() if cell.skipped else tuple(_results(root, cell, repeats)),
@@ -125,28 +125,28 @@ def failure_path(path: Path) -> Path:
     return path.with_name(f"{path.name}.{FAILURE}")
 
 
-def _results(root: Path, cell: Cell, repeats: int) -> Iterator[Result]:
+def _results(root: Path, cell: Cell, repeats: int) -> Iterator[CellRun]:
     for repeat in range(1, repeats + 1):
         path = run_path(root, cell, repeat)
         failure = failure_path(path)
         if failure.exists():
             problem = failure.read_text(encoding="utf-8").strip()
-            yield Result(path=path, figures=None, problem=problem)
+            yield CellRun(path=path, figures=None, problem=problem)
         elif not (path / "run.json").exists():
-            yield Result(path=path, figures=None, problem="not run")
+            yield CellRun(path=path, figures=None, problem="not run")
         else:
             yield _result(path)
 
 
-def _result(path: Path) -> Result:
+def _result(path: Path) -> CellRun:
     try:
         run = load_run(path, detail=False)
-        return Result(path=path, figures=figures(run))
+        return CellRun(path=path, figures=figures(run))
     except SbenchError as exc:
         # The path is different each time, the cause may be the same.
         problem = str(exc).removeprefix(f"{path} cannot be compared: ")
         cause = _first_cause(path)
-        return Result(path=path, figures=None, problem=f"{problem}{cause}")
+        return CellRun(path=path, figures=None, problem=f"{problem}{cause}")
 
 
 def _first_cause(path: Path) -> str:

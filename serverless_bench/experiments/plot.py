@@ -11,9 +11,8 @@ from matplotlib.figure import Figure
 
 from serverless_bench.errors import UsageError
 from serverless_bench.experiments.cells import Cell, baseline
-from serverless_bench.experiments.published import published_range
+from serverless_bench.experiments.definition import Experiment, Plot, Row, Value
 from serverless_bench.experiments.report import Report
-from serverless_bench.experiments.schema import Experiment, Plot, Row, Value
 from serverless_bench.experiments.table import Line, title_of
 from serverless_bench.plots.style import color_of_phase
 from serverless_bench.rundir.tables import Floats
@@ -129,7 +128,7 @@ class _Drawing:
 
     def _beside(self, line: Line) -> Point | None:
         """Return the published row of a cell that is drawn."""
-        told = None if line.row is None else published_range(line.row, self.plot.y)
+        told = None if line.row is None else line.row.range(self.plot.y)
         cell = line.observed.cell
         return None if told is None else self._point(self._label(cell), "", cell.at, told)
 
@@ -165,7 +164,7 @@ def _rows_on(
 ) -> Iterator[tuple[Row, tuple[float, float, float]]]:
     """Yield all published rows that are on the axis x and have a y, with it."""
     for row in experiment.published:
-        told = published_range(row, plot.y)
+        told = row.range(plot.y)
         if told is not None and plot.x in row.at:
             yield row, told
 

@@ -6,18 +6,18 @@ from dataclasses import asdict, dataclass
 from typing import Any, Final, TextIO
 
 import orjson
+from msgspec import structs
 
-from serverless_bench.analysis.compare import ALPHA
+from serverless_bench.analysis.compare import ALPHA, Interval
 from serverless_bench.errors import UsageError
-from serverless_bench.experiments.effects import Effect, effect_sentence
-from serverless_bench.experiments.judge import judge
+from serverless_bench.experiments.definition import Experiment, Value
+from serverless_bench.experiments.hypotheses import judge
 from serverless_bench.experiments.knee import WITHIN, Knee
-from serverless_bench.experiments.observations import Observed
-from serverless_bench.experiments.outcomes import Judged, Judgement
-from serverless_bench.experiments.plans import Plan
+from serverless_bench.experiments.observations import CellRuns
+from serverless_bench.experiments.plan import Plan
 from serverless_bench.experiments.power import ENOUGH, MOST_ROUNDS, Power
-from serverless_bench.experiments.schema import Experiment, Value
 from serverless_bench.experiments.table import Line, grid, left_over, lines, reference
+from serverless_bench.experiments.verdicts import Effect, Judged, Judgement
 from serverless_bench.experiments.writer import Writer
 
 REPORT_SCHEMA: Final = 1
@@ -32,7 +32,7 @@ class Report:
     experiment: Experiment
     scale: str
     repeats: int
-    observed: tuple[Observed, ...]
+    observed: tuple[CellRuns, ...]
     lines: tuple[Line, ...]
     judged: tuple[Judged, ...]
     among: int
@@ -55,7 +55,7 @@ class Report:
         ]
 
 
-def make_report(plan: Plan, observed: Sequence[Observed]) -> Report:
+def make_report(plan: Plan, observed: Sequence[CellRuns]) -> Report:
     """Return the report of an experiment.
 
     Parameters
@@ -110,7 +110,7 @@ def show(report: Report, out: TextIO, style: str) -> None:
         metric = report.effects[0].metric
         write.title(f"what each change does to {metric} by itself, the largest first")
         for effect in report.effects:
-            write.line(effect_sentence(effect), deep=1)
+            write.line(_effect(effect), deep=1)
     if report.judged:
         write.title("hypotheses")
         write.line(
@@ -158,7 +158,7 @@ def to_json(report: Report) -> dict[str, Any]:
         "complete": report.complete,
         "cells": [_line_json(line) for line in report.lines],
         "hypotheses": [
-            {**asdict(one.hypothesis), **dict(_judged_json(one))} for one in report.judged
+            {**structs.asdict(one.hypothesis), **dict(_judged_json(one))} for one in report.judged
         ],
         "effects": [asdict(effect) for effect in report.effects],
         "problems": report.problems(),
@@ -236,15 +236,12 @@ def _hypothesis(write: Writer, one: Judged) -> None:
 
 
 def _sentence(found: Judgement) -> str:
-    parts = [f"{_where(found.group)}"]
+    parts = [_where(found.group)]
     if found.segment is not None:
-        parts = [f"{parts[0]}{found.segment[0]} to {found.segment[1]}: "]
+        parts.append(f"{found.segment[0]} to {found.segment[1]}: ")
     parts.append(str(found.outcome))
     if found.ratio is not None:
-        parts.append(f", x{found.ratio:.3g}")
-    if found.interval is not None:
-        within = found.interval
-        parts.append(f" ({within.low:.3g} to {within.high:.3g}, {within.confidence:.0%})")
+        parts.append(f", {_ratio(found.ratio, found.interval)}")
     if found.knee is not None:
         parts.append(f", knee at {_knee(found.knee)}")
     if found.p is not None:
@@ -254,6 +251,17 @@ def _sentence(found: Judgement) -> str:
     if found.power is not None:
         parts.append(f"; {_power(found.power)}")
     return "".join(parts)
+
+
+def _effect(effect: Effect) -> str:
+    change = f"{effect.axis} {effect.base} to {effect.value}"
+    return f"{change}: {effect.verdict}, {_ratio(effect.ratio, effect.interval)}"
+
+
+def _ratio(ratio: float, within: Interval | None) -> str:
+    if within is None:
+        return f"x{ratio:.3g}"
+    return f"x{ratio:.3g} ({within.low:.3g} to {within.high:.3g}, {within.confidence:.0%})"
 
 
 def _p(p: float) -> str:
@@ -284,8 +292,8 @@ def _reference_json(experiment: Experiment) -> dict[str, Any]:
         "title": experiment.title,
         "question": experiment.question,
         "null_hypothesis": experiment.null_hypothesis,
-        "seed": asdict(experiment.seed),
-        "published": [asdict(row) for row in experiment.published],
+        "seed": structs.asdict(experiment.seed),
+        "published": [structs.asdict(row) for row in experiment.published],
         "errata": list(experiment.errata),
     }
 

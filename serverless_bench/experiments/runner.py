@@ -11,13 +11,13 @@ from serverless_bench.clock import monotonic_ns
 from serverless_bench.driver.cleanup import delete, give_space_back
 from serverless_bench.driver.run import run_job
 from serverless_bench.errors import INTERRUPTED, SbenchError, UsageError
-from serverless_bench.experiments import lengths
+from serverless_bench.experiments import pilot
 from serverless_bench.experiments.cells import Cell
+from serverless_bench.experiments.definition import Setting, Settings
 from serverless_bench.experiments.observations import failure_path, run_path
-from serverless_bench.experiments.places import Places, files_of, on_processors
-from serverless_bench.experiments.plans import Plan, save_again
-from serverless_bench.experiments.schema import Setting, Settings
+from serverless_bench.experiments.plan import Plan, save_again
 from serverless_bench.experiments.settings import job_of, prepared_by, workload_of
+from serverless_bench.experiments.stores import Stores, files_of, on_processors
 from serverless_bench.rundir.archive import Run, load_run
 from serverless_bench.units import GIB, NS_PER_S
 from serverless_bench.workloads import open_workload
@@ -58,7 +58,7 @@ def run(
         If the store does not start, or the user interrupts.
     """
     with ExitStack() as stack:
-        bench = _Bench(plan, root, Places(stack, plan.target), clean)
+        bench = _Bench(plan, root, Stores(stack, plan.target), clean)
         try:
             if plan.most_s and _todo(plan, root):
                 plan = bench.find_lengths(say)
@@ -84,15 +84,15 @@ class _Bench:
         self,
         plan: Plan,
         root: Path,
-        places: Places,
+        stores: Stores,
         clean: Callable[[Run], object] | None,
     ) -> None:
         self._plan = plan
         self._root = root
-        self._places = places
+        self._stores = stores
         self._clean = clean
         self._deleted_bytes = 0
-        self._lengths = lengths.load(root)
+        self._lengths = pilot.load(root)
         self._prepared: dict[str, tuple[Run | None, SbenchError | None]] = {}
 
     def warm_up(self, cell: Cell) -> None:
@@ -111,26 +111,26 @@ class _Bench:
             if cell.slug not in self._lengths:
                 found = self._pilot(cell)
                 self._lengths[cell.slug] = found
-                lengths.save(self._root, self._lengths)
+                pilot.save(self._root, self._lengths)
                 error = found.standard_error
                 known = "" if error is None else f", standard error {error:.1%}"
                 say(f"pilot: {cell.label}: runs of {found.seconds:.1f} s{known}")
         if plan.minutes:
             here = [self._lengths[cell.slug] for cell in cells]
-            rounds = lengths.rounds_within(plan.minutes, here, plan.repeats)
+            rounds = pilot.rounds_within(plan.minutes, here, plan.repeats)
             self._plan = plan = replace(plan, repeats=rounds, minutes=0.0)
             save_again(plan, self._root)
             say(f"{rounds} rounds")
         return plan
 
-    def _pilot(self, cell: Cell) -> lengths.Length:
+    def _pilot(self, cell: Cell) -> pilot.RunLength:
         scale, most_s = self._plan.experiment.scales[self._plan.scale], self._plan.most_s
         path, begun_ns = _free(self._root / "pilot"), monotonic_ns()
-        pilot = self._tried(cell, path, lengths.pilot_settings(cell.settings, most_s))
+        pilot_run = self._tried(cell, path, pilot.pilot_settings(cell.settings, most_s))
         took_s = (monotonic_ns() - begun_ns) / NS_PER_S
-        found = lengths.length_of(pilot, cell.settings, most_s, scale.standard_error)
-        moved_s = 0.0 if pilot is None else lengths.spread_of(pilot)[0] or 0.0
-        return replace(found, around_s=max(0.0, took_s - moved_s))
+        spread = (None, None) if pilot_run is None else pilot.spread_of(pilot_run)
+        found = pilot.length_of(spread, cell.settings, most_s, scale.standard_error)
+        return replace(found, around_s=max(0.0, took_s - (spread[0] or 0.0)))
 
     def _tried(self, cell: Cell, path: Path, length: Settings) -> Run | None:
         """Run a cell where it does not count; return None if that fails."""
@@ -169,7 +169,7 @@ class _Bench:
         self._give_back(GARBAGE_BYTES // 16)
 
     def _run(self, cell: Cell, path: Path, length: Settings) -> None:
-        target = self._places.target(cell.settings)
+        target = self._stores.target(cell.settings)
         keys = self._keys(cell)
         job, files = self._plan.job(cell, target, length), files_of(path)
         in_files = cell.settings.get("store") == "files" and job.load.array is not None
@@ -193,7 +193,7 @@ class _Bench:
 
     def _delete(self, run: Run) -> None:
         # A loopback store keeps nothing.
-        if self._clean is None or self._places.keeps_nothing(run.job.target):
+        if self._clean is None or self._stores.keeps_nothing(run.job.target):
             return
         if run.job.control is not None:
             self._clean(run)
@@ -229,7 +229,7 @@ class _Bench:
     def _prepare(self, settings: dict[str, Setting]) -> tuple[Run | None, SbenchError | None]:
         path = _free(self._root / "prepare")
         try:
-            target = self._places.target(settings)
+            target = self._stores.target(settings)
             job = job_of(settings, target, name="prepare")
             job = replace(job, control=self._plan.control, functions=self._plan.functions)
             return run_job(job, path), None

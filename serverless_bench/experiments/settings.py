@@ -14,7 +14,7 @@ from typing import Any, Final
 import numpy as np
 
 from serverless_bench.errors import UsageError
-from serverless_bench.experiments.schema import Setting, Settings
+from serverless_bench.experiments.definition import Setting, Settings
 from serverless_bench.job.spec import ArraySpec, JobSpec, Load, Target, Transfer
 from serverless_bench.units import parse_size
 

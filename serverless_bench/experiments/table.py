@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from serverless_bench.experiments.cells import CELL, published_row
-from serverless_bench.experiments.contrasts import contrast
-from serverless_bench.experiments.observations import Median, Observed, median_of
-from serverless_bench.experiments.schema import UNITS, Axis, Experiment, Metric, Row, Value
+from serverless_bench.experiments.comparisons import paired_ratio
+from serverless_bench.experiments.definition import UNITS, Axis, Experiment, Metric, Row, Value
+from serverless_bench.experiments.observations import CellRuns, Median, median_of
 
 PUBLISHED: Final = "published"
 ABSENT: Final = "-"
@@ -28,7 +28,7 @@ class Entry:
 class Line:
     """One row of the table."""
 
-    observed: Observed
+    observed: CellRuns
     row: Row | None
     entries: Mapping[str, Entry]
     """By metric."""
@@ -44,7 +44,7 @@ class Grid:
     """Columns from the left that say which row it is."""
 
 
-def lines(experiment: Experiment, observed: Sequence[Observed]) -> tuple[Line, ...]:
+def lines(experiment: Experiment, observed: Sequence[CellRuns]) -> tuple[Line, ...]:
     """Return a line for every cell, those that have no figures included."""
     found = []
     for one in observed:
@@ -207,7 +207,7 @@ def _shown(value: Value | None) -> str:
     return ABSENT if value in {None, ""} else str(value)
 
 
-def _measured(metric: Metric, one: Observed, observed: Sequence[Observed]) -> Median | None:
+def _measured(metric: Metric, one: CellRuns, observed: Sequence[CellRuns]) -> Median | None:
     unit = UNITS[metric.unit]
     if not metric.relative:
         return median_of([value / unit for value in one.values(metric)])
@@ -227,7 +227,7 @@ def _measured(metric: Metric, one: Observed, observed: Sequence[Observed]) -> Me
     return _scaled(found, 1 / unit)
 
 
-def _bases(metric: Metric, one: Observed, observed: Sequence[Observed]) -> Iterator[Observed]:
+def _bases(metric: Metric, one: CellRuns, observed: Sequence[CellRuns]) -> Iterator[CellRuns]:
     """Yield the cells that differ from one in the axis of a relation only, in their order."""
     rest = {n: str(v) for n, v in one.cell.at.items() if n != metric.to}
     for other in observed:
@@ -236,15 +236,15 @@ def _bases(metric: Metric, one: Observed, observed: Sequence[Observed]) -> Itera
             yield other
 
 
-def _ratio(metric: Metric, one: Observed, base: Observed) -> Median | None:
+def _ratio(metric: Metric, one: CellRuns, base: CellRuns) -> Median | None:
     """Return one over the base within rounds; a gain, unless it is a change."""
-    found = contrast(base.by_round(metric), one.by_round(metric))
+    found = paired_ratio(base.by_round(metric), one.by_round(metric))
     if found is None:
         return None
     if one is base:
         return Median(at=1.0, low=1.0, high=1.0, confidence=1.0)
     if metric.better == "less" and metric.relative != "change":
-        found = found.turned()
+        found = found.inverse()
     at, within = found.ratio, found.interval()
     if within is None:
         return Median(at=at, low=at, high=at, confidence=0.0)

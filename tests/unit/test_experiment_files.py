@@ -5,8 +5,8 @@ import pytest
 from serverless_bench.arrays.features import UNSUPPORTED, unsupported
 from serverless_bench.clients import CLIENTS, client_class
 from serverless_bench.experiments.cells import Cell, make_cells
+from serverless_bench.experiments.definition import SCALES, Experiment, Row
 from serverless_bench.experiments.loading import load_experiment, names
-from serverless_bench.experiments.schema import SCALES, Experiment, Row
 from serverless_bench.experiments.settings import job_of
 from serverless_bench.job.spec import JobSpec, Target
 from serverless_bench.payload.array_layout import array_bytes

@@ -13,11 +13,11 @@ from matplotlib.container import BarContainer, ErrorbarContainer
 from matplotlib.figure import Figure
 
 from serverless_bench.experiments.loading import load_experiment, names
-from serverless_bench.experiments.observations import Observed, Result
-from serverless_bench.experiments.plans import Plan
+from serverless_bench.experiments.observations import CellRun, CellRuns
+from serverless_bench.experiments.page_data import from_data
+from serverless_bench.experiments.plan import Plan
 from serverless_bench.experiments.plot import picture
 from serverless_bench.experiments.report import Report, make_report
-from serverless_bench.experiments.results import from_data
 from serverless_bench.experiments.table import Line, grid, number, title_of
 
 PAGES = Path(__file__).parents[2] / "docs" / "experiments"
@@ -34,11 +34,11 @@ def drawn_up(name: str, scale: str) -> Report:
     # What this machine cannot run, another one can.
     cells = [replace(cell, skipped="") if cell.not_here else cell for cell in plan.cells()]
     observed = [
-        Observed(
+        CellRuns(
             cell=cell,
             planned=5,
             results=tuple(
-                Result(path=Path(), figures={f: float(rng.lognormal(16, 1)) for f in figures})
+                CellRun(path=Path(), figures={f: float(rng.lognormal(16, 1)) for f in figures})
                 for _ in range(0 if cell.skipped else 5)
             ),
         )

@@ -12,9 +12,9 @@ from serverless_bench.driver.plan import check
 from serverless_bench.errors import ArchiveError
 from serverless_bench.executors import open_executor
 from serverless_bench.experiments.cells import Cell, make_cells
-from serverless_bench.experiments.lengths import is_fixed
+from serverless_bench.experiments.definition import Experiment, Setting, Settings
 from serverless_bench.experiments.loading import parse
-from serverless_bench.experiments.schema import Experiment, Setting, Settings
+from serverless_bench.experiments.pilot import is_fixed
 from serverless_bench.experiments.settings import job_of
 from serverless_bench.job.spec import JobSpec, Target
 

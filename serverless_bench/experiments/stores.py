@@ -10,7 +10,7 @@ from typing import Final
 
 from serverless_bench.driver.target import embedded_target
 from serverless_bench.errors import StoreError, UsageError
-from serverless_bench.experiments.schema import Settings
+from serverless_bench.experiments.definition import Settings
 from serverless_bench.experiments.settings import inner
 from serverless_bench.job.spec import Target
 
@@ -19,7 +19,7 @@ _NOWHERE: Final = Target(bucket="none", endpoint_url="http://127.0.0.1:9")
 """For arrays in files, which need none."""
 
 
-class Places:
+class Stores:
     """Opens each store once, when the first cell needs it.
 
     Parameters
