@@ -12,7 +12,7 @@ from serverless_bench.experiments.definition import (
     Axis,
     Experiment,
     NamedCell,
-    Row,
+    PublishedRow,
     Setting,
     Settings,
     Value,
@@ -121,7 +121,7 @@ def paper_value(axis: Axis, scale: str, value: Value) -> Value:
     return value
 
 
-def published_row(experiment: Experiment, cell: Cell) -> Row | None:
+def published_row(experiment: Experiment, cell: Cell) -> PublishedRow | None:
     """Return what was published for a cell; None if nothing was."""
     for row in experiment.published:
         if row.cell:

@@ -165,7 +165,7 @@ class Hypothesis(_Table, frozen=True, kw_only=True):
     """What was found, in the publication's words."""
 
 
-class Row(_Table, frozen=True, kw_only=True):
+class PublishedRow(_Table, frozen=True, kw_only=True):
     """A published row."""
 
     cell: str = ""
@@ -226,7 +226,7 @@ class Experiment(_Table, frozen=True, kw_only=True):
     pivot: str = ""
     """Axis whose values are columns of the table, one for each metric."""
     hypotheses: tuple[Hypothesis, ...] = ()
-    published: tuple[Row, ...] = ()
+    published: tuple[PublishedRow, ...] = ()
     errata: tuple[str, ...] = ()
     plot: Plot | None = None
     text: str

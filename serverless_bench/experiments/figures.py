@@ -7,7 +7,7 @@ import numpy as np
 
 from serverless_bench.analysis.cpu_cost import measured_cpu_s
 from serverless_bench.analysis.samples import measured
-from serverless_bench.analysis.summary import Summary, summarize
+from serverless_bench.analysis.summary import Summary
 from serverless_bench.analysis.timeline import counted, good_operations
 from serverless_bench.rundir.archive import Run
 from serverless_bench.rundir.tables import ABSENT, Floats, Mask, Table, is_text
@@ -30,8 +30,7 @@ def figures(run: Run) -> dict[str, float]:
         If its figures cannot stand for its cell: functions or the end are missing, data
         is corrupt, or the headline is withheld.
     """
-    measured(run)
-    summary = summarize(run)
+    summary = measured(run).summary
     found = dict(_flat(summary.to_json()))
     good = good_operations(run)
     for more in (_processor, _operations, _starts, _watched):

@@ -1,11 +1,13 @@
 """What the runs of each cell came to, read from the directory of an experiment."""
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import comb, floor
 from pathlib import Path
 from statistics import median
 
+from serverless_bench.analysis.compare import Interval
 from serverless_bench.errors import SbenchError
 from serverless_bench.experiments.cells import Cell
 from serverless_bench.experiments.definition import Metric
@@ -75,10 +77,7 @@ class CellRuns:
 
     def problems(self) -> list[str]:
         """Return what is wrong with the runs, each cause once."""
-        found: dict[str, int] = {}
-        for result in self.results:
-            if result.problem:
-                found[result.problem] = found.get(result.problem, 0) + 1
+        found = Counter(result.problem for result in self.results if result.problem)
         small = sum(r.figures["bytes"] < self.min_bytes for r in self.results if r.figures)
         lines = [f"{count} of {self.planned} runs: {why}" for why, count in found.items()]
         if small:
@@ -141,34 +140,31 @@ def _results(root: Path, cell: Cell, repeats: int) -> Iterator[CellRun]:
 def _result(path: Path) -> CellRun:
     try:
         run = load_run(path, detail=False)
+    except SbenchError as exc:
+        return CellRun(path=path, figures=None, problem=str(exc))
+    try:
         return CellRun(path=path, figures=figures(run))
     except SbenchError as exc:
         # The path is different each time, the cause may be the same.
         problem = str(exc).removeprefix(f"{path} cannot be compared: ")
-        cause = _first_cause(path)
+        errors = {str(error) for error in run.functions["error"] if error not in {None, "", ABSENT}}
+        cause = f" ({min(errors)})" if errors else ""
         return CellRun(path=path, figures=None, problem=f"{problem}{cause}")
 
 
-def _first_cause(path: Path) -> str:
-    try:
-        run = load_run(path, detail=False)
-    except SbenchError:
-        return ""
-    errors = {str(error) for error in run.functions["error"] if error not in {None, "", ABSENT}}
-    return f" ({min(errors)})" if errors else ""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Median:
-    """A median and where it is, by order statistics."""
+class Estimate(Interval):
+    """A figure, and where the true one is."""
 
     at: float
-    low: float
-    high: float
-    confidence: float
+
+    def scaled(self, factor: float, *, less: float = 0.0) -> "Estimate":
+        """Return it in another unit, after something was taken off."""
+        at, low, high = ((value - less) * factor for value in (self.at, self.low, self.high))
+        return Estimate(at=at, low=low, high=high, confidence=self.confidence)
 
 
-def median_of(values: Sequence[float]) -> Median | None:
+def median_of(values: Sequence[float]) -> Estimate | None:
     """Return the median with an interval of at least 95 %, or the widest that there is.
 
     The k-th smallest and k-th largest of n hold the median unless fewer than k of them are
@@ -190,6 +186,6 @@ def median_of(values: Sequence[float]) -> Median | None:
         outside, cut = more, k
     if n == 1:
         outside = 1.0
-    return Median(
+    return Estimate(
         at=median(ordered), low=ordered[cut], high=ordered[-1 - cut], confidence=1 - outside
     )

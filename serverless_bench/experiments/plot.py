@@ -11,9 +11,9 @@ from matplotlib.figure import Figure
 
 from serverless_bench.errors import UsageError
 from serverless_bench.experiments.cells import Cell, baseline
-from serverless_bench.experiments.definition import Experiment, Plot, Row, Value
+from serverless_bench.experiments.definition import Experiment, Plot, PublishedRow, Value
 from serverless_bench.experiments.report import Report
-from serverless_bench.experiments.table import Line, title_of
+from serverless_bench.experiments.table import TableRow, title_of
 from serverless_bench.plots.style import color_of_phase
 from serverless_bench.rundir.tables import Floats
 
@@ -72,20 +72,20 @@ def picture(report: Report) -> Figure:
     experiment, plot = report.experiment, report.experiment.plot
     if plot is None or not plot.y:
         raise UsageError(f"experiment {experiment.name} has no [plot] with a y")
-    drawing = _Drawing(report, plot)
+    drawing = _Picture(report, plot)
     if not drawing.measured:
         raise UsageError(f"experiment {experiment.name}: there is nothing to draw")
     return drawing.draw()
 
 
-class _Drawing:
+class _Picture:
     """What is drawn of a report, and how it is told apart."""
 
     def __init__(self, report: Report, plot: Plot) -> None:
         self.report = report
         self.experiment = report.experiment
         self.plot = plot
-        shown = [line for line in report.lines if line.entries[plot.y].measured is not None]
+        shown = [line for line in report.rows if line.entries[plot.y].measured is not None]
         xs = {str(line.observed.cell.at.get(plot.x)) for line in shown}
         self.lines = plot.kind == "lines" and len(xs) > 1
         rows = [] if not self.lines else list(_rows_on(self.experiment, plot))
@@ -119,14 +119,14 @@ class _Drawing:
         _legend(drawn, everywhere, title=", ".join(map(self._header, self._series_axes())))
         return drawn
 
-    def _measured(self, line: Line) -> Point:
+    def _measured(self, line: TableRow) -> Point:
         found, cell = line.entries[self.plot.y].measured, line.observed.cell
         if found is None:
             raise ValueError(f"{cell.label} has no {self.plot.y}")
         told = (found.at, found.low, found.high)
         return self._point(self._label(cell), cell.name if self.lines else "", cell.at, told)
 
-    def _beside(self, line: Line) -> Point | None:
+    def _beside(self, line: TableRow) -> Point | None:
         """Return the published row of a cell that is drawn."""
         told = None if line.row is None else line.row.range(self.plot.y)
         cell = line.observed.cell
@@ -161,7 +161,7 @@ class _Drawing:
 
 def _rows_on(
     experiment: Experiment, plot: Plot
-) -> Iterator[tuple[Row, tuple[float, float, float]]]:
+) -> Iterator[tuple[PublishedRow, tuple[float, float, float]]]:
     """Yield all published rows that are on the axis x and have a y, with it."""
     for row in experiment.published:
         told = row.range(plot.y)

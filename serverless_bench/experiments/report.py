@@ -16,7 +16,7 @@ from serverless_bench.experiments.knee import WITHIN, Knee
 from serverless_bench.experiments.observations import CellRuns
 from serverless_bench.experiments.plan import Plan
 from serverless_bench.experiments.power import ENOUGH, MOST_ROUNDS, Power
-from serverless_bench.experiments.table import Line, grid, left_over, lines, reference
+from serverless_bench.experiments.table import TableRow, grid, left_over, reference, table_rows
 from serverless_bench.experiments.verdicts import Effect, Judged, Judgement
 from serverless_bench.experiments.writer import Writer
 
@@ -33,7 +33,7 @@ class Report:
     scale: str
     repeats: int
     observed: tuple[CellRuns, ...]
-    lines: tuple[Line, ...]
+    rows: tuple[TableRow, ...]
     judged: tuple[Judged, ...]
     among: int
     """Comparisons and claims about knees that share 5 % of false alarms."""
@@ -73,7 +73,7 @@ def make_report(plan: Plan, observed: Sequence[CellRuns]) -> Report:
         scale=plan.scale,
         repeats=plan.repeats,
         observed=tuple(observed),
-        lines=lines(experiment, observed),
+        rows=table_rows(experiment, observed),
         judged=verdicts.judged,
         effects=verdicts.effects,
         among=verdicts.among,
@@ -100,9 +100,9 @@ def show(report: Report, out: TextIO, style: str) -> None:
         f"measured: --scale {report.scale}{f' ({scale.about})' if scale.about else ''},"
         f" {report.repeats} rounds that hold each cell once{_run_lengths(report)}"
     )
-    write.table(grid(experiment, report.lines))
+    write.table(grid(experiment, report.rows))
     write.line(_interval_note(report))
-    rest = left_over(experiment, report.lines)
+    rest = left_over(experiment, report.rows)
     if rest.rows:
         write.title(_PAPER_ONLY)
         write.table(rest)
@@ -156,7 +156,7 @@ def to_json(report: Report) -> dict[str, Any]:
         "repeats": report.repeats,
         "among": report.among,
         "complete": report.complete,
-        "cells": [_line_json(line) for line in report.lines],
+        "cells": [_line_json(line) for line in report.rows],
         "hypotheses": [
             {**structs.asdict(one.hypothesis), **dict(_judged_json(one))} for one in report.judged
         ],
@@ -188,7 +188,7 @@ def _bullets(write: Writer, title: str, texts: Sequence[str]) -> None:
 
 def _notes(report: Report) -> list[str]:
     """Return the notes of the rows beside measured ones; the others stand in their table."""
-    shown = [line.row for line in report.lines if line.row is not None]
+    shown = [line.row for line in report.rows if line.row is not None]
     return [
         f"{row.cell or ' '.join(f'{n}={v}' for n, v in row.at.items())}: {row.note}"
         for row in report.experiment.published
@@ -207,7 +207,7 @@ def _run_lengths(report: Report) -> str:
 def _interval_note(report: Report) -> str:
     levels = {
         entry.measured.confidence
-        for line in report.lines
+        for line in report.rows
         for metric, entry in line.entries.items()
         if entry.measured is not None and not report.experiment.metric(metric).relative
     }
@@ -298,7 +298,7 @@ def _reference_json(experiment: Experiment) -> dict[str, Any]:
     }
 
 
-def _line_json(line: Line) -> dict[str, Any]:
+def _line_json(line: TableRow) -> dict[str, Any]:
     one = line.observed
     return {
         "slug": one.cell.slug,

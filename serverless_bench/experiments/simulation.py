@@ -126,7 +126,7 @@ def simulate(
     seed
         Of the draws.
     """
-    drawing = _Drawing(plan, noise or {}, np.random.default_rng(seed))
+    drawing = _Simulation(plan, noise or {}, np.random.default_rng(seed))
     none = [drawing.judged(drawing.nothing(number)) for number in range(experiments)]
     some = [drawing.judged(drawing.half_differ()) for _ in range(experiments)]
     shares = [share for _, share in some if not isnan(share)]
@@ -142,7 +142,7 @@ def simulate(
     )
 
 
-class _Drawing:
+class _Simulation:
     """Draws the runs of a plan."""
 
     def __init__(self, plan: Plan, noise: Mapping[str, Noise], rng: np.random.Generator) -> None:

@@ -34,7 +34,7 @@ from serverless_bench.experiments.plot import save_plot
 from serverless_bench.experiments.report import Report, make_report, show, show_reference, to_json
 from serverless_bench.experiments.settings import job_of, planned_bytes, prepared_by
 from serverless_bench.experiments.stores import on_processors
-from serverless_bench.experiments.table import grid, left_over, lines
+from serverless_bench.experiments.table import grid, left_over, table_rows
 from serverless_bench.experiments.verdicts import Decision, Judged
 from serverless_bench.experiments.writer import Writer
 from serverless_bench.job.spec import Target
@@ -672,7 +672,7 @@ def measured_report() -> Report:
 
 def test_measured_stands_next_to_published() -> None:
     report = measured_report()
-    found = grid(report.experiment, report.lines)
+    found = grid(report.experiment, report.rows)
     assert found.header == (
         "threads", "client", "MB/s", "published", "speedup", "efficiency (%)", "runs",
     )  # fmt: skip
@@ -682,7 +682,7 @@ def test_measured_stands_next_to_published() -> None:
     assert rows["2", "wire"][2].startswith("1.5 (")
     assert rows["4", "wire"][3].startswith("50 (")
     assert rows["2", "boto3"] == ("-", "-", "-", "-", "0 of 5")
-    rest = left_over(report.experiment, report.lines)
+    rest = left_over(report.experiment, report.rows)
     assert [row[:3] for row in rest.rows] == [("99", "wire", "~200")]
 
 
@@ -694,7 +694,7 @@ def test_a_pivot_makes_columns_of_an_axis() -> None:
         top="pivot = 'client'",
     )
     rates = {(1, "wire"): about(100e6), (1, "boto3"): about(50e6, spread=-0.005)}
-    found = grid(experiment, lines(experiment, observed(experiment, rates)))
+    found = grid(experiment, table_rows(experiment, observed(experiment, rates)))
     assert found.header == (
         "threads", "wire MB/s", "boto3 MB/s", "published", "change (%)", "published", "runs",
     )  # fmt: skip
@@ -713,7 +713,7 @@ def test_a_wide_table_is_parted_between_columns_on_a_terminal(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("COLUMNS", "60")
-    found = grid((report := measured_report()).experiment, report.lines)
+    found = grid((report := measured_report()).experiment, report.rows)
     narrow, wide = Terminal(), io.StringIO()
     for out in (narrow, wide):
         Writer(out, markdown=False).table(found)
