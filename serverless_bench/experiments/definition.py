@@ -158,7 +158,7 @@ class Hypothesis(_Table, frozen=True, kw_only=True):
     across: str = ""
     """For ``knee``: the knee is the same for all values of this axis."""
     expect: Value | None = None
-    """For ``knee``: where it is said to be."""
+    """For ``knee``: where it is claimed to be."""
     threshold: float = DEFAULT_THRESHOLD
     """Relative difference from which on it matters."""
     published: str = ""

@@ -37,7 +37,7 @@ class CellRuns:
 
     cell: Cell
     planned: int
-    """Runs that were asked for."""
+    """Runs that were planned."""
     results: tuple[CellRun, ...]
     """One per planned run; empty for a cell that is skipped."""
     min_bytes: int = 0

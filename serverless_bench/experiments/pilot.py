@@ -47,12 +47,12 @@ class RunLength:
 
 
 def is_fixed(changes: Settings) -> bool:
-    """Tell whether the user has said how much a run does."""
+    """Tell whether the user sets how much a run does."""
     return any(name in changes for name in _SIZES)
 
 
 def pilot_settings(settings: Settings, most_s: float) -> dict[str, Setting]:
-    """Return what a cell's pilot is told about its length."""
+    """Return the settings that make a pilot's length."""
     return {} if _is_append(settings) else {"duration_s": min(PILOT_S, most_s)}
 
 

@@ -95,7 +95,7 @@ class _Picture:
         )
         self.measured = [self._measured(line) for line in shown]
         self.published = (
-            [self._point("", "", row.at, told) for row, told in rows]
+            [self._point("", "", row.at, within) for row, within in rows]
             if self.lines
             else [point for line in shown if (point := self._beside(line)) is not None]
         )
@@ -123,20 +123,20 @@ class _Picture:
         found, cell = line.entries[self.plot.y].measured, line.observed.cell
         if found is None:
             raise ValueError(f"{cell.label} has no {self.plot.y}")
-        told = (found.at, found.low, found.high)
-        return self._point(self._label(cell), cell.name if self.lines else "", cell.at, told)
+        within = (found.at, found.low, found.high)
+        return self._point(self._label(cell), cell.name if self.lines else "", cell.at, within)
 
     def _beside(self, line: TableRow) -> Point | None:
         """Return the published row of a cell that is drawn."""
-        told = None if line.row is None else line.row.range(self.plot.y)
+        within = None if line.row is None else line.row.range(self.plot.y)
         cell = line.observed.cell
-        return None if told is None else self._point(self._label(cell), "", cell.at, told)
+        return None if within is None else self._point(self._label(cell), "", cell.at, within)
 
     def _point(
-        self, label: str, series: str, at: Mapping[str, Value], told: tuple[float, float, float]
+        self, label: str, series: str, at: Mapping[str, Value], within: tuple[float, float, float]
     ) -> Point:
         names = [str(at.get(name, "-")) for name in self._series_axes()]
-        return Point(label, series or ", ".join(names), at.get(self.plot.x), *told)
+        return Point(label, series or ", ".join(names), at.get(self.plot.x), *within)
 
     def _series_axes(self) -> list[str]:
         """Return the axes that a colour stands for: of a line, all that differ but x."""
@@ -164,9 +164,9 @@ def _rows_on(
 ) -> Iterator[tuple[PublishedRow, tuple[float, float, float]]]:
     """Yield all published rows that are on the axis x and have a y, with it."""
     for row in experiment.published:
-        told = row.range(plot.y)
-        if told is not None and plot.x in row.at:
-            yield row, told
+        within = row.range(plot.y)
+        if within is not None and plot.x in row.at:
+            yield row, within
 
 
 def _varying(experiment: Experiment, points: Sequence[Mapping[str, Value]]) -> list[str]:

@@ -14,7 +14,7 @@ from serverless_bench.experiments.definition import Experiment
 from serverless_bench.rundir.tables import Floats
 
 MATTERS: Final = 1.25
-"""The true ratio that is asked about: from here on a published difference is large."""
+"""The true ratio that is simulated: from here on a published difference is large."""
 ENOUGH: Final = 0.9
 MOST_ROUNDS: Final = 200
 _DRAWS: Final = 2_000

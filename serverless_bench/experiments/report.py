@@ -225,8 +225,8 @@ def _hypothesis(write: Writer, one: Judged) -> None:
     claim = one.hypothesis
     counts = Counter(found.outcome for found in one.judgements)
     overall = ", ".join(f"{outcome} {n}x" for outcome, n in counts.items()) or "nothing to judge"
-    told = f"; published: {claim.published}" if claim.published else ""
-    write.line(f"{claim.id}: {claim.text} {overall}{told}", deep=1)
+    published = f"; published: {claim.published}" if claim.published else ""
+    write.line(f"{claim.id}: {claim.text} {overall}{published}", deep=1)
     for found in one.judgements:
         write.line(_sentence(found), deep=2)
     if claim.test != "knee":

@@ -45,12 +45,12 @@ def run(
     clean
         Deletes the objects of a run that left claims and records, too; None keeps all.
     say
-        Told of every run.
+        Gets a line about every run.
 
     Returns
     -------
     Plan
-        With as many rounds as the pilots said.
+        With as many rounds as the pilots leave time for.
 
     Raises
     ------

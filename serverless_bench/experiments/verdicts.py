@@ -73,7 +73,7 @@ class Effect:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdicts:
-    """Everything that is said of an experiment, its false alarms held at 5 % together."""
+    """What holds of an experiment, its false alarms held at 5 % together."""
 
     judged: tuple[Judged, ...]
     effects: tuple[Effect, ...]
