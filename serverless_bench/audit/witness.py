@@ -114,10 +114,9 @@ def _seen(
     row: list[Any], columns: list[str], names: Mapping[int, str], offset_ns: int
 ) -> StoreRequest:
     values = dict(zip(columns, row, strict=True))
-    head_ns = values["head_ns"] + offset_ns
-    instants = {
-        name: None if values[name] is None else head_ns + values[name] for name in _INSTANTS
-    }
+    values["head_ns"] += offset_ns
+    for name in _INSTANTS:
+        values[name] = None if values[name] is None else values["head_ns"] + values[name]
     worker = values.pop("worker")
     return StoreRequest(
         worker=None if worker is None else names[worker],
