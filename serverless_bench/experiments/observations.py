@@ -1,7 +1,7 @@
 """What the runs of each cell came to, read from the directory of an experiment."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import comb, floor
 from pathlib import Path
@@ -49,10 +49,6 @@ class CellRuns:
             for number, r in enumerate(self.results, 1)
             if r.figures and metric.of in r.figures
         }
-
-    def values(self, metric: Metric) -> list[float]:
-        """Return what a metric is made of, of every run that has it."""
-        return list(self.by_round(metric).values())
 
     @property
     def run_s(self) -> float:
@@ -164,7 +160,7 @@ class Estimate(Interval):
         return Estimate(at=at, low=low, high=high, confidence=self.confidence)
 
 
-def median_of(values: Sequence[float]) -> Estimate | None:
+def median_of(values: Collection[float]) -> Estimate | None:
     """Return the median with an interval of at least 95 %, or the widest that there is.
 
     The k-th smallest and k-th largest of n hold the median unless fewer than k of them are

@@ -17,7 +17,7 @@ from serverless_bench.experiments.observations import CellRuns
 from serverless_bench.experiments.plan import Plan
 from serverless_bench.experiments.power import ENOUGH, MOST_ROUNDS, Power
 from serverless_bench.experiments.table import TableRow, grid, left_over, reference, table_rows
-from serverless_bench.experiments.verdicts import Effect, Judged, Judgement
+from serverless_bench.experiments.verdicts import Effect, Judged, Judgement, Verdicts
 from serverless_bench.experiments.writer import Writer
 
 REPORT_SCHEMA: Final = 1
@@ -34,11 +34,7 @@ class Report:
     repeats: int
     observed: tuple[CellRuns, ...]
     rows: tuple[TableRow, ...]
-    judged: tuple[Judged, ...]
-    among: int
-    """Comparisons and claims about knees that share 5 % of false alarms."""
-    effects: tuple[Effect, ...] = ()
-    """What each change did by itself, the largest first; only of one-factor designs."""
+    verdicts: Verdicts
     one_factor: bool = False
 
     @property
@@ -67,16 +63,13 @@ def make_report(plan: Plan, observed: Sequence[CellRuns]) -> Report:
     """
     experiment = plan.experiment
     one_factor = (plan.design or experiment.design) == "one-factor"
-    verdicts = judge(experiment, plan.scale, observed, one_factor=one_factor)
     return Report(
         experiment=experiment,
         scale=plan.scale,
         repeats=plan.repeats,
         observed=tuple(observed),
         rows=table_rows(experiment, observed),
-        judged=verdicts.judged,
-        effects=verdicts.effects,
-        among=verdicts.among,
+        verdicts=judge(experiment, plan.scale, observed, one_factor=one_factor),
         one_factor=one_factor,
     )
 
@@ -106,18 +99,18 @@ def show(report: Report, out: TextIO, style: str) -> None:
     if rest.rows:
         write.title(_PAPER_ONLY)
         write.table(rest)
-    if report.effects:
-        metric = report.effects[0].metric
+    if report.verdicts.effects:
+        metric = report.verdicts.effects[0].metric
         write.title(f"what each change does to {metric} by itself, the largest first")
-        for effect in report.effects:
+        for effect in report.verdicts.effects:
             write.line(_effect(effect), deep=1)
-    if report.judged:
+    if report.verdicts.judged:
         write.title("hypotheses")
         write.line(
-            f"ratios within rounds; {report.among} comparisons share {ALPHA:.0%} of false alarms"
-            " (Holm)"
+            f"ratios within rounds; {report.verdicts.among} comparisons share {ALPHA:.0%} of"
+            " false alarms (Holm)"
         )
-        for one in report.judged:
+        for one in report.verdicts.judged:
             _hypothesis(write, one)
     _bullets(write, "remarks on cells", report.problems())
     _bullets(write, "notes on the published rows", _notes(report))
@@ -154,13 +147,14 @@ def to_json(report: Report) -> dict[str, Any]:
         **_reference_json(report.experiment),
         "scale": report.scale,
         "repeats": report.repeats,
-        "among": report.among,
+        "among": report.verdicts.among,
         "complete": report.complete,
         "cells": [_line_json(line) for line in report.rows],
         "hypotheses": [
-            {**structs.asdict(one.hypothesis), **dict(_judged_json(one))} for one in report.judged
+            {**structs.asdict(one.hypothesis), **dict(_judged_json(one))}
+            for one in report.verdicts.judged
         ],
-        "effects": [asdict(effect) for effect in report.effects],
+        "effects": [asdict(effect) for effect in report.verdicts.effects],
         "problems": report.problems(),
     }
 

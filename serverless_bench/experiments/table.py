@@ -1,6 +1,6 @@
-"""The seed's table: what was measured, and beside it what was published. Pure."""
+"""An experiment's table: what was measured, and beside it what was published. Pure."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -9,7 +9,6 @@ from serverless_bench.experiments.cells import CELL, published_row
 from serverless_bench.experiments.comparisons import paired_ratio
 from serverless_bench.experiments.definition import (
     UNITS,
-    Axis,
     Experiment,
     Metric,
     PublishedRow,
@@ -30,6 +29,9 @@ class Entry:
     published: float | str | tuple[float, float] | None
     words: str = ""
     """In place of a figure: why there is none."""
+
+
+_NOTHING: Final = Entry(measured=None, published=None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,24 +72,53 @@ def table_rows(experiment: Experiment, observed: Sequence[CellRuns]) -> tuple[Ta
 
 
 def grid(experiment: Experiment, found: Sequence[TableRow]) -> TextTable:
-    """Return the table in the seed's columns, with a column of published figures where any are.
+    """Return the published table's columns, with one of published figures where any are.
 
-    An axis that the file calls its pivot makes a column of each of its values.
+    An axis that the file calls its pivot makes a column of each of its values; without one,
+    each cell has a row.
     """
-    if experiment.pivot:
-        return _pivoted(experiment, found)
-    names = _axes(experiment, found)
-    metrics = [(m, any(_has(line, m) for line in found)) for m in experiment.metrics]
+    pivot = experiment.pivot
+    named = any(line.observed.cell.name for line in found)
+    names = [*([CELL] if named else []), *(a.name for a in experiment.axes if a.name != pivot)]
+    groups: dict[tuple[str, ...], dict[str, TableRow]] = {}
+    for place, line in enumerate(found):
+        key = tuple(_shown(line.observed.cell.value(name)) for name in names)
+        key = key if pivot else (*key, str(place))
+        groups.setdefault(key, {})[_level(line, pivot)] = line
+    levels = list(dict.fromkeys(_level(line, pivot) for line in found))
+    columns = list(_columns(experiment, found, levels))
     header = [experiment.axis(n).header if n != CELL else "experiment" for n in names]
-    for metric, published in metrics:
-        header += [title_of(metric), PUBLISHED] if published else [title_of(metric)]
+    for metric, level, published in columns:
+        alone = not pivot or (len(levels) == 2 and metric.relative and metric.to == pivot)
+        header.append(title_of(metric) if alone else f"{level} {title_of(metric)}")
+        header += [PUBLISHED] * published
     rows = []
-    for line in found:
-        cells = [_shown(line.observed.cell.value(name)) for name in names]
-        for metric, published in metrics:
-            cells += _pair(line, metric, published=published)
-        rows.append((*cells, _runs(line)))
+    for key, group in groups.items():
+        cells = list(key[: len(names)])
+        for metric, level, published in columns:
+            entry = group[level].entries[metric.name] if level in group else _NOTHING
+            cells.append(_measured_text(metric, entry.measured))
+            cells += [_published_text(metric, entry.published)] * published
+        rows.append((*cells, ", ".join(dict.fromkeys(map(_runs, group.values())))))
     return TextTable(header=(*header, "runs"), rows=tuple(rows), named=_naming(rows, len(names)))
+
+
+def _level(line: TableRow, pivot: str) -> str:
+    return str(line.observed.cell.at.get(pivot)) if pivot else ""
+
+
+def _columns(
+    experiment: Experiment, found: Sequence[TableRow], levels: Sequence[str]
+) -> Iterator[tuple[Metric, str, bool]]:
+    """Yield each column: its metric, its value of the pivot, and whether any is published."""
+    pivot = experiment.pivot
+    for metric in experiment.metrics:
+        for level in levels:
+            if pivot and metric.relative and metric.to == pivot and level == levels[0]:
+                continue
+            here = [line for line in found if _level(line, pivot) == level]
+            published = any(line.entries[metric.name].published is not None for line in here)
+            yield metric, level, published
 
 
 def reference(experiment: Experiment) -> TextTable:
@@ -102,7 +133,7 @@ def left_over(experiment: Experiment, found: Sequence[TableRow]) -> TextTable:
 
 
 def title_of(metric: Metric) -> str:
-    """Return the seed's column with its unit, unless it names one."""
+    """Return the published column with its unit, unless it names one."""
     named = not metric.unit or metric.unit in metric.header
     title = metric.header if named else f"{metric.header} ({metric.unit})"
     return f"{title} for {metric.for_bytes / 1e9:.3g} GB" if metric.for_bytes else title
@@ -119,70 +150,31 @@ def number(metric: Metric, value: float) -> str:
 
 def _published(experiment: Experiment, rows: Sequence[PublishedRow]) -> TextTable:
     names = [axis.name for axis in experiment.axes if any(axis.name in row.at for row in rows)]
-    named = any(row.cell for row in rows)
     metrics = [m for m in experiment.metrics if any(m.name in row.values for row in rows)]
-    header = ["experiment"] if named else []
-    header += [experiment.axis(name).header for name in names]
-    header += [title_of(metric) for metric in metrics]
-    notes = any(row.note for row in rows)
-    body = []
-    for row in rows:
-        cells = [row.cell] if named else []
-        cells += [_shown(row.at.get(name)) for name in names]
-        cells += [_told(metric, row.values.get(metric.name)) for metric in metrics]
-        body.append((*cells, row.note) if notes else tuple(cells))
-    return TextTable(
-        header=(*header, "note") if notes else tuple(header),
-        rows=tuple(body),
-        named=_naming(body, len(names) + named),
-    )
-
-
-def _pivoted(experiment: Experiment, found: Sequence[TableRow]) -> TextTable:
-    pivot = experiment.axis(experiment.pivot)
-    names = [name for name in _axes(experiment, found) if name != pivot.name]
-    levels = list(dict.fromkeys(str(line.observed.cell.at.get(pivot.name)) for line in found))
-    groups: dict[tuple[str, ...], dict[str, TableRow]] = {}
-    for line in found:
-        key = tuple(_shown(line.observed.cell.value(name)) for name in names)
-        groups.setdefault(key, {})[str(line.observed.cell.at.get(pivot.name))] = line
-    columns = [
-        (metric, level, any(_has(line, metric, level, pivot) for line in found))
-        for metric in experiment.metrics
-        for level in levels
-        if not (metric.relative and metric.to == pivot.name and level == levels[0])
+    named, noted = any(row.cell for row in rows), any(row.note for row in rows)
+    header = [
+        *(["experiment"] if named else []),
+        *(experiment.axis(name).header for name in names),
+        *map(title_of, metrics),
+        *(["note"] if noted else []),
     ]
-    header = [experiment.axis(n).header if n != CELL else "experiment" for n in names]
-    for metric, level, published in columns:
-        one = len(levels) == 2 and metric.relative and metric.to == pivot.name
-        title = title_of(metric) if one else f"{level} {title_of(metric)}"
-        header += [title, PUBLISHED] if published else [title]
-    rows = []
-    for key, group in groups.items():
-        cells = list(key)
-        for metric, level, published in columns:
-            if level in group:
-                cells += _pair(group[level], metric, published=published)
-            else:
-                cells += [ABSENT] * (1 + published)
-        rows.append((*cells, ", ".join(dict.fromkeys(map(_runs, group.values())))))
-    return TextTable(header=(*header, "runs"), rows=tuple(rows), named=_naming(rows, len(names)))
+    body = [
+        (
+            *([row.cell] if named else []),
+            *(_shown(row.at.get(name)) for name in names),
+            *(_published_text(metric, row.values.get(metric.name)) for metric in metrics),
+            *([row.note] if noted else []),
+        )
+        for row in rows
+    ]
+    naming = _naming(body, len(names) + named)
+    return TextTable(header=tuple(header), rows=tuple(body), named=naming)
 
 
 def _naming(rows: Sequence[Sequence[str]], most: int) -> int:
     """Return how many columns it takes to tell rows apart."""
     counts = (n for n in range(1, most) if len({tuple(row[:n]) for row in rows}) == len(rows))
     return next(counts, most)
-
-
-def _axes(experiment: Experiment, found: Sequence[TableRow]) -> list[str]:
-    named = [CELL] if any(line.observed.cell.name for line in found) else []
-    return [*named, *(axis.name for axis in experiment.axes)]
-
-
-def _has(line: TableRow, metric: Metric, level: str = "", pivot: Axis | None = None) -> bool:
-    here = pivot is None or str(line.observed.cell.at.get(pivot.name)) == level
-    return here and line.entries[metric.name].published is not None
 
 
 def _runs(line: TableRow) -> str:
@@ -192,13 +184,7 @@ def _runs(line: TableRow) -> str:
     return str(one.counted) if one.counted == one.planned else f"{one.counted} of {one.planned}"
 
 
-def _pair(line: TableRow, metric: Metric, *, published: bool) -> list[str]:
-    entry = line.entries[metric.name]
-    cells = [_entry(metric, entry.measured)]
-    return [*cells, _told(metric, entry.published)] if published else cells
-
-
-def _entry(metric: Metric, found: Estimate | None) -> str:
+def _measured_text(metric: Metric, found: Estimate | None) -> str:
     if found is None:
         return ABSENT
     text = number(metric, found.at)
@@ -206,7 +192,7 @@ def _entry(metric: Metric, found: Estimate | None) -> str:
     return text if low == high else f"{text} ({low} to {high})"
 
 
-def _told(metric: Metric, value: float | str | tuple[float, float] | None) -> str:
+def _published_text(metric: Metric, value: float | str | tuple[float, float] | None) -> str:
     if value is None:
         return ABSENT
     if isinstance(value, str):
@@ -224,7 +210,7 @@ def _shown(value: Value | None) -> str:
 def _measured(metric: Metric, one: CellRuns, observed: Sequence[CellRuns]) -> Estimate | None:
     unit = UNITS[metric.unit]
     if not metric.relative:
-        return median_of([value / unit for value in one.values(metric)])
+        return median_of([value / unit for value in one.by_round(metric).values()])
     base = _base(metric, one, observed)
     found = None if base is None else _ratio(metric, one, base)
     if base is None or found is None:

@@ -77,6 +77,6 @@ class Verdicts:
 
     judged: tuple[Judged, ...]
     effects: tuple[Effect, ...]
-    """The largest first."""
+    """The largest first; none but in one-factor designs."""
     among: int
     """Comparisons and claims about knees, each once."""

@@ -778,7 +778,7 @@ def test_one_change_at_a_time_says_which_mattered() -> None:
         (1, "boto3"): about(20),
     }
     report = make_report(plan_of(experiment), observed(experiment, rates))
-    assert [(one.axis, one.value, one.verdict) for one in report.effects] == [
+    assert [(one.axis, one.value, one.verdict) for one in report.verdicts.effects] == [
         ("client", "boto3", "slower"),
         ("threads", 4, "faster"),
         ("threads", 2, "same"),
@@ -787,7 +787,7 @@ def test_one_change_at_a_time_says_which_mattered() -> None:
     show(report, out, "text")
     assert "client wire to boto3: slower, x0.2 (" in out.getvalue()
     full = make_report(replace(plan_of(experiment), design="full"), report.observed)
-    assert full.effects == ()
+    assert full.verdicts.effects == ()
 
 
 @pytest.mark.parametrize("kind", ["lines", "bars"])
