@@ -1,15 +1,13 @@
 """From the text of an experiment to its values; what is unknown or missing is an error."""
 
-import re
 import tomllib
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from importlib.resources import files
 from pathlib import Path
-from typing import Any, Final, TypeVar
-
-import msgspec
+from typing import Any, Final
 
 from serverless_bench.errors import UsageError
+from serverless_bench.experiments.conversion import HINT, converted
 from serverless_bench.experiments.definition import (
     BETTER,
     DESIGNS,
@@ -24,28 +22,14 @@ from serverless_bench.experiments.definition import (
     Figure,
     Setting,
     Settings,
-    Size,
     Value,
 )
 from serverless_bench.experiments.settings import check_settings, is_setting
-from serverless_bench.units import parse_size
 
-T = TypeVar("T")
-
-_HINT: Final = "docs/experiments/README.md has the keys"
 _OURS: Final = {"name", "scales", "text"}
 """Fields of an experiment that no file has."""
 _ROW: Final = {"at", "cell", "note"}
 """Keys of a published row that are no metrics."""
-_TOML: Final = {
-    "array": "list",
-    "bool": "true or false",
-    "float": "number",
-    "int": "whole number",
-    "object": "table",
-    "str": "text",
-}
-"""What a file's author calls types."""
 
 
 def names() -> list[str]:
@@ -91,7 +75,7 @@ def parse(text: str, name: str) -> Experiment:
     except tomllib.TOMLDecodeError as exc:
         raise UsageError(f"{where}: is not TOML: {exc}") from exc
     values = {**_arranged(data, where), "name": name, "text": text}
-    experiment: Experiment = _checked(values, Experiment, where)
+    experiment: Experiment = converted(values, Experiment, where)
     _check(experiment, where)
     return experiment
 
@@ -110,42 +94,15 @@ def as_settings(data: Mapping[str, Any], where: str) -> dict[str, Setting]:
             inner = as_settings(value, f"{where}, {name}")
             found |= {f"{name}.{key}": one for key, one in inner.items()}
         else:
-            found[name] = _checked(value, Setting, f"{where}, {name}")
+            found[name] = converted(value, Setting, f"{where}, {name}")
     return found
-
-
-def _checked(value: object, kind: Any, where: str) -> Any:  # noqa: ANN401 - of that kind
-    try:
-        return msgspec.convert(value, kind, dec_hook=_decoded)
-    except msgspec.ValidationError as exc:
-        what, _, path = str(exc).partition(" - at `$")
-        steps = re.findall(r"\w+", path.removeprefix(".scales"))
-        place = ", ".join([where, *steps])
-        place = re.sub(r", (\d+)\b", lambda number: f" {int(number[1]) + 1}", place)
-        if what.startswith("Expected"):
-            what = re.sub(r"`(.*?)`", lambda kinds: _in_toml(kinds[1]), what)
-        what = what.removeprefix("Object ").replace("`", "'")
-        raise UsageError(f"{place}: {what[0].lower()}{what[1:]}", hint=_HINT) from exc
-
-
-def _in_toml(kinds: str) -> str:
-    words = [_TOML.get(kind, kind) for kind in kinds.split(" | ") if kind != "null"]
-    if "number" in words and "whole number" in words:
-        words.remove("whole number")
-    return " or ".join(filter(None, (", ".join(words[:-1]), words[-1])))
-
-
-def _decoded(kind: type, value: object) -> object:
-    if kind is Size and isinstance(value, str | int) and not isinstance(value, bool):
-        return Size(parse_size(str(value)))
-    raise ValueError(f"Expected bytes, got {value!r}")
 
 
 def _arranged(data: Mapping[str, Any], where: str) -> dict[str, Any]:
     """Return a file's tables in the shape of ``Experiment``: what differs by scale, by scale."""
     found = dict(data)
     for key in _OURS & data.keys():
-        raise UsageError(f"{where}: contains unknown field '{key}'", hint=_HINT)
+        raise UsageError(f"{where}: contains unknown field '{key}'", hint=HINT)
     for key, arranged in (
         ("axes", _axis),
         ("cells", _cell),
@@ -155,7 +112,7 @@ def _arranged(data: Mapping[str, Any], where: str) -> dict[str, Any]:
         ("published", _row),
         ("unsupported", _point),
     ):
-        tables = _checked(found.pop(key, []), list[dict[str, Any]], f"{where}, {key}")
+        tables = converted(found.pop(key, []), list[dict[str, Any]], f"{where}, {key}")
         found[key] = [arranged(one, f"{where}, {key} {n}") for n, one in enumerate(tables, 1)]
     shared = found.pop("settings", {})
     found["scales"] = {s: _scale(found.pop(s, {}), shared, f"{where}, {s}") for s in SCALES}
@@ -168,7 +125,7 @@ def _arranged(data: Mapping[str, Any], where: str) -> dict[str, Any]:
 
 
 def _table(value: object, where: str) -> dict[str, Any]:
-    found: dict[str, Any] = _checked(value, dict[str, Any], where)
+    found: dict[str, Any] = converted(value, dict[str, Any], where)
     return found
 
 
@@ -228,13 +185,13 @@ def _point(table: dict[str, Any], where: str) -> dict[str, Any]:
 def _each(value: object, kind: Any, where: str) -> dict[str, Any]:  # noqa: ANN401 - of that kind
     """Return a table whose keys are the author's: errors name them."""
     table = _table(value, where)
-    return {name: _checked(one, kind, f"{where}, {name}") for name, one in table.items()}
+    return {name: converted(one, kind, f"{where}, {name}") for name, one in table.items()}
 
 
 def _check(experiment: Experiment, where: str) -> None:
     """Refuse an experiment whose parts name what is not there."""
     if not experiment.metrics:
-        raise UsageError(f"{where}: has no [[metrics]]", hint=_HINT)
+        raise UsageError(f"{where}: has no [[metrics]]", hint=HINT)
     for names_there, what in _named(experiment):
         _once(names_there, f"{where}, {what}")
     for settings, what in _settings(experiment):
@@ -294,7 +251,7 @@ def _check_axes(experiment: Experiment, where: str) -> None:
                 )
         sizes = {len(axis.values[scale]) for scale in SCALES}
         if axis.paired and len(sizes) > 1:
-            raise UsageError(f"{here}: is paired, and small and paper differ in length", hint=_HINT)
+            raise UsageError(f"{here}: is paired, and small and paper differ in length", hint=HINT)
 
 
 def _references(experiment: Experiment) -> Iterator[tuple[str, Collection[str], str]]:
