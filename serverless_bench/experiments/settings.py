@@ -128,7 +128,8 @@ def job_of(settings: Settings, target: Target, *, name: str) -> JobSpec:
     total, invocations = given.get("total_objects"), given.setdefault("invocations", 1)
     if isinstance(total, int) and isinstance(invocations, int):
         given["objects"] = max(1, total // invocations)
-    own = {n: given[n] for n in ("client", "prefix", "addressing") if n in given}
+    place: dict[str, object] = {**asdict(target), "options": _options(given)}
+    place |= {n: given[n] for n in ("client", "prefix", "addressing") if n in given}
     array = inner(given, "array")
     load: dict[str, object] = {**given, "mix": tuple(inner(given, "mix").items())}
     load["array"] = {**array, "options": _options(array)} if array else None
@@ -137,7 +138,7 @@ def job_of(settings: Settings, target: Target, *, name: str) -> JobSpec:
         **given,
         "name": name,
         "workload": workload_of(settings),
-        "target": {**asdict(target), **own, "options": _options(given)},
+        "target": place,
         "transfer": given,
         "load": load,
     }
