@@ -38,12 +38,6 @@ class Point:
     high: float
 
 
-@dataclass(frozen=True, slots=True)
-class _Panel:
-    title: str
-    points: Sequence[Point]
-
-
 def save_plot(report: Report, path: Path) -> None:
     """Draw an experiment as its file says, and save the picture.
 
@@ -102,21 +96,28 @@ class _Picture:
 
     def draw(self) -> Figure:
         """Return the picture."""
-        panels = [_Panel(f"measured, --scale {self.report.scale}", self.measured)]
+        panels = {f"measured, --scale {self.report.scale}": self.measured}
         if self.published:
-            panels.append(_Panel(f"published, {self.experiment.seed.date}", self.published))
+            panels[f"published, {self.experiment.seed.date}"] = self.published
         height = _HEIGHT if self.lines else max(_HEIGHT, 1.4 + _BAR * len(self.measured))
         drawn = Figure(figsize=(_WIDTH, height), layout="constrained")
         drawn.suptitle(self.experiment.title)
-        everywhere = (_draw_lines if self.lines else _draw_bars)(drawn, panels, self.plot)
+        each = drawn.subplots(1, len(panels), sharey=not self.lines, squeeze=False)[0]
+        colors = _colors([point for points in panels.values() for point in points])
         value = title_of(self.experiment.metric(self.plot.y))
-        for axes, panel in zip(everywhere, panels, strict=True):
-            axes.set_title(panel.title)
-            axes.set(**{"ylabel" if self.lines else "xlabel": value})
+        for axes, (title, points) in zip(each, panels.items(), strict=True):
+            axes.set_title(title)
             if self.lines:
-                axes.set_xlabel(self.experiment.axis(self.plot.x).header)
-        _share(panels, everywhere, "ylim" if self.lines else "xlim")
-        _legend(drawn, everywhere, title=", ".join(map(self._header, self._series_axes())))
+                _draw_lines(axes, points, colors, log=self.plot.log)
+                axes.set(xlabel=self.experiment.axis(self.plot.x).header, ylabel=value)
+            else:
+                _draw_bars(axes, points, colors, [point.label for point in self.measured])
+                axes.set_xlabel(value)
+        if not self.lines:
+            each[0].invert_yaxis()
+        _share(list(panels.values()), each, "ylim" if self.lines else "xlim")
+        headers = [self.experiment.axis(name).header for name in self._series_axes()]
+        _legend(drawn, each, title=", ".join(headers))
         return drawn
 
     def _measured(self, line: TableRow) -> Point:
@@ -143,9 +144,6 @@ class _Picture:
         if self.lines:
             return [name for name in self.told_apart if name != self.plot.x]
         return [name for name in self.told_apart if name == self.plot.series]
-
-    def _header(self, axis: str) -> str:
-        return self.experiment.axis(axis).header
 
     def _label(self, cell: Cell) -> str:
         """Return what tells a cell from all others of the picture."""
@@ -175,61 +173,52 @@ def _varying(experiment: Experiment, points: Sequence[Mapping[str, Value]]) -> l
     return [name for name in names if len({str(at.get(name)) for at in points}) > 1]
 
 
-def _draw_bars(drawn: Figure, panels: Sequence[_Panel], plot: Plot) -> list[Axes]:
-    """Draw a bar beside each label; the panels share their rows."""
-    del plot
-    colors, everywhere = _colors(panels), list[Axes]()
-    labels = [point.label for point in panels[0].points]
-    for number, panel in enumerate(panels, 1):
-        first = everywhere[0] if everywhere else None
-        axes = drawn.add_subplot(1, len(panels), number, sharey=first)
-        everywhere.append(axes)
-        for series, points in _by_series(panel.points).items():
-            places = [labels.index(point.label) for point in points]
-            at, reach = _heights(points)
-            axes.barh(places, at, xerr=reach, color=colors[series], label=series, capsize=3)
-        axes.set_xlim(left=0)
-        axes.tick_params("y", labelleft=number == 1)
-    everywhere[0].set_yticks(range(len(labels)), labels)
-    everywhere[0].invert_yaxis()
-    return everywhere
+def _draw_bars(
+    axes: Axes, points: Sequence[Point], colors: Mapping[str, str], labels: Sequence[str]
+) -> None:
+    """Draw a bar beside each label."""
+    for series, own in _by_series(points).items():
+        places = [labels.index(point.label) for point in own]
+        at, reach = _heights(own)
+        axes.barh(places, at, xerr=reach, color=colors[series], label=series, capsize=3)
+    axes.set_xlim(left=0)
+    axes.set_yticks(range(len(labels)), labels)
 
 
-def _draw_lines(drawn: Figure, panels: Sequence[_Panel], plot: Plot) -> list[Axes]:
+def _draw_lines(
+    axes: Axes, points: Sequence[Point], colors: Mapping[str, str], *, log: bool
+) -> None:
     """Draw a line for each series."""
-    colors, everywhere = _colors(panels), list[Axes]()
-    for number, panel in enumerate(panels, 1):
-        axes = drawn.add_subplot(1, len(panels), number)
-        everywhere.append(axes)
-        order = _order(panel.points)
-        numeric = all(isinstance(point.x, int | float) for point in panel.points)
-        for series, points in _by_series(panel.points).items():
-            x = [float(p.x or 0) if numeric else order.index(str(p.x)) for p in points]
-            at, reach = _heights(points)
-            axes.errorbar(
-                x, at, yerr=reach, label=series, color=colors[series], marker="o", capsize=3
-            )
-        _ticks(axes, order, log=plot.log, numeric=numeric)
-        axes.set_ylim(bottom=0)
-    return everywhere
+    order = _order(points)
+    numeric = all(isinstance(point.x, int | float) for point in points)
+    for series, own in _by_series(points).items():
+        x = [float(p.x or 0) if numeric else order.index(str(p.x)) for p in own]
+        at, reach = _heights(own)
+        axes.errorbar(x, at, yerr=reach, label=series, color=colors[series], marker="o", capsize=3)
+    if log and numeric:
+        axes.set_xscale("log", base=2)
+    axes.set_xticks([float(text) for text in order] if numeric else range(len(order)), order)
+    if numeric:
+        axes.minorticks_off()
+    axes.set_ylim(bottom=0)
 
 
-def _share(panels: Sequence[_Panel], everywhere: Sequence[Axes], limits: str) -> None:
+def _share(panels: Sequence[Sequence[Point]], each: Sequence[Axes], limits: str) -> None:
     """Give panels one scale if their values are comparable; say so if they have not."""
-    most = [max(point.high for point in panel.points) for panel in panels]
+    most = [max(point.high for point in points) for points in panels]
     alike = 0 < max(most) < _COMPARABLE * min(most)
-    for axes in everywhere:
+    for axes in each:
         if alike:
             axes.set(**{limits: (0, 1.05 * max(most))})
         elif len(panels) > 1:
             axes.set_title(f"{axes.get_title()}\n(a scale of its own)")
 
 
-def _legend(drawn: Figure, everywhere: Sequence[Axes], *, title: str) -> None:
+def _legend(drawn: Figure, each: Sequence[Axes], *, title: str) -> None:
     """Name each colour once, beside the panels, where it covers nothing."""
     shown = {
         label: handle
-        for axes in everywhere
+        for axes in each
         for handle, label in zip(*axes.get_legend_handles_labels(), strict=True)
     }
     if any(shown):
@@ -243,9 +232,9 @@ def _by_series(points: Sequence[Point]) -> dict[str, list[Point]]:
     return found
 
 
-def _colors(panels: Sequence[_Panel]) -> dict[str, str]:
+def _colors(points: Sequence[Point]) -> dict[str, str]:
     """Return a colour for every series, the same in all panels."""
-    names = dict.fromkeys(point.series for panel in panels for point in panel.points)
+    names = dict.fromkeys(point.series for point in points)
     return {name: color_of_phase(name) or f"C{n % 10}" for n, name in enumerate(names)}
 
 
@@ -263,13 +252,3 @@ def _order(points: Sequence[Point]) -> list[str]:
     if all(isinstance(value, int | float) for value in values):
         values.sort(key=float)
     return list(dict.fromkeys(map(str, values)))
-
-
-def _ticks(axes: Axes, order: Sequence[str], *, log: bool, numeric: bool) -> None:
-    if not numeric:
-        axes.set_xticks(range(len(order)), order)
-        return
-    if log:
-        axes.set_xscale("log", base=2)
-    axes.set_xticks([float(text) for text in order], order)
-    axes.minorticks_off()
