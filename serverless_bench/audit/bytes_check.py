@@ -7,7 +7,7 @@ from serverless_bench.audit.discrepancy import Discrepancies, Discrepancy
 from serverless_bench.audit.matching import Matches, requests_of
 from serverless_bench.audit.reported_run import ReportedFunction, ReportedRun, Row
 from serverless_bench.audit.run_requests import MARGIN_NS, RunRequests, at_work
-from serverless_bench.audit.witness import StoreRequest
+from serverless_bench.audit.witness import StoreRequest, by_key
 
 _READS = frozenset({"get", "get_range"})
 
@@ -75,12 +75,7 @@ def _exactly(
     if op["error"] is not None:
         return
     if op["kind"] in _READS:
-        have = coverage(
-            (one.offset or 0, (one.offset or 0) + one.out_bytes)
-            for one in requests
-            if one.operation == "get"
-        )
-        wanted = coverage([(op.get("offset", 0), op.get("offset", 0) + op["bytes"])])
+        have, wanted = _sent(requests), coverage([_range(op)])
     elif op["kind"] == "put":
         have, wanted = coverage(_places(requests)), coverage([(0, op["bytes"])])
         last = {one.operation for one in requests}
@@ -112,27 +107,29 @@ def _places(requests: Sequence[StoreRequest]) -> list[tuple[int, int]]:
 def _at_least(run: ReportedRun, requests: RunRequests) -> Discrepancies:
     """Compare key by key: which request belongs to which operation a library does not say."""
     operations: dict[str, list[Row]] = {}
-    for function in run.functions:
-        for op in function.operations:
-            if op["error"] is None and op["kind"] in {*_READS, "put"}:
-                operations.setdefault(op["key"], []).append(op)
-    by_key: dict[str, list[StoreRequest]] = {}
-    for one in requests.data:
-        if one.ok:
-            by_key.setdefault(one.key, []).append(one)
+    for op in run.operations:
+        if op["error"] is None and op["kind"] in {*_READS, "put"}:
+            operations.setdefault(op["key"], []).append(op)
+    successful = by_key(one for one in requests.data if one.ok)
     for key, ops in operations.items():
-        mine = by_key.get(key, [])
+        mine = successful.get(key, [])
         yield from _reads(key, [op for op in ops if op["kind"] in _READS], mine)
         yield from _writes(key, [op for op in ops if op["kind"] == "put"], mine)
         for op in ops:
             yield from _some(op, mine)
 
 
+def _sent(requests: Sequence[StoreRequest]) -> dict[int, int]:
+    return coverage(one.sent_range for one in requests if one.operation == "get")
+
+
+def _range(op: Row) -> tuple[int, int]:
+    begin: int = op.get("offset", 0)
+    return begin, begin + op["bytes"]
+
+
 def _reads(key: str, ops: Sequence[Row], requests: Sequence[StoreRequest]) -> Discrepancies:
-    wanted = coverage((op.get("offset", 0), op.get("offset", 0) + op["bytes"]) for op in ops)
-    gets = [one for one in requests if one.operation == "get"]
-    have = coverage((one.offset or 0, (one.offset or 0) + one.out_bytes) for one in gets)
-    for begin, end, (want, count) in segments(wanted, have):
+    for begin, end, (want, count) in segments(coverage(map(_range, ops)), _sent(requests)):
         if count < want:
             yield Discrepancy(
                 "bytes", f"{describe(begin, end)} went out {count} times, not {want} or more", key

@@ -16,7 +16,7 @@ from serverless_bench.audit.discrepancy import Discrepancies, Discrepancy
 from serverless_bench.audit.matching import Matches, requests_of
 from serverless_bench.audit.reported_run import ReportedRun, declared_size
 from serverless_bench.audit.run_requests import RunRequests
-from serverless_bench.audit.witness import StoreRequest
+from serverless_bench.audit.witness import StoreRequest, by_key
 
 _WRITES: Final = frozenset({"put", "complete_multipart"})
 
@@ -55,19 +55,16 @@ def rounds(run: ReportedRun) -> int:
 def _write(run: ReportedRun, requests: Sequence[StoreRequest]) -> Discrepancies:
     job = run.job
     writes = Counter(one.key for one in requests if one.operation in _WRITES)
-    size, prefix = job["object_bytes"], job["target"]["prefix"]
+    size, prefix, least = job["object_bytes"], job["target"]["prefix"], rounds(run)
     for key, count in writes.items():
         declared = declared_size(key)
         if size is not None and declared != size:
             yield Discrepancy("asked", f"{size} bytes were to be written", key)
         if not key.startswith(prefix):
             yield Discrepancy("asked", f"the keys were to begin with {prefix!r}", key)
-        if run.exact and run.complete and count != rounds(run):
-            yield Discrepancy("asked", f"written {count} times instead of {rounds(run)}", key)
-        elif run.complete and count < rounds(run):
-            yield Discrepancy(
-                "asked", f"written {count} times instead of {rounds(run)} or more", key
-            )
+        if run.complete and (count < least or (run.exact and count > least)):
+            more = "" if run.exact else " or more"
+            yield Discrepancy("asked", f"written {count} times instead of {least}{more}", key)
     wanted = job["invocations"] * job["objects"]
     if run.complete and len(writes) != wanted:
         yield Discrepancy("asked", f"{len(writes)} objects were written instead of {wanted}")
@@ -81,17 +78,14 @@ def _read(run: ReportedRun, requests: Sequence[StoreRequest]) -> Discrepancies:
     # In shares of an object: what is taken, by what there is.
     turns = Fraction(job["invocations"] * job["objects"], len(keys) * split)
     each = rounds(run) * job["repeats"]
-    gets: dict[str, list[StoreRequest]] = {}
-    for one in requests:
-        if one.operation == "get":
-            gets.setdefault(one.key, []).append(one)
+    gets = by_key(one for one in requests if one.operation == "get")
     for key, copies in Counter(keys).items():
         mine = gets.get(key, [])
         size = declared_size(key)
         if size is None:
             size = max((one.size or 0 for one in mine), default=0)
         least, most = floor(turns * copies) * each, ceil(turns * copies) * each
-        have = coverage((one.offset or 0, (one.offset or 0) + one.out_bytes) for one in mine)
+        have = coverage(one.sent_range for one in mine)
         for begin, end, (wanted, count) in segments({0: 1, size: 0}, have):
             low, high = (least, most) if wanted else (0, 0)
             short = run.complete and count < low
@@ -116,12 +110,7 @@ def _listed(run: ReportedRun) -> Sequence[str]:
 def _mixed(run: ReportedRun, requests: Sequence[StoreRequest]) -> Discrepancies:
     job, load = run.job, run.load
     kinds = {name for name, _ in load["mix"]}
-    done = Counter(
-        op["kind"]
-        for function in run.functions
-        for op in function.operations
-        if not op.get("warmup")
-    )
+    done = Counter(op["kind"] for op in run.operations if not op.get("warmup"))
     # Where all objects are gone something has to be written first.
     for kind in sorted(set(done) - kinds - {"put"}):
         yield Discrepancy(
@@ -144,9 +133,8 @@ def _array(run: ReportedRun, requests: Sequence[StoreRequest]) -> Discrepancies:
         return
     reads = run.load["array"]["operation"] == "read"
     wanted: Counter[str] = Counter()
-    for function in run.functions:
-        for op in function.operations:
-            wanted[op["key"]] += op["bytes"] if op["error"] is None else 0
+    for op in run.operations:
+        wanted[op["key"]] += op["bytes"] if op["error"] is None else 0
     for key, count in wanted.items():
         mine = [one for one in requests if one.key.startswith(f"{key}/")]
         moved = sum(one.out_bytes if reads else one.in_bytes for one in mine)

@@ -6,7 +6,7 @@ from typing import Final
 
 from serverless_bench.audit.reported_run import ReportedFunction, ReportedRun, Row
 from serverless_bench.audit.run_requests import MARGIN_NS, RunRequests
-from serverless_bench.audit.witness import StoreRequest
+from serverless_bench.audit.witness import StoreRequest, by_key
 
 OPERATIONS: Final[Mapping[str, str | None]] = {
     "list": "list_objects",
@@ -33,11 +33,9 @@ class Matches:
 def match(run: ReportedRun, requests: RunRequests) -> Matches:
     """Find the request of every attempt: by its id, else by its worker, key and time."""
     by_id: dict[str, list[StoreRequest]] = {}
-    by_key: dict[str, list[StoreRequest]] = {}
     for one in requests.data:
         by_id.setdefault(one.request_id, []).append(one)
-        by_key.setdefault(one.key, []).append(one)
-    left = {id(one): one for one in requests.data}
+    keys, left = by_key(requests.data), {id(one): one for one in requests.data}
     matches, later = Matches(), list[tuple[int, ReportedFunction, Row, Row]]()
 
     def take(position: int, attempt: Row, fitting: Iterator[StoreRequest]) -> bool:
@@ -56,14 +54,14 @@ def match(run: ReportedRun, requests: RunRequests) -> Matches:
             if not take(position, attempt, fitting):
                 later.append((position, function, operation, attempt))
     for position, function, operation, attempt in later:
-        if not take(position, attempt, _likely(by_key, function, operation, attempt)):
+        if not take(position, attempt, _likely(keys, function, operation, attempt)):
             matches.unmatched_attempts.append((function, operation, attempt))
     matches.unmatched_requests = list(left.values())
     return matches
 
 
 def _likely(
-    by_key: Mapping[str, Sequence[StoreRequest]],
+    keys: Mapping[str, Sequence[StoreRequest]],
     function: ReportedFunction,
     operation: Row,
     attempt: Row,
@@ -71,7 +69,7 @@ def _likely(
     """Yield the requests that an attempt without an id may have been."""
     begin_ns, end_ns = attempt["start_ns"] - MARGIN_NS, attempt["end_ns"] + MARGIN_NS
     key = "" if attempt["request"] == "delete_many" else operation["key"]
-    for one in by_key.get(key, ()) if not attempt["request_id"] else ():
+    for one in keys.get(key, ()) if not attempt["request_id"] else ():
         if (
             is_for(operation, attempt, one)
             and one.worker in {function.worker, None}

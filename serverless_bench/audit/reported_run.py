@@ -67,6 +67,11 @@ class ReportedRun:
     ledger: frozenset[str]
 
     @property
+    def operations(self) -> Iterator[Row]:
+        """Operations of all functions."""
+        return (op for function in self.functions for op in function.operations)
+
+    @property
     def load(self) -> Mapping[str, Any]:
         """What its operations are like."""
         load: Mapping[str, Any] = self.job.get("load", {})
@@ -75,10 +80,8 @@ class ReportedRun:
     @property
     def complete(self) -> bool:
         """Whether everything of the job was done, once, and without a failure."""
-        clean = all(
-            function.error is None and all(op["error"] is None for op in function.operations)
-            for function in self.functions
-        )
+        clean = all(function.error is None for function in self.functions)
+        clean &= all(op["error"] is None for op in self.operations)
         indexes = [function.index for function in self.functions]
         once = sorted(indexes) == list(range(self.job["invocations"]))
         driven = self.ended and not self.resumed

@@ -35,7 +35,10 @@ class RunRequests:
 
 def requests_of_run(run: ReportedRun, requests: Sequence[StoreRequest]) -> RunRequests:
     """Return the requests of a run."""
-    return _Sorter(run).sort(requests)
+    sorter = _Sorter(run)
+    for one in requests:
+        sorter.take(one)
+    return sorter.found
 
 
 class _Sorter:
@@ -48,23 +51,16 @@ class _Sorter:
         self.control = None if control is None else f"{control['prefix']}{run.run_id}/"
         self.control_bucket = None if control is None else control["bucket"]
         self.begin_ns = run.created_ns
-        ends = [function.end_ns for function in run.functions]
-        self.end_ns = max([run.last_ns, *ends]) + MARGIN_NS
-        received = [probe[1] for probe in run.probes]
-        self.probed_ns = max([self.end_ns, *received])
+        self.end_ns = max([run.last_ns, *(one.end_ns for one in run.functions)]) + MARGIN_NS
+        self.probed_ns = max([self.end_ns, *(probe[1] for probe in run.probes)])
         self.workers = {function.worker for function in run.functions}
         self.keys = frozenset(run.keys)
-        arrays = run.load.get("array") is not None
-        self.arrays = tuple(f"{key}/" for key in run.keys) if arrays else ()
+        arrays = run.keys if run.load.get("array") is not None else ()
+        self.arrays = tuple(f"{key}/" for key in arrays)
         self.gone: set[str] = set()
         self.found = RunRequests()
 
-    def sort(self, requests: Sequence[StoreRequest]) -> RunRequests:
-        for one in requests:
-            self._take(one)
-        return self.found
-
-    def _take(self, one: StoreRequest) -> None:
+    def take(self, one: StoreRequest) -> None:
         found = self.found
         if one.bucket == self.control_bucket and self._is_control(one):
             found.control.append(one)
@@ -102,7 +98,7 @@ class _Sorter:
         return one.key in ledger or any(key in ledger for key in one.keys)
 
     def _is_given(self, one: StoreRequest) -> bool:
-        return one.key in self.keys or (bool(self.arrays) and one.key.startswith(self.arrays))
+        return one.key in self.keys or one.key.startswith(self.arrays)
 
     def _is_control(self, one: StoreRequest) -> bool:
         return self.control is not None and one.key.startswith(self.control)

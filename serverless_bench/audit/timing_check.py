@@ -113,8 +113,7 @@ def _alone(run: ReportedRun, requests: RunRequests, op: Row) -> list[StoreReques
     begin_ns, end_ns = op["start_ns"] - MARGIN_NS, op["end_ns"] + MARGIN_NS
     others = sum(
         other["key"] == op["key"] and other["start_ns"] <= end_ns and begin_ns <= other["end_ns"]
-        for function in run.functions
-        for other in function.operations
+        for other in run.operations
     )
     if others != 1 or run.lost or run.again:
         return []

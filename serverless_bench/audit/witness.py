@@ -1,7 +1,7 @@
 """The store's file: what it saw, request by request."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -48,9 +48,23 @@ class StoreRequest:
         return self.status is not None and self.status < 300
 
     @property
+    def sent_range(self) -> tuple[int, int]:
+        """Which bytes of the object went out: from the first to before the last."""
+        begin = self.offset or 0
+        return begin, begin + self.out_bytes
+
+    @property
     def request_id(self) -> str:
         """What clients know it by."""
         return f"{self.request:016X}"
+
+
+def by_key(requests: Iterable[StoreRequest]) -> dict[str, list[StoreRequest]]:
+    """Return requests by the key that they are for."""
+    found: dict[str, list[StoreRequest]] = {}
+    for one in requests:
+        found.setdefault(one.key, []).append(one)
+    return found
 
 
 def read_witness(path: Path) -> list[StoreRequest]:
