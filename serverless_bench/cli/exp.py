@@ -21,9 +21,9 @@ from serverless_bench.cli.exp_plan import (
 from serverless_bench.cli.options import DEFAULT_RUN_DIR, option
 from serverless_bench.clock import utc_stamp
 from serverless_bench.errors import INTERRUPTED, PluginError, SbenchError, UsageError
-from serverless_bench.experiments.definition import Experiment
 
 if TYPE_CHECKING:
+    from serverless_bench.experiments.definition import Experiment
     from serverless_bench.experiments.plan import Plan
     from serverless_bench.experiments.report import Report
 
@@ -204,7 +204,7 @@ def _find(name: str, run_dir: Path) -> Path:
     )
 
 
-def _directory_name(experiment: Experiment) -> str:
+def _directory_name(experiment: "Experiment") -> str:
     return f"{_START}{experiment.name}-{utc_stamp()}-{secrets.token_hex(2)}"
 
 

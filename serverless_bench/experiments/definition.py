@@ -9,10 +9,6 @@ from typing import Annotated, Final
 
 from msgspec import Meta, Struct
 
-SCALES: Final = ("small", "paper")
-"""Small enough for a laptop, and as it was published."""
-DESIGNS: Final = ("full", "one-factor", "list")
-"""All combinations of the axes; a baseline and one change at a time; the cells by name."""
 TESTS: Final = ("faster", "slower", "same", "no-gain", "linear", "knee")
 """What a hypothesis may say of the second value of a segment, seen from the first."""
 RELATIVES: Final = ("speedup", "efficiency", "change")

@@ -7,14 +7,13 @@ from pathlib import Path
 from typing import Any, Final
 
 from serverless_bench.errors import UsageError
+from serverless_bench.experiments import DESIGNS, SCALES
 from serverless_bench.experiments.conversion import HINT, converted
 from serverless_bench.experiments.definition import (
     BETTER,
-    DESIGNS,
     FORMER_PLOTS,
     PLOTS,
     RELATIVES,
-    SCALES,
     SEGMENTS,
     TESTS,
     UNITS,

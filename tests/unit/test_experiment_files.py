@@ -4,8 +4,9 @@ import pytest
 
 from serverless_bench.arrays.features import UNSUPPORTED, unsupported
 from serverless_bench.clients import CLIENTS, client_class
+from serverless_bench.experiments import SCALES
 from serverless_bench.experiments.cells import Cell, make_cells
-from serverless_bench.experiments.definition import SCALES, Experiment, PublishedRow
+from serverless_bench.experiments.definition import Experiment, PublishedRow
 from serverless_bench.experiments.loading import load_experiment, names
 from serverless_bench.experiments.settings import job_of
 from serverless_bench.job.spec import JobSpec, Target

@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 from msgspec import structs
 
 from serverless_bench.errors import ArchiveError, UsageError
-from serverless_bench.experiments import loading
+from serverless_bench.experiments import DESIGNS, SCALES, loading
 from serverless_bench.experiments import plan as plans
 from serverless_bench.experiments.cells import Cell, make_cells, published_row
-from serverless_bench.experiments.definition import DESIGNS, SCALES, Experiment, Settings
+from serverless_bench.experiments.definition import Experiment, Settings
 from serverless_bench.experiments.figures import figures, operation_rates
 from serverless_bench.experiments.hypotheses import judge
 from serverless_bench.experiments.knee import Knee, knee_test
