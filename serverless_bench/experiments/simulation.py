@@ -7,11 +7,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import isnan, log, nan
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 from msgspec import structs
 
+from serverless_bench.analysis.compare import Verdict
 from serverless_bench.experiments.cells import Cell
 from serverless_bench.experiments.definition import Experiment, Metric
 from serverless_bench.experiments.hypotheses import judge
@@ -27,6 +28,7 @@ _ROUND: Final = 0.1
 _LEAST_NOISE: Final = 1e-6
 _LEAST_SHARE: Final = 0.01
 _NEAR: Final = 0.02
+_DECIDED_VERDICTS: Final = frozenset({Verdict.FASTER, Verdict.SAME, Verdict.SLOWER})
 _DECIDED: Final = frozenset({Decision.CONFIRMED, Decision.REJECTED})
 
 
@@ -185,10 +187,9 @@ class _Simulation:
             one.outcome in _DECIDED and one.outcome is not true.outcome
             for true, one in _pairs(truth, found)
         )
-        wrong |= any(
-            {one.verdict, true} in ({"faster", "slower"}, {"same", "faster"}, {"same", "slower"})
-            for one, true in _effects(truth, found)
-        )
+        effects = {(one.axis, str(one.value)): one.verdict for one in truth.effects}
+        pairs = ({one.verdict, effects[one.axis, str(one.value)]} for one in found.effects)
+        wrong |= any(len(pair) > 1 and pair <= _DECIDED_VERDICTS for pair in pairs)
         there = [
             one.outcome is true.outcome
             for true, one in _pairs(truth, found)
@@ -228,12 +229,6 @@ def _observed(cell: Cell, plan: Plan, rates: Mapping[str, Floats]) -> CellRuns:
 def _pairs(truth: Verdicts, found: Verdicts) -> Iterator[tuple[Judgement, Judgement]]:
     for true, one in zip(truth.judged, found.judged, strict=True):
         yield from zip(true.judgements, one.judgements, strict=True)
-
-
-def _effects(truth: Verdicts, found: Verdicts) -> Iterator[tuple[Any, str]]:
-    true = {(one.axis, str(one.value)): str(one.verdict) for one in truth.effects}
-    for one in found.effects:
-        yield one, true[one.axis, str(one.value)]
 
 
 def _metrics(experiment: Experiment) -> list[Metric]:
