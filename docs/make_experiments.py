@@ -21,12 +21,12 @@ from typing import Any, Final
 import orjson
 
 from serverless_bench.clock import monotonic_ns
-from serverless_bench.experiments import plans
+from serverless_bench.experiments import plan as plans
 from serverless_bench.experiments.loading import load_experiment, names
 from serverless_bench.experiments.observations import observe
+from serverless_bench.experiments.page_data import from_data, to_data
 from serverless_bench.experiments.plot import save_plot
 from serverless_bench.experiments.report import make_report, show
-from serverless_bench.experiments.results import from_data, to_data
 from serverless_bench.experiments.simulation import Simulated, noise_of, simulate
 from serverless_bench.units import NS_PER_S
 

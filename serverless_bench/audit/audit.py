@@ -5,15 +5,15 @@ from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 
-from serverless_bench.audit.asked import asked
-from serverless_bench.audit.claims import read_claims
-from serverless_bench.audit.counted import bill, left, probes
-from serverless_bench.audit.differences import Difference
-from serverless_bench.audit.moved import attempts, moved
-from serverless_bench.audit.pairs import pair
-from serverless_bench.audit.scope import scope
-from serverless_bench.audit.times import clocks, latencies, schedule
-from serverless_bench.audit.witness import Seen
+from serverless_bench.audit.bill_check import check_bill, check_probes, leftovers
+from serverless_bench.audit.bytes_check import check_attempts, check_bytes
+from serverless_bench.audit.discrepancy import Discrepancy
+from serverless_bench.audit.job_check import check_job
+from serverless_bench.audit.matching import match
+from serverless_bench.audit.reported_run import read_reported_run
+from serverless_bench.audit.run_requests import requests_of_run
+from serverless_bench.audit.timing_check import check_clocks, check_latencies, check_schedule
+from serverless_bench.audit.witness import StoreRequest
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,16 +28,16 @@ class Billed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Audit:
-    """A run, held against what the store saw of it."""
+    """A run beside what the store saw of it."""
 
-    differences: tuple[Difference, ...]
+    differences: tuple[Discrepancy, ...]
     requests: Mapping[str, int]
     """How many requests were looked at: of the functions (``data``), of the ``gate``, below the
     ``control`` prefix, and ``probes`` of the store's clock."""
     matched: int
     """Attempts whose request was found."""
     by_key_and_time: int
-    """Requests of functions whose user agent does not say who asked."""
+    """Requests of functions whose user agent names no worker."""
     not_compared: int
     """Requests on the run's own keys by workers that left no record."""
     left: tuple[str, ...]
@@ -45,7 +45,11 @@ class Audit:
 
 
 def audit(
-    path: Path, seen: Sequence[Seen], *, billed: Billed | None = None, cleaned: bool = False
+    path: Path,
+    requests: Sequence[StoreRequest],
+    *,
+    billed: Billed | None = None,
+    cleaned: bool = False,
 ) -> Audit:
     """Hold the run in ``path`` against a witness.
 
@@ -53,7 +57,7 @@ def audit(
     ----------
     path
         The run directory.
-    seen
+    requests
         Every request that the store saw, of this run and of others.
     billed
         The bill; None if the run has none.
@@ -65,27 +69,26 @@ def audit(
     ArchiveError
         If the directory holds no run.
     """
-    claims = read_claims(path)
-    found = scope(claims, seen)
-    pairs = pair(claims, found)
-    rest = left(claims, seen)
+    run = read_reported_run(path)
+    own = requests_of_run(run, requests)
+    matches = match(run, own)
+    left = leftovers(run, requests)
     checks = chain(
-        asked(claims, found, pairs),
-        attempts(claims, pairs),
-        moved(claims, found, pairs),
-        latencies(claims, found, pairs),
-        clocks(claims, pairs),
-        schedule(claims, pairs),
-        probes(claims, found),
-        () if billed is None else bill(claims, found, billed.requests, exact=billed.exact),
-        (Difference("left", "was not deleted", key) for key in rest if cleaned),
+        check_job(run, own, matches),
+        check_attempts(run, matches),
+        check_bytes(run, own, matches),
+        check_latencies(run, own, matches),
+        check_clocks(run, matches),
+        check_schedule(run, matches),
+        check_probes(run, own),
+        () if billed is None else check_bill(run, own, billed.requests, exact=billed.exact),
+        (Discrepancy("left", "was not deleted", key) for key in left if cleaned),
     )
-    names = ("data", "gate", "control", "probes")
     return Audit(
         differences=tuple(checks),
-        requests={name: len(getattr(found, name)) for name in names},
-        matched=sum(map(len, pairs.of_operation.values())),
-        by_key_and_time=found.nameless,
-        not_compared=len(found.unknown),
-        left=tuple(rest),
+        requests={name: len(getattr(own, name)) for name in ("data", "gate", "control", "probes")},
+        matched=sum(map(len, matches.of_operation.values())),
+        by_key_and_time=own.without_worker,
+        not_compared=len(own.unrecorded),
+        left=tuple(left),
     )

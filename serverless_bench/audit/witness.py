@@ -1,7 +1,7 @@
 """The store's file: what it saw, request by request."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -13,14 +13,14 @@ _INSTANTS: Final = ("first_in_ns", "last_in_ns", "answered_ns", "first_out_ns", 
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Seen:
+class StoreRequest:
     """One request; instants are nanoseconds since the epoch by the store's clock."""
 
     request: int
     """The store's number of it, which clients see as the request id, in hexadecimal."""
     connection: int
     worker: str | None
-    """Who asked, if the user agent says so."""
+    """Who sent it, if the user agent names it."""
     operation: str | None
     bucket: str
     key: str
@@ -44,8 +44,14 @@ class Seen:
 
     @property
     def ok(self) -> bool:
-        """Whether the store did what was asked, as far as it can tell."""
+        """Whether the store did what was requested, as far as it can tell."""
         return self.status is not None and self.status < 300
+
+    @property
+    def sent_range(self) -> tuple[int, int]:
+        """Which bytes of the object went out: from the first to before the last."""
+        begin = self.offset or 0
+        return begin, begin + self.out_bytes
 
     @property
     def request_id(self) -> str:
@@ -53,7 +59,15 @@ class Seen:
         return f"{self.request:016X}"
 
 
-def read_witness(path: Path) -> list[Seen]:
+def by_key(requests: Iterable[StoreRequest]) -> dict[str, list[StoreRequest]]:
+    """Return requests by the key that they are for."""
+    found: dict[str, list[StoreRequest]] = {}
+    for one in requests:
+        found.setdefault(one.key, []).append(one)
+    return found
+
+
+def read_witness(path: Path) -> list[StoreRequest]:
     """Return every request of a witness's file, in the order in which they came.
 
     A last line that is cut off is left out: the store may still be at work.
@@ -76,7 +90,7 @@ def read_witness(path: Path) -> list[Seen]:
     return sorted(seen, key=lambda one: one.head_ns)
 
 
-def _rows(lines: Iterator[str]) -> Iterator[Seen]:
+def _rows(lines: Iterator[str]) -> Iterator[StoreRequest]:
     names: dict[int, str] = {}
     columns: list[str] = []
     waiting: list[list[Any]] = []
@@ -110,15 +124,18 @@ def _rows(lines: Iterator[str]) -> Iterator[Seen]:
         raise ValueError("it has no first line")
 
 
-def _seen(row: list[Any], columns: list[str], names: Mapping[int, str], offset_ns: int) -> Seen:
-    told = dict(zip(columns, row, strict=True))
-    head_ns = told["head_ns"] + offset_ns
-    instants = {name: None if told[name] is None else head_ns + told[name] for name in _INSTANTS}
-    worker = told.pop("worker")
-    return Seen(
+def _seen(
+    row: list[Any], columns: list[str], names: Mapping[int, str], offset_ns: int
+) -> StoreRequest:
+    values = dict(zip(columns, row, strict=True))
+    values["head_ns"] += offset_ns
+    for name in _INSTANTS:
+        values[name] = None if values[name] is None else values["head_ns"] + values[name]
+    worker = values.pop("worker")
+    return StoreRequest(
         worker=None if worker is None else names[worker],
-        bucket=names[told.pop("bucket")],
-        key=names[told.pop("front")] + told.pop("tail"),
-        keys=tuple(told.pop("keys") or ()),
-        **{**told, **instants, "head_ns": head_ns},
+        bucket=names[values.pop("bucket")],
+        key=names[values.pop("front")] + values.pop("tail"),
+        keys=tuple(values.pop("keys") or ()),
+        **values,
     )

@@ -21,10 +21,10 @@ from serverless_bench.cli.exp_plan import (
 from serverless_bench.cli.options import DEFAULT_RUN_DIR, option
 from serverless_bench.clock import utc_stamp
 from serverless_bench.errors import INTERRUPTED, PluginError, SbenchError, UsageError
-from serverless_bench.experiments.schema import Experiment
 
 if TYPE_CHECKING:
-    from serverless_bench.experiments.plans import Plan
+    from serverless_bench.experiments.definition import Experiment
+    from serverless_bench.experiments.plan import Plan
     from serverless_bench.experiments.report import Report
 
 _START: Final = "exp-"
@@ -128,7 +128,7 @@ def run_command(
     Every run has a run directory, and its objects are deleted after it.
     """
     from serverless_bench.experiments.loading import load_experiment
-    from serverless_bench.experiments.plans import load, save
+    from serverless_bench.experiments.plan import load, save
     from serverless_bench.experiments.runner import run
 
     require_scipy()
@@ -170,7 +170,7 @@ def run_command(
 @_plot_option
 def report_command(name: str, run_dir: Path, format: str, plot: Path | None) -> int:  # noqa: A002
     """Report on an experiment, finished or not: a directory, a --name, or the last of a kind."""
-    from serverless_bench.experiments.plans import load
+    from serverless_bench.experiments.plan import load
 
     require_scipy()
     root = _find(name, run_dir)
@@ -186,7 +186,7 @@ def _find(name: str, run_dir: Path) -> Path:
         If there is none.
     """
     from serverless_bench.experiments.loading import load_experiment
-    from serverless_bench.experiments.plans import STATE, load
+    from serverless_bench.experiments.plan import STATE, load
 
     if Path(name).is_dir():
         return Path(name)
@@ -204,7 +204,7 @@ def _find(name: str, run_dir: Path) -> Path:
     )
 
 
-def _directory_name(experiment: Experiment) -> str:
+def _directory_name(experiment: "Experiment") -> str:
     return f"{_START}{experiment.name}-{utc_stamp()}-{secrets.token_hex(2)}"
 
 

@@ -18,13 +18,13 @@ from serverless_bench.cli.options import (
 )
 from serverless_bench.cli.target import Where, check_room, open_target
 from serverless_bench.errors import UsageError
-from serverless_bench.experiments.reading import as_settings
-from serverless_bench.experiments.schema import DESIGNS, SCALES, Experiment, Setting
+from serverless_bench.experiments import DESIGNS, SCALES
 from serverless_bench.job.spec import Target
 
 if TYPE_CHECKING:
     from serverless_bench.experiments.cells import Cell
-    from serverless_bench.experiments.plans import Plan
+    from serverless_bench.experiments.definition import Experiment, Setting
+    from serverless_bench.experiments.plan import Plan
 
 cell_options = group(
     option("--scale", type=click.Choice(SCALES), default="small", show_default=True, help="Size."),
@@ -41,7 +41,7 @@ where_options = group(
 )
 
 
-def make_plan(experiment: Experiment, flags: Mapping[str, Any]) -> "Plan":
+def make_plan(experiment: "Experiment", flags: Mapping[str, Any]) -> "Plan":
     """Return what the flags say of an experiment.
 
     Parameters
@@ -56,7 +56,7 @@ def make_plan(experiment: Experiment, flags: Mapping[str, Any]) -> "Plan":
     UsageError
         If one is wrong.
     """
-    from serverless_bench.experiments.plans import Plan
+    from serverless_bench.experiments.plan import Plan
 
     repeats = flags["repeats"]
     if repeats is not None and repeats < 1:
@@ -89,7 +89,9 @@ def _only(texts: Sequence[str]) -> dict[str, list[str]]:
     return found
 
 
-def _changes(flags: Mapping[str, Any]) -> dict[str, Setting]:
+def _changes(flags: Mapping[str, Any]) -> "dict[str, Setting]":
+    from serverless_bench.experiments.loading import as_settings
+
     found: dict[str, Setting] = {}
     for text in flags["changes"]:
         name, equals, value = text.partition("=")
@@ -163,7 +165,7 @@ def _lasting(plan: "Plan") -> str:
     return f", of {plan.most_s:g} s at most{more}"
 
 
-def _shown(settings: Mapping[str, Setting]) -> str:
+def _shown(settings: "Mapping[str, Setting]") -> str:
     return ", ".join(f"{name}={value}" for name, value in settings.items())
 
 

@@ -1,8 +1,33 @@
 """Studies that others published, as files that anyone can run again.
 
 Each ``*.toml`` here is one: its axes, its metrics, what it claims, and the rows that were
-published. ``loading`` reads it, ``cells`` makes the list of what to run, ``plans`` keeps
-it, ``runner`` runs it, ``figures`` turns a run into numbers, ``judge`` says what holds,
-and ``table`` and ``plot`` show measured next to published. docs/experiments/README.md is
-the guide.
+published. From a file to a page::
+
+    definition    what a file may say               Experiment
+    loading       the file, checked
+    settings      a cell's settings as a job        JobSpec
+    cells         all that is to be run             Cell
+    plan          how often and in which order, kept so that it can go on
+    pilot         how long the runs of each cell last
+    stores        where their objects go
+    runner        every cell once in each round
+    figures       a saved run to numbers
+    observations  the runs of each cell             CellRuns
+    comparisons   ratios within rounds, judged as one family
+    knee          where more brings nothing more
+    power         what these rounds could find
+    hypotheses    what holds of each claim          Verdicts
+    table         measured beside published
+    report        all of it as text or JSON         plot draws it
+    page_data     the figures that lie beside a page
+    simulation    how often verdicts are wrong
+
+docs/experiments/README.md is the guide.
 """
+
+from typing import Final
+
+SCALES: Final = ("small", "paper")
+"""Small enough for a laptop, and as it was published."""
+DESIGNS: Final = ("full", "one-factor", "list")
+"""All combinations of the axes; a baseline and one change at a time; the cells by name."""

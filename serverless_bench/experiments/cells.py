@@ -2,17 +2,16 @@
 
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
 from typing import Final
 
 from serverless_bench.errors import UsageError
-from serverless_bench.experiments.schema import (
+from serverless_bench.experiments.definition import (
     Axis,
     Experiment,
-    NamedCell,
-    Row,
+    PublishedRow,
     Setting,
     Settings,
     Value,
@@ -42,7 +41,7 @@ class Cell:
     """Why it is not run; empty for cells that are."""
     not_here: bool = False
     """Whether this machine is the reason."""
-    told: Mapping[str, Value] = field(default_factory=dict)
+    paper_at: Mapping[str, Value] = field(default_factory=dict)
     """``at`` in the values of the paper, where values are paired."""
 
     def value(self, axis: str) -> Value | None:
@@ -88,9 +87,8 @@ def make_cells(
     changes = changes or {}
     check_settings(changes, "--set")
     controls = {cell.name for cell in experiment.controls}
-    points = list(_points(experiment, scale, design or experiment.design))
     found: list[Cell] = []
-    for name, own in points:
+    for name, own in _points(experiment, scale, design or experiment.design):
         at = _at(experiment, own)
         settings = {**_settings(experiment, scale, own), **changes}
         if any(cell.at == at and cell.settings == settings for cell in found):
@@ -105,7 +103,7 @@ def make_cells(
                 settings=settings,
                 skipped=skipped,
                 not_here=not_here,
-                told={n: paper_value(experiment.axis(n), scale, v) for n, v in at.items()},
+                paper_at={n: paper_value(experiment.axis(n), scale, v) for n, v in at.items()},
             )
         )
     if not found:
@@ -115,19 +113,15 @@ def make_cells(
 
 def paper_value(axis: Axis, scale: str, value: Value) -> Value:
     """Return the value of the paper that a value stands for."""
-    values = axis.values[scale]
-    if axis.paired and value in values:
-        return axis.values["paper"][values.index(value)]
-    return value
+    paired = axis.paired and value in axis.values[scale]
+    return axis.values["paper"][axis.values[scale].index(value)] if paired else value
 
 
-def published_row(experiment: Experiment, cell: Cell) -> Row | None:
+def published_row(experiment: Experiment, cell: Cell) -> PublishedRow | None:
     """Return what was published for a cell; None if nothing was."""
     for row in experiment.published:
-        if row.cell:
-            if row.cell == cell.name:
-                return row
-        elif row.at and all(str(cell.told.get(n)) == str(v) for n, v in row.at.items()):
+        same = bool(row.at) and all(str(cell.paper_at.get(n)) == str(v) for n, v in row.at.items())
+        if row.cell == cell.name if row.cell else same:
             return row
     return None
 
@@ -146,11 +140,8 @@ def _points(
         for axis in axes:
             for value in axis.values[scale]:
                 yield "", {**base, axis.name: value}
-    named: Iterable[NamedCell] = experiment.controls
-    if design == "list":
-        named = (*experiment.cells, *experiment.controls)
-    for cell in named:
-        yield cell.name, cell.at[scale]
+    named = experiment.cells if design == "list" else ()
+    yield from ((cell.name, cell.at[scale]) for cell in (*named, *experiment.controls))
 
 
 def baseline(axis: Axis, scale: str) -> Value:
@@ -159,22 +150,19 @@ def baseline(axis: Axis, scale: str) -> Value:
 
 
 def _at(experiment: Experiment, own: Mapping[str, Setting]) -> dict[str, Value]:
-    found: dict[str, Value] = {}
-    for axis in experiment.axes:
-        value = own.get(axis.name)
-        if isinstance(value, str | int | float):
-            found[axis.name] = value
-    return found
+    values = ((axis.name, own.get(axis.name)) for axis in experiment.axes)
+    return {name: value for name, value in values if isinstance(value, str | int | float)}
 
 
 def _settings(experiment: Experiment, scale: str, own: Mapping[str, Setting]) -> dict[str, Setting]:
     settings = dict(experiment.scales[scale].settings)
-    axes = {axis.name: axis for axis in experiment.axes}
-    for name, axis in axes.items():
-        if name in own:
-            level = axis.levels.get(str(own[name]))
-            settings |= {axis.setting: own[name]} if level is None else level[scale]
-    return settings | {name: value for name, value in own.items() if name not in axes}
+    rest = dict(own)
+    for axis in experiment.axes:
+        if axis.name in own:
+            value = rest.pop(axis.name)
+            level = axis.levels.get(str(value))
+            settings |= {axis.setting: value} if level is None else level[scale]
+    return settings | rest
 
 
 def _skipped(
@@ -184,12 +172,9 @@ def _skipped(
     for one in experiment.unsupported:
         if here.matches(one.at):
             return one.reason, False
-    cpus = settings.get("cpus")
-    if isinstance(cpus, int):
-        why = _without_processors(cpus, str(settings.get("executor", "local")))
-        if why:
-            return f"not identifiable here: {why}", True
-    return "", False
+    cpus, executor = settings.get("cpus"), str(settings.get("executor", "local"))
+    why = _without_processors(cpus, executor) if isinstance(cpus, int) else ""
+    return (f"not identifiable here: {why}", True) if why else ("", False)
 
 
 def _without_processors(cpus: int, executor: str) -> str:

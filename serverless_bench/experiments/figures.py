@@ -7,7 +7,6 @@ import numpy as np
 
 from serverless_bench.analysis.cpu_cost import measured_cpu_s
 from serverless_bench.analysis.samples import measured_run
-from serverless_bench.analysis.summary import Summary, summarize
 from serverless_bench.analysis.timeline import counted, good_operations
 from serverless_bench.rundir.run import Run
 from serverless_bench.rundir.tables import ABSENT, Floats, Mask, Table, is_text
@@ -30,13 +29,15 @@ def figures(run: Run) -> dict[str, float]:
         If its figures cannot stand for its cell: functions or the end are missing, data
         is corrupt, or the headline is withheld.
     """
-    measured_run(run)
-    summary = summarize(run)
-    found = dict(_flat(summary.to_json()))
+    summary = measured_run(run).summary
     good = good_operations(run)
-    for more in (_processor, _operations, _starts, _watched):
-        found |= more(run, summary, good)
-    return found
+    return {
+        **dict(_flat(summary.to_json())),
+        **_processor(run, summary.span_s),
+        **_operations(run, good, summary.span_s),
+        **_starts(run, good),
+        **_watched(run, good),
+    }
 
 
 def _flat(data: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, float]]:
@@ -47,25 +48,24 @@ def _flat(data: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, floa
             yield f"{prefix}{name}", float(value)
 
 
-def _processor(run: Run, summary: Summary, good: Mask) -> dict[str, float]:
-    del good
+def _processor(run: Run, span_s: float | None) -> dict[str, float]:
     functions, there = run.functions, counted(run)
     user = float(functions["cpu_user_s"][there].sum())
     system = float(functions["cpu_sys_s"][there].sum())
     found = {"user_cpu_s": user, "sys_cpu_s": system}
-    if summary.span_s:
-        found["elapsed_s"] = summary.span_s
+    if span_s:
+        found["elapsed_s"] = span_s
         measured_s = measured_cpu_s(run)
         if measured_s is not None:
-            found["cpu_share"] = measured_s / summary.span_s
+            found["cpu_share"] = measured_s / span_s
     return found
 
 
-def _operations(run: Run, summary: Summary, good: Mask) -> dict[str, float]:
+def _operations(run: Run, good: Mask, span_s: float | None) -> dict[str, float]:
     operations = run.operations
     found: dict[str, float] = {}
-    if summary.span_s:
-        found["ops_per_s"] = float(good.sum()) / summary.span_s
+    if span_s:
+        found["ops_per_s"] = float(good.sum()) / span_s
     first = good & (_rank(operations, good) == 0)
     for name, mask in (("first", first), ("later", good & ~first)):
         rate = _rate(operations, mask)
@@ -110,8 +110,7 @@ def _rate(operations: Table, mask: Mask) -> float | None:
     return float(operations["bytes"][mask].sum()) * NS_PER_S / max(span, 1)
 
 
-def _starts(run: Run, summary: Summary, good: Mask) -> dict[str, float]:
-    del summary
+def _starts(run: Run, good: Mask) -> dict[str, float]:
     operations, found = run.operations, {}
     if good.any():
         first = np.full(len(run.functions["status"]), np.iinfo(np.int64).max)
@@ -130,9 +129,8 @@ def _span(table: Table, mask: Mask) -> int:
     return int(table["end_ns"][mask].max() - table["start_ns"][mask].min())
 
 
-def _watched(run: Run, summary: Summary, good: Mask) -> dict[str, float]:
+def _watched(run: Run, good: Mask) -> dict[str, float]:
     """Return what libraries used, in the operations in which they were watched."""
-    del summary
     usages = run.usages
     if not usages or not len(usages["operation"]):
         return {}

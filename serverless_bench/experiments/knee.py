@@ -12,8 +12,9 @@ from statistics import median
 from typing import Final
 
 from serverless_bench.analysis.compare import ALPHA
-from serverless_bench.experiments.contrasts import contrast
-from serverless_bench.experiments.schema import Value
+from serverless_bench.experiments.comparisons import MIN_ROUNDS, paired_ratio
+from serverless_bench.experiments.definition import Experiment, Hypothesis, Value
+from serverless_bench.experiments.observations import CellRuns
 
 WITHIN: Final = 0.05
 """The knee is the first value that is this close to the best."""
@@ -30,15 +31,19 @@ class Knee:
     high: Value
     """Between these are all values that the runs do not exclude at 5 %."""
 
-    @property
-    def sure(self) -> bool:
-        """Whether the interval is one value."""
-        return str(self.low) == str(self.high)
+
+@dataclass(frozen=True, slots=True)
+class CellLine:
+    """Cells that differ along one axis only."""
+
+    group: Mapping[str, Value]
+    """Where the other axes are."""
+    cells: tuple[tuple[Value, CellRuns], ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
-    """Cells in rising order of their values, and how each compares with each."""
+class KneeTest:
+    """Values in rising order, and how each compares with each."""
 
     values: tuple[Value, ...]
     medians: tuple[float, ...]
@@ -54,26 +59,24 @@ class Line:
         Either another value is more than ``WITHIN`` better, or a smaller one is close to
         all others; each of these may be it by chance, so p is multiplied by their number.
         """
-        others = [n for n in range(len(self.values)) if n != place]
-        better = [self.above[place, n] for n in others]
-        earlier = [self._p_close(n) for n in range(place)]
-        found = [*better, *earlier]
+        better = [self.above[place, n] for n in self._others(place)]
+        found = [*better, *(self._p_close(n) for n in range(place))]
         return min(1.0, len(found) * min(found, default=_NONE))
 
     def p_is(self, place: int) -> float:
         """Return the p of "the knee is elsewhere": small if it is here."""
-        far = [self._p_far(n) for n in range(place)]
-        return max([self._p_close(place), *far])
+        return max([self._p_close(place), *(self._p_far(n) for n in range(place))])
+
+    def _others(self, place: int) -> list[int]:
+        return [n for n in range(len(self.values)) if n != place]
 
     def _p_close(self, place: int) -> float:
         """Return the p of "something is more than ``WITHIN`` better than this"."""
-        others = [n for n in range(len(self.values)) if n != place]
-        return max((self.below[place, n] for n in others), default=_NONE)
+        return max((self.below[place, n] for n in self._others(place)), default=_NONE)
 
     def _p_far(self, place: int) -> float:
         """Return the p of "this is close to the best"."""
-        others = [n for n in range(len(self.values)) if n != place]
-        found = [self.above[place, n] for n in others]
+        found = [self.above[place, n] for n in self._others(place)]
         return min(1.0, len(found) * min(found, default=_NONE))
 
     def knee(self) -> Knee:
@@ -84,10 +87,10 @@ class Line:
         return Knee(at=self.values[first], low=self.values[left[0]], high=self.values[left[-1]])
 
 
-def line_of(
+def knee_test(
     runs: Sequence[tuple[Value, Mapping[int, float]]], *, more_is_better: bool = True
-) -> Line | None:
-    """Return the line of some cells.
+) -> KneeTest | None:
+    """Return what the runs of a line say of its knee.
 
     Parameters
     ----------
@@ -98,25 +101,67 @@ def line_of(
 
     Returns
     -------
-    Line or None
+    KneeTest or None
         None if there are fewer than two values, or two of them share no round.
     """
     if len(runs) < 2 or not all(rates and min(rates.values()) > 0 for _, rates in runs):
         return None
-    sides = [
-        {n: rate if more_is_better else 1 / rate for n, rate in rates.items()} for _, rates in runs
-    ]
-    gains = {}
-    for a, one in enumerate(sides):
-        for b, other in enumerate(sides):
-            found = None if a == b else contrast(one, other)
-            if found is not None:
-                gains[a, b] = found
-    if len(gains) < len(sides) * (len(sides) - 1):
+    rates = [{n: v if more_is_better else 1 / v for n, v in by.items()} for _, by in runs]
+    found = {
+        (a, b): paired_ratio(one, other)
+        for a, one in enumerate(rates)
+        for b, other in enumerate(rates)
+        if a != b
+    }
+    gains = {pair: gain for pair, gain in found.items() if gain is not None}
+    if len(gains) < len(found):
         return None
-    return Line(
+    return KneeTest(
         values=tuple(value for value, _ in runs),
-        medians=tuple(median(side.values()) for side in sides),
+        medians=tuple(median(by.values()) for by in rates),
         above={pair: gain.p_above(_LIMIT) for pair, gain in gains.items()},
         below={pair: gain.p_below(_LIMIT) for pair, gain in gains.items()},
     )
+
+
+def knee_test_of(experiment: Experiment, hypothesis: Hypothesis, line: CellLine) -> KneeTest | None:
+    """Return what a line says of its knee; None if it cannot tell.
+
+    That is so if the values are no numbers, or one has too few runs.
+    """
+    metric = experiment.metric(hypothesis.metric)
+    if any(isinstance(value, str | bool) for value, _ in line.cells):
+        return None
+    runs = sorted(
+        ((value, one.by_round(metric)) for value, one in line.cells if not one.cell.skipped),
+        key=lambda pair: float(pair[0]),
+    )
+    if any(len(numbers) < MIN_ROUNDS for _, numbers in runs):
+        return None
+    return knee_test(runs, more_is_better=metric.better == "more")
+
+
+def p_expected(test: KneeTest, expect: Value) -> tuple[float, float]:
+    """Return the p against a knee at a value, and the p against its being elsewhere."""
+    texts = [str(value) for value in test.values]
+    if str(expect) in texts:
+        place = texts.index(str(expect))
+        return test.p_not(place), test.p_is(place)
+    # What was not measured can be excluded, but not be met: a knee between two values
+    # makes the larger one the first that is close to the best, one beyond them the last.
+    larger = [n for n, value in enumerate(test.values) if float(value) > float(expect)]
+    return test.p_not(larger[0] if larger else len(test.values) - 1), 1.0
+
+
+def p_across(tests: Sequence[KneeTest]) -> tuple[float, float]:
+    """Return the p of "all lines have one knee", and of "they have not"."""
+    if len(tests) < 2:
+        return 1.0, 1.0
+    places = [{str(value): place for place, value in enumerate(one.values)} for one in tests]
+    against, for_it = [], []
+    for value in dict.fromkeys(text for by_text in places for text in by_text):
+        here = [(one, by_text.get(value)) for one, by_text in zip(tests, places, strict=True)]
+        p_not = min(0.0 if place is None else one.p_not(place) for one, place in here)
+        against.append(min(1.0, len(tests) * p_not))
+        for_it.append(max(1.0 if place is None else one.p_is(place) for one, place in here))
+    return max(against), min(1.0, len(for_it) * min(for_it))

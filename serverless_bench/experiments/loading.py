@@ -1,40 +1,34 @@
 """From the text of an experiment to its values; what is unknown or missing is an error."""
 
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from serverless_bench.errors import UsageError
-from serverless_bench.experiments.checking import check
-from serverless_bench.experiments.reading import Reader, as_settings, as_value
-from serverless_bench.experiments.schema import (
+from serverless_bench.experiments import DESIGNS, SCALES
+from serverless_bench.experiments.conversion import HINT, converted
+from serverless_bench.experiments.definition import (
     BETTER,
-    DEFAULT_ERROR,
-    DEFAULT_REPEATS,
-    DEFAULT_THRESHOLD,
-    DESIGNS,
     FORMER_PLOTS,
     PLOTS,
     RELATIVES,
-    SCALES,
     SEGMENTS,
     TESTS,
     UNITS,
-    Axis,
     Experiment,
-    Hypothesis,
-    Metric,
-    NamedCell,
-    Plot,
-    Row,
-    Scale,
-    Seed,
+    Figure,
+    Setting,
     Settings,
-    Unsupported,
     Value,
 )
+from serverless_bench.experiments.settings import check_settings, is_setting
+
+_OURS: Final = {"name", "scales", "text"}
+"""Fields of an experiment that no file has."""
+_ROW: Final = {"at", "cell", "note"}
+"""Keys of a published row that are no metrics."""
 
 
 def names() -> list[str]:
@@ -74,209 +68,226 @@ def parse(text: str, name: str) -> Experiment:
     UsageError
         If it is no TOML, or says what an experiment cannot say.
     """
+    where = f"experiment {name}"
     try:
         data = tomllib.loads(text)
     except tomllib.TOMLDecodeError as exc:
-        raise UsageError(f"experiment {name}: is not TOML: {exc}") from exc
-    reader = Reader(data, f"experiment {name}")
-    experiment = _experiment(reader, name, text)
-    reader.end()
-    check(experiment)
+        raise UsageError(f"{where}: is not TOML: {exc}") from exc
+    values = {**_arranged(data, where), "name": name, "text": text}
+    experiment: Experiment = converted(values, Experiment, where)
+    _check(experiment, where)
     return experiment
 
 
-def _experiment(reader: Reader, name: str, text: str) -> Experiment:
-    shared = reader.raw("settings", dict, {})
-    axes = tuple(_axis(table) for table in reader.tables("axes"))
-    metrics = tuple(_metric(table) for table in reader.tables("metrics"))
-    return Experiment(
-        name=name,
-        title=reader.text("title"),
-        question=reader.text("question"),
-        null_hypothesis=reader.text("null_hypothesis"),
-        seed=_seed(reader.table("seed")),
-        scales={scale: _scale(reader.table(scale), shared) for scale in SCALES},
-        prepare=_prepare(reader),
-        axes=axes,
-        design=reader.choice("design", DESIGNS, "full"),
-        cells=tuple(_cell(table) for table in reader.tables("cells")),
-        controls=tuple(_cell(table) for table in reader.tables("controls")),
-        unsupported=tuple(_unsupported(table) for table in reader.tables("unsupported")),
-        metrics=metrics,
-        pivot=reader.text("pivot", ""),
-        hypotheses=tuple(_hypothesis(table) for table in reader.tables("hypotheses")),
-        published=tuple(_row(table, metrics) for table in reader.tables("published")),
-        errata=tuple(str(line) for line in reader.raw("errata", list, [])),
-        plot=_plot(reader),
-        text=text,
-    )
+def as_settings(data: Mapping[str, Any], where: str) -> dict[str, Setting]:
+    """Return a table, and the tables in it, as one with dotted names.
+
+    Raises
+    ------
+    UsageError
+        If a value is none of text, number, truth or a list of these.
+    """
+    found: dict[str, Setting] = {}
+    for name, value in data.items():
+        if isinstance(value, Mapping):
+            inner = as_settings(value, f"{where}, {name}")
+            found |= {f"{name}.{key}": one for key, one in inner.items()}
+        else:
+            found[name] = converted(value, Setting, f"{where}, {name}")
+    return found
 
 
-def _seed(reader: Reader) -> Seed:
-    seed = Seed(
-        source=reader.text("source"),
-        date=reader.text("date"),
-        url=reader.text("url", ""),
-        setup=reader.text("setup", ""),
-    )
-    reader.end()
-    return seed
+def _arranged(data: Mapping[str, Any], where: str) -> dict[str, Any]:
+    """Return a file's tables in the shape of ``Experiment``: what differs by scale, by scale."""
+    found = dict(data)
+    for key in _OURS & data.keys():
+        raise UsageError(f"{where}: contains unknown field '{key}'", hint=HINT)
+    for key, arranged in (
+        ("axes", _axis),
+        ("cells", _cell),
+        ("controls", _cell),
+        ("hypotheses", _point),
+        ("metrics", _metric),
+        ("published", _row),
+        ("unsupported", _point),
+    ):
+        tables = converted(found.pop(key, []), list[dict[str, Any]], f"{where}, {key}")
+        found[key] = [arranged(one, f"{where}, {key} {n}") for n, one in enumerate(tables, 1)]
+    shared = found.pop("settings", {})
+    found["scales"] = {s: _scale(found.pop(s, {}), shared, f"{where}, {s}") for s in SCALES}
+    if "prepare" in found:
+        found["prepare"] = _by_scale(found["prepare"], f"{where}, prepare")
+    seed = _table(found.pop("seed", {}), f"{where}, seed")
+    # Without quotes it is a date of TOML's.
+    found["seed"] = {n: str(v) if n == "date" else v for n, v in seed.items()}
+    return found
 
 
-def _scale(reader: Reader, shared: Mapping[str, Any]) -> Scale:
-    own = reader.raw("settings", dict, {})
-    scale = Scale(
-        about=reader.text("about", ""),
-        min_bytes=reader.size("min_bytes"),
-        repeats=reader.whole("repeats", DEFAULT_REPEATS),
-        minutes=reader.amount("minutes", 0.0),
-        seconds=reader.amount("seconds", 0.0),
-        standard_error=reader.amount("standard_error", DEFAULT_ERROR),
-        settings={
-            **as_settings(shared, f"{reader.where}, settings"),
-            **as_settings(own, f"{reader.where}, its settings"),
-        },
-    )
-    reader.end()
-    return scale
+def _table(value: object, where: str) -> dict[str, Any]:
+    found: dict[str, Any] = converted(value, dict[str, Any], where)
+    return found
 
 
-def _prepare(reader: Reader) -> dict[str, Settings] | None:
-    data = reader.raw("prepare", dict, None)
-    return None if data is None else _level(data, f"{reader.where}, prepare")
+def _scale(own: object, shared: object, where: str) -> dict[str, Any]:
+    table = _table(own, where)
+    both = {**_table(shared, f"{where}, settings"), **_table(table.get("settings", {}), where)}
+    return {**table, "settings": as_settings(both, f"{where}, settings")}
 
 
-def _axis(reader: Reader) -> Axis:
-    name = reader.text("name")
-    shared = reader.values("values", ())
-    values = {scale: reader.values(scale, shared) for scale in SCALES}
-    levels = {
-        level: _level(table, f"{reader.where}, level {level}")
-        for level, table in reader.raw("levels", dict, {}).items()
-    }
-    told = reader.raw("baseline", object, None)
-    if isinstance(told, dict):
-        baseline = {scale: as_value(one, reader.where) for scale, one in told.items()}
-    else:
-        baseline = {} if told is None else dict.fromkeys(SCALES, as_value(told, reader.where))
-    axis = Axis(
-        name=name,
-        header=reader.text("header", name),
-        setting=reader.text("setting", name),
-        values=values,
-        levels=levels,
-        baseline=baseline,
-        paired=reader.flag("paired"),
-    )
-    reader.end()
-    return axis
-
-
-def _level(data: Mapping[str, Any], where: str) -> dict[str, Settings]:
-    shared = as_settings({n: v for n, v in data.items() if n not in SCALES}, where)
-    return {scale: {**shared, **as_settings(data.get(scale, {}), where)} for scale in SCALES}
-
-
-def _cell(reader: Reader) -> NamedCell:
-    name = reader.text("name")
-    shared = as_settings(reader.raw("at", dict, {}), reader.where)
-    at = {
-        scale: {**shared, **as_settings(reader.raw(scale, dict, {}), reader.where)}
+def _by_scale(value: object, where: str) -> dict[str, dict[str, Setting]]:
+    """Return settings of which some, in tables of their own, are of one scale only."""
+    table = _table(value, where)
+    shared = {name: one for name, one in table.items() if name not in SCALES}
+    return {
+        scale: as_settings({**shared, **_table(table.get(scale, {}), where)}, where)
         for scale in SCALES
     }
-    reader.end()
-    return NamedCell(name=name, at=at)
 
 
-def _unsupported(reader: Reader) -> Unsupported:
-    found = Unsupported(at=reader.point("at"), reason=reader.text("reason"))
-    reader.end()
-    return found
+def _axis(axis: dict[str, Any], where: str) -> dict[str, Any]:
+    shared = axis.pop("values", ())
+    values = {scale: axis.pop(scale, shared) for scale in SCALES}
+    levels = _table(axis.pop("levels", {}), f"{where}, levels").items()
+    if not isinstance(axis.get("baseline", {}), Mapping):
+        axis["baseline"] = dict.fromkeys(SCALES, axis["baseline"])
+    name = axis.get("name", "")
+    return {
+        "header": name,
+        "setting": name,
+        "values": values,
+        **axis,
+        "levels": {level: _by_scale(one, f"{where}, level {level}") for level, one in levels},
+    }
 
 
-def _metric(reader: Reader) -> Metric:
-    name = reader.text("name")
-    metric = Metric(
-        name=name,
-        header=reader.text("header", name),
-        of=reader.text("of"),
-        unit=reader.choice("unit", UNITS, ""),
-        for_bytes=reader.size("for_bytes", 0),
-        digits=reader.raw("digits", int, None),
-        better=reader.choice("better", BETTER, "more"),
-        relative=reader.choice("relative", ("", *RELATIVES), ""),
-        to=reader.text("to", ""),
-    )
-    reader.end()
-    return metric
+def _cell(cell: dict[str, Any], where: str) -> dict[str, Any]:
+    shared = _table(cell.pop("at", {}), where)
+    own = {scale: _table(cell.pop(scale, {}), where) for scale in SCALES}
+    return {**cell, "at": {s: as_settings({**shared, **at}, where) for s, at in own.items()}}
 
 
-def _hypothesis(reader: Reader) -> Hypothesis:
-    expect = reader.raw("expect", object, None)
-    found = Hypothesis(
-        id=reader.text("id"),
-        text=reader.text("text"),
-        test=reader.choice("test", TESTS),
-        metric=reader.text("metric"),
-        along=reader.text("along"),
-        segments=_segments(reader),
-        where=reader.point("where"),
-        across=reader.text("across", ""),
-        expect=None if expect is None else as_value(expect, reader.where),
-        threshold=float(reader.raw("threshold", int | float, DEFAULT_THRESHOLD)),
-        published=reader.text("published", ""),
-    )
-    reader.end()
-    return found
+def _metric(metric: dict[str, Any], where: str) -> dict[str, Any]:
+    del where
+    return {"header": metric.get("name", ""), **metric}
 
 
-def _segments(reader: Reader) -> str | tuple[tuple[Value, Value], ...]:
-    told = reader.raw("segments", str | list, "neighbours")
-    if isinstance(told, str):
-        if told not in SEGMENTS:
-            raise reader.error(f"segments are {' or '.join(SEGMENTS)}, or pairs, not {told!r}")
-        return told
-    pairs = [tuple(as_value(one, reader.where) for one in pair) for pair in told]
-    if any(len(pair) != 2 for pair in pairs):
-        raise reader.error("a segment is a pair of values")
-    return tuple((pair[0], pair[1]) for pair in pairs)
+def _row(row: dict[str, Any], where: str) -> dict[str, Any]:
+    figures = {name: row.pop(name) for name in list(row) if name not in _ROW}
+    return {**_point(row, where), "values": _each(figures, Figure, where)}
 
 
-def _row(reader: Reader, metrics: tuple[Metric, ...]) -> Row:
-    values: dict[str, float | str | tuple[float, float]] = {}
-    for metric in metrics:
-        value = reader.raw(metric.name, int | float | str | list, None)
-        if isinstance(value, list):
-            if len(value) != 2:
-                raise reader.error(f"{metric.name} is a number, a range of two, or words")
-            values[metric.name] = (float(value[0]), float(value[1]))
-        elif value is not None:
-            values[metric.name] = value if isinstance(value, str) else float(value)
-    row = Row(
-        cell=reader.text("cell", ""),
-        at=reader.point("at"),
-        values=values,
-        note=reader.text("note", ""),
-    )
-    reader.end()
-    return row
+def _point(table: dict[str, Any], where: str) -> dict[str, Any]:
+    points = {key: table[key] for key in ("at", "where") if key in table}
+    return {**table, **{key: _each(at, Value, f"{where}, {key}") for key, at in points.items()}}
 
 
-def _plot(reader: Reader) -> Plot | None:
-    if not reader.has("plot"):
-        return None
-    table = reader.table("plot")
-    plot = Plot(
-        kind=_plot_kind(table),
-        x=table.text("x", ""),
-        y=table.text("y", ""),
-        series=table.text("series", ""),
-        log=table.flag("log"),
-    )
-    table.end()
-    return plot
+def _each(value: object, kind: Any, where: str) -> dict[str, Any]:  # noqa: ANN401 - of that kind
+    """Return a table whose keys are the author's: errors name them."""
+    table = _table(value, where)
+    return {name: converted(one, kind, f"{where}, {name}") for name, one in table.items()}
 
 
-def _plot_kind(table: Reader) -> str:
-    told = table.choice("kind", (*PLOTS, *FORMER_PLOTS), "lines")
-    return told if told in PLOTS else "bars"
+def _check(experiment: Experiment, where: str) -> None:
+    """Refuse an experiment whose parts name what is not there."""
+    if not experiment.metrics:
+        raise UsageError(f"{where}: has no [[metrics]]", hint=HINT)
+    for names_there, what in _named(experiment):
+        _once(names_there, f"{where}, {what}")
+    for settings, what in _settings(experiment):
+        check_settings(settings, f"{where}, {what}")
+    _check_axes(experiment, where)
+    for name, known, what in _references(experiment):
+        if name not in known:
+            raise UsageError(
+                f"{where}, {what}: there is no {name!r}",
+                hint=f"known: {', '.join(filter(None, known))}",
+            )
+
+
+def _named(experiment: Experiment) -> Iterator[tuple[list[str], str]]:
+    yield [axis.name for axis in experiment.axes], "axes"
+    yield [metric.name for metric in experiment.metrics], "metrics"
+    yield [one.id for one in experiment.hypotheses], "hypotheses"
+    yield [cell.name for cell in (*experiment.cells, *experiment.controls)], "cells"
+
+
+def _once(names_there: Iterable[str], what: str) -> None:
+    seen: set[str] = set()
+    for name in names_there:
+        if name in seen:
+            raise UsageError(f"{what}: {name!r} stands there twice", hint="names differ")
+        seen.add(name)
+
+
+def _settings(experiment: Experiment) -> Iterator[tuple[Settings, str]]:
+    for name, scale in experiment.scales.items():
+        yield scale.settings, f"settings of {name}"
+    for settings in (experiment.prepare or {}).values():
+        yield settings, "prepare"
+    for axis in experiment.axes:
+        for level, by_scale in axis.levels.items():
+            yield from ((one, f"level {level} of {axis.name}") for one in by_scale.values())
+    axes = {axis.name for axis in experiment.axes}
+    for cell in (*experiment.cells, *experiment.controls):
+        for at in cell.at.values():
+            yield {n: v for n, v in at.items() if n not in axes}, f"cell {cell.name}"
+
+
+def _check_axes(experiment: Experiment, where: str) -> None:
+    used_by_cells = experiment.design == "list"
+    for axis in experiment.axes:
+        here = f"{where}, axis {axis.name}"
+        for scale in SCALES:
+            values = axis.values[scale]
+            if not values and not used_by_cells:
+                raise UsageError(f"{here}: has no values for {scale}", hint=f"{scale} = [...]")
+            _once(map(str, values), here)
+            plain = [value for value in values if str(value) not in axis.levels]
+            if plain and not is_setting(axis.setting):
+                raise UsageError(
+                    f"{here}: {plain[0]!r} is no level, and {axis.setting!r} no setting",
+                    hint=f"[axes.levels.{plain[0]}] says what it stands for",
+                )
+        sizes = {len(axis.values[scale]) for scale in SCALES}
+        if axis.paired and len(sizes) > 1:
+            raise UsageError(f"{here}: is paired, and small and paper differ in length", hint=HINT)
+
+
+def _references(experiment: Experiment) -> Iterator[tuple[str, Collection[str], str]]:
+    """Yield each word that stands for something, what it may be, and where it stands."""
+    axes = [axis.name for axis in experiment.axes]
+    metrics = [metric.name for metric in experiment.metrics]
+    cells = [cell.name for cell in (*experiment.cells, *experiment.controls)]
+    yield experiment.design, DESIGNS, "design"
+    yield experiment.pivot, [*axes, ""], "pivot"
+    for metric in experiment.metrics:
+        here = f"metric {metric.name}"
+        yield metric.unit, UNITS, f"{here}, unit"
+        yield metric.better, BETTER, f"{here}, better"
+        yield metric.relative, ["", *RELATIVES], f"{here}, relative"
+        if metric.relative:
+            yield metric.to, axes, f"{here}, to"
+    for one in experiment.hypotheses:
+        here = f"hypothesis {one.id}"
+        yield one.test, TESTS, f"{here}, test"
+        yield one.metric, metrics, f"{here}, metric"
+        yield one.along, [*axes, "cell"], f"{here}, along"
+        yield one.across, [*axes, ""], f"{here}, across"
+        if isinstance(one.segments, str):
+            yield one.segments, SEGMENTS, f"{here}, segments"
+    for number, row in enumerate(experiment.published, 1):
+        yield row.cell, [*cells, ""], f"published {number}, cell"
+        yield from ((name, metrics, f"published {number}") for name in row.values)
+    for place, at in _points(experiment):
+        yield from ((name, [*axes, "cell"], place) for name in at)
+    if experiment.plot is not None:
+        yield experiment.plot.kind, [*PLOTS, *FORMER_PLOTS], "plot, kind"
+        yield experiment.plot.x, [*axes, "cell", ""], "plot, x"
+        yield experiment.plot.y, [*metrics, ""], "plot, y"
+        yield experiment.plot.series, [*axes, ""], "plot, series"
+
+
+def _points(experiment: Experiment) -> Iterator[tuple[str, Mapping[str, Value]]]:
+    yield from ((f"hypothesis {one.id}, where", one.where) for one in experiment.hypotheses)
+    yield from ((f"unsupported {n}", one.at) for n, one in enumerate(experiment.unsupported, 1))
+    yield from ((f"published {n}", row.at) for n, row in enumerate(experiment.published, 1))

@@ -1,15 +1,17 @@
 """What the runs of each cell came to, read from the directory of an experiment."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import comb, floor
 from pathlib import Path
 from statistics import median
 
+from serverless_bench.analysis.compare import Interval
 from serverless_bench.errors import SbenchError
 from serverless_bench.experiments.cells import Cell
+from serverless_bench.experiments.definition import Metric
 from serverless_bench.experiments.figures import figures
-from serverless_bench.experiments.schema import Metric
 from serverless_bench.rundir.run import load_run
 from serverless_bench.rundir.tables import ABSENT
 
@@ -19,7 +21,7 @@ FAILURE = "failure.txt"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Result:
+class CellRun:
     """One run of a cell."""
 
     path: Path
@@ -30,13 +32,13 @@ class Result:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Observed:
+class CellRuns:
     """A cell and its runs."""
 
     cell: Cell
     planned: int
-    """Runs that were asked for."""
-    results: tuple[Result, ...]
+    """Runs that were planned."""
+    results: tuple[CellRun, ...]
     """One per planned run; empty for a cell that is skipped."""
     min_bytes: int = 0
 
@@ -47,10 +49,6 @@ class Observed:
             for number, r in enumerate(self.results, 1)
             if r.figures and metric.of in r.figures
         }
-
-    def values(self, metric: Metric) -> list[float]:
-        """Return what a metric is made of, of every run that has it."""
-        return list(self.by_round(metric).values())
 
     @property
     def run_s(self) -> float:
@@ -75,10 +73,7 @@ class Observed:
 
     def problems(self) -> list[str]:
         """Return what is wrong with the runs, each cause once."""
-        found: dict[str, int] = {}
-        for result in self.results:
-            if result.problem:
-                found[result.problem] = found.get(result.problem, 0) + 1
+        found = Counter(result.problem for result in self.results if result.problem)
         small = sum(r.figures["bytes"] < self.min_bytes for r in self.results if r.figures)
         lines = [f"{count} of {self.planned} runs: {why}" for why, count in found.items()]
         if small:
@@ -94,7 +89,7 @@ def _scale(metric: Metric, found: Mapping[str, float]) -> float:
 
 def observe(
     root: Path, cells: Sequence[Cell], *, repeats: int, min_bytes: int
-) -> tuple[Observed, ...]:
+) -> tuple[CellRuns, ...]:
     """Return every cell with its runs; what is missing has a problem.
 
     Parameters
@@ -105,7 +100,7 @@ def observe(
         What was planned.
     """
     return tuple(
-        Observed(
+        CellRuns(
             cell=cell,
             planned=repeats,
             results=() if cell.skipped else tuple(_results(root, cell, repeats)),
@@ -125,50 +120,47 @@ def failure_path(path: Path) -> Path:
     return path.with_name(f"{path.name}.{FAILURE}")
 
 
-def _results(root: Path, cell: Cell, repeats: int) -> Iterator[Result]:
+def _results(root: Path, cell: Cell, repeats: int) -> Iterator[CellRun]:
     for repeat in range(1, repeats + 1):
         path = run_path(root, cell, repeat)
         failure = failure_path(path)
         if failure.exists():
             problem = failure.read_text(encoding="utf-8").strip()
-            yield Result(path=path, figures=None, problem=problem)
+            yield CellRun(path=path, figures=None, problem=problem)
         elif not (path / "run.json").exists():
-            yield Result(path=path, figures=None, problem="not run")
+            yield CellRun(path=path, figures=None, problem="not run")
         else:
             yield _result(path)
 
 
-def _result(path: Path) -> Result:
+def _result(path: Path) -> CellRun:
     try:
         run = load_run(path, detail=False)
-        return Result(path=path, figures=figures(run))
+    except SbenchError as exc:
+        return CellRun(path=path, figures=None, problem=str(exc))
+    try:
+        return CellRun(path=path, figures=figures(run))
     except SbenchError as exc:
         # The path is different each time, the cause may be the same.
         problem = str(exc).removeprefix(f"{path} cannot be compared: ")
-        cause = _first_cause(path)
-        return Result(path=path, figures=None, problem=f"{problem}{cause}")
-
-
-def _first_cause(path: Path) -> str:
-    try:
-        run = load_run(path, detail=False)
-    except SbenchError:
-        return ""
-    errors = {str(error) for error in run.functions["error"] if error not in {None, "", ABSENT}}
-    return f" ({min(errors)})" if errors else ""
+        errors = {str(error) for error in run.functions["error"] if error not in {None, "", ABSENT}}
+        cause = f" ({min(errors)})" if errors else ""
+        return CellRun(path=path, figures=None, problem=f"{problem}{cause}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Median:
-    """A median and where it is, by order statistics."""
+class Estimate(Interval):
+    """A figure, and where the true one is."""
 
     at: float
-    low: float
-    high: float
-    confidence: float
+
+    def scaled(self, factor: float, *, less: float = 0.0) -> "Estimate":
+        """Return it in another unit, after something was taken off."""
+        at, low, high = ((value - less) * factor for value in (self.at, self.low, self.high))
+        return Estimate(at=at, low=low, high=high, confidence=self.confidence)
 
 
-def median_of(values: Sequence[float]) -> Median | None:
+def median_of(values: Collection[float]) -> Estimate | None:
     """Return the median with an interval of at least 95 %, or the widest that there is.
 
     The k-th smallest and k-th largest of n hold the median unless fewer than k of them are
@@ -190,6 +182,6 @@ def median_of(values: Sequence[float]) -> Median | None:
         outside, cut = more, k
     if n == 1:
         outside = 1.0
-    return Median(
+    return Estimate(
         at=median(ordered), low=ordered[cut], high=ordered[-1 - cut], confidence=1 - outside
     )

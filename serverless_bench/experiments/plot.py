@@ -11,10 +11,9 @@ from matplotlib.figure import Figure
 
 from serverless_bench.errors import UsageError
 from serverless_bench.experiments.cells import Cell, baseline
-from serverless_bench.experiments.published import published_range
+from serverless_bench.experiments.definition import Experiment, Plot, PublishedRow, Value
 from serverless_bench.experiments.report import Report
-from serverless_bench.experiments.schema import Experiment, Plot, Row, Value
-from serverless_bench.experiments.table import Line, title_of
+from serverless_bench.experiments.table import TableRow, title_of
 from serverless_bench.plots.style import color_of_phase
 from serverless_bench.rundir.tables import Floats
 
@@ -37,12 +36,6 @@ class Point:
     at: float
     low: float
     high: float
-
-
-@dataclass(frozen=True, slots=True)
-class _Panel:
-    title: str
-    points: Sequence[Point]
 
 
 def save_plot(report: Report, path: Path) -> None:
@@ -73,20 +66,20 @@ def picture(report: Report) -> Figure:
     experiment, plot = report.experiment, report.experiment.plot
     if plot is None or not plot.y:
         raise UsageError(f"experiment {experiment.name} has no [plot] with a y")
-    drawing = _Drawing(report, plot)
+    drawing = _Picture(report, plot)
     if not drawing.measured:
         raise UsageError(f"experiment {experiment.name}: there is nothing to draw")
     return drawing.draw()
 
 
-class _Drawing:
+class _Picture:
     """What is drawn of a report, and how it is told apart."""
 
     def __init__(self, report: Report, plot: Plot) -> None:
         self.report = report
         self.experiment = report.experiment
         self.plot = plot
-        shown = [line for line in report.lines if line.entries[plot.y].measured is not None]
+        shown = [line for line in report.rows if line.entries[plot.y].measured is not None]
         xs = {str(line.observed.cell.at.get(plot.x)) for line in shown}
         self.lines = plot.kind == "lines" and len(xs) > 1
         rows = [] if not self.lines else list(_rows_on(self.experiment, plot))
@@ -96,57 +89,61 @@ class _Drawing:
         )
         self.measured = [self._measured(line) for line in shown]
         self.published = (
-            [self._point("", "", row.at, told) for row, told in rows]
+            [self._point("", "", row.at, within) for row, within in rows]
             if self.lines
             else [point for line in shown if (point := self._beside(line)) is not None]
         )
 
     def draw(self) -> Figure:
         """Return the picture."""
-        panels = [_Panel(f"measured, --scale {self.report.scale}", self.measured)]
+        panels = {f"measured, --scale {self.report.scale}": self.measured}
         if self.published:
-            panels.append(_Panel(f"published, {self.experiment.seed.date}", self.published))
+            panels[f"published, {self.experiment.seed.date}"] = self.published
         height = _HEIGHT if self.lines else max(_HEIGHT, 1.4 + _BAR * len(self.measured))
         drawn = Figure(figsize=(_WIDTH, height), layout="constrained")
         drawn.suptitle(self.experiment.title)
-        everywhere = (_draw_lines if self.lines else _draw_bars)(drawn, panels, self.plot)
+        each = drawn.subplots(1, len(panels), sharey=not self.lines, squeeze=False)[0]
+        colors = _colors([point for points in panels.values() for point in points])
         value = title_of(self.experiment.metric(self.plot.y))
-        for axes, panel in zip(everywhere, panels, strict=True):
-            axes.set_title(panel.title)
-            axes.set(**{"ylabel" if self.lines else "xlabel": value})
+        for axes, (title, points) in zip(each, panels.items(), strict=True):
+            axes.set_title(title)
             if self.lines:
-                axes.set_xlabel(self.experiment.axis(self.plot.x).header)
-        _share(panels, everywhere, "ylim" if self.lines else "xlim")
-        _legend(drawn, everywhere, title=", ".join(map(self._header, self._series_axes())))
+                _draw_lines(axes, points, colors, log=self.plot.log)
+                axes.set(xlabel=self.experiment.axis(self.plot.x).header, ylabel=value)
+            else:
+                _draw_bars(axes, points, colors, [point.label for point in self.measured])
+                axes.set_xlabel(value)
+        if not self.lines:
+            each[0].invert_yaxis()
+        _share(list(panels.values()), each, "ylim" if self.lines else "xlim")
+        headers = [self.experiment.axis(name).header for name in self._series_axes()]
+        _legend(drawn, each, title=", ".join(headers))
         return drawn
 
-    def _measured(self, line: Line) -> Point:
+    def _measured(self, line: TableRow) -> Point:
         found, cell = line.entries[self.plot.y].measured, line.observed.cell
         if found is None:
             raise ValueError(f"{cell.label} has no {self.plot.y}")
-        told = (found.at, found.low, found.high)
-        return self._point(self._label(cell), cell.name if self.lines else "", cell.at, told)
+        within = (found.at, found.low, found.high)
+        return self._point(self._label(cell), cell.name if self.lines else "", cell.at, within)
 
-    def _beside(self, line: Line) -> Point | None:
+    def _beside(self, line: TableRow) -> Point | None:
         """Return the published row of a cell that is drawn."""
-        told = None if line.row is None else published_range(line.row, self.plot.y)
+        within = None if line.row is None else line.row.range(self.plot.y)
         cell = line.observed.cell
-        return None if told is None else self._point(self._label(cell), "", cell.at, told)
+        return None if within is None else self._point(self._label(cell), "", cell.at, within)
 
     def _point(
-        self, label: str, series: str, at: Mapping[str, Value], told: tuple[float, float, float]
+        self, label: str, series: str, at: Mapping[str, Value], within: tuple[float, float, float]
     ) -> Point:
         names = [str(at.get(name, "-")) for name in self._series_axes()]
-        return Point(label, series or ", ".join(names), at.get(self.plot.x), *told)
+        return Point(label, series or ", ".join(names), at.get(self.plot.x), *within)
 
     def _series_axes(self) -> list[str]:
         """Return the axes that a colour stands for: of a line, all that differ but x."""
         if self.lines:
             return [name for name in self.told_apart if name != self.plot.x]
         return [name for name in self.told_apart if name == self.plot.series]
-
-    def _header(self, axis: str) -> str:
-        return self.experiment.axis(axis).header
 
     def _label(self, cell: Cell) -> str:
         """Return what tells a cell from all others of the picture."""
@@ -162,12 +159,12 @@ class _Drawing:
 
 def _rows_on(
     experiment: Experiment, plot: Plot
-) -> Iterator[tuple[Row, tuple[float, float, float]]]:
+) -> Iterator[tuple[PublishedRow, tuple[float, float, float]]]:
     """Yield all published rows that are on the axis x and have a y, with it."""
     for row in experiment.published:
-        told = published_range(row, plot.y)
-        if told is not None and plot.x in row.at:
-            yield row, told
+        within = row.range(plot.y)
+        if within is not None and plot.x in row.at:
+            yield row, within
 
 
 def _varying(experiment: Experiment, points: Sequence[Mapping[str, Value]]) -> list[str]:
@@ -176,61 +173,52 @@ def _varying(experiment: Experiment, points: Sequence[Mapping[str, Value]]) -> l
     return [name for name in names if len({str(at.get(name)) for at in points}) > 1]
 
 
-def _draw_bars(drawn: Figure, panels: Sequence[_Panel], plot: Plot) -> list[Axes]:
-    """Draw a bar beside each label; the panels share their rows."""
-    del plot
-    colors, everywhere = _colors(panels), list[Axes]()
-    labels = [point.label for point in panels[0].points]
-    for number, panel in enumerate(panels, 1):
-        first = everywhere[0] if everywhere else None
-        axes = drawn.add_subplot(1, len(panels), number, sharey=first)
-        everywhere.append(axes)
-        for series, points in _by_series(panel.points).items():
-            places = [labels.index(point.label) for point in points]
-            at, reach = _heights(points)
-            axes.barh(places, at, xerr=reach, color=colors[series], label=series, capsize=3)
-        axes.set_xlim(left=0)
-        axes.tick_params("y", labelleft=number == 1)
-    everywhere[0].set_yticks(range(len(labels)), labels)
-    everywhere[0].invert_yaxis()
-    return everywhere
+def _draw_bars(
+    axes: Axes, points: Sequence[Point], colors: Mapping[str, str], labels: Sequence[str]
+) -> None:
+    """Draw a bar beside each label."""
+    for series, own in _by_series(points).items():
+        places = [labels.index(point.label) for point in own]
+        at, reach = _heights(own)
+        axes.barh(places, at, xerr=reach, color=colors[series], label=series, capsize=3)
+    axes.set_xlim(left=0)
+    axes.set_yticks(range(len(labels)), labels)
 
 
-def _draw_lines(drawn: Figure, panels: Sequence[_Panel], plot: Plot) -> list[Axes]:
+def _draw_lines(
+    axes: Axes, points: Sequence[Point], colors: Mapping[str, str], *, log: bool
+) -> None:
     """Draw a line for each series."""
-    colors, everywhere = _colors(panels), list[Axes]()
-    for number, panel in enumerate(panels, 1):
-        axes = drawn.add_subplot(1, len(panels), number)
-        everywhere.append(axes)
-        order = _order(panel.points)
-        numeric = all(isinstance(point.x, int | float) for point in panel.points)
-        for series, points in _by_series(panel.points).items():
-            x = [float(p.x or 0) if numeric else order.index(str(p.x)) for p in points]
-            at, reach = _heights(points)
-            axes.errorbar(
-                x, at, yerr=reach, label=series, color=colors[series], marker="o", capsize=3
-            )
-        _ticks(axes, order, log=plot.log, numeric=numeric)
-        axes.set_ylim(bottom=0)
-    return everywhere
+    order = _order(points)
+    numeric = all(isinstance(point.x, int | float) for point in points)
+    for series, own in _by_series(points).items():
+        x = [float(p.x or 0) if numeric else order.index(str(p.x)) for p in own]
+        at, reach = _heights(own)
+        axes.errorbar(x, at, yerr=reach, label=series, color=colors[series], marker="o", capsize=3)
+    if log and numeric:
+        axes.set_xscale("log", base=2)
+    axes.set_xticks([float(text) for text in order] if numeric else range(len(order)), order)
+    if numeric:
+        axes.minorticks_off()
+    axes.set_ylim(bottom=0)
 
 
-def _share(panels: Sequence[_Panel], everywhere: Sequence[Axes], limits: str) -> None:
+def _share(panels: Sequence[Sequence[Point]], each: Sequence[Axes], limits: str) -> None:
     """Give panels one scale if their values are comparable; say so if they have not."""
-    most = [max(point.high for point in panel.points) for panel in panels]
+    most = [max(point.high for point in points) for points in panels]
     alike = 0 < max(most) < _COMPARABLE * min(most)
-    for axes in everywhere:
+    for axes in each:
         if alike:
             axes.set(**{limits: (0, 1.05 * max(most))})
         elif len(panels) > 1:
             axes.set_title(f"{axes.get_title()}\n(a scale of its own)")
 
 
-def _legend(drawn: Figure, everywhere: Sequence[Axes], *, title: str) -> None:
+def _legend(drawn: Figure, each: Sequence[Axes], *, title: str) -> None:
     """Name each colour once, beside the panels, where it covers nothing."""
     shown = {
         label: handle
-        for axes in everywhere
+        for axes in each
         for handle, label in zip(*axes.get_legend_handles_labels(), strict=True)
     }
     if any(shown):
@@ -244,9 +232,9 @@ def _by_series(points: Sequence[Point]) -> dict[str, list[Point]]:
     return found
 
 
-def _colors(panels: Sequence[_Panel]) -> dict[str, str]:
+def _colors(points: Sequence[Point]) -> dict[str, str]:
     """Return a colour for every series, the same in all panels."""
-    names = dict.fromkeys(point.series for panel in panels for point in panel.points)
+    names = dict.fromkeys(point.series for point in points)
     return {name: color_of_phase(name) or f"C{n % 10}" for n, name in enumerate(names)}
 
 
@@ -264,13 +252,3 @@ def _order(points: Sequence[Point]) -> list[str]:
     if all(isinstance(value, int | float) for value in values):
         values.sort(key=float)
     return list(dict.fromkeys(map(str, values)))
-
-
-def _ticks(axes: Axes, order: Sequence[str], *, log: bool, numeric: bool) -> None:
-    if not numeric:
-        axes.set_xticks(range(len(order)), order)
-        return
-    if log:
-        axes.set_xscale("log", base=2)
-    axes.set_xticks([float(text) for text in order], order)
-    axes.minorticks_off()

@@ -1,4 +1,4 @@
-"""What a number of rounds can find, by simulation. Pure."""
+"""What a number of rounds can find of a published difference, by simulation. Pure."""
 
 from dataclasses import dataclass
 from functools import cache
@@ -8,10 +8,13 @@ from typing import Final
 import numpy as np
 
 from serverless_bench.analysis.compare import ALPHA
+from serverless_bench.experiments.cells import published_row
+from serverless_bench.experiments.comparisons import CellComparison
+from serverless_bench.experiments.definition import Experiment
 from serverless_bench.rundir.tables import Floats
 
 MATTERS: Final = 1.25
-"""The true ratio that is asked about: from here on a published difference is large."""
+"""The true ratio that is simulated: from here on a published difference is large."""
 ENOUGH: Final = 0.9
 MOST_ROUNDS: Final = 200
 _DRAWS: Final = 2_000
@@ -34,6 +37,41 @@ class Power:
     None for more than ``MOST_ROUNDS``."""
     run_s: float
     """How long a run of the slower-running cell was."""
+
+
+def power_for(experiment: Experiment, comparison: CellComparison, tests: int) -> Power | None:
+    """Return what these rounds could find, where the published difference is large.
+
+    None where nothing was published of both cells, or less than ``MATTERS``, or where the
+    spread is not known.
+    """
+    published, paired = published_ratio(experiment, comparison), comparison.paired
+    if published is None or abs(log(published)) < log(MATTERS):
+        return None
+    if paired.rounds < 2 or not 0 <= paired.sd < inf:
+        return None
+    about = {"ratio": MATTERS, "threshold": comparison.threshold}
+    return Power(
+        published=published,
+        ratio=MATTERS,
+        found=found_share(paired.sd, paired.rounds, tests, **about),
+        rounds=rounds_needed(paired.sd, tests, **about),
+        run_s=max(comparison.first.run_s, comparison.second.run_s),
+    )
+
+
+def published_ratio(experiment: Experiment, comparison: CellComparison) -> float | None:
+    """Return the published figure of the second cell over that of the first."""
+    metric, figures = comparison.metric, []
+    for one in (comparison.first, comparison.second):
+        row = published_row(experiment, one.cell)
+        within = None if row is None else row.range(metric.name)
+        figures.append(0.0 if within is None else within[0])
+    first, second = figures
+    if not first or not second:
+        return None
+    times = comparison.published_times
+    return second / first / (times if metric.better == "more" else 1 / times)
 
 
 def found_share(sd: float, rounds: int, tests: int, *, ratio: float, threshold: float) -> float:
@@ -64,7 +102,7 @@ def found_share(sd: float, rounds: int, tests: int, *, ratio: float, threshold: 
 
 def rounds_needed(sd: float, tests: int, *, ratio: float, threshold: float) -> int | None:
     """Return the rounds that find a true ratio in ``ENOUGH`` of the experiments."""
-    rounds, last = 2, 2
+    rounds = last = 2
     while rounds <= MOST_ROUNDS:
         if found_share(sd, rounds, tests, ratio=ratio, threshold=threshold) >= ENOUGH:
             # Between the last step and this one.
@@ -75,28 +113,6 @@ def rounds_needed(sd: float, tests: int, *, ratio: float, threshold: float) -> i
             )
         last, rounds = rounds + 1, max(rounds + 1, round(rounds * _STEP))
     return None
-
-
-def power_of(
-    sd: float,
-    rounds: int,
-    tests: int,
-    *,
-    threshold: float,
-    published: float,
-    run_s: float,
-) -> Power | None:
-    """Return the power for a true ratio of ``MATTERS``; None if the spread is not known."""
-    if rounds < 2 or not 0 <= sd < inf:
-        return None
-    about = {"ratio": MATTERS, "threshold": threshold}
-    return Power(
-        published=published,
-        ratio=MATTERS,
-        found=found_share(sd, rounds, tests, **about),
-        rounds=rounds_needed(sd, tests, **about),
-        run_s=run_s,
-    )
 
 
 @cache

@@ -6,18 +6,18 @@ from dataclasses import asdict, dataclass
 from typing import Any, Final, TextIO
 
 import orjson
+from msgspec import structs
 
-from serverless_bench.analysis.compare import ALPHA
+from serverless_bench.analysis.compare import ALPHA, Interval
 from serverless_bench.errors import UsageError
-from serverless_bench.experiments.effects import Effect, effect_sentence
-from serverless_bench.experiments.judge import judge
+from serverless_bench.experiments.definition import Experiment, Value
+from serverless_bench.experiments.hypotheses import judge
 from serverless_bench.experiments.knee import WITHIN, Knee
-from serverless_bench.experiments.observations import Observed
-from serverless_bench.experiments.outcomes import Judged, Judgement
-from serverless_bench.experiments.plans import Plan
+from serverless_bench.experiments.observations import CellRuns
+from serverless_bench.experiments.plan import Plan
 from serverless_bench.experiments.power import ENOUGH, MOST_ROUNDS, Power
-from serverless_bench.experiments.schema import Experiment, Value
-from serverless_bench.experiments.table import Line, grid, left_over, lines, reference
+from serverless_bench.experiments.table import TableRow, grid, left_over, reference, table_rows
+from serverless_bench.experiments.verdicts import Effect, Judged, Judgement, Verdicts
 from serverless_bench.experiments.writer import Writer
 
 REPORT_SCHEMA: Final = 1
@@ -32,13 +32,9 @@ class Report:
     experiment: Experiment
     scale: str
     repeats: int
-    observed: tuple[Observed, ...]
-    lines: tuple[Line, ...]
-    judged: tuple[Judged, ...]
-    among: int
-    """Comparisons and claims about knees that share 5 % of false alarms."""
-    effects: tuple[Effect, ...] = ()
-    """What each change did by itself, the largest first; only of one-factor designs."""
+    observed: tuple[CellRuns, ...]
+    rows: tuple[TableRow, ...]
+    verdicts: Verdicts
     one_factor: bool = False
 
     @property
@@ -55,7 +51,7 @@ class Report:
         ]
 
 
-def make_report(plan: Plan, observed: Sequence[Observed]) -> Report:
+def make_report(plan: Plan, observed: Sequence[CellRuns]) -> Report:
     """Return the report of an experiment.
 
     Parameters
@@ -67,16 +63,13 @@ def make_report(plan: Plan, observed: Sequence[Observed]) -> Report:
     """
     experiment = plan.experiment
     one_factor = (plan.design or experiment.design) == "one-factor"
-    verdicts = judge(experiment, plan.scale, observed, one_factor=one_factor)
     return Report(
         experiment=experiment,
         scale=plan.scale,
         repeats=plan.repeats,
         observed=tuple(observed),
-        lines=lines(experiment, observed),
-        judged=verdicts.judged,
-        effects=verdicts.effects,
-        among=verdicts.among,
+        rows=table_rows(experiment, observed),
+        verdicts=judge(experiment, plan.scale, observed, one_factor=one_factor),
         one_factor=one_factor,
     )
 
@@ -100,24 +93,24 @@ def show(report: Report, out: TextIO, style: str) -> None:
         f"measured: --scale {report.scale}{f' ({scale.about})' if scale.about else ''},"
         f" {report.repeats} rounds that hold each cell once{_run_lengths(report)}"
     )
-    write.table(grid(experiment, report.lines))
+    write.table(grid(experiment, report.rows))
     write.line(_interval_note(report))
-    rest = left_over(experiment, report.lines)
+    rest = left_over(experiment, report.rows)
     if rest.rows:
         write.title(_PAPER_ONLY)
         write.table(rest)
-    if report.effects:
-        metric = report.effects[0].metric
+    if report.verdicts.effects:
+        metric = report.verdicts.effects[0].metric
         write.title(f"what each change does to {metric} by itself, the largest first")
-        for effect in report.effects:
-            write.line(effect_sentence(effect), deep=1)
-    if report.judged:
+        for effect in report.verdicts.effects:
+            write.line(_effect(effect), deep=1)
+    if report.verdicts.judged:
         write.title("hypotheses")
         write.line(
-            f"ratios within rounds; {report.among} comparisons share {ALPHA:.0%} of false alarms"
-            " (Holm)"
+            f"ratios within rounds; {report.verdicts.among} comparisons share {ALPHA:.0%} of"
+            " false alarms (Holm)"
         )
-        for one in report.judged:
+        for one in report.verdicts.judged:
             _hypothesis(write, one)
     _bullets(write, "remarks on cells", report.problems())
     _bullets(write, "notes on the published rows", _notes(report))
@@ -154,13 +147,14 @@ def to_json(report: Report) -> dict[str, Any]:
         **_reference_json(report.experiment),
         "scale": report.scale,
         "repeats": report.repeats,
-        "among": report.among,
+        "among": report.verdicts.among,
         "complete": report.complete,
-        "cells": [_line_json(line) for line in report.lines],
+        "cells": [_line_json(line) for line in report.rows],
         "hypotheses": [
-            {**asdict(one.hypothesis), **dict(_judged_json(one))} for one in report.judged
+            {**structs.asdict(one.hypothesis), **dict(_judged_json(one))}
+            for one in report.verdicts.judged
         ],
-        "effects": [asdict(effect) for effect in report.effects],
+        "effects": [asdict(effect) for effect in report.verdicts.effects],
         "problems": report.problems(),
     }
 
@@ -188,7 +182,7 @@ def _bullets(write: Writer, title: str, texts: Sequence[str]) -> None:
 
 def _notes(report: Report) -> list[str]:
     """Return the notes of the rows beside measured ones; the others stand in their table."""
-    shown = [line.row for line in report.lines if line.row is not None]
+    shown = [line.row for line in report.rows if line.row is not None]
     return [
         f"{row.cell or ' '.join(f'{n}={v}' for n, v in row.at.items())}: {row.note}"
         for row in report.experiment.published
@@ -207,7 +201,7 @@ def _run_lengths(report: Report) -> str:
 def _interval_note(report: Report) -> str:
     levels = {
         entry.measured.confidence
-        for line in report.lines
+        for line in report.rows
         for metric, entry in line.entries.items()
         if entry.measured is not None and not report.experiment.metric(metric).relative
     }
@@ -225,8 +219,8 @@ def _hypothesis(write: Writer, one: Judged) -> None:
     claim = one.hypothesis
     counts = Counter(found.outcome for found in one.judgements)
     overall = ", ".join(f"{outcome} {n}x" for outcome, n in counts.items()) or "nothing to judge"
-    told = f"; published: {claim.published}" if claim.published else ""
-    write.line(f"{claim.id}: {claim.text} {overall}{told}", deep=1)
+    published = f"; published: {claim.published}" if claim.published else ""
+    write.line(f"{claim.id}: {claim.text} {overall}{published}", deep=1)
     for found in one.judgements:
         write.line(_sentence(found), deep=2)
     if claim.test != "knee":
@@ -236,15 +230,12 @@ def _hypothesis(write: Writer, one: Judged) -> None:
 
 
 def _sentence(found: Judgement) -> str:
-    parts = [f"{_where(found.group)}"]
+    parts = [_where(found.group)]
     if found.segment is not None:
-        parts = [f"{parts[0]}{found.segment[0]} to {found.segment[1]}: "]
+        parts.append(f"{found.segment[0]} to {found.segment[1]}: ")
     parts.append(str(found.outcome))
     if found.ratio is not None:
-        parts.append(f", x{found.ratio:.3g}")
-    if found.interval is not None:
-        within = found.interval
-        parts.append(f" ({within.low:.3g} to {within.high:.3g}, {within.confidence:.0%})")
+        parts.append(f", {_ratio(found.ratio, found.interval)}")
     if found.knee is not None:
         parts.append(f", knee at {_knee(found.knee)}")
     if found.p is not None:
@@ -254,6 +245,17 @@ def _sentence(found: Judgement) -> str:
     if found.power is not None:
         parts.append(f"; {_power(found.power)}")
     return "".join(parts)
+
+
+def _effect(effect: Effect) -> str:
+    change = f"{effect.axis} {effect.base} to {effect.value}"
+    return f"{change}: {effect.verdict}, {_ratio(effect.ratio, effect.interval)}"
+
+
+def _ratio(ratio: float, within: Interval | None) -> str:
+    if within is None:
+        return f"x{ratio:.3g}"
+    return f"x{ratio:.3g} ({within.low:.3g} to {within.high:.3g}, {within.confidence:.0%})"
 
 
 def _p(p: float) -> str:
@@ -284,13 +286,13 @@ def _reference_json(experiment: Experiment) -> dict[str, Any]:
         "title": experiment.title,
         "question": experiment.question,
         "null_hypothesis": experiment.null_hypothesis,
-        "seed": asdict(experiment.seed),
-        "published": [asdict(row) for row in experiment.published],
+        "seed": structs.asdict(experiment.seed),
+        "published": [structs.asdict(row) for row in experiment.published],
         "errata": list(experiment.errata),
     }
 
 
-def _line_json(line: Line) -> dict[str, Any]:
+def _line_json(line: TableRow) -> dict[str, Any]:
     one = line.observed
     return {
         "slug": one.cell.slug,

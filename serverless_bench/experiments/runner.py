@@ -11,13 +11,13 @@ from serverless_bench.clock import monotonic_ns
 from serverless_bench.driver.cleanup import delete, give_space_back
 from serverless_bench.driver.run import run_job
 from serverless_bench.errors import INTERRUPTED, SbenchError, UsageError
-from serverless_bench.experiments import lengths
+from serverless_bench.experiments import pilot
 from serverless_bench.experiments.cells import Cell
+from serverless_bench.experiments.definition import Setting, Settings
 from serverless_bench.experiments.observations import failure_path, run_path
-from serverless_bench.experiments.places import Places, files_of, on_processors
-from serverless_bench.experiments.plans import Plan, save_again
-from serverless_bench.experiments.schema import Setting, Settings
+from serverless_bench.experiments.plan import Plan, save_again
 from serverless_bench.experiments.settings import job_of, prepared_by, workload_of
+from serverless_bench.experiments.stores import Stores, files_of, on_processors
 from serverless_bench.rundir.run import Run, load_run
 from serverless_bench.units import GIB, NS_PER_S
 from serverless_bench.workloads import open_workload
@@ -45,12 +45,12 @@ def run(
     clean
         Deletes the objects of a run that left claims and records, too; None keeps all.
     say
-        Told of every run.
+        Gets a line about every run.
 
     Returns
     -------
     Plan
-        With as many rounds as the pilots said.
+        With as many rounds as the pilots leave time for.
 
     Raises
     ------
@@ -58,18 +58,18 @@ def run(
         If the store does not start, or the user interrupts.
     """
     with ExitStack() as stack:
-        bench = _Bench(plan, root, Places(stack, plan.target), clean)
+        runner = _Runner(plan, root, Stores(stack, plan.target), clean)
         try:
             if plan.most_s and _todo(plan, root):
-                plan = bench.find_lengths(say)
+                plan = runner.find_lengths(say)
             order, todo = list(plan.order()), _todo(plan, root)
             if todo and not plan.most_s:
-                bench.warm_up(todo[0][0])
+                runner.warm_up(todo[0][0])
             for done, (cell, repeat) in enumerate(todo, 1 + len(order) - len(todo)):
-                about = bench.perform(cell, repeat) or "done"
+                about = runner.perform(cell, repeat) or "done"
                 say(f"run {done} of {len(order)}: {cell.label}, repeat {repeat}: {about}")
         finally:
-            bench.clean_up()
+            runner.clean_up()
     return plan
 
 
@@ -77,23 +77,23 @@ def _todo(plan: Plan, root: Path) -> list[tuple[Cell, int]]:
     return [(cell, n) for cell, n in plan.order() if not _is_done(root, cell, n)]
 
 
-class _Bench:
+class _Runner:
     """Runs single cells."""
 
     def __init__(
         self,
         plan: Plan,
         root: Path,
-        places: Places,
+        stores: Stores,
         clean: Callable[[Run], object] | None,
     ) -> None:
         self._plan = plan
         self._root = root
-        self._places = places
+        self._stores = stores
         self._clean = clean
         self._deleted_bytes = 0
-        self._lengths = lengths.load(root)
-        self._prepared: dict[str, tuple[Run | None, SbenchError | None]] = {}
+        self._lengths = pilot.load(root)
+        self._prepared: dict[str, Run | SbenchError] = {}
 
     def warm_up(self, cell: Cell) -> None:
         """Run a cell once for nothing: a store that has just started is slow."""
@@ -111,36 +111,31 @@ class _Bench:
             if cell.slug not in self._lengths:
                 found = self._pilot(cell)
                 self._lengths[cell.slug] = found
-                lengths.save(self._root, self._lengths)
+                pilot.save(self._root, self._lengths)
                 error = found.standard_error
                 known = "" if error is None else f", standard error {error:.1%}"
                 say(f"pilot: {cell.label}: runs of {found.seconds:.1f} s{known}")
         if plan.minutes:
             here = [self._lengths[cell.slug] for cell in cells]
-            rounds = lengths.rounds_within(plan.minutes, here, plan.repeats)
+            rounds = pilot.rounds_within(plan.minutes, here, plan.repeats)
             self._plan = plan = replace(plan, repeats=rounds, minutes=0.0)
             save_again(plan, self._root)
             say(f"{rounds} rounds")
         return plan
 
-    def _pilot(self, cell: Cell) -> lengths.Length:
+    def _pilot(self, cell: Cell) -> pilot.RunLength:
         scale, most_s = self._plan.experiment.scales[self._plan.scale], self._plan.most_s
         path, begun_ns = _free(self._root / "pilot"), monotonic_ns()
-        pilot = self._tried(cell, path, lengths.pilot_settings(cell.settings, most_s))
+        pilot_run = self._tried(cell, path, pilot.pilot_settings(cell.settings, most_s))
         took_s = (monotonic_ns() - begun_ns) / NS_PER_S
-        found = lengths.length_of(pilot, cell.settings, most_s, scale.standard_error)
-        moved_s = 0.0 if pilot is None else lengths.spread_of(pilot)[0] or 0.0
-        return replace(found, around_s=max(0.0, took_s - moved_s))
+        spread = (None, None) if pilot_run is None else pilot.spread_of(pilot_run)
+        found = pilot.length_of(spread, cell.settings, most_s, scale.standard_error)
+        return replace(found, around_s=max(0.0, took_s - (spread[0] or 0.0)))
 
     def _tried(self, cell: Cell, path: Path, length: Settings) -> Run | None:
         """Run a cell where it does not count; return None if that fails."""
-        try:
-            self._run(cell, path, length)
-            return load_run(path, detail=False)
-        except SbenchError as exc:
-            if exc.exit_code == INTERRUPTED:
-                raise
-            return None
+        done = _or_problem(lambda: self._run(cell, path, length))
+        return None if isinstance(done, SbenchError) else done
 
     def perform(self, cell: Cell, repeat: int) -> str:
         """Run a cell; return what went wrong, or nothing."""
@@ -149,38 +144,33 @@ class _Bench:
         failure.unlink(missing_ok=True)
         if path.exists():
             path.rename(_free(self._root / "cut-off"))
-        try:
-            length = self._lengths.get(cell.slug)
-            self._run(cell, path, {} if length is None else length.settings)
-        except SbenchError as exc:
-            if exc.exit_code == INTERRUPTED:
-                raise
-            text = f"{type(exc).__name__}: {exc}"
-            failure.parent.mkdir(parents=True, exist_ok=True)
-            failure.write_text(f"{text}\n", encoding="utf-8")
-            return text
-        return ""
+        length = self._lengths.get(cell.slug)
+        done = _or_problem(lambda: self._run(cell, path, length.settings if length else {}))
+        if not isinstance(done, SbenchError):
+            return ""
+        text = f"{type(done).__name__}: {done}"
+        failure.parent.mkdir(parents=True, exist_ok=True)
+        failure.write_text(f"{text}\n", encoding="utf-8")
+        return text
 
     def clean_up(self) -> None:
         """Delete what was prepared."""
-        for prepared, _ in self._prepared.values():
-            if prepared is not None:
+        for prepared in self._prepared.values():
+            if isinstance(prepared, Run):
                 self._delete(prepared)
         self._give_back(GARBAGE_BYTES // 16)
 
-    def _run(self, cell: Cell, path: Path, length: Settings) -> None:
-        target = self._places.target(cell.settings)
+    def _run(self, cell: Cell, path: Path, length: Settings) -> Run:
+        target = self._stores.target(cell.settings)
         keys = self._keys(cell)
         job, files = self._plan.job(cell, target, length), files_of(path)
-        in_files = cell.settings.get("store") == "files" and job.load.array is not None
-        if in_files and job.load.array is not None:
+        if cell.settings.get("store") == "files" and job.load.array is not None:
             files.mkdir(parents=True)
-            job = replace(
-                job, load=replace(job.load, array=replace(job.load.array, path=str(files)))
-            )
+            array = replace(job.load.array, path=str(files))
+            job = replace(job, load=replace(job.load, array=array))
         try:
             with on_processors(cell.settings.get("cpus")):
-                run_job(job, path, keys=keys)
+                return run_job(job, path, keys=keys)
         finally:
             self._tidy(cell, path, files)
 
@@ -193,7 +183,7 @@ class _Bench:
 
     def _delete(self, run: Run) -> None:
         # A loopback store keeps nothing.
-        if self._clean is None or self._places.keeps_nothing(run.job.target):
+        if self._clean is None or self._stores.keeps_nothing(run.job.target):
             return
         if run.job.control is not None:
             self._clean(run)
@@ -220,23 +210,26 @@ class _Bench:
         settings["store"] = store if store != "files" else "embedded"
         name = repr(sorted((n, str(v)) for n, v in settings.items()))
         if name not in self._prepared:
-            self._prepared[name] = self._prepare(settings)
-        prepared, problem = self._prepared[name]
-        if problem is not None:
-            raise UsageError(f"what it reads could not be written: {problem}", hint=problem.hint)
-        return [] if prepared is None else prepared.keys()
+            self._prepared[name] = _or_problem(lambda: self._prepare(settings))
+        prepared = self._prepared[name]
+        if isinstance(prepared, SbenchError):
+            raise UsageError(f"what it reads could not be written: {prepared}", hint=prepared.hint)
+        return prepared.keys()
 
-    def _prepare(self, settings: dict[str, Setting]) -> tuple[Run | None, SbenchError | None]:
-        path = _free(self._root / "prepare")
-        try:
-            target = self._places.target(settings)
-            job = job_of(settings, target, name="prepare")
-            job = replace(job, control=self._plan.control, functions=self._plan.functions)
-            return run_job(job, path), None
-        except SbenchError as exc:
-            if exc.exit_code == INTERRUPTED:
-                raise
-            return None, exc
+    def _prepare(self, settings: dict[str, Setting]) -> Run:
+        job = job_of(settings, self._stores.target(settings), name="prepare")
+        job = replace(job, control=self._plan.control, functions=self._plan.functions)
+        return run_job(job, _free(self._root / "prepare"))
+
+
+def _or_problem(run_one: Callable[[], Run]) -> Run | SbenchError:
+    """Return a run, or why there is none; what interrupts one interrupts all."""
+    try:
+        return run_one()
+    except SbenchError as exc:
+        if exc.exit_code == INTERRUPTED:
+            raise
+        return exc
 
 
 def _is_done(root: Path, cell: Cell, repeat: int) -> bool:

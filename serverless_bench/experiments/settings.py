@@ -1,20 +1,21 @@
 """What a cell may set, and the job that comes of it.
 
 Settings are the fields of ``JobSpec`` and of what it holds (``Transfer``, ``Load`` and
-``Target``), all in one table; those of an array, and the knobs of libraries, have tables
+``Target``), all in one table; those of an array, and the options of libraries, have tables
 of their own.
 """
 
 import os
 from collections.abc import Mapping
-from dataclasses import Field, fields
+from dataclasses import asdict, fields
 from math import prod
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
 from serverless_bench.errors import UsageError
-from serverless_bench.experiments.schema import Setting, Settings
+from serverless_bench.experiments.conversion import converted
+from serverless_bench.experiments.definition import Setting, Settings
 from serverless_bench.job.spec import ArraySpec, JobSpec, Load, Target, Transfer
 from serverless_bench.units import parse_size
 
@@ -49,23 +50,30 @@ _CONTENT: Final = (
 """What says how objects are made, which a write in preparation takes over from its cells."""
 
 
-def _fields(kind: type, *without: str) -> dict[str, Field[Any]]:
-    return {field.name: field for field in fields(kind) if field.name not in without}
+def _names(kind: type, *without: str, optional: bool = False) -> set[str]:
+    found = (one for one in fields(kind) if not optional or "None" in str(one.type))
+    return {one.name for one in found} - set(without)
 
 
-_JOB: Final = _fields(JobSpec, "name", "target", "transfer", "load", "control", "functions")
-_TRANSFER: Final = _fields(Transfer)
-_LOAD: Final = _fields(Load, "array", "mix", "code")
-_TARGET: Final = _fields(Target, "bucket", "endpoint_url", "store", "options", "region")
-_ARRAY: Final = _fields(ArraySpec, "options")
+_FIELDS: Final = frozenset(
+    _names(JobSpec, "name", "target", "transfer", "load", "control", "functions")
+    | _names(Transfer)
+    | _names(Load, "array", "mix", "code")
+    | _names(Target, "bucket", "endpoint_url", "store", "options", "region")
+    | {f"array.{name}" for name in _names(ArraySpec, "options")}
+)
+_MAY_BE_NONE: Final = frozenset(
+    {name for kind in (JobSpec, Transfer, Load) for name in _names(kind, optional=True)}
+    | {f"array.{name}" for name in _names(ArraySpec, optional=True)}
+)
 
 
 def known() -> list[str]:
     """Return the names of all settings; a star stands for whatever a library knows."""
     return sorted(
         [
-            *(*_JOB, *_TRANSFER, *_LOAD, *_TARGET, *OWN),
-            *(f"array.{name}" for name in _ARRAY),
+            *_FIELDS,
+            *OWN,
             *(f"serve.{name}" for name in SERVE),
             *(f"{name}.*" for name in _OPEN),
         ]
@@ -107,7 +115,7 @@ def job_of(settings: Settings, target: Target, *, name: str) -> JobSpec:
     settings
         All of the cell, by dotted name.
     target
-        Where its objects go; the cell may name a client, its knobs and a prefix.
+        Where its objects go; the cell may name a client, its options and a prefix.
     name
         Of the job.
 
@@ -116,25 +124,26 @@ def job_of(settings: Settings, target: Target, *, name: str) -> JobSpec:
     UsageError
         If a value is none that the job can have.
     """
-    given = dict(settings)
-    total = given.pop("total_objects", None)
-    invocations = given.get("invocations", 1)
+    given = {name: _value(name, value) for name, value in settings.items()}
+    total, invocations = given.get("total_objects"), given.setdefault("invocations", 1)
     if isinstance(total, int) and isinstance(invocations, int):
         given["objects"] = max(1, total // invocations)
-    given.setdefault("concurrency", invocations)
-    given["workload"] = workload_of(settings)
-    given.setdefault("invocations", 1)
-    try:
-        return JobSpec(
-            name=name,
-            target=_target(given, target),
-            transfer=Transfer(**_taken(given, _TRANSFER)),
-            load=_load(given),
-            functions=(),
-            **_taken(given, _JOB),
-        )
-    except (TypeError, ValueError) as exc:
-        raise UsageError(f"cell {name}: {exc}", hint="docs/experiments/README.md") from exc
+    place: dict[str, object] = {**asdict(target), "options": _options(given)}
+    place |= {n: given[n] for n in ("client", "prefix", "addressing") if n in given}
+    array = inner(given, "array")
+    load: dict[str, object] = {**given, "mix": tuple(inner(given, "mix").items())}
+    load["array"] = {**array, "options": _options(array)} if array else None
+    values: dict[str, object] = {
+        "concurrency": invocations,
+        **given,
+        "name": name,
+        "workload": workload_of(settings),
+        "target": place,
+        "transfer": given,
+        "load": load,
+    }
+    job: JobSpec = converted(values, JobSpec, f"cell {name}")
+    return job
 
 
 def workload_of(settings: Settings) -> str:
@@ -163,53 +172,12 @@ def inner(settings: Settings, table: str) -> dict[str, Setting]:
     return {n.removeprefix(start): v for n, v in settings.items() if n.startswith(start)}
 
 
-def _target(given: Settings, target: Target) -> Target:
-    own = _taken(given, _TARGET)
-    knobs = tuple((name, _knob(value)) for name, value in inner(given, "options").items())
-    return Target(
-        **{
-            "client": target.client,
-            "prefix": target.prefix,
-            "addressing": target.addressing,
-            **own,
-            "bucket": target.bucket,
-            "endpoint_url": target.endpoint_url,
-            "region": target.region,
-            "store": target.store,
-            "options": knobs,
-        }
-    )
+def _options(given: Settings) -> tuple[tuple[str, str], ...]:
+    options = inner(given, "options").items()
+    return tuple((n, str(v).lower() if isinstance(v, bool) else str(v)) for n, v in options)
 
 
-def _load(given: Settings) -> Load:
-    mix = tuple((name, float(str(weight))) for name, weight in inner(given, "mix").items())
-    array = inner(given, "array")
-    return Load(**_taken(given, _LOAD), mix=mix, array=_array(array) if array else None)
-
-
-def _array(given: Settings) -> ArraySpec:
-    knobs = tuple((name, _knob(value)) for name, value in inner(given, "options").items())
-    return ArraySpec(**_taken(given, _ARRAY), options=knobs)
-
-
-def _taken(given: Settings, known_fields: Mapping[str, Field[Any]]) -> dict[str, Any]:
-    return {
-        name: _value(field, given[name]) for name, field in known_fields.items() if name in given
-    }
-
-
-def _value(field: Field[Any], value: Setting) -> Any:  # noqa: ANN401 - a field's own type
-    kind = str(field.type)
-    if value == "none" and "None" in kind:
+def _value(name: str, value: Setting) -> Setting:
+    if value == "none" and name in _MAY_BE_NONE:
         return None
-    if field.name.endswith("_bytes") and isinstance(value, str):
-        return parse_size(value)
-    if "float" in kind and isinstance(value, int) and not isinstance(value, bool):
-        return float(value)
-    if kind.startswith("<class 'int'>") and not isinstance(value, int):
-        raise ValueError(f"{field.name} is a whole number, not {value!r}")
-    return value
-
-
-def _knob(value: Setting) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)
+    return parse_size(value) if name.endswith("_bytes") and isinstance(value, str) else value

@@ -4,20 +4,22 @@ Runs are drawn with the noise that was measured, and judged by the code that jud
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import isnan, log, nan
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
+from msgspec import structs
 
+from serverless_bench.analysis.compare import Verdict
 from serverless_bench.experiments.cells import Cell
-from serverless_bench.experiments.judge import Verdicts, judge
-from serverless_bench.experiments.observations import Observed, Result
-from serverless_bench.experiments.outcomes import Judgement, Outcome
-from serverless_bench.experiments.plans import Plan
+from serverless_bench.experiments.definition import Experiment, Metric
+from serverless_bench.experiments.hypotheses import judge
+from serverless_bench.experiments.observations import CellRun, CellRuns
+from serverless_bench.experiments.plan import Plan
 from serverless_bench.experiments.power import MATTERS
-from serverless_bench.experiments.schema import Experiment, Metric
+from serverless_bench.experiments.verdicts import Decision, Judgement, Verdicts
 from serverless_bench.rundir.tables import Floats
 
 ASSUMED: Final = (0.03, 0.1)
@@ -26,7 +28,8 @@ _ROUND: Final = 0.1
 _LEAST_NOISE: Final = 1e-6
 _LEAST_SHARE: Final = 0.01
 _NEAR: Final = 0.02
-_DECIDED: Final = frozenset({Outcome.CONFIRMED, Outcome.REJECTED})
+_DECIDED_VERDICTS: Final = frozenset({Verdict.FASTER, Verdict.SAME, Verdict.SLOWER})
+_DECIDED: Final = frozenset({Decision.CONFIRMED, Decision.REJECTED})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,7 +68,7 @@ class Simulated:
     number if no two cells are compared."""
 
 
-def noise_of(experiment: Experiment, observed: Sequence[Observed]) -> dict[str, Noise]:
+def noise_of(experiment: Experiment, observed: Sequence[CellRuns]) -> dict[str, Noise]:
     """Return the noise of each metric that hypotheses are about, by the figure's name.
 
     What is left of a logarithm when the means of its cell and its round are taken away;
@@ -125,7 +128,7 @@ def simulate(
     seed
         Of the draws.
     """
-    drawing = _Drawing(plan, noise or {}, np.random.default_rng(seed))
+    drawing = _Simulation(plan, noise or {}, np.random.default_rng(seed))
     none = [drawing.judged(drawing.nothing(number)) for number in range(experiments)]
     some = [drawing.judged(drawing.half_differ()) for _ in range(experiments)]
     shares = [share for _, share in some if not isnan(share)]
@@ -141,7 +144,7 @@ def simulate(
     )
 
 
-class _Drawing:
+class _Simulation:
     """Draws the runs of a plan."""
 
     def __init__(self, plan: Plan, noise: Mapping[str, Noise], rng: np.random.Generator) -> None:
@@ -184,10 +187,9 @@ class _Drawing:
             one.outcome in _DECIDED and one.outcome is not true.outcome
             for true, one in _pairs(truth, found)
         )
-        wrong |= any(
-            {one.verdict, true} in ({"faster", "slower"}, {"same", "faster"}, {"same", "slower"})
-            for one, true in _effects(truth, found)
-        )
+        effects = {(one.axis, str(one.value)): one.verdict for one in truth.effects}
+        pairs = ({one.verdict, effects[one.axis, str(one.value)]} for one in found.effects)
+        wrong |= any(len(pair) > 1 and pair <= _DECIDED_VERDICTS for pair in pairs)
         there = [
             one.outcome is true.outcome
             for true, one in _pairs(truth, found)
@@ -209,30 +211,24 @@ class _Drawing:
         ]
         experiment, scale_name = self._plan.experiment, self._plan.scale
         # What was published costs a simulation of its own, and decides nothing.
-        bare = replace(experiment, published=())
+        bare = structs.replace(experiment, published=())
         return judge(bare, scale_name, observed, one_factor=self._one_factor)
 
 
-def _observed(cell: Cell, plan: Plan, rates: Mapping[str, Floats]) -> Observed:
+def _observed(cell: Cell, plan: Plan, rates: Mapping[str, Floats]) -> CellRuns:
     results = tuple(
-        Result(
+        CellRun(
             path=Path(),
             figures={"bytes": 1e9, **{name: float(of[n]) for name, of in rates.items()}},
         )
         for n in range(plan.repeats)
     )
-    return Observed(cell=cell, planned=plan.repeats, results=results)
+    return CellRuns(cell=cell, planned=plan.repeats, results=results)
 
 
 def _pairs(truth: Verdicts, found: Verdicts) -> Iterator[tuple[Judgement, Judgement]]:
     for true, one in zip(truth.judged, found.judged, strict=True):
         yield from zip(true.judgements, one.judgements, strict=True)
-
-
-def _effects(truth: Verdicts, found: Verdicts) -> Iterator[tuple[Any, str]]:
-    told = {(one.axis, str(one.value)): str(one.verdict) for one in truth.effects}
-    for one in found.effects:
-        yield one, told[one.axis, str(one.value)]
 
 
 def _metrics(experiment: Experiment) -> list[Metric]:

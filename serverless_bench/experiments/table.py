@@ -1,13 +1,20 @@
-"""The seed's table: what was measured, and beside it what was published. Pure."""
+"""An experiment's table: what was measured, and beside it what was published. Pure."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from serverless_bench.analysis.compare import Interval
 from serverless_bench.experiments.cells import CELL, published_row
-from serverless_bench.experiments.contrasts import contrast
-from serverless_bench.experiments.observations import Median, Observed, median_of
-from serverless_bench.experiments.schema import UNITS, Axis, Experiment, Metric, Row, Value
+from serverless_bench.experiments.comparisons import paired_ratio
+from serverless_bench.experiments.definition import (
+    UNITS,
+    Experiment,
+    Metric,
+    PublishedRow,
+    Value,
+)
+from serverless_bench.experiments.observations import CellRuns, Estimate, median_of
 
 PUBLISHED: Final = "published"
 ABSENT: Final = "-"
@@ -17,34 +24,37 @@ ABSENT: Final = "-"
 class Entry:
     """One metric of one cell."""
 
-    measured: Median | None
+    measured: Estimate | None
     """In the metric's unit; None if no run has it."""
     published: float | str | tuple[float, float] | None
     words: str = ""
     """In place of a figure: why there is none."""
 
 
+_NOTHING: Final = Entry(measured=None, published=None)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Line:
+class TableRow:
     """One row of the table."""
 
-    observed: Observed
-    row: Row | None
+    observed: CellRuns
+    row: PublishedRow | None
     entries: Mapping[str, Entry]
     """By metric."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Grid:
+class TextTable:
     """A table as text."""
 
     header: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
     named: int
-    """Columns from the left that say which row it is."""
+    """Columns from the left that tell which row it is."""
 
 
-def lines(experiment: Experiment, observed: Sequence[Observed]) -> tuple[Line, ...]:
+def table_rows(experiment: Experiment, observed: Sequence[CellRuns]) -> tuple[TableRow, ...]:
     """Return a line for every cell, those that have no figures included."""
     found = []
     for one in observed:
@@ -57,44 +67,73 @@ def lines(experiment: Experiment, observed: Sequence[Observed]) -> tuple[Line, .
             )
             for metric in experiment.metrics
         }
-        found.append(Line(observed=one, row=row, entries=entries))
+        found.append(TableRow(observed=one, row=row, entries=entries))
     return tuple(found)
 
 
-def grid(experiment: Experiment, found: Sequence[Line]) -> Grid:
-    """Return the table in the seed's columns, with a column of published figures where any are.
+def grid(experiment: Experiment, found: Sequence[TableRow]) -> TextTable:
+    """Return the published table's columns, with one of published figures where any are.
 
-    An axis that the file calls its pivot makes a column of each of its values.
+    An axis that the file calls its pivot makes a column of each of its values; without one,
+    each cell has a row.
     """
-    if experiment.pivot:
-        return _pivoted(experiment, found)
-    names = _axes(experiment, found)
-    metrics = [(m, any(_has(line, m) for line in found)) for m in experiment.metrics]
+    pivot = experiment.pivot
+    named = any(line.observed.cell.name for line in found)
+    names = [*([CELL] if named else []), *(a.name for a in experiment.axes if a.name != pivot)]
+    groups: dict[tuple[str, ...], dict[str, TableRow]] = {}
+    for place, line in enumerate(found):
+        key = tuple(_shown(line.observed.cell.value(name)) for name in names)
+        key = key if pivot else (*key, str(place))
+        groups.setdefault(key, {})[_level(line, pivot)] = line
+    levels = list(dict.fromkeys(_level(line, pivot) for line in found))
+    columns = list(_columns(experiment, found, levels))
     header = [experiment.axis(n).header if n != CELL else "experiment" for n in names]
-    for metric, published in metrics:
-        header += [title_of(metric), PUBLISHED] if published else [title_of(metric)]
+    for metric, level, published in columns:
+        alone = not pivot or (len(levels) == 2 and metric.relative and metric.to == pivot)
+        header.append(title_of(metric) if alone else f"{level} {title_of(metric)}")
+        header += [PUBLISHED] * published
     rows = []
-    for line in found:
-        cells = [_shown(line.observed.cell.value(name)) for name in names]
-        for metric, published in metrics:
-            cells += _pair(line, metric, published=published)
-        rows.append((*cells, _runs(line)))
-    return Grid(header=(*header, "runs"), rows=tuple(rows), named=len(names))
+    for key, group in groups.items():
+        cells = list(key[: len(names)])
+        for metric, level, published in columns:
+            entry = group[level].entries[metric.name] if level in group else _NOTHING
+            cells.append(_measured_text(metric, entry.measured))
+            cells += [_published_text(metric, entry.published)] * published
+        rows.append((*cells, ", ".join(dict.fromkeys(map(_runs, group.values())))))
+    return TextTable(header=(*header, "runs"), rows=tuple(rows), named=_naming(rows, len(names)))
 
 
-def reference(experiment: Experiment) -> Grid:
+def _level(line: TableRow, pivot: str) -> str:
+    return str(line.observed.cell.at.get(pivot)) if pivot else ""
+
+
+def _columns(
+    experiment: Experiment, found: Sequence[TableRow], levels: Sequence[str]
+) -> Iterator[tuple[Metric, str, bool]]:
+    """Yield each column: its metric, its value of the pivot, and whether any is published."""
+    pivot = experiment.pivot
+    for metric in experiment.metrics:
+        for level in levels:
+            if pivot and metric.relative and metric.to == pivot and level == levels[0]:
+                continue
+            here = [line for line in found if _level(line, pivot) == level]
+            published = any(line.entries[metric.name].published is not None for line in here)
+            yield metric, level, published
+
+
+def reference(experiment: Experiment) -> TextTable:
     """Return the published rows alone."""
     return _published(experiment, experiment.published)
 
 
-def left_over(experiment: Experiment, found: Sequence[Line]) -> Grid:
+def left_over(experiment: Experiment, found: Sequence[TableRow]) -> TextTable:
     """Return the published rows that stand beside no cell."""
     shown = [line.row for line in found if line.row is not None]
     return _published(experiment, [row for row in experiment.published if row not in shown])
 
 
 def title_of(metric: Metric) -> str:
-    """Return the seed's column with its unit, unless it names one."""
+    """Return the published column with its unit, unless it names one."""
     named = not metric.unit or metric.unit in metric.header
     title = metric.header if named else f"{metric.header} ({metric.unit})"
     return f"{title} for {metric.for_bytes / 1e9:.3g} GB" if metric.for_bytes else title
@@ -109,82 +148,43 @@ def number(metric: Metric, value: float) -> str:
     return f"{value:.3g}"
 
 
-def _published(experiment: Experiment, rows: Sequence[Row]) -> Grid:
+def _published(experiment: Experiment, rows: Sequence[PublishedRow]) -> TextTable:
     names = [axis.name for axis in experiment.axes if any(axis.name in row.at for row in rows)]
-    named = any(row.cell for row in rows)
     metrics = [m for m in experiment.metrics if any(m.name in row.values for row in rows)]
-    header = ["experiment"] if named else []
-    header += [experiment.axis(name).header for name in names]
-    header += [title_of(metric) for metric in metrics]
-    notes = any(row.note for row in rows)
-    body = []
-    for row in rows:
-        cells = [row.cell] if named else []
-        cells += [_shown(row.at.get(name)) for name in names]
-        cells += [_told(metric, row.values.get(metric.name)) for metric in metrics]
-        body.append((*cells, row.note) if notes else tuple(cells))
-    return Grid(
-        header=(*header, "note") if notes else tuple(header),
-        rows=tuple(body),
-        named=len(names) + named,
-    )
-
-
-def _pivoted(experiment: Experiment, found: Sequence[Line]) -> Grid:
-    pivot = experiment.axis(experiment.pivot)
-    names = [name for name in _axes(experiment, found) if name != pivot.name]
-    levels = list(dict.fromkeys(str(line.observed.cell.at.get(pivot.name)) for line in found))
-    groups: dict[tuple[str, ...], dict[str, Line]] = {}
-    for line in found:
-        key = tuple(_shown(line.observed.cell.value(name)) for name in names)
-        groups.setdefault(key, {})[str(line.observed.cell.at.get(pivot.name))] = line
-    columns = [
-        (metric, level, any(_has(line, metric, level, pivot) for line in found))
-        for metric in experiment.metrics
-        for level in levels
-        if not (metric.relative and metric.to == pivot.name and level == levels[0])
+    named, noted = any(row.cell for row in rows), any(row.note for row in rows)
+    header = [
+        *(["experiment"] if named else []),
+        *(experiment.axis(name).header for name in names),
+        *map(title_of, metrics),
+        *(["note"] if noted else []),
     ]
-    header = [experiment.axis(n).header if n != CELL else "experiment" for n in names]
-    for metric, level, published in columns:
-        one = len(levels) == 2 and metric.relative and metric.to == pivot.name
-        title = title_of(metric) if one else f"{level} {title_of(metric)}"
-        header += [title, PUBLISHED] if published else [title]
-    rows = []
-    for key, group in groups.items():
-        cells = list(key)
-        for metric, level, published in columns:
-            if level in group:
-                cells += _pair(group[level], metric, published=published)
-            else:
-                cells += [ABSENT] * (1 + published)
-        rows.append((*cells, ", ".join(dict.fromkeys(map(_runs, group.values())))))
-    return Grid(header=(*header, "runs"), rows=tuple(rows), named=len(names))
+    body = [
+        (
+            *([row.cell] if named else []),
+            *(_shown(row.at.get(name)) for name in names),
+            *(_published_text(metric, row.values.get(metric.name)) for metric in metrics),
+            *([row.note] if noted else []),
+        )
+        for row in rows
+    ]
+    naming = _naming(body, len(names) + named)
+    return TextTable(header=tuple(header), rows=tuple(body), named=naming)
 
 
-def _axes(experiment: Experiment, found: Sequence[Line]) -> list[str]:
-    named = [CELL] if any(line.observed.cell.name for line in found) else []
-    return [*named, *(axis.name for axis in experiment.axes)]
+def _naming(rows: Sequence[Sequence[str]], most: int) -> int:
+    """Return how many columns it takes to tell rows apart."""
+    counts = (n for n in range(1, most) if len({tuple(row[:n]) for row in rows}) == len(rows))
+    return next(counts, most)
 
 
-def _has(line: Line, metric: Metric, level: str = "", pivot: Axis | None = None) -> bool:
-    here = pivot is None or str(line.observed.cell.at.get(pivot.name)) == level
-    return here and line.entries[metric.name].published is not None
-
-
-def _runs(line: Line) -> str:
+def _runs(line: TableRow) -> str:
     one = line.observed
     if one.cell.skipped:
         return "skipped" if one.cell.not_here else "unsupported"
     return str(one.counted) if one.counted == one.planned else f"{one.counted} of {one.planned}"
 
 
-def _pair(line: Line, metric: Metric, *, published: bool) -> list[str]:
-    entry = line.entries[metric.name]
-    cells = [_entry(metric, entry.measured)]
-    return [*cells, _told(metric, entry.published)] if published else cells
-
-
-def _entry(metric: Metric, found: Median | None) -> str:
+def _measured_text(metric: Metric, found: Estimate | None) -> str:
     if found is None:
         return ABSENT
     text = number(metric, found.at)
@@ -192,7 +192,7 @@ def _entry(metric: Metric, found: Median | None) -> str:
     return text if low == high else f"{text} ({low} to {high})"
 
 
-def _told(metric: Metric, value: float | str | tuple[float, float] | None) -> str:
+def _published_text(metric: Metric, value: float | str | tuple[float, float] | None) -> str:
     if value is None:
         return ABSENT
     if isinstance(value, str):
@@ -207,60 +207,41 @@ def _shown(value: Value | None) -> str:
     return ABSENT if value in {None, ""} else str(value)
 
 
-def _measured(metric: Metric, one: Observed, observed: Sequence[Observed]) -> Median | None:
+def _measured(metric: Metric, one: CellRuns, observed: Sequence[CellRuns]) -> Estimate | None:
     unit = UNITS[metric.unit]
     if not metric.relative:
-        return median_of([value / unit for value in one.values(metric)])
-    base = next(iter(_bases(metric, one, observed)), None)
+        return median_of([value / unit for value in one.by_round(metric).values()])
+    base = _base(metric, one, observed)
     found = None if base is None else _ratio(metric, one, base)
     if base is None or found is None:
         return None
     if metric.relative == "efficiency":
-        times = _times(one.cell.at.get(metric.to), base.cell.at.get(metric.to))
-        if times is None:
+        value, first = one.cell.at.get(metric.to), base.cell.at.get(metric.to)
+        if not isinstance(value, int | float) or not isinstance(first, int | float):
             return None
-        found = _scaled(found, 1 / times)
-    if metric.relative == "change":
-        found = Median(
-            at=found.at - 1, low=found.low - 1, high=found.high - 1, confidence=found.confidence
-        )
-    return _scaled(found, 1 / unit)
+        return found.scaled(first / value / unit) if value and first else None
+    return found.scaled(1 / unit, less=1.0 if metric.relative == "change" else 0.0)
 
 
-def _bases(metric: Metric, one: Observed, observed: Sequence[Observed]) -> Iterator[Observed]:
-    """Yield the cells that differ from one in the axis of a relation only, in their order."""
+def _base(metric: Metric, one: CellRuns, observed: Sequence[CellRuns]) -> CellRuns | None:
+    """Return the first cell that differs from one in the axis of a relation only."""
     rest = {n: str(v) for n, v in one.cell.at.items() if n != metric.to}
     for other in observed:
         same = {n: str(v) for n, v in other.cell.at.items() if n != metric.to} == rest
         if same and metric.to in other.cell.at and other.cell.control == one.cell.control:
-            yield other
-
-
-def _ratio(metric: Metric, one: Observed, base: Observed) -> Median | None:
-    """Return one over the base within rounds; a gain, unless it is a change."""
-    found = contrast(base.by_round(metric), one.by_round(metric))
-    if found is None:
-        return None
-    if one is base:
-        return Median(at=1.0, low=1.0, high=1.0, confidence=1.0)
-    if metric.better == "less" and metric.relative != "change":
-        found = found.turned()
-    at, within = found.ratio, found.interval()
-    if within is None:
-        return Median(at=at, low=at, high=at, confidence=0.0)
-    return Median(at=at, low=within.low, high=within.high, confidence=within.confidence)
-
-
-def _times(value: Value | None, base: Value | None) -> float | None:
-    if isinstance(value, int | float) and isinstance(base, int | float) and value and base:
-        return value / base
+            return other
     return None
 
 
-def _scaled(found: Median, factor: float) -> Median:
-    return Median(
-        at=found.at * factor,
-        low=found.low * factor,
-        high=found.high * factor,
-        confidence=found.confidence,
-    )
+def _ratio(metric: Metric, one: CellRuns, base: CellRuns) -> Estimate | None:
+    """Return one over the base within rounds; a gain, unless it is a change."""
+    found = paired_ratio(base.by_round(metric), one.by_round(metric))
+    if found is None:
+        return None
+    if one is base:
+        return Estimate(at=1.0, low=1.0, high=1.0, confidence=1.0)
+    if metric.better == "less" and metric.relative != "change":
+        found = found.inverse()
+    at = found.ratio
+    within = found.interval() or Interval(low=at, high=at, confidence=0.0)
+    return Estimate(at=at, low=within.low, high=within.high, confidence=within.confidence)

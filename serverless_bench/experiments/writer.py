@@ -1,17 +1,20 @@
 """Lines and tables, for a terminal or for a README."""
 
-from collections.abc import Iterator
-from io import StringIO
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import zip_longest
+from math import ceil
+from textwrap import wrap
 from typing import Final, TextIO
 
 from rich.console import Console
-from rich.table import Table
 
-from serverless_bench.experiments.table import Grid
+from serverless_bench.experiments.table import TextTable
 
 _WIDTH: Final = 10_000
 """Of a file: a table is as wide as its texts, and no line of it is broken."""
 _GAP: Final = 2
+_MOST_LINES: Final = 3
+"""Of a text in a table that is too wide, unless its words are short."""
 
 
 class Writer:
@@ -35,42 +38,48 @@ class Writer:
         else:
             self._out.write(f"{'  ' * deep}{text}\n")
 
-    def table(self, found: Grid) -> None:
+    def table(self, found: TextTable) -> None:
         """Write a table."""
         if self._markdown:
             rows = [found.header, ("---",) * len(found.header), *found.rows]
             self._out.writelines(f"| {' | '.join(row)} |\n" for row in rows)
             self._out.write("\n")
             return
-        terminal = Console(file=self._out).width if self._out.isatty() else _WIDTH
-        for number, part in enumerate(_parts(found, terminal)):
-            self._out.write("\n" if number else "")
-            self._out.writelines(f"{line}\n" for line in _printed(part))
+        width = Console(file=self._out).width if self._out.isatty() else _WIDTH
+        columns = list(zip(found.header, *found.rows, strict=True))
+        parts = _parts(_widths(columns, found.named, width), found.named, width)
+        texts = ("".join(_lines([columns[n] for n in part], part)) for part in parts)
+        self._out.write("\n".join(texts))
 
 
-def _parts(found: Grid, width: int) -> Iterator[Grid]:
-    """Yield a table as columns that fit, each part with the columns that name its rows."""
-    columns = list(zip(found.header, *found.rows, strict=True))
-    widths = [max(map(len, column)) + _GAP for column in columns]
-    named = found.named
-    room = width + _GAP - sum(widths[:named])
-    begin = named
-    while begin < len(columns):
-        end, used = begin + 1, widths[begin]
-        while end < len(columns) and used + widths[end] <= room:
-            used, end = used + widths[end], end + 1
-        header, *rows = zip(*columns[:named], *columns[begin:end], strict=True)
-        yield Grid(header=header, rows=tuple(rows), named=named)
-        begin = end
+def _widths(columns: Sequence[Sequence[str]], named: int, width: int) -> list[int]:
+    """Return the width of each column; where some do not fit beside the named ones, of words."""
+    whole = [max(map(len, column)) for column in columns]
+    if sum(whole[:named]) + max(whole[named:], default=0) + _GAP * named <= width:
+        return whole
+    words = [max(len(word) for text in column for word in text.split()) for column in columns]
+    return [max(word, ceil(text / _MOST_LINES)) for word, text in zip(words, whole, strict=True)]
 
 
-def _printed(found: Grid) -> Iterator[str]:
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for name in found.header:
-        table.add_column(name, justify="right", no_wrap=True)
-    for row in found.rows:
-        table.add_row(*row)
-    console = Console(width=_WIDTH, highlight=False, markup=False, file=StringIO())
-    with console.capture() as captured:
-        console.print(table)
-    yield from (line.rstrip() for line in captured.get().splitlines())
+def _parts(widths: Sequence[int], named: int, width: int) -> Iterator[dict[int, int]]:
+    """Yield columns that fit, with their widths; in each part those that name its rows."""
+    names = dict(enumerate(widths[:named]))
+    part = dict(names)
+    for number, wide in enumerate(widths[named:], named):
+        if len(part) > named and sum(part.values()) + wide + _GAP * len(part) > width:
+            yield part
+            part = dict(names)
+        part[number] = wide
+    yield part
+
+
+def _lines(columns: Sequence[Sequence[str]], part: Mapping[int, int]) -> Iterator[str]:
+    """Yield the lines of a part; texts that are wider than their column take several."""
+    for row in zip(*columns, strict=True):
+        cells = [
+            wrap(text, wide, break_on_hyphens=False)
+            for text, wide in zip(row, part.values(), strict=True)
+        ]
+        for line in zip_longest(*cells, fillvalue=""):
+            texts = (text.rjust(wide) for text, wide in zip(line, part.values(), strict=True))
+            yield f"{(' ' * _GAP).join(texts).rstrip()}\n"

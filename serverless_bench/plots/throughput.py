@@ -32,7 +32,7 @@ def draw_throughput(run: Run, axes: Axes, *, style: Style | None = None) -> None
         Name and colour; the workload's without it.
     """
     style = style or style_of(run)
-    axes.set_xlabel("seconds since the first byte was asked for")
+    axes.set_xlabel("seconds since the first request")
     axes.set_ylabel("MB/s")
     axes.set_title("aggregate throughput")
     try:

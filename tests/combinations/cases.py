@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from serverless_bench.audit.audit import Audit
-from serverless_bench.audit.claims import Claims, read_claims
+from serverless_bench.audit.reported_run import ReportedRun, read_reported_run
 from serverless_bench.cli.check import audited
 from serverless_bench.cli.main import main
 from serverless_bench.driver.cleanup import delete, delete_control
@@ -73,7 +73,7 @@ class Bench:
             self.server.state.witness.settle()
             for run, report in zip(runs, reports, strict=True):
                 agree(audited(load_run(run), path))
-                true_report(read_claims(run), report)
+                true_report(read_reported_run(run), report)
             if case["faults"] == "spoiled":
                 # An object that reads as somebody else's stays, and rightly so.
                 self.server.state.fault_plan = FaultPlan(0, {})
@@ -294,7 +294,7 @@ def cut(path: Path) -> None:
     file.write_bytes(first + b"\n" + second[: len(second) // 2])
 
 
-def true_report(claims: Claims, report: Mapping[str, Any]) -> None:
+def true_report(claims: ReportedRun, report: Mapping[str, Any]) -> None:
     """Compare a report's totals with those of the records, added up one by one."""
     counted = {}
     for function in claims.functions:

@@ -11,8 +11,8 @@ import pytest
 
 from serverless_bench import JobSpec, Load, Run, Target, Transfer, run_job
 from serverless_bench.audit.audit import Audit, Billed, audit
-from serverless_bench.audit.ranges import coverage, said, stretches
-from serverless_bench.audit.witness import Seen, read_witness
+from serverless_bench.audit.byte_ranges import coverage, describe, segments
+from serverless_bench.audit.witness import StoreRequest, read_witness
 from serverless_bench.driver.cleanup import delete
 from serverless_bench.stores.loopback.server import serving
 from serverless_bench.stores.loopback.shaping import Shape
@@ -30,7 +30,7 @@ class Saved:
     """Runs of one store, and all that it saw."""
 
     directory: Path
-    seen: list[Seen]
+    seen: list[StoreRequest]
     witness: Path
 
     def audit(self, name: str, **more: Any) -> Audit:
@@ -190,7 +190,7 @@ def test_what_was_asked_otherwise_is_named(
     assert any(words in text for text in texts), texts
 
 
-def of(saved: Saved, name: str, operation: str) -> tuple[Path, Seen]:
+def of(saved: Saved, name: str, operation: str) -> tuple[Path, StoreRequest]:
     """Return a run and one of its requests."""
     path = saved.directory / name
     created = json.loads((path / "run.json").read_text())["created_ns"]
@@ -203,7 +203,7 @@ def test_what_the_store_saw_otherwise_is_named(saved: Saved) -> None:
     path, one = of(saved, "read", "get")
     others = [each for each in saved.seen if each is not one]
 
-    def texts(*seen: Seen) -> list[str]:
+    def texts(*seen: StoreRequest) -> list[str]:
         found = audit(path, [*others, *seen])
         return [each.text for each in found.differences]
 
@@ -273,5 +273,5 @@ def test_the_command_names_each_difference(saved: Saved, tmp_path: Path) -> None
 
 def test_coverage_counts_each_byte() -> None:
     found = coverage([(0, 10), (5, 10), (7, 7)])
-    assert list(stretches(found, {0: 1, 10: 0})) == [(0, 5, [1, 1]), (5, 10, [2, 1])]
-    assert said(3, 4) == "byte 3"
+    assert list(segments(found, {0: 1, 10: 0})) == [(0, 5, [1, 1]), (5, 10, [2, 1])]
+    assert describe(3, 4) == "byte 3"

@@ -14,7 +14,7 @@ from serverless_bench.cli.main import main
 from serverless_bench.driver.cleanup import Deleted
 from serverless_bench.experiments.loading import parse
 from serverless_bench.experiments.observations import observe
-from serverless_bench.experiments.plans import Plan, load, save
+from serverless_bench.experiments.plan import Plan, load, save
 from serverless_bench.experiments.runner import run
 from serverless_bench.rundir.run import load_run
 from tests.command import Done

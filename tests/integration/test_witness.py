@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from serverless_bench import JobSpec, Run, Target, Transfer, run_job
-from serverless_bench.audit.witness import Seen, read_witness
+from serverless_bench.audit.witness import StoreRequest, read_witness
 from serverless_bench.driver.cleanup import delete
 from serverless_bench.errors import UsageError
 from serverless_bench.stores.loopback.faults import FaultKind
@@ -49,7 +49,7 @@ def read(where: Target, path: Path, keys: list[str], **more: object) -> Run:
         return run_job(job, path, keys=keys)
 
 
-def of(seen: list[Seen], operation: str) -> list[Seen]:
+def of(seen: list[StoreRequest], operation: str) -> list[StoreRequest]:
     return [one for one in seen if one.operation == operation]
 
 

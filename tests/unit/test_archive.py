@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from serverless_bench.analysis.summary import summarize
-from serverless_bench.audit.claims import read_claims
+from serverless_bench.audit.reported_run import read_reported_run
 from serverless_bench.errors import ArchiveError
 from serverless_bench.job.keys import hash_key
 from serverless_bench.job.spec import OperationKind
@@ -219,7 +219,7 @@ def test_a_run_of_schema_1_is_read() -> None:
     lines = (path / "records.jsonl").read_text().splitlines()[:-1]
     outcomes = [Outcome.from_json(json.loads(line)) for line in lines]
     assert [one.result.launch for one in outcomes] == [0, 0, 1, 1]
-    claims = read_claims(path)
+    claims = read_reported_run(path)
     assert sorted((one.index, one.launch) for one in claims.functions) == [(0, 1), (1, 0)]
 
 

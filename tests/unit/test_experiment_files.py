@@ -5,9 +5,10 @@ import pytest
 from serverless_bench.arrays.features import UNSUPPORTED, unsupported
 from serverless_bench.clients import CLIENTS
 from serverless_bench.clients.options import documented
+from serverless_bench.experiments import SCALES
 from serverless_bench.experiments.cells import Cell, make_cells
+from serverless_bench.experiments.definition import Experiment, PublishedRow
 from serverless_bench.experiments.loading import load_experiment, names
-from serverless_bench.experiments.schema import SCALES, Experiment, Row
 from serverless_bench.experiments.settings import job_of
 from serverless_bench.job.spec import JobSpec, Target
 from serverless_bench.payload.array_layout import array_bytes
@@ -81,12 +82,12 @@ def jobs(experiment: Experiment, scale: str) -> list[tuple[Cell, JobSpec]]:
     ]
 
 
-def row(experiment: Experiment, **at: object) -> Row:
+def row(experiment: Experiment, **at: object) -> PublishedRow:
     (found,) = [row for row in experiment.published if dict(row.at) == at]
     return found
 
 
-def figure(row: Row, name: str) -> float:
+def figure(row: PublishedRow, name: str) -> float:
     value = row.values[name]
     assert isinstance(value, float)
     return value
@@ -216,7 +217,7 @@ def test_published_processes_recompute() -> None:
         assert efficiency == figure(here, "efficiency")
 
 
-def _moved(row: Row) -> float:
+def _moved(row: PublishedRow) -> float:
     return figure(row, "mib_per_s") * MIB * figure(row, "elapsed_s")
 
 

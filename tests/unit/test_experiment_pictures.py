@@ -1,6 +1,7 @@
 """Every experiment's picture holds each cell of its table once, at its height."""
 
 from dataclasses import replace
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +14,13 @@ from matplotlib.container import BarContainer, ErrorbarContainer
 from matplotlib.figure import Figure
 
 from serverless_bench.experiments.loading import load_experiment, names
-from serverless_bench.experiments.observations import Observed, Result
-from serverless_bench.experiments.plans import Plan
+from serverless_bench.experiments.observations import CellRun, CellRuns
+from serverless_bench.experiments.page_data import from_data
+from serverless_bench.experiments.plan import Plan
 from serverless_bench.experiments.plot import picture
-from serverless_bench.experiments.report import Report, make_report
-from serverless_bench.experiments.results import from_data
-from serverless_bench.experiments.table import Line, grid, number, title_of
+from serverless_bench.experiments.report import Report, make_report, show
+from serverless_bench.experiments.table import TableRow, grid, number, reference, title_of
+from serverless_bench.experiments.writer import Writer
 
 PAGES = Path(__file__).parents[2] / "docs" / "experiments"
 Interval = tuple[float, float, float]
@@ -34,11 +36,11 @@ def drawn_up(name: str, scale: str) -> Report:
     # What this machine cannot run, another one can.
     cells = [replace(cell, skipped="") if cell.not_here else cell for cell in plan.cells()]
     observed = [
-        Observed(
+        CellRuns(
             cell=cell,
             planned=5,
             results=tuple(
-                Result(path=Path(), figures={f: float(rng.lognormal(16, 1)) for f in figures})
+                CellRun(path=Path(), figures={f: float(rng.lognormal(16, 1)) for f in figures})
                 for _ in range(0 if cell.skipped else 5)
             ),
         )
@@ -79,10 +81,10 @@ def y_metric(report: Report) -> str:
     return report.experiment.plot.y
 
 
-def expected(report: Report) -> list[tuple[Line, Interval]]:
+def expected(report: Report) -> list[tuple[TableRow, Interval]]:
     """What the table shows, in its order."""
     found = []
-    for line in report.lines:
+    for line in report.rows:
         at = line.entries[y_metric(report)].measured
         if at is not None:
             found.append((line, (at.at, at.low, at.high)))
@@ -153,19 +155,30 @@ def test_a_legend_has_a_title_and_covers_nothing(drawn: Figure) -> None:
 
 def test_the_heights_are_the_figures_of_the_printed_table(report: Report, drawn: Figure) -> None:
     metric = report.experiment.metric(y_metric(report))
-    cells = [text for row in grid(report.experiment, report.lines).rows for text in row]
+    cells = [text for row in grid(report.experiment, report.rows).rows for text in row]
     for _, (at, low, high) in artists(drawn.axes[0]):
         texts = [number(metric, value) for value in (at, low, high)]
         assert f"{texts[0]} ({texts[1]} to {texts[2]})" in cells or texts[0] in cells
-    assert title_of(metric) in " ".join(grid(report.experiment, report.lines).header)
+    assert title_of(metric) in " ".join(grid(report.experiment, report.rows).header)
+
+
+class Terminal(StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_no_table_is_wider_than_a_terminal(report: Report, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    for table in (grid(report.experiment, report.rows), reference(report.experiment)):
+        out = Terminal()
+        Writer(out, markdown=False).table(table)
+        assert max(map(len, out.getvalue().splitlines()), default=0) <= 80
+        words = out.getvalue().split()
+        assert all(word in words for row in table.rows for text in row for word in text.split())
 
 
 @pytest.mark.parametrize("path", sorted(PAGES.glob("*.json")), ids=lambda path: path.stem)
 def test_a_page_is_what_its_figures_say(path: Path) -> None:
-    from io import StringIO  # noqa: PLC0415 - only here
-
-    from serverless_bench.experiments.report import show  # noqa: PLC0415 - the same
-
     plan, observed = from_data(load_experiment(path.stem), orjson.loads(path.read_bytes()))
     out = StringIO()
     show(make_report(plan, observed), out, "markdown")

@@ -9,15 +9,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from serverless_bench.errors import ArchiveError
-from serverless_bench.experiments import lengths
-from serverless_bench.experiments.contrasts import contrast, contrast_of, holm
-from serverless_bench.experiments.lengths import Length, length_of, rounds_within, spread_of
+from serverless_bench.experiments import pilot
+from serverless_bench.experiments.comparisons import holm, paired_ratio, ratio_of_logs
+from serverless_bench.experiments.definition import Settings
 from serverless_bench.experiments.loading import load_experiment
-from serverless_bench.experiments.observations import Observed, Result
-from serverless_bench.experiments.plans import Plan
+from serverless_bench.experiments.observations import CellRun, CellRuns
+from serverless_bench.experiments.page_data import from_data, to_data
+from serverless_bench.experiments.pilot import RunLength, length_of, rounds_within, spread_of
+from serverless_bench.experiments.plan import Plan
 from serverless_bench.experiments.power import found_share, rounds_needed
-from serverless_bench.experiments.results import from_data, to_data
-from serverless_bench.experiments.schema import Settings
 from serverless_bench.experiments.simulation import Noise, noise_of, simulate
 from serverless_bench.rundir.run import Run
 from tests.runs import S, operation, outcome, record, saved
@@ -50,7 +50,7 @@ def test_holm_by_hand() -> None:
 
 def test_a_contrast_is_students_t_of_logarithms_within_rounds() -> None:
     first, second = {1: 10.0, 2: 20.0, 3: 40.0, 4: 5.0}, {1: 11.0, 2: 26.0, 4: 6.0, 5: 9.0}
-    found = contrast(first, second)
+    found = paired_ratio(first, second)
     assert found is not None
     logs = [log(1.1), log(1.3), log(1.2)]
     assert found.rounds == 3
@@ -63,14 +63,14 @@ def test_a_contrast_is_students_t_of_logarithms_within_rounds() -> None:
     reach = 4.302653 * np.std(logs, ddof=1) / 3**0.5
     assert within.high == pytest.approx(exp(np.mean(logs) + reach))
     assert found.p_same(0.05) == pytest.approx(found.p_below(0.05))
-    assert found.turned().p_above() == pytest.approx(found.p_below())
-    assert contrast({1: 1.0}, {2: 1.0}) is None
+    assert found.inverse().p_above() == pytest.approx(found.p_below())
+    assert paired_ratio({1: 1.0}, {2: 1.0}) is None
 
 
 def test_without_spread_there_is_no_doubt() -> None:
-    found = contrast_of(np.full(4, 0.5))
+    found = ratio_of_logs(np.full(4, 0.5))
     assert (found.p_different(), found.p_same(0.05)) == (0, 1)
-    assert contrast_of(np.array([0.5])).p_different() == 1
+    assert ratio_of_logs(np.array([0.5])).p_different() == 1
 
 
 # Simulations. CI draws few; docs/experiments/README.md has those of many.
@@ -110,11 +110,11 @@ def test_the_noise_that_went_in_comes_out() -> None:
     cells = plan.cells()
     own = {cell.slug: 0.02 * (1 + n) for n, cell in enumerate(cells)}
     observed = [
-        Observed(
+        CellRuns(
             cell=cell,
             planned=400,
             results=tuple(
-                Result(path=Path(), figures={"ops_per_s": exp(x), "bytes": 1.0, "elapsed_s": 5.0})
+                CellRun(path=Path(), figures={"ops_per_s": exp(x), "bytes": 1.0, "elapsed_s": 5.0})
                 for x in (3 + n + shared + own[cell.slug] * rng.standard_normal(400)).tolist()
             ),
         )
@@ -167,44 +167,44 @@ def test_a_steady_cell_takes_less_time_than_one_that_is_not(tmp_path: Path) -> N
     # Five parts at 2 and five at 1.
     assert took == 2
     assert spread == pytest.approx(np.std([2] * 5 + [1] * 5, ddof=1) / 10**0.5 / 1.5)
-    short = length_of(steady, {}, 5, 0.03)
-    assert (short.seconds, short.settings) == (lengths.LEAST_S, {"duration_s": 1.0})
-    long = length_of(uneasy, {}, 5, 0.03)
+    short = length_of(spread_of(steady), {}, 5, 0.03)
+    assert (short.seconds, short.settings) == (pilot.LEAST_S, {"duration_s": 1.0})
+    long = length_of(spread_of(uneasy), {}, 5, 0.03)
     assert (long.seconds, long.settings) == (5, {"duration_s": 5})
     assert long.standard_error == pytest.approx(spread * (2 / 5) ** 0.5)
-    between = length_of(uneasy, {}, 60, 0.06)
+    between = length_of(spread_of(uneasy), {}, 60, 0.06)
     assert between.standard_error == pytest.approx(0.06)
-    assert length_of(None, {}, 5, 0.03).seconds == 5
+    assert length_of((None, None), {}, 5, 0.03).seconds == 5
 
 
 def test_more_time_for_appends_is_more_appends(tmp_path: Path) -> None:
     settings: Settings = {"workload": "array", "array.operation": "append", "objects": 20}
-    assert lengths.pilot_settings(settings, 5) == {}
-    assert lengths.pilot_settings({}, 5) == {"duration_s": lengths.PILOT_S}
-    assert lengths.pilot_settings({}, 0.5) == {"duration_s": 0.5}
-    found = length_of(uneven(tmp_path / "r", bursts=10), settings, 5, 0.03)
+    assert pilot.pilot_settings(settings, 5) == {}
+    assert pilot.pilot_settings({}, 5) == {"duration_s": pilot.PILOT_S}
+    assert pilot.pilot_settings({}, 0.5) == {"duration_s": 0.5}
+    found = length_of(spread_of(uneven(tmp_path / "r", bursts=10)), settings, 5, 0.03)
     assert found.settings == {"objects": 50}
 
 
 def test_as_many_rounds_as_fit_but_for_the_least_and_the_most() -> None:
-    def known(seconds: float) -> list[Length]:
-        one = Length(seconds=seconds, settings={}, around_s=1.0, standard_error=None)
+    def known(seconds: float) -> list[RunLength]:
+        one = RunLength(seconds=seconds, settings={}, around_s=1.0, standard_error=None)
         return [one] * 10
 
     # 10 pilots of 3 s, then 60 s a round.
     assert rounds_within(6.5, known(5), least=5) == 6
     assert rounds_within(1, known(5), least=5) == 5
-    assert rounds_within(60, known(1), least=5) == lengths.MOST_ROUNDS
+    assert rounds_within(60, known(1), least=5) == pilot.MOST_ROUNDS
     assert rounds_within(1, [], least=5) == 5
 
 
 def test_lengths_are_kept(tmp_path: Path) -> None:
-    assert lengths.load(tmp_path) == {}
-    known = {"01-a": Length(seconds=2, settings={"duration_s": 2.0}, standard_error=0.01)}
-    lengths.save(tmp_path, known)
-    assert lengths.load(tmp_path) == known
-    assert lengths.is_fixed({"duration_s": 3})
-    assert not lengths.is_fixed({"threads": 3})
+    assert pilot.load(tmp_path) == {}
+    known = {"01-a": RunLength(seconds=2, settings={"duration_s": 2.0}, standard_error=0.01)}
+    pilot.save(tmp_path, known)
+    assert pilot.load(tmp_path) == known
+    assert pilot.is_fixed({"duration_s": 3})
+    assert not pilot.is_fixed({"threads": 3})
 
 
 def test_all_experiments_fit_into_an_hour_at_their_least() -> None:
@@ -216,8 +216,8 @@ def test_all_experiments_fit_into_an_hour_at_their_least() -> None:
                  "zarr-writers-append", "zarr-writers-write"):  # fmt: skip
         scale = load_experiment(name).scales["small"]
         cells = sum(not cell.skipped for cell in plan_of(name).cells())
-        one = Length(seconds=scale.seconds, settings={}, around_s=around_s, standard_error=None)
+        one = RunLength(seconds=scale.seconds, settings={}, around_s=around_s, standard_error=None)
         rounds = rounds_within(scale.minutes, [one] * cells, scale.repeats)
-        total_s += cells * (lengths.PILOT_S + around_s + rounds * (scale.seconds + around_s))
+        total_s += cells * (pilot.PILOT_S + around_s + rounds * (scale.seconds + around_s))
         assert scale.minutes * 60 <= 12 * 60
     assert total_s <= 3600

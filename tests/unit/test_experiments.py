@@ -11,29 +11,31 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import structs
 
 from serverless_bench.errors import ArchiveError, UsageError
-from serverless_bench.experiments import loading, plans
+from serverless_bench.experiments import DESIGNS, SCALES, loading
+from serverless_bench.experiments import plan as plans
 from serverless_bench.experiments.cells import Cell, make_cells, published_row
+from serverless_bench.experiments.definition import Experiment, Settings
 from serverless_bench.experiments.figures import figures, operation_rates
-from serverless_bench.experiments.judge import judge
-from serverless_bench.experiments.knee import Knee, line_of
+from serverless_bench.experiments.hypotheses import judge
+from serverless_bench.experiments.knee import Knee, knee_test
 from serverless_bench.experiments.loading import load_experiment, names, parse
 from serverless_bench.experiments.observations import (
-    Observed,
-    Result,
+    CellRun,
+    CellRuns,
     failure_path,
     median_of,
     observe,
     run_path,
 )
-from serverless_bench.experiments.outcomes import Judged, Outcome
-from serverless_bench.experiments.places import on_processors
 from serverless_bench.experiments.plot import save_plot
 from serverless_bench.experiments.report import Report, make_report, show, show_reference, to_json
-from serverless_bench.experiments.schema import DESIGNS, SCALES, Experiment, Settings
 from serverless_bench.experiments.settings import job_of, planned_bytes, prepared_by
-from serverless_bench.experiments.table import grid, left_over, lines
+from serverless_bench.experiments.stores import on_processors
+from serverless_bench.experiments.table import grid, left_over, table_rows
+from serverless_bench.experiments.verdicts import Decision, Judged
 from serverless_bench.experiments.writer import Writer
 from serverless_bench.job.spec import Target
 from tests import runs
@@ -119,14 +121,14 @@ def observed(
     experiment: Experiment,
     rates: Mapping[Any, Sequence[float]],
     scale: str = "small",
-) -> list[Observed]:
+) -> list[CellRuns]:
     """Return every cell with runs of these rates, by its values."""
     return [
-        Observed(
+        CellRuns(
             cell=cell,
             planned=5,
             results=tuple(
-                Result(
+                CellRun(
                     path=Path("r"),
                     figures={"whole_bytes_per_s": rate, "bytes": 5000, "elapsed_s": 5},
                 )
@@ -146,7 +148,7 @@ def about(rate: float, *, spread: float = 0.005) -> list[float]:
     return [rate * (1 + spread * n) for n in (-2, -1, 0, 1, 2)]
 
 
-def outcomes(judged: Judged) -> dict[tuple[object, ...], Outcome]:
+def outcomes(judged: Judged) -> dict[tuple[object, ...], Decision]:
     return {
         (*found.group.values(), *(found.segment or ())): found.outcome
         for found in judged.judgements
@@ -177,20 +179,20 @@ def test_small_experiments_are_jobs() -> None:
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("bogus = 1", "there is no 'bogus'"),
+        ("bogus = 1", "contains unknown field 'bogus'"),
         ("[prepare]\nbogus = 1", "no setting 'bogus'"),
         ("[[axes]]\nname = 'threads'\nvalues = [1]", "'threads' stands there twice"),
         ("[[axes]]\nname = 'colour'\nvalues = ['red']", "'red' is no level"),
         ("[[axes]]\nname = 'objects'", "has no values for small"),
-        ("[[metrics]]\nname = 'x'", "does not say of"),
-        ("[[metrics]]\nname = 'x'\nof = 'y'\nunit = 'furlong'", "unit is one of"),
+        ("[[metrics]]\nname = 'x'", "missing required field 'of'"),
+        ("[[metrics]]\nname = 'x'\nof = 'y'\nunit = 'furlong'", "unit: there is no 'furlong'"),
         ("[[metrics]]\nname = 'x'\nof = 'y'\nrelative = 'speedup'\nto = 'z'", "no 'z'"),
-        ("[[published]]\nrate = true", "rate cannot be True"),
-        ("[[published]]\nrate = [1]", "a range of two"),
-        ("[[published]]\nspeed = 3", "there is no 'speed'"),
+        ("[[published]]\nrate = true", "rate: expected number, text or list, got true or false"),
+        ("[[published]]\nrate = [1]", "rate: expected list of length 2"),
+        ("[[published]]\nspeed = 3", "no 'speed'"),
         ("[[published]]\nat = {colour = 1}", "no 'colour'"),
-        ("[[published]]\nat = {threads = [1]}", "no text, number or truth"),
-        ("[plot]\nkind = 'pie'", "kind is one of"),
+        ("[[published]]\nat = {threads = [1]}", "at, threads: expected"),
+        ("[plot]\nkind = 'pie'", "kind: there is no 'pie'"),
         ("[[cells]]\nname = 'a'\nat = {bogus = 1}", "no setting 'bogus'"),
         ("title", "is not TOML"),
         (
@@ -198,14 +200,14 @@ def test_small_experiments_are_jobs() -> None:
                 "[[hypotheses]]\nid='h'\ntext='t'\ntest='same'\nmetric='rate'\nalong='threads'\n"
                 "segments='some'"
             ),
-            "neighbours or first",
+            "segments: there is no 'some'",
         ),
         (
             (
                 "[[hypotheses]]\nid='h'\ntext='t'\ntest='same'\nmetric='rate'\nalong='threads'\n"
                 "segments=[[1]]"
             ),
-            "a pair of values",
+            "segments 1: expected list of length 2",
         ),
     ],
 )
@@ -471,28 +473,28 @@ def test_a_skipped_cell_has_a_reason_and_no_runs(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("test", "second", "outcome"),
     [
-        ("no-gain", 150, Outcome.REJECTED),
-        ("no-gain", 100.1, Outcome.CONFIRMED),
-        ("no-gain", 80, Outcome.CONFIRMED),
-        ("same", 150, Outcome.REJECTED),
-        ("same", 80, Outcome.REJECTED),
-        ("same", 100.1, Outcome.CONFIRMED),
-        ("faster", 150, Outcome.CONFIRMED),
-        ("faster", 100.1, Outcome.REJECTED),
-        ("slower", 80, Outcome.CONFIRMED),
-        ("slower", 150, Outcome.REJECTED),
-        ("linear", 200, Outcome.CONFIRMED),
-        ("linear", 230, Outcome.CONFIRMED),
-        ("linear", 150, Outcome.REJECTED),
+        ("no-gain", 150, Decision.REJECTED),
+        ("no-gain", 100.1, Decision.CONFIRMED),
+        ("no-gain", 80, Decision.CONFIRMED),
+        ("same", 150, Decision.REJECTED),
+        ("same", 80, Decision.REJECTED),
+        ("same", 100.1, Decision.CONFIRMED),
+        ("faster", 150, Decision.CONFIRMED),
+        ("faster", 100.1, Decision.REJECTED),
+        ("slower", 80, Decision.CONFIRMED),
+        ("slower", 150, Decision.REJECTED),
+        ("linear", 200, Decision.CONFIRMED),
+        ("linear", 230, Decision.CONFIRMED),
+        ("linear", 150, Decision.REJECTED),
     ],
 )
-def test_each_test_of_a_segment(test: str, second: float, outcome: Outcome) -> None:
+def test_each_test_of_a_segment(test: str, second: float, outcome: Decision) -> None:
     experiment = threads(test)
     rates = {(1, "wire"): about(100), (2, "wire"): about(second), (4, "wire"): about(1000)}
     (found,) = judge(experiment, "small", observed(experiment, rates)).judged
     assert outcomes(found)["wire", 1, 2] is outcome
     # Nothing was measured with the other client.
-    assert outcomes(found)["boto3", 1, 2] is Outcome.NOT_IDENTIFIABLE
+    assert outcomes(found)["boto3", 1, 2] is Decision.NOT_IDENTIFIABLE
 
 
 def test_too_much_spread_and_too_few_runs_decide_nothing() -> None:
@@ -505,7 +507,7 @@ def test_too_much_spread_and_too_few_runs_decide_nothing() -> None:
     }
     (found,) = judge(experiment, "small", observed(experiment, rates)).judged
     wire = [one for one in found.judgements if one.group == {"client": "wire"}]
-    assert [one.outcome for one in wire] == [Outcome.NOT_IDENTIFIABLE] * 2
+    assert [one.outcome for one in wire] == [Decision.NOT_IDENTIFIABLE] * 2
     assert "too much spread" in wire[0].why
     assert "4 rounds with both" in wire[1].why
     # Published x1.55: what such an experiment could have found, and how many runs would.
@@ -525,7 +527,7 @@ def test_what_slows_a_whole_round_is_in_both_parts_of_a_ratio() -> None:
         (2, "wire"): [130 * n for n in slow],
     }
     (found,) = judge(experiment, "small", observed(experiment, rates)).judged
-    assert outcomes(found)["wire", 1, 2] is Outcome.REJECTED
+    assert outcomes(found)["wire", 1, 2] is Decision.REJECTED
     judgement = next(one for one in found.judgements if one.segment == (1, 2))
     assert judgement.ratio == pytest.approx(1.3, rel=0.01)
 
@@ -545,8 +547,8 @@ def test_questions_are_judged_together_and_each_once() -> None:
     first, second = few.judged[0].judgements
     assert first.alone is not None
     assert first.p == pytest.approx(2 * first.alone)
-    assert second.outcome is Outcome.CONFIRMED
-    assert first.outcome is Outcome.REJECTED
+    assert second.outcome is Decision.CONFIRMED
+    assert first.outcome is Decision.REJECTED
     many = made(text.replace("where = {client = 'wire'}", "segments = 'first'"))
     alone = {(1, "wire"): rates[1, "wire"], (2, "wire"): rates[2, "wire"]}
     more = {(n, "boto3"): rates[1, "wire"] for n in (1, 2, 4)}
@@ -561,8 +563,8 @@ def test_less_may_be_better() -> None:
     )
     rates = {(1, "wire"): about(100), (2, "wire"): about(50), (4, "wire"): about(100)}
     (found,) = judge(experiment, "small", observed(experiment, rates)).judged
-    assert outcomes(found)["wire", 1, 2] is Outcome.CONFIRMED
-    assert outcomes(found)["wire", 2, 4] is Outcome.REJECTED
+    assert outcomes(found)["wire", 1, 2] is Decision.CONFIRMED
+    assert outcomes(found)["wire", 2, 4] is Decision.REJECTED
 
 
 def test_segments_are_given_in_the_values_of_the_paper() -> None:
@@ -570,8 +572,8 @@ def test_segments_are_given_in_the_values_of_the_paper() -> None:
     rates = {(1, "wire"): about(100), (4, "wire"): about(100)}
     (found,) = judge(experiment, "small", observed(experiment, rates)).judged
     assert outcomes(found) == {
-        ("wire", 1, 4): Outcome.CONFIRMED,
-        ("wire", 4, 64): Outcome.NOT_IDENTIFIABLE,
+        ("wire", 1, 4): Decision.CONFIRMED,
+        ("wire", 4, 64): Decision.NOT_IDENTIFIABLE,
     }
     first = judge(
         threads("same", "segments = 'first'"), "small", observed(experiment, rates)
@@ -592,8 +594,8 @@ def test_named_cells_are_compared_by_name_and_controls_are_on_no_line() -> None:
     # The control a is the same as a cell of the design, and is not run twice.
     assert [one.cell.name for one in found] == [""] * 6 + ["b", "c"]
     by_name, along = judge(experiment, "small", found).judged
-    assert outcomes(by_name) == {("b", "c"): Outcome.REJECTED}
-    assert outcomes(along)["wire", 1, 2] is Outcome.CONFIRMED
+    assert outcomes(by_name) == {("b", "c"): Decision.REJECTED}
+    assert outcomes(along)["wire", 1, 2] is Decision.CONFIRMED
     assert len(along.judgements) == 4
 
 
@@ -602,7 +604,7 @@ def test_named_cells_are_compared_by_name_and_controls_are_on_no_line() -> None:
 
 def knee(runs: Sequence[tuple[int, Sequence[float]]], *, more: bool = True) -> Knee:
     rounds = [(value, dict(enumerate(rates, 1))) for value, rates in runs]
-    line = line_of(rounds, more_is_better=more)
+    line = knee_test(rounds, more_is_better=more)
     assert line is not None
     return line.knee()
 
@@ -610,27 +612,25 @@ def knee(runs: Sequence[tuple[int, Sequence[float]]], *, more: bool = True) -> K
 def test_the_knee_is_the_first_value_close_to_the_best() -> None:
     found = knee([(1, about(100)), (2, about(197)), (4, about(200)), (8, about(198))])
     assert (found.at, found.low, found.high) == (2, 2, 2)
-    assert found.sure
 
 
 def test_an_unsure_knee_has_an_interval() -> None:
     found = knee([(1, about(100)), (2, about(190, spread=-0.05)), (4, about(200))])
     assert (found.low, found.high) == (2, 4)
-    assert not found.sure
 
 
 def test_a_knee_of_what_is_to_be_small() -> None:
     assert knee([(1, about(2)), (2, about(1))], more=False).at == 2
-    assert line_of([(1, {1: 2.0}), (2, {})]) is None
-    assert line_of([(1, {1: 2.0})]) is None
-    assert line_of([(1, {1: 2.0}), (2, {2: 2.0})]) is None
+    assert knee_test([(1, {1: 2.0}), (2, {})]) is None
+    assert knee_test([(1, {1: 2.0})]) is None
+    assert knee_test([(1, {1: 2.0}), (2, {2: 2.0})]) is None
 
 
 @pytest.mark.parametrize(
     ("expect", "outcome"),
-    [(2, Outcome.CONFIRMED), (1, Outcome.REJECTED), (3, Outcome.REJECTED)],
+    [(2, Decision.CONFIRMED), (1, Decision.REJECTED), (3, Decision.REJECTED)],
 )
-def test_a_knee_is_where_it_is_said_to_be(expect: int, outcome: Outcome) -> None:
+def test_a_knee_is_where_it_is_said_to_be(expect: int, outcome: Decision) -> None:
     experiment = threads("knee", f"expect = {expect}\nwhere = {{client = 'wire'}}")
     rates = {(1, "wire"): about(100), (2, "wire"): about(200), (4, "wire"): about(201)}
     (found,) = judge(experiment, "small", observed(experiment, rates)).judged
@@ -639,9 +639,9 @@ def test_a_knee_is_where_it_is_said_to_be(expect: int, outcome: Outcome) -> None
 
 @pytest.mark.parametrize(
     ("at_four", "outcome"),
-    [(201, Outcome.CONFIRMED), (400, Outcome.REJECTED)],
+    [(201, Decision.CONFIRMED), (400, Decision.REJECTED)],
 )
-def test_knees_are_compared_across_an_axis(at_four: float, outcome: Outcome) -> None:
+def test_knees_are_compared_across_an_axis(at_four: float, outcome: Decision) -> None:
     experiment = threads("knee", "across = 'client'")
     rates = {
         (1, "wire"): about(100),
@@ -672,7 +672,7 @@ def measured_report() -> Report:
 
 def test_measured_stands_next_to_published() -> None:
     report = measured_report()
-    found = grid(report.experiment, report.lines)
+    found = grid(report.experiment, report.rows)
     assert found.header == (
         "threads", "client", "MB/s", "published", "speedup", "efficiency (%)", "runs",
     )  # fmt: skip
@@ -682,7 +682,7 @@ def test_measured_stands_next_to_published() -> None:
     assert rows["2", "wire"][2].startswith("1.5 (")
     assert rows["4", "wire"][3].startswith("50 (")
     assert rows["2", "boto3"] == ("-", "-", "-", "-", "0 of 5")
-    rest = left_over(report.experiment, report.lines)
+    rest = left_over(report.experiment, report.rows)
     assert [row[:3] for row in rest.rows] == [("99", "wire", "~200")]
 
 
@@ -694,7 +694,7 @@ def test_a_pivot_makes_columns_of_an_axis() -> None:
         top="pivot = 'client'",
     )
     rates = {(1, "wire"): about(100e6), (1, "boto3"): about(50e6, spread=-0.005)}
-    found = grid(experiment, lines(experiment, observed(experiment, rates)))
+    found = grid(experiment, table_rows(experiment, observed(experiment, rates)))
     assert found.header == (
         "threads", "wire MB/s", "boto3 MB/s", "published", "change (%)", "published", "runs",
     )  # fmt: skip
@@ -713,7 +713,7 @@ def test_a_wide_table_is_parted_between_columns_on_a_terminal(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("COLUMNS", "60")
-    found = grid((report := measured_report()).experiment, report.lines)
+    found = grid((report := measured_report()).experiment, report.rows)
     narrow, wide = Terminal(), io.StringIO()
     for out in (narrow, wide):
         Writer(out, markdown=False).table(found)
@@ -778,7 +778,7 @@ def test_one_change_at_a_time_says_which_mattered() -> None:
         (1, "boto3"): about(20),
     }
     report = make_report(plan_of(experiment), observed(experiment, rates))
-    assert [(one.axis, one.value, one.verdict) for one in report.effects] == [
+    assert [(one.axis, one.value, one.verdict) for one in report.verdicts.effects] == [
         ("client", "boto3", "slower"),
         ("threads", 4, "faster"),
         ("threads", 2, "same"),
@@ -787,18 +787,21 @@ def test_one_change_at_a_time_says_which_mattered() -> None:
     show(report, out, "text")
     assert "client wire to boto3: slower, x0.2 (" in out.getvalue()
     full = make_report(replace(plan_of(experiment), design="full"), report.observed)
-    assert full.effects == ()
+    assert full.verdicts.effects == ()
 
 
 @pytest.mark.parametrize("kind", ["lines", "bars"])
 def test_a_plot_has_measured_and_published_panels(tmp_path: Path, kind: str) -> None:
     report = measured_report()
     assert report.experiment.plot is not None
-    changed = replace(report.experiment, plot=replace(report.experiment.plot, kind=kind))
+    plot = structs.replace(report.experiment.plot, kind=kind)
+    changed = structs.replace(report.experiment, plot=plot)
     save_plot(replace(report, experiment=changed), tmp_path / "p.png")
     assert (tmp_path / "p.png").stat().st_size > 5000
     with pytest.raises(UsageError, match="has no"):
-        save_plot(replace(report, experiment=replace(changed, plot=None)), tmp_path / "p.png")
+        save_plot(
+            replace(report, experiment=structs.replace(changed, plot=None)), tmp_path / "p.png"
+        )
     with pytest.raises(UsageError, match="cannot write"):
         save_plot(replace(report, experiment=changed), tmp_path / "none" / "p.png")
 

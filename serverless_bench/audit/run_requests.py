@@ -1,70 +1,66 @@
 """Which requests of a witness are of a run: several runs may share one file.
 
-By bucket, key and time; and by worker, where the user agent says who asked.
+By bucket, key and time; and by worker, where the user agent names it.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from serverless_bench.audit.claims import Claims
-from serverless_bench.audit.witness import Seen
+from serverless_bench.audit.reported_run import ReportedRun
+from serverless_bench.audit.witness import StoreRequest
 
 MARGIN_NS: Final = 2_000_000
 """What two clocks of one machine may be apart."""
 
 
 @dataclass(slots=True)
-class Scope:
+class RunRequests:
     """The requests of one run; those of others are left out."""
 
-    data: list[Seen] = field(default_factory=list)
+    data: list[StoreRequest] = field(default_factory=list)
     """Of its functions, while it ran."""
-    gate: list[Seen] = field(default_factory=list)
-    control: list[Seen] = field(default_factory=list)
+    gate: list[StoreRequest] = field(default_factory=list)
+    control: list[StoreRequest] = field(default_factory=list)
     """Claims and records, and looks for them."""
-    probes: list[Seen] = field(default_factory=list)
+    probes: list[StoreRequest] = field(default_factory=list)
     """Looks of the driver at the store's clock; of another driver's at the same time, too."""
-    unknown: list[Seen] = field(default_factory=list)
+    unrecorded: list[StoreRequest] = field(default_factory=list)
     """On its own keys, while it ran, by workers that left no record."""
-    strange: list[Seen] = field(default_factory=list)
-    """Of its functions, on keys that nobody asked for."""
-    nameless: int = 0
-    """Of ``data``, those whose user agent says nothing."""
+    other_keys: list[StoreRequest] = field(default_factory=list)
+    """Of its functions, on keys that are not of its job."""
+    without_worker: int = 0
+    """Of ``data``, those whose user agent names none."""
 
 
-def scope(claims: Claims, seen: Sequence[Seen]) -> Scope:
+def requests_of_run(run: ReportedRun, requests: Sequence[StoreRequest]) -> RunRequests:
     """Return the requests of a run."""
-    return _Sorter(claims).sort(seen)
+    sorter = _Sorter(run)
+    for one in requests:
+        sorter.take(one)
+    return sorter.found
 
 
 class _Sorter:
-    def __init__(self, claims: Claims) -> None:
-        target, control = claims.job["target"], claims.job.get("control")
-        self.claims = claims
+    def __init__(self, run: ReportedRun) -> None:
+        target, control = run.job["target"], run.job.get("control")
+        self.run = run
         self.bucket, self.prefix = target["bucket"], target["prefix"]
-        self.gate = f"{target['prefix']}{claims.run_id}/gate/"
-        self.gated = claims.job.get("gate") is not None
-        self.control = None if control is None else f"{control['prefix']}{claims.run_id}/"
+        self.gate = f"{target['prefix']}{run.run_id}/gate/"
+        self.gated = run.job.get("gate") is not None
+        self.control = None if control is None else f"{control['prefix']}{run.run_id}/"
         self.control_bucket = None if control is None else control["bucket"]
-        self.begin_ns = claims.created_ns
-        ends = [function.end_ns for function in claims.functions]
-        self.end_ns = max([claims.last_ns, *ends]) + MARGIN_NS
-        received = [probe[1] for probe in claims.probes]
-        self.probed_ns = max([self.end_ns, *received])
-        self.workers = {function.worker for function in claims.functions}
-        self.keys = frozenset(claims.keys)
-        arrays = claims.load.get("array") is not None
-        self.arrays = tuple(f"{key}/" for key in claims.keys) if arrays else ()
+        self.begin_ns = run.created_ns
+        self.end_ns = max([run.last_ns, *(one.end_ns for one in run.functions)]) + MARGIN_NS
+        self.probed_ns = max([self.end_ns, *(probe[1] for probe in run.probes)])
+        self.workers = {function.worker for function in run.functions}
+        self.keys = frozenset(run.keys)
+        arrays = run.keys if run.load.get("array") is not None else ()
+        self.arrays = tuple(f"{key}/" for key in arrays)
         self.gone: set[str] = set()
-        self.found = Scope()
+        self.found = RunRequests()
 
-    def sort(self, seen: Sequence[Seen]) -> Scope:
-        for one in seen:
-            self._take(one)
-        return self.found
-
-    def _take(self, one: Seen) -> None:
+    def take(self, one: StoreRequest) -> None:
         found = self.found
         if one.bucket == self.control_bucket and self._is_control(one):
             found.control.append(one)
@@ -77,37 +73,37 @@ class _Sorter:
             elif self.begin_ns <= one.head_ns <= self.end_ns:
                 self._take_data(one)
 
-    def _take_gate(self, one: Seen) -> None:
+    def _take_gate(self, one: StoreRequest) -> None:
         # The driver deletes what the gate left; who looks for it after that is another one.
         if one.key not in self.gone:
             self.found.gate.append(one)
         if one.operation in {"delete", "list_uploads"}:
             self.gone.add(one.key)
 
-    def _take_data(self, one: Seen) -> None:
+    def _take_data(self, one: StoreRequest) -> None:
         found, mine = self.found, one.worker in self.workers
         if self._is_own(one) or self._is_given(one):
             if mine or one.worker is None:
                 found.data.append(one)
-                found.nameless += one.worker is None
+                found.without_worker += one.worker is None
             elif self._is_own(one):
-                found.unknown.append(one)
+                found.unrecorded.append(one)
         elif mine and one.operation == "list_objects":
             found.data.append(one)
-        elif mine and at_work(self.claims, one):
-            found.strange.append(one)
+        elif mine and at_work(self.run, one):
+            found.other_keys.append(one)
 
-    def _is_own(self, one: Seen) -> bool:
-        ledger = self.claims.ledger
+    def _is_own(self, one: StoreRequest) -> bool:
+        ledger = self.run.ledger
         return one.key in ledger or any(key in ledger for key in one.keys)
 
-    def _is_given(self, one: Seen) -> bool:
-        return one.key in self.keys or (bool(self.arrays) and one.key.startswith(self.arrays))
+    def _is_given(self, one: StoreRequest) -> bool:
+        return one.key in self.keys or one.key.startswith(self.arrays)
 
-    def _is_control(self, one: Seen) -> bool:
+    def _is_control(self, one: StoreRequest) -> bool:
         return self.control is not None and one.key.startswith(self.control)
 
-    def _is_of_gate(self, one: Seen) -> bool:
+    def _is_of_gate(self, one: StoreRequest) -> bool:
         if one.operation != "list_uploads":
             return one.key.startswith(self.gate)
         # It is how the driver begins to delete what the gate left.
@@ -115,9 +111,9 @@ class _Sorter:
         return self.gated and one.key == self.prefix and ends
 
 
-def at_work(claims: Claims, one: Seen) -> bool:
+def at_work(run: ReportedRun, one: StoreRequest) -> bool:
     """Tell whether a function that left a record was at work; a process may do more than that."""
     return any(
         function.worker == one.worker and function.start_ns <= one.head_ns <= function.end_ns
-        for function in claims.functions
+        for function in run.functions
     )

@@ -1,7 +1,7 @@
 """What is to be run of an experiment, kept so that it can go on."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -12,16 +12,15 @@ from serverless_bench.driver.plan import check
 from serverless_bench.errors import ArchiveError
 from serverless_bench.executors import open_executor
 from serverless_bench.experiments.cells import Cell, make_cells
-from serverless_bench.experiments.lengths import is_fixed
+from serverless_bench.experiments.definition import Experiment, Setting, Settings
 from serverless_bench.experiments.loading import parse
-from serverless_bench.experiments.schema import Experiment, Setting, Settings
+from serverless_bench.experiments.pilot import is_fixed
 from serverless_bench.experiments.settings import job_of
 from serverless_bench.job.spec import JobSpec, Target
 
 STATE: Final = "experiment.json"
 FILE: Final = "experiment.toml"
 SCHEMA: Final = 1
-_KEPT: Final = ("scale", "repeats", "seed", "seconds", "minutes", "design", "only", "changes")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,12 +118,8 @@ def save_again(plan: Plan, root: Path) -> None:
 
 
 def _data(plan: Plan) -> bytes:
-    data = {f: getattr(plan, f) for f in _KEPT}
-    data |= {"schema": SCHEMA, "name": plan.experiment.name, "functions": plan.functions}
-    data |= {
-        name: None if target is None else asdict(target)
-        for name, target in (("target", plan.target), ("control", plan.control))
-    }
+    data = {f.name: getattr(plan, f.name) for f in fields(plan) if f.name != "experiment"}
+    data |= {"schema": SCHEMA, "name": plan.experiment.name}
     return orjson.dumps(data, option=orjson.OPT_INDENT_2)
 
 

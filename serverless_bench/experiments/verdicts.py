@@ -1,17 +1,16 @@
-"""What becomes of a claim, as values."""
+"""What becomes of the claims of an experiment, as values."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
 from serverless_bench.analysis.compare import Interval, Verdict
+from serverless_bench.experiments.definition import Hypothesis, Value
 from serverless_bench.experiments.knee import Knee
-from serverless_bench.experiments.observations import Observed
 from serverless_bench.experiments.power import Power
-from serverless_bench.experiments.schema import Hypothesis, Value
 
 
-class Outcome(StrEnum):
+class Decision(StrEnum):
     """What becomes of a claim."""
 
     CONFIRMED = "confirmed"
@@ -28,7 +27,7 @@ class Judgement:
     """Where the other axes are."""
     segment: tuple[Value, Value] | None
     """None for a knee."""
-    outcome: Outcome
+    outcome: Decision
     verdict: Verdict | None = None
     """Of the second cell, seen from the first; ``same`` is one-sided where the claim is."""
     ratio: float | None = None
@@ -58,9 +57,26 @@ class Judged:
     """Of each line, wherever the axis has numbers."""
 
 
-@dataclass(frozen=True, slots=True)
-class Series:
-    """Cells that differ along one axis only."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Effect:
+    """What one change does by itself: against the baseline, all else alike."""
 
-    group: Mapping[str, Value]
-    cells: tuple[tuple[Value, Observed], ...]
+    metric: str
+    axis: str
+    base: Value
+    value: Value
+    verdict: Verdict
+    ratio: float
+    """Of the metric, changed over baseline, within a round."""
+    interval: Interval | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdicts:
+    """What holds of an experiment, its false alarms held at 5 % together."""
+
+    judged: tuple[Judged, ...]
+    effects: tuple[Effect, ...]
+    """The largest first; none but in one-factor designs."""
+    among: int
+    """Comparisons and claims about knees, each once."""

@@ -1,13 +1,14 @@
-"""What an experiment's file says, as plain values; docs/experiments/README.md explains it."""
+"""What an experiment's file says, as values; docs/experiments/README.md explains its keys.
 
+``loading`` reads a file into these, and refuses what is not declared here.
+"""
+
+import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Final
+from typing import Annotated, Final
 
-SCALES: Final = ("small", "paper")
-"""Small enough for a laptop, and as it was published."""
-DESIGNS: Final = ("full", "one-factor", "list")
-"""All combinations of the axes; a baseline and one change at a time; the cells by name."""
+from msgspec import Meta, Struct
+
 TESTS: Final = ("faster", "slower", "same", "no-gain", "linear", "knee")
 """What a hypothesis may say of the second value of a segment, seen from the first."""
 RELATIVES: Final = ("speedup", "efficiency", "change")
@@ -44,40 +45,50 @@ Value = str | int | float | bool
 Setting = Value | tuple[Value, ...] | None
 Settings = Mapping[str, Setting]
 """By dotted name, as in ``array.chunks``; ``settings`` knows the names."""
+Figure = float | str | tuple[float, float]
+"""As published: a number, words, or a range."""
+Amount = Annotated[float, Meta(ge=0, le=1e12)]
+_APPROXIMATELY: Final = re.compile(r"~(\d+(?:\.\d+)?)(?:-(\d+(?:\.\d+)?))?")
+"""As in ``~1.2`` and ``~4-5``."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Seed:
+class Size(int):
+    """Bytes; a file may give them a unit, as in ``"8MiB"``."""
+
+
+class _Table(Struct, frozen=True, forbid_unknown_fields=True):
+    """Of a file; what is not declared is refused."""
+
+
+class Publication(_Table, frozen=True, kw_only=True):
     """Where the published figures come from."""
 
     source: str
     date: str
     url: str = ""
     setup: str = ""
-    """Machine, store and network, as far as they were told."""
+    """Machine, store and network, as far as they are known."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Scale:
+class Scale(_Table, frozen=True, kw_only=True):
     """How large the experiment is."""
 
     about: str = ""
-    min_bytes: int
+    min_bytes: Size
     """A run that moves less is no evidence."""
-    repeats: int = DEFAULT_REPEATS
+    repeats: Annotated[int, Meta(ge=1)] = DEFAULT_REPEATS
     """Rounds; in each, every cell runs once."""
-    minutes: float = 0.0
+    minutes: Amount = 0.0
     """More rounds, as many as fit into it by the pilots; 0 for no more."""
-    seconds: float = 0.0
+    seconds: Amount = 0.0
     """How long a run lasts at most; 0 for as long as its objects take."""
-    standard_error: float = DEFAULT_ERROR
+    standard_error: Amount = DEFAULT_ERROR
     """Of its rate: a cell that a pilot run knows so well in less time takes less."""
     settings: Settings
     """Of every cell, unless an axis or the cell itself says otherwise."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Axis:
+class Axis(_Table, frozen=True, kw_only=True):
     """One thing that is varied."""
 
     name: str
@@ -86,16 +97,15 @@ class Axis:
     """What each value is put into."""
     values: Mapping[str, tuple[Value, ...]]
     """By scale."""
-    levels: Mapping[str, Mapping[str, Settings]] = field(default_factory=dict)
+    levels: Mapping[str, Mapping[str, Settings]] = {}
     """Values that stand for several settings at once: by their text, and by scale."""
-    baseline: Mapping[str, Value] = field(default_factory=dict)
+    baseline: Mapping[str, Value] = {}
     """By scale: its value while another axis is varied; the first, if the file does not say."""
     paired: bool = False
     """Whether the i-th small value stands for the i-th one of the paper."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NamedCell:
+class NamedCell(_Table, frozen=True, kw_only=True):
     """A cell that sets several axes and settings at once."""
 
     name: str
@@ -103,24 +113,22 @@ class NamedCell:
     """By scale; axes by name, everything else is a setting."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Unsupported:
+class Unsupported(_Table, frozen=True, kw_only=True):
     """Cells that cannot be: they stand in the table with the reason, and are not run."""
 
-    at: Mapping[str, Value]
+    at: Mapping[str, Value] = {}
     reason: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Metric:
-    """A column of the seed's table."""
+class Metric(_Table, frozen=True, kw_only=True):
+    """A column of the published table."""
 
     name: str
     header: str
     of: str
     """A figure of a run, see ``figures``."""
     unit: str = ""
-    for_bytes: int = 0
+    for_bytes: Size = Size(0)
     """Scaled from what a run moved to so many bytes; 0 for the figure as it is."""
     digits: int | None = None
     """After the decimal point; None for three that count."""
@@ -131,8 +139,7 @@ class Metric:
     """Axis whose first value ``relative`` relates to."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Hypothesis:
+class Hypothesis(_Table, frozen=True, kw_only=True):
     """A claim, and how it is tested."""
 
     id: str
@@ -142,34 +149,45 @@ class Hypothesis:
     along: str
     """Axis that the segments lie on."""
     segments: str | tuple[tuple[Value, Value], ...] = "neighbours"
-    where: Mapping[str, Value] = field(default_factory=dict)
+    where: Mapping[str, Value] = {}
     """Only cells with these values."""
     across: str = ""
     """For ``knee``: the knee is the same for all values of this axis."""
     expect: Value | None = None
-    """For ``knee``: where it is said to be."""
+    """For ``knee``: where it is claimed to be."""
     threshold: float = DEFAULT_THRESHOLD
     """Relative difference from which on it matters."""
     published: str = ""
-    """What the seed found, in its words."""
+    """What was found, in the publication's words."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Row:
+class PublishedRow(_Table, frozen=True, kw_only=True):
     """A published row."""
 
     cell: str = ""
     """Name of the cell, for those that have one."""
-    at: Mapping[str, Value]
+    at: Mapping[str, Value] = {}
     """By axis, in the values of the paper."""
-    values: Mapping[str, float | str | tuple[float, float]]
-    """By metric: a number, a range, or words."""
+    values: Mapping[str, Figure]
+    """By metric."""
     note: str = ""
 
+    def range(self, metric: str) -> tuple[float, float, float] | None:
+        """Return the middle of a figure, and the ends of its range; None for words."""
+        value = self.values.get(metric)
+        if isinstance(value, str):
+            match = _APPROXIMATELY.fullmatch(value)
+            if match is None:
+                return None
+            value = (float(match[1]), float(match[2] or match[1]))
+        if value is None:
+            return None
+        low, high = value if isinstance(value, tuple) else (value, value)
+        return (low + high) / 2, low, high
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Plot:
-    """The seed's figure."""
+
+class Plot(_Table, frozen=True, kw_only=True):
+    """How the picture is drawn."""
 
     kind: str = "lines"
     x: str = ""
@@ -182,15 +200,14 @@ class Plot:
     """Whether x doubles from one tick to the next."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Experiment:
+class Experiment(_Table, frozen=True, kw_only=True):
     """A study: what to run, what to look at, what was claimed and published."""
 
     name: str
     title: str
     question: str
     null_hypothesis: str
-    seed: Seed
+    seed: Publication
     scales: Mapping[str, Scale]
     prepare: Mapping[str, Settings] | None = None
     """By scale: of the write that makes what is read; None for experiments that need none."""
@@ -205,7 +222,7 @@ class Experiment:
     pivot: str = ""
     """Axis whose values are columns of the table, one for each metric."""
     hypotheses: tuple[Hypothesis, ...] = ()
-    published: tuple[Row, ...] = ()
+    published: tuple[PublishedRow, ...] = ()
     errata: tuple[str, ...] = ()
     plot: Plot | None = None
     text: str

@@ -17,7 +17,7 @@ _SIZE: Final = re.compile(r"[0-9a-f]{32}\.([0-9]+)(?:\.[zd][0-9zd]+)?$")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Function:
+class ReportedFunction:
     """One function that left a record."""
 
     index: int
@@ -42,7 +42,7 @@ class Function:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Claims:
+class ReportedRun:
     """One run."""
 
     run_id: str
@@ -50,7 +50,7 @@ class Claims:
     job: Mapping[str, Any]
     exact: bool
     """Whether every request of the client is an attempt in a record."""
-    functions: Sequence[Function]
+    functions: Sequence[ReportedFunction]
     lost: int
     """Functions that left no record; they may have made requests."""
     again: bool
@@ -62,9 +62,14 @@ class Claims:
     last_ns: int
     """When the last outcome was there."""
     probes: Sequence[Sequence[int]]
-    """The driver's looks at the store's clock: sent, received, what it said."""
+    """The driver's looks at the store's clock: sent, received, the store's time."""
     keys: Sequence[str]
     ledger: frozenset[str]
+
+    @property
+    def operations(self) -> Iterator[Row]:
+        """Operations of all functions."""
+        return (op for function in self.functions for op in function.operations)
 
     @property
     def load(self) -> Mapping[str, Any]:
@@ -74,18 +79,16 @@ class Claims:
 
     @property
     def complete(self) -> bool:
-        """Whether everything that was asked for was done, once, and without a failure."""
-        clean = all(
-            function.error is None and all(op["error"] is None for op in function.operations)
-            for function in self.functions
-        )
+        """Whether everything of the job was done, once, and without a failure."""
+        clean = all(function.error is None for function in self.functions)
+        clean &= all(op["error"] is None for op in self.operations)
         indexes = [function.index for function in self.functions]
         once = sorted(indexes) == list(range(self.job["invocations"]))
         driven = self.ended and not self.resumed
         return driven and clean and once and not self.lost and not self.again
 
 
-def read_claims(path: Path) -> Claims:
+def read_reported_run(path: Path) -> ReportedRun:
     """Return what a run directory says.
 
     Raises
@@ -103,7 +106,7 @@ def read_claims(path: Path) -> Claims:
         recorded = {function.index for function in functions}
         lost = {row["lost"]["index"] for row in rows if row.get("lost")}
         silent = set(range(header["job"]["invocations"])) - recorded
-        return Claims(
+        return ReportedRun(
             run_id=header["run_id"],
             created_ns=header["created_ns"],
             job=header["job"],
@@ -128,11 +131,11 @@ def declared_size(key: str) -> int | None:
     return int(found[1]) if found else None
 
 
-def _function(record: Mapping[str, Any]) -> Function:
+def _function(record: Mapping[str, Any]) -> ReportedFunction:
     attempts: dict[int, list[Row]] = {}
     for attempt in _table(record.get("attempts", {})):
         attempts.setdefault(attempt["operation"], []).append(attempt)
-    return Function(
+    return ReportedFunction(
         index=record["index"],
         # Schema 1 of the records called it attempt.
         launch=record["launch"] if "launch" in record else record["attempt"],

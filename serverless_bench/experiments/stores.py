@@ -8,7 +8,7 @@ from typing import Final
 
 from serverless_bench.driver.target import embedded_target
 from serverless_bench.errors import UsageError
-from serverless_bench.experiments.schema import Settings
+from serverless_bench.experiments.definition import Settings
 from serverless_bench.experiments.settings import inner
 from serverless_bench.job.spec import Target
 from serverless_bench.stores.loopback.process import served
@@ -17,7 +17,7 @@ _NOWHERE: Final = Target(bucket="none", endpoint_url="http://127.0.0.1:9")
 """For arrays in files, which need none."""
 
 
-class Places:
+class Stores:
     """Opens each store once, when the first cell needs it.
 
     Parameters

@@ -14,8 +14,8 @@ import numpy as np
 import orjson
 
 from serverless_bench.analysis.timeline import segments
+from serverless_bench.experiments.definition import Setting, Settings
 from serverless_bench.experiments.figures import operation_rates
-from serverless_bench.experiments.schema import Setting, Settings
 from serverless_bench.experiments.settings import workload_of
 from serverless_bench.rundir.run import Run
 from serverless_bench.rundir.tables import Floats
@@ -33,7 +33,7 @@ _SIZES: Final = ("duration_s", "objects", "total_objects", "repeats", "operation
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Length:
+class RunLength:
     """Of a cell's runs."""
 
     seconds: float
@@ -47,16 +47,16 @@ class Length:
 
 
 def is_fixed(changes: Settings) -> bool:
-    """Tell whether the user has said how much a run does."""
+    """Tell whether the user sets how much a run does."""
     return any(name in changes for name in _SIZES)
 
 
 def pilot_settings(settings: Settings, most_s: float) -> dict[str, Setting]:
-    """Return what a cell's pilot is told about its length."""
+    """Return the settings that make a pilot's length."""
     return {} if _is_append(settings) else {"duration_s": min(PILOT_S, most_s)}
 
 
-def rounds_within(minutes: float, known: Collection[Length], least: int) -> int:
+def rounds_within(minutes: float, known: Collection[RunLength], least: int) -> int:
     """Return how many rounds fit into some minutes beside the pilots, but for the least."""
     pilots_s = sum(min(PILOT_S, one.seconds) + one.around_s for one in known)
     round_s = sum(one.seconds + one.around_s for one in known)
@@ -64,27 +64,28 @@ def rounds_within(minutes: float, known: Collection[Length], least: int) -> int:
     return min(max(least, fit), max(least, MOST_ROUNDS))
 
 
-def length_of(run: Run | None, settings: Settings, most_s: float, error: float) -> Length:
+def length_of(
+    spread: tuple[float | None, float | None], settings: Settings, most_s: float, error: float
+) -> RunLength:
     """Return the length of a cell's runs.
 
     Parameters
     ----------
-    run
-        The pilot; None if it failed.
+    spread
+        Of the pilot, see ``spread_of``; nothing if it failed.
     settings
         Of the cell.
     most_s, error
         So many seconds, or this relative standard error of the rate, whichever is first.
     """
-    took_s, spread = (None, None) if run is None else spread_of(run)
-    seconds, reached = most_s, None
-    if took_s is not None and spread is not None:
+    (took_s, pilot_error), seconds, reached = spread, most_s, None
+    if took_s is not None and pilot_error is not None:
         # Of the mean of independent parts: with the square root of their number.
-        wanted_s = took_s * (spread / error) ** 2 if error else most_s
+        wanted_s = took_s * (pilot_error / error) ** 2 if error else most_s
         seconds = min(most_s, max(min(LEAST_S, most_s), wanted_s))
-        reached = spread * sqrt(took_s / seconds)
+        reached = pilot_error * sqrt(took_s / seconds)
     if not _is_append(settings):
-        return Length(
+        return RunLength(
             seconds=seconds, settings={"duration_s": round(seconds, 2)}, standard_error=reached
         )
     # An array that is appended to begins once: more time is more appends.
@@ -92,7 +93,7 @@ def length_of(run: Run | None, settings: Settings, most_s: float, error: float) 
     count = objects if isinstance(objects, int) else 1
     if took_s:
         count = max(2, ceil(count * seconds / took_s))
-    return Length(seconds=seconds, settings={"objects": count}, standard_error=reached)
+    return RunLength(seconds=seconds, settings={"objects": count}, standard_error=reached)
 
 
 def spread_of(run: Run) -> tuple[float | None, float | None]:
@@ -121,16 +122,16 @@ def _relative_error(values: Floats) -> float:
     return float(values.std(ddof=1) / np.sqrt(len(values)) / values.mean())
 
 
-def load(root: Path) -> dict[str, Length]:
+def load(root: Path) -> dict[str, RunLength]:
     """Return the lengths that are known, by the cells' slugs."""
     try:
         found = orjson.loads((root / LENGTHS).read_bytes())
     except FileNotFoundError:
         return {}
-    return {slug: Length(**data) for slug, data in found.items()}
+    return {slug: RunLength(**data) for slug, data in found.items()}
 
 
-def save(root: Path, known: Mapping[str, Length]) -> None:
+def save(root: Path, known: Mapping[str, RunLength]) -> None:
     """Keep the lengths, whole or not at all."""
     data = {slug: asdict(length) for slug, length in known.items()}
     part = root / f"{LENGTHS}.part"

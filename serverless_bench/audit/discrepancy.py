@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
+class Discrepancy:
     """One thing that the run says and the store did not see, or the other way round."""
 
     about: str
@@ -16,4 +16,4 @@ class Difference:
     """Of the object, where there is one."""
 
 
-Differences = Iterator[Difference]
+Discrepancies = Iterator[Discrepancy]

@@ -10,15 +10,15 @@ from pathlib import Path
 from typing import Any, Final
 
 from serverless_bench.errors import ArchiveError
-from serverless_bench.experiments.observations import Observed, Result
-from serverless_bench.experiments.plans import Plan
-from serverless_bench.experiments.schema import Experiment
+from serverless_bench.experiments.definition import Experiment
+from serverless_bench.experiments.observations import CellRun, CellRuns
+from serverless_bench.experiments.plan import Plan
 
 SCHEMA: Final = 1
 _ALWAYS: Final = ("bytes", "elapsed_s")
 
 
-def to_data(plan: Plan, observed: Sequence[Observed]) -> dict[str, Any]:
+def to_data(plan: Plan, observed: Sequence[CellRuns]) -> dict[str, Any]:
     """Return what each run of an experiment came to, as values for JSON."""
     names = sorted({*_ALWAYS, *(metric.of for metric in plan.experiment.metrics)})
     return {
@@ -37,7 +37,7 @@ def to_data(plan: Plan, observed: Sequence[Observed]) -> dict[str, Any]:
     }
 
 
-def from_data(experiment: Experiment, data: Mapping[str, Any]) -> tuple[Plan, tuple[Observed, ...]]:
+def from_data(experiment: Experiment, data: Mapping[str, Any]) -> tuple[Plan, tuple[CellRuns, ...]]:
     """Return the plan and the cells with their runs.
 
     Raises
@@ -60,7 +60,7 @@ def from_data(experiment: Experiment, data: Mapping[str, Any]) -> tuple[Plan, tu
         )
     scale = experiment.scales[plan.scale]
     return plan, tuple(
-        Observed(
+        CellRuns(
             # Where they were run decides what could not be, not where they are read.
             cell=replace(cell, skipped=known[cell.slug]["skipped"]),
             planned=plan.repeats,
@@ -71,14 +71,14 @@ def from_data(experiment: Experiment, data: Mapping[str, Any]) -> tuple[Plan, tu
     )
 
 
-def _run(result: Result, names: Sequence[str]) -> dict[str, float | str]:
+def _run(result: CellRun, names: Sequence[str]) -> dict[str, float | str]:
     if result.figures is None:
         return {"problem": result.problem}
     found = result.figures
     return {name: float(f"{found[name]:.6g}") for name in names if name in found}
 
 
-def _result(run: Mapping[str, Any]) -> Result:
+def _result(run: Mapping[str, Any]) -> CellRun:
     if "problem" in run:
-        return Result(path=Path(), figures=None, problem=str(run["problem"]))
-    return Result(path=Path(), figures={name: float(value) for name, value in run.items()})
+        return CellRun(path=Path(), figures=None, problem=str(run["problem"]))
+    return CellRun(path=Path(), figures={name: float(value) for name, value in run.items()})

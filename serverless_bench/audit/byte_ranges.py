@@ -20,7 +20,7 @@ def coverage(ranges: Iterable[Range]) -> dict[int, int]:
     return found
 
 
-def stretches(*each: dict[int, int]) -> Iterator[tuple[int, int, list[int]]]:
+def segments(*each: dict[int, int]) -> Iterator[tuple[int, int, list[int]]]:
     """Yield every stretch in which several coverages stay what they are, and what they are."""
     borders = sorted({at for one in each for at in one})
     counts = [0] * len(each)
@@ -30,6 +30,6 @@ def stretches(*each: dict[int, int]) -> Iterator[tuple[int, int, list[int]]]:
             yield begin, borders[number + 1], list(counts)
 
 
-def said(begin: int, end: int) -> str:
+def describe(begin: int, end: int) -> str:
     """Return a range as a sentence has it."""
     return f"byte {begin}" if end == begin + 1 else f"bytes {begin} to {end - 1}"
