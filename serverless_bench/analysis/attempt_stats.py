@@ -23,25 +23,18 @@ from serverless_bench.units import NS_PER_S
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AttemptStats:
-    """Totals over the attempts of measured operations."""
+    """Totals over the attempts of measured operations; docs/figures.toml defines each."""
 
     attempts: int
     failed_attempts: int
     throttled: int
     throttled_peak_per_s: int
-    """Most throttled attempts in one second; seconds count from the first measured attempt on."""
     throttled_by_prefix: Mapping[str, int]
-    """Throttled attempts by prefix, see ``throttles_per_s``."""
     errors_of_attempts: Mapping[str, int]
-    """Failed attempts by error word."""
     offered_bytes: int
-    """Moved by all attempts."""
     retried_bytes: int
-    """Moved by attempts that failed."""
     new_connections: int | None
-    """Attempts that had to open a connection; None if the client does not show that."""
     read_amplification: float | None
-    """Bytes that reads brought over bytes of the objects; None without reads."""
 
 
 def attempt_stats(run: Run, good: Mask) -> AttemptStats:

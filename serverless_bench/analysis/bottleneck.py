@@ -100,23 +100,15 @@ class BucketFit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bottleneck:
-    """What bounded the functions of a run."""
+    """What bounded the functions of a run; docs/figures.toml defines each figure."""
 
     functions: Mapping[str, int] = field(default_factory=dict)
-    """How many were bounded by what, for each of ``CAUSES`` that there was."""
     client_share: float | None = None
-    """Median share of the time of its requests in which a function computed or waited for a
-    processor, or of its processors that it kept busy: the larger one, at most 1."""
     lock_share: float | None = None
-    """Median share of the time in which the interpreter's lock was taken, of functions whose
-    threads share it."""
     launch_share: float | None = None
-    """Median share of the time from submission to end that went into launching."""
     generator_bytes_per_s: float | None = None
-    """Median speed at which workers made bytes, measured before their first object."""
     burst_bytes: float | None = None
     sustained_bytes_per_s: float | None = None
-    """Medians of the buckets, where functions were bounded by their own network."""
 
 
 def bottleneck(run: Run, good: Mask) -> Bottleneck:

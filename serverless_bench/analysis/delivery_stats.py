@@ -31,30 +31,20 @@ class Wave:
     number: int
     count: int
     after_s: float
-    """Since the run began, on the driver's clock."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Deliveries:
-    """Totals over all events of a run."""
+    """Totals over all events of a run; docs/figures.toml defines each."""
 
     received: int
-    """Records: ``ok + failed + duplicate``."""
     refusals: int
-    """Launches that were refused (429, connection lost) before they were accepted."""
     never_began: int
-    """Attempts that were taken back because no worker had begun them in time."""
     waves: tuple[Wave, ...]
     requests_per_function: float | None
-    """GETs and LISTs of the driver per planned function."""
     lag_s: Mapping[str, float] | None
-    """Percentiles of a record's way: end of the function to arrival at the driver, by two
-    clocks."""
     import_s: Mapping[str, float] | None
-    """Percentiles over cold environments that loaded the code themselves: the import of it."""
     cold_start_s: Mapping[str, float] | None
-    """The same: from the begin of the import to the first byte to or from the store; None if the
-    client does not show it."""
 
 
 def deliveries(run: Run) -> Deliveries | None:

@@ -59,14 +59,11 @@ _FROM_DUE: Final = frozenset({"response", "queueing"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Times:
-    """How long some operations took."""
+    """How long some operations took; docs/figures.toml defines each figure."""
 
     percentiles_s: Mapping[str, float]
-    """``p50``, ``p90``, ``p95``, ``p99``, ``p99.9`` and ``max``."""
     mean_s: float
     exact: bool
-    """Whether the percentiles are of raw values, by linear interpolation between order
-    statistics; else they are a histogram's, within 1 %."""
     histogram: Histogram
 
     @classmethod
@@ -103,56 +100,39 @@ class Times:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Latency:
-    """The operations of one kind, or those of them in one size class."""
+    """The operations of one kind, or those of them in one size class.
+
+    docs/figures.toml defines each figure, in its section ``by_kind``.
+    """
 
     kind: str
     size_class: str | None
-    """One of ``SIZE_CLASSES``; None for all together. It is the class of the bytes that
-    moved, so a range has that of its length; of a failed operation that of its object, and
-    a range that failed has none. A block of the user's own has its name here."""
     ok: int
-    """That succeeded; only these are in the times and bytes."""
     failed: int
     overdue: int | None
-    """That were due in an open loop and never began; with what they had waited by the end,
-    these are in ``response`` and ``queueing``, too. See ``overdue.OverdueOperations``. None if the
-    records do not say."""
     keys: int
-    """That they concerned: more than ``ok`` if they list, or delete many."""
     bytes: int
     operations_per_s: float | None
     bytes_per_s: float | None
-    """Over the span of the whole run; None where nothing took place or moved."""
     latency: Times | None
     service: Times | None
-    """None if no operation waited between its attempts: the same as latency then."""
     response: Times | None
     queueing: Times | None
-    """None in a closed loop."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Latencies:
-    """The section "operations" of a report."""
+    """The section "operations" of a report; docs/figures.toml defines each figure."""
 
     open_loop: bool = False
     target_per_s: float | None = None
-    """Operations that were to begin per second, in an open loop."""
     offered_per_s: float | None = None
-    """Operations that the schedules of the functions had due per second, from the first
-    instant to the last. None in a closed loop."""
     achieved_per_s: float | None = None
-    """Operations that were due and succeeded, per second of the time in which they were due,
-    or until the last of them ended if that was later. None in a closed loop."""
     due: int | None = None
-    """Operations whose instant came: ``begun + overdue``. None in a closed loop, and with
-    the two rates before and the two counts after it if the records do not say."""
     begun: int | None = None
     overdue: int | None = None
-    """Operations that were due when the time was over, and never began."""
     span_s: float | None = None
     by_kind: tuple[Latency, ...] = ()
-    """For each kind a row of all its operations and, below it, one per size class."""
     segment_s: float | None = None
     over_time: tuple[OverTime, ...] = ()
 

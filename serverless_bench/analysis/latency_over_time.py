@@ -27,7 +27,6 @@ class OverTime:
     count: tuple[int, ...]
     p50_s: tuple[float | None, ...]
     p99_s: tuple[float | None, ...]
-    """Of the latency, in an open loop of the response time; None where there was none."""
 
 
 @dataclass(frozen=True, slots=True)

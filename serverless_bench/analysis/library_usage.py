@@ -12,25 +12,17 @@ from serverless_bench.units import GIB
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LibraryUsage:
-    """What the operations of one kind used; only those that succeeded."""
+    """What the operations of one kind used; docs/figures.toml defines each figure."""
 
     kind: str
     count: int
-    """Operations that were watched."""
     bytes: int
-    """Of their data."""
     memory_ratio: Mapping[str, float] | None
-    """``min``, ``p50`` and ``max`` of how much the resident set grew above what it was
-    when the operation began, over its bytes: 1 is one more copy of the data. None where
-    nobody could see the resident set."""
     rss_peak_bytes: int | None
-    """Largest resident set."""
     threads_peak: int | None
-    """Most threads at once in one process."""
     cpu_user_s: float
     cpu_sys_s: float
     cpu_s_per_gib: float | None
-    """Both together, per GiB of their bytes."""
 
 
 def library_usage(run: Run, good: Mask) -> tuple[LibraryUsage, ...]:

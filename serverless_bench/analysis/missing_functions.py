@@ -11,14 +11,14 @@ from serverless_bench.rundir.tables import Floats, Mask, is_text, sum_by
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MissingFunctions:
-    """What the run would show at least and at most if the missing functions were known."""
+    """What the run would show at least and at most if the missing functions were known.
+
+    docs/figures.toml defines each figure.
+    """
 
     count: int
-    """Functions that failed or were lost."""
     whole_bytes_per_s: tuple[float, float]
-    """As they are, and if each had moved as much as the best of all, in the same span."""
     per_function_p50_bytes_per_s: tuple[float, float] | None
-    """If they were slower than all others, and faster; None if more than half is missing."""
 
 
 def missing_functions(

@@ -2,7 +2,7 @@
 
 Only operations that succeeded, of invocations that count, contribute bytes: goodput.
 What failed attempts moved is ``retried_bytes``. Instants of workers are put on the driver's
-clock first, as far as its evidence goes (``offsets``).
+clock first, as far as its evidence goes (``clock_offsets``).
 """
 
 from collections import Counter
@@ -37,7 +37,6 @@ from serverless_bench.rundir.tables import (
     ABSENT,
     EARLIEST,
     READS,
-    Floats,
     Mask,
     Table,
     is_one_of,
@@ -53,29 +52,22 @@ REPORT_SCHEMA: Final = 3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Clocks:
-    """How well the workers' clocks are known; see ``offsets``."""
+    """How well the workers' clocks are known; docs/figures.toml defines each figure."""
 
     width_p50_s: float | None
     width_max_s: float | None
-    """Of the intervals that hold the offsets; None without records."""
     corrected: int
-    """Functions whose clock cannot have been the driver's; their instants were shifted."""
     suspect: int
-    """Functions whose evidence contradicts itself; their instants were left alone."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GateSummary:
-    """How the functions came through the gate."""
+    """How the functions came through the gate; docs/figures.toml defines each figure."""
 
     expected: int | None
-    """Functions that the driver waited for; None if it never opened the gate."""
     announced: int | None
-    """Functions that were there when it opened."""
     late: int
-    """Functions that came after, or gave up waiting."""
     wait_s: Mapping[str, float] | None
-    """Percentiles of what a function waited: it is paid for."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -217,7 +209,7 @@ def summarize(run: Run, *, with_warmup: bool = False, prices: Prices | None = No
     found = throughput(run, good)
     withheld = violations(Facts(run=run, good=good, throughput=found, counts=counts))
     shown = Throughput(span_s=found.span_s) if withheld else found
-    rates, unseen = function_rates(run), not_shown(run, good)
+    rates, unseen = function_spans(run).bytes_per_s, not_shown(run, good)
     reported = counts_in & (functions["max_rss_bytes"] > 0)
     cpu_s = measured_cpu_s(run)
     time = elapsed(run)
@@ -366,14 +358,6 @@ def _done_s(run: Run, good: Mask, time: Elapsed) -> dict[str, float | None]:
             at = max(int(done[needed - 1]), there[0])
             names[name] = time.between_ns(there[0], at) / NS_PER_S
     return names
-
-
-def function_rates(run: Run) -> Floats:
-    """Return bytes per second of every function that is ok and moved bytes.
-
-    Its bytes over the time from its first operation's start to its last one's end.
-    """
-    return function_spans(run).bytes_per_s
 
 
 def _latency_s(operations: Table, good: Mask, begin: str, end: str) -> dict[str, float] | None:

@@ -6,7 +6,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 
-from serverless_bench.analysis.summary import function_rates
+from serverless_bench.analysis.timeline import function_spans
 from serverless_bench.plots.style import Style, style_of
 from serverless_bench.rundir.run import Run
 
@@ -29,7 +29,7 @@ def draw_rates(run: Run, axes: Axes, *, style: Style | None = None) -> None:
         Name and colour; the workload's without it.
     """
     style = style or style_of(run)
-    rates = function_rates(run) / 1e6
+    rates = function_spans(run).bytes_per_s / 1e6
     axes.set_xlabel("MB/s")
     axes.set_ylabel("functions")
     axes.set_title(f"{style.label}: rate per function")

@@ -9,8 +9,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from serverless_bench.analysis.summary import function_rates
-from serverless_bench.analysis.timeline import good_operations
+from serverless_bench.analysis.timeline import function_spans, good_operations
 from serverless_bench.rundir.run import load_run
 from tests import oplogs, pickles
 from tests.command import Done, Sbench
@@ -140,7 +139,9 @@ def test_there_and_back(sbench: Sbench, style: str, name: str, slack_ns: int) ->
     assert (back.json["client"], back.json["workload"]) == (style, "read")
     one, two = (sbench.directory / "sbench-runs" / which for which in ("one", "two"))
     assert abs(span_ns(one) - span_ns(two)) <= slack_ns
-    assert function_rates(load_run(two)) == pytest.approx(function_rates(load_run(one)), rel=1e-6)
+    assert function_spans(load_run(two)).bytes_per_s == pytest.approx(
+        function_spans(load_run(one)).bytes_per_s, rel=1e-6
+    )
 
 
 def test_tables(sbench: Sbench) -> None:

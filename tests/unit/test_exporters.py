@@ -8,8 +8,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from serverless_bench.analysis.summary import function_rates, summarize
-from serverless_bench.analysis.timeline import good_operations
+from serverless_bench.analysis.summary import summarize
+from serverless_bench.analysis.timeline import function_spans, good_operations
 from serverless_bench.errors import PluginError
 from serverless_bench.formats.exporters import EXPORTERS, open_exporter
 from serverless_bench.formats.exporters.pywren import write_pickle
@@ -82,7 +82,7 @@ def test_warp_and_back(tmp_path: Path, run: Run) -> None:
     assert (after.ok, after.failed) == (before.ok, before.failed)
     assert after.errors == {"throttled": 1}
     assert span_ns(back) == span_ns(run)
-    np.testing.assert_array_equal(function_rates(back), function_rates(run))
+    np.testing.assert_array_equal(function_spans(back).bytes_per_s, function_spans(run).bytes_per_s)
     for name in ("start_ns", "end_ns", "first_byte_ns", "last_byte_sent_ns", "key", "kind"):
         wanted = run.functions["status"][run.operations["function"]] != "duplicate"
         assert list(back.operations[name]) == list(run.operations[name][wanted]), name
@@ -124,7 +124,9 @@ def test_pywren_and_back(tmp_path: Path, run: Run) -> None:
     back = again(tmp_path, data)
     assert summarize(back).bytes == summarize(run).bytes
     assert span_ns(back) == pytest.approx(span_ns(run), abs=500)
-    assert function_rates(back) == pytest.approx(function_rates(run), rel=1e-6)
+    assert function_spans(back).bytes_per_s == pytest.approx(
+        function_spans(run).bytes_per_s, rel=1e-6
+    )
     write_pickle(run, tmp_path / "pickle")
     assert (tmp_path / "pickle").read_bytes() == data
 

@@ -14,11 +14,10 @@ from serverless_bench.analysis.summary import (
     REPORT_SCHEMA,
     Clocks,
     GateSummary,
-    function_rates,
     summarize,
 )
 from serverless_bench.analysis.throughput import whole_and_peak
-from serverless_bench.analysis.timeline import good_operations
+from serverless_bench.analysis.timeline import function_spans, good_operations
 from serverless_bench.job.spec import ArraySpec, JobSpec, Load, OperationKind
 from serverless_bench.rundir.record import BadRange, Found, InvocationRecord, OperationRecord, Step
 from serverless_bench.rundir.run import Run
@@ -341,4 +340,4 @@ def test_a_pause_is_where_nobody_worked(
 
 
 def test_rates_are_of_the_functions_that_are_ok(tmp_path: Path) -> None:
-    assert function_rates(run_of(tmp_path, DUPLICATE)).tolist() == [500, 1250]
+    assert function_spans(run_of(tmp_path, DUPLICATE)).bytes_per_s.tolist() == [500, 1250]

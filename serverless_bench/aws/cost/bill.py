@@ -35,44 +35,33 @@ _REMOVING: Final = frozenset({"delete", "delete_many"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bill:
-    """What a run is billed, without storage, next to what it was expected to be."""
+    """What a run is billed, without storage, next to what it was expected to be.
+
+    docs/figures.toml defines each figure.
+    """
 
     as_of: str
-    """Of the prices."""
     region: str
     currency: str
     on_aws: bool
-    """Whether functions and store were AWS's, as far as the store's address tells."""
     architecture: str
     total: float
     dollars: Dollars
     estimate: float | None
-    """What ``expected`` says of the same job; None if it cannot know what the job moves."""
     estimate_error: float | None
-    """``estimate / total - 1``."""
     invocations: int
-    """That left a record, and are hence in the bill."""
     billed_s: float
     gb_s: float
     requests: Mapping[str, int]
-    """Billed attempts of operations by kind; and how many more there were in all for the
-    ``control`` prefix, at the ``gate``, and as ``probes`` of the store's clock."""
     overhead: Mapping[str, Mapping[str, int]]
-    """Those of ``control``, ``gate`` and ``probes`` by kind."""
     requests_exact: bool
-    """Whether these are all requests; else there were at least as many: a library made
-    requests that it does not show, or the run is of a version that did not count them."""
     unknown: int
-    """Invocations without a record: not in the bill."""
     unknown_at_most: float
-    """What they cost if each ran until the deadline, and asked for as much as it can."""
     storage_per_h: float
-    """For what the run wrote, as long as it is kept; at most, where many objects were
-    deleted at once."""
 
     @property
     def storage_per_month(self) -> float:
-        """The same, if it is forgotten."""
+        """What the objects cost in a month if they are forgotten."""
         return self.storage_per_h * HOURS_PER_MONTH
 
 
@@ -142,7 +131,7 @@ def outcome_usage(
         As the executor yields it. One without a record counts as if it had run from its
         submission until it was given up, unless it is certain that it never began.
     job
-        Whose.
+        That the outcome is of.
     memory_mib
         For functions that do not say what they have.
     architecture

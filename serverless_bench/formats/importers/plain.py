@@ -116,11 +116,11 @@ class _Machine:
         self._below.append(self.stack)
         self.stack = []
 
-    def _since_mark(self) -> list[Any]:
+    def since_mark(self) -> list[Any]:
         items, self.stack = self.stack, self._below.pop()
         return items
 
-    def _take(self, count: int) -> list[Any]:
+    def take(self, count: int) -> list[Any]:
         return [self.stack.pop() for _ in range(count)][::-1]
 
     def extend_list(self, items: list[Any]) -> None:
@@ -137,60 +137,31 @@ class _Machine:
             raise TypeError("items of no dict")
         target.update(zip(keys, items[1::2], strict=True))
 
-    def nothing(self) -> None:
-        pass
-
-    def append(self) -> None:
-        self.extend_list(self._take(1))
-
-    def appends(self) -> None:
-        self.extend_list(self._since_mark())
-
-    def set_item(self) -> None:
-        self.extend_dict(self._take(2))
-
-    def set_items(self) -> None:
-        self.extend_dict(self._since_mark())
-
-    def new_list(self) -> None:
-        items = self._since_mark()
-        self.stack.append(items)
-
-    def new_tuple(self) -> None:
-        items = self._since_mark()
-        self.stack.append(tuple(items))
-
     def new_dict(self) -> None:
-        items = self._since_mark()
+        items = self.since_mark()
         self.stack.append({})
         self.extend_dict(items)
 
-    def tuple1(self) -> None:
-        self.stack.append(tuple(self._take(1)))
-
-    def tuple2(self) -> None:
-        self.stack.append(tuple(self._take(2)))
-
-    def tuple3(self) -> None:
-        self.stack.append(tuple(self._take(3)))
+    def push(self, value: object) -> None:
+        self.stack.append(value)
 
 
 _PUTS: Final = frozenset({"PUT", "BINPUT", "LONG_BINPUT", "MEMOIZE"})
 _GETS: Final = frozenset({"GET", "BINGET", "LONG_BINGET"})
 _STEPS: Final[Mapping[str, Callable[[_Machine], None]]] = {
-    "APPEND": _Machine.append,
-    "APPENDS": _Machine.appends,
+    "APPEND": lambda machine: machine.extend_list(machine.take(1)),
+    "APPENDS": lambda machine: machine.extend_list(machine.since_mark()),
     "DICT": _Machine.new_dict,
-    "FRAME": _Machine.nothing,
-    "LIST": _Machine.new_list,
+    "FRAME": lambda _: None,
+    "LIST": lambda machine: machine.push(machine.since_mark()),
     "MARK": _Machine.mark,
-    "PROTO": _Machine.nothing,
-    "SETITEM": _Machine.set_item,
-    "SETITEMS": _Machine.set_items,
-    "STOP": _Machine.nothing,
-    "TUPLE": _Machine.new_tuple,
-    "TUPLE1": _Machine.tuple1,
-    "TUPLE2": _Machine.tuple2,
-    "TUPLE3": _Machine.tuple3,
+    "PROTO": lambda _: None,
+    "SETITEM": lambda machine: machine.extend_dict(machine.take(2)),
+    "SETITEMS": lambda machine: machine.extend_dict(machine.since_mark()),
+    "STOP": lambda _: None,
+    "TUPLE": lambda machine: machine.push(tuple(machine.since_mark())),
+    "TUPLE1": lambda machine: machine.push(tuple(machine.take(1))),
+    "TUPLE2": lambda machine: machine.push(tuple(machine.take(2))),
+    "TUPLE3": lambda machine: machine.push(tuple(machine.take(3))),
 }
 _KNOWN: Final = _LITERALS | set(_CONSTANTS) | _PUTS | _GETS | set(_STEPS)

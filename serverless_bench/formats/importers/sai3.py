@@ -6,21 +6,6 @@ asynchronous runtime that happened to end the operation: operations of one threa
 and are dealt out to as many function calls as ran at once.
 """
 
-from serverless_bench.formats.importers.base import Hints, Imported, Importer
-from serverless_bench.formats.importers.oplog import OpLog
-from serverless_bench.formats.importers.threads import imported_from
+from serverless_bench.formats.importers.threads import oplog_importer
 
-
-def _takes(content: object) -> bool:
-    return isinstance(content, OpLog)
-
-
-def _recognises(content: object) -> bool:
-    return isinstance(content, OpLog) and not (content.has_categories or content.first_bytes_differ)
-
-
-def _read(content: OpLog, hints: Hints) -> Imported:
-    return imported_from(content, hints, tool="sai3", trusted=False)
-
-
-IMPORTER = Importer(takes=_takes, recognises=_recognises, read=_read)
+IMPORTER = oplog_importer("sai3", trusted=False)

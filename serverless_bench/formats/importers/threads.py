@@ -8,9 +8,32 @@ from dataclasses import replace
 import numpy as np
 
 from serverless_bench.errors import UsageError
-from serverless_bench.formats.importers.base import GET, PUT, FunctionCall, Hints, Imported, Rows
+from serverless_bench.formats.importers.base import (
+    GET,
+    PUT,
+    FunctionCall,
+    Hints,
+    Imported,
+    Importer,
+    Rows,
+)
 from serverless_bench.formats.importers.oplog import OpLog
 from serverless_bench.rundir.tables import ABSENT, Ints
+
+
+def oplog_importer(tool: str, *, trusted: bool) -> Importer:
+    """Return the importer of the op-logs of one tool; ``trusted`` as in ``imported_from``.
+
+    Only warp's have categories, or first bytes that came before the end.
+    """
+    return Importer(
+        takes=lambda content: isinstance(content, OpLog),
+        recognises=lambda content: (
+            isinstance(content, OpLog)
+            and (content.has_categories or content.first_bytes_differ) is trusted
+        ),
+        read=lambda log, hints: imported_from(log, hints, tool=tool, trusted=trusted),
+    )
 
 
 def imported_from(log: OpLog, hints: Hints, *, tool: str, trusted: bool) -> Imported:

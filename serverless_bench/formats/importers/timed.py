@@ -174,18 +174,21 @@ def _rows(
         if size > MAX_OPERATION_BYTES:
             refuse(results.path, f"result {index} moves more bytes than any object has")
         sources.add(source)
-        key = keys[index] if keys else ""
-        rows.function.append(index)
-        rows.line.append(index)
-        rows.kind.append(GET if workload == "read" else PUT)
-        rows.start_ns.append(one.start_ns)
-        rows.end_ns.append(one.end_ns)
-        rows.first_byte_ns.append(ABSENT)
-        rows.last_byte_ns.append(ABSENT)
-        rows.size_bytes.append(size)
-        rows.key.append(plain_key(key))
-        rows.error.append(None)
-        rows.detail.append(None)
+        row = {
+            "function": index,
+            "line": index,
+            "kind": GET if workload == "read" else PUT,
+            "start_ns": one.start_ns,
+            "end_ns": one.end_ns,
+            "first_byte_ns": ABSENT,
+            "last_byte_ns": ABSENT,
+            "size_bytes": size,
+            "key": plain_key(keys[index]) if keys else "",
+            "error": None,
+            "detail": None,
+        }
+        for name, value in row.items():
+            getattr(rows, name).append(value)
     return rows, "; ".join(sorted(sources))
 
 
