@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from serverless_bench.cli.exit_codes import ExitCode, exit_code_of
-from serverless_bench.cli.options import option, run_argument
+from serverless_bench.cli.lookup import run_argument
+from serverless_bench.cli.options import option
 from serverless_bench.errors import UsageError
 from serverless_bench.units import format_seconds
 
@@ -40,7 +41,8 @@ if TYPE_CHECKING:
 def command(directory: Path, witness: Path | None, *, cleaned: bool, **flags: str) -> int:
     """Check that a run's figures are possible, and say what makes them hard to repeat.
 
-    With a witness, also hold the run against what the store saw of it.
+    RUN is a run's name or its directory; the latest run without it. With a witness, also hold
+    the run against what the store saw of it.
     """
     from serverless_bench.analysis.invariants import CHECKS
     from serverless_bench.analysis.summary import summarize

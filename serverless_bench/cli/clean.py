@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 import click
 
 from serverless_bench.cli.exit_codes import ExitCode
-from serverless_bench.cli.options import run_argument
+from serverless_bench.cli.lookup import RunName, confirm, run_dir_option, the_run
+from serverless_bench.cli.options import option
 from serverless_bench.cli.resume import relocated
 from serverless_bench.cli.target import open_target_of
 from serverless_bench.clock import sleep, wall_ns
@@ -26,9 +27,13 @@ _NO_LIST = "uploads not looked for (this store does not list them)"
 
 
 @click.command("clean")
-@run_argument
-def command(directory: Path) -> int:
+@click.argument("run", type=RunName(), required=False, metavar="[RUN]")
+@run_dir_option
+@option("--yes", is_flag=True, help="Do not ask, though no RUN is named: for scripts.")
+def command(run: str | None, run_dir: Path, *, yes: bool) -> int:
     """Delete the objects of a run, and nothing else.
+
+    RUN is a run's name or its directory. Without it the latest run is meant, and you are asked.
 
     Only keys in the run's own ledger are touched, and open multipart uploads of those,
     and only if what is there is what the run wrote. Claims and records go when no late
@@ -36,13 +41,18 @@ def command(directory: Path) -> int:
     """
     from serverless_bench.rundir.archive import load_run
 
-    run = load_run(directory, detail=False)
-    cleaned = delete_objects(run, survey=True)
+    saved = load_run(the_run(run, run_dir), detail=False)
+    if run is None and not yes:
+        confirm(
+            f"delete the objects of {saved.path}, up to {len(saved.ledger())} of them",
+            hint="sbench clean RUN, or --yes",
+        )
+    cleaned = delete_objects(saved, survey=True)
     if cleaned is None:
-        click.echo(f"{directory} wrote no objects: nothing to delete")
+        click.echo(f"{saved.path} wrote no objects: nothing to delete")
         return ExitCode.OK
     deleted = cleaned.deleted
-    records = f", {deleted.control} claims and records" if run.job.control else ""
+    records = f", {deleted.control} claims and records" if saved.job.control else ""
     aborted = f"aborted {deleted.uploads} uploads" if deleted.lists_uploads else _NO_LIST
     click.echo(f"deleted {deleted.objects} objects{records}, {aborted}")
     if cleaned.rest:

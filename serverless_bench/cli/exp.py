@@ -18,6 +18,7 @@ from serverless_bench.cli.exp_plan import (
     tell,
     where_options,
 )
+from serverless_bench.cli.help import Group
 from serverless_bench.cli.options import DEFAULT_RUN_DIR, option
 from serverless_bench.clock import utc_stamp
 from serverless_bench.errors import INTERRUPTED, PluginError, SbenchError, UsageError
@@ -51,7 +52,7 @@ _plot_option = click.option(
 )
 
 
-@click.group("exp")
+@click.group("exp", cls=Group)
 def command() -> None:
     """Run published studies again, and show measured next to published.
 

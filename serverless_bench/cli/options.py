@@ -1,13 +1,15 @@
 """The flags, declared once; commands pick the groups that they need."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
 import click
+from click.shell_completion import CompletionItem
 
 from serverless_bench.errors import UsageError
 from serverless_bench.job.spec import Addressing, Stat, Verify
+from serverless_bench.plugins import names
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -47,6 +49,59 @@ def group(*options: Callable[[F], F]) -> Callable[[F], F]:
         return command
 
     return decorate
+
+
+class PluginName(click.ParamType):
+    """A name of a family of plugins: help and the shell show those that there are.
+
+    Whether it is one is for the family to say: other packages bring names of their own.
+
+    Parameters
+    ----------
+    family
+        As in ``plugins.names``.
+    builtin
+        Returns the family's table.
+    """
+
+    name = "name"
+
+    def __init__(self, family: str, builtin: Callable[[], Mapping[str, str]]) -> None:
+        self._family = family
+        self._builtin = builtin
+
+    def _names(self) -> list[str]:
+        return names(self._family, self._builtin())
+
+    def get_metavar(self, param: click.Parameter, ctx: click.Context) -> str:
+        """Return the names, as click shows a choice."""
+        del param, ctx
+        return f"[{'|'.join(self._names())}]"
+
+    def shell_complete(
+        self, ctx: click.Context, param: click.Parameter, incomplete: str
+    ) -> list[CompletionItem]:
+        """Return the names that begin so."""
+        del ctx, param
+        return [CompletionItem(name) for name in self._names() if name.startswith(incomplete)]
+
+
+def _clients() -> Mapping[str, str]:
+    from serverless_bench.clients import CLIENTS
+
+    return CLIENTS
+
+
+def _executors() -> Mapping[str, str]:
+    from serverless_bench.executors import EXECUTORS
+
+    return EXECUTORS
+
+
+def _reporters() -> Mapping[str, str]:
+    from serverless_bench.reporters import REPORTERS
+
+    return REPORTERS
 
 
 def named_values(flag: str, given: Sequence[str]) -> tuple[tuple[str, str], ...]:
@@ -94,17 +149,29 @@ target_options = group(
         " between them, functions take turns.",
     ),
     addressing_options,
-    option("--client", default="wire", show_default=True, help="Library that moves the bytes."),
+    option(
+        "--client",
+        type=PluginName("clients", _clients),
+        default="wire",
+        show_default=True,
+        help="Library that moves the bytes.",
+    ),
     option(
         "--client-option",
         multiple=True,
         metavar="NAME=VALUE",
-        help="A knob of that library; docs/clients.md has them.",
+        help="An option of that library; docs/clients.md has them.",
     ),
 )
 
 transfer_options = group(
-    option("--connections", type=int, default=1, show_default=True, help="Per function."),
+    option(
+        "--connections",
+        type=int,
+        default=1,
+        show_default=True,
+        help="Connections of each function.",
+    ),
     option("--part-mb", type=int, help="MiB of a part or range; whole objects without it."),
     option("--block-kib", type=int, default=1024, show_default=True, help="KiB moved at a time."),
     option(
@@ -139,7 +206,13 @@ transfer_options = group(
 )
 
 load_options = group(
-    option("--threads", type=int, default=1, show_default=True, help="Operations at once, each."),
+    option(
+        "--threads",
+        type=int,
+        default=1,
+        show_default=True,
+        help="Operations at once, in each function.",
+    ),
     option(
         "--rate",
         type=float,
@@ -208,7 +281,7 @@ remote_options = group(
         help="Seconds after which a function that has not begun is launched again.",
     ),
 )
-"""For executors whose functions are far away."""
+"""For executors whose functions are remote."""
 
 prices_option = option(
     "--prices",
@@ -219,17 +292,27 @@ prices_option = option(
 cost_options = group(
     option("--max-cost", type=float, help="Dollars; a job that would cost more is refused."),
     prices_option,
-    option("--memory", type=int, help="MB of a function, for its cost.  [default: asked]"),
+    option(
+        "--memory", type=int, help="MB of a function, for its cost.  [default: the function's own]"
+    ),
     option(
         "--arch",
         type=click.Choice(["arm64", "x86_64"]),
-        help="Processor of the functions, for their cost.  [default: asked]",
+        help="Processor of the functions, for their cost.  [default: their own]",
     ),
 )
 """For executors whose functions are billed."""
 
+executor_type = PluginName("executors", _executors)
+
 run_options = group(
-    option("--executor", default="local", show_default=True, help="Where functions run."),
+    option(
+        "--executor",
+        type=executor_type,
+        default="local",
+        show_default=True,
+        help="Where functions run.",
+    ),
     option("--concurrency", type=int, help="Functions at once; see docs/executors.md."),
     option(
         "--deadline",
@@ -255,7 +338,7 @@ run_options = group(
         help="Seconds after which the gate opens, whoever is there.",
     ),
     link_option,
-    option("--seed", type=int, default=0, show_default=True, help="For what is drawn at random."),
+    option("--seed", type=int, default=0, show_default=True, help="Seed of everything random."),
     option(
         "--run-dir",
         type=click.Path(file_okay=False, path_type=Path),
@@ -279,9 +362,9 @@ ceiling_option = option(
 )
 
 format_option = option(
-    "--format", default="text", show_default=True, help="text, json, csv or markdown."
-)
-
-run_argument = click.argument(
-    "directory", type=click.Path(file_okay=False, path_type=Path), metavar="DIR"
+    "--format",
+    type=PluginName("reporters", _reporters),
+    default="text",
+    show_default=True,
+    help="How to show the result.",
 )

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import click
 
 from serverless_bench.cli.exit_codes import exit_code_of
-from serverless_bench.cli.options import format_option, run_argument
+from serverless_bench.cli.lookup import run_argument
+from serverless_bench.cli.options import format_option
 from serverless_bench.cli.target import open_target_of
 from serverless_bench.job.spec import JobSpec, Target
 
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 @format_option
 def command(directory: Path, format: str) -> int:  # noqa: A002 - the flag's name
     """Go on with a run whose driver died, or that lost functions.
+
+    RUN is a run's name or its directory; the latest run without it.
 
     Records that came meanwhile are collected, functions that still run are waited for,
     and what is missing then is launched again, as a second wave. What has a record is
