@@ -12,7 +12,7 @@ from serverless_bench.cli.exit_codes import ExitCode, exit_code_of
 from serverless_bench.cli.lookup import run_argument
 from serverless_bench.cli.options import option
 from serverless_bench.errors import UsageError
-from serverless_bench.units import format_seconds
+from serverless_bench.units import format_count, format_seconds
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -99,7 +99,7 @@ def _write_audit(console: "Console", seen: "Audit") -> None:
         console.print(f"  {seen.not_compared} by functions without a record: not compared")
     if seen.left:
         console.print(f"  {len(seen.left)} objects and uploads of the run are still there")
-    console.print(f"differences: {len(seen.differences)}")
+    console.print(format_count(len(seen.differences), "difference"))
     for one in seen.differences:
         where = "" if one.key is None else f" {one.key}:"
         console.print(f"  {one.about}:{where} {one.text}", style="red")
@@ -110,10 +110,14 @@ def _write(console: "Console", summary: "Summary", found: "Stability") -> None:
     from serverless_bench.reporters.base import headline
 
     console.print(f"{summary.phase}: {headline(summary)}")
-    console.print(f"self-checks: {len(CHECKS)} made, {len(summary.withheld)} things cannot be")
+    if summary.withheld:
+        wrong = format_count(len(summary.withheld), "contradiction")
+        console.print(f"{len(CHECKS)} self-checks made, {wrong} found:")
+    else:
+        console.print(f"{len(CHECKS)} self-checks passed")
     for why in summary.withheld:
         console.print(f"  {why}", style="red")
-    console.print(f"warnings: {len(found.warnings)}")
+    console.print(f"{format_count(len(found.warnings), 'warning')}{':' if found.warnings else ''}")
     for warning in found.warnings:
         console.print(f"  {warning}", style="yellow")
     done = "  ".join(f"{name} {format_seconds(at)}" for name, at in summary.done_s.items())

@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING
 import click
 
 from serverless_bench.cli.exit_codes import ExitCode
-from serverless_bench.cli.lookup import RunName, confirm, run_dir_option, the_run
+from serverless_bench.cli.lookup import RunName, run_dir_option, the_run
 from serverless_bench.cli.options import option
 from serverless_bench.cli.resume import relocated
 from serverless_bench.cli.target import open_target_of
+from serverless_bench.cli.terminal import confirmed, working
 from serverless_bench.clock import sleep, wall_ns
 from serverless_bench.job.spec import Target
-from serverless_bench.units import NS_PER_S, format_size
+from serverless_bench.units import NS_PER_S, format_count, format_size
 
 if TYPE_CHECKING:
     from serverless_bench.driver.cleanup import Deleted
@@ -43,18 +44,20 @@ def command(run: str | None, run_dir: Path, *, yes: bool) -> int:
 
     saved = load_run(the_run(run, run_dir), detail=False)
     if run is None and not yes:
-        confirm(
-            f"delete the objects of {saved.path}, up to {len(saved.ledger())} of them",
-            hint="sbench clean RUN, or --yes",
-        )
-    cleaned = delete_objects(saved, survey=True)
+        objects = format_count(len(saved.ledger()), "object")
+        if not confirmed(f"delete {objects} of {saved.path}", hint="sbench clean RUN, or --yes"):
+            return ExitCode.OK
+    with working(f"deleting what {saved.path} wrote"):
+        cleaned = delete_objects(saved, survey=True)
     if cleaned is None:
         click.echo(f"{saved.path} wrote no objects: nothing to delete")
         return ExitCode.OK
     deleted = cleaned.deleted
     records = f", {deleted.control} claims and records" if saved.job.control else ""
-    aborted = f"aborted {deleted.uploads} uploads" if deleted.lists_uploads else _NO_LIST
-    click.echo(f"deleted {deleted.objects} objects{records}, {aborted}")
+    aborted = (
+        f"aborted {format_count(deleted.uploads, 'upload')}" if deleted.lists_uploads else _NO_LIST
+    )
+    click.echo(f"deleted {format_count(deleted.objects, 'object')}{records}, {aborted}")
     if cleaned.rest:
         click.echo(cleaned.rest)
     for key in deleted.failed:
@@ -144,8 +147,9 @@ def _rest(target: Target) -> str:
     if not objects and not uploads:
         return ""
     where = f"s3://{target.bucket}/{target.prefix}"
-    number = "" if uploads is None else f", {len(uploads)} open uploads"
+    number = "" if uploads is None else f", {format_count(len(uploads), 'open upload')}"
+    embedded = "" if target.store is None else "; sbench store clear deletes all that is there"
     return (
-        f"not of this run, and still there below {where}: {objects} objects"
-        f" ({format_size(size)}){number}"
+        f"not of this run, and still there below {where}: {format_count(objects, 'object')}"
+        f" ({format_size(size)}){number}{embedded}"
     )

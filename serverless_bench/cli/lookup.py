@@ -1,6 +1,5 @@
 """The run that a command is about: its directory, its name, or the last one."""
 
-import sys
 from collections.abc import Callable
 from functools import wraps
 from pathlib import Path
@@ -10,10 +9,9 @@ import click
 from click.shell_completion import CompletionItem
 
 from serverless_bench.cli.options import DEFAULT_RUN_DIR, option
-from serverless_bench.errors import UsageError
 
 
-class RunName(click.ParamType):
+class RunName(click.ParamType):  # type: ignore[type-arg] # as PluginName
     """A run's directory or its name; the shell completes names."""
 
     name = "run"
@@ -65,23 +63,3 @@ def the_run(run: str | None, run_dir: Path) -> Path:
     latest = latest_run(run_dir)
     click.echo(f"the latest run: {latest}", err=True)
     return latest
-
-
-def confirm(what: str, *, hint: str) -> None:
-    """Return if the user wants that; "no" ends the command as Ctrl-C does.
-
-    Parameters
-    ----------
-    what
-        What would be done, as in "delete the objects of sbench-runs/w".
-    hint
-        How to say it without being asked.
-
-    Raises
-    ------
-    UsageError
-        If nobody is there to be asked.
-    """
-    if not sys.stdin.isatty():
-        raise UsageError(f"will not {what} without being told to", hint=hint)
-    click.confirm(f"{what[0].upper()}{what[1:]}?", abort=True, err=True)

@@ -51,7 +51,7 @@ def group(*options: Callable[[F], F]) -> Callable[[F], F]:
     return decorate
 
 
-class PluginName(click.ParamType):
+class PluginName(click.ParamType):  # type: ignore[type-arg] # generic in click 8.5 alone
     """A name of a family of plugins: help and the shell show those that there are.
 
     Whether it is one is for the family to say: other packages bring names of their own.

@@ -9,6 +9,7 @@ import click
 
 from serverless_bench.cli.lookup import RunName, run_dir_option, the_run
 from serverless_bench.cli.options import option
+from serverless_bench.cli.terminal import working
 from serverless_bench.errors import ArchiveError, PluginError
 
 if TYPE_CHECKING:
@@ -33,7 +34,8 @@ def command(runs: tuple[str, ...], run_dir: Path, output: Path | None, *, latenc
 
     found = [load_run(the_run(run, run_dir)) for run in runs or (None,)]
     path = output or found[-1].path / "figure.png"
-    save_figure(found, path, latency=latency)
+    with working("drawing the picture"):
+        save_figure(found, path, latency=latency)
     click.echo(f"figure: {path}")
     return 0
 

@@ -30,7 +30,7 @@ def command(directory: Path, format: str) -> int:  # noqa: A002 - the flag's nam
     never run again.
     """
     from serverless_bench.analysis.summary import summarize
-    from serverless_bench.cli.progress import progress
+    from serverless_bench.cli.progress import RunView, progress
     from serverless_bench.driver.run import CutShort, resume_job
     from serverless_bench.executors.base import Live
     from serverless_bench.reporters import open_reporter
@@ -44,7 +44,7 @@ def command(directory: Path, format: str) -> int:  # noqa: A002 - the flag's nam
         live = Live()
         with open_target_of(run) as target:
             job = relocated(run.job, target)
-            with progress(job.workload, _missing(run), live) as on_outcome:
+            with progress(RunView(job, _missing(run), live)) as on_outcome:
                 try:
                     run = resume_job(job, directory, live=live, on_outcome=on_outcome)
                 except CutShort as exc:

@@ -3,9 +3,9 @@
 import click
 
 from serverless_bench.cli.help import Group
-from serverless_bench.cli.lookup import confirm
+from serverless_bench.cli.terminal import confirmed
 from serverless_bench.stores.embedded import Lease, clear, default_directory, kept_bytes
-from serverless_bench.units import format_size
+from serverless_bench.units import format_count, format_size
 
 
 @click.group("store", cls=Group)
@@ -40,7 +40,7 @@ def stop() -> int:
         return 0
     others = lease.ask("unpin")["others"]
     lease.release()
-    click.echo(f"ends when {others} other commands have" if others else "stopped")
+    click.echo(f"ends when {format_count(others, 'other command')} have" if others else "stopped")
     return 0
 
 
@@ -76,8 +76,9 @@ def clear_command(*, yes: bool) -> int:
     if not directory.exists():
         click.echo(f"{directory} is not there: nothing to delete")
         return 0
-    if not yes:
-        confirm(f"delete all objects of the embedded store, {size}", hint="--yes")
+    what = f"delete all objects of the embedded store, {size}"
+    if not (yes or confirmed(what, hint="--yes")):
+        return 0
     clear(directory)
     click.echo(f"deleted {size} in {directory}")
     return 0

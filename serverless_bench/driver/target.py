@@ -199,5 +199,8 @@ def explained(target: Target) -> Iterator[None]:
         raise UsageError(f"{target.bucket!r} is not a bucket name") from exc
     except boto.BotoCoreError as exc:
         host = urlsplit(target.endpoint_url).netloc or "AWS"
+        if isinstance(exc, boto.SSLError) and "certificate" not in str(exc).lower():
+            hint = f"--endpoint-url http://{host} if it speaks http"
+            raise StoreError(f"{host} does not speak https", hint=hint) from exc
         hint = "check --endpoint-url, and that the store runs"
         raise StoreError(f"{host} does not answer: {type(exc).__name__}", hint=hint) from exc

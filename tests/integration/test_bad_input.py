@@ -96,12 +96,12 @@ BAD = [
     (3, "unknown client 'nope'", ("write", "--client", "nope")),
     (3, "unknown executor 'nope'", ("write", "--executor", "nope")),
     (3, "unknown reporter 'nope'", ("write", "--format", "nope")),
-    (8, "is not a run directory", ("report", "nowhere")),
+    (8, "there is no run 'nowhere'", ("report", "nowhere")),
     (8, "newer sbench (schema 99", ("report", "newer")),
     (8, "is damaged", ("report", "damaged")),
-    (8, "is not a run directory", ("plot", "nowhere")),
-    (8, "is not a run directory", ("clean", "nowhere")),
-    (8, "is not a run directory", ("resume", "nowhere")),
+    (8, "there is no run 'nowhere'", ("plot", "nowhere")),
+    (8, "there is no run 'nowhere'", ("clean", "nowhere")),
+    (8, "there is no run 'nowhere'", ("resume", "nowhere")),
 ]
 
 
