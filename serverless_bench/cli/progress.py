@@ -20,11 +20,12 @@ from serverless_bench.units import (
     bytes_per_second,
     format_per_s,
     format_rate,
-    format_seconds,
 )
 
 _WINDOW_NS: Final = 2 * NS_PER_S
 _BAR_WIDTH: Final = 20
+_MANY_S: Final = 120
+"""From here on minutes are told, not seconds."""
 
 
 class RunView:
@@ -101,9 +102,8 @@ class RunView:
     def left_s(self) -> float | None:
         """How many seconds are left, at the pace so far; None as long as nobody knows."""
         share = self.share
-        if self._began_ns is None or not share:
-            return None
-        return (self._now_ns() - self._began_ns) / NS_PER_S / share * (1 - share)
+        took_s = 0.0 if self._began_ns is None else (self._now_ns() - self._began_ns) / NS_PER_S
+        return took_s / share * (1 - share) if took_s and share else None
 
     def text(self) -> str:
         """Return the counts, the throughput and the time that is left."""
@@ -116,7 +116,7 @@ class RunView:
         if self._live.moved_bytes is not None:
             parts += self._rates()
         if (left_s := self.left_s) is not None:
-            parts.append(f"{format_seconds(round(left_s))} left" if left_s >= 1 else "1 s left")
+            parts.append(f"{_roughly(left_s)} left")
         return ", ".join(parts)
 
     @property
@@ -147,6 +147,10 @@ class RunView:
             wanted = "" if asked is None else f" of {format_per_s(asked)}"
             count = round(max(0, self._moved - self._prepared_bytes) / self._mean_bytes)
             yield f"{count:,} operations, {format_per_s(rate / self._mean_bytes)}{wanted}"
+
+
+def _roughly(seconds: float) -> str:
+    return f"{seconds / 60:.0f} min" if seconds > _MANY_S else f"{max(1, round(seconds))} s"
 
 
 class _Bar(BarColumn):
