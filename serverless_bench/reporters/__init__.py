@@ -1,10 +1,13 @@
 """Ways to show a reduced run: one file and one line here each."""
 
 from collections.abc import Mapping
-from typing import Final, cast
+from typing import TYPE_CHECKING, Final, cast
 
 from serverless_bench import plugins
-from serverless_bench.reporters.base import Reporter
+
+if TYPE_CHECKING:
+    # What it needs takes long to load, and help asks for the names alone.
+    from serverless_bench.reporters.base import Reporter
 
 REPORTERS: Final[Mapping[str, str]] = {
     "csv": "serverless_bench.reporters.csv:report",
@@ -15,6 +18,6 @@ REPORTERS: Final[Mapping[str, str]] = {
 }
 
 
-def open_reporter(name: str) -> Reporter:
+def open_reporter(name: str) -> "Reporter":
     """Return the reporter called ``name``."""
     return cast("Reporter", plugins.load("reporters", REPORTERS, name))
