@@ -56,9 +56,11 @@ def command(directory: Path, witness: Path | None, *, cleaned: bool, **flags: st
     found = stability(run, summary)
     seen = None if witness is None else audited(run, witness, cleaned=cleaned)
     if flags["format"] == "json":
-        told: dict[str, Any] = {"checks": len(CHECKS), "withheld": summary.withheld}
-        told |= asdict(found)
-        json.dump(told if seen is None else {**told, "witness": asdict(seen)}, sys.stdout)
+        document: dict[str, Any] = {"checks": len(CHECKS), "withheld": summary.withheld}
+        document |= asdict(found)
+        if seen is not None:
+            document["witness"] = asdict(seen)
+        json.dump(document, sys.stdout)
         sys.stdout.write("\n")
     else:
         from rich.console import Console
@@ -92,9 +94,9 @@ def audited(run: "Run", witness: Path, *, cleaned: bool = False) -> "Audit":
 
 def _write_audit(console: "Console", seen: "Audit") -> None:
     counts = ", ".join(f"{count} {name}" for name, count in seen.requests.items() if count)
-    console.print(f"witness: {counts or 'no'} requests; {seen.matched} attempts found again")
+    console.print(f"witness: {counts or 'no'} requests; {seen.matched} attempts matched")
     if seen.by_key_and_time:
-        console.print(f"  {seen.by_key_and_time} say not who asked: taken by key and time")
+        console.print(f"  {seen.by_key_and_time} name no attempt: matched by key and time")
     if seen.not_compared:
         console.print(f"  {seen.not_compared} by functions without a record: not compared")
     if seen.left:

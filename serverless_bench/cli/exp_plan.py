@@ -143,7 +143,7 @@ def _bytes(plan: "Plan", cell: "Cell") -> int:
     return planned_bytes(plan.job(cell, Target(bucket="any", endpoint_url="http://any")))
 
 
-def tell(plan: "Plan") -> None:
+def show_plan(plan: "Plan") -> None:
     """Print the cells of a plan."""
     cells = plan.cells()
     runs = sum(not cell.skipped for cell in cells) * plan.repeats

@@ -28,7 +28,7 @@ _DELIVER: Final = {"lambda-host": "serverless_bench.worker.delivery:deliver"}
 _SCRIPTED: Final = {"lambda-host": "serverless_bench.lambda_host.scripted:Scripted"}
 _HANDLER: Final = "serverless_bench.worker.handler.handler"
 _TIMEOUT_S: Final = 3.0
-_TELL_IT: Final = """\
+_GREETING: Final = """\
 lambda host at {url}
 {limits}
   export {exports}
@@ -155,14 +155,14 @@ async def _run(
     async with serving as served:
         if flags["reserved"] is not None:
             served.host.gate.reserved |= dict.fromkeys(flags["function"], flags["reserved"])
-        told = _exports(flags["region"], served.url)
+        variables = _exports(flags["region"], served.url)
         if command:
-            return await _with(command, {**os.environ, **told}, stop)
+            return await _with(command, {**os.environ, **variables}, stop)
         click.echo(
-            _TELL_IT.format(
+            _GREETING.format(
                 url=served.url,
                 limits=served.host.shared.limits.describe(),
-                exports=" ".join(f"{name}={value}" for name, value in told.items()),
+                exports=" ".join(f"{name}={value}" for name, value in variables.items()),
                 name=flags["function"][0],
                 logs=served.host.shared.logs,
             )
@@ -179,9 +179,9 @@ async def _with(command: Sequence[str], environment: Mapping[str, str], stop: as
     except OSError as exc:
         raise UsageError(f"cannot run {command[0]!r}: {exc.strerror}") from exc
     ended = asyncio.create_task(process.wait())
-    asked = asyncio.create_task(stop.wait())
-    await asyncio.wait({ended, asked}, return_when=asyncio.FIRST_COMPLETED)
-    asked.cancel()
+    interrupted = asyncio.create_task(stop.wait())
+    await asyncio.wait({ended, interrupted}, return_when=asyncio.FIRST_COMPLETED)
+    interrupted.cancel()
     if not ended.done():
         process.terminate()
         await asyncio.wait({ended}, timeout=_TIMEOUT_S)
@@ -275,10 +275,10 @@ def _scripted(flags: Mapping[str, Any]) -> Any:  # noqa: ANN401 - loaded by name
 
 
 def _exports(region: str, url: str) -> dict[str, str]:
-    told = {"AWS_ENDPOINT_URL_LAMBDA": url, "AWS_ENDPOINT_URL_STS": url}
+    variables = {"AWS_ENDPOINT_URL_LAMBDA": url, "AWS_ENDPOINT_URL_STS": url}
     if not os.environ.get("AWS_REGION") and not os.environ.get("AWS_DEFAULT_REGION"):
-        told["AWS_DEFAULT_REGION"] = region
-    return told
+        variables["AWS_DEFAULT_REGION"] = region
+    return variables
 
 
 @contextmanager

@@ -19,7 +19,7 @@ from serverless_bench.stores.localstack.environment import Installed, default_di
 from serverless_bench.stores.localstack.server import CREDENTIALS, REGION, LocalStack, started
 
 _SERVER: Final = {"lambda-host": "serverless_bench.lambda_host.server:serving"}
-_TELL_IT: Final = """\
+_GREETING: Final = """\
 LocalStack {version} at {url}
   export {exports}
   sam build && sam deploy
@@ -65,26 +65,28 @@ async def _run(
         with started(installed, port=port, lambda_host=host.url, log=log) as localstack:
             while not stop.is_set() and not await asyncio.to_thread(localstack.ready):
                 await asyncio.sleep(_TICK_S)
-            told = {"AWS_ENDPOINT_URL": localstack.endpoint_url, **CREDENTIALS}
-            told["AWS_DEFAULT_REGION"] = settings.region
+            variables = {"AWS_ENDPOINT_URL": localstack.endpoint_url, **CREDENTIALS}
+            variables["AWS_DEFAULT_REGION"] = settings.region
             if not command:
-                exports = " ".join(f"{name}={value}" for name, value in told.items())
+                exports = " ".join(f"{name}={value}" for name, value in variables.items())
                 click.echo(
-                    _TELL_IT.format(
+                    _GREETING.format(
                         version=installed.version, url=localstack.endpoint_url, exports=exports
                     )
                 )
-            return await _until_its_end(localstack, stop, command, told)
+            return await _until_its_end(localstack, stop, command, variables)
 
 
 async def _until_its_end(
-    localstack: LocalStack, stop: asyncio.Event, command: Sequence[str], told: dict[str, str]
+    localstack: LocalStack, stop: asyncio.Event, command: Sequence[str], variables: dict[str, str]
 ) -> int:
-    """Wait for Ctrl-C, for the command's end, or for an end that nobody asked for."""
+    """Wait for Ctrl-C, for the command's end, or for an end that nobody wanted."""
     process = None
     if command and not stop.is_set():
         try:
-            process = await asyncio.create_subprocess_exec(*command, env={**os.environ, **told})
+            process = await asyncio.create_subprocess_exec(
+                *command, env={**os.environ, **variables}
+            )
         except OSError as exc:
             raise UsageError(f"cannot run {command[0]!r}: {exc.strerror}") from exc
     try:

@@ -127,4 +127,6 @@ def _names(row: Latency) -> tuple[str, str]:
 
 
 def _percentiles(times: Times) -> tuple[str, ...]:
-    return tuple(format_seconds(times.percentiles_s[name]) for name in _SHOWN)
+    shown = [format_seconds(times.percentiles_s[name]) for name in _SHOWN]
+    # Of one operation, or of several alike, one value says all.
+    return tuple(shown) if len(set(shown)) > 1 else (shown[0], *("" for _ in _SHOWN[1:]))

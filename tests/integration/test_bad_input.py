@@ -146,6 +146,19 @@ def test_an_endpoint_that_does_not_answer(anywhere: Sbench) -> None:
     assert "does not answer" in done.err
 
 
+def test_a_store_that_speaks_http_alone(tmp_path: Path, moto: Server) -> None:
+    host = moto.endpoint_url.removeprefix("http://")
+    sbench = Sbench(tmp_path, moto.environment)
+    done = sbench("write", "--endpoint-url", f"https://{host}", "--bucket", "bbb")
+    assert (done.code, done.err.splitlines()) == (
+        5,
+        [
+            f"sbench: {host} does not speak https",
+            f"hint: --endpoint-url http://{host} if it speaks http",
+        ],
+    )
+
+
 def test_a_bucket_that_is_not_there(tmp_path: Path, moto: Server) -> None:
     sbench = Sbench(tmp_path, moto.environment)
     done = sbench("write", "--endpoint-url", moto.endpoint_url, "--bucket", "nobodys")

@@ -454,7 +454,7 @@ def test_what_failed_or_is_missing_is_never_left_out(tmp_path: Path) -> None:
     (found,) = observe(tmp_path, [cell], repeats=4, min_bytes=1001)
     assert (found.counted, found.planned) == (1, 4)
     problems = "; ".join(found.problems())
-    for part in ("1 functions lost", "killed", "StoreError: gone", "not run", "fewer bytes"):
+    for part in ("1 function lost", "killed", "StoreError: gone", "not run", "fewer bytes"):
         assert part in problems
 
 
