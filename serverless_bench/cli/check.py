@@ -127,7 +127,7 @@ def _write(console: "Console", summary: "Summary", found: "Stability") -> None:
     if found.max_over_p50 is not None and found.tail_tax is not None:
         console.print(
             f"stragglers: the slowest took {found.max_over_p50:.2f} times the median;"
-            f" {found.tail_tax:.0%} of the span was left when 95 % were done"
+            f" {found.tail_tax:.0%} of the span was left when 95% were done"
         )
     for one in found.stragglers:
         mark = ", an outlier" if one.index in found.outliers else ""

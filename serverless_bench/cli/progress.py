@@ -8,6 +8,7 @@ from typing import Final
 from rich.console import Console
 from rich.progress import BarColumn, Progress, ProgressColumn, Task, TimeElapsedColumn
 from rich.progress_bar import ProgressBar
+from rich.table import Column
 from rich.text import Text
 
 from serverless_bench.cli.pace import mean_bytes
@@ -106,17 +107,18 @@ class RunView:
         return took_s / share * (1 - share) if took_s and share else None
 
     def text(self) -> str:
-        """Return the counts, the throughput and the time that is left."""
+        """Return the counts, the time that is left, the throughput and the operations."""
         parts = [f"{self._done}/{self._functions} done"]
         running = self._live.started - self._done
         if 0 < running < self._functions - self._done:
             parts.append(f"{running} running")
         if self._failed:
             parts.append(f"{self._failed} failed")
-        if self._live.moved_bytes is not None:
-            parts += self._rates()
+        # What a narrow terminal cuts off stands last.
         if (left_s := self.left_s) is not None:
             parts.append(f"{_roughly(left_s)} left")
+        if self._live.moved_bytes is not None:
+            parts += self._rates()
         return ", ".join(parts)
 
     @property
@@ -166,7 +168,7 @@ class _Bar(BarColumn):
 
 class _Words(ProgressColumn):
     def __init__(self, words: Callable[[], str]) -> None:
-        super().__init__()
+        super().__init__(Column(no_wrap=True))
         self._words = words
 
     def render(self, task: Task) -> Text:
@@ -182,8 +184,8 @@ def progress(view: RunView, console: Console | None = None) -> Iterator[Callable
     bar = Progress(
         _Words(lambda: view.phase),
         _Bar(view),
-        _Words(view.text),
         TimeElapsedColumn(),
+        _Words(view.text),
         console=console,
         disable=not console.is_terminal,
         transient=True,

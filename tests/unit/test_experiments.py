@@ -418,7 +418,7 @@ def test_the_first_operation_is_the_first_of_each_function(tmp_path: Path) -> No
 
 def test_a_run_that_lost_functions_has_no_figures(tmp_path: Path) -> None:
     run = runs.saved(tmp_path / "r", [runs.outcome(runs.lost(0))])
-    with pytest.raises(UsageError, match="functions lost"):
+    with pytest.raises(UsageError, match="1 function lost"):
         figures(run)
 
 

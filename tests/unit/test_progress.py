@@ -51,7 +51,7 @@ def test_rate_operations_and_time_left_come_from_the_bytes() -> None:
     assert seen.text() == "0/4 done, 0.0 kB/s, 0 operations, 0/s"
     # 100 of 400 MB in 2 s: three times as long is left, and no function has ended.
     live.moved_bytes, hands.ns = 100 * MB, 2 * S
-    assert seen.text() == "0/4 done, 50.0 MB/s, 10 operations, 5/s, 6 s left"
+    assert seen.text() == "0/4 done, 6 s left, 50.0 MB/s, 10 operations, 5/s"
     assert seen.share == pytest.approx(0.25)
     # The rate is that of the last two seconds.
     live.moved_bytes, hands.ns = 120 * MB, 4 * S
