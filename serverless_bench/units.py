@@ -8,6 +8,7 @@ in flags.
 """
 
 import re
+from collections.abc import Iterable
 from typing import Final
 
 from serverless_bench.errors import UsageError
@@ -19,6 +20,8 @@ GIB: Final = 1 << 30
 
 _DECIMAL: Final = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
 _BINARY: Final = {"k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
+_ONE_UNIT: Final = 100
+"""Rates up to this ratio are readable in the unit of the smallest."""
 _BITS: Final = re.compile(r"(\d+(?:\.\d+)?)\s*([kmgt]?)bit(?:/s)?", re.IGNORECASE)
 _SIZE: Final = re.compile(r"(\d+(?:\.\d+)?)\s*([kmgt]?)(i?)b?", re.IGNORECASE)
 
@@ -82,15 +85,35 @@ def bytes_per_second(size_bytes: int, duration_ns: int) -> float:
     return size_bytes * NS_PER_S / duration_ns if duration_ns > 0 else 0.0
 
 
-def format_rate(bytes_per_s: float | None) -> str:
-    """Return a rate in decimal units, the ones of the S3 literature; a dash for None."""
+def format_rate(bytes_per_s: float | None, *, like: float | None = None) -> str:
+    """Return a rate in decimal units, the ones of the S3 literature; a dash for None.
+
+    With ``like`` it has the unit of that rate: what stands together is compared at a glance.
+    """
     if bytes_per_s is None:
         return "-"
-    if bytes_per_s >= 1e9:
+    size = like or bytes_per_s
+    if size >= 1e9:
         return f"{bytes_per_s / 1e9:.2f} GB/s"
-    if bytes_per_s >= 1e5:
+    if size >= 1e5:
         return f"{bytes_per_s / 1e6:.1f} MB/s"
     return f"{bytes_per_s / 1e3:.1f} kB/s"
+
+
+def common_rate(rates: Iterable[float | None]) -> float | None:
+    """Return the rate whose unit suits all; None if they are too far apart for one unit."""
+    known = [rate for rate in rates if rate]
+    return min(known) if known and max(known) <= _ONE_UNIT * min(known) else None
+
+
+def format_per_s(rate: float) -> str:
+    """Return how many operations there are in a second, with three digits or more."""
+    return f"{rate:,.0f}/s" if rate >= 1000 else f"{rate:.3g}/s"
+
+
+def format_count(number: int, noun: str) -> str:
+    """Return a number of things: ``1 function``, ``2 functions``."""
+    return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
 def format_size(size_bytes: int) -> str:
@@ -101,6 +124,13 @@ def format_size(size_bytes: int) -> str:
             return f"{value:.0f} {unit}" if value == int(value) else f"{value:.1f} {unit}"
         value /= 1024
     return f"{value:.2f} TiB"
+
+
+def format_decimal(size_bytes: int) -> str:
+    """Return a size in decimal units, which rates have."""
+    if size_bytes >= 1e5:
+        return f"{size_bytes / 1e6:.1f} MB"
+    return f"{size_bytes / 1e3:.1f} kB" if size_bytes >= 1e3 else f"{size_bytes} B"
 
 
 def format_seconds(seconds: float | None) -> str:

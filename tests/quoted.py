@@ -144,7 +144,7 @@ def _parse(
     except click.exceptions.Exit:
         return
     except (click.MissingParameter, click.BadOptionUsage):
-        # "`sbench report`", or a flag that a sentence speaks of without a value.
+        # "`sbench import`", or a flag that a sentence speaks of without a value.
         if command.whole:
             raise
 

@@ -12,6 +12,7 @@ from serverless_bench.analysis.visibility import SEEN
 from serverless_bench.errors import ArchiveError, UsageError
 from serverless_bench.rundir.run import Run, load_run
 from serverless_bench.rundir.tables import ABSENT
+from serverless_bench.units import format_count
 
 MORE_IS_BETTER: Final = (
     "whole_bytes_per_s",
@@ -318,11 +319,11 @@ def _flaws(summary: Summary) -> Iterator[str]:
     """Yield why the figures of a run do not stand for its configuration."""
     if not summary.ended:
         yield "its driver has not come to an end"
-    for count, what in (
-        (summary.failed, "functions failed"),
-        (summary.lost, "functions lost"),
-        (summary.corrupt_objects, "objects corrupt"),
+    for count, noun, what in (
+        (summary.failed, "function", "failed"),
+        (summary.lost, "function", "lost"),
+        (summary.corrupt_objects, "object", "corrupt"),
     ):
         if count:
-            yield f"{count} {what}"
+            yield f"{format_count(count, noun)} {what}"
     yield from summary.withheld

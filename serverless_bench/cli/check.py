@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from serverless_bench.cli.exit_codes import ExitCode, exit_code_of
-from serverless_bench.cli.options import option, run_argument
+from serverless_bench.cli.lookup import run_argument
+from serverless_bench.cli.options import option
 from serverless_bench.errors import UsageError
-from serverless_bench.units import format_seconds
+from serverless_bench.units import format_count, format_seconds
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -40,7 +41,8 @@ if TYPE_CHECKING:
 def command(directory: Path, witness: Path | None, *, cleaned: bool, **flags: str) -> int:
     """Check that a run's figures are possible, and say what makes them hard to repeat.
 
-    With a witness, also hold the run against what the store saw of it.
+    RUN is a run's name or its directory; the latest run without it. With a witness, also hold
+    the run against what the store saw of it.
     """
     from serverless_bench.analysis.invariants import INVARIANTS
     from serverless_bench.analysis.summary import summarize
@@ -54,9 +56,11 @@ def command(directory: Path, witness: Path | None, *, cleaned: bool, **flags: st
     found = variability(run, summary)
     seen = None if witness is None else audited(run, witness, cleaned=cleaned)
     if flags["format"] == "json":
-        told: dict[str, Any] = {"checks": len(INVARIANTS), "withheld": summary.withheld}
-        told |= asdict(found)
-        json.dump(told if seen is None else {**told, "witness": asdict(seen)}, sys.stdout)
+        document: dict[str, Any] = {"checks": len(INVARIANTS), "withheld": summary.withheld}
+        document |= asdict(found)
+        if seen is not None:
+            document["witness"] = asdict(seen)
+        json.dump(document, sys.stdout)
         sys.stdout.write("\n")
     else:
         from rich.console import Console
@@ -90,14 +94,14 @@ def audited(run: "Run", witness: Path, *, cleaned: bool = False) -> "Audit":
 
 def _write_audit(console: "Console", seen: "Audit") -> None:
     counts = ", ".join(f"{count} {name}" for name, count in seen.requests.items() if count)
-    console.print(f"witness: {counts or 'no'} requests; {seen.matched} attempts found again")
+    console.print(f"witness: {counts or 'no'} requests; {seen.matched} attempts matched")
     if seen.by_key_and_time:
-        console.print(f"  {seen.by_key_and_time} say not who asked: taken by key and time")
+        console.print(f"  {seen.by_key_and_time} name no attempt: matched by key and time")
     if seen.not_compared:
         console.print(f"  {seen.not_compared} by functions without a record: not compared")
     if seen.left:
         console.print(f"  {len(seen.left)} objects and uploads of the run are still there")
-    console.print(f"differences: {len(seen.differences)}")
+    console.print(format_count(len(seen.differences), "difference"))
     for one in seen.differences:
         where = "" if one.key is None else f" {one.key}:"
         console.print(f"  {one.about}:{where} {one.text}", style="red")
@@ -108,10 +112,14 @@ def _write(console: "Console", summary: "Summary", found: "Variability") -> None
     from serverless_bench.reporters.base import headline
 
     console.print(f"{summary.workload}: {headline(summary)}")
-    console.print(f"self-checks: {len(INVARIANTS)} made, {len(summary.withheld)} things cannot be")
+    if summary.withheld:
+        wrong = format_count(len(summary.withheld), "contradiction")
+        console.print(f"{len(INVARIANTS)} self-checks made, {wrong} found:")
+    else:
+        console.print(f"{len(INVARIANTS)} self-checks passed")
     for why in summary.withheld:
         console.print(f"  {why}", style="red")
-    console.print(f"warnings: {len(found.warnings)}")
+    console.print(f"{format_count(len(found.warnings), 'warning')}{':' if found.warnings else ''}")
     for warning in found.warnings:
         console.print(f"  {warning}", style="yellow")
     done = "  ".join(f"{name} {format_seconds(at)}" for name, at in summary.done_s.items())
@@ -119,7 +127,7 @@ def _write(console: "Console", summary: "Summary", found: "Variability") -> None
     if found.max_over_p50 is not None and found.tail_tax is not None:
         console.print(
             f"stragglers: the slowest took {found.max_over_p50:.2f} times the median;"
-            f" {found.tail_tax:.0%} of the span was left when 95 % were done"
+            f" {found.tail_tax:.0%} of the span was left when 95% were done"
         )
     for one in found.stragglers:
         mark = ", an outlier" if one.index in found.outliers else ""

@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING
 import click
 
 from serverless_bench.cli.exit_codes import ExitCode
-from serverless_bench.cli.options import run_argument
+from serverless_bench.cli.lookup import RunName, run_dir_option, the_run
+from serverless_bench.cli.options import option
 from serverless_bench.cli.resume import relocated
 from serverless_bench.cli.target import open_target_of
+from serverless_bench.cli.terminal import confirmed, working
 from serverless_bench.clock import sleep, wall_ns
 from serverless_bench.job.spec import Target
-from serverless_bench.units import NS_PER_S, format_size
+from serverless_bench.units import NS_PER_S, format_count, format_size
 
 if TYPE_CHECKING:
     from serverless_bench.driver.cleanup import Deleted
@@ -26,9 +28,13 @@ _NO_LIST = "uploads not looked for (this store does not list them)"
 
 
 @click.command("clean")
-@run_argument
-def command(directory: Path) -> int:
+@click.argument("run", type=RunName(), required=False, metavar="[RUN]")
+@run_dir_option
+@option("--yes", is_flag=True, help="Do not ask, though no RUN is named: for scripts.")
+def command(run: str | None, run_dir: Path, *, yes: bool) -> int:
     """Delete the objects of a run, and nothing else.
+
+    RUN is a run's name or its directory. Without it the latest run is meant, and you are asked.
 
     Only keys in the run's own ledger are touched, and open multipart uploads of those,
     and only if what is there is what the run wrote. Claims and records go when no late
@@ -36,15 +42,22 @@ def command(directory: Path) -> int:
     """
     from serverless_bench.rundir.run import load_run
 
-    run = load_run(directory, detail=False)
-    cleaned = delete_objects(run, survey=True)
+    saved = load_run(the_run(run, run_dir), detail=False)
+    if run is None and not yes:
+        objects = format_count(len(saved.ledger()), "object")
+        if not confirmed(f"delete {objects} of {saved.path}", hint="sbench clean RUN, or --yes"):
+            return ExitCode.OK
+    with working(f"deleting what {saved.path} wrote"):
+        cleaned = delete_objects(saved, survey=True)
     if cleaned is None:
-        click.echo(f"{directory} wrote no objects: nothing to delete")
+        click.echo(f"{saved.path} wrote no objects: nothing to delete")
         return ExitCode.OK
     deleted = cleaned.deleted
-    records = f", {deleted.control} claims and records" if run.job.control else ""
-    aborted = f"aborted {deleted.uploads} uploads" if deleted.lists_uploads else _NO_LIST
-    click.echo(f"deleted {deleted.objects} objects{records}, {aborted}")
+    records = f", {deleted.control} claims and records" if saved.job.control else ""
+    aborted = (
+        f"aborted {format_count(deleted.uploads, 'upload')}" if deleted.lists_uploads else _NO_LIST
+    )
+    click.echo(f"deleted {format_count(deleted.objects, 'object')}{records}, {aborted}")
     if cleaned.rest:
         click.echo(cleaned.rest)
     for key in deleted.failed:
@@ -134,8 +147,9 @@ def _rest(target: Target) -> str:
     if not objects and not uploads:
         return ""
     where = f"s3://{target.bucket}/{target.prefix}"
-    number = "" if uploads is None else f", {len(uploads)} open uploads"
+    number = "" if uploads is None else f", {format_count(len(uploads), 'open upload')}"
+    embedded = "" if target.store is None else "; sbench store clear deletes all that is there"
     return (
-        f"not of this run, and still there below {where}: {objects} objects"
-        f" ({format_size(size)}){number}"
+        f"not of this run, and still there below {where}: {format_count(objects, 'object')}"
+        f" ({format_size(size)}){number}{embedded}"
     )

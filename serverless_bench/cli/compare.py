@@ -7,6 +7,7 @@ import click
 
 from serverless_bench.cli.options import group, option
 from serverless_bench.errors import PluginError, UsageError
+from serverless_bench.units import format_count
 
 DEFAULT_METRIC = "whole_bytes_per_s"
 LABELS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
@@ -61,7 +62,7 @@ def command(
     check_threshold(threshold)
     if not 2 <= len(directories) <= len(LABELS):
         raise UsageError(
-            f"{len(directories)} sides cannot be compared",
+            f"{format_count(len(directories), 'side')} cannot be compared",
             hint="name the baseline first, and then what to compare with it",
         )
     from serverless_bench.analysis.samples import load_sample

@@ -16,9 +16,10 @@ from serverless_bench.cli.options import (
 )
 from serverless_bench.cli.plot import require_plots, save_figure
 from serverless_bench.cli.target import check_room, open_target
+from serverless_bench.cli.terminal import working
 from serverless_bench.cli.write import DEFAULT_MB, object_size
 from serverless_bench.clock import utc_stamp
-from serverless_bench.units import format_size
+from serverless_bench.units import format_count, format_size
 
 
 @click.command("demo")
@@ -68,8 +69,10 @@ def command(
             runs.append(read.run)
             code = code or read.exit_code
         if not keep:
-            delete(target, wrote.run.ledger())
+            with working(f"deleting {format_count(len(keys), 'object')}"):
+                delete(target, wrote.run.ledger())
     picture = Path(runs[-1].path) / "figure.png"
-    save_figure(runs, picture)
+    with working("drawing the picture"):
+        save_figure(runs, picture)
     click.echo(f"figure: {picture}", err=writing.quiet)
     return code

@@ -15,9 +15,10 @@ from serverless_bench.cli.exp_plan import (
     check_plan,
     make_plan,
     placed,
-    tell,
+    show_plan,
     where_options,
 )
+from serverless_bench.cli.help import Group
 from serverless_bench.cli.options import DEFAULT_RUN_DIR, option
 from serverless_bench.clock import utc_stamp
 from serverless_bench.errors import INTERRUPTED, PluginError, SbenchError, UsageError
@@ -51,7 +52,7 @@ _plot_option = click.option(
 )
 
 
-@click.group("exp")
+@click.group("exp", cls=Group)
 def command() -> None:
     """Run published studies again, and show measured next to published.
 
@@ -91,7 +92,7 @@ def show_command(name: str, format: str, *, reference: bool, **flags: Any) -> in
     plan = make_plan(experiment, {**flags, "repeats": None, "seconds": None, "seed": 0})
     click.echo(f"{experiment.name}: {experiment.title}\n{experiment.question}")
     click.echo(f"null hypothesis: {experiment.null_hypothesis}")
-    tell(plan)
+    show_plan(plan)
     return ExitCode.OK
 
 
@@ -144,7 +145,7 @@ def run_command(
     here = plan.target is None and flags["bucket"] is None and flags["endpoint_url"] is None
     check_plan(plan, room=here and not dry_run)
     if dry_run:
-        tell(plan)
+        show_plan(plan)
         return ExitCode.OK
     if resume is None:
         plan = placed(plan, flags)

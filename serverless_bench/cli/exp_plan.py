@@ -12,6 +12,7 @@ from serverless_bench.cli.options import (
     DEFAULT_PREFIX,
     addressing_options,
     bucket_option,
+    executor_type,
     group,
     option,
     remote_options,
@@ -27,7 +28,9 @@ if TYPE_CHECKING:
     from serverless_bench.experiments.plan import Plan
 
 cell_options = group(
-    option("--scale", type=click.Choice(SCALES), default="small", show_default=True, help="Size."),
+    option(
+        "--scale", type=click.Choice(SCALES), default="small", show_default=True, help="How large."
+    ),
     option("--design", type=click.Choice(DESIGNS), help="Which cells.  [default: the file's]"),
     click.option("--only", multiple=True, metavar="AXIS=VALUE[,...]", help="Only these cells."),
     click.option("--set", "changes", multiple=True, metavar="NAME=VALUE", help="In every cell."),
@@ -36,7 +39,11 @@ where_options = group(
     bucket_option,
     option("--endpoint-url", help="Any S3-compatible store; AWS if only a bucket is named."),
     addressing_options,
-    option("--executor", help="Where functions run.  [default: the file's, or local]"),
+    option(
+        "--executor",
+        type=executor_type,
+        help="Where functions run.  [default: the file's, or local]",
+    ),
     remote_options,
 )
 
@@ -138,7 +145,7 @@ def _bytes(plan: "Plan", cell: "Cell") -> int:
     return planned_bytes(plan.job(cell, Target(bucket="any", endpoint_url="http://any")))
 
 
-def tell(plan: "Plan") -> None:
+def show_plan(plan: "Plan") -> None:
     """Print the cells of a plan."""
     cells = plan.cells()
     runs = sum(not cell.skipped for cell in cells) * plan.repeats

@@ -8,7 +8,8 @@ from typing import BinaryIO
 import click
 
 from serverless_bench.cli.job import check_writable
-from serverless_bench.cli.options import option, run_argument
+from serverless_bench.cli.lookup import run_argument
+from serverless_bench.cli.options import option
 from serverless_bench.errors import PluginError, UsageError
 
 
@@ -22,6 +23,8 @@ from serverless_bench.errors import PluginError, UsageError
 )
 def command(directory: Path, style: str, out: Path | None) -> None:
     """Write the operations of a run for other tools.
+
+    RUN is a run's name or its directory; the latest run without it.
 
     warp is the op-log that `warp analyze` reads, pywren the pickle of (start, stop,
     MB/s), csv and parquet are the table of operations.

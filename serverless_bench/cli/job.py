@@ -214,7 +214,7 @@ def perform(prepared: Prepared, target: Target) -> Finished:
         click.echo(f"note: {note}", err=True)
     click.echo(f"run directory: {prepared.directory}", err=prepared.quiet)
     problem: CutShort | None = None
-    with _bar(job, live) as on_outcome:
+    with _bar(job, live, prepared.keys) as on_outcome:
         if budget is not None:
             on_outcome = budget.watch(live, on_outcome)  # noqa: PLW2901 - the bar's, and the bill's
         try:
@@ -241,13 +241,15 @@ def perform(prepared: Prepared, target: Target) -> Finished:
     return Finished(run=run, exit_code=problem.exit_code)
 
 
-def _bar(job: JobSpec, live: "RunProgress") -> "AbstractContextManager[OnOutcome]":
+def _bar(
+    job: JobSpec, live: "RunProgress", keys: Sequence[str]
+) -> "AbstractContextManager[OnOutcome]":
     """Return the progress bar; where nobody sees one, its library is not even loaded."""
     if not sys.stderr.isatty():
         return nullcontext(lambda _: None)
-    from serverless_bench.cli.progress import progress
+    from serverless_bench.cli.progress import RunView, progress
 
-    return progress(job.workload, job.invocations, live)
+    return progress(RunView(job, job.invocations, live, keys))
 
 
 def check_writable(flag: str, path: Path | None) -> None:

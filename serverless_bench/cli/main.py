@@ -15,40 +15,54 @@ from types import FrameType
 from typing import Final
 
 import click
+from click.shell_completion import CompletionItem
 
 from serverless_bench import __version__
 from serverless_bench.cli.defaults import defaults_for
+from serverless_bench.cli.help import Group, in_sections
 from serverless_bench.cli.options import spelled
 from serverless_bench.errors import INTERRUPTED, SbenchError
 
-COMMANDS: Final = {
-    "demo": "Write, read, report and plot, small, on the embedded store.",
-    "plan": "Say what a job on AWS Lambda would take, and what it would cost.",
-    "doctor": "Check this machine, the account and the stack before a run.",
-    "write": "Write objects from many functions and report the throughput.",
-    "read": "Read objects back, compare every byte and report the throughput.",
-    "mixed": "Perform operations of several kinds by weight, and report on each kind.",
-    "array": "Write arrays through an array library, append to them, or read them back.",
-    "call": "Call a function of your own in many functions, and report what it did.",
-    "run": "Run the stages of a job file, and delete what they wrote.",
-    "convert": "Make a job file of a configuration of warp or sai3-bench.",
-    "report": "Report on a run directory, finished or not.",
-    "check": "Check that a run's figures are possible, and what makes them hard to repeat.",
-    "compare": "Say whether one set of runs is faster than another, slower, or the same.",
-    "ab": "Run two jobs in turns and compare them.",
-    "scale": "Run a job with more and more functions, and fit how throughput scales.",
-    "exp": "Run a published study again, and show measured next to published.",
-    "plot": "Draw a run, or a write and its read, into one picture.",
-    "import": "Read results of PyWren, Lithops, warp or sai3-bench, and report on them.",
-    "export": "Write the operations of a run for warp, PyWren or a table.",
-    "resume": "Go on with a run whose driver died, or that lost functions.",
-    "clean": "Delete the objects of a run, and nothing else.",
-    "store": "Keep the embedded store running between commands.",
-    "serve": "Serve S3 without keeping data, with faults and limits on request.",
-    "lambda-host": "Answer AWS Lambda's Invoke API here, each function in a process.",
-    "localstack": "Run LocalStack, with functions as processes, to try a stack here.",
+GROUPS: Final = {
+    "Run": {
+        "demo": "Write, read, report and plot, small, on the embedded store.",
+        "write": "Write objects from many functions and report the throughput.",
+        "read": "Read objects back, compare every byte and report the throughput.",
+        "mixed": "Perform operations of several kinds by weight, and report on each kind.",
+        "array": "Write arrays through an array library, append to them, or read them back.",
+        "call": "Call a function of your own in many functions, and report what it did.",
+        "run": "Run the stages of a job file, and delete what they wrote.",
+        "convert": "Make a job file of a configuration of warp or sai3-bench.",
+        "resume": "Go on with a run whose driver died, or that lost functions.",
+        "clean": "Delete the objects of a run, and nothing else.",
+    },
+    "Look": {
+        "ls": "List runs, the most recent one first.",
+        "report": "Report on a run directory, finished or not.",
+        "check": "Check that a run's figures are possible, and what makes them hard to repeat.",
+        "plot": "Draw a run, or a write and its read, into one picture.",
+        "import": "Read results of PyWren, Lithops, warp or sai3-bench, and report on them.",
+        "export": "Write the operations of a run for warp, PyWren or a table.",
+    },
+    "Compare": {
+        "ab": "Run two jobs in turns and compare them.",
+        "compare": "Say whether one set of runs is faster than another, slower, or the same.",
+        "scale": "Run a job with more and more functions, and fit how throughput scales.",
+        "exp": "Run a published study again, and show measured next to published.",
+    },
+    "Stores": {
+        "store": "Keep the embedded store running between commands, or empty it.",
+        "serve": "Serve S3 without keeping data, with faults and limits on request.",
+    },
+    "AWS": {
+        "plan": "Say what a job on AWS Lambda would take, and what it would cost.",
+        "doctor": "Check this machine, the account and the stack before a run.",
+        "lambda-host": "Answer AWS Lambda's Invoke API here, each function in a process.",
+        "localstack": "Run LocalStack, with functions as processes, to try a stack here.",
+    },
 }
 """The help line of each command, in the order of a first visit: help imports none of them."""
+COMMANDS: Final = {name: line for group in GROUPS.values() for name, line in group.items()}
 _BROKEN_PIPE: Final = 141
 
 
@@ -59,7 +73,7 @@ def open_command(name: str) -> click.Command:
     return command
 
 
-class _Commands(click.Group):
+class _Commands(Group):
     """A group that imports a command when it is called."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -71,20 +85,33 @@ class _Commands(click.Group):
         """Return a command, with the user's own defaults for its flags."""
         if cmd_name not in COMMANDS:
             return None
-        command = open_command(cmd_name)
+        command = in_sections(open_command(cmd_name))
         ctx.default_map = {cmd_name: defaults_for(command)}
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the list of commands."""
+        """Write the list of commands, in groups."""
         del ctx
-        with formatter.section("Commands"):
-            formatter.write_dl(list(COMMANDS.items()))
+        for title, commands in GROUPS.items():
+            with formatter.section(title):
+                formatter.write_dl(list(commands.items()))
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """Return the commands that begin so; click would import all of them for their help."""
+        flags = click.Command.shell_complete(self, ctx, incomplete)
+        found = COMMANDS.items()
+        return [
+            CompletionItem(n, help=line) for n, line in found if n.startswith(incomplete)
+        ] + flags
 
 
 @click.group(
     cls=_Commands,
-    context_settings={"token_normalize_func": spelled, "help_option_names": ["-h", "--help"]},
+    context_settings={
+        "token_normalize_func": spelled,
+        "help_option_names": ["-h", "--help"],
+        "max_content_width": 100,
+    },
     epilog="Defaults for every flag may stand in sbench.toml or in SBENCH_<FLAG>.",
 )
 @click.version_option(__version__, prog_name="sbench")

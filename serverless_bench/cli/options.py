@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any, Final, TypeVar
 
 import click
+from click.shell_completion import CompletionItem
 
 from serverless_bench.errors import UsageError
 from serverless_bench.job.spec import Addressing, Stat, Verify
@@ -47,6 +48,53 @@ def group(*options: Callable[[F], F]) -> Callable[[F], F]:
         return command
 
     return decorate
+
+
+class PluginName(click.ParamType):  # type: ignore[type-arg] # generic in click 8.5 alone
+    """A name of a family of plugins: help and the shell show those that there are.
+
+    Whether it is one is for the family to say: other packages bring names of their own.
+
+    Parameters
+    ----------
+    names
+        Returns every name that a user may type.
+    """
+
+    name = "name"
+
+    def __init__(self, names: Callable[[], list[str]]) -> None:
+        self._names = names
+
+    def get_metavar(self, param: click.Parameter, ctx: click.Context) -> str:
+        """Return the names, as click shows a choice."""
+        del param, ctx
+        return f"[{'|'.join(self._names())}]"
+
+    def shell_complete(
+        self, ctx: click.Context, param: click.Parameter, incomplete: str
+    ) -> list[CompletionItem]:
+        """Return the names that begin so."""
+        del ctx, param
+        return [CompletionItem(name) for name in self._names() if name.startswith(incomplete)]
+
+
+def _clients() -> list[str]:
+    from serverless_bench.clients import CLIENTS
+
+    return CLIENTS.names()
+
+
+def _executors() -> list[str]:
+    from serverless_bench.executors import EXECUTORS
+
+    return EXECUTORS.names()
+
+
+def _reporters() -> list[str]:
+    from serverless_bench.reporters import REPORTERS
+
+    return REPORTERS.names()
 
 
 def named_values(flag: str, given: Sequence[str]) -> tuple[tuple[str, str], ...]:
@@ -94,7 +142,13 @@ target_options = group(
         " between them, functions take turns.",
     ),
     addressing_options,
-    option("--client", default="wire", show_default=True, help="Library that moves the bytes."),
+    option(
+        "--client",
+        type=PluginName(_clients),
+        default="wire",
+        show_default=True,
+        help="Library that moves the bytes.",
+    ),
     option(
         "--client-option",
         multiple=True,
@@ -104,7 +158,13 @@ target_options = group(
 )
 
 transfer_options = group(
-    option("--connections", type=int, default=1, show_default=True, help="Per function."),
+    option(
+        "--connections",
+        type=int,
+        default=1,
+        show_default=True,
+        help="Connections of each function.",
+    ),
     option("--part-mb", type=int, help="MiB of a part or range; whole objects without it."),
     option("--block-kib", type=int, default=1024, show_default=True, help="KiB moved at a time."),
     option(
@@ -139,7 +199,13 @@ transfer_options = group(
 )
 
 load_options = group(
-    option("--threads", type=int, default=1, show_default=True, help="Operations at once, each."),
+    option(
+        "--threads",
+        type=int,
+        default=1,
+        show_default=True,
+        help="Operations at once, in each function.",
+    ),
     option(
         "--rate",
         type=float,
@@ -219,17 +285,27 @@ prices_option = option(
 cost_options = group(
     option("--max-cost", type=float, help="Dollars; a job that would cost more is refused."),
     prices_option,
-    option("--memory", type=int, help="MB of a function, for its cost.  [default: asked]"),
+    option(
+        "--memory", type=int, help="MB of a function, for its cost.  [default: the function's own]"
+    ),
     option(
         "--arch",
         type=click.Choice(["arm64", "x86_64"]),
-        help="Processor of the functions, for their cost.  [default: asked]",
+        help="Processor of the functions, for their cost.  [default: their own]",
     ),
 )
 """For executors whose functions are billed."""
 
+executor_type = PluginName(_executors)
+
 run_options = group(
-    option("--executor", default="local", show_default=True, help="Where functions run."),
+    option(
+        "--executor",
+        type=executor_type,
+        default="local",
+        show_default=True,
+        help="Where functions run.",
+    ),
     option("--concurrency", type=int, help="Functions at once; see docs/executors.md."),
     option(
         "--deadline",
@@ -255,7 +331,7 @@ run_options = group(
         help="Seconds after which the gate opens, whoever is there.",
     ),
     link_option,
-    option("--seed", type=int, default=0, show_default=True, help="For what is drawn at random."),
+    option("--seed", type=int, default=0, show_default=True, help="Seed of everything random."),
     option(
         "--run-dir",
         type=click.Path(file_okay=False, path_type=Path),
@@ -279,9 +355,9 @@ ceiling_option = option(
 )
 
 format_option = option(
-    "--format", default="text", show_default=True, help="text, json, csv or markdown."
-)
-
-run_argument = click.argument(
-    "directory", type=click.Path(file_okay=False, path_type=Path), metavar="DIR"
+    "--format",
+    type=PluginName(_reporters),
+    default="text",
+    show_default=True,
+    help="How to show the result.",
 )

@@ -21,16 +21,16 @@ def beyond_the_link(job: JobSpec, keys: Sequence[str]) -> Iterator[str]:
         Of the objects that it reads.
     """
     rate, link = job.load.rate_per_s, job.link_bytes_per_s
-    mean_bytes = _mean_bytes(job, keys)
-    if rate is not None and link is not None and rate * mean_bytes > link:
+    each = mean_bytes(job, keys)
+    if rate is not None and link is not None and rate * each > link:
         yield (
-            f"{rate:g} operations per second of {format_size(round(mean_bytes))} are"
-            f" {format_rate(rate * mean_bytes)}, and the link carries {format_rate(link)}:"
+            f"{rate:g} operations per second of {format_size(round(each))} are"
+            f" {format_rate(rate * each)}, and the link carries {format_rate(link)}:"
             " some will be overdue"
         )
 
 
-def _mean_bytes(job: JobSpec, keys: Sequence[str]) -> float:
+def mean_bytes(job: JobSpec, keys: Sequence[str]) -> float:
     """Return what an operation moves on average, as far as it is known."""
     load = job.load
     if keys:

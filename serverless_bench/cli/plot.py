@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING
 
 import click
 
+from serverless_bench.cli.lookup import RunName, run_dir_option, the_run
 from serverless_bench.cli.options import option
+from serverless_bench.cli.terminal import working
 from serverless_bench.errors import ArchiveError, PluginError
 
 if TYPE_CHECKING:
@@ -15,26 +17,25 @@ if TYPE_CHECKING:
 
 
 @click.command("plot")
-@click.argument(
-    "directories",
-    nargs=-1,
-    required=True,
-    type=click.Path(file_okay=False, path_type=Path),
-    metavar="DIR...",
-)
+@click.argument("runs", nargs=-1, type=RunName(), metavar="[RUN]...")
+@run_dir_option
 @click.option(
     "--output",
     type=click.Path(dir_okay=False, path_type=Path),
-    help="Picture to write, in the format that its name says.  [default: DIR/figure.png]",
+    help="Picture to write, in the format that its name says.  [default: RUN/figure.png]",
 )
 @option("--latency", is_flag=True, help="Draw how long operations took, also of a plain run.")
-def command(directories: tuple[Path, ...], output: Path | None, *, latency: bool) -> int:
-    """Draw one run, or a write and its read, into one picture."""
+def command(runs: tuple[str, ...], run_dir: Path, output: Path | None, *, latency: bool) -> int:
+    """Draw one run, or a write and its read, into one picture.
+
+    RUN is a run's name or its directory; the latest run without it.
+    """
     from serverless_bench.rundir.run import load_run
 
-    runs = [load_run(directory) for directory in directories]
-    path = output or directories[-1] / "figure.png"
-    save_figure(runs, path, latency=latency)
+    found = [load_run(the_run(run, run_dir)) for run in runs or (None,)]
+    path = output or found[-1].path / "figure.png"
+    with working("drawing the picture"):
+        save_figure(found, path, latency=latency)
     click.echo(f"figure: {path}")
     return 0
 

@@ -6,7 +6,8 @@ from pathlib import Path
 import click
 
 from serverless_bench.cli.exit_codes import exit_code_of
-from serverless_bench.cli.options import format_option, option, prices_option, run_argument
+from serverless_bench.cli.lookup import run_argument
+from serverless_bench.cli.options import format_option, option, prices_option
 
 
 @click.command("report")
@@ -15,7 +16,10 @@ from serverless_bench.cli.options import format_option, option, prices_option, r
 @prices_option
 @format_option
 def command(directory: Path, *, with_warm_up: bool, prices: Path | None, **flags: str) -> int:
-    """Report on a run directory, finished or not, from its records alone."""
+    """Report on a run, finished or not, from its records alone.
+
+    RUN is a run's name or its directory; the latest run without it.
+    """
     from serverless_bench.analysis.summary import summarize
     from serverless_bench.aws.cost.prices import load_prices
     from serverless_bench.reporters import open_reporter

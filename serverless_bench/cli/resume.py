@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import click
 
 from serverless_bench.cli.exit_codes import exit_code_of
-from serverless_bench.cli.options import format_option, run_argument
+from serverless_bench.cli.lookup import run_argument
+from serverless_bench.cli.options import format_option
 from serverless_bench.cli.target import open_target_of
 from serverless_bench.job.spec import JobSpec, Target
 
@@ -22,12 +23,14 @@ if TYPE_CHECKING:
 def command(directory: Path, format: str) -> int:  # noqa: A002 - the flag's name
     """Go on with a run whose driver died, or that lost functions.
 
+    RUN is a run's name or its directory; the latest run without it.
+
     Records that came meanwhile are collected, functions that still run are waited for,
     and what is missing then is launched again, as a second wave. What has a record is
     never run again.
     """
     from serverless_bench.analysis.summary import summarize
-    from serverless_bench.cli.progress import progress
+    from serverless_bench.cli.progress import RunView, progress
     from serverless_bench.driver.run import CutShort, resume_job
     from serverless_bench.executors.base import RunProgress
     from serverless_bench.reporters import open_reporter
@@ -41,7 +44,7 @@ def command(directory: Path, format: str) -> int:  # noqa: A002 - the flag's nam
         live = RunProgress()
         with open_target_of(run) as target:
             job = relocated(run.job, target)
-            with progress(job.workload, _missing(run), live) as on_outcome:
+            with progress(RunView(job, _missing(run), live)) as on_outcome:
                 try:
                     run = resume_job(job, directory, live=live, on_outcome=on_outcome)
                 except CutShort as exc:

@@ -2,13 +2,15 @@
 
 import click
 
-from serverless_bench.stores.embedded import Lease, default_directory
-from serverless_bench.units import format_size
+from serverless_bench.cli.help import Group
+from serverless_bench.cli.terminal import confirmed
+from serverless_bench.stores.embedded import Lease, clear, default_directory, kept_bytes
+from serverless_bench.units import format_count, format_size
 
 
-@click.group("store")
+@click.group("store", cls=Group)
 def command() -> None:
-    """Keep the embedded store running between commands.
+    """Keep the embedded store running between commands, or empty it.
 
     Without this, each command starts the store and ends it, and the data stay.
     """
@@ -38,7 +40,7 @@ def stop() -> int:
         return 0
     others = lease.ask("unpin")["others"]
     lease.release()
-    click.echo(f"ends when {others} other commands have" if others else "stopped")
+    click.echo(f"ends when {format_count(others, 'other command')} have" if others else "stopped")
     return 0
 
 
@@ -59,8 +61,24 @@ def status(*, env: bool) -> int:
     else:
         click.echo("not running")
     if not env:
-        kept = sum(path.stat().st_size for path in directory.rglob("*") if path.is_file())
-        click.echo(f"{format_size(kept)} in {directory}")
+        click.echo(f"{format_size(kept_bytes(directory))} in {directory}")
     if lease is not None:
         lease.release()
+    return 0
+
+
+@command.command("clear")
+@click.option("--yes", is_flag=True, help="Do not ask: for scripts.")
+def clear_command(*, yes: bool) -> int:
+    """Delete all that the embedded store keeps, of every run; it must not be running."""
+    directory = default_directory()
+    size = format_size(kept_bytes(directory))
+    if not directory.exists():
+        click.echo(f"{directory} is not there: nothing to delete")
+        return 0
+    what = f"delete all objects of the embedded store, {size}"
+    if not (yes or confirmed(what, hint="--yes")):
+        return 0
+    clear(directory)
+    click.echo(f"deleted {size} in {directory}")
     return 0

@@ -66,14 +66,14 @@ def open_target(where: Where) -> Iterator[Target]:
         raise UsageError(
             f"--endpoint-url {where.endpoint_url} needs a --bucket", hint="name a bucket there"
         )
-    asked = Target(
+    target = Target(
         client=where.client,
         bucket=where.bucket,
         prefix=where.prefix,
         endpoint_url=where.endpoint_url or "",
         addressing=Addressing(where.addressing),
     )
-    yield resolve(asked, region=where.region)
+    yield resolve(target, region=where.region)
 
 
 @contextmanager

@@ -168,6 +168,8 @@ def run_directory(directory: Path, *, keep: bool) -> Iterator[Path]:
         yield directory
     finally:
         if not keep and (directory / "run.json").exists():
+            from serverless_bench.cli.terminal import working
             from serverless_bench.rundir.run import load_run
 
-            delete_objects(load_run(directory, detail=False))
+            with working(f"deleting what {directory} wrote"):
+                delete_objects(load_run(directory, detail=False))

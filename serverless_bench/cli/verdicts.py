@@ -18,7 +18,7 @@ from serverless_bench.analysis.samples import (
     what_differs,
 )
 from serverless_bench.cli.exit_codes import ExitCode
-from serverless_bench.units import format_rate, format_seconds, format_size
+from serverless_bench.units import format_count, format_rate, format_seconds, format_size
 
 _CODES: Final[Mapping[Verdict, ExitCode]] = {
     Verdict.FASTER: ExitCode.OK,
@@ -27,6 +27,20 @@ _CODES: Final[Mapping[Verdict, ExitCode]] = {
     Verdict.NOT_ENOUGH_RUNS: ExitCode.UNDECIDED,
     Verdict.SLOWER: ExitCode.SLOWER,
 }
+_METRICS: Final[Mapping[str, str]] = {
+    "ack_s": "last byte to ack",
+    "cpu_s_per_gib": "processor time per GiB",
+    "makespan_s": "makespan",
+    "max_rss_bytes": "most memory resident",
+    "peak_1s_bytes_per_s": "peak throughput, best 1 s",
+    "peak_5s_bytes_per_s": "peak throughput, best 5 s",
+    "per_function_bytes_per_s": "throughput per function",
+    "span_s": "span",
+    "steady_bytes_per_s": "steady throughput",
+    "ttfb_s": "time to first byte",
+    "whole_bytes_per_s": "whole throughput",
+}
+"""Metrics in words; what is not here is its own name."""
 _TOO_MANY_RUNS: Final = 100
 """Nobody is advised to make more per side."""
 
@@ -130,14 +144,25 @@ _STYLES: Final[Mapping[str, Callable[[Mapping[str, Any], Sequence[Comparison]], 
 def _headline(found: Mapping[str, Any]) -> str:
     direction = "more" if found["more_is_better"] else "less"
     return (
-        f"{found['metric']}, {direction} is better;"
-        f" a difference below {found['threshold'] * 100:.3g} % does not matter; alpha {ALPHA}"
+        f"{_in_words(found['metric'])}, {direction} is better;"
+        f" a difference below {found['threshold'] * 100:.3g}% does not matter; alpha {ALPHA}"
     )
 
 
+def _in_words(metric: str) -> str:
+    field, _, part = metric.partition(".")
+    words = _METRICS.get(field, field)
+    return f"{words}, {part}" if part else words
+
+
+def _ratio(value: float) -> str:
+    """Return a ratio as all are shown: to a thousandth, or three digits if it is small."""
+    return f"{value:.3f}" if value >= 0.1 else f"{value:.3g}"
+
+
 def _side(found: Mapping[str, Any], side: Mapping[str, Any]) -> str:
-    runs = f"{side['runs']} runs" if side["runs"] > 1 else "1 run"
-    text = f"{runs}, median {format_metric(found['metric'], side['median'])}"
+    median_text = format_metric(found["metric"], side["median"])
+    text = f"{format_count(side['runs'], 'run')}, median {median_text}"
     return text if side["spread"] is None else f"{text}, spread {side['spread']:.1%}"
 
 
@@ -156,12 +181,12 @@ def _sentence(found: Mapping[str, Any], index: int, result: Comparison) -> str:
     if evidence is None:
         return (
             f"{pair}: {result.verdict}, {MIN_RUNS} per side at least"
-            f" (x{result.ratio:.4g}, which may be chance)"
+            f" (x{_ratio(result.ratio)}, which may be chance)"
         )
     within = evidence.interval
     text = (
-        f"{pair}: {result.verdict}, x{result.ratio:.4g}"
-        f" ({within.low:.4g} to {within.high:.4g} with {within.confidence:.1%} confidence),"
+        f"{pair}: {result.verdict}, x{_ratio(result.ratio)}"
+        f" ({_ratio(within.low)} to {_ratio(within.high)} with {within.confidence:.1%} confidence),"
         f" p {evidence.mann_whitney_p:.2g} by ranks, {evidence.permutation_p:.2g} by means"
     )
     if result.verdict is not Verdict.UNDECIDED:

@@ -60,7 +60,10 @@ class CutShort(SbenchError):
             self.exit_code = cause.exit_code
         else:
             super().__init__("interrupted; what had arrived is saved")
-            self.hint = f"sbench resume {run.path}"
+            self.hint = (
+                f"sbench resume {run.path} goes on with it, sbench clean {run.path} deletes what"
+                " it wrote"
+            )
             self.exit_code = INTERRUPTED
         self.run = run
 

@@ -198,6 +198,17 @@ def explained(target: Target) -> Iterator[None]:
     except boto.ParamValidationError as exc:
         raise UsageError(f"{target.bucket!r} is not a bucket name") from exc
     except boto.BotoCoreError as exc:
-        host = urlsplit(target.endpoint_url).netloc or "AWS"
+        raise _unreachable(target, exc) from exc
+
+
+def _unreachable(target: Target, exc: boto.BotoCoreError) -> StoreError:
+    """Return why nobody answers, as far as the error shows it."""
+    host = urlsplit(target.endpoint_url).netloc or "AWS"
+    if not isinstance(exc, boto.SSLError):
         hint = "check --endpoint-url, and that the store runs"
-        raise StoreError(f"{host} does not answer: {type(exc).__name__}", hint=hint) from exc
+        return StoreError(f"{host} does not answer: {type(exc).__name__}", hint=hint)
+    if "certificate" in str(exc).lower():
+        hint = "AWS_CA_BUNDLE=FILE names the authority that signed it"
+        return StoreError(f"the certificate of {host} is not trusted", hint=hint)
+    hint = f"--endpoint-url http://{host} if it speaks http"
+    return StoreError(f"{host} does not speak https", hint=hint)

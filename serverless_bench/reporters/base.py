@@ -1,6 +1,6 @@
 """What a reporter is, and the words that reporters for people share."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Final, Protocol, TextIO
 
 from serverless_bench.analysis.bottleneck import Bottleneck
@@ -12,7 +12,10 @@ from serverless_bench.aws.cost.usage import format_money
 from serverless_bench.reporters import pace
 from serverless_bench.rundir.tables import RATE_PERCENTILES
 from serverless_bench.units import (
-    MIB,
+    common_rate,
+    format_count,
+    format_decimal,
+    format_per_s,
     format_rate,
     format_seconds,
     format_size,
@@ -55,13 +58,9 @@ def rows(summary: Summary) -> Iterator[tuple[str, str]]:
     if summary.withheld:
         yield "throughput", "withheld, see below"
     else:
-        yield "peak, best 1 s", format_rate(summary.peak_1s_bytes_per_s)
-        yield "peak, best 5 s", format_rate(summary.peak_5s_bytes_per_s)
-        yield "steady", _steady(summary)
-        yield "whole", _over(summary.whole_bytes_per_s, summary.span_s) + _paused(summary)
-    if summary.latencies.open_loop:
-        yield "operations", pace.rates(summary)
-    yield "per function", _percentiles(summary.per_function_bytes_per_s, format_rate)
+        yield from _throughput(summary)
+    yield from _operations(summary)
+    yield "per function", _per_function(summary)
     yield from _acknowledged(summary)
     yield "functions done at", _done(summary)
     yield "makespan", format_seconds(summary.makespan_s)
@@ -72,14 +71,61 @@ def rows(summary: Summary) -> Iterator[tuple[str, str]]:
         yield "gate", _gate(summary.gate)
     if summary.bottleneck.functions:
         yield "bounded by", _bottleneck(summary.bottleneck)
-    yield "store", f"{summary.store}, {summary.planned_concurrency} functions at once"
+    at_once = format_count(summary.planned_concurrency, "function")
+    yield "store", f"{summary.store}, {at_once} at once"
     yield "clocks", _clocks(summary)
     yield "client", f"{summary.client}, {_cpu(summary)}"
-    yield (
-        "workers",
-        f"{summary.executor}, {summary.workers} used, {summary.cold_starts} cold starts",
-    )
+    used = f"{summary.workers} used, {format_count(summary.cold_starts, 'cold start')}"
+    yield "workers", f"{summary.executor}, {used if summary.workers else 'not recorded'}"
     yield from _remote(summary)
+
+
+def _throughput(summary: Summary) -> Iterator[tuple[str, str]]:
+    """Yield the three throughputs, in one unit; each that there is not has a reason."""
+    like = common_rate(
+        (
+            summary.peak_1s_bytes_per_s,
+            summary.peak_5s_bytes_per_s,
+            summary.steady_bytes_per_s,
+            summary.whole_bytes_per_s,
+        )
+    )
+
+    def over(bytes_per_s: float | None, seconds: float | None, why: str) -> str:
+        if bytes_per_s is None:
+            return f"- ({why})"
+        rate = format_rate(bytes_per_s, like=like)
+        return rate if seconds is None else f"{rate} over {format_seconds(seconds)}"
+
+    no_bytes = "no bytes were moved"
+    short = no_bytes
+    if summary.whole_bytes_per_s is not None:
+        short = f"the run took {format_seconds(summary.span_s)}"
+    yield "peak, best 1 s", over(summary.peak_1s_bytes_per_s, None, short)
+    yield "peak, best 5 s", over(summary.peak_5s_bytes_per_s, None, short)
+    steady = over(summary.steady_bytes_per_s, summary.steady_window_s, _not_steady(summary))
+    yield "steady", steady
+    whole = over(summary.whole_bytes_per_s, summary.span_s, no_bytes)
+    yield "whole", whole + _paused(summary)
+
+
+def _operations(summary: Summary) -> Iterator[tuple[str, str]]:
+    """Yield how many operations there were in a second, unless a table of them follows."""
+    found = summary.latencies
+    if found.open_loop:
+        yield "operations", pace.rates(summary)
+    elif not found.notable:
+        for row in found.by_kind:
+            if row.size_class is None and row.operations_per_s is not None:
+                yield "operations", f"{row.ok} done, {format_per_s(row.operations_per_s)}"
+
+
+def _per_function(summary: Summary) -> str:
+    rates = summary.per_function_bytes_per_s
+    if not rates:
+        return "- (no function is ok)" if not summary.ok else "- (no bytes were moved)"
+    like = common_rate(rates.values())
+    return _percentiles(rates, lambda rate: format_rate(rate, like=like))
 
 
 def _acknowledged(summary: Summary) -> Iterator[tuple[str, str]]:
@@ -101,11 +147,15 @@ def problems(summary: Summary) -> Iterator[str]:
     for error, count in summary.errors.items():
         yield f"{count} x {error}"
     if summary.clocks.suspect:
-        yield f"{summary.clocks.suspect} functions contradict themselves about their clock"
+        suspect = format_count(summary.clocks.suspect, "function")
+        yield f"clocks of {suspect} contradict the evidence, and were left as they are"
     for bad in summary.bad_ranges:
-        yield f"{bad['key']}: {bad['length']} bytes at {bad['offset']} are {_found(bad)}"
+        many = bad["length"] != 1
+        text = f"{format_count(bad['length'], 'byte')} at {bad['offset']}"
+        yield f"{bad['key']}: {text} {'are' if many else 'is'} {_found(bad)}"
     if summary.unknown_objects:
-        yield f"{summary.unknown_objects} objects were not written by sbench: read unverified"
+        objects = format_count(summary.unknown_objects, "object")
+        yield f"{objects} not written by sbench: read unverified"
 
 
 _FOUND: Final[Mapping[str, str]] = {
@@ -125,34 +175,32 @@ def _found(bad: Mapping[str, object]) -> str:
 
 
 def _bytes(summary: Summary) -> str:
-    text = f"{format_size(summary.bytes)} ({summary.bytes / 1e6:.1f} MB)"
+    text = _both_units(summary.bytes)
     if summary.object_bytes:
-        size = summary.object_bytes
-        text += f", objects of {size / MIB:g} MiB ({size / 1e6:.1f} MB)"
+        text += f", objects of {_both_units(summary.object_bytes)}"
     return text
+
+
+def _both_units(size_bytes: int) -> str:
+    binary, decimal = format_size(size_bytes), format_decimal(size_bytes)
+    return binary if binary == decimal else f"{binary} ({decimal})"
 
 
 def _verified(summary: Summary) -> str:
     text = format_size(summary.verified_bytes)
     if summary.corrupt_objects:
-        return f"{text}; {summary.corrupt_objects} objects corrupt, {summary.bad_bytes} bytes wrong"
+        corrupt = format_count(summary.corrupt_objects, "object")
+        return f"{text}; {corrupt} corrupt, {format_count(summary.bad_bytes, 'byte')} wrong"
     return f"{text}, every byte" if summary.verified_bytes == summary.bytes > 0 else text
 
 
-def _steady(summary: Summary) -> str:
-    if summary.steady_bytes_per_s is None:
-        needed = -(-summary.planned_concurrency * summary.threads * 9 // 10)
-        what = "threads" if summary.threads > 1 else "functions"
-        why = f"never {needed} {what} at work for 3 s"
-        if summary.latencies.open_loop and not summary.latencies.overdue:
-            why += ": in an open loop they wait until operations are due"
-        return f"- ({why})"
-    return _over(summary.steady_bytes_per_s, summary.steady_window_s)
-
-
-def _over(bytes_per_s: float | None, seconds: float | None) -> str:
-    rate = format_rate(bytes_per_s)
-    return rate if bytes_per_s is None else f"{rate} over {format_seconds(seconds)}"
+def _not_steady(summary: Summary) -> str:
+    needed = -(-summary.planned_concurrency * summary.threads * 9 // 10)
+    what = format_count(needed, "thread" if summary.threads > 1 else "function")
+    why = f"never {what} at work for 3 s"
+    if summary.latencies.open_loop and not summary.latencies.overdue:
+        why += ": in an open loop they wait until operations are due"
+    return why
 
 
 def _paused(summary: Summary) -> str:
@@ -161,22 +209,29 @@ def _paused(summary: Summary) -> str:
     return f", without a pause of {format_seconds(summary.paused_s)} before it was resumed"
 
 
-def _percentiles(values: Mapping[str, float] | None, form: object) -> str:
-    if not values or not callable(form):
+def _percentiles(values: Mapping[str, float] | None, form: Callable[[float], str]) -> str:
+    """Return percentiles; one value if they are all of one thing."""
+    if not values:
         return "-"
-    return "  ".join(f"p{p} {form(values[f'p{p}'])}" for p in RATE_PERCENTILES)
+    shown = {f"p{p}": form(values[f"p{p}"]) for p in RATE_PERCENTILES}
+    if len({values[name] for name in shown}) == 1:
+        return shown["p50"]
+    return "  ".join(f"{name} {value}" for name, value in shown.items())
 
 
 def _done(summary: Summary) -> str:
-    return "  ".join(f"{name} {format_seconds(at)}" for name, at in summary.done_s.items())
+    times = {name: at for name, at in summary.done_s.items() if at is not None}
+    shown = [f"{name} {format_seconds(at)}" for name, at in times.items()]
+    never = [name for name in summary.done_s if name not in times]
+    return "  ".join([*shown, f"{', '.join(never)} never"] if never else shown)
 
 
 def _attempts(summary: Summary) -> str:
     if summary.libraries:
         return "made by the library, and not seen"
     stats = summary.attempt_stats
-    what = "operations" if summary.latencies.notable else "objects"
-    text = f"{stats.attempts} for {summary.operations} {what}"
+    what = "operation" if summary.latencies.notable else "object"
+    text = f"{stats.attempts} for {format_count(summary.operations, what)}"
     if stats.throttled:
         text += f", {stats.throttled} throttled (at most {stats.throttled_peak_per_s} in 1 s)"
     if stats.retried_bytes:
@@ -188,7 +243,8 @@ def _gate(gate: GateSummary) -> str:
     if gate.expected is None:
         text = "never opened by the driver"
     else:
-        text = f"opened with {gate.announced} functions there, {gate.expected} expected"
+        there = format_count(gate.announced or 0, "function")
+        text = f"opened with {there} there, {gate.expected} expected"
     if gate.late:
         text += f", {gate.late} late"
     if gate.wait_s:
@@ -228,7 +284,7 @@ def _bottleneck(found: Bottleneck) -> str:
 def _clocks(summary: Summary) -> str:
     clocks = summary.clocks
     if clocks.width_p50_s is None:
-        return "-"
+        return "- (no worker left evidence of its clock)"
     text = (
         f"known within {format_seconds(clocks.width_p50_s)} (p50),"
         f" {format_seconds(clocks.width_max_s)} (worst)"
@@ -251,7 +307,8 @@ def _deliveries(found: Deliveries) -> Iterator[tuple[str, str]]:
     yield "events", events
     for wave in found.waves:
         after = format_seconds(wave.after_s)
-        yield f"wave {wave.number}", f"{wave.count} functions launched again after {after}"
+        count = format_count(wave.count, "function")
+        yield f"wave {wave.number}", f"{count} launched again after {after}"
     if found.lag_s:
         each = (
             ""
@@ -294,9 +351,10 @@ def _bill(bill: Bill) -> Iterator[tuple[str, str]]:
 
 
 def _cpu(summary: Summary) -> str:
-    cpu = "-" if summary.cpu_s_per_gib is None else f"{summary.cpu_s_per_gib:.2f}"
-    peak = "-" if summary.max_rss_bytes is None else format_size(summary.max_rss_bytes)
-    if summary.libraries:
-        # Their own figures stand apart; here, making and comparing bytes would be in it.
-        return f"at most {peak} resident"
-    return f"{cpu} core-s/GiB, at most {peak} resident"
+    known = []
+    # Libraries' own figures stand apart; here, making and comparing bytes would be in it.
+    if summary.cpu_s_per_gib is not None and not summary.libraries:
+        known.append(f"{summary.cpu_s_per_gib:.2f} core-s/GiB")
+    if summary.max_rss_bytes is not None:
+        known.append(f"at most {format_size(summary.max_rss_bytes)} resident")
+    return ", ".join(known) or "processor time and memory not recorded"

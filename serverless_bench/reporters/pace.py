@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from serverless_bench.analysis.summary import Summary
-from serverless_bench.units import format_seconds
+from serverless_bench.units import format_count, format_per_s, format_seconds
 
 
 def counts(summary: Summary) -> Iterator[str]:
@@ -15,7 +15,7 @@ def counts(summary: Summary) -> Iterator[str]:
     if found.overdue:
         text += f", {found.overdue:,} never begun"
     if found.achieved_per_s is not None and found.target_per_s is not None:
-        text += f" ({_rate(found.achieved_per_s)} of {_rate(found.target_per_s)})"
+        text += f" ({format_per_s(found.achieved_per_s)} of {format_per_s(found.target_per_s)})"
     yield text
 
 
@@ -27,7 +27,9 @@ def rates(summary: Summary) -> str:
         "offered": found.offered_per_s,
         "achieved": found.achieved_per_s,
     }
-    return ", ".join(f"{name} {_rate(rate)}" for name, rate in named.items() if rate is not None)
+    return ", ".join(
+        f"{name} {format_per_s(rate)}" for name, rate in named.items() if rate is not None
+    )
 
 
 def overdue(summary: Summary) -> Iterator[str]:
@@ -35,14 +37,10 @@ def overdue(summary: Summary) -> Iterator[str]:
     found = summary.latencies
     if not found.overdue:
         return
-    threads = f"{summary.threads} {'threads' if summary.threads > 1 else 'thread'} per function"
+    threads = f"{format_count(summary.threads, 'thread')} per function"
     waits = (row.queueing.percentiles_s["max"] for row in found.by_kind if row.queueing)
     yield (
         f"{found.overdue:,} of {found.due:,} operations that were due never began:"
         f" {threads} could not keep up; they waited up to {format_seconds(max(waits))} and more,"
         " which is in the response times"
     )
-
-
-def _rate(per_s: float) -> str:
-    return f"{per_s:,.0f}/s" if per_s >= 1000 else f"{per_s:.3g}/s"

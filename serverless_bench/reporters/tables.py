@@ -1,6 +1,6 @@
 """The tables that reporters for people have below the first one."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -8,7 +8,7 @@ from serverless_bench.analysis.latency import Latencies, Latency, Times
 from serverless_bench.analysis.library_usage import LibraryUsage
 from serverless_bench.analysis.summary import Summary
 from serverless_bench.job.spec import OperationKind
-from serverless_bench.units import format_rate, format_seconds, format_size
+from serverless_bench.units import common_rate, format_rate, format_seconds, format_size
 
 _SHOWN: Final = ("p50", "p90", "p95", "p99", "p99.9", "max")
 _ALL: Final = "all"
@@ -38,23 +38,38 @@ def sections(summary: Summary) -> Iterator[Section]:
 def _operations(found: Latencies) -> Section:
     # What an open loop never began is a column of its own, where there can be any.
     overdue = ("overdue",) if found.open_loop else ()
+    shown = list(_telling(found.by_kind))
+    kinds = [row for row in shown if row.size_class is None]
+    like = common_rate(row.bytes_per_s for row in shown)
+
+    def cells(names: Iterable[str], rows: Sequence[Latency]) -> tuple[str, ...]:
+        late = _total(row.overdue for row in rows)
+        per_s = _total(row.operations_per_s for row in rows)
+        return (
+            *names,
+            str(sum(row.ok for row in rows)),
+            str(sum(row.failed for row in rows)),
+            *("-" if late is None else str(late) for _ in overdue),
+            "-" if per_s is None else f"{per_s:.4g}",
+            format_size(sum(row.bytes for row in rows)),
+            format_rate(_total(row.bytes_per_s for row in rows), like=like),
+        )
+
+    rows = [cells(_names(row), [row]) for row in shown]
+    if len(kinds) > 1:
+        rows.append(cells(("total", _ALL), kinds))
     return Section(
         title="operations (open loop)" if found.open_loop else "operations",
         header=("operation", "size", "ok", "failed", *overdue, "per s", "bytes", "throughput"),
-        rows=tuple(
-            (
-                *_names(row),
-                str(row.ok),
-                str(row.failed),
-                *("-" if row.overdue is None else str(row.overdue) for _ in overdue),
-                "-" if row.operations_per_s is None else f"{row.operations_per_s:.4g}",
-                format_size(row.bytes),
-                format_rate(row.bytes_per_s),
-            )
-            for row in _telling(found.by_kind)
-        ),
+        rows=tuple(rows),
         names=2,
     )
+
+
+def _total(numbers: Iterable[float | None]) -> float | None:
+    """Return the sum of what is known; None if nothing is."""
+    known = [number for number in numbers if number is not None]
+    return sum(known) if known else None
 
 
 def _times(found: Latencies) -> Section:
@@ -112,4 +127,6 @@ def _names(row: Latency) -> tuple[str, str]:
 
 
 def _percentiles(times: Times) -> tuple[str, ...]:
-    return tuple(format_seconds(times.percentiles_s[name]) for name in _SHOWN)
+    shown = [format_seconds(times.percentiles_s[name]) for name in _SHOWN]
+    # Of one operation, or of several alike, one value says all.
+    return tuple(shown) if len(set(shown)) > 1 else (shown[0], *("" for _ in _SHOWN[1:]))

@@ -1,8 +1,10 @@
 """A command's lease on the embedded store; see ``keeper`` for the other end."""
 
+import fcntl
 import hashlib
 import json
 import os
+import shutil
 import socket
 import subprocess
 import sys
@@ -18,7 +20,8 @@ import platformdirs
 from serverless_bench.clock import monotonic_ns, sleep
 from serverless_bench.errors import PluginError, StoreError
 from serverless_bench.process import environment
-from serverless_bench.stores.keeper import START_S
+from serverless_bench.stores.keeper import LOCK, START_S
+from serverless_bench.stores.seaweedfs import FOLDERS
 from serverless_bench.units import NS_PER_S
 
 EMBEDDED: Final = "seaweedfs"
@@ -156,6 +159,35 @@ def embedded_store(directory: Path | None = None) -> Iterator[Lease]:
             yield lease
     finally:
         lease.release()
+
+
+def kept_bytes(directory: Path) -> int:
+    """Return what the embedded store takes on the disk."""
+    return sum(path.stat().st_size for path in directory.rglob("*") if path.is_file())
+
+
+def clear(directory: Path) -> None:
+    """Delete all objects of the embedded store that keeps its data in ``directory``.
+
+    Raises
+    ------
+    StoreError
+        If it runs, or its files cannot be deleted.
+    """
+    try:
+        with (directory / LOCK).open("w") as lock:
+            # As a keeper holds it: none can start a store meanwhile.
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            for name in FOLDERS:
+                if (directory / name).exists():
+                    shutil.rmtree(directory / name)
+    except BlockingIOError:
+        raise StoreError(
+            "the embedded store runs, and what is in use is not deleted",
+            hint="sbench store stop, and wait for the commands that use it",
+        ) from None
+    except OSError as exc:
+        raise StoreError(f"cannot empty {directory}: {exc.strerror}") from exc
 
 
 def _socket_path(directory: Path) -> Path:

@@ -37,6 +37,8 @@ from serverless_bench.errors import SbenchError, StoreError
 from serverless_bench.stores.seaweedfs import SeaweedFS
 from serverless_bench.units import NS_PER_S
 
+LOCK: Final = "lock"
+"""The file in the data directory that a keeper holds locked."""
 START_S: Final = 30.0
 _POLITE_S: Final = 3.5
 """After this long without an end, SIGKILL: a dead driver leaves nothing after 5 s."""
@@ -57,7 +59,7 @@ def main(directory: Path, address: Path) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     directory.mkdir(parents=True, exist_ok=True)
-    with (directory / "lock").open("w") as lock:
+    with (directory / LOCK).open("w") as lock:
         # A keeper that is ending holds it until its store is gone.
         fcntl.flock(lock, fcntl.LOCK_EX)
         address.unlink(missing_ok=True)

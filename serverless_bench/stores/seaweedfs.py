@@ -18,6 +18,8 @@ from serverless_bench.clock import monotonic_ns, sleep
 from serverless_bench.errors import PluginError
 from serverless_bench.units import NS_PER_S
 
+FOLDERS: Final = ("data", "logs")
+"""All that it keeps in its directory."""
 _GRPC: Final = 10_000
 """Each service listens for gRPC on its own port plus this."""
 _RECLAIM_S: Final = 5
@@ -49,7 +51,7 @@ class SeaweedFS:
 
     def command(self) -> list[str]:
         """Return the command that starts the server in the foreground."""
-        data, logs = self._directory / "data", self._directory / "logs"
+        data, logs = (self._directory / name for name in FOLDERS)
         for folder in (data, logs):
             folder.mkdir(parents=True, exist_ok=True)
         return [

@@ -20,6 +20,7 @@ SAID: dict[str, tuple[tuple[str, ...], int]] = {
     "call": (("nothing.py:f",), 2),
     "run": (("nothing.toml", "--dry-run"), 2),
     "convert": (("warp", "nothing.yaml"), 2),
+    "ls": (("--run-dir", "."), 0),
     "report": (("run", "--format", "json"), 11),
     "check": (("run",), 11),
     "compare": (("run", "run", "--metric", "no_such"), 2),

@@ -96,12 +96,12 @@ BAD = [
     (3, "unknown client 'nope'", ("write", "--client", "nope")),
     (3, "unknown executor 'nope'", ("write", "--executor", "nope")),
     (3, "unknown reporter 'nope'", ("write", "--format", "nope")),
-    (8, "is not a run directory", ("report", "nowhere")),
+    (8, "there is no run 'nowhere'", ("report", "nowhere")),
     (8, "newer sbench (schema 99", ("report", "newer")),
     (8, "is damaged", ("report", "damaged")),
-    (8, "is not a run directory", ("plot", "nowhere")),
-    (8, "is not a run directory", ("clean", "nowhere")),
-    (8, "is not a run directory", ("resume", "nowhere")),
+    (8, "there is no run 'nowhere'", ("plot", "nowhere")),
+    (8, "there is no run 'nowhere'", ("clean", "nowhere")),
+    (8, "there is no run 'nowhere'", ("resume", "nowhere")),
 ]
 
 
@@ -144,6 +144,19 @@ def test_an_endpoint_that_does_not_answer(anywhere: Sbench) -> None:
         ["hint: check --endpoint-url, and that the store runs"],
     )
     assert "does not answer" in done.err
+
+
+def test_a_store_that_speaks_http_alone(tmp_path: Path, moto: Server) -> None:
+    host = moto.endpoint_url.removeprefix("http://")
+    sbench = Sbench(tmp_path, moto.environment)
+    done = sbench("write", "--endpoint-url", f"https://{host}", "--bucket", "bbb")
+    assert (done.code, done.err.splitlines()) == (
+        5,
+        [
+            f"sbench: {host} does not speak https",
+            f"hint: --endpoint-url http://{host} if it speaks http",
+        ],
+    )
 
 
 def test_a_bucket_that_is_not_there(tmp_path: Path, moto: Server) -> None:

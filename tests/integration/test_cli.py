@@ -165,7 +165,7 @@ def test_clean_aborts_the_uploads_of_the_run_and_no_others(
             s3.abort_multipart_upload(
                 Bucket=embedded.bucket, Key=upload["Key"], UploadId=upload["UploadId"]
             )
-    assert "aborted 1 uploads" in cleaned.out
+    assert "aborted 1 upload\n" in cleaned.out
     # Other tests may have left theirs.
     names = [upload["Key"] for upload in left]
     assert (key in names, names.count("sbench/somebody-elses")) == (False, 1)

@@ -118,10 +118,10 @@ def refusals(tmp_path: Path) -> None:
     [
         (2, "not do the same work: invocations is 1 or 2", ("a", "more")),
         (2, "mixed are not of one configuration: executor is local or inline", ("a", "mixed")),
-        (2, "broken/9 cannot be compared: 1 functions lost", ("a", "broken")),
+        (2, "broken/9 cannot be compared: 1 function lost", ("a", "broken")),
         (2, "open/2 cannot be compared: its driver has not come to an end", ("a", "open")),
         (2, "are the same run", ("a", "a")),
-        (2, "1 sides cannot be compared", ("a",)),
+        (2, "1 side cannot be compared", ("a",)),
         (2, "'speed' is not a metric", ("a", "more", "--metric", "speed")),
         (2, "has no ttfb_s.p50", ("a", "more", "--metric", "ttfb_s.p50", "--allow", "bytes")),
         (

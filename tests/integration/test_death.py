@@ -97,6 +97,8 @@ def test_an_interrupt_gives_a_report_of_what_finished(
     code, out, err = finished(process)
     assert code == 130
     assert "interrupted; what had arrived is saved" in err
+    assert "sbench resume sbench-runs/w" in err
+    assert "sbench clean sbench-runs/w" in err
     assert '"lost": ' in out
     until(family.gone)
     report = alone("report", "sbench-runs/w", "--format", "json").json

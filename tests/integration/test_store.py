@@ -52,6 +52,30 @@ def test_a_store_can_be_kept(alone: Apart, family: Family) -> None:
     assert alone("store", "stop").out == "not running\n"
 
 
+def test_what_it_keeps_can_be_deleted(alone: Apart, family: Family) -> None:
+    assert "nothing to delete" in alone("store", "clear", "--yes").out
+    written = alone("write", "--number", 1, "--mb", 1, "--key-file", "k", "--name", "w")
+    assert written.code == 0
+    unasked = alone("store", "clear")
+    assert unasked.code == 2
+    assert "without being told to" in unasked.err
+    assert "--yes" in unasked.err
+    assert alone("read", "--key-file", "k", "--format", "json").json["ok"] == 1
+    # As long as it runs, somebody may need what it has.
+    alone("store", "start")
+    running = alone("store", "clear", "--yes")
+    assert (running.code, "sbench store stop" in running.err) == (5, True)
+    alone("store", "stop")
+    assert family.gone()
+    beside = alone.directory / "store" / "not-of-the-store"
+    beside.write_text("kept")
+    cleared = alone("store", "clear", "--yes")
+    assert (cleared.code, cleared.out.startswith("deleted ")) == (0, True)
+    assert beside.read_text() == "kept"
+    assert alone("read", "--key-file", "k", "--format", "json").json["ok"] == 0
+    assert "nothing to delete" not in alone("clean", "w").out
+
+
 def test_commands_at_the_same_time_share_a_store(alone: Apart, family: Family) -> None:
     first = alone.start("write", "--number", "20", "--mb", "16", "--format", "json")
     (weed,) = until(lambda: family.members(WEED))

@@ -420,7 +420,7 @@ def test_the_first_operation_is_the_first_of_each_function(tmp_path: Path) -> No
 
 def test_a_run_that_lost_functions_has_no_figures(tmp_path: Path) -> None:
     run = runs.saved(tmp_path / "r", [runs.outcome(runs.lost(0))])
-    with pytest.raises(UsageError, match="functions lost"):
+    with pytest.raises(UsageError, match="1 function lost"):
         figures(run)
 
 
@@ -456,7 +456,7 @@ def test_what_failed_or_is_missing_is_never_left_out(tmp_path: Path) -> None:
     (found,) = observe(tmp_path, [cell], repeats=4, min_bytes=1001)
     assert (found.counted, found.planned) == (1, 4)
     problems = "; ".join(found.problems())
-    for part in ("1 functions lost", "killed", "StoreError: gone", "not run", "fewer bytes"):
+    for part in ("1 function lost", "killed", "StoreError: gone", "not run", "fewer bytes"):
         assert part in problems
 
 

@@ -37,7 +37,7 @@ def command_of(text: str, *, whole: bool = True) -> Quoted:
         "sbench write --no-such-flag",
         "sbench write --number many",
         "sbench write --number N",
-        "sbench report",
+        "sbench import",
         "sbench exp",
         "sbench exp run no-such-experiment",
         "sbench exp nothing",
@@ -57,7 +57,7 @@ def test_what_is_none_is_found(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["sbench report", "sbench exp", "sbench write --number N", "sbench serve --tls"]
+    "text", ["sbench import", "sbench exp", "sbench write --number N", "sbench serve --tls"]
 )
 def test_a_sentence_may_leave_things_out(text: str) -> None:
     check(command_of(text, whole=False))

@@ -3,6 +3,7 @@ import io
 import json
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -113,3 +114,61 @@ def test_an_unfinished_run_says_so_in_its_first_line(healthy: Summary) -> None:
         "write: 3 of 4 functions ok, 0 failed, 1 lost, 0 duplicate;"
         " the driver has not ended this run; 2 unreadable lines skipped"
     )
+
+
+def test_rates_of_one_table_have_one_unit(healthy: Summary) -> None:
+    rates: dict[str, Any] = {
+        "peak_1s_bytes_per_s": 1.2e9,
+        "steady_bytes_per_s": 9e8,
+        "whole_bytes_per_s": 8e8,
+    }
+    text = report("text", replace(healthy, **rates))
+    for rate in ("1200.0 MB/s", "900.0 MB/s", "800.0 MB/s"):
+        assert rate in text
+    assert "GB/s" not in text
+    # Not what would be unreadable in one.
+    far_apart = report("text", replace(healthy, **(rates | {"whole_bytes_per_s": 5e6})))
+    assert "1.20 GB/s" in far_apart
+    assert "5.0 MB/s" in far_apart
+
+
+def test_what_there_is_not_has_a_reason(healthy: Summary) -> None:
+    short = replace(healthy, peak_5s_bytes_per_s=None, span_s=1.5, workers=0)
+    short = replace(short, cpu_s_per_gib=None, max_rss_bytes=None)
+    text = report("text", short)
+    assert "peak, best 5 s     - (the run took 1.5 s)" in text
+    assert "wire, processor time and memory not recorded" in text
+    assert "local, not recorded" in text
+    nothing: dict[str, Any] = dict.fromkeys(
+        ("peak_1s_bytes_per_s", "peak_5s_bytes_per_s", "steady_bytes_per_s", "whole_bytes_per_s")
+    )
+    none = report("text", replace(healthy, **nothing, per_function_bytes_per_s=None))
+    assert none.count("no bytes were moved") == 4
+
+
+def test_one_is_one_and_small_is_readable(healthy: Summary) -> None:
+    one = replace(healthy, planned_concurrency=1, object_bytes=64, cold_starts=1, bytes=2048)
+    one = replace(one, steady_bytes_per_s=None)
+    text = report("text", one)
+    assert "2 KiB (2.0 kB), objects of 64 B\n" in text
+    assert "(never 1 function at work for 3 s)" in text
+    assert "1 function at once" in text
+    assert "1 cold start\n" in text
+
+
+def test_plain_runs_have_operations_per_second(healthy: Summary) -> None:
+    assert " operations         4 done, 0.444/s\n" in report("text", healthy)
+
+
+def test_several_kinds_of_operations_have_a_total(tmp_path: Path) -> None:
+    kinds = [OperationKind.PUT, OperationKind.GET, OperationKind.GET]
+    made = [
+        operation(index, start_ns=index * S, end_ns=(index + 1) * S, size=10**7, kind=kind)
+        for index, kind in enumerate(kinds)
+    ]
+    text = report("text", summarize(saved(tmp_path / "mix", [outcome(record(0, made))])))
+    table = text.partition("operations\n")[2].partition("how long")[0]
+    row = {line.split()[0]: line.split()[1:] for line in table.splitlines() if " all " in line}
+    assert row["total"][:4] == ["all", "3", "0", "1"]
+    assert row["total"][4:] == ["28.6", "MiB", "10.0", "MB/s"]
+    assert (row["put"][1], row["get"][1]) == ("1", "2")

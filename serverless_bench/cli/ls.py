@@ -1,0 +1,126 @@
+"""``sbench ls``."""
+
+import json
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from serverless_bench.cli.lookup import RunName, run_dir_option
+from serverless_bench.cli.options import option
+from serverless_bench.clock import utc_stamp
+from serverless_bench.errors import ArchiveError, SbenchError
+from serverless_bench.units import format_rate, format_size
+
+if TYPE_CHECKING:
+    from serverless_bench.rundir.listing import Entry
+
+_COLUMNS: Final = ("name", "when", "command", "functions", "size", "result", "state")
+_RIGHT: Final = frozenset({"functions", "size"})
+
+
+@click.command("ls")
+@click.argument("series", type=RunName(), required=False)
+@run_dir_option
+@option(
+    "--limit",
+    type=click.IntRange(0),
+    default=20,
+    show_default=True,
+    help="How many at most; 0 for all.",
+)
+@option(
+    "--format",
+    type=click.Choice(["text", "json"]),
+    default="text",
+    show_default=True,
+    help="A table, or one JSON object per line.",
+)
+def command(series: str | None, run_dir: Path, limit: int, **flags: str) -> int:
+    """List runs, the most recent one first.
+
+    With a SERIES, what ab, scale or exp made, list the runs in it. Every name stands for its run
+    in report, check, plot, export, resume and clean.
+    """
+    from serverless_bench.rundir.listing import entries, runs_below
+
+    if series is None:
+        known = entries(run_dir)
+    else:
+        path = run_dir / series if (run_dir / series).is_dir() else Path(series)
+        known = runs_below(run_dir, path)
+    if not known:
+        raise ArchiveError(
+            f"there is no run in {run_dir if series is None else path}",
+            hint="sbench write makes one; --run-dir says where they lie",
+        )
+    shown = [_row(entry) for entry in islice(known, limit or None)]
+    if flags["format"] == "json":
+        for row in shown:
+            click.echo(json.dumps(row))
+        return 0
+    for line in _lines(shown):
+        click.echo(line)
+    if len(shown) < len(known):
+        click.echo(f"{len(known) - len(shown):,} older ones are not shown: --limit 0 for all")
+    return 0
+
+
+def _row(entry: "Entry") -> dict[str, Any]:
+    """Return what is known of a run: what its report says in short, or why it has none."""
+    from serverless_bench.rundir.listing import runs_below
+
+    when = utc_stamp(entry.saved_ns, separators=True)
+    row: dict[str, Any] = {"name": entry.name, "when": when, "path": str(entry.path)}
+    if not entry.is_run:
+        return row | {"command": "series", "runs": len(runs_below(entry.path, entry.path))}
+    try:
+        return row | _figures(entry.path)
+    except SbenchError as exc:
+        return row | {"command": None, "error": str(exc)}
+
+
+def _figures(path: Path) -> dict[str, Any]:
+    from serverless_bench.analysis.summary import summarize
+    from serverless_bench.rundir.run import load_run
+
+    summary = summarize(load_run(path, detail=False))
+    return {
+        "command": summary.workload,
+        "requested": summary.requested,
+        "ok": summary.ok,
+        "bytes": summary.bytes,
+        "whole_bytes_per_s": summary.whole_bytes_per_s,
+        "withheld": bool(summary.withheld),
+        "ended": summary.ended,
+    }
+
+
+def _cells(row: dict[str, Any]) -> tuple[str, ...]:
+    start = (row["name"], row["when"].replace("T", " ").removesuffix("Z"))
+    if row["command"] is None:
+        return (*start, "-", "-", "-", row["error"], "unreadable")
+    if "runs" in row:
+        return (*start, "series", f"{row['runs']} runs", "-", f"sbench ls {row['name']}", "")
+    return (
+        *start,
+        row["command"],
+        f"{row['ok']} of {row['requested']} ok",
+        format_size(row["bytes"]),
+        "withheld" if row["withheld"] else format_rate(row["whole_bytes_per_s"]),
+        "ended" if row["ended"] else "unfinished",
+    )
+
+
+def _lines(rows: Sequence[dict[str, Any]]) -> Iterator[str]:
+    header = tuple("when (UTC)" if name == "when" else name for name in _COLUMNS)
+    table = [header, *map(_cells, rows)]
+    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
+    for cells in table:
+        padded = (
+            cell.rjust(width) if name in _RIGHT else cell.ljust(width)
+            for name, cell, width in zip(_COLUMNS, cells, widths, strict=True)
+        )
+        yield "  ".join(padded).rstrip()

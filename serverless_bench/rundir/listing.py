@@ -1,0 +1,105 @@
+"""Runs that are saved below a directory: by age, by name, and the last one."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Final
+
+from serverless_bench.errors import ArchiveError
+
+HEADER: Final = "run.json"
+"""Every run directory has it, written once, before the first function."""
+_LIST_THEM: Final = "sbench ls lists the runs; sbench write makes one"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """A run, or a series of runs: what has its own directory."""
+
+    name: str
+    """How commands call it: its path below the directory of runs."""
+    path: Path
+    saved_ns: int
+    """When it was begun here; a run that was imported is older itself."""
+    is_run: bool
+    """False for the directory of a series (``ab``, ``scale``, ``exp``)."""
+
+
+def entries(root: Path) -> list[Entry]:
+    """Return the runs and the series directly below ``root``, the most recent one first."""
+    found = [entry for path in _directories(root) if (entry := _entry(path, root))]
+    return sorted(found, key=lambda entry: (entry.saved_ns, entry.name), reverse=True)
+
+
+def runs_below(root: Path, path: Path) -> list[Entry]:
+    """Return all runs of a series, the most recent one first; names are those below ``root``."""
+    found = [_entry(header.parent, root) for header in path.rglob(HEADER)]
+    there = [entry for entry in found if entry]
+    return sorted(there, key=lambda entry: (entry.saved_ns, entry.name), reverse=True)
+
+
+def latest_run(root: Path) -> Path:
+    """Return the run below ``root`` that was begun last.
+
+    Raises
+    ------
+    ArchiveError
+        If there is none.
+    """
+    for entry in entries(root):
+        if entry.is_run:
+            return entry.path
+    raise ArchiveError(
+        f"there is no run in {root}", hint="sbench write makes one; --run-dir says where they lie"
+    )
+
+
+def find_run(name: str | Path, root: Path) -> Path:
+    """Return the run directory that ``name`` is the path or the name of.
+
+    Parameters
+    ----------
+    name
+        A run directory, or a name below ``root``.
+    root
+        Where runs are saved.
+
+    Raises
+    ------
+    ArchiveError
+        If there is no such directory.
+    """
+    for path in (Path(name), root / name):
+        if (path / HEADER).is_file():
+            return path
+    if Path(name).is_dir():
+        # It may hold half a run, and the reader says what is missing.
+        return Path(name)
+    alike = get_close_matches(str(name), [entry.name for entry in entries(root)], n=1)
+    raise ArchiveError(
+        f"there is no run {str(name)!r}: neither a directory nor a name in {root}",
+        hint=f"did you mean {alike[0]}?" if alike else _LIST_THEM,
+    )
+
+
+def _directories(root: Path) -> Iterator[Path]:
+    if root.is_dir():
+        yield from (path for path in root.iterdir() if path.is_dir())
+
+
+def _entry(path: Path, root: Path) -> Entry | None:
+    header = path / HEADER
+    try:
+        is_run = header.is_file()
+        if not is_run and next(path.rglob(HEADER), None) is None:
+            return None
+        return Entry(
+            name=str(path.relative_to(root)) if path.is_relative_to(root) else str(path),
+            path=path,
+            saved_ns=(header if is_run else path).stat().st_mtime_ns,
+            is_run=is_run,
+        )
+    except OSError:
+        # Deleted meanwhile, or not ours to read.
+        return None

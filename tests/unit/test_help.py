@@ -1,0 +1,176 @@
+"""Help that can be read: groups, choices, what was meant, and what the shell completes."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import click
+import pytest
+from click.shell_completion import BashComplete
+
+from serverless_bench.cli.help import MANY, REST, SECTIONS, sectioned
+from serverless_bench.cli.main import COMMANDS, GROUPS, commands, open_command
+from serverless_bench.clients import CLIENTS
+from serverless_bench.executors import EXECUTORS
+from serverless_bench.reporters import REPORTERS
+from tests import runs
+from tests.command import Call
+
+
+def leaves() -> dict[str, click.Command]:
+    """Return all commands, those in groups by both names."""
+    found: dict[str, click.Command] = {}
+    for name in COMMANDS:
+        command = open_command(name)
+        if isinstance(command, click.Group):
+            found |= {f"{name} {inner}": one for inner, one in command.commands.items()}
+        else:
+            found[name] = command
+    return found
+
+
+LEAVES = leaves()
+
+
+def test_commands_stand_in_groups(call: Call) -> None:
+    code, out, _ = call("--help")
+    assert code == 0
+    assert list(GROUPS) == ["Run", "Look", "Compare", "Stores", "AWS"]
+    # The groups follow each other, and each has its commands below it.
+    words = [line.split()[0] for line in out.splitlines() if line.startswith("  ") and line.strip()]
+    shown = [word for word in words if word in COMMANDS]
+    assert shown == list(COMMANDS)
+    assert len(COMMANDS) == sum(map(len, GROUPS.values()))
+    for title in GROUPS:
+        assert f"\n{title}:\n" in out
+
+
+@pytest.mark.parametrize("name", LEAVES)
+def test_every_flag_stands_in_a_section(name: str) -> None:
+    command = LEAVES[name]
+    if len(command.params) >= MANY:
+        titles = dict(sectioned(command))
+        assert [option.opts for option in titles.pop(REST, [])] == []
+        listed = [option for options in titles.values() for option in options]
+        assert len({id(option) for option in listed}) == len(listed)
+        assert set(listed) == {p for p in command.params if isinstance(p, click.Option)}
+
+
+def test_no_flag_is_listed_in_vain() -> None:
+    shared = [command for name, command in LEAVES.items() if name not in {"serve", "lambda-host"}]
+    flags = {flag.lstrip("-") for command in shared for p in command.params for flag in p.opts}
+    listed = " ".join(SECTIONS.values()).split()
+    assert set(listed) - flags == set()
+    assert len(listed) == len(set(listed))
+
+
+def test_flags_of_a_run_stand_in_sections_with_the_most_used_first(call: Call) -> None:
+    out = call("write", "--help")[1]
+    titles = ["Workload", "Target", "Transfer", "Functions", "Remote functions", "Output", "Help"]
+    places = [out.index(f"\n{title}:\n") for title in titles]
+    assert places == sorted(places)
+    assert out.index("--number") < out.index("--size") < out.index("--compressibility")
+
+
+def test_few_flags_are_one_list(call: Call) -> None:
+    out = call("report", "--help")[1]
+    assert "\nOptions:\n" in out
+    assert "\nWorkload:\n" not in out
+
+
+def test_choices_are_shown(call: Call) -> None:
+    out = "".join(call("write", "--help")[1].split())
+    for names in (CLIENTS, EXECUTORS, REPORTERS):
+        assert f"[{'|'.join(sorted(names))}]" in out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "meant"),
+    [
+        (("wirte",), "'write'"),
+        (("lambda_hots",), "'lambda-host'"),
+        (("store", "strat"), "'start'"),
+        (("exp", "lsit"), "'list'"),
+        (("write", "--numbr", "3"), "'--number'"),
+        (("read", "--keyfile", "k"), "'--key-file'"),
+    ],
+)
+def test_what_was_meant_is_named(call: Call, arguments: tuple[str, ...], meant: str) -> None:
+    code, out, err = call(*arguments)
+    assert (code, out) == (2, "")
+    first, hint = err.splitlines()
+    assert "Did you mean" in first
+    assert meant in first
+    assert hint.startswith("hint: sbench")
+
+
+def test_nothing_alike_is_not_named(call: Call) -> None:
+    assert call("qqqq")[2] == "sbench: No such command 'qqqq'.\nhint: sbench --help\n"
+
+
+def complete(words: list[str], begun: str) -> list[str]:
+    shell = BashComplete(commands, {"token_normalize_func": str}, "sbench", "_SBENCH_COMPLETE")
+    return [item.value for item in shell.get_completions(words, begun)]
+
+
+@pytest.mark.parametrize(
+    ("words", "begun", "offered"),
+    [
+        ([], "re", ["resume", "read", "report"]),
+        (["store"], "st", ["start", "stop", "status"]),
+        (["write"], "--num", ["--number"]),
+        (["write", "--client"], "s3", ["s3dlio", "s3torchconnector"]),
+        (["write", "--executor"], "l", ["lambda", "lithops", "local"]),
+        (["report", "--format"], "m", ["markdown"]),
+        (["check", "--format"], "", ["text", "json"]),
+        (["report"], "small", ["small-2", "small-1"]),
+        (["plot", "small-1"], "large", ["large"]),
+        (["clean"], "", ["small-2", "small-1", "large"]),
+    ],
+)
+def test_the_shell_completes(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    words: list[str],
+    begun: str,
+    offered: list[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for age, name in enumerate(("small-2", "small-1", "large")):
+        run = runs.saved(tmp_path / "sbench-runs" / name, [])
+        os.utime(run.path / "run.json", ns=(0, 10**18 - age))
+    assert sorted(complete(words, begun)) == sorted(offered)
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_a_shell_gets_its_script(shell: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", "from serverless_bench.cli.main import main; main([])"],
+        env={**os.environ, "_SBENCH_COMPLETE": f"{shell}_source"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    # Bash is looked for, and where it is too old for this, click says so.
+    assert done.returncode == 0, done.stderr
+    assert "_SBENCH_COMPLETE" in done.stdout
+
+
+def test_completion_imports_no_command() -> None:
+    code = "from serverless_bench.cli.main import main; main([])"
+    show = "import atexit, sys; atexit.register(lambda: print(*sys.modules, file=sys.stderr))"
+    done = subprocess.run(
+        [sys.executable, "-c", f"{show}\n{code}"],
+        env={
+            **os.environ,
+            "_SBENCH_COMPLETE": "bash_complete",
+            "COMP_WORDS": "sbench pl",
+            "COMP_CWORD": "1",
+        },
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.stdout.split() == ["plain,plot", "plain,plan"]
+    assert "serverless_bench.cli.plot" not in done.stderr.split()

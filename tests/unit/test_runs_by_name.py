@@ -1,0 +1,167 @@
+"""Runs have names: `ls` lists them, and whatever is about a run takes one."""
+
+import errno
+import json
+import os
+import pty
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests import runs
+from tests.command import COMMAND, Call
+
+NOW = 1_800_000_000 * runs.S
+
+
+def save(path: Path, *, age_s: int, workload: str = "write", lost: bool = False) -> None:
+    done = runs.outcome(runs.record(0, [runs.operation(size=5_000_000)]))
+    outcomes = [done, runs.outcome(runs.lost(1))] if lost else [done]
+    runs.saved(path, outcomes, of=runs.job(invocations=len(outcomes), workload=workload))
+    os.utime(path / "run.json", ns=(NOW, NOW - age_s * runs.S))
+
+
+@pytest.fixture
+def saved(tmp_path: Path) -> Path:
+    """A run directory's parent with three runs, a series, and what is no run."""
+    root = tmp_path / "sbench-runs"
+    save(root / "oldest", age_s=300)
+    save(root / "latest", age_s=100, workload="read")
+    save(root / "middle", age_s=200, lost=True)
+    for number, label in enumerate("ab"):
+        save(root / "series" / label / "1", age_s=400 + number)
+    (root / "notes").mkdir()
+    os.utime(root / "series", ns=(NOW, NOW - 150 * runs.S))
+    records = root / "oldest" / "records.jsonl"
+    records.write_text("".join(records.read_text().splitlines(keepends=True)[:-1]))
+    return root
+
+
+def test_runs_are_listed_by_age(call: Call, saved: Path) -> None:
+    code, out, err = call("ls")
+    assert (code, err) == (0, "")
+    assert [line.split("  ")[0] for line in out.splitlines()] == [
+        *("name", "latest", "series", "middle", "oldest"),
+    ]
+    _, latest, series, middle, oldest = (" ".join(line.split()) for line in out.splitlines())
+    assert latest == "latest 2027-01-15 07:58:20 read 1 of 1 ok 4.8 MiB 5.0 MB/s ended"
+    assert series == "series 2027-01-15 07:57:30 series 2 runs - sbench ls series"
+    assert "1 of 2 ok" in middle
+    assert oldest.endswith("unfinished")
+    assert saved.is_dir()
+
+
+def test_a_series_has_runs_of_its_own(call: Call, saved: Path) -> None:
+    out = call("ls", "series")[1]
+    assert [line.split()[0] for line in out.splitlines()[1:]] == ["series/a/1", "series/b/1"]
+    # Each name is one that commands take.
+    assert call("report", "series/b/1", "--format", "json")[0] == 0
+    assert (saved / "series/b/1").is_dir()
+
+
+@pytest.mark.usefixtures("saved")
+def test_a_list_can_be_short_and_for_programs(call: Call) -> None:
+    code, out, _ = call("ls", "--limit", "2", "--format", "json")
+    assert code == 0
+    latest, series = map(json.loads, out.splitlines())
+    assert (latest["name"], latest["command"], latest["ok"]) == ("latest", "read", 1)
+    assert (latest["bytes"], latest["ended"]) == (5_000_000, True)
+    assert (series["name"], series["runs"]) == ("series", 2)
+    assert call("ls", "--limit", "2")[1].endswith("2 older ones are not shown: --limit 0 for all\n")
+    assert len(call("ls", "--limit", "0")[1].splitlines()) == 5
+
+
+def test_a_damaged_run_is_listed_as_such(call: Call, saved: Path) -> None:
+    (saved / "middle" / "run.json").write_text("{")
+    out = call("ls")[1]
+    (line,) = (line for line in out.splitlines() if line.startswith("middle"))
+    assert "is damaged" in line
+    assert len(out.splitlines()) == 5
+
+
+def test_no_run_at_all_is_said(call: Call) -> None:
+    for words in (("ls",), ("report",), ("clean", "--yes"), ("plot",)):
+        code, out, err = call(*words)
+        assert (code, out) == (8, "")
+        assert err.startswith(
+            "sbench: there is no run in sbench-runs\nhint: sbench write makes one"
+        )
+
+
+COMMANDS = [
+    ("report", "--format", "json"),
+    ("check", "--format", "json"),
+    ("export", "--format", "csv"),
+    ("resume", "--format", "json"),
+    ("plot", "--output", "picture.svg"),
+    ("clean",),
+]
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command[0])
+def test_a_name_is_as_good_as_a_directory(
+    call: Call, saved: Path, command: tuple[str, ...]
+) -> None:
+    name, *flags = command
+    by_name = call(name, "latest", *flags)
+    assert by_name[0] == 0
+    assert call(name, "sbench-runs/latest", *flags) == by_name
+    assert call(name, str(saved / "latest"), *flags)[0] == 0
+    (saved.parent / "sbench-runs").rename(saved.parent / "elsewhere")
+    assert call(name, "latest", *flags)[0] == 8
+    assert call(name, "latest", "--run-dir", "elsewhere", *flags)[0] == 0
+
+
+@pytest.mark.usefixtures("saved")
+@pytest.mark.parametrize("command", COMMANDS[:-1], ids=lambda command: command[0])
+def test_without_a_name_the_latest_run_is_meant(call: Call, command: tuple[str, ...]) -> None:
+    name, *flags = command
+    code, out, err = call(name, *flags)
+    named = call(name, "latest", *flags)
+    assert (code, out) == named[:2]
+    assert err == "the latest run: sbench-runs/latest\n" + named[2]
+
+
+@pytest.mark.usefixtures("saved")
+def test_what_is_almost_a_name_is_told_from_nothing(call: Call) -> None:
+    code, _, err = call("report", "latets")
+    assert code == 8
+    assert "there is no run 'latets': neither a directory nor a name in sbench-runs" in err
+    assert "hint: did you mean latest?" in err
+    assert "hint: sbench ls" in call("report", "qqqq")[2]
+
+
+@pytest.mark.usefixtures("saved")
+def test_cleaning_an_unnamed_run_has_to_be_wanted(call: Call) -> None:
+    code, out, err = call("clean")
+    assert (code, out) == (2, "")
+    assert "will not delete 0 objects of sbench-runs/latest without being told to" in err
+    assert "hint: sbench clean RUN, or --yes" in err
+    assert call("clean", "--yes")[:2] == (
+        0,
+        "sbench-runs/latest wrote no objects: nothing to delete\n",
+    )
+
+
+@pytest.mark.parametrize(
+    ("answer", "says"), [("n", "nothing is deleted"), ("y", "wrote no objects: nothing to delete")]
+)
+def test_at_a_terminal_it_asks(saved: Path, answer: str, says: str) -> None:
+    driver, terminal = pty.openpty()
+    process = subprocess.Popen(
+        [*COMMAND, "clean"], cwd=saved.parent, stdin=terminal, stdout=terminal, stderr=terminal
+    )
+    os.close(terminal)
+    os.write(driver, f"{answer}\n".encode())
+    said = b""
+    try:
+        while piece := os.read(driver, 1 << 12):
+            said += piece
+    except OSError as exc:
+        # Linux says so when the last one closes a terminal.
+        assert exc.errno == errno.EIO  # noqa: PT017
+    os.close(driver)
+    assert process.wait() == 0
+    assert "Delete 0 objects of sbench-runs/latest? [y/N]" in said.decode()
+    assert says in said.decode()
