@@ -103,8 +103,11 @@ def check(command: Quoted) -> None:
 
 
 def _check_python(command: Quoted, arguments: list[str]) -> None:
-    if arguments[0] != "-m":
+    if arguments[0].endswith(".py"):
         assert (ROOT / arguments[0]).exists(), arguments[0]
+        return
+    if arguments[0] != "-m":
+        assert not command.whole, arguments
         return
     name, *rest = arguments[1:]
     if name == "serverless_bench":
@@ -163,7 +166,10 @@ def _check_names(command: Quoted, arguments: list[str]) -> None:
     if command.words[1:3] in {("exp", "run"), ("exp", "show")}:
         from serverless_bench.experiments.loading import names  # noqa: PLC0415 - loads all
 
-        named = [word for word in command.words[3:4] if not word.startswith("-")]
+        placeholder = None if command.whole else "NAME"
+        named = [
+            word for word in command.words[3:4] if not word.startswith("-") and word != placeholder
+        ]
         assert set(named) <= set(names()), named
     for word in arguments:
         if word.startswith("examples/"):
