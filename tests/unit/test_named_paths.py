@@ -33,6 +33,20 @@ def test_sources_name_pages_that_are_there() -> None:
     assert [(path, name) for path, name in named if not (ROOT / name).exists()] == []
 
 
+def test_the_record_lists_every_kind_of_request() -> None:
+    worker = ROOT / "serverless_bench" / "worker"
+    made = {
+        kind
+        for path in worker.glob("*.py")
+        for kind in re.findall(r"\.run\(\s*\"(\w+)\"", path.read_text())
+    }
+    source = (ROOT / "serverless_bench" / "rundir" / "record.py").read_text()
+    listed = re.search(r'    request: str\n    """(.*?)"""', source, re.DOTALL)
+    assert listed
+    filling = {"an", "array", "in", "of", "or", "parts", "upload"}
+    assert made == set(re.findall(r"\w+", listed[1])) - filling
+
+
 def test_there_are_many() -> None:
     assert sum(len(list(paths(page))) for page in PAGES) > 100
     assert sum(len(list(dotted(page))) for page in PAGES) > 5
