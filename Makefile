@@ -9,7 +9,7 @@ COMPILE := $(UV) compile --quiet --universal --generate-hashes --no-annotate --p
 	--custom-compile-command "make requirements"
 LOCALSTACK := serverless_bench/stores/localstack
 
-.PHONY: demo test full check lint types contracts docs report faults experiments golden requirements mutants dist clean
+.PHONY: demo test full check lint types contracts docs report faults experiments golden requirements mutants clean
 
 demo: .venv/run  ## write, read, report and plot on a store that starts by itself
 	$(BIN)/sbench demo
@@ -51,6 +51,7 @@ mutants: .venv/dev  ## would the tests notice? faults planted in named functions
 golden: .venv/dev  ## accept the reports as they are now
 	$(BIN)/python -m pytest tests/unit/test_reporters.py --update-golden
 
+.PHONY: dist
 dist: .venv/dev  ## a wheel and a source distribution, checked
 	rm -rf dist
 	$(BIN)/python -m build --no-isolation
