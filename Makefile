@@ -51,10 +51,16 @@ mutants: .venv/dev  ## would the tests notice? faults planted in named functions
 golden: .venv/dev  ## accept the reports as they are now
 	$(BIN)/python -m pytest tests/unit/test_reporters.py --update-golden
 
+.PHONY: dist
+dist: .venv/dev  ## a wheel and a source distribution, checked
+	rm -rf dist
+	$(BIN)/python -m build --no-isolation
+	$(BIN)/python -m tests.distribution dist
+
 requirements: .venv/uv
 	echo uv | $(COMPILE) - -o requirements/uv.txt
 	$(COMPILE) pyproject.toml $(foreach extra,boto3 frames local plots,--extra $(extra)) --group build -o requirements/run.txt
-	$(COMPILE) pyproject.toml --extra all --group build --group test -o requirements/dev.txt
+	$(COMPILE) pyproject.toml --extra all --group build --group release --group test -o requirements/dev.txt
 	printf 'botocore\ncloudpickle\ncryptography\n' | $(COMPILE) - --constraint requirements/run.txt -o requirements/function.txt
 	printf 'aws-sam-cli==1.170.0\ncfn-lint\nuv\n' | $(COMPILE) - --constraint requirements/uv.txt -o requirements/sam.txt
 	printf 'localstack-core[runtime]==4.13.1\nsetuptools\n' | \
@@ -79,4 +85,4 @@ requirements: .venv/uv
 	@touch $@
 
 clean:
-	rm -rf .aws-sam .venv .venv-sam mutants .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf .aws-sam dist .venv .venv-sam mutants .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache

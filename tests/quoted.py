@@ -17,15 +17,13 @@ import click
 from serverless_bench.cli.main import commands
 
 ROOT: Final = Path(__file__).parents[1]
-PAGES: Final = [
-    ROOT / "README.md",
-    *sorted((ROOT / "docs").rglob("*.md")),
-    *sorted(ROOT.glob("*/README.md")),
-]
+PAGES: Final = sorted(
+    {*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *ROOT.glob("*/README.md")}
+)
 FOREIGN: Final = frozenset({"aws", "cd", "export", "head", "openssl", "sam"})
 """Commands of others, which nobody checks here."""
 _OURS: Final = ("make", "pip", "python", "sbench", "sh")
-_BLOCK: Final = re.compile(r"^```(\w*)\n(.*?)^```", re.MULTILINE | re.DOTALL)
+BLOCK: Final = re.compile(r"^```(\w*)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 _SETTING: Final = re.compile(r"[A-Z_]+=\S*")
 _NUMBER: Final = "N"
 """Stands for a number in prose."""
@@ -55,12 +53,12 @@ class Quoted:
 def quoted(page: Path) -> Iterator[Quoted]:
     """Yield the commands of a page: every line to type, and what stands in backticks."""
     text = page.read_text()
-    for kind, block in _BLOCK.findall(text):
+    for kind, block in BLOCK.findall(text):
         for line in block.replace("\\\n", " ").splitlines():
             first = line.removeprefix("$ ").split(" ")[0]
             if line.strip() and (kind in {"sh", "console"} or first in _OURS):
                 yield from _split(page, line.removeprefix("$ "), whole=True)
-    for span in re.findall(r"`([^`]+)`", _BLOCK.sub("", text)):
+    for span in re.findall(r"`([^`]+)`", BLOCK.sub("", text)):
         line = " ".join(span.split())
         bare = line.split(" ")
         while bare and _SETTING.fullmatch(bare[0]):
@@ -93,12 +91,8 @@ def check(command: Quoted) -> None:
         _check_sbench(command, rest)
     elif name == "make":
         _check_make(rest)
-    elif name == "python" and rest[:1] == ["-m"]:
-        is_package = (ROOT / rest[1].replace(".", "/")).is_dir()
-        module = import_module(f"{rest[1]}.__main__" if is_package else rest[1])
-        module.parser().parse_args(rest[2:])
-    elif name == "python" and rest[0].endswith(".py"):
-        assert (ROOT / rest[0]).exists(), rest[0]
+    elif name == "python":
+        _check_python(command, rest)
     elif name == "sh":
         for inner in _split(command.page, rest[1], whole=command.whole):
             check(inner)
@@ -106,6 +100,24 @@ def check(command: Quoted) -> None:
         _check_pip(rest)
     elif command.whole:
         assert name in FOREIGN, f"nobody knows {name}"
+
+
+def _check_python(command: Quoted, arguments: list[str]) -> None:
+    if arguments[0].endswith(".py"):
+        assert (ROOT / arguments[0]).exists(), arguments[0]
+        return
+    if arguments[0] != "-m":
+        assert not command.whole, arguments
+        return
+    name, *rest = arguments[1:]
+    if name == "serverless_bench":
+        _check_sbench(command, rest)
+    elif name == "pytest":
+        for word in rest:
+            assert not word.startswith("tests/") or (ROOT / word).exists(), word
+    else:
+        is_package = (ROOT / name.replace(".", "/")).is_dir()
+        import_module(f"{name}.__main__" if is_package else name).parser().parse_args(rest)
 
 
 def _check_sbench(command: Quoted, arguments: list[str]) -> None:
@@ -154,7 +166,10 @@ def _check_names(command: Quoted, arguments: list[str]) -> None:
     if command.words[1:3] in {("exp", "run"), ("exp", "show")}:
         from serverless_bench.experiments.loading import names  # noqa: PLC0415 - loads all
 
-        named = [word for word in command.words[3:4] if not word.startswith("-")]
+        placeholder = None if command.whole else "NAME"
+        named = [
+            word for word in command.words[3:4] if not word.startswith("-") and word != placeholder
+        ]
         assert set(named) <= set(names()), named
     for word in arguments:
         if word.startswith("examples/"):

@@ -16,7 +16,7 @@ in the response times and queueing delays, or the worst would be left out. The l
 that of what began.
 
 Percentiles are of raw values, or of a histogram, never of other percentiles. The
-histograms stand in the report, so reports can be merged (``merging``).
+histograms stand in the report, so reports can be merged (``merge``).
 """
 
 from collections.abc import Iterator, Mapping, Sequence

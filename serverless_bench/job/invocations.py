@@ -29,7 +29,7 @@ def invocation_specs(
     created_ns
         When the wave begins, on the driver's clock.
     keys
-        Objects to read. ``dealing`` says which of them each invocation takes; the list
+        Objects to read. ``read_assignment`` says which of them each invocation takes; the list
         starts over at its end, as PyWren's did (s3_benchmark.py:95), so there may be fewer
         or more keys than invocations.
     wave

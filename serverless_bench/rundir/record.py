@@ -73,7 +73,9 @@ class Attempt:
     operation: int
     """``OperationRecord.index``."""
     request: str
-    """put, get, create_multipart, upload_part, complete_multipart or abort_multipart."""
+    """put, get, head, list, delete, delete_many or copy; of an upload in parts create_multipart,
+    upload_part, complete_multipart or abort_multipart; of an array create_array, write_array,
+    append_array or read_array."""
     part: int
     """Part or range number, from 1; 0 when the request is for the whole object."""
     number: int

@@ -47,6 +47,7 @@ def command_of(text: str, *, whole: bool = True) -> Quoted:
         "python -m benchmarks.nothing",
         "python -m benchmarks.clients --nothing",
         "python examples/nothing.py",
+        "python -m pytest tests/unit/test_nothing.py",
         "pip install serverless-bench[nothing]",
         "nobody knows",
     ],
