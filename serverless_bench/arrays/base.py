@@ -85,7 +85,7 @@ def parse_knobs(knobs: type[K], array: ArraySpec) -> K:
     try:
         return parse(knobs, target)
     except UsageError as exc:
-        text = str(exc).replace("--client-option", "--library-option")
+        text = str(exc).replace("`client_option`", "`library_option`")
         raise UsageError(re.sub("^client", "library", text), hint=exc.hint) from None
 
 

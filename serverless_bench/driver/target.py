@@ -184,7 +184,7 @@ def explained(target: Target) -> Iterator[None]:
         status = exc.response.get("ResponseMetadata", {}).get("HTTPStatusCode")
         code = exc.response.get("Error", {}).get("Code", "")
         if status == 404:
-            hint = "create it, or name another --bucket"
+            hint = "create it, or name another `bucket`"
             raise StoreError(f"{where} does not exist", hint=hint) from exc
         if status in {401, 403}:
             raise StoreError(
@@ -199,5 +199,5 @@ def explained(target: Target) -> Iterator[None]:
         raise UsageError(f"{target.bucket!r} is not a bucket name") from exc
     except boto.BotoCoreError as exc:
         host = urlsplit(target.endpoint_url).netloc or "AWS"
-        hint = "check --endpoint-url, and that the store runs"
+        hint = "check `endpoint_url`, and that the store runs"
         raise StoreError(f"{host} does not answer: {type(exc).__name__}", hint=hint) from exc

@@ -379,8 +379,8 @@ def test_one_operation_overdue_is_not_bounded_by_the_rate(
     ("settings", "message"),
     [
         ({"duration_s": 3600, "rate_per_s": 1e5}, "360,000,000 operations, a run may have"),
-        ({"workload": "noop"}, "--rate means nothing to the workload noop"),
-        ({"workload": "function"}, "--rate means nothing to the workload function"),
+        ({"workload": "noop"}, "`rate_per_s` means nothing to the workload noop"),
+        ({"workload": "function"}, "`rate_per_s` means nothing to the workload function"),
     ],
 )
 def test_rates_that_cannot_be_are_refused(settings: dict[str, Any], message: str) -> None:
