@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Final
 
-from serverless_bench.errors import SbenchError, UsageError
+from serverless_bench.errors import SbenchError
 
 _OUTPUT: Final = frozenset({"run_dir", "pickle", "ceiling", "max_cost", "prices", "memory", "arch"})
 """Flags that are no settings of a job."""
@@ -26,7 +26,7 @@ def as_key(name: str) -> str:
 
 def spell(error: SbenchError, spelling: Callable[[str], str] = as_flag) -> None:
     """Put flags, or keys, into the message and the hint of an error, in place of settings."""
-    if not isinstance(error, UsageError) and "`" not in error.hint:
+    if "`" not in f"{error}{error.hint}":
         return
     from serverless_bench.driver.settings import renamed
 

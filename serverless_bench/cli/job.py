@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Any, Literal
 import click
 
 from serverless_bench.cli.exit_codes import exit_code_of
+from serverless_bench.cli.flag_names import spell
 from serverless_bench.errors import UsageError
 from serverless_bench.job.spec import JobSpec, Target
 
 if TYPE_CHECKING:
-    from serverless_bench.cli.budget import CostFlags
+    from serverless_bench.driver.budget import CostLimit
     from serverless_bench.driver.checked_job import CheckedJob
     from serverless_bench.driver.run import OnOutcome
     from serverless_bench.executors.base import Live
@@ -47,7 +48,7 @@ class Prepared:
 
     checked: "CheckedJob"
     output: Output
-    cost: "CostFlags"
+    cost: "CostLimit"
     reporter: "Reporter | None"
 
     @property
@@ -114,14 +115,20 @@ def prepare(workload: str, flags: Mapping[str, Any], keys: Sequence[str] | None 
     paths = {name: str(value) for name, value in settings.items() if isinstance(value, Path)}
     found = check_job({**settings, **paths, "workload": workload}, keys)
     # What comes now loads libraries, for which a wrong flag did not have to wait.
-    from serverless_bench.cli.budget import cost_flags
+    from serverless_bench.driver.budget import cost_limit
     from serverless_bench.reporters import open_reporter
 
-    cost = cost_flags({**flags, "prices": output.prices})
+    cost = cost_limit(
+        found.settings.executor,
+        max_cost=output.max_cost,
+        prices=output.prices,
+        memory=output.memory,
+        arch=output.arch,
+    )
     check_writable("--pickle", output.pickle)
     reporter = None if output.format is None else open_reporter(output.format)
     if output.ceiling:
-        from serverless_bench.cli.ceiling import check_ceiling
+        from serverless_bench.driver.ceiling import check_ceiling
 
         check_ceiling(found.job)
     check_writable("--key-file", output.key_file)
@@ -147,9 +154,9 @@ def run(prepared: Prepared) -> Finished:
 def perform(prepared: Prepared, target: Target) -> Finished:
     """Run a job and report on it; its run directory is named before it starts."""
     from serverless_bench.analysis.summary import summarize
-    from serverless_bench.cli.budget import Budget
-    from serverless_bench.cli.ceiling import measure_ceiling
-    from serverless_bench.cli.pace import beyond_the_link
+    from serverless_bench.driver.budget import Budget
+    from serverless_bench.driver.ceiling import measure_ceiling
+    from serverless_bench.driver.link import beyond_the_link
     from serverless_bench.driver.run import CutShort, run_job
     from serverless_bench.executors.base import Live
     from serverless_bench.formats.exporters.pywren import write_pickle
@@ -184,6 +191,7 @@ def perform(prepared: Prepared, target: Target) -> Finished:
         write_pickle(run, output.pickle)
     if problem is None:
         return Finished(run=run, exit_code=exit_code_of(summary))
+    spell(problem)
     click.echo(f"sbench: {problem}\nhint: {problem.hint}", err=True)
     return Finished(run=run, exit_code=problem.exit_code)
 

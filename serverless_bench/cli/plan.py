@@ -169,7 +169,7 @@ def _plan_command(words: Sequence[str], flags: Mapping[str, Any]) -> None:
 
 
 def _plan(number: int, object_bytes: int, flags: Mapping[str, Any]) -> _Plan:
-    from serverless_bench.cli.budget import check_memory
+    from serverless_bench.driver.budget import check_memory
 
     check_memory(flags["memory"])
     for name in ("objects", "read_times", "quota"):

@@ -13,11 +13,11 @@ from serverless_bench.aws.cost.expected import Expected, Setting, at_most, expec
 from serverless_bench.aws.cost.forecast import VCPU_MIB
 from serverless_bench.aws.cost.prices import Prices
 from serverless_bench.aws.cost.usage import Usage, format_money, price
-from serverless_bench.cli.budget import check_memory
 from serverless_bench.cli.call import with_code
 from serverless_bench.cli.defaults import defaults_for
 from serverless_bench.cli.job import Prepared, prepare
 from serverless_bench.cli.stages import WORKLOADS, command_of
+from serverless_bench.driver.budget import check_memory
 from serverless_bench.errors import UsageError
 from serverless_bench.job.keys import declared_size
 from serverless_bench.job.spec import OWN_FUNCTION, JobSpec

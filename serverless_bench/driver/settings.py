@@ -192,6 +192,11 @@ def setting_of(name: str) -> str:
     return _FIELDS.get(name, (name, None))[0]
 
 
+def field_of(setting: str) -> str:
+    """Return the field of a specification that a setting becomes, if that has another name."""
+    return next((name for name, (other, _) in _FIELDS.items() if other == setting), "")
+
+
 def renamed(text: str, spell: Callable[[str], str]) -> str:
     """Return a message with the names in backquotes as ``spell`` writes them."""
     return _NAME.sub(lambda found: spell(found[1]), text)

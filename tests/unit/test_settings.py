@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from docs.make_settings import BEGIN, END, PAGE, table
 from serverless_bench.cli.call import command as call
 from serverless_bench.cli.flag_names import as_flag, as_key, spell
 from serverless_bench.cli.job import Output
@@ -43,17 +44,23 @@ def test_every_flag_of_a_command_is_a_setting_or_decides_what_becomes_of_its_run
 
 @pytest.mark.parametrize("workload", COMMANDS)
 def test_flags_and_settings_have_the_same_defaults(workload: str) -> None:
-    needed: dict[str, Any] = {
+    more: dict[str, dict[str, Any]] = {
         "array": {"operation": "write"},
         "mixed": {"operations": 1},
         "read": {"key": "k"},
         OWN_FUNCTION: {"code": "3.11:x"},
-    }.get(workload, {}) | {"workload": workload, "name": "j"}
+    }
+    needed = {"workload": workload, "name": "j", **more.get(workload, {})}
     command = COMMANDS[workload]
     arguments = [{"operation": "write", "own": "f.py:f"}[name] for name in positional(command)]
     flags = command.make_context("sbench", arguments).params
     from_flags = {name: flags[name] for name in setting_names(workload) if name in flags}
     assert check_job({**from_flags, **needed}).job == check_job(needed).job
+
+
+def test_the_page_has_all_settings() -> None:
+    shown = PAGE.read_text().partition(BEGIN)[2].partition(END)[0]
+    assert shown == table(), "make settings"
 
 
 def positional(command: click.Command) -> list[str]:
