@@ -24,6 +24,15 @@ def as_key(name: str) -> str:
     return as_flag(name).removeprefix("--")
 
 
+def with_flags(text: str) -> str:
+    """Return a text with flags in place of settings."""
+    if "`" not in text:
+        return text
+    from serverless_bench.driver.settings import renamed
+
+    return renamed(text, as_flag)
+
+
 def spell(error: SbenchError, spelling: Callable[[str], str] = as_flag) -> None:
     """Put flags, or keys, into the message and the hint of an error, in place of settings."""
     if "`" not in f"{error}{error.hint}":

@@ -121,7 +121,7 @@ class _Pool:
         if not self._workers:
             raise ExecutorError(
                 f"no worker process could be started: {self._failure}",
-                hint="lower --concurrency, or raise the limits that `ulimit -a` shows",
+                hint="lower `concurrency`, or raise the limits that `ulimit -a` shows",
             )
         if self._failure:
             self._live.notes.append(
