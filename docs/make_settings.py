@@ -13,7 +13,8 @@ import click
 
 from serverless_bench.cli.call import command as call
 from serverless_bench.cli.stages import WORKLOADS, command_of
-from serverless_bench.driver.settings import JobSettings, field_of, setting_names, words
+from serverless_bench.driver.schema import words
+from serverless_bench.driver.settings import JobSettings, field_of, setting_names
 
 PAGE: Final = Path(__file__).parent / "settings.md"
 BEGIN, END = "<!-- begin of the table: make settings -->\n", "<!-- end of the table -->\n"

@@ -28,7 +28,7 @@ def with_flags(text: str) -> str:
     """Return a text with flags in place of settings."""
     if "`" not in text:
         return text
-    from serverless_bench.driver.settings import renamed
+    from serverless_bench.driver.schema import renamed
 
     return renamed(text, as_flag)
 
@@ -37,7 +37,7 @@ def spell(error: SbenchError, spelling: Callable[[str], str] = as_flag) -> None:
     """Put flags, or keys, into the message and the hint of an error, in place of settings."""
     if "`" not in f"{error}{error.hint}":
         return
-    from serverless_bench.driver.settings import renamed
+    from serverless_bench.driver.schema import renamed
 
     error.args = (renamed(str(error), spelling),)
     error.hint = renamed(error.hint, spelling)

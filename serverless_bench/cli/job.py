@@ -105,7 +105,8 @@ def prepare(workload: str, flags: Mapping[str, Any], keys: Sequence[str] | None 
         If a client, executor or reporter is unknown or lacks its library.
     """
     from serverless_bench.driver.checked_job import check_job
-    from serverless_bench.driver.settings import checked, setting_names
+    from serverless_bench.driver.schema import checked
+    from serverless_bench.driver.settings import setting_names
 
     given = {name: flags[name] for name in Output.__slots__ if name in flags}
     if not _writes_keys(workload, flags):

@@ -15,6 +15,7 @@ from serverless_bench.clock import utc_stamp
 from serverless_bench.driver.location import Location, check_meant, check_room, open_target
 from serverless_bench.driver.plan import check
 from serverless_bench.driver.remote import Remote, locate
+from serverless_bench.driver.schema import renamed
 from serverless_bench.driver.setting_values import (
     link_of,
     load_of,
@@ -22,7 +23,7 @@ from serverless_bench.driver.setting_values import (
     object_bytes_of,
     transfer_of,
 )
-from serverless_bench.driver.settings import JobSettings, make_settings, renamed, setting_of
+from serverless_bench.driver.settings import JobSettings, make_settings, setting_of
 from serverless_bench.errors import UsageError
 from serverless_bench.executors import open_executor
 from serverless_bench.job.defaults import DEFAULT_NUMBER, DEFAULT_OBJECTS, USUAL_NUMBER

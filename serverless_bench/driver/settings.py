@@ -6,13 +6,11 @@ A setting is called like its flag, with underscores. The fields of a specificati
 where specifications are made, in ``job.spec``.
 """
 
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
-from functools import cache
-from pathlib import Path
-from typing import Any, Final, Literal, get_args, get_origin, get_type_hints
+from typing import Any, Final, Literal
 
+from serverless_bench.driver.schema import checked
 from serverless_bench.errors import UsageError
 from serverless_bench.job.defaults import DEFAULT_MIX, DEFAULT_PREFIX
 from serverless_bench.job.spec import OWN_FUNCTION, Addressing, Stat, Verify, wrong
@@ -21,16 +19,6 @@ from serverless_bench.units import KIB, MIB, parse_size
 WORKLOADS: Final = ("write", "read", "mixed", "array", OWN_FUNCTION)
 """Workloads that have settings of their own; one of a plugin takes those of all."""
 
-_WORDS: Final[Mapping[object, str]] = {
-    bool: "true or false",
-    int: "a whole number",
-    float: "a number",
-    str: "text",
-    Path: "text",
-    tuple: "a list of text",
-    dict: "a table",
-}
-_NAME: Final = re.compile(r"`(\w+)`")
 
 _PACED: Final = ("write", "read", "mixed")
 _MAKING: Final = ("write", "mixed", OWN_FUNCTION)
@@ -197,11 +185,6 @@ def field_of(setting: str) -> str:
     return next((name for name, (other, _) in _FIELDS.items() if other == setting), "")
 
 
-def renamed(text: str, spell: Callable[[str], str]) -> str:
-    """Return a message with the names in backquotes as ``spell`` writes them."""
-    return _NAME.sub(lambda found: spell(found[1]), text)
-
-
 def make_settings(given: Mapping[str, Any]) -> JobSettings:
     """Return settings, by whatever names they are given.
 
@@ -236,42 +219,3 @@ def make_settings(given: Mapping[str, Any]) -> JobSettings:
             value = convert(value)  # noqa: PLW2901 - the same in another unit
         values[name] = value
     return JobSettings(**values)
-
-
-def checked(kind: type, name: str, value: object) -> Any:  # noqa: ANN401 - of the field's type
-    """Return a value for the field of a class, converted to the field's type.
-
-    Raises
-    ------
-    UsageError
-        If it cannot be.
-    """
-    import msgspec  # noqa: PLC0415 - only what makes a job waits for it
-
-    annotation = _types(kind)[name]
-    try:
-        return msgspec.convert(value, annotation, dec_hook=lambda other, given: other(given))
-    except (msgspec.ValidationError, TypeError):
-        raise wrong(name, f"must be {words(annotation)}, got {value!r}") from None
-
-
-@cache
-def _types(kind: type) -> Mapping[str, Any]:
-    return get_type_hints(kind)
-
-
-def words(annotation: Any) -> str:  # noqa: ANN401 - a type or a type form
-    """Return what a value of a type is, in words."""
-    inner = [one for one in get_args(annotation) if one is not type(None)]
-    origin = get_origin(annotation)
-    if origin is Literal:
-        return f"one of {', '.join(map(str, inner))}"
-    if origin is tuple:
-        return "a list of whole numbers" if inner[0] is int else _WORDS[tuple]
-    if origin is dict:
-        return _WORDS[dict]
-    if inner:
-        return " or ".join(dict.fromkeys(map(words, inner)))
-    if annotation in _WORDS:
-        return _WORDS[annotation]
-    return f"one of {', '.join(str(each.value) for each in annotation)}"
