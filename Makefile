@@ -9,7 +9,7 @@ COMPILE := $(UV) compile --quiet --universal --generate-hashes --no-annotate --p
 	--custom-compile-command "make requirements"
 LOCALSTACK := serverless_bench/stores/localstack
 
-.PHONY: demo test full check lint types contracts docs report faults experiments golden requirements mutants clean
+.PHONY: demo test full check lint types contracts docs settings report faults experiments golden requirements mutants clean
 
 demo: .venv/run  ## write, read, report and plot on a store that starts by itself
 	$(BIN)/sbench demo
@@ -34,6 +34,9 @@ contracts: .venv/dev
 
 docs: .venv/dev  ## the pictures and tables of the README and docs/, from runs made now
 	$(BIN)/python docs/make_pictures.py
+
+settings: .venv/dev  ## the table of docs/settings.md, from the settings and the help of their flags
+	$(BIN)/python docs/make_settings.py
 
 report: .venv/dev  ## the tables of docs/report.md, from docs/figures.toml
 	$(BIN)/python docs/make_report.py

@@ -47,9 +47,24 @@ class SbenchError(Exception):
 
 
 class UsageError(SbenchError):
-    """A flag, a job or a key file is wrong."""
+    """A flag, a setting, a job or a key file is wrong.
+
+    Names of settings stand in backquotes, in the message and in the hint; the command line
+    shows flags in their place.
+
+    Parameters
+    ----------
+    message, hint
+        As in ``SbenchError``.
+    field
+        The setting, or the field of a specification, that is wrong; empty if there is no one.
+    """
 
     exit_code = 2
+
+    def __init__(self, message: str, *, hint: str = "", field: str = "") -> None:
+        super().__init__(message, hint=hint)
+        self.field = field
 
 
 class PluginError(SbenchError):

@@ -93,7 +93,7 @@ def parse_options(options: type[K], array: ArraySpec) -> K:
     try:
         return parse(options, target)
     except UsageError as exc:
-        text = str(exc).replace("--client-option", "--library-option")
+        text = str(exc).replace("`client_option`", "`library_option`")
         raise UsageError(re.sub("^client", "library", text), hint=exc.hint) from None
 
 

@@ -27,14 +27,14 @@ def check_array(array: ArraySpec) -> None:
         If the library is unknown or not installed, or JAX is asked for and is not.
     """
     library = ARRAYS.load(array.library)
-    for flag, value, known in (
-        ("--dtype", array.dtype, tuple(ITEM_BYTES)),
-        ("--driver", array.driver, ("zarr", "zarr3")),
-        ("--codec", array.codec, _named("codec")),
-        ("--source", array.source, _named("source")),
+    for name, value, known in (
+        ("dtype", array.dtype, tuple(ITEM_BYTES)),
+        ("driver", array.driver, ("zarr", "zarr3")),
+        ("codec", array.codec, _named("codec")),
+        ("source", array.source, _named("source")),
     ):
         if value not in known:
-            raise UsageError(f"{flag} cannot be {value!r}", hint=f"known: {', '.join(known)}")
+            raise UsageError(f"`{name}` cannot be {value!r}", hint=f"known: {', '.join(known)}")
     lacking = sorted(set(features(array)) - library.supports)
     if lacking:
         why_not = unsupported(array) or f"it does not offer {', '.join(lacking)}"
@@ -45,7 +45,7 @@ def check_array(array: ArraySpec) -> None:
     parse_options(library.options, array)
     _check_shape(array)
     if array.source == "jax":
-        with extra("jax", "--source jax"):
+        with extra("jax", "`source` jax"):
             needs("jax")
 
 
@@ -55,14 +55,14 @@ def _named(family: str) -> tuple[str, ...]:
 
 def _check_shape(array: ArraySpec) -> None:
     axes = len(array.shape)
-    for flag, lengths in (
-        ("--shape", array.shape),
-        ("--chunks", array.chunks),
-        ("--shards", array.shards),
+    for name, lengths in (
+        ("shape", array.shape),
+        ("chunks", array.chunks),
+        ("shards", array.shards),
     ):
         if lengths is not None and (len(lengths) != axes or not axes or min(lengths) < 1):
             raise UsageError(
-                f"{flag} {_text(lengths)} does not fit --shape {_text(array.shape)}",
+                f"`{name}` {_text(lengths)} does not fit `shape` {_text(array.shape)}",
                 hint="give as many lengths as the array has axes, each at least 1",
             )
     if array.library == "ome_zarr" and axes > _OME_AXES:
@@ -73,27 +73,27 @@ def _check_shape(array: ArraySpec) -> None:
 def _check_cuts(array: ArraySpec) -> None:
     if array.shards is not None:
         if array.driver != "zarr3":
-            raise UsageError("only zarr3 has shards", hint="--driver zarr3")
+            raise UsageError("only zarr3 has shards", hint="`driver` zarr3")
         if any(shard % chunk for shard, chunk in zip(array.shards, array.chunks, strict=True)):
             raise UsageError(
-                f"--shards {_text(array.shards)} is no multiple of --chunks {_text(array.chunks)}"
+                f"`shards` {_text(array.shards)} is no multiple of `chunks` {_text(array.chunks)}"
             )
     if array.operation == "append" and array.shape[0] % (array.shards or array.chunks)[0]:
         raise UsageError(
             f"appends of {array.shape[0]} rows do not end where chunks do",
-            hint="the first length of --shape has to be a multiple of that of --chunks, or"
+            hint="the first length of `shape` has to be a multiple of that of `chunks`, or"
             " each append would write a chunk of the one before again",
         )
     if run_bytes(array) < MIN_RUN_BYTES:
         raise UsageError(
-            f"--chunks {_text(array.chunks)} keeps only {run_bytes(array)} bytes together",
+            f"`chunks` {_text(array.chunks)} keeps only {run_bytes(array)} bytes together",
             hint=f"sbench knows its own chunks by {MIN_RUN_BYTES} neighbouring bytes: make the"
             " last length longer",
         )
     pieces = array.shards or array.chunks
     count = prod(-(-n // piece) for n, piece in zip(array.shape, pieces, strict=True))
     if count > _MAX_OBJECTS:
-        raise UsageError(f"{count} chunks are more than {_MAX_OBJECTS}", hint="raise --chunks")
+        raise UsageError(f"{count} chunks are more than {_MAX_OBJECTS}", hint="raise `chunks`")
 
 
 def _text(lengths: tuple[int, ...]) -> str:

@@ -72,7 +72,7 @@ def read_stack(name: str, *, region: str | None = None) -> Stack:
         if error_code(exc) == "ValidationError":
             raise UsageError(
                 f"there is no stack {name!r} in {client.meta.region_name}",
-                hint="sam deploy makes it; --region, if it is elsewhere",
+                hint="sam deploy makes it; `region`, if it is elsewhere",
             ) from exc
         raise
     return _outputs(name, found[0])

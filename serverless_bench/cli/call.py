@@ -1,6 +1,7 @@
 """``sbench call``."""
 
 import sys
+from collections.abc import Mapping
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from traceback import extract_tb
@@ -8,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from serverless_bench.cli.job import perform, prepare
+from serverless_bench.cli.job import prepare, run
 from serverless_bench.cli.options import (
     format_option,
     object_options,
@@ -17,12 +18,9 @@ from serverless_bench.cli.options import (
     target_options,
     transfer_options,
 )
-from serverless_bench.cli.target import check_room, open_target
-from serverless_bench.cli.write import object_sizes
 from serverless_bench.errors import UsageError
-from serverless_bench.job.keys import read_key_file
+from serverless_bench.job.defaults import DEFAULT_NUMBER, DEFAULT_PREFIX
 from serverless_bench.job.spec import OWN_FUNCTION
-from serverless_bench.units import format_size
 
 if TYPE_CHECKING:
     from serverless_bench.driver.pickling import OwnFunction
@@ -30,11 +28,17 @@ if TYPE_CHECKING:
 
 @click.command("call")
 @click.argument("own", metavar="FILE.py:FUNCTION")
-@option("--number", type=int, default=4, show_default=True, help="Functions.")
+@option(
+    "--number",
+    type=int,
+    default=DEFAULT_NUMBER[OWN_FUNCTION],
+    show_default=True,
+    help="Functions.",
+)
 @option("--objects", type=int, default=1, show_default=True, help="Per function: new, and given.")
 @option("--mb", type=int, help="Size of a new object in MiB; without a size none may be made.")
 @option("--size", help="Size of a new object with its unit, as in 2GB or 64MiB.")
-@option("--prefix", default="sbench/", show_default=True, help="Goes before every key.")
+@option("--prefix", default=DEFAULT_PREFIX, show_default=True, help="Goes before every key.")
 @option(
     "--key-file",
     type=click.Path(dir_okay=False, path_type=Path),
@@ -45,41 +49,21 @@ if TYPE_CHECKING:
 @transfer_options
 @run_options
 @format_option
-def command(
-    own: str,
-    number: int,
-    objects: int,
-    mb: int | None,
-    size: str | None,
-    key_file: Path | None,
-    **flags: Any,  # noqa: ANN401 - the shared groups of flags
-) -> int:
+def command(**flags: Any) -> int:  # noqa: ANN401 - the shared groups of flags
     """Call a function of your own in many functions, and report what it did.
 
     It gets the client, the bytes of objects and the recorder as its one argument;
     docs/own-function.md says how. It is sent by value, and runs with the rights of the
     functions: on AWS only where the stack was deployed with AllowCode=true.
     """
+    return run(prepare(OWN_FUNCTION, with_code(flags))).exit_code
+
+
+def with_code(flags: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the flags with the function that they name, as its code."""
     from serverless_bench.driver.pickling import pack
 
-    object_bytes: int | None = None
-    mean_bytes = 0
-    if (mb, size, flags["sizes"]) != (None, None, None):
-        object_bytes, mean_bytes = object_sizes(mb, size, flags["sizes"])
-    code = pack(load_function(own))
-    prepared = prepare(
-        OWN_FUNCTION,
-        {**flags, "load": {"code": code}},
-        invocations=number,
-        objects=objects,
-        object_bytes=object_bytes,
-        keys=() if key_file is None else read_key_file(key_file),
-    )
-    if prepared.where.embedded and mean_bytes:
-        what = f"{number * objects} objects of {format_size(mean_bytes)}"
-        check_room(number * objects * mean_bytes, what)
-    with open_target(prepared.where) as target:
-        return perform(prepared, target).exit_code
+    return {**flags, "code": pack(load_function(flags["own"]))}
 
 
 def load_function(text: str) -> "OwnFunction":

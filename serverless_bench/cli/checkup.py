@@ -17,6 +17,7 @@ from botocore import exceptions as boto
 from serverless_bench import __version__
 from serverless_bench.aws.client import explained, open_client
 from serverless_bench.aws.lambda_account import FunctionSetup, read_function, read_quota
+from serverless_bench.cli.flag_names import with_flags
 from serverless_bench.clock import EpochClock, http_date_s, sleep
 from serverless_bench.errors import PluginError, SbenchError
 from serverless_bench.stores.embedded import default_directory
@@ -76,12 +77,12 @@ def ok(what: str, text: str) -> Finding:
 
 def warn(what: str, text: str, hint: str) -> Finding:
     """Return a finding that a run survives."""
-    return Finding(level=Level.WARN, what=what, text=text, hint=hint)
+    return Finding(level=Level.WARN, what=what, text=with_flags(text), hint=with_flags(hint))
 
 
 def fail(what: str, text: str, hint: str) -> Finding:
     """Return a finding that a run does not survive."""
-    return Finding(level=Level.FAIL, what=what, text=text, hint=hint)
+    return Finding(level=Level.FAIL, what=what, text=with_flags(text), hint=with_flags(hint))
 
 
 def versions(patient: Patient) -> Iterator[Finding]:

@@ -23,8 +23,9 @@ from serverless_bench.cli.checkup import (
 )
 from serverless_bench.cli.checkup_buckets import Bucket, look_at
 from serverless_bench.cli.exit_codes import ExitCode
-from serverless_bench.cli.options import CONTROL_PREFIX, DEFAULT_PREFIX, option
+from serverless_bench.cli.options import option
 from serverless_bench.errors import SbenchError
+from serverless_bench.job.defaults import CONTROL_PREFIX, DEFAULT_PREFIX
 from serverless_bench.job.endpoint import parse_endpoint
 
 if TYPE_CHECKING:

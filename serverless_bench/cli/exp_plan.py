@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from serverless_bench.cli.options import (
-    DEFAULT_PREFIX,
     addressing_options,
     bucket_option,
     executor_type,
@@ -17,7 +16,7 @@ from serverless_bench.cli.options import (
     option,
     remote_options,
 )
-from serverless_bench.cli.target import Where, check_room, open_target
+from serverless_bench.driver.location import check_room, open_target
 from serverless_bench.errors import UsageError
 from serverless_bench.experiments import DESIGNS, SCALES
 from serverless_bench.job.spec import Target
@@ -186,27 +185,27 @@ def placed(plan: "Plan", flags: dict[str, Any]) -> "Plan":
     StoreError
         If the store does not answer.
     """
-    from serverless_bench.cli.remote import find_remote
+    from serverless_bench.driver.remote import locate
+    from serverless_bench.driver.settings import JobSettings
 
     executors = {str(cell.settings.get("executor", "local")) for cell in plan.cells()}
     if len(executors) > 1:
         raise UsageError("the cells have different executors", hint="--executor NAME")
-    flags = {**flags, "executor": executors.pop(), "client": "wire"}
-    remote = find_remote(flags)
-    where = Where(
-        bucket=flags["bucket"],
-        endpoint_url=flags["endpoint_url"],
-        region=flags["region"],
-        addressing=flags["addressing"],
-        client="wire",
-        prefix=DEFAULT_PREFIX,
+    names = ("bucket", "endpoint_url", "region", "addressing", "stack", "function")
+    location, remote = locate(
+        JobSettings(
+            workload="write",
+            executor=executors.pop(),
+            control_prefix=flags["control_prefix"],
+            **{name: flags[name] for name in names},
+        )
     )
     changes = {**plan.changes}
     if remote.functions:
         changes["start_timeout_s"] = flags["start_timeout"]
-    if where.embedded:
+    if location.embedded:
         return replace(plan, functions=remote.functions, changes=changes)
-    with open_target(where) as target:
+    with open_target(location) as target:
         control = remote.control(target)
     return replace(
         plan, target=target, control=control, functions=remote.functions, changes=changes

@@ -1,55 +1,80 @@
-"""From flags to a job, and from a job to a report: what ``write``, ``read`` and ``demo`` share."""
+"""From flags to a job, and from a job to a report: what all commands share that run one."""
 
 import os
-import secrets
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from contextvars import ContextVar
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
 from serverless_bench.cli.exit_codes import exit_code_of
-from serverless_bench.cli.options import named_values
-from serverless_bench.cli.pace import beyond_the_link
-from serverless_bench.cli.target import Where, check_meant
-from serverless_bench.clock import utc_stamp
+from serverless_bench.cli.flag_names import spell
 from serverless_bench.errors import UsageError
-from serverless_bench.job.keys import check_prefix, parse_layout
-from serverless_bench.job.spec import JobSpec, Load, OperationKind, Stat, Target, Transfer, Verify
-from serverless_bench.units import KIB, MIB, parse_link
+from serverless_bench.job.spec import JobSpec, Target
 
 if TYPE_CHECKING:
-    from serverless_bench.cli.budget import CostFlags
-    from serverless_bench.cli.remote import Remote
+    from serverless_bench.driver.budget import CostLimit
+    from serverless_bench.driver.checked_job import CheckedJob
     from serverless_bench.driver.run import OnOutcome
     from serverless_bench.executors.base import RunProgress
     from serverless_bench.reporters.base import Reporter
     from serverless_bench.rundir.run import Run
 
-_LOCAL_PER_CPU: Final = 4
-"""Functions at once per processor of this machine, if the user does not say."""
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Output:
+    """The flags of a command that are no settings of its job, by parameter name."""
+
+    run_dir: Path
+    format: str | None
+    """Name of the reporter; None to report nothing."""
+    pickle: Path | None = None
+    key_file: Path | None = None
+    """To write the keys there."""
+    ceiling: bool = False
+    """Whether to measure what the harness itself can do, after the run."""
+    max_cost: float | None = None
+    prices: Path | None = None
+    memory: int | None = None
+    arch: Literal["arm64", "x86_64"] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prepared:
     """A job whose flags are all checked; only its store is not there yet."""
 
-    job: JobSpec
-    where: Where
-    remote: "Remote"
-    cost: "CostFlags"
-    directory: Path
-    reporter: "Reporter"
-    quiet: bool
-    """Whether standard output belongs to the report alone."""
-    pickle: Path | None
-    keys: Sequence[str]
-    ceiling: bool
-    """Whether to measure what the harness itself can do, after the run."""
+    checked: "CheckedJob"
+    output: Output
+    cost: "CostLimit"
+    reporter: "Reporter | None"
+
+    @property
+    def job(self) -> JobSpec:
+        """The job, but for its target."""
+        return self.checked.job
+
+    @property
+    def keys(self) -> Sequence[str]:
+        """Objects to read."""
+        return self.checked.keys
+
+    @property
+    def embedded(self) -> bool:
+        """Whether it runs against the embedded store."""
+        return self.checked.location.embedded
+
+    @property
+    def directory(self) -> Path:
+        """The run directory."""
+        return self.output.run_dir / self.job.name
+
+    @property
+    def quiet(self) -> bool:
+        """Whether standard output belongs to the report alone."""
+        return self.output.format != "text"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,64 +85,17 @@ class Finished:
     exit_code: int
 
 
-class Planned(Exception):
-    """What ``prepare`` ends with inside of ``planning``: nothing is to be started.
-
-    Parameters
-    ----------
-    prepared
-        What would be.
-    """
-
-    def __init__(self, prepared: Prepared) -> None:
-        super().__init__()
-        self.prepared = prepared
-
-
-_PLANNING: Final = ContextVar("planning", default=False)
-
-
-def prepared_by(command: click.Command, flags: Mapping[str, Any]) -> Prepared:
-    """Return what a command would start with these flags, checked as the command does it.
-
-    Raises
-    ------
-    UsageError, PluginError
-        As the command.
-    """
-    if command.callback is None:
-        raise TypeError(f"{command.name} does nothing")
-    token = _PLANNING.set(True)
-    try:
-        command.callback(**flags)
-    except Planned as exc:
-        return exc.prepared
-    finally:
-        _PLANNING.reset(token)
-    raise TypeError(f"{command.name} prepares no job")
-
-
-def prepare(
-    workload: str,
-    flags: dict[str, Any],
-    *,
-    invocations: int,
-    objects: int = 1,
-    object_bytes: int | None = None,
-    repeats: int = 1,
-    keys: Sequence[str] = (),
-) -> Prepared:
+def prepare(workload: str, flags: Mapping[str, Any], keys: Sequence[str] | None = None) -> Prepared:
     """Check a command's flags before anything starts.
 
     Parameters
     ----------
-    workload, invocations, objects, object_bytes, repeats
+    workload
         As in ``JobSpec``.
     flags
-        Of ``target_options``, ``transfer_options``, ``run_options`` and ``format_option``;
-        and ``load``, fields of ``Load`` that no flag sets by itself.
+        By parameter name: settings of the job, and the fields of ``Output``.
     keys
-        Objects to read.
+        Objects to read, in place of those that the flags name.
 
     Raises
     ------
@@ -126,93 +104,71 @@ def prepare(
     PluginError
         If a client, executor or reporter is unknown or lacks its library.
     """
-    from serverless_bench.cli.budget import cost_flags
-    from serverless_bench.cli.ceiling import check_ceiling
-    from serverless_bench.cli.remote import find_remote
-    from serverless_bench.driver.plan import check
-    from serverless_bench.executors import open_executor
+    from serverless_bench.driver.checked_job import check_job
+    from serverless_bench.driver.schema import checked
+    from serverless_bench.driver.settings import setting_names
+
+    given = {name: flags[name] for name in Output.__slots__ if name in flags}
+    if not _writes_keys(workload, flags):
+        given.pop("key_file", None)
+    output = Output(**{name: checked(Output, name, value) for name, value in given.items()})
+    settings = {name: flags[name] for name in setting_names(workload) if name in flags}
+    paths = {name: str(value) for name, value in settings.items() if isinstance(value, Path)}
+    found = check_job({**settings, **paths, "workload": workload}, keys)
+    # What comes now loads libraries, for which a wrong flag did not have to wait.
+    from serverless_bench.driver.budget import cost_limit
     from serverless_bench.reporters import open_reporter
 
-    style, executor = flags["format"], flags["executor"]
-    cost = cost_flags(flags)
-    remote = find_remote(flags)
-    where = Where(**{field.name: flags[field.name] for field in fields(Where)})
-    where, endpoints = several(where)
-    job = JobSpec(
-        name=flags["name"] or f"{utc_stamp()}-{workload}-{secrets.token_hex(2)}",
-        workload=workload,
-        target=Target(
-            client=where.client,
-            bucket="",
-            prefix=where.prefix,
-            endpoint_url="",
-            options=tuple(sorted(named_values("--client-option", flags.get("client_option", ())))),
-        ),
-        transfer=_transfer(flags),
-        executor=executor,
-        invocations=invocations,
-        concurrency=_concurrency(flags["concurrency"], executor, invocations),
-        objects=objects,
-        object_bytes=object_bytes,
-        repeats=repeats,
-        deadline_s=flags["deadline"],
-        duration_s=flags["duration"],
-        warmup=flags["warm_up"],
-        gate=flags["gate"],
-        gate_timeout_s=flags["gate_timeout"],
-        link_bytes_per_s=None if flags["link"] is None else parse_link(flags["link"]),
-        seed=flags["seed"],
-        functions=remote.functions,
-        start_timeout_s=flags["start_timeout"],
-        load=_load(flags, flags.get("load", {})),
-        endpoints=endpoints,
+    cost = cost_limit(
+        found.settings.executor,
+        max_cost=output.max_cost,
+        prices=output.prices,
+        memory=output.memory,
+        arch=output.arch,
     )
-    if Path(job.name).name != job.name:
-        raise UsageError(f"--name {job.name!r} is not a plain name", hint="--run-dir takes a path")
-    check_writable("--pickle", flags.get("pickle"))
-    check(job, keys)
-    check_prefix(remote.prefix or "")
-    _check_client(job)
-    open_executor(job)
-    ceiling = flags.get("ceiling", False)
-    if ceiling:
-        check_ceiling(job)
-    prepared = Prepared(
-        job=job,
-        where=where,
-        remote=remote,
-        cost=cost,
-        directory=flags["run_dir"] / job.name,
-        reporter=open_reporter(style),
-        quiet=style != "text",
-        pickle=flags.get("pickle"),
-        keys=keys,
-        ceiling=ceiling,
-    )
-    if _PLANNING.get():
-        raise Planned(prepared)
-    return prepared
+    check_writable("--pickle", output.pickle)
+    reporter = None if output.format is None else open_reporter(output.format)
+    if output.ceiling:
+        from serverless_bench.driver.ceiling import check_ceiling
+
+        check_ceiling(found.job)
+    check_writable("--key-file", output.key_file)
+    return Prepared(checked=found, output=output, cost=cost, reporter=reporter)
+
+
+def _writes_keys(workload: str, flags: Mapping[str, Any]) -> bool:
+    """Tell whether a key file is for the keys of new objects, and not for those to read."""
+    return workload == "write" or (workload == "array" and flags.get("operation") != "read")
+
+
+def run(prepared: Prepared) -> Finished:
+    """Run a job where its flags say, report on it, and write its keys."""
+    with prepared.checked.open_target() as target:
+        done = perform(prepared, target)
+    if prepared.output.key_file is not None:
+        from serverless_bench.job.keys import write_key_file
+
+        write_key_file(prepared.output.key_file, done.run.keys())
+    return done
 
 
 def perform(prepared: Prepared, target: Target) -> Finished:
     """Run a job and report on it; its run directory is named before it starts."""
     from serverless_bench.analysis.summary import summarize
-    from serverless_bench.cli.budget import Budget
-    from serverless_bench.cli.ceiling import measure_ceiling
+    from serverless_bench.driver.budget import Budget
+    from serverless_bench.driver.ceiling import measure_ceiling
+    from serverless_bench.driver.link import beyond_the_link
     from serverless_bench.driver.run import CutShort, run_job
     from serverless_bench.executors.base import RunProgress
     from serverless_bench.formats.exporters.pywren import write_pickle
     from serverless_bench.reporters.pace import overdue
 
-    check_meant(target, prepared.job.executor)
-    control = prepared.remote.control(target)
-    target = replace(target, options=prepared.job.target.options)
-    job, live = replace(prepared.job, target=target, control=control), RunProgress()
-    cost = prepared.cost
+    job, live, output = prepared.checked.at(target), RunProgress(), prepared.output
+    cost, reporter = prepared.cost, prepared.reporter
     budget = None if cost.limit is None else Budget(job, cost, prepared.keys)
-    for note in beyond_the_link(job, prepared.keys):
-        click.echo(f"note: {note}", err=True)
-    click.echo(f"run directory: {prepared.directory}", err=prepared.quiet)
+    _note(beyond_the_link(job, prepared.keys))
+    if reporter is not None:
+        click.echo(f"run directory: {prepared.directory}", err=prepared.quiet)
     problem: CutShort | None = None
     with _bar(job, live, prepared.keys) as on_outcome:
         if budget is not None:
@@ -223,22 +179,27 @@ def perform(prepared: Prepared, target: Target) -> Finished:
             )
         except CutShort as exc:
             problem, run = exc, exc.run
-    for note in live.notes:
-        click.echo(f"note: {note}", err=True)
+    _note(live.notes)
     summary = summarize(run, prices=cost.prices)
-    prepared.reporter(summary, sys.stdout)
-    sys.stdout.flush()
-    for note in overdue(summary) if prepared.quiet else ():
-        click.echo(f"note: {note}", err=True)
-    if prepared.ceiling and problem is None:
-        measured = measure_ceiling(job, prepared.keys)
-        click.echo(measured.sentence(summary.whole_bytes_per_s), err=prepared.quiet)
-    if prepared.pickle is not None:
-        write_pickle(run, prepared.pickle)
+    if reporter is not None:
+        reporter(summary, sys.stdout)
+        sys.stdout.flush()
+        _note(overdue(summary) if prepared.quiet else ())
+        if output.ceiling and problem is None:
+            measured = measure_ceiling(job, prepared.keys)
+            click.echo(measured.sentence(summary.whole_bytes_per_s), err=prepared.quiet)
+    if output.pickle is not None:
+        write_pickle(run, output.pickle)
     if problem is None:
         return Finished(run=run, exit_code=exit_code_of(summary))
+    spell(problem)
     click.echo(f"sbench: {problem}\nhint: {problem.hint}", err=True)
     return Finished(run=run, exit_code=problem.exit_code)
+
+
+def _note(notes: Iterable[str]) -> None:
+    for note in notes:
+        click.echo(f"note: {note}", err=True)
 
 
 def _bar(
@@ -262,83 +223,3 @@ def check_writable(flag: str, path: Path | None) -> None:
     """
     if path is not None and not os.access(path if path.exists() else path.parent, os.W_OK):
         raise UsageError(f"cannot write {flag} {path}", hint="name a file in a directory of yours")
-
-
-def _transfer(flags: dict[str, Any]) -> Transfer:
-    part_mb = flags["part_mb"]
-    return Transfer(
-        connections=flags["connections"],
-        part_bytes=None if part_mb is None else part_mb * MIB,
-        block_bytes=flags["block_kib"] * KIB,
-        verify=Verify(flags["verify"]),
-        retries=flags["retries"],
-        timeout_s=flags["timeout"],
-        min_split_bytes=_mib(flags.get("min_split_mb")),
-        stat=Stat(flags.get("stat", Stat.KEY)),
-    )
-
-
-def _mib(count: float | None) -> int | None:
-    return None if count is None else round(count * MIB)
-
-
-def _load(flags: Mapping[str, Any], more: Mapping[str, Any]) -> Load:
-    """Return what the flags say of a function's operations; some commands lack some."""
-    named = {
-        "threads": "threads",
-        "rate": "rate_per_s",
-        "arrivals": "arrivals",
-        "layout": "layout",
-        "compressibility": "compressibility",
-        "duplication": "duplication",
-    }
-    given: dict[str, Any] = {name: flags[flag] for flag, name in named.items() if flag in flags}
-    if flags.get("sizes") is not None:
-        from serverless_bench.job.sizes import parse_sizes
-
-        # The text that the functions get needs no file.
-        given["sizes"] = str(parse_sizes(flags["sizes"]))
-    parse_layout(given.get("layout", "random"))
-    return Load(**given, **more)
-
-
-def several(where: Where) -> tuple[Where, tuple[str, ...]]:
-    """Split a list of endpoints into the first one and the others."""
-    if where.endpoint_url is None:
-        return where, ()
-    first, *others = where.endpoint_url.split(",")
-    return replace(where, endpoint_url=first), tuple(others)
-
-
-def _check_client(job: JobSpec) -> None:
-    """Refuse operations that the client does not offer, and options that it does not have."""
-    from serverless_bench.clients import CLIENTS
-    from serverless_bench.clients.options import check as check_options
-    from serverless_bench.worker.operations import needs
-
-    client = CLIENTS.load(job.target.client).info
-    check_options(job.target)
-    kinds = [OperationKind(name) for name, _ in job.load.mix]
-    if job.load.split is not None:
-        kinds.append(OperationKind.GET_RANGE)
-    needed = {needs(kind) for kind in kinds}
-    if job.transfer.part_bytes is not None:
-        needed.add("range" if job.workload == "read" else "multipart")
-    lacking = sorted(needed - client.operations)
-    if job.transfer.stat is not Stat.KEY and "head" not in client.operations:
-        lacking.append("head")
-    if lacking:
-        raise UsageError(
-            f"--client {job.target.client} does not offer {', '.join(lacking)}",
-            hint=f"it offers {', '.join(sorted(client.operations))}; wire and boto3 offer all",
-        )
-
-
-def _concurrency(asked: int | None, executor: str, invocations: int) -> int:
-    """Return how many functions run at once: elsewhere all of them, as PyWren did."""
-    if asked is not None:
-        return asked
-    if executor == "inline":
-        return 1
-    here = _LOCAL_PER_CPU * (os.cpu_count() or 1)
-    return max(1, min(invocations, here) if executor == "local" else invocations)

@@ -19,6 +19,7 @@ from click.shell_completion import CompletionItem
 
 from serverless_bench import __version__
 from serverless_bench.cli.defaults import defaults_for
+from serverless_bench.cli.flag_names import spell
 from serverless_bench.cli.help import Group, in_sections
 from serverless_bench.cli.options import spelled
 from serverless_bench.errors import INTERRUPTED, SbenchError
@@ -130,6 +131,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         code = commands.main(args=argv, prog_name="sbench", standalone_mode=False)
         sys.stdout.flush()
     except SbenchError as exc:
+        spell(exc)
         return _say(str(exc), exc.hint, exc.exit_code)
     except click.ClickException as exc:
         context = exc.ctx if isinstance(exc, click.UsageError) else None

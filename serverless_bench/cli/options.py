@@ -1,13 +1,13 @@
 """The flags, declared once; commands pick the groups that they need."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
 import click
 from click.shell_completion import CompletionItem
 
-from serverless_bench.errors import UsageError
+from serverless_bench.job.defaults import CONTROL_PREFIX
 from serverless_bench.job.spec import Addressing, Stat, Verify
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -22,8 +22,6 @@ OLD_SPELLINGS: Final = {
 }
 """PyWren's and Lithops' flags; underscores are hyphens everywhere."""
 
-DEFAULT_PREFIX: Final = "sbench/"
-CONTROL_PREFIX: Final = "sbench-control/"
 DEFAULT_RUN_DIR: Final = Path("sbench-runs")
 
 
@@ -95,29 +93,6 @@ def _reporters() -> list[str]:
     from serverless_bench.reporters import REPORTERS
 
     return REPORTERS.names()
-
-
-def named_values(flag: str, given: Sequence[str]) -> tuple[tuple[str, str], ...]:
-    """Return the values of a flag that takes ``NAME=VALUE``, in the order given.
-
-    Raises
-    ------
-    UsageError
-        If a name or a value is missing, or a name comes twice.
-    """
-    found: dict[str, str] = {}
-    for text in given:
-        name, _, value = text.partition("=")
-        if not name or not value:
-            missing = "value" if name else "name"
-            raise UsageError(
-                f"{flag} {text!r} is not NAME=VALUE: it has no {missing}",
-                hint=f"as in {flag} NAME=VALUE",
-            )
-        if name in found:
-            raise UsageError(f"{flag} gives {name} twice", hint="give it once")
-        found[name] = value
-    return tuple(found.items())
 
 
 bucket_option = option(

@@ -25,7 +25,6 @@ from serverless_bench.aws.cost.usage import Dollars, format_money, price
 from serverless_bench.aws.lambda_account import read_function, read_quota
 from serverless_bench.cli.exit_codes import ExitCode
 from serverless_bench.cli.options import option, prices_option, transfer_options
-from serverless_bench.cli.write import object_size
 from serverless_bench.errors import ExecutorError, UsageError
 from serverless_bench.job.spec import MIN_PART_BYTES, OperationKind, Transfer
 from serverless_bench.units import KIB, MIB, format_rate, format_seconds, format_size
@@ -150,6 +149,8 @@ def command(
     if words:
         _plan_command(words, flags)
         return ExitCode.OK
+    from serverless_bench.driver.setting_values import object_size
+
     plan = _plan(number, object_size(mb, size), flags)
     if flags["format"] == "json":
         click.echo(orjson.dumps(_to_json(plan)))
@@ -168,7 +169,7 @@ def _plan_command(words: Sequence[str], flags: Mapping[str, Any]) -> None:
 
 
 def _plan(number: int, object_bytes: int, flags: Mapping[str, Any]) -> _Plan:
-    from serverless_bench.cli.budget import check_memory
+    from serverless_bench.driver.budget import check_memory
 
     check_memory(flags["memory"])
     for name in ("objects", "read_times", "quota"):

@@ -13,18 +13,17 @@ from serverless_bench.aws.cost.expected import Expected, Setting, at_most, expec
 from serverless_bench.aws.cost.forecast import VCPU_MIB
 from serverless_bench.aws.cost.prices import Prices
 from serverless_bench.aws.cost.usage import BilledUsage, format_money, price
-from serverless_bench.cli.budget import check_memory
-from serverless_bench.cli.call import command as call_command
+from serverless_bench.cli.call import with_code
 from serverless_bench.cli.defaults import defaults_for
-from serverless_bench.cli.job import Prepared, prepared_by
+from serverless_bench.cli.job import Prepared, prepare
 from serverless_bench.cli.stages import WORKLOADS, command_of
+from serverless_bench.driver.budget import check_memory
 from serverless_bench.errors import UsageError
 from serverless_bench.job.keys import declared_size
-from serverless_bench.job.spec import JobSpec
+from serverless_bench.job.spec import OWN_FUNCTION, JobSpec
 from serverless_bench.units import format_seconds, format_size
 
 COMMANDS: Final = (*WORKLOADS, "call")
-_CONCURRENCY: Final = "concurrency"
 
 
 def plan_job(
@@ -56,14 +55,14 @@ def plan_job(
         If there is no such command, or one of its flags is wrong.
     """
     check_memory(flags["memory"])
-    prepared, asked = _prepared(words)
+    prepared = _prepared(words)
     setting = Setting(
         memory_mib=flags["memory"] or (stack.memory_mib if stack else VCPU_MIB),
         architecture=flags["arch"] or (stack.architecture if stack else "arm64"),
         object_bytes=_mean(prepared.keys),
         quota=quota,
     )
-    job = prepared.job
+    job, asked = prepared.job, prepared.checked.settings.concurrency
     # As it would run there: all at once, as far as the quota goes, and with claims and records.
     at_once = min(asked or job.invocations, job.invocations, quota)
     job = replace(job, concurrency=at_once, control=job.target)
@@ -76,21 +75,23 @@ def plan_job(
     sys.stdout.flush()
 
 
-def _prepared(words: Sequence[str]) -> tuple[Prepared, int | None]:
-    """Return what the command would start, and the concurrency that its flags ask for."""
+def _prepared(words: Sequence[str]) -> Prepared:
+    """Return what the command would start."""
     name, *arguments = words
     if name not in COMMANDS:
         raise UsageError(
             f"there is no command {name!r} to plan", hint=f"one of {', '.join(COMMANDS)}"
         )
-    command = call_command if name == "call" else command_of(name)
+    command = command_of(name)
     context = command.make_context(
         name,
         arguments,
         parent=click.get_current_context(),
         default_map=defaults_for(command),
     )
-    return prepared_by(command, context.params), context.params[_CONCURRENCY]
+    if name == "call":
+        return prepare(OWN_FUNCTION, with_code(context.params))
+    return prepare(name, context.params)
 
 
 def _mean(keys: Sequence[str]) -> int | None:

@@ -11,8 +11,8 @@ from rich.progress_bar import ProgressBar
 from rich.table import Column
 from rich.text import Text
 
-from serverless_bench.cli.pace import mean_bytes
 from serverless_bench.clock import monotonic_ns
+from serverless_bench.driver.link import mean_bytes
 from serverless_bench.executors.base import RunProgress
 from serverless_bench.job.spec import JobSpec
 from serverless_bench.rundir.record import InvocationRecord, Outcome

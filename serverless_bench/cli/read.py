@@ -5,9 +5,8 @@ from typing import Any
 
 import click
 
-from serverless_bench.cli.job import perform, prepare
+from serverless_bench.cli.job import prepare, run
 from serverless_bench.cli.options import (
-    DEFAULT_PREFIX,
     ceiling_option,
     format_option,
     load_options,
@@ -17,10 +16,6 @@ from serverless_bench.cli.options import (
     target_options,
     transfer_options,
 )
-from serverless_bench.cli.target import open_target
-from serverless_bench.errors import UsageError
-from serverless_bench.job.keys import read_key_file
-from serverless_bench.job.read_assignment import functions_for
 
 
 @click.command("read")
@@ -41,37 +36,9 @@ from serverless_bench.job.read_assignment import functions_for
 @pickle_option
 @ceiling_option
 @format_option
-def command(
-    number: int,
-    key_file: Path | None,
-    key: str | None,
-    read_times: int,
-    objects: int,
-    split: int | None,
-    **flags: Any,  # noqa: ANN401 - the shared groups of flags
-) -> int:
+def command(**flags: Any) -> int:  # noqa: ANN401 - the shared groups of flags
     """Read objects back, compare every byte and report the throughput.
 
     With more functions than keys the list starts over; with fewer the rest stays unread.
     """
-    if (key_file is None) == (key is None):
-        raise UsageError(
-            "give --key-file or --key, to say what to read",
-            hint="sbench write --key-file FILE makes one; a run directory has its keys.txt",
-        )
-    keys = [key] if key is not None else read_key_file(key_file or Path())
-    # PyWren's 0 stands for all keys (s3_benchmark.py:122).
-    invocations = number or functions_for(
-        len(keys), objects=max(1, objects), split=max(1, split or 1)
-    )
-    flags["prefix"] = DEFAULT_PREFIX
-    prepared = prepare(
-        "read",
-        {**flags, "load": {"split": split}},
-        invocations=invocations,
-        objects=objects,
-        repeats=read_times,
-        keys=keys,
-    )
-    with open_target(prepared.where) as target:
-        return perform(prepared, target).exit_code
+    return run(prepare("read", flags)).exit_code

@@ -10,6 +10,7 @@ import click
 
 from serverless_bench.cli.clean import delete_objects
 from serverless_bench.cli.exit_codes import ExitCode
+from serverless_bench.cli.flag_names import spell
 from serverless_bench.cli.options import (
     format_option,
     load_options,
@@ -103,6 +104,7 @@ class _Progress:
         try:
             code, over = act(), False
         except SbenchError as exc:
+            spell(exc)
             hint = f"\nhint: {exc.hint}" if exc.hint else ""
             click.echo(f"sbench: {stage.where}: {exc}{hint}", err=True)
             code, over = exc.exit_code, True
@@ -118,15 +120,13 @@ class _Progress:
             self.failed = self.failed or stage.name
 
     def _perform(self, step: "Step") -> int:
-        from serverless_bench.cli.stages import with_keys
+        from serverless_bench.job.keys import read_key_file
 
+        keys = None
         if step.stage.keys is not None:
             source = next(each for each in self.steps if each.stage.name == step.stage.keys)
-            step = with_keys(step, self.root / source.folder / "keys.txt")
-        if step.command.callback is None:
-            raise TypeError(f"{step.command.name} does nothing")
-        flags = {**step.flags, "run_dir": self.root, "name": step.folder}
-        return int(step.command.callback(**flags))
+            keys = read_key_file(self.root / source.folder / "keys.txt")
+        return step.run(self.root, keys)
 
     def _clean(self, until: int) -> int:
         """Delete what the stages before number ``until`` wrote."""

@@ -122,10 +122,8 @@ def _task(context: click.Context, job: str, flags: dict[str, Any]) -> Task:
     if flags["executor"] == "inline":
         raise UsageError("inline runs one function at a time", hint="--executor local")
     chosen = {name: flags[name] for name in own} | {"seed": flags["seed"], "concurrency": 1}
-    if job == "write":
-        chosen["key_file"] = None
-    task = Task(command=COMMANDS[job], flags=chosen)
-    task.check()
+    task = Task(workload=job, flags=chosen)
+    task.prepare(Path("any"))
     return task
 
 

@@ -1,22 +1,22 @@
 """From the stages of a job file to commands with flags: every flag as the command has it."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any, Final
 
 import click
 
-from serverless_bench.cli.defaults import defaults_for
-from serverless_bench.cli.job import Prepared, prepared_by
+from serverless_bench.cli.file_flags import check_known, flags_of, options_of
+from serverless_bench.cli.flag_names import as_key, spell
+from serverless_bench.cli.job import Prepared, prepare, run
 from serverless_bench.cli.options import spelled, target_options
 from serverless_bench.clock import wall_ns
 from serverless_bench.driver.job_file import JobFile, Kind, Setting, Stage
 from serverless_bench.errors import SbenchError, UsageError
 from serverless_bench.job.invocations import invocation_specs
-from serverless_bench.job.keys import new_run_id, write_key_file
+from serverless_bench.job.keys import new_run_id
 from serverless_bench.job.spec import InvocationSpec, OperationKind, OperationSpec
 from serverless_bench.worker.runner import next_operation
 from serverless_bench.workloads import Stream, Workload, open_workload
@@ -35,14 +35,14 @@ _MAKING: Final = (OperationKind.PUT, OperationKind.WRITE_ARRAY, OperationKind.AP
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
-    """A stage that runs, as a command and its flags."""
+    """A stage that runs."""
 
     number: int
     """Among all stages, from 1."""
     stage: Stage
-    command: click.Command
+    workload: str
     flags: Mapping[str, Any]
-    """By parameter name."""
+    """Of the command that runs the workload, by parameter name."""
     prepared: Prepared
     """What it starts; with ``keys`` of another stage, these are examples."""
 
@@ -54,7 +54,20 @@ class Step:
     @property
     def embedded(self) -> bool:
         """Whether it runs against the embedded store."""
-        return self.prepared.where.embedded
+        return self.prepared.embedded
+
+    def run(self, root: Path, keys: Sequence[str] | None) -> int:
+        """Run it into its directory below ``root``; return the exit code.
+
+        Parameters
+        ----------
+        root
+            Of all runs of the file.
+        keys
+            What the stage wrote whose objects this one reads; None if it names none.
+        """
+        flags = {**self.flags, "run_dir": root, "name": self.folder}
+        return run(prepare(self.workload, flags, keys)).exit_code
 
 
 def steps_of(
@@ -133,22 +146,19 @@ def _step(
             f"workload is {stage.workload!r}",
             hint=f"one of {', '.join(WORKLOADS)}",
         )
-    command = command_of(stage.workload)
-    flags = _flags(job, stage, command, given)
-    own = {"name": "example", "run_dir": Path(), "format": style, "pickle": None}
-    flags |= {name: value for name, value in own.items() if name in flags}
-    with TemporaryDirectory(prefix="sbench-") as folder:
-        examples = Path(folder) / "keys.txt"
-        try:
-            if stage.keys is not None:
-                write_key_file(examples, example_keys(_source(job, stage, before).prepared))
-                flags["key_file"] = examples
-            prepared = prepared_by(command, flags)
-        except SbenchError as exc:
-            if not str(exc).startswith(str(job.path)):
-                exc.args = (f"{job.path}: {stage.where}: {exc}",)
-            raise
-    return Step(number=number, stage=stage, command=command, flags=flags, prepared=prepared)
+    try:
+        flags = _flags(job, stage, command_of(stage.workload), given)
+        flags |= {"name": "example", "run_dir": Path(), "format": style, "pickle": None}
+        keys = None
+        if stage.keys is not None:
+            keys = tuple(example_keys(_source(job, stage, before).prepared))
+        prepared = prepare(stage.workload, flags, keys)
+    except SbenchError as exc:
+        spell(exc, as_key)
+        if not str(exc).startswith(str(job.path)):
+            exc.args = (f"{job.path}: {stage.where}: {exc}",)
+        raise
+    return Step(number=number, stage=stage, workload=stage.workload, flags=flags, prepared=prepared)
 
 
 def _source(job: JobFile, stage: Stage, before: Mapping[str, Step]) -> Step:
@@ -168,11 +178,6 @@ def command_of(workload: str) -> click.Command:
     """Return the command that runs a workload."""
     command: click.Command = import_module(f"serverless_bench.cli.{workload}").command
     return command
-
-
-def with_keys(step: Step, path: Path) -> Step:
-    """Return a step that reads the keys of a file."""
-    return replace(step, flags={**step.flags, "key_file": path})
 
 
 def given_flags(context: click.Context) -> dict[str, Setting]:
@@ -195,8 +200,11 @@ def _as_setting(value: Any) -> Setting:  # noqa: ANN401 - whatever a flag has be
 
 def _check_common(job: JobFile) -> None:
     """Refuse keys of [target] and [run] that no command has."""
-    known = {flag for name in WORKLOADS for flag in _options(command_of(name))} - _OWN
-    where = {*_options(target_options(click.Command("target", callback=lambda: None))), "prefix"}
+    known = {flag for name in WORKLOADS for flag in options_of(command_of(name))} - _OWN
+    where = {
+        *options_of(target_options(click.Command("target", callback=lambda: None))),
+        "prefix",
+    }
     for title, settings, allowed in (
         ("[target]", job.target, where),
         ("[run]", job.run, known - where - _KEYS),
@@ -211,7 +219,7 @@ def _check_common(job: JobFile) -> None:
 def _check_given(job: JobFile, given: Mapping[str, Setting]) -> None:
     """Refuse a flag of the command line that changes no stage."""
     workloads = {stage.workload for stage in job.stages} & set(WORKLOADS)
-    known = {flag for name in workloads if name for flag in _options(command_of(name))}
+    known = {flag for name in workloads if name for flag in options_of(command_of(name))}
     for flag in given:
         if workloads and flag not in known:
             raise UsageError(f"--{flag} means nothing to the stages of {job.path}")
@@ -220,76 +228,15 @@ def _check_given(job: JobFile, given: Mapping[str, Setting]) -> None:
 def _flags(
     job: JobFile, stage: Stage, command: click.Command, given: Mapping[str, Setting]
 ) -> dict[str, Any]:
-    """Return the flags of a stage by parameter name, as the command line would give them."""
-    known = {flag: option for flag, option in _options(command).items() if flag not in _OWN}
+    """Return the flags of a stage by parameter name."""
     reads = stage.workload == "read" or stage.settings.get("operation") == "read"
     if stage.keys is not None and not (reads and stage.workload in _SOURCES):
         raise job.wrong(stage.where, "keys is for what reads", hint='workload = "read"')
-    own = {_known(job, stage, known, key): value for key, value in stage.settings.items()}
+    check_known(command, stage.settings, without=_OWN)
+    own = {spelled(key): value for key, value in stage.settings.items()}
     if stage.keys is not None and own.keys() & _KEYS:
         raise job.wrong(stage.where, "keys and key-file both say what to read")
     common = {spelled(key): value for key, value in {**job.target, **job.run}.items()}
     if own.keys() & _SIZES:
         common = {flag: value for flag, value in common.items() if flag not in _SIZES}
-    merged = {**common, **own, **given}
-    arguments = [
-        argument
-        for flag, value in merged.items()
-        if flag in known
-        for argument in _arguments(job, stage, known[flag], flag, value)
-    ]
-    try:
-        context = command.make_context(
-            str(command.name),
-            arguments,
-            parent=click.get_current_context(silent=True),
-            default_map=defaults_for(command),
-        )
-    except click.ClickException as exc:
-        # Some of click's messages have several lines.
-        raise job.wrong(stage.where, " ".join(exc.format_message().split())) from exc
-    return dict(context.params)
-
-
-def _known(job: JobFile, stage: Stage, known: Mapping[str, click.Parameter], key: str) -> str:
-    if spelled(key) not in known:
-        raise job.wrong(
-            stage.where,
-            f"{stage.workload} has no flag {key!r}",
-            hint=f"known: {', '.join(sorted(known))}",
-        )
-    return spelled(key)
-
-
-def _options(command: click.Command) -> dict[str, click.Parameter]:
-    """Return the flags of a command, and what it takes without a flag, by how they are spelled."""
-    return {spelled(parameter.name): parameter for parameter in command.params if parameter.name}
-
-
-def _arguments(
-    job: JobFile, stage: Stage, parameter: click.Parameter, flag: str, value: Setting
-) -> Sequence[str]:
-    """Return the arguments for one setting; a value of another type is refused."""
-    what = _lacking(parameter, value)
-    if what:
-        raise job.wrong(stage.where, f"{flag} must be {what}, got {value!r}")
-    if isinstance(parameter, click.Argument):
-        return [str(value)]
-    if isinstance(value, bool):
-        return [f"--{flag}"] if value else []
-    values = value if isinstance(value, tuple) else (value,)
-    return [f"--{flag}={each}" for each in values]
-
-
-def _lacking(parameter: click.Parameter, value: Setting) -> str:
-    """Say of what type a value should be; empty if it is."""
-    if isinstance(parameter, click.Option) and parameter.is_flag:
-        return "" if isinstance(value, bool) else "true or false"
-    if isinstance(parameter.type, click.types.IntParamType):
-        fits = isinstance(value, int) and not isinstance(value, bool)
-        return "" if fits else "a whole number"
-    if isinstance(parameter.type, click.types.FloatParamType):
-        fits = isinstance(value, int | float) and not isinstance(value, bool)
-        return "" if fits else "a number"
-    fits = isinstance(value, str) or (parameter.multiple and isinstance(value, tuple))
-    return "" if fits else "text"
+    return flags_of(command, {**common, **own, **given})

@@ -1,9 +1,8 @@
 """``write`` or ``read`` as a thing that ``ab`` and ``scale`` run again and again."""
 
-import io
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager, redirect_stdout
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol
@@ -11,8 +10,9 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 import click
 
 from serverless_bench.cli.clean import delete_objects
-from serverless_bench.cli.defaults import defaults_for
-from serverless_bench.cli.job import prepare
+from serverless_bench.cli.file_flags import check_known, flags_of
+from serverless_bench.cli.flag_names import as_key, spell
+from serverless_bench.cli.job import Prepared, prepare, run
 from serverless_bench.cli.options import spelled
 from serverless_bench.cli.read import command as read_command
 from serverless_bench.cli.write import command as write_command
@@ -40,19 +40,19 @@ class CutOff(SbenchError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Task:
-    """A command and its flags."""
+    """A workload and the flags of its command."""
 
-    command: click.Command
+    workload: str
     flags: Mapping[str, Any]
     """By parameter name; all but ``OWN_FLAGS``."""
 
     @property
     def embedded(self) -> bool:
         """Whether it runs against the embedded store."""
-        return self.flags["bucket"] is None and self.flags["endpoint_url"] is None
+        return self.prepare(Path("any")).embedded
 
-    def check(self) -> None:
-        """Check the flags, as far as that can be done before anything runs.
+    def prepare(self, directory: Path, **changes: object) -> Prepared:
+        """Check the flags for a run into a directory that reports nothing.
 
         Raises
         ------
@@ -61,13 +61,8 @@ class Task:
         PluginError
             If a client or executor is unknown or lacks its library.
         """
-        own = {"name": None, "run_dir": Path(), "format": "text", "pickle": None}
-        prepare(
-            str(self.command.name),
-            {"prefix": "", **self.flags, **own},
-            invocations=max(1, self.flags.get("number", 1)),
-            objects=self.flags["objects"],
-        )
+        own = {"run_dir": directory.parent, "name": directory.name, "format": None}
+        return prepare(self.workload, {**self.flags, **changes, **own})
 
     def run(self, directory: Path, **changes: object) -> "Run":
         """Run it into a new run directory, without a word on standard output.
@@ -77,17 +72,10 @@ class Task:
         CutOff
             If the run has not come to a good end.
         """
-        own = {"run_dir": directory.parent, "name": directory.name}
-        own |= {"format": "text", "pickle": None}
-        if self.command.callback is None:
-            raise TypeError(f"{self.command.name} does nothing")
-        with redirect_stdout(io.StringIO()):
-            code = self.command.callback(**{**self.flags, **changes, **own})
-        if code:
-            raise CutOff(directory, code)
-        from serverless_bench.rundir.run import load_run
-
-        return load_run(directory, detail=False)
+        done = run(self.prepare(directory, **changes))
+        if done.exit_code:
+            raise CutOff(directory, done.exit_code)
+        return done.run
 
 
 def load_task(path: Path) -> Task:
@@ -111,31 +99,21 @@ def load_task(path: Path) -> Task:
             f"{path}: the command is {name!r}", hint='command = "write" or command = "read"'
         )
     command = COMMANDS[name]
-    known = {
-        spelled(option.name): option
-        for option in command.params
-        if isinstance(option, click.Option) and option.name and option.name not in OWN_FLAGS
-    }
-    arguments = [f"--{spelled(key)}={value}" for key, value in data.items()]
-    unknown = [key for key in data if spelled(key) not in known]
-    if unknown:
-        raise UsageError(
-            f"{path}: {name} has no flag {unknown[0]!r}",
-            hint=f"known flags: {', '.join(sorted(known))}",
-        )
     try:
-        context = command.make_context(
-            name, arguments, parent=click.get_current_context(), default_map=defaults_for(command)
-        )
-    except click.ClickException as exc:
-        raise UsageError(f"{path}: {exc.format_message()}") from exc
-    task = Task(command=command, flags=context.params)
-    try:
-        task.check()
+        check_known(command, data, without=map(spelled, OWN_FLAGS))
+        flags = flags_of(command, {spelled(key): value for key, value in data.items()})
+        task = Task(workload=name, flags=without_own(flags))
+        task.prepare(Path("any"))
     except SbenchError as exc:
+        spell(exc, as_key)
         exc.args = (f"{path}: {exc}",)
         raise
     return task
+
+
+def without_own(flags: Mapping[str, Any]) -> dict[str, Any]:
+    """Return flags but for those that whoever repeats a task decides."""
+    return {name: value for name, value in flags.items() if name not in OWN_FLAGS}
 
 
 class _Embedded(Protocol):

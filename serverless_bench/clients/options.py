@@ -106,7 +106,7 @@ def _value(name: str, text: str, kind: Any, least: float | None) -> object:  # n
     if value is _IMPOSSIBLE:
         bound = "" if least is None else f", at least {least:g}"
         raise UsageError(
-            f"--client-option {name}={text} is not possible",
+            f"`client_option` {name}={text} is not possible",
             hint=f"{name} is {_values(kind)}{bound}",
         )
     return value

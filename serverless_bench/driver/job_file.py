@@ -8,11 +8,13 @@ import json
 import re
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 from typing import Any, Final
 
+from serverless_bench.driver.schema import checked, converted, renamed
 from serverless_bench.errors import UsageError
 
 Setting = str | int | float | bool | tuple[str, ...]
@@ -134,27 +136,15 @@ def _stage(path: Path, number: int, table: Mapping[str, Any]) -> Stage:
     where = f"stage {number}"
     name = _plain_name(path, where, table)
     where = f"stage {name!r}"
-    kinds = [kind.value for kind in Kind]
-    if table.get("kind") not in kinds:
-        what = f"kind is {table['kind']!r}" if "kind" in table else "kind is missing"
-        raise wrong(path, where, what, hint=f"one of {', '.join(kinds)}")
-    kind = Kind(table["kind"])
-    if kind is Kind.CLEANUP:
+    with _located(path, where):
+        own = {key: checked(Stage, key, table[key]) for key in _OWN if key in table}
+    for key, example in (("kind", "execute"), ("workload", "write")):
+        if not own.get(key) and own.get("kind") is not Kind.CLEANUP:
+            raise wrong(path, where, f"{key} is missing", hint=f'as in {key} = "{example}"')
+    if own["kind"] is Kind.CLEANUP:
         _refuse_others(path, where, table, ("name", "kind"))
-        return Stage(name=name, kind=kind)
-    for key in ("workload", "keys"):
-        if not isinstance(table.get(key, ""), str):
-            raise wrong(path, where, f"{key} must be text, got {table[key]!r}")
-    if not table.get("workload"):
-        raise wrong(path, where, "workload is missing", hint='as in workload = "write"')
     settings = {key: value for key, value in table.items() if key not in _OWN}
-    return Stage(
-        name=name,
-        kind=kind,
-        workload=table["workload"],
-        keys=table.get("keys"),
-        settings=_settings(path, where, settings),
-    )
+    return Stage(**own, settings=_settings(path, where, settings))
 
 
 def _check_order(path: Path, stages: Iterable[Stage]) -> None:
@@ -196,17 +186,18 @@ def _plain_name(path: Path, where: str, table: Mapping[str, Any]) -> str:
 def _settings(path: Path, where: str, table: object) -> dict[str, Setting]:
     if not isinstance(table, dict):
         raise wrong(path, where, f"it must be a table, got {table!r}")
-    return {key: _setting(path, where, key, value) for key, value in table.items()}
+    with _located(path, where):
+        return {key: converted(Setting, key, value) for key, value in table.items()}
 
 
-def _setting(path: Path, where: str, key: str, value: object) -> Setting:
-    if isinstance(value, str | int | float):
-        return value
-    if isinstance(value, list) and all(isinstance(each, str) for each in value):
-        return tuple(value)
-    raise wrong(
-        path, where, f"{key} is {value!r}", hint="text, a number, true, false, or a list of text"
-    )
+@contextmanager
+def _located(path: Path, where: str) -> Iterator[None]:
+    """Put the file, and the place in it, before what is wrong."""
+    try:
+        yield
+    except UsageError as exc:
+        what, hint = (renamed(text, str) for text in (str(exc), exc.hint))
+        raise wrong(path, where, what, hint=hint) from exc
 
 
 def _refuse_others(

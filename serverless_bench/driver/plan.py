@@ -44,8 +44,8 @@ def check(job: JobSpec, keys: Sequence[str]) -> None:
     foreign = next((key for key in keys if declared_size(key) is None), None)
     if foreign is not None:
         raise UsageError(
-            f"--split needs to know sizes, and {foreign!r} does not say its own",
-            hint="sbench did not write it; read it whole, or in ranges: --stat each --part-mb 8",
+            f"`split` needs to know sizes, and {foreign!r} does not say its own",
+            hint="sbench did not write it; read it whole, or in ranges: `stat` and `part_bytes`",
         )
 
 
@@ -65,6 +65,6 @@ def ledger(job: JobSpec, invocations: Iterable[InvocationSpec]) -> Iterator[str]
             if len(key.encode()) > MAX_KEY_BYTES:
                 raise UsageError(
                     f"{key[:80]}... is longer than a key may be ({MAX_KEY_BYTES} bytes)",
-                    hint="choose a shorter --prefix",
+                    hint="choose a shorter `prefix`",
                 )
             yield key

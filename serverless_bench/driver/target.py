@@ -184,7 +184,7 @@ def explained(target: Target) -> Iterator[None]:
         status = exc.response.get("ResponseMetadata", {}).get("HTTPStatusCode")
         code = exc.response.get("Error", {}).get("Code", "")
         if status == 404:
-            hint = "create it, or name another --bucket"
+            hint = "create it, or name another `bucket`"
             raise StoreError(f"{where} does not exist", hint=hint) from exc
         if status in {401, 403}:
             raise StoreError(
@@ -205,10 +205,10 @@ def _unreachable(target: Target, exc: boto.BotoCoreError) -> StoreError:
     """Return why nobody answers, as far as the error shows it."""
     host = urlsplit(target.endpoint_url).netloc or "AWS"
     if not isinstance(exc, boto.SSLError):
-        hint = "check --endpoint-url, and that the store runs"
+        hint = "check `endpoint_url`, and that the store runs"
         return StoreError(f"{host} does not answer: {type(exc).__name__}", hint=hint)
     if "certificate" in str(exc).lower():
         hint = "AWS_CA_BUNDLE=FILE names the authority that signed it"
         return StoreError(f"the certificate of {host} is not trusted", hint=hint)
-    hint = f"--endpoint-url http://{host} if it speaks http"
+    hint = f"`endpoint_url` http://{host} if it speaks http"
     return StoreError(f"{host} does not speak https", hint=hint)

@@ -72,8 +72,8 @@ class LambdaExecutor:
     ) -> Generator[Outcome, None, None]:
         if not self._job.functions:
             raise UsageError(
-                "--executor lambda needs to know which function to invoke",
-                hint="--stack NAME for what `sam deploy` made; --function NAME for any other;"
+                "`executor` lambda needs to know which function to invoke",
+                hint="`stack` NAME for what `sam deploy` made; `function` NAME for any other;"
                 " `sbench lambda-host` runs one here",
             )
         launcher = _Invoker(self._job, progress)
@@ -153,7 +153,7 @@ class _Invoker:
             elif code not in _PASSING and status < 500:
                 raise ExecutorError(
                     f"function {name!r} cannot be invoked: {exc}",
-                    hint="check --function or --stack, the region, and lambda:InvokeFunction",
+                    hint="check `function` or `stack`, the region, and lambda:InvokeFunction",
                 ) from exc
         elif isinstance(exc, boto.NoCredentialsError | boto.PartialCredentialsError):
             raise ExecutorError(

@@ -120,7 +120,7 @@ class _WorkerPool:
         if not self._workers:
             raise ExecutorError(
                 f"no worker process could be started: {self._failure}",
-                hint="lower --concurrency, or raise the limits that `ulimit -a` shows",
+                hint="lower `concurrency`, or raise the limits that `ulimit -a` shows",
             )
         if self._failure:
             self._progress.notes.append(

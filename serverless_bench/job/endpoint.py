@@ -19,12 +19,12 @@ def parse_endpoint(text: str) -> str:
         parts = urlsplit(text.strip())
         port = parts.port
     except ValueError as exc:
-        raise UsageError(f"--endpoint-url {text!r} is not a URL: {exc}", hint=hint) from exc
+        raise UsageError(f"`endpoint_url` {text!r} is not a URL: {exc}", hint=hint) from exc
     if parts.scheme not in {"http", "https"} or not parts.hostname or port == 0:
-        raise UsageError(f"--endpoint-url {text!r} is not a URL of a store", hint=hint)
+        raise UsageError(f"`endpoint_url` {text!r} is not a URL of a store", hint=hint)
     if parts.username is not None or parts.password is not None:
         raise UsageError(
-            "--endpoint-url has a user or a password in it",
+            "`endpoint_url` has a user or a password in it",
             hint="credentials go into AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE",
         )
     extra = [
@@ -38,7 +38,7 @@ def parse_endpoint(text: str) -> str:
     ]
     if extra:
         raise UsageError(
-            f"--endpoint-url {text!r} has {' and '.join(extra)}",
-            hint=f"{hint}; the bucket goes into --bucket, and what keys begin with into --prefix",
+            f"`endpoint_url` {text!r} has {' and '.join(extra)}",
+            hint=f"{hint}; the bucket goes into `bucket`, and what keys begin with into `prefix`",
         )
     return f"{parts.scheme}://{parts.netloc}"

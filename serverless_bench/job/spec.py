@@ -131,14 +131,16 @@ class Transfer:
         object.__setattr__(self, "verify", Verify(self.verify))
         object.__setattr__(self, "stat", Stat(self.stat))
         if self.min_split_bytes is not None:
-            _at_least("--min-split-mb", self.min_split_bytes, 1)
-        _at_least("--connections", self.connections, 1)
-        _at_least("--block-kib", self.block_bytes // KIB, 1)
-        _at_least("--retries", self.retries, 0)
-        _positive("--timeout", self.timeout_s)
+            _at_least("min_split_bytes", self.min_split_bytes, 1)
+        _at_least("connections", self.connections, 1)
+        if self.block_bytes < KIB:
+            raise wrong("block_bytes", f"must be at least 1 KiB, got {self.block_bytes} bytes")
+        _at_least("retries", self.retries, 0)
+        _positive("timeout_s", self.timeout_s)
         if self.part_bytes is not None and not (KIB <= self.part_bytes <= MAX_PART_BYTES):
-            raise UsageError(
-                f"--part-mb must be at most 5120, got {self.part_bytes / MIB:g}",
+            raise wrong(
+                "part_bytes",
+                f"must be at most 5120 MiB, got {self.part_bytes / MIB:g}",
                 hint="S3 takes parts of 5 MiB to 5 GiB",
             )
 
@@ -227,23 +229,23 @@ class Load:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "mix", tuple((str(n), float(w)) for n, w in self.mix))
-        _at_least("--threads", self.threads, 1)
-        for flag, value in (("--operations", self.operations), ("--split", self.split)):
+        _at_least("threads", self.threads, 1)
+        for name, value in (("operations", self.operations), ("split", self.split)):
             if value is not None:
-                _at_least(flag, value, 1)
-        _at_least("--range-kib", self.range_bytes, 1)
+                _at_least(name, value, 1)
+        _at_least("range_bytes", self.range_bytes, 1)
         if self.rate_per_s is not None:
-            _positive("--rate", self.rate_per_s)
-        for flag, ratio, most in (
-            ("--compressibility", self.compressibility, 50),
-            ("--duplication", self.duplication, 100),
+            _positive("rate_per_s", self.rate_per_s)
+        for name, ratio, most in (
+            ("compressibility", self.compressibility, 50),
+            ("duplication", self.duplication, 100),
         ):
             if not 1 <= ratio <= most:
-                raise UsageError(f"{flag} must be between 1 and {most}, got {ratio:g}")
+                raise wrong(name, f"must be between 1 and {most}, got {ratio:g}")
             if self.array is not None and ratio != 1:
-                raise UsageError(f"{flag} is for objects, not for arrays")
+                raise wrong(name, "is for objects, not for arrays")
         if self.arrivals not in {"uniform", "poisson"}:
-            raise UsageError(f"--arrivals must be uniform or poisson, got {self.arrivals!r}")
+            raise wrong("arrivals", f"must be uniform or poisson, got {self.arrivals!r}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -293,40 +295,40 @@ class JobSpec:
     """Further endpoints of the same bucket; the functions take turns."""
 
     def __post_init__(self) -> None:
-        for flag, value in (
-            ("--number", self.invocations),
-            ("--concurrency", self.concurrency),
-            ("--objects", self.objects),
-            ("--read-times", self.repeats),
+        for name, value in (
+            ("invocations", self.invocations),
+            ("concurrency", self.concurrency),
+            ("objects", self.objects),
+            ("repeats", self.repeats),
         ):
-            _at_least(flag, value, 1)
-        _at_least("--warm-up", self.warmup, 0)
-        _positive("--deadline", self.deadline_s)
-        _positive("--gate-timeout", self.gate_timeout_s)
-        _positive("--start-timeout", self.start_timeout_s)
-        if self.duration_s is not None:
-            _positive("--duration", self.duration_s)
-        if self.link_bytes_per_s is not None:
-            _positive("--link", self.link_bytes_per_s)
+            _at_least(name, value, 1)
+        _at_least("warmup", self.warmup, 0)
+        for name in ("deadline_s", "gate_timeout_s", "start_timeout_s"):
+            _positive(name, getattr(self, name))
+        for name in ("duration_s", "link_bytes_per_s"):
+            if (limit := getattr(self, name)) is not None:
+                _positive(name, limit)
         if self.gate is not None and not 0 < self.gate <= 1:
-            raise UsageError(
-                f"--gate must be above 0 and at most 1, got {self.gate:g}",
-                hint="it is the share of the functions to wait for: --gate 0.95",
+            raise wrong(
+                "gate",
+                f"must be above 0 and at most 1, got {self.gate:g}",
+                hint="it is the share of the functions to wait for: `gate` 0.95",
             )
         self._check_rate()
         part_bytes = self.transfer.part_bytes
         if self.workload != "read" and part_bytes is not None and part_bytes < MIN_PART_BYTES:
-            raise UsageError(
-                f"--part-mb must be between 5 and 5120, got {part_bytes / MIB:g}",
+            raise wrong(
+                "part_bytes",
+                f"must be between 5 and 5120 MiB, got {part_bytes / MIB:g}",
                 hint="S3 takes parts of 5 MiB to 5 GiB; ranges of a read may be smaller",
             )
         if self.object_bytes is not None:
-            _at_least("--mb", self.object_bytes, 1)
+            _at_least("object_bytes", self.object_bytes, 1)
             parts = -(-self.object_bytes // (self.transfer.part_bytes or MAX_PART_BYTES))
             if parts > MAX_PARTS:
                 raise UsageError(
                     f"{parts} parts make one object, S3 takes at most {MAX_PARTS}",
-                    hint="raise --part-mb",
+                    hint="raise `part_bytes`",
                 )
 
     def _check_rate(self) -> None:
@@ -334,15 +336,17 @@ class JobSpec:
         if rate is None:
             return
         if self.workload in {OWN_FUNCTION, "noop"}:
-            raise UsageError(
-                f"--rate means nothing to the workload {self.workload}",
+            raise wrong(
+                "rate_per_s",
+                f"means nothing to the workload {self.workload}",
                 hint="it has no operations of its own that could be due",
             )
         due = rate * (self.duration_s or 0) * -(-self.invocations // self.concurrency)
         if due > MAX_DUE:
-            raise UsageError(
-                f"--rate {rate:g} asks for {due:,.0f} operations, a run may have {MAX_DUE:,}",
-                hint="ask for fewer a second, or for a shorter --duration",
+            raise wrong(
+                "rate_per_s",
+                f"{rate:g} asks for {due:,.0f} operations, a run may have {MAX_DUE:,}",
+                hint="ask for fewer a second, or for a shorter `duration_s`",
             )
 
     @property
@@ -447,11 +451,16 @@ def _target_or_none(data: Mapping[str, Any] | None) -> Target | None:
     return None if data is None else Target(**data)
 
 
-def _at_least(flag: str, value: int, least: int) -> None:
+def wrong(name: str, problem: str, *, hint: str = "") -> UsageError:
+    """Return the error that says what is wrong with one setting or field."""
+    return UsageError(f"`{name}` {problem}", hint=hint, field=name)
+
+
+def _at_least(name: str, value: int, least: int) -> None:
     if value < least:
-        raise UsageError(f"{flag} must be at least {least}, got {value}")
+        raise wrong(name, f"must be at least {least}, got {value}")
 
 
-def _positive(flag: str, value: float) -> None:
+def _positive(name: str, value: float) -> None:
     if not value > 0:
-        raise UsageError(f"{flag} must be positive, got {value}")
+        raise wrong(name, f"must be positive, got {value}")

@@ -49,7 +49,7 @@ def shape_at(array: ArraySpec, key: str) -> tuple[int, ...]:
     if size is None or size % row:
         raise UsageError(
             f"{key} is no array of rows of {row} bytes",
-            hint="--shape and --dtype have to be those that it was written with",
+            hint="`shape` and `dtype` have to be those that it was written with",
         )
     return (size // row, *array.shape[1:])
 

@@ -71,12 +71,12 @@ class Archive:
                 self._create(header, ledger, keys)
         except FileExistsError:
             raise ArchiveError(
-                f"{path} already holds a run", hint="choose another --name or --run-dir"
+                f"{path} already holds a run", hint="choose another `name` or `run_dir`"
             ) from None
         except OSError as exc:
             raise ArchiveError(
                 f"cannot write the run directory {path}: {exc.strerror}",
-                hint="choose another --run-dir, or make room",
+                hint="choose another `run_dir`, or make room",
             ) from exc
 
     def _create(

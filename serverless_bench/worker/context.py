@@ -99,13 +99,13 @@ class FunctionContext:
         if invocation.object_bytes is None and invocation.load.sizes is None:
             raise UsageError(
                 "the job lets its functions make no objects",
-                hint="give their size: object_bytes=..., or --mb",
+                hint="say how large they are: `object_bytes`",
             )
         if not 0 <= number < invocation.objects:
             raise UsageError(
                 f"object {number} is not one of the {invocation.objects} that the job lets a"
                 " function make",
-                hint="give their number: objects=..., or --objects",
+                hint="say how many there are: `objects`",
             )
         key = planned_object(invocation, number).key
         self._made.add(key)

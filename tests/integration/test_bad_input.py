@@ -45,7 +45,7 @@ BAD = [
     (2, "--objects must be at least 1", ("write", "--objects", "0")),
     (2, "--concurrency must be at least 1", ("write", "--concurrency", "0")),
     (2, "--connections must be at least 1", ("write", "--connections", "0")),
-    (2, "--part-mb must be between 5 and 5120, got 4", ("write", "--part-mb", "4")),
+    (2, "--part-mb must be between 5 and 5120 MiB, got 4", ("write", "--part-mb", "4")),
     (2, "--block-kib must be", ("write", "--block-kib", "0")),
     (2, "--retries must be at least 0", ("write", "--retries", "-1")),
     (2, "--timeout must be positive", ("write", "--timeout", "0")),

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from serverless_bench.cli.ceiling import Ceiling, check_ceiling, measure_ceiling
+from serverless_bench.driver.ceiling import Ceiling, check_ceiling, measure_ceiling
 from serverless_bench.errors import UsageError
 from serverless_bench.job.keys import object_key
 from serverless_bench.job.spec import JobSpec, Target
@@ -47,7 +47,7 @@ def test_it_is_one_sentence() -> None:
 @pytest.mark.parametrize(("executor", "workload"), [("lithops", "write"), ("local", "noop")])
 def test_elsewhere_there_is_none(executor: str, workload: str) -> None:
     job = JobSpec(workload=workload, target=TARGET, executor=executor, invocations=1)
-    with pytest.raises(UsageError, match="--ceiling"):
+    with pytest.raises(UsageError, match="`ceiling`"):
         check_ceiling(job)
 
 

@@ -224,7 +224,7 @@ def test_scipy_is_asked_for_before_anything_runs(
         ("number = 1", "a.toml: the command is None"),
         ('command = "write"\nnumbr = 1', "a.toml: write has no flag 'numbr'"),
         ('command = "write"\nname = "x"', "a.toml: write has no flag 'name'"),
-        ('command = "write"\nnumber = "many"', "a.toml: Invalid value for '--number'"),
+        ('command = "write"\nnumber = "many"', "a.toml: number must be a whole number, got 'many'"),
         ('command = "write"\nclient = "nope"', "a.toml: unknown client 'nope'"),
         ("command =", "cannot read the job file a.toml"),
     ],

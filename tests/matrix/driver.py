@@ -13,8 +13,8 @@ from serverless_bench.executors.remote import map as remote
 
 
 def run(workload: str, timeout_s: str, *flags: str) -> int:
-    def prepare(_: str, given: dict[str, Any], **more: Any) -> job.Prepared:
-        return job.prepare(workload, given, **more)
+    def prepare(_: str, given: Mapping[str, Any]) -> job.Prepared:
+        return job.prepare(workload, given)
 
     changed: Mapping[Any, Mapping[str, object]] = {
         write: {"prepare": prepare},

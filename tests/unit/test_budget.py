@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from serverless_bench.cli.budget import Budget, CostFlags, cost_flags
+from serverless_bench.driver.budget import Budget, CostLimit, cost_limit
 from serverless_bench.driver.run import CutShort, run_job
 from serverless_bench.errors import CostError, UsageError
 from serverless_bench.executors.base import RunProgress
@@ -14,11 +14,10 @@ from serverless_bench.rundir.record import InvocationRecord, Outcome
 from tests.runs import S, job, lost, operation, outcome, record
 
 MIB = 1 << 20
-NONE = {"max_cost": None, "prices": None, "memory": None, "arch": None, "executor": "lambda"}
 
 
-def flags(limit: float, memory_mib: int = 1024) -> CostFlags:
-    return CostFlags(limit=limit, prices=None, memory_mib=memory_mib, architecture="arm64")
+def flags(limit: float, memory_mib: int = 1024) -> CostLimit:
+    return CostLimit(limit=limit, prices=None, memory_mib=memory_mib, architecture="arm64")
 
 
 def write(functions: int = 10) -> JobSpec:
@@ -98,7 +97,7 @@ def test_what_could_pass_the_limit_is_refused_with_a_deadline_that_would_not() -
     """Expected to cost 0.69, and 12 if every function ran until its deadline."""
     limit = 3.0
     assert Budget(HUGE, flags(1e6)).estimate < limit
-    with pytest.raises(CostError, match="ran until their --deadline of 900 s") as caught:
+    with pytest.raises(CostError, match="ran until their `deadline` of 900 s") as caught:
         Budget(HUGE, flags(limit))
     advised = float(caught.value.hint.split()[1])
     assert 2 * 22 < advised < 900
@@ -176,12 +175,12 @@ def test_reads_need_sizes() -> None:
 )
 def test_flags_are_checked(name: str, value: float, says: str) -> None:
     with pytest.raises(UsageError, match=says):
-        cost_flags({**NONE, name: value})
+        cost_limit("lambda", **{name: value})  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("executor", ["local", "inline"])
 @pytest.mark.parametrize("name", ["max_cost", "memory", "arch"])
 def test_what_nobody_bills_has_no_limit(executor: str, name: str) -> None:
     with pytest.raises(UsageError, match="costs nothing"):
-        cost_flags({**NONE, name: 1.0, "executor": executor})
-    assert cost_flags({**NONE, "executor": executor}).limit is None
+        cost_limit(executor, **{name: 1.0})  # type: ignore[arg-type]
+    assert cost_limit(executor).limit is None

@@ -57,7 +57,7 @@ def test_values_get_their_type(name: str, text: str, value: object) -> None:
     ],
 )
 def test_what_makes_no_sense_is_refused(name: str, text: str, hint: str) -> None:
-    with pytest.raises(UsageError, match=f"--client-option {name}={text} ") as caught:
+    with pytest.raises(UsageError, match=f"`client_option` {name}={text} ") as caught:
         parse(SomeOptions, target((name, text)))
     assert caught.value.hint == hint
 

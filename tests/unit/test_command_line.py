@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from serverless_bench.cli.target import check_meant
+from serverless_bench.driver.location import check_meant
 from serverless_bench.errors import UsageError
 from serverless_bench.job.spec import Target
 from tests.command import Call
@@ -131,6 +131,6 @@ def test_the_embedded_store_is_not_measured_in_place_of_another(
         return
     with pytest.raises(UsageError, match=f"{name} names {url}") as caught:
         check_meant(HERE, executor)
-    assert "--bucket B" in caught.value.hint
+    assert "`bucket` B" in caught.value.hint
     monkeypatch.setenv("AWS_IGNORE_CONFIGURED_ENDPOINT_URLS", "true")
     check_meant(HERE, executor)

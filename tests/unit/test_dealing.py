@@ -120,9 +120,9 @@ def test_shares_are_neighbours(size: int, split: int, index: int) -> None:
 
 
 def test_an_incomplete_group_is_refused() -> None:
-    with pytest.raises(UsageError, match="--number 6 is no multiple of --split 4") as caught:
+    with pytest.raises(UsageError, match="`invocations` 6 is no multiple of `split` 4") as caught:
         check(reading(6, split=4), keys_of([9]))
-    assert "--number 8" in caught.value.hint
+    assert "`invocations` 8" in caught.value.hint
 
 
 def test_an_object_of_unknown_size_is_not_shared() -> None:

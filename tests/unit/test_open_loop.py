@@ -16,7 +16,7 @@ from serverless_bench.analysis.latency import Latencies, Latency
 from serverless_bench.analysis.merge import merge_reports
 from serverless_bench.analysis.summary import Summary, summarize
 from serverless_bench.analysis.variability import variability
-from serverless_bench.cli.pace import beyond_the_link
+from serverless_bench.driver.link import beyond_the_link
 from serverless_bench.errors import UsageError
 from serverless_bench.job.invocations import invocation_specs
 from serverless_bench.job.spec import JobSpec, Load, Transfer
@@ -380,8 +380,8 @@ def test_one_operation_overdue_is_not_bounded_by_the_rate(
     ("settings", "message"),
     [
         ({"duration_s": 3600, "rate_per_s": 1e5}, "360,000,000 operations, a run may have"),
-        ({"workload": "noop"}, "--rate means nothing to the workload noop"),
-        ({"workload": "function"}, "--rate means nothing to the workload function"),
+        ({"workload": "noop"}, "`rate_per_s` means nothing to the workload noop"),
+        ({"workload": "function"}, "`rate_per_s` means nothing to the workload function"),
     ],
 )
 def test_rates_that_cannot_be_are_refused(settings: dict[str, Any], message: str) -> None:

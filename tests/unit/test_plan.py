@@ -88,13 +88,13 @@ def test_neighbouring_seeds_are_unrelated() -> None:
 @pytest.mark.parametrize(
     ("field", "value", "words"),
     [
-        ("invocations", 0, "--number must be at least 1"),
-        ("concurrency", -1, "--concurrency must be at least 1"),
-        ("object_bytes", 0, "--mb must be at least 1"),
-        ("objects", 0, "--objects"),
-        ("repeats", 0, "--read-times"),
-        ("deadline_s", 0.0, "--deadline must be positive"),
-        ("deadline_s", float("nan"), "--deadline must be positive"),
+        ("invocations", 0, "`invocations` must be at least 1"),
+        ("concurrency", -1, "`concurrency` must be at least 1"),
+        ("object_bytes", 0, "`object_bytes` must be at least 1"),
+        ("objects", 0, "`objects` must"),
+        ("repeats", 0, "`repeats` must"),
+        ("deadline_s", 0.0, "`deadline_s` must be positive"),
+        ("deadline_s", float("nan"), "`deadline_s` must be positive"),
     ],
 )
 def test_a_job_that_makes_no_sense_is_refused(field: str, value: float, words: str) -> None:
@@ -105,11 +105,11 @@ def test_a_job_that_makes_no_sense_is_refused(field: str, value: float, words: s
 @pytest.mark.parametrize(
     ("field", "value", "words"),
     [
-        ("connections", 0, "--connections"),
-        ("part_bytes", 6 << 30, "--part-mb must be at most 5120, got 6144"),
-        ("block_bytes", 0, "--block-kib"),
-        ("retries", -1, "--retries"),
-        ("timeout_s", -1.0, "--timeout"),
+        ("connections", 0, "`connections` must"),
+        ("part_bytes", 6 << 30, "`part_bytes` must be at most 5120 MiB, got 6144"),
+        ("block_bytes", 0, "`block_bytes` must"),
+        ("retries", -1, "`retries` must"),
+        ("timeout_s", -1.0, "`timeout_s` must"),
     ],
 )
 def test_a_transfer_that_makes_no_sense_is_refused(field: str, value: float, words: str) -> None:

@@ -14,7 +14,7 @@ from serverless_bench.cli.main import COMMANDS
 from serverless_bench.clients import CLIENTS
 from serverless_bench.executors import EXECUTORS
 from serverless_bench.payload import keystream, shaped
-from serverless_bench.rundir import archive
+from serverless_bench.rundir import run
 from serverless_bench.stores.loopback import witness
 from tests.command import Call
 from tests.quoted import ROOT
@@ -42,7 +42,7 @@ def test_each_is_supported_or_experimental(family: str, names: list[str]) -> Non
 
 
 def test_versions_of_files_are_todays() -> None:
-    assert row("[run directory](run-directory.md)")[1] == str(archive.SCHEMA)
+    assert row("[run directory](run-directory.md)")[1] == str(run.SCHEMA)
     assert row("[JSON report](report.md)")[1] == str(summary.REPORT_SCHEMA)
     assert row("log of the [witness](witness.md)")[1] == str(witness.FORMAT)
     bytes_of_objects = f"`{keystream.VERSION}`, `{shaped.VERSION}`"
@@ -83,7 +83,7 @@ def test_a_schema_of_tomorrow_is_refused(tmp_path: Path, call: Call) -> None:
     copy = tmp_path / "run"
     shutil.copytree(SAVED, copy)
     header = json.loads((copy / "run.json").read_text())
-    (copy / "run.json").write_text(json.dumps({**header, "schema": archive.SCHEMA + 1}))
+    (copy / "run.json").write_text(json.dumps({**header, "schema": run.SCHEMA + 1}))
     code, said = report(call, copy)
     assert (code, "newer sbench" in said) == (8, True)
 

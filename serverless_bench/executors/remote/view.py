@@ -66,7 +66,7 @@ class ControlView:
         except OperationError as exc:
             raise StoreError(
                 f"the control prefix {self._where} cannot be listed: {exc}",
-                hint="check --control-prefix, --stack, and what these credentials may do",
+                hint="check `control_prefix`, `stack`, and what these credentials may do",
             ) from exc
         date_s = http_date_s(self._store.date)
         if date_s is None:

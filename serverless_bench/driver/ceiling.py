@@ -48,7 +48,7 @@ class Ceiling:
 
 
 def check_ceiling(job: JobSpec) -> None:
-    """Refuse ``--ceiling`` where it would measure something else; call it before the run.
+    """Refuse to measure the ceiling where it would measure something else; call it before the run.
 
     Raises
     ------
@@ -57,11 +57,11 @@ def check_ceiling(job: JobSpec) -> None:
     """
     if job.executor not in _HERE:
         raise UsageError(
-            f"--ceiling needs functions on this machine, not {job.executor!r}",
+            f"`ceiling` needs functions on this machine, not {job.executor!r}",
             hint="sbench serve --host on a machine of theirs is a store to compare with",
         )
     if job.workload not in {"read", "write"}:
-        raise UsageError(f"--ceiling is for write and read, not {job.workload!r}")
+        raise UsageError(f"`ceiling` is for write and read, not {job.workload!r}")
 
 
 def measure_ceiling(job: JobSpec, keys: Sequence[str] = ()) -> Ceiling:
@@ -107,7 +107,7 @@ def measure_ceiling(job: JobSpec, keys: Sequence[str] = ()) -> Ceiling:
         run = run_job(short, Path(scratch) / "ceiling", keys=made_up)
         summary, counted = summarize(run), _statistics(url)
     if not summary.whole_bytes_per_s:
-        raise StoreError("the harness ceiling could not be measured", hint="see --timeout")
+        raise StoreError("the harness ceiling could not be measured", hint="see `timeout`")
     cpu_s = counted["cpu_user_s"] + counted["cpu_sys_s"]
     return Ceiling(
         bytes_per_s=summary.whole_bytes_per_s,

@@ -1,9 +1,10 @@
-"""``--max-cost``: refuse a job that would or could cost more, and stop one that does."""
+"""A limit of cost: refuse a job that would or could cost more, and stop one that does."""
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Any, Final, NoReturn
+from pathlib import Path
+from typing import Final, NoReturn
 
 from serverless_bench.aws.cost.bill import outcome_usage
 from serverless_bench.aws.cost.expected import Setting, at_most, expected
@@ -14,7 +15,7 @@ from serverless_bench.aws.lambda_account import read_function
 from serverless_bench.errors import CostError, ExecutorError, UsageError
 from serverless_bench.executors.base import RunProgress
 from serverless_bench.job.keys import declared_size
-from serverless_bench.job.spec import JobSpec
+from serverless_bench.job.spec import JobSpec, wrong
 from serverless_bench.rundir.record import Lost, Outcome
 
 OnOutcome = Callable[[Outcome], None]
@@ -26,7 +27,7 @@ _ROOM: Final = 2.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CostFlags:
+class CostLimit:
     """What the user said about money."""
 
     limit: float | None
@@ -36,32 +37,49 @@ class CostFlags:
     architecture: str | None
 
 
-def cost_flags(flags: dict[str, Any]) -> CostFlags:
-    """Return the flags of ``cost_options``, checked.
+def cost_limit(
+    executor: str,
+    *,
+    max_cost: float | None = None,
+    prices: Path | None = None,
+    memory: int | None = None,
+    arch: str | None = None,
+) -> CostLimit:
+    """Return what the user said about money, checked.
+
+    Parameters
+    ----------
+    executor
+        Whose functions are billed, or not.
+    max_cost
+        In the currency of the prices; None for no limit.
+    prices
+        A price file; None for the prices that come with sbench.
+    memory, arch
+        Of a function, in MB and as AWS calls it; None for what it really has.
 
     Raises
     ------
     UsageError
-        If a flag is wrong, or costs are limited where there are none.
+        If a value is wrong, or costs are limited where there are none.
     """
-    limit, executor = flags["max_cost"], flags["executor"]
+    given = {"max_cost": max_cost, "memory": memory, "arch": arch}
     if executor in _FREE:
-        for name in ("max_cost", "memory", "arch"):
-            if flags[name] is not None:
-                raise UsageError(
-                    f"--{name.replace('_', '-')} is for functions that are billed,"
-                    f" --executor {executor} costs nothing",
-                    hint="--executor lambda or lithops has functions elsewhere",
+        for name, value in given.items():
+            if value is not None:
+                raise wrong(
+                    name,
+                    f"is for functions that are billed, `executor` {executor} costs nothing",
+                    hint="`executor` lambda or lithops has functions elsewhere",
                 )
-    if limit is not None and not limit > 0:
-        raise UsageError(f"--max-cost must be positive, got {limit:g}")
-    check_memory(flags["memory"])
-    path = flags["prices"]
-    return CostFlags(
-        limit=limit,
-        prices=None if path is None else load_prices(path),
-        memory_mib=flags["memory"],
-        architecture=flags["arch"],
+    if max_cost is not None and not max_cost > 0:
+        raise wrong("max_cost", f"must be positive, got {max_cost:g}")
+    check_memory(memory)
+    return CostLimit(
+        limit=max_cost,
+        prices=None if prices is None else load_prices(prices),
+        memory_mib=memory,
+        architecture=arch,
     )
 
 
@@ -74,7 +92,7 @@ def check_memory(mib: int | None) -> None:
         If it is not 128 to 10,240 MB (AWS Lambda developer guide, "Lambda quotas").
     """
     if mib is not None and not 128 <= mib <= 10_240:
-        raise UsageError(f"--memory must be 128 to 10240 MB, got {mib}")
+        raise wrong("memory", f"must be 128 to 10240 MB, got {mib}")
 
 
 class Budget:
@@ -101,7 +119,7 @@ class Budget:
         If what it reads is of unknown size.
     """
 
-    def __init__(self, job: JobSpec, flags: CostFlags, keys: Sequence[str] = ()) -> None:
+    def __init__(self, job: JobSpec, flags: CostLimit, keys: Sequence[str] = ()) -> None:
         if flags.limit is None:
             raise ValueError("there is no limit")
         self._job = job
@@ -151,7 +169,7 @@ class Budget:
     def _stop(self, why: str) -> NoReturn:
         raise CostError(
             f"stopped: {self._arrived} functions cost {self._money(self.spent)}, {why}, more than"
-            f" --max-cost {self._money(self._limit)}",
+            f" `max_cost` {self._money(self._limit)}",
             hint="the report has what had arrived; functions under way are billed, too",
         )
 
@@ -169,7 +187,7 @@ class Budget:
         self.spent += price(usage, self._prices).total
 
     def _check(self, function_s: float | None) -> None:
-        limit = f"--max-cost {self._money(self._limit)}; nothing was started"
+        limit = f"`max_cost` {self._money(self._limit)}; nothing was started"
         if function_s is not None and self.estimate > self._limit:
             raise CostError(
                 f"this job would cost about {self._money(self.estimate)}, more than {limit}",
@@ -183,7 +201,7 @@ class Budget:
                 expected_text = f"is expected to cost {self._money(self.estimate)}, but "
             raise CostError(
                 f"this job {expected_text}could cost {self._money(out * self._most)} if the"
-                f" {out} functions that are out at once ran until their --deadline of"
+                f" {out} functions that are out at once ran until their `deadline` of"
                 f" {job.deadline_s:g} s, more than {limit}",
                 hint=self._advice(out, function_s),
             )
@@ -195,10 +213,10 @@ class Budget:
         per_s = short - shorter
         most_s = (self._limit / out - shorter) / per_s + 1.0 if per_s > 0 else 0.0
         if most_s < enough_s or most_s > self._job.deadline_s:
-            return "allow more, or have fewer at once: --number, --concurrency"
+            return "allow more, or have fewer at once: `number`, `concurrency`"
         step = 10 ** (len(str(int(most_s))) - 1) // 2 or 1
         return (
-            f"--deadline {int(most_s) // step * step} bounds it: a function that is not through"
+            f"`deadline` {int(most_s) // step * step} bounds it: a function that is not through"
             " by then stops by itself"
         )
 
@@ -209,7 +227,7 @@ class Budget:
         return format_money(amount, self._prices.currency)
 
 
-def setting_of(job: JobSpec, flags: CostFlags, keys: Sequence[str]) -> Setting:
+def setting_of(job: JobSpec, flags: CostLimit, keys: Sequence[str]) -> Setting:
     """Return what is known of the functions, and of what they read.
 
     Memory and processor are as the user says, as the function has them, or the dearer ones.
@@ -232,7 +250,7 @@ def setting_of(job: JobSpec, flags: CostFlags, keys: Sequence[str]) -> Setting:
             raise UsageError(
                 "nobody can know what reading these objects costs: their keys do not say their"
                 " size",
-                hint="sbench plan --size estimates it; leave --max-cost out",
+                hint="sbench plan --size estimates it; leave `max_cost` out",
             )
         size = sum(sizes) // len(sizes)
     return Setting(

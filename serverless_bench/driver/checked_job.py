@@ -1,0 +1,277 @@
+"""From settings to a job that may be run: everything is checked before anything starts."""
+
+import os
+import secrets
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Final
+
+from serverless_bench.arrays.check import check_array
+from serverless_bench.clients import CLIENTS
+from serverless_bench.clients.options import check as check_options
+from serverless_bench.clock import utc_stamp
+from serverless_bench.driver.location import Location, check_meant, check_room, open_target
+from serverless_bench.driver.plan import check
+from serverless_bench.driver.remote import Remote, locate
+from serverless_bench.driver.schema import renamed
+from serverless_bench.driver.setting_values import (
+    link_of,
+    load_of,
+    named_values,
+    object_bytes_of,
+    transfer_of,
+)
+from serverless_bench.driver.settings import JobSettings, make_settings, setting_of
+from serverless_bench.errors import UsageError
+from serverless_bench.executors import open_executor
+from serverless_bench.job.defaults import DEFAULT_NUMBER, DEFAULT_OBJECTS, USUAL_NUMBER
+from serverless_bench.job.keys import check_prefix, read_key_file
+from serverless_bench.job.read_assignment import functions_for
+from serverless_bench.job.sizes import parse_sizes
+from serverless_bench.job.spec import ArraySpec, JobSpec, OperationKind, Stat, Target, wrong
+from serverless_bench.payload.array_layout import array_bytes, shape_at
+from serverless_bench.units import format_size
+
+_LOCAL_PER_CPU: Final = 4
+"""Functions at once per processor of this machine, if the user does not say."""
+_NOWHERE: Final = "http://127.0.0.1:9"
+"""For arrays in files: the discard port, at which nothing answers."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckedJob:
+    """A job whose settings are all checked; only its store is not there yet."""
+
+    settings: JobSettings
+    job: JobSpec
+    """Its target is not known yet, but for the client, its options and the prefix."""
+    keys: Sequence[str]
+    """Objects that it reads."""
+    location: Location
+    remote: Remote
+
+    def at(self, target: Target) -> JobSpec:
+        """Return the job as it runs on a target."""
+        target = replace(target, options=self.job.target.options)
+        check_meant(target, self.job.executor)
+        return replace(self.job, target=target, control=self.remote.control(target))
+
+    @contextmanager
+    def open_target(self) -> Iterator[Target]:
+        """Yield where its objects are; an embedded store lives as long as the block.
+
+        Raises
+        ------
+        UsageError
+            If the embedded store has no room for what the job writes, or a location is none.
+        StoreError
+            If the store does not answer or start, or the bucket is not ours to use.
+        """
+        array, location = self.job.load.array, self.location
+        if array is not None and array.path is not None and location.embedded:
+            yield Target(
+                client=location.client,
+                bucket="files",
+                prefix=location.prefix,
+                endpoint_url=_NOWHERE,
+            )
+            return
+        count, mean_bytes = self.new_objects()
+        if location.embedded and count:
+            what = "objects" if array is None else "arrays"
+            check_room(count * mean_bytes, f"{count} {what} of {format_size(mean_bytes)}")
+        with open_target(location) as target:
+            yield target
+
+    def new_objects(self) -> tuple[int, int]:
+        """Return how many objects, or arrays, it may make, and how large they are on average.
+
+        No objects if nobody can know.
+        """
+        job, load = self.job, self.job.load
+        count = job.invocations * job.objects
+        if load.array is not None:
+            return (0 if self.keys else count), array_bytes(load.array)
+        mean = (
+            job.object_bytes or 0 if load.sizes is None else round(parse_sizes(load.sizes).mean())
+        )
+        # A mix may add as many again as there are.
+        return (count * (2 if load.mix else 1) if mean else 0), mean
+
+
+def check_job(
+    given: JobSettings | Mapping[str, Any], keys: Sequence[str] | None = None
+) -> CheckedJob:
+    """Return the job that settings describe, checked as far as that can be without a store.
+
+    Parameters
+    ----------
+    given
+        Settings, or values by name for ``make_settings``.
+    keys
+        Objects, or arrays, to read, in place of those that ``key`` or ``key_file`` say.
+
+    Raises
+    ------
+    UsageError
+        If a setting is wrong; ``field`` is its name.
+    PluginError
+        If a client or an executor is unknown or lacks its library.
+    ExecutorError
+        If the stack cannot be used.
+    """
+    settings = given if isinstance(given, JobSettings) else make_settings(given)
+    try:
+        return _checked(settings, keys)
+    except UsageError as exc:
+        # What a specification refuses is called by its fields.
+        exc.args = (renamed(str(exc), _backquoted),)
+        exc.hint, exc.field = renamed(exc.hint, _backquoted), setting_of(exc.field)
+        raise
+
+
+def _backquoted(name: str) -> str:
+    return f"`{setting_of(name)}`"
+
+
+def _checked(settings: JobSettings, keys: Sequence[str] | None) -> CheckedJob:
+    _check_mix(settings)
+    object_bytes = object_bytes_of(settings)
+    load = load_of(settings)
+    if load.array is not None:
+        check_array(load.array)
+    keys = _keys(settings, load.array) if keys is None else keys
+    location, remote = locate(settings)
+    invocations = _invocations(settings, keys)
+    job = JobSpec(
+        name=settings.name or f"{utc_stamp()}-{settings.workload}-{secrets.token_hex(2)}",
+        workload=settings.workload,
+        target=Target(
+            client=location.client,
+            bucket="",
+            prefix=location.prefix,
+            endpoint_url="",
+            options=tuple(sorted(named_values("client_option", settings.client_option))),
+        ),
+        transfer=transfer_of(settings),
+        executor=settings.executor,
+        invocations=invocations,
+        concurrency=_concurrency(settings, invocations),
+        objects=_objects(settings),
+        object_bytes=object_bytes,
+        repeats=settings.read_times,
+        deadline_s=settings.deadline,
+        duration_s=settings.duration,
+        warmup=settings.warm_up,
+        gate=settings.gate,
+        gate_timeout_s=settings.gate_timeout,
+        link_bytes_per_s=link_of(settings.link),
+        seed=settings.seed,
+        functions=remote.functions,
+        start_timeout_s=settings.start_timeout,
+        load=load,
+        endpoints=location.endpoints[1:],
+    )
+    if Path(job.name).name != job.name:
+        raise wrong("name", f"{job.name!r} is not a plain name", hint="`run_dir` takes a path")
+    check(job, keys)
+    check_prefix(remote.prefix or "")
+    _check_client(job)
+    open_executor(job)
+    if load.array is not None and load.array.path is not None and job.gate is not None:
+        raise UsageError("a gate needs a bucket", hint="leave `gate` or `path` out", field="gate")
+    return CheckedJob(settings=settings, job=job, keys=keys, location=location, remote=remote)
+
+
+def _check_mix(settings: JobSettings) -> None:
+    """Refuse a mix without an end, or one whose threads have no objects."""
+    if settings.workload != "mixed":
+        return
+    if settings.operations is None and settings.duration is None:
+        raise UsageError(
+            "a mix has no end of its own", hint="give `operations` N or `duration` SECONDS"
+        )
+    if settings.operations is not None and settings.duration is not None:
+        raise UsageError("`operations` and `duration` both end a mix", hint="give one of them")
+    objects = _objects(settings)
+    if settings.threads > objects >= 1:
+        raise UsageError(
+            f"`threads` {settings.threads} need as many objects, there are {objects}",
+            hint="each thread has objects of its own: raise `objects`",
+            field="threads",
+        )
+
+
+def _objects(settings: JobSettings) -> int:
+    if settings.objects is not None:
+        return settings.objects
+    return DEFAULT_OBJECTS.get(settings.workload, 1)
+
+
+def _invocations(settings: JobSettings, keys: Sequence[str]) -> int:
+    # PyWren's 0 stands for all keys (s3_benchmark.py:122).
+    if settings.workload == "read" and not settings.number:
+        objects, split = max(1, _objects(settings)), max(1, settings.split or 1)
+        return functions_for(len(keys), objects=objects, split=split)
+    if settings.number is not None:
+        return settings.number
+    return DEFAULT_NUMBER.get(settings.workload, USUAL_NUMBER)
+
+
+def _concurrency(settings: JobSettings, invocations: int) -> int:
+    """Return how many functions run at once: elsewhere all of them, as PyWren did."""
+    if settings.concurrency is not None:
+        return settings.concurrency
+    if settings.executor == "inline":
+        return 1
+    here = _LOCAL_PER_CPU * (os.cpu_count() or 1)
+    return max(1, min(invocations, here) if settings.executor == "local" else invocations)
+
+
+def _keys(settings: JobSettings, array: ArraySpec | None) -> Sequence[str]:
+    """Return the keys to read that the settings name; none for what makes its own."""
+    path = settings.key_file
+    if settings.workload == "read":
+        if (path is None) == (settings.key is None):
+            raise UsageError(
+                "give `key_file` or `key`, to say what to read",
+                hint="sbench write --key-file FILE makes one; a run directory has its keys.txt",
+            )
+        return [settings.key] if path is None else read_key_file(Path(path))  # type: ignore[list-item]
+    if array is not None and array.operation == "read":
+        if path is None:
+            raise UsageError(
+                "give `key_file`, to say what to read",
+                hint="sbench array write --key-file FILE makes one; a run directory has its"
+                " keys.txt",
+            )
+        keys = read_key_file(Path(path))
+        for key in keys:
+            shape_at(array, key)
+        return keys
+    return () if array is not None or path is None else read_key_file(Path(path))
+
+
+def _check_client(job: JobSpec) -> None:
+    """Refuse operations that the client does not offer, and options that it does not have."""
+    # It brings the ciphers along, for which a wrong setting need not wait.
+    from serverless_bench.worker.operations import needs  # noqa: PLC0415
+
+    client = CLIENTS.load(job.target.client).info
+    check_options(job.target)
+    kinds = [OperationKind(name) for name, _ in job.load.mix]
+    if job.load.split is not None:
+        kinds.append(OperationKind.GET_RANGE)
+    needed = {needs(kind) for kind in kinds}
+    if job.transfer.part_bytes is not None:
+        needed.add("range" if job.workload == "read" else "multipart")
+    lacking = sorted(needed - client.operations)
+    if job.transfer.stat is not Stat.KEY and "head" not in client.operations:
+        lacking.append("head")
+    if lacking:
+        raise UsageError(
+            f"`client` {job.target.client} does not offer {', '.join(lacking)}",
+            hint=f"it offers {', '.join(sorted(client.operations))}; wire and boto3 offer all",
+        )

@@ -1,0 +1,77 @@
+"""What users write, checked against declared types, and those types in words."""
+
+import re
+from collections.abc import Callable, Mapping
+from enum import Enum
+from functools import cache
+from pathlib import Path
+from typing import Any, Final, Literal, get_args, get_origin, get_type_hints
+
+from serverless_bench.errors import UsageError
+
+_WORDS: Final[Mapping[object, str]] = {
+    bool: "true or false",
+    int: "a whole number",
+    float: "a number",
+    str: "text",
+    Path: "text",
+    tuple: "a list of text",
+    dict: "a table",
+}
+_NAME: Final = re.compile(r"`(\w+)`")
+
+
+def checked(kind: type, name: str, value: object) -> Any:  # noqa: ANN401 - of the field's type
+    """Return a value for the field of a class, converted to the field's type.
+
+    Raises
+    ------
+    UsageError
+        If it cannot be.
+    """
+    return converted(_types(kind)[name], name, value)
+
+
+def converted(annotation: Any, name: str, value: object) -> Any:  # noqa: ANN401 - of that type
+    """Return a value as one of a type.
+
+    Raises
+    ------
+    UsageError
+        If it is none; ``name`` is what it is called.
+    """
+    import msgspec  # noqa: PLC0415 - only what makes a job waits for it
+
+    try:
+        return msgspec.convert(value, annotation, dec_hook=lambda other, given: other(given))
+    except (msgspec.ValidationError, TypeError):
+        raise UsageError(
+            f"`{name}` must be {words(annotation)}, got {value!r}", field=name
+        ) from None
+
+
+@cache
+def _types(kind: type) -> Mapping[str, Any]:
+    return get_type_hints(kind)
+
+
+def words(annotation: Any) -> str:  # noqa: ANN401 - a type or a type form
+    """Return what a value of a type is, in words."""
+    inner = [one for one in get_args(annotation) if one is not type(None)]
+    origin = get_origin(annotation)
+    if origin is Literal:
+        return f"one of {', '.join(map(str, inner))}"
+    if origin is tuple:
+        return "a list of whole numbers" if inner[0] is int else _WORDS[tuple]
+    if origin is dict:
+        return _WORDS[dict]
+    if inner:
+        return " or ".join(dict.fromkeys(map(words, inner)))
+    if isinstance(annotation, type) and issubclass(annotation, Enum):
+        return f"one of {', '.join(str(each.value) for each in annotation)}"
+    return _WORDS[annotation]
+
+
+def renamed(text: str, spell: Callable[[str], str]) -> str:
+    """Return a message with the names in backquotes as ``spell`` writes them."""
+    return _NAME.sub(lambda found: spell(found[1]), text)

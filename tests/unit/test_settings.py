@@ -1,0 +1,194 @@
+"""Settings of a job: the same names everywhere, types that are checked, and what they become."""
+
+from typing import Any
+
+import click
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from docs.make_settings import BEGIN, END, PAGE, table
+from serverless_bench.cli.call import command as call
+from serverless_bench.cli.flag_names import as_flag, as_key, spell
+from serverless_bench.cli.job import Output
+from serverless_bench.cli.stages import WORKLOADS, command_of
+from serverless_bench.driver.checked_job import check_job
+from serverless_bench.driver.settings import JobSettings, make_settings, setting_names
+from serverless_bench.errors import PluginError, UsageError
+from serverless_bench.job.spec import OWN_FUNCTION, JobSpec, Stat, Verify
+
+KIB, MIB = 1 << 10, 1 << 20
+COMMANDS = {**{name: command_of(name) for name in WORKLOADS}, OWN_FUNCTION: call}
+
+
+def job_of(**settings: Any) -> JobSpec:
+    return check_job({"workload": "write", **settings}).job
+
+
+def refused(*, keys: list[str] | None = None, **settings: Any) -> UsageError:
+    with pytest.raises(UsageError) as caught:
+        check_job({"workload": "write", **settings}, keys)
+    assert "--" not in str(caught.value), "flags are the command line's"
+    return caught.value
+
+
+@pytest.mark.parametrize("workload", COMMANDS)
+def test_every_flag_of_a_command_is_a_setting_or_decides_what_becomes_of_its_run(
+    workload: str,
+) -> None:
+    flags = {str(parameter.name) for parameter in COMMANDS[workload].params} - {"own"}
+    settings = set(setting_names(workload)) - {"code"}
+    assert flags - set(Output.__slots__) <= settings
+    assert settings <= flags
+
+
+@pytest.mark.parametrize("workload", COMMANDS)
+def test_flags_and_settings_have_the_same_defaults(workload: str) -> None:
+    more: dict[str, dict[str, Any]] = {
+        "array": {"operation": "write"},
+        "mixed": {"operations": 1},
+        "read": {"key": "k"},
+        OWN_FUNCTION: {"code": "3.11:x"},
+    }
+    needed = {"workload": workload, "name": "j", **more.get(workload, {})}
+    command = COMMANDS[workload]
+    arguments = [{"operation": "write", "own": "f.py:f"}[name] for name in positional(command)]
+    flags = command.make_context("sbench", arguments).params
+    from_flags = {name: flags[name] for name in setting_names(workload) if name in flags}
+    assert check_job({**from_flags, **needed}).job == check_job(needed).job
+
+
+def test_the_page_has_all_settings() -> None:
+    shown = PAGE.read_text().partition(BEGIN)[2].partition(END)[0]
+    assert shown == table(), "make settings"
+
+
+def positional(command: click.Command) -> list[str]:
+    return [str(each.name) for each in command.params if isinstance(each, click.Argument)]
+
+
+def test_fields_of_a_specification_are_other_names_of_settings() -> None:
+    fields = {
+        "invocations": 3,
+        "object_bytes": 4096,
+        "part_bytes": "8MiB",
+        "block_bytes": 64 * KIB,
+        "deadline_s": 60,
+        "rate_per_s": 2,
+        "warmup": 1,
+        "start_timeout_s": 5.0,
+    }
+    job = job_of(name="j", **fields)
+    settings = {"size": "4096B", "part_mb": 8, "block_kib": 64, "deadline": 60.0, "rate": 2.0}
+    assert job == job_of(name="j", number=3, warm_up=1, **settings, **{"start-timeout": 5})
+    assert (job.invocations, job.object_bytes, job.warmup) == (3, 4096, 1)
+    assert (job.transfer.part_bytes, job.transfer.block_bytes) == (8 * MIB, 64 * KIB)
+    assert (job.deadline_s, job.load.rate_per_s, job.start_timeout_s) == (60.0, 2.0, 5.0)
+
+
+@given(size=st.integers(5 * MIB, 5 << 30), block=st.integers(KIB, 1 << 30))
+def test_bytes_are_kept_to_the_last_one(size: int, block: int) -> None:
+    transfer = job_of(part_bytes=size, object_bytes=size, block_bytes=block).transfer
+    assert (transfer.part_bytes, transfer.block_bytes) == (size, block)
+
+
+def test_options_may_be_texts_or_a_table() -> None:
+    texts = job_of(client_option=["payload_signing=sha256"]).target.options
+    assert texts == job_of(client_option="payload_signing=sha256").target.options
+    assert texts == job_of(client_option={"payload_signing": "sha256"}).target.options
+    assert texts == (("payload_signing", "sha256"),)
+
+
+def test_shapes_and_mixes_may_be_texts_or_data() -> None:
+    array = {"workload": "array", "operation": "write", "name": "j"}
+    assert job_of(**array, shape="512,1024") == job_of(**array, shape=[512, 1024])
+    mixed = {"workload": "mixed", "operations": 1, "name": "j"}
+    assert job_of(**mixed, mix="get=2,put=1") == job_of(**mixed, mix={"get": 2, "put": 1.0})
+
+
+def test_a_read_takes_as_many_functions_as_its_keys_need() -> None:
+    keys = [f"k{number}" for number in range(7)]
+    for given_, functions in (({}, 7), ({"number": 0}, 7), ({"objects": 3}, 3), ({"number": 2}, 2)):
+        found = check_job({"workload": "read", **given_}, keys)
+        assert (found.job.invocations, found.keys) == (functions, keys)
+
+
+@pytest.mark.parametrize(
+    ("settings", "workload", "count", "mean"),
+    [
+        ({"number": 3, "objects": 2, "mb": 1}, "write", 6, MIB),
+        ({"number": 3, "sizes": "uniform:1MiB:3MiB"}, "write", 3, 2 * MIB),
+        ({"number": 2, "objects": 8, "size": "1KiB", "operations": 1}, "mixed", 32, KIB),
+        ({"key": "k"}, "read", 0, 0),
+        ({"operation": "append", "shape": "1024,1024", "number": 2}, "array", 2, 4 * MIB),
+        ({"code": "3.11:x"}, OWN_FUNCTION, 0, 0),
+        ({"code": "3.11:x", "number": 5, "mb": 2}, OWN_FUNCTION, 5, 2 * MIB),
+    ],
+)
+def test_what_a_job_will_need_room_for_is_known(
+    settings: dict[str, Any], workload: str, count: int, mean: int
+) -> None:
+    assert check_job({"workload": workload, **settings}).new_objects() == (count, mean)
+
+
+@pytest.mark.parametrize(
+    ("settings", "field", "words"),
+    [
+        ({"number": "many"}, "number", "must be a whole number, got 'many'"),
+        ({"number": True}, "number", "must be a whole number, got True"),
+        ({"number": 0}, "number", "must be at least 1, got 0"),
+        ({"invocations": 0}, "number", "must be at least 1, got 0"),
+        ({"duration": "1"}, "duration", "must be a number"),
+        ({"client": 3}, "client", "must be text"),
+        ({"verify": "maybe"}, "verify", "must be one of full, sample, none"),
+        ({"arrivals": "random"}, "arrivals", "must be one of uniform, poisson"),
+        ({"client_option": 3}, "client_option", "must be text or a list of text or a table"),
+        ({"part_mb": 4}, "part_mb", "must be between 5 and 5120 MiB, got 4"),
+        ({"mix": "get=1"}, "mix", "the workload write has no setting 'mix'"),
+        ({"numbr": 1}, "numbr", "has no setting 'numbr'"),
+        ({"number": 1, "invocations": 1}, "number", "given twice, once as invocations"),
+        ({"workload": "array"}, "operation", "is missing"),
+        ({"workload": "read"}, "", "give `key_file` or `key`"),
+        ({"workload": None}, "workload", "is missing"),
+        ({"gate": 2.0}, "gate", "must be above 0 and at most 1"),
+        ({"link": "20"}, "", "has no unit"),
+        ({"name": "a/b"}, "name", "is not a plain name"),
+        ({"stack": "s"}, "stack", "means nothing to `executor` local"),
+        ({"size": "1MB", "mb": 1}, "", "`mb` and `size` both give the size"),
+    ],
+)
+def test_what_is_wrong_is_named_by_its_setting(
+    settings: dict[str, Any], field: str, words: str
+) -> None:
+    error = refused(**settings)
+    assert (error.field, words in str(error)) == (field, True), str(error)
+
+
+def test_what_python_makes_is_checked_as_what_files_say() -> None:
+    made = JobSettings(workload="write", verify=Verify.NONE, stat="each")  # type: ignore[arg-type]
+    assert made.stat is Stat.EACH
+    assert made == make_settings({"workload": "write", "verify": "none", "stat": "each"})
+    with pytest.raises(UsageError, match="`retries` must be a whole number"):
+        JobSettings(workload="write", retries="4")  # type: ignore[arg-type]
+
+
+def test_what_is_not_installed_or_unknown_is_told_apart_from_what_is_wrong() -> None:
+    with pytest.raises(PluginError, match="unknown client 'nope'"):
+        job_of(client="nope")
+
+
+@pytest.mark.parametrize(
+    ("name", "flag"),
+    [
+        ("part_mb", "--part-mb"),
+        ("part_bytes", "--part-mb"),
+        ("invocations", "--number"),
+        ("run_dir", "--run-dir"),
+        ("sam", "`sam`"),
+    ],
+)
+def test_the_command_line_calls_a_setting_by_its_flag(name: str, flag: str) -> None:
+    error = UsageError(f"`{name}` is wrong", hint=f"leave `{name}` out")
+    spell(error)
+    assert (str(error), error.hint) == (f"{flag} is wrong", f"leave {flag} out")
+    assert as_key(name) == flag.removeprefix("--") == as_flag(name).removeprefix("--")
