@@ -356,7 +356,8 @@ def test_after_its_deadline_it_begins_nothing(client: FlakyClient) -> None:
 def test_a_client_that_cannot_list_says_so(
     client: FlakyClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(FlakyClient, "operations", frozenset({"put", "get"}))
+    only = replace(FlakyClient.info, operations=frozenset({"put", "get"}))
+    monkeypatch.setattr(FlakyClient, "info", only)
     assert "client 'wire' has no list" in str(called(lambda context: context.list()).error)
 
 
