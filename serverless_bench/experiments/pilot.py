@@ -122,7 +122,7 @@ def _relative_error(values: Floats) -> float:
     return float(values.std(ddof=1) / np.sqrt(len(values)) / values.mean())
 
 
-def load(root: Path) -> dict[str, RunLength]:
+def load_lengths(root: Path) -> dict[str, RunLength]:
     """Return the lengths that are known, by the cells' slugs."""
     try:
         found = orjson.loads((root / LENGTHS).read_bytes())
@@ -131,7 +131,7 @@ def load(root: Path) -> dict[str, RunLength]:
     return {slug: RunLength(**data) for slug, data in found.items()}
 
 
-def save(root: Path, known: Mapping[str, RunLength]) -> None:
+def save_lengths(root: Path, known: Mapping[str, RunLength]) -> None:
     """Keep the lengths, whole or not at all."""
     data = {slug: asdict(length) for slug, length in known.items()}
     part = root / f"{LENGTHS}.part"

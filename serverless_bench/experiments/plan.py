@@ -89,7 +89,7 @@ class Plan:
         return replace(job, control=self.control, functions=self.functions)
 
 
-def save(plan: Plan, root: Path) -> None:
+def save_plan(plan: Plan, root: Path) -> None:
     """Write a plan into the directory of its experiment, which must be new.
 
     Raises
@@ -110,7 +110,7 @@ def save(plan: Plan, root: Path) -> None:
         raise ArchiveError(f"cannot write {root}: {exc.strerror}", hint="--run-dir") from exc
 
 
-def save_again(plan: Plan, root: Path) -> None:
+def overwrite_plan(plan: Plan, root: Path) -> None:
     """Write a plan in the place of the one that is there, whole or not at all."""
     part = root / f"{STATE}.part"
     part.write_bytes(_data(plan))
@@ -123,7 +123,7 @@ def _data(plan: Plan) -> bytes:
     return orjson.dumps(data, option=orjson.OPT_INDENT_2)
 
 
-def load(root: Path) -> Plan:
+def load_plan(root: Path) -> Plan:
     """Return the plan of an experiment that was begun.
 
     Raises
