@@ -5,7 +5,7 @@ pilot also finds the store, its caches and the libraries of the cell as they wil
 """
 
 from collections.abc import Collection, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from math import ceil, floor, sqrt
 from pathlib import Path
 from typing import Final
@@ -133,10 +133,14 @@ def load_lengths(root: Path) -> dict[str, RunLength]:
 
 def save_lengths(root: Path, known: Mapping[str, RunLength]) -> None:
     """Keep the lengths, whole or not at all."""
-    data = {slug: asdict(length) for slug, length in known.items()}
-    part = root / f"{LENGTHS}.part"
-    part.write_bytes(orjson.dumps(data, option=orjson.OPT_INDENT_2))
-    part.replace(root / LENGTHS)
+    replace_json(root / LENGTHS, known)
+
+
+def replace_json(path: Path, value: object) -> None:
+    """Write a file in the place of the one that is there, whole or not at all."""
+    part = path.with_name(f"{path.name}.part")
+    part.write_bytes(orjson.dumps(value, option=orjson.OPT_INDENT_2))
+    part.replace(path)
 
 
 def _is_append(settings: Settings) -> bool:

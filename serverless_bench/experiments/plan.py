@@ -14,7 +14,7 @@ from serverless_bench.executors import open_executor
 from serverless_bench.experiments.cells import Cell, make_cells
 from serverless_bench.experiments.definition import Experiment, Setting, Settings
 from serverless_bench.experiments.loading import parse
-from serverless_bench.experiments.pilot import is_fixed
+from serverless_bench.experiments.pilot import is_fixed, replace_json
 from serverless_bench.experiments.settings import job_of
 from serverless_bench.job.spec import JobSpec, Target
 
@@ -101,7 +101,7 @@ def save_plan(plan: Plan, root: Path) -> None:
         root.mkdir(parents=True, exist_ok=True)
         (root / FILE).write_text(plan.experiment.text, encoding="utf-8")
         with (root / STATE).open("xb") as file:
-            file.write(_data(plan))
+            file.write(orjson.dumps(_data(plan), option=orjson.OPT_INDENT_2))
     except FileExistsError as exc:
         raise ArchiveError(
             f"{root} holds an experiment already", hint=f"sbench exp run --resume {root}"
@@ -112,15 +112,12 @@ def save_plan(plan: Plan, root: Path) -> None:
 
 def overwrite_plan(plan: Plan, root: Path) -> None:
     """Write a plan in the place of the one that is there, whole or not at all."""
-    part = root / f"{STATE}.part"
-    part.write_bytes(_data(plan))
-    part.replace(root / STATE)
+    replace_json(root / STATE, _data(plan))
 
 
-def _data(plan: Plan) -> bytes:
+def _data(plan: Plan) -> dict[str, Any]:
     data = {f.name: getattr(plan, f.name) for f in fields(plan) if f.name != "experiment"}
-    data |= {"schema": SCHEMA, "name": plan.experiment.name}
-    return orjson.dumps(data, option=orjson.OPT_INDENT_2)
+    return {**data, "schema": SCHEMA, "name": plan.experiment.name}
 
 
 def load_plan(root: Path) -> Plan:
