@@ -195,6 +195,11 @@ def test_small_experiments_are_jobs() -> None:
         ("[plot]\nkind = 'pie'", "kind: there is no 'pie'"),
         ("[[cells]]\nname = 'a'\nat = {bogus = 1}", "no setting 'bogus'"),
         ("title", "is not TOML"),
+        ("[prepare.mix]\nget = 2020-01-01", "prepare, mix, get: expected"),
+        ("[[controls]]\nname = 'c'\nat = 4", "controls 1: expected table, got whole number"),
+        ("[[metrics]]\nname = 'x'\nof = 'y'\nfor_bytes = 'much'", "metrics 2, for_bytes: 'much'"),
+        ("[[metrics]]\nname = 'x'\nof = 'y'\ndigits = true", "digits: expected whole number"),
+        ("[plot]\nlog = 1", "plot, log: expected true or false"),
         (
             (
                 "[[hypotheses]]\nid='h'\ntext='t'\ntest='same'\nmetric='rate'\nalong='threads'\n"
