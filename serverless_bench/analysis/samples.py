@@ -289,7 +289,7 @@ def _shown(differing: Mapping[str, Sequence[Any]]) -> str:
 
 def _settings(run: Run, summary: Summary) -> dict[str, Any]:
     about = {**asdict(run.job), **run.provenance}
-    settings = dict(flat({n: v for n, v in about.items() if n not in _NOT_SETTINGS}))
+    settings = dict(_flat({n: v for n, v in about.items() if n not in _NOT_SETTINGS}))
     if run.job.target.store is not None:
         # A store that sbench runs has another port every time.
         del settings["target.endpoint_url"]
@@ -306,11 +306,10 @@ def _mean_object_bytes(run: Run) -> float | None:
     return float(known.mean()) if len(known) else None
 
 
-def flat(data: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
-    """Yield the values of nested tables by dotted names."""
+def _flat(data: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
     for name, value in data.items():
         if isinstance(value, Mapping):
-            yield from flat(value, f"{prefix}{name}.")
+            yield from _flat(value, f"{prefix}{name}.")
         else:
             yield f"{prefix}{name}", value
 

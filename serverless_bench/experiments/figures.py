@@ -1,12 +1,12 @@
 """From a saved run to the numbers that metrics are made of. Pure."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
 import numpy as np
 
 from serverless_bench.analysis.cpu_cost import measured_cpu_s
-from serverless_bench.analysis.samples import flat, measured
+from serverless_bench.analysis.samples import measured
 from serverless_bench.analysis.timeline import counted, good_operations
 from serverless_bench.rundir.archive import Run
 from serverless_bench.rundir.tables import ABSENT, Floats, Mask, Table, is_text
@@ -32,7 +32,7 @@ def figures(run: Run) -> dict[str, float]:
     summary = measured(run).summary
     good = good_operations(run)
     return {
-        **{name: float(value) for name, value in flat(summary.to_json()) if _is_number(value)},
+        **dict(_flat(summary.to_json())),
         **_processor(run, summary.span_s),
         **_operations(run, good, summary.span_s),
         **_starts(run, good),
@@ -40,8 +40,12 @@ def figures(run: Run) -> dict[str, float]:
     }
 
 
-def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
+def _flat(data: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, float]]:
+    for name, value in data.items():
+        if isinstance(value, Mapping):
+            yield from _flat(value, f"{prefix}{name}.")
+        elif isinstance(value, int | float) and not isinstance(value, bool):
+            yield f"{prefix}{name}", float(value)
 
 
 def _processor(run: Run, span_s: float | None) -> dict[str, float]:
