@@ -53,6 +53,11 @@ class Plan:
             return 0.0
         return self.experiment.scales[self.scale].seconds if self.seconds is None else self.seconds
 
+    @property
+    def one_factor(self) -> bool:
+        """Whether one axis is changed at a time."""
+        return (self.design or self.experiment.design) == "one-factor"
+
     def cells(self) -> tuple[Cell, ...]:
         """Return the cells, those that cannot run included."""
         return make_cells(
