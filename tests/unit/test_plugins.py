@@ -122,13 +122,3 @@ def test_an_extra_serves_a_plugin() -> None:
         )
     }
     assert extras <= served
-
-
-def test_the_readme_says_which_extra_a_command_needs() -> None:
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    families = {name.replace("_", "-") for _, table in FAMILIES for name in table}
-    named_by_family = families - set(EXPORTERS) | {"arrays", "clients"}
-    readme = (ROOT / "README.md").read_text()
-    extras = set(project["optional-dependencies"]) - named_by_family
-    assert len(extras) > 8
-    assert [extra for extra in sorted(extras) if f"`{extra}`" not in readme] == []
