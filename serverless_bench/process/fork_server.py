@@ -67,7 +67,7 @@ class ForkServer:
         self._orders: dict[int, dict[str, Any]] = {}
 
     def serve(self) -> bool:
-        """Fork until the driver has gone or wants no more; return whether it said so."""
+        """Fork until the driver has gone or wants no more; return whether it ended the server."""
         # What exists now is shared with every process; a collector that never looks at it
         # never writes to it, so its pages stay shared.
         gc.collect()
@@ -108,7 +108,7 @@ class ForkServer:
                 if "fork" in order:
                     self._fork(order, fds.pop(0) if fds else None)
                 elif order["kill"] in self._orders:
-                    # Only what was not reaped yet: its number cannot be somebody else's.
+                    # Only what was not reaped yet: its number cannot be another process's.
                     _end_group(order["kill"])
 
     def _reap(self) -> None:

@@ -1,4 +1,4 @@
-"""The process that keeps an embedded store alive as long as somebody wants it.
+"""The process that keeps an embedded store alive as long as a command uses it.
 
 Every ``sbench`` command that needs the store holds a connection to the keeper's Unix
 socket. When the last one closes, by itself or because its process died, the keeper ends
@@ -53,7 +53,7 @@ def main(directory: Path, address: Path) -> None:
     StoreError
         If the store does not start.
     """
-    # The terminal's interrupt is for the command; we end when nobody is left.
+    # The terminal's interrupt is for the command; we end when none is left.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     directory.mkdir(parents=True, exist_ok=True)
@@ -80,7 +80,7 @@ def main(directory: Path, address: Path) -> None:
 def _start(directory: Path, keys: dict[str, str]) -> tuple[SeaweedFS, subprocess.Popen[bytes]]:
     log = directory / "store.log"
     for _ in range(_ATTEMPTS):
-        # Each time on other ports: somebody may have taken one since it was free.
+        # Each time on other ports: another process may have taken one since it was free.
         store = SeaweedFS(directory)
         with log.open("wb") as out:
             process = subprocess.Popen(  # noqa: S603 - the store's own command
@@ -116,7 +116,7 @@ class _CommandServer:
         self._selector.register(self._server, selectors.EVENT_READ)
 
     def serve(self, process: subprocess.Popen[bytes]) -> None:
-        """Return when nobody needs the store any more, or when it has ended by itself."""
+        """Return when no command needs the store any more, or when it has ended by itself."""
         began_ns = monotonic_ns()
         while process.poll() is None and (self._wanted or self._pinned or self._commands):
             for key, _ in self._selector.select(0.5):

@@ -60,7 +60,7 @@ class SeaweedFS:
             "-ip=127.0.0.1",
             "-ip.bind=127.0.0.1",
             *(f"-{service}.port={port}" for service, port in self._ports.items()),
-            # It reports usage to its makers unless told not to.
+            # It reports usage to its makers unless this is off.
             "-master.telemetry=false",
             "-webdav=false",
             "-admin.ui=false",

@@ -121,7 +121,7 @@ class ControlView:
         return record
 
     def holder(self, index: int, attempt: int) -> Mapping[str, Any] | None:
-        """Return the claim of an attempt; None if nobody has made it."""
+        """Return the claim of an attempt; None if there is none."""
         return get_claim(self._store, index, attempt, timeout_s=_REQUEST_S)
 
     def take_back(self, index: int, attempt: int, now_ns: int) -> Mapping[str, Any]:

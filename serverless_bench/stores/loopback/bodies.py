@@ -238,7 +238,7 @@ class UploadCheck:
     offset: int | None
     """Where in the object they begin; None as above."""
     verbatim: bytes | None
-    """The whole upload if it is short and no keystream, or too short to tell."""
+    """The whole upload if it is short and no keystream, or too short to know."""
 
     @property
     def checked_bytes(self) -> int:
