@@ -147,7 +147,7 @@ class ForkServer:
         status = 1
         try:
             self._control.close()
-            _die_with(parent)
+            die_with(parent)
             signal.set_wakeup_fd(-1)
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
             self._run(order, fd)
@@ -174,7 +174,8 @@ def _end_group(pid: int) -> None:
             kill(pid, signal.SIGKILL)
 
 
-def _die_with(parent: int) -> None:
+def die_with(parent: int) -> None:
+    """Have the kernel kill this process when process ``parent``, its own, ends; on Linux."""
     if sys.platform != "linux":
         return
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)

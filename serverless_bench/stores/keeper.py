@@ -17,7 +17,6 @@ credentials are made for it at each start and never written down: whoever may op
 socket gets them.
 """
 
-import ctypes
 import fcntl
 import json
 import os
@@ -28,12 +27,14 @@ import socket
 import subprocess
 import sys
 import urllib.error
-import urllib.request
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
 from serverless_bench.clock import monotonic_ns, sleep
 from serverless_bench.errors import SbenchError, StoreError
+from serverless_bench.process.fork_server import die_with
+from serverless_bench.stores.direct import open_direct
 from serverless_bench.stores.seaweedfs import SeaweedFS
 from serverless_bench.units import NS_PER_S
 
@@ -42,7 +43,6 @@ _POLITE_S: Final = 3.5
 """After this long without an end, SIGKILL: a dead driver leaves nothing after 5 s."""
 _TICK_S: Final = 0.05
 _ATTEMPTS: Final = 3
-_PR_SET_PDEATHSIG: Final = 1
 
 
 def main(directory: Path, address: Path) -> None:
@@ -90,7 +90,7 @@ def _start(directory: Path, keys: dict[str, str]) -> tuple[SeaweedFS, subprocess
                 stdout=out,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
-                preexec_fn=_die_with_parent,  # noqa: PLW1509 - there are no threads here
+                preexec_fn=partial(die_with, os.getpid()),  # noqa: PLW1509 - there are no threads here
             )
         if _await_answer(store, process):
             return store, process
@@ -165,15 +165,13 @@ def _send(command: socket.socket, line: bytes) -> None:
 
 def _await_answer(store: SeaweedFS, process: subprocess.Popen[bytes]) -> bool:
     """Return whether the store answers; False if it ended, or is silent for too long."""
-    # Loopback never goes through a proxy.
-    direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     deadline_ns = monotonic_ns() + round(START_S * NS_PER_S)
     while process.poll() is None and monotonic_ns() < deadline_ns:
         try:
-            direct.open(store.endpoint_url, timeout=1).close()
-        except urllib.error.HTTPError as answer:
-            # Refusing a request without a signature is an answer.
-            answer.close()
+            open_direct(store.endpoint_url, timeout_s=1).close()
+        except urllib.error.HTTPError as response:
+            # Refusing a request without a signature is a response.
+            response.close()
             return True
         except OSError:
             sleep(_TICK_S)
@@ -189,11 +187,6 @@ def _end(process: subprocess.Popen[bytes]) -> None:
     except subprocess.TimeoutExpired:
         process.kill()
         process.wait()
-
-
-def _die_with_parent() -> None:
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 if __name__ == "__main__":

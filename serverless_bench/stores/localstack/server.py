@@ -8,7 +8,6 @@ import signal
 import socket
 import subprocess
 import tempfile
-import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,6 +15,7 @@ from typing import IO, Final
 
 from serverless_bench.clock import monotonic_ns
 from serverless_bench.errors import StoreError, UsageError
+from serverless_bench.stores.direct import open_direct
 from serverless_bench.stores.localstack.environment import LocalStackInstallation
 from serverless_bench.units import NS_PER_S
 
@@ -200,10 +200,8 @@ def _sweep(volume: Path) -> None:
 
 
 def _answers(url: str) -> bool:
-    # Loopback never goes through a proxy.
-    direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     try:
-        with direct.open(url, timeout=2) as answer:
-            return "services" in json.load(answer)
+        with open_direct(url, timeout_s=2) as response:
+            return "services" in json.load(response)
     except (OSError, ValueError):
         return False
