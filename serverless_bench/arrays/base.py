@@ -30,7 +30,7 @@ K = TypeVar("K")
 class ArrayLibrary(Protocol):
     """One library, reduced to whole operations on one array at a time.
 
-    It may use as many threads and requests as it likes, and tries again by itself: its
+    It may use as many threads and requests as it likes, and retries by itself: its
     attempts are hidden. It raises what it wants: ``explained`` makes ``OperationError``
     of that. ``where`` is a key of the bucket without a slash at its end, or a directory.
     """
@@ -108,7 +108,7 @@ def place(array: ArraySpec, key: str) -> str:
 def explained() -> Iterator[None]:
     """Turn what a library raises into an ``OperationError``.
 
-    Libraries raise their own classes or none: what says most is the text.
+    Libraries raise their own classes or none: the text says most.
     """
     try:
         yield
@@ -119,10 +119,10 @@ def explained() -> Iterator[None]:
 
 
 def as_operation_error(exc: Exception) -> OperationError:
-    """Return the error of ours that says what ``exc`` says."""
-    said = f"{type(exc).__name__}: {exc}"
+    """Return the ``OperationError`` that fits the text of ``exc``."""
+    message = f"{type(exc).__name__}: {exc}"
     # TensorStore appends its specification, obstore a dump of its own structures.
-    text = _DUMP.split(said)[0] + (" timed out" if "TimedOut" in said else "")
+    text = _DUMP.split(message)[0] + (" timed out" if "TimedOut" in message else "")
     found = _STATUS.search(text)
     status = int(next(filter(None, found.groups()))) if found else None
     for kind, statuses, words in _KINDS:

@@ -34,13 +34,13 @@ def supported(library: str) -> frozenset[str]:
 
 def features(array: ArraySpec) -> tuple[str, ...]:
     """Return what ``array`` asks of its library, of ``FEATURES``."""
-    asked = [array.operation, "s3" if array.path is None else "file", array.driver]
-    asked += ["shards"] if array.shards else []
-    return (*asked, f"codec:{array.codec}", f"source:{array.source}")
+    requested = [array.operation, "s3" if array.path is None else "file", array.driver]
+    requested += ["shards"] if array.shards else []
+    return (*requested, f"codec:{array.codec}", f"source:{array.source}")
 
 
 def unsupported(array: ArraySpec) -> str | None:
-    """Return why the library cannot do what is asked; None if it can.
+    """Return why the library cannot do what is requested; None if it can.
 
     Experiments print this in the place of a figure.
     """

@@ -62,8 +62,7 @@ class OmeZarr:
         storage: dict[str, Any] = {
             "chunks": array.chunks,
             "compressor": self._parts.compressors(array),
-            # It would say that there is an image already; to delete one first, and to
-            # list what is there, is for the second time only.
+            # Listing and deleting what is there is needed the second time only.
             "overwrite": where in self._written,
         }
         if array.shards is not None:
@@ -81,7 +80,6 @@ class OmeZarr:
             )
 
     def append(self, where: str, block: Any, row: int) -> None:  # noqa: ANN401
-        """Refuse: the library cannot."""
         raise NotImplementedError
 
     def read(self, where: str) -> Any:  # noqa: ANN401
@@ -95,4 +93,4 @@ class OmeZarr:
             return image.data.compute()
 
     def close(self) -> None:
-        """Nothing is held."""
+        pass

@@ -141,7 +141,7 @@ def _context(options: TensorStoreOptions, transfer: Transfer) -> dict[str, Any]:
         for name in ("s3_request_concurrency", "data_copy_concurrency", "file_io_concurrency")
         if (limit := getattr(options, name)) is not None
     }
-    # It counts attempts, not further tries.
+    # It counts attempts, not retries.
     attempts = {"max_retries": transfer.retries + 1}
     return {**limits, "file_io_sync": options.file_io_sync, "s3_request_retries": attempts}
 
