@@ -20,7 +20,7 @@ from tests.command import Call
 
 def leaves() -> dict[str, click.Command]:
     """Return all commands, those in groups by both names."""
-    found = {}
+    found: dict[str, click.Command] = {}
     for name in COMMANDS:
         command = open_command(name)
         if isinstance(command, click.Group):
