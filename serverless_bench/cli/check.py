@@ -10,7 +10,7 @@ import click
 
 from serverless_bench.cli.exit_codes import ExitCode, exit_code_of
 from serverless_bench.cli.lookup import run_argument
-from serverless_bench.cli.options import option
+from serverless_bench.cli.options import choose_format, option
 from serverless_bench.errors import UsageError
 from serverless_bench.units import format_count, format_seconds
 
@@ -25,13 +25,7 @@ if TYPE_CHECKING:
 
 @click.command("check")
 @run_argument
-@option(
-    "--format",
-    type=click.Choice(["text", "json"]),
-    default="text",
-    show_default=True,
-    help="A page, or one JSON object.",
-)
+@choose_format("text", "json")
 @option(
     "--witness",
     type=click.Path(dir_okay=False, path_type=Path),

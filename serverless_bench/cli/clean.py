@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import click
 
 from serverless_bench.cli.exit_codes import ExitCode
-from serverless_bench.cli.lookup import RunName, run_dir_option, the_run
-from serverless_bench.cli.options import option
+from serverless_bench.cli.lookup import RunName, the_run
+from serverless_bench.cli.options import option, run_dir_option
 from serverless_bench.cli.resume import relocated
 from serverless_bench.cli.target import open_target_of
 from serverless_bench.cli.terminal import confirmed, working

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import click
 
-from serverless_bench.cli.options import group, option
+from serverless_bench.cli.options import choose_format, group, option
 from serverless_bench.errors import PluginError, UsageError
 from serverless_bench.units import format_count
 
@@ -27,13 +27,7 @@ compare_options = group(
         help="Relative difference from which on it matters.",
     ),
     option("--allow", multiple=True, help="Setting that may differ all the same; repeatable."),
-    option(
-        "--format",
-        type=click.Choice(["text", "json", "markdown"]),
-        default="text",
-        show_default=True,
-        help="How to show the result.",
-    ),
+    choose_format("text", "json", "markdown"),
 )
 
 

@@ -23,7 +23,7 @@ from serverless_bench.cli.checkup import (
 )
 from serverless_bench.cli.checkup_buckets import Bucket, look_at
 from serverless_bench.cli.exit_codes import ExitCode
-from serverless_bench.cli.options import option
+from serverless_bench.cli.options import choose_format, option
 from serverless_bench.errors import SbenchError
 from serverless_bench.job.defaults import CONTROL_PREFIX, DEFAULT_PREFIX
 from serverless_bench.job.endpoint import parse_endpoint
@@ -48,13 +48,7 @@ _STYLES: Final = {Level.OK: "green", Level.WARN: "yellow", Level.FAIL: "bold red
     show_default=True,
     help="How long the run will take; credentials should last twice as long.",
 )
-@option(
-    "--format",
-    type=click.Choice(["text", "json"]),
-    default="text",
-    show_default=True,
-    help="Lines, or one JSON object.",
-)
+@choose_format("text", "json")
 def command(**flags: Any) -> int:  # noqa: ANN401 - too many to name
     """Check this machine, the account and the stack before a run.
 

@@ -19,7 +19,7 @@ from serverless_bench.cli.exp_plan import (
     where_options,
 )
 from serverless_bench.cli.help import Group
-from serverless_bench.cli.options import DEFAULT_RUN_DIR, option
+from serverless_bench.cli.options import choose_format, option, run_dir_option
 from serverless_bench.clock import utc_stamp
 from serverless_bench.errors import INTERRUPTED, PluginError, SbenchError, UsageError
 
@@ -31,20 +31,7 @@ if TYPE_CHECKING:
 _START: Final = "exp-"
 _FORMATS: Final = ("text", "markdown", "json")
 
-_run_dir_option = option(
-    "--run-dir",
-    type=click.Path(file_okay=False, path_type=Path),
-    default=DEFAULT_RUN_DIR,
-    show_default=True,
-    help="Directory that experiments go into.",
-)
-_format_option = option(
-    "--format",
-    type=click.Choice(_FORMATS),
-    default="text",
-    show_default=True,
-    help="How to show the result.",
-)
+_format_option = choose_format(*_FORMATS)
 _plot_option = click.option(
     "--plot",
     type=click.Path(dir_okay=False, path_type=Path),
@@ -109,7 +96,7 @@ def show_command(name: str, format: str, *, reference: bool, **flags: Any) -> in
     type=click.Path(file_okay=False, path_type=Path),
     help="Go on with the experiment in this directory.",
 )
-@_run_dir_option
+@run_dir_option
 @click.option("--name", "label", help="Name of the directory; NAME and a time stamp without it.")
 @where_options
 @_format_option
@@ -166,7 +153,7 @@ def run_command(
 
 @command.command("report")
 @click.argument("name", metavar="NAME-or-DIR")
-@_run_dir_option
+@run_dir_option
 @_format_option
 @_plot_option
 def report_command(name: str, run_dir: Path, format: str, plot: Path | None) -> int:  # noqa: A002

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from serverless_bench.cli.exit_codes import exit_code_of
-from serverless_bench.cli.options import DEFAULT_RUN_DIR, format_option, link_option, option
+from serverless_bench.cli.options import format_option, link_option, option, run_dir_option
 from serverless_bench.clock import utc_stamp
 from serverless_bench.errors import UsageError
 from serverless_bench.units import parse_link, parse_size
@@ -24,13 +24,7 @@ from serverless_bench.units import parse_link, parse_size
 )
 @option("--size", help="Size of each object, for a pickle without bytes, as in 512MiB.")
 @link_option
-@option(
-    "--run-dir",
-    type=click.Path(file_okay=False, path_type=Path),
-    default=DEFAULT_RUN_DIR,
-    show_default=True,
-    help="Directory that run directories go into.",
-)
+@run_dir_option
 @option("--name", help="Name of the run directory; a time stamp without it.")
 @format_option
 def command(file: Path, run_dir: Path, name: str | None, **flags: Any) -> int:  # noqa: ANN401

@@ -8,7 +8,7 @@ from typing import Any
 import click
 from click.shell_completion import CompletionItem
 
-from serverless_bench.cli.options import DEFAULT_RUN_DIR, option
+from serverless_bench.cli.options import DEFAULT_RUN_DIR, run_dir_option
 
 
 class RunName(click.ParamType):  # type: ignore[type-arg] # as PluginName
@@ -26,15 +26,6 @@ class RunName(click.ParamType):  # type: ignore[type-arg] # as PluginName
         names = [entry.name for entry in entries(ctx.params.get("run_dir") or DEFAULT_RUN_DIR)]
         found = [CompletionItem(name) for name in names if name.startswith(incomplete)]
         return found or [CompletionItem(incomplete, type="dir")]
-
-
-run_dir_option = option(
-    "--run-dir",
-    type=click.Path(file_okay=False, path_type=Path),
-    default=DEFAULT_RUN_DIR,
-    show_default=True,
-    help="Directory that has the runs.",
-)
 
 
 def run_argument(command: Callable[..., Any]) -> Callable[..., Any]:

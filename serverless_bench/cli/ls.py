@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from serverless_bench.cli.lookup import RunName, run_dir_option
-from serverless_bench.cli.options import option
+from serverless_bench.cli.lookup import RunName
+from serverless_bench.cli.options import choose_format, option, run_dir_option
 from serverless_bench.clock import utc_stamp
 from serverless_bench.errors import ArchiveError, SbenchError
 from serverless_bench.units import format_rate, format_size
@@ -31,13 +31,7 @@ _RIGHT: Final = frozenset({"functions", "size"})
     show_default=True,
     help="How many at most; 0 for all.",
 )
-@option(
-    "--format",
-    type=click.Choice(["text", "json"]),
-    default="text",
-    show_default=True,
-    help="A table, or one JSON object per line.",
-)
+@choose_format("text", "json")
 def command(series: str | None, run_dir: Path, limit: int, **flags: str) -> int:
     """List runs, the most recent one first.
 

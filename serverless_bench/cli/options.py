@@ -271,6 +271,13 @@ cost_options = group(
 )
 """For executors whose functions are billed."""
 
+run_dir_option = option(
+    "--run-dir",
+    type=click.Path(file_okay=False, path_type=Path),
+    default=DEFAULT_RUN_DIR,
+    show_default=True,
+    help="Directory of the runs.",
+)
 executor_type = PluginName(_executors)
 
 run_options = group(
@@ -307,13 +314,7 @@ run_options = group(
     ),
     link_option,
     option("--seed", type=int, default=0, show_default=True, help="Seed of everything random."),
-    option(
-        "--run-dir",
-        type=click.Path(file_okay=False, path_type=Path),
-        default=DEFAULT_RUN_DIR,
-        show_default=True,
-        help="Directory that run directories go into.",
-    ),
+    run_dir_option,
     option("--name", help="Name of the run directory; a time stamp without it."),
     remote_options,
     cost_options,
@@ -328,6 +329,18 @@ pickle_option = option(
 ceiling_option = option(
     "--ceiling", is_flag=True, help="Also run a few GB against a store that keeps nothing."
 )
+
+
+def choose_format(*styles: str) -> Callable[[F], F]:
+    """Declare ``--format`` for a command that is no report of a run."""
+    return option(
+        "--format",
+        type=click.Choice(styles),
+        default="text",
+        show_default=True,
+        help="How to show the result.",
+    )
+
 
 format_option = option(
     "--format",

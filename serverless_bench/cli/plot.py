@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from serverless_bench.cli.lookup import RunName, run_dir_option, the_run
-from serverless_bench.cli.options import option
+from serverless_bench.cli.lookup import RunName, the_run
+from serverless_bench.cli.options import option, run_dir_option
 from serverless_bench.cli.terminal import working
 from serverless_bench.errors import ArchiveError, PluginError
 

@@ -37,6 +37,7 @@ _METRICS: Final[Mapping[str, str]] = {
     "per_function_bytes_per_s": "throughput per function",
     "span_s": "span",
     "steady_bytes_per_s": "steady throughput",
+    **{f"t{n}_s": f"time until {n}% of the functions were done" for n in (50, 90, 99, 100)},
     "ttfb_s": "time to first byte",
     "whole_bytes_per_s": "whole throughput",
 }

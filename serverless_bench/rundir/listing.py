@@ -76,7 +76,12 @@ def find_run(name: str | Path, root: Path) -> Path:
     if Path(name).is_dir():
         # It may hold half a run, and the reader says what is missing.
         return Path(name)
-    alike = get_close_matches(str(name), [entry.name for entry in entries(root)], n=1)
+    known = {entry.name: entry for entry in entries(root)}
+    if str(name) in known:
+        raise ArchiveError(
+            f"{name} is a series of runs, and no run", hint=f"sbench ls {name} lists its runs"
+        )
+    alike = get_close_matches(str(name), known, n=1)
     raise ArchiveError(
         f"there is no run {str(name)!r}: neither a directory nor a name in {root}",
         hint=f"did you mean {alike[0]}?" if alike else _LIST_THEM,

@@ -199,7 +199,7 @@ def test_demo_shows_everything(sbench: Sbench) -> None:
 
 
 def test_help_and_version(sbench: Sbench) -> None:
-    assert "Commands:" in sbench("--help").out
+    assert "\nRun:\n" in sbench("--help").out
     for name in ("demo", "write", "read", "report", "plot", "clean", "store"):
         assert sbench(name, "--help").code == 0
     assert sbench("--version").out.startswith("sbench, version ")

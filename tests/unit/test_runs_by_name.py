@@ -130,6 +130,9 @@ def test_what_is_almost_a_name_is_told_from_nothing(call: Call) -> None:
     assert "there is no run 'latets': neither a directory nor a name in sbench-runs" in err
     assert "hint: did you mean latest?" in err
     assert "hint: sbench ls" in call("report", "qqqq")[2]
+    assert call("report", "series")[2] == (
+        "sbench: series is a series of runs, and no run\nhint: sbench ls series lists its runs\n"
+    )
 
 
 @pytest.mark.usefixtures("saved")
