@@ -54,7 +54,7 @@ class Frames:
     operations: "pd.DataFrame"
     """One row per operation."""
     attempts: "pd.DataFrame"
-    """One row per HTTP try."""
+    """One row per HTTP attempt."""
     progress: "pd.DataFrame"
     """One row per stretch of an operation with an even rate."""
     usages: "pd.DataFrame"
