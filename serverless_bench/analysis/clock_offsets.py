@@ -66,6 +66,16 @@ class Offsets:
         return np.where(self.known & ~self.suspect & ~right, middle, 0)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Clocks:
+    """How well the workers' clocks are known; docs/figures.toml defines each figure."""
+
+    width_p50_s: float | None
+    width_max_s: float | None
+    corrected: int
+    suspect: int
+
+
 def worker_offsets(run: Run) -> Offsets:
     """Return the interval of every worker's clock."""
     functions = run.functions
@@ -94,6 +104,17 @@ def store_offset(probes: Sequence[Sequence[int]]) -> tuple[int, int] | None:
     high = min((received - date * NS_PER_S for _, received, date in probes), default=_UNKNOWN)
     # A store of several machines may have several clocks; then its dates bound nothing.
     return None if low > high or low == -_UNKNOWN else (low, high)
+
+
+def clocks(offsets: Offsets) -> Clocks:
+    """Return how well the clocks are known, all of them together."""
+    width_ns = offsets.width_ns
+    return Clocks(
+        width_p50_s=float(np.median(width_ns)) / NS_PER_S if len(width_ns) else None,
+        width_max_s=float(width_ns.max()) / NS_PER_S if len(width_ns) else None,
+        corrected=int((offsets.best_ns != 0).sum()),
+        suspect=int(offsets.suspect.sum()),
+    )
 
 
 def aligned(run: Run, offsets: Offsets) -> Run:

@@ -1,4 +1,4 @@
-"""What became of the events of a run whose functions are far away.
+"""What became of the events of a run whose functions are remote.
 
 Which were refused, which came twice or never, what was launched again, how long a cold
 environment took to its first byte, and how long a record lay before the driver had it.
@@ -57,6 +57,8 @@ def deliveries(run: Run) -> Deliveries | None:
     there = is_one_of(functions["status"], ("ok", "failed", "duplicate"))
     delivered = recorded & (functions["duplicate"] != 1)
     born = there & (functions["born_ns"] > 0)
+    # Those that looked for records, and not those that took attempts back.
+    looks = sum((run.requests or {}).get(kind, 0) for kind in ("get", "list"))
     return Deliveries(
         received=int(there.sum()),
         refusals=refusals,
@@ -69,16 +71,11 @@ def deliveries(run: Run) -> Deliveries | None:
             )
             for wave in run.waves
         ),
-        requests_per_function=_looks(run.requests) / run.job.invocations if run.requests else None,
+        requests_per_function=looks / run.job.invocations if run.requests else None,
         lag_s=percentiles((functions["collected_ns"] - functions["end_ns"])[delivered] / NS_PER_S),
         import_s=percentiles(functions["import_ns"][born] / NS_PER_S),
         cold_start_s=percentiles(_first_byte_s(run, born)),
     )
-
-
-def _looks(requests: Mapping[str, int]) -> int:
-    """Return the requests that looked for records, and not those that took attempts back."""
-    return requests.get("get", 0) + requests.get("list", 0)
 
 
 def _first_byte_s(run: Run, born: Mask) -> Floats:

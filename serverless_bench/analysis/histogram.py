@@ -31,7 +31,7 @@ RELATIVE_ERROR: Final = 1 / (2 * _PER_OCTAVE)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Histogram:
-    """How often each duration occurred. Empty as it is; ``of`` and ``add`` fill it.
+    """How often each duration occurred. Empty as it is; ``of`` and ``merge`` fill one.
 
     ``dataclasses.asdict`` makes JSON of it and ``from_json`` takes it back.
     """
@@ -71,10 +71,6 @@ class Histogram:
             buckets=tuple(buckets.tolist()),
             counts=tuple(found[buckets].tolist()),
         )
-
-    def add(self, durations_ns: Ints) -> "Histogram":
-        """Return the histogram with further durations; raises what ``of`` does."""
-        return self.merge(Histogram.of(durations_ns))
 
     def merge(self, other: "Histogram") -> "Histogram":
         """Return the histogram of both's durations: the same in any order and grouping."""

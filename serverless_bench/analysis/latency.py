@@ -20,8 +20,8 @@ histograms stand in the report, so reports can be merged (``merge``).
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Final, Self, TypedDict
+from dataclasses import dataclass, replace
+from typing import Any, Final, Self
 
 import numpy as np
 
@@ -75,16 +75,11 @@ class Times:
         if not len(durations_ns):
             return None
         durations_ns = np.maximum(durations_ns, 0)
-        histogram = Histogram.of(durations_ns)
+        times = cls.from_histogram(Histogram.of(durations_ns))
         if len(durations_ns) > raw_limit:
-            return cls.from_histogram(histogram)
-        found = np.percentile(durations_ns, PERCENTILES) / NS_PER_S
-        return cls(
-            percentiles_s=_named(found.tolist(), histogram),
-            mean_s=histogram.sum_ns / histogram.count / NS_PER_S,
-            exact=True,
-            histogram=histogram,
-        )
+            return times
+        found = (np.percentile(durations_ns, PERCENTILES) / NS_PER_S).tolist()
+        return replace(times, percentiles_s=_named(found, times.histogram), exact=True)
 
     @classmethod
     def from_histogram(cls, histogram: Histogram) -> Self:
@@ -203,22 +198,14 @@ def latencies(run: Run, good: Mask, *, raw_limit: int = RAW_LIMIT) -> Latencies:
     )
 
 
-class _Pace(TypedDict, total=False):
-    offered_per_s: float | None
-    achieved_per_s: float | None
-    due: int
-    begun: int
-    overdue: int
-
-
-def _pace(run: Run, scheduled: Mask, good: Mask, late: OverdueOperations) -> _Pace:
+def _pace(run: Run, scheduled: Mask, good: Mask, late: OverdueOperations) -> dict[str, Any]:
     """Return what was due in an open loop, and what came of it."""
     operations, time = run.operations, elapsed(run)
     begun, overdue, done = int(scheduled.sum()), len(late.due_ns), scheduled & good
     due_ns = np.concatenate((operations["intended_ns"][scheduled], late.due_ns))
     if not len(due_ns) and run.job.load.rate_per_s is None:
         return {}
-    found: _Pace = {"due": begun + overdue, "begun": begun, "overdue": overdue}
+    found: dict[str, Any] = {"due": begun + overdue, "begun": begun, "overdue": overdue}
     if not len(due_ns):
         return found
     first = int(due_ns.min())

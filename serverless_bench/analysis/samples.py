@@ -11,7 +11,7 @@ from serverless_bench.analysis.timeline import good_operations
 from serverless_bench.analysis.visibility import SEEN
 from serverless_bench.errors import ArchiveError, UsageError
 from serverless_bench.rundir.run import Run, load_run
-from serverless_bench.rundir.tables import ABSENT
+from serverless_bench.rundir.tables import ABSENT, flattened
 from serverless_bench.units import format_count
 
 MORE_IS_BETTER: Final = (
@@ -290,7 +290,7 @@ def _shown(differing: Mapping[str, Sequence[Any]]) -> str:
 
 def _settings(run: Run, summary: Summary) -> dict[str, Any]:
     about = {**asdict(run.job), **run.provenance}
-    settings = dict(_flat({n: v for n, v in about.items() if n not in _NOT_SETTINGS}))
+    settings = dict(flattened({n: v for n, v in about.items() if n not in _NOT_SETTINGS}))
     if run.job.target.store is not None:
         # A store that sbench runs has another port every time.
         del settings["target.endpoint_url"]
@@ -305,14 +305,6 @@ def _mean_object_bytes(run: Run) -> float | None:
     sizes = run.operations["size"][good_operations(run)]
     known = sizes[sizes != ABSENT]
     return float(known.mean()) if len(known) else None
-
-
-def _flat(data: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
-    for name, value in data.items():
-        if isinstance(value, Mapping):
-            yield from _flat(value, f"{prefix}{name}.")
-        else:
-            yield f"{prefix}{name}", value
 
 
 def _flaws(summary: Summary) -> Iterator[str]:

@@ -3,7 +3,7 @@
 Gunther's universal scalability law says what waiting for each other and agreeing with each
 other take away: X(N) = gamma N / (1 + alpha (N - 1) + beta N (N - 1)) (Gunther 2007,
 "Guerrilla Capacity Planning", chapter 4). A shared link or quota takes nothing away until
-it is full, and then everything that is asked on top: X(N) = min(gamma N, cap). Both are
+it is full, and then all that goes beyond: X(N) = min(gamma N, cap). Both are
 fitted by least squares on logarithms, because runs differ by so many percent.
 """
 
@@ -59,7 +59,7 @@ class Usl:
 
     @classmethod
     def fit(cls, number: Floats, rate: Floats) -> Self:
-        """See ``Law``.
+        """Return the law of least squares on logarithms.
 
         N / X is linear in the parameters, so that each Gauss-Newton step on the logarithms
         is a least-squares problem with parameters from zero up, which has one solution
@@ -80,14 +80,14 @@ class Usl:
         )
 
     def at(self, number: Floats) -> Floats:
-        """See ``Law``."""
+        """Return gamma N / (1 + alpha (N - 1) + beta N (N - 1))."""
         waiting = self.contention * (number - 1)
         agreeing = self.coherency * number * (number - 1)
         return np.asarray(self.per_function * number / (1 + waiting + agreeing))
 
     @property
     def knee(self) -> float:
-        """See ``Law``: the maximum, sqrt((1 - alpha) / beta)."""
+        """Where the maximum is: sqrt((1 - alpha) / beta)."""
         if self.coherency <= 0:
             return inf
         return float(np.sqrt(max(0.0, 1 - self.contention) / self.coherency))
@@ -104,9 +104,9 @@ class Capped:
 
     @classmethod
     def fit(cls, number: Floats, rate: Floats) -> Self:
-        """See ``Law``.
+        """Return the law of least squares on logarithms.
 
-        Exact: once it is known which numbers are below the knee, logarithms make gamma and
+        It is exact: once it is known which numbers are below the knee, logarithms make gamma and
         cap two means. The best split may put its knee on the wrong side of a number; then
         the best law has its knee at one.
         """
@@ -126,12 +126,12 @@ class Capped:
         return cls(per_function=exp(gamma), cap=exp(cap))
 
     def at(self, number: Floats) -> Floats:
-        """See ``Law``."""
+        """Return min(gamma N, cap)."""
         return np.minimum(self.per_function * number, self.cap)
 
     @property
     def knee(self) -> float:
-        """See ``Law``: where the line meets the cap."""
+        """Where the line meets the cap."""
         return self.cap / self.per_function
 
 

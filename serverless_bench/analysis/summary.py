@@ -14,7 +14,7 @@ import numpy as np
 
 from serverless_bench.analysis.attempt_stats import AttemptStats, attempt_stats, service_s
 from serverless_bench.analysis.bottleneck import Bottleneck, bottleneck
-from serverless_bench.analysis.clock_offsets import Offsets, aligned, worker_offsets
+from serverless_bench.analysis.clock_offsets import Clocks, aligned, clocks, worker_offsets
 from serverless_bench.analysis.cpu_cost import cpu_with_warmup, measured_cpu_s
 from serverless_bench.analysis.delivery_stats import Deliveries, deliveries
 from serverless_bench.analysis.elapsed import Elapsed, elapsed, span
@@ -48,16 +48,6 @@ from serverless_bench.units import GIB, NS_PER_S
 MAX_REPORTED_RANGES: Final = 50
 REPORT_SCHEMA: Final = 3
 """Raised when a field of the JSON report changes its meaning or goes."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Clocks:
-    """How well the workers' clocks are known; docs/figures.toml defines each figure."""
-
-    width_p50_s: float | None
-    width_max_s: float | None
-    corrected: int
-    suspect: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -198,85 +188,116 @@ def summarize(run: Run, *, with_warmup: bool = False, prices: Prices | None = No
         run = _all_measured(run)
     offsets = worker_offsets(run)
     run = aligned(run, offsets)
-    functions, operations = run.functions, run.operations
-    counts = Counter(functions["status"])
-    counts_in = counted(run)
-    good = good_operations(run)
-    moved = int(operations["bytes"][good].sum())
-    of_counted, measured = counts_in[operations["function"]], measured_operations(run)
-    warmup = of_counted & ~measured
-    unknown = is_one_of(operations["kind"], READS) & (operations["size"] == ABSENT)
+    good, counts = good_operations(run), Counter(run.functions["status"])
     found = throughput(run, good)
     withheld = violations(Facts(run=run, good=good, throughput=found, counts=counts))
     shown = Throughput(span_s=found.span_s) if withheld else found
-    rates, unseen = function_spans(run).bytes_per_s, not_shown(run, good)
-    reported = counts_in & (functions["max_rss_bytes"] > 0)
-    cpu_s = measured_cpu_s(run)
-    time = elapsed(run)
+    rates, span_s = function_spans(run).bytes_per_s, shown.span_s
     return Summary(
-        run_id=run.run_id,
-        name=run.job.name,
-        workload=run.job.workload,
-        store=_store(run),
-        client=_library(run),
-        executor=run.job.executor,
-        requested=run.job.invocations,
+        **_identity(run),
+        **_operations(run, good),
+        **_workers(run, good),
+        **_times(run, good),
         ok=counts["ok"],
         failed=counts["failed"],
         lost=counts["lost"],
         duplicate=counts["duplicate"],
-        ended=run.ended,
-        skipped_lines=run.skipped_lines,
-        bytes=moved,
-        verified_bytes=int(operations["verified_bytes"][good].sum()),
-        corrupt_objects=int((operations["bad_ranges"][of_counted] > 0).sum()),
-        bad_bytes=int(operations["bad_bytes"][of_counted].sum()),
-        unknown_objects=int((unknown & good).sum()),
         peak_1s_bytes_per_s=shown.peak_1s,
         peak_5s_bytes_per_s=shown.peak_5s,
         steady_bytes_per_s=shown.steady,
         steady_window_s=shown.steady_s,
         whole_bytes_per_s=shown.whole,
-        span_s=shown.span_s,
-        paused_s=_paused_s(run, time),
-        makespan_s=_makespan_s(functions, time),
-        done_s=_done_s(run, good, time),
+        span_s=span_s,
         per_function_bytes_per_s=percentiles(rates),
-        ttfb_s=None
-        if "ttfb_s" in unseen
-        else _latency_s(operations, good, "start_ns", "first_byte_ns"),
-        ack_s=None
-        if "ack_s" in unseen
-        else _latency_s(operations, good, "last_byte_sent_ns", "end_ns"),
-        latency_s=_latency_s(operations, good, "start_ns", "end_ns"),
-        service_s=percentiles(service_s(run, good)),
-        operations=int(measured.sum()),
-        failed_operations=int((measured & ~good).sum()),
-        warmup_operations=int(warmup.sum()),
-        warmup_bytes=int(operations["bytes"][warmup].sum()),
         attempt_stats=attempt_stats(run, good),
-        errors=_errors(functions),
-        cold_starts=int((functions["cold_start"][counts_in] > 0).sum()),
-        workers=len(set(functions["worker_id"][reported])),
-        cpu_s_per_gib=None if cpu_s is None or not moved else cpu_s / (moved / GIB),
-        max_rss_bytes=int(functions["max_rss_bytes"][reported].max()) if reported.any() else None,
-        planned_concurrency=min(run.job.concurrency, run.job.invocations),
-        object_bytes=run.job.object_bytes,
-        clocks=_clocks(offsets),
-        gate=_gate(run, counts_in),
+        clocks=clocks(offsets),
+        gate=_gate(run),
         bottleneck=bottleneck(run, good),
-        missing_functions=missing_functions(
-            run, good, rates, whole=shown.whole, span_s=shown.span_s
-        ),
+        missing_functions=missing_functions(run, good, rates, whole=shown.whole, span_s=span_s),
         withheld=withheld,
-        bad_ranges=_bad_ranges(run),
         deliveries=deliveries(run),
         bill=bill(run, prices),
-        threads=run.job.load.threads,
         latencies=latencies(run, good),
         libraries=library_usage(run, good),
-        not_shown=unseen,
     )
+
+
+def _identity(run: Run) -> dict[str, Any]:
+    """Return what the run is of, and whether all of it is there."""
+    job, array = run.job, run.job.load.array
+    return {
+        "run_id": run.run_id,
+        "name": job.name,
+        "workload": job.workload,
+        "store": _store(run),
+        "client": job.target.client if array is None else array.library,
+        "executor": job.executor,
+        "requested": job.invocations,
+        "planned_concurrency": min(job.concurrency, job.invocations),
+        "object_bytes": job.object_bytes,
+        "threads": job.load.threads,
+        "ended": run.ended,
+        "skipped_lines": run.skipped_lines,
+    }
+
+
+def _operations(run: Run, good: Mask) -> dict[str, Any]:
+    """Return what was done, what moved, and what of it was wrong."""
+    operations, measured = run.operations, measured_operations(run)
+    of_counted = counted(run)[operations["function"]]
+    warmup = of_counted & ~measured
+    unknown = is_one_of(operations["kind"], READS) & (operations["size"] == ABSENT)
+    return {
+        "bytes": int(operations["bytes"][good].sum()),
+        "verified_bytes": int(operations["verified_bytes"][good].sum()),
+        "corrupt_objects": int((operations["bad_ranges"][of_counted] > 0).sum()),
+        "bad_bytes": int(operations["bad_bytes"][of_counted].sum()),
+        "bad_ranges": _bad_ranges(run),
+        "unknown_objects": int((unknown & good).sum()),
+        "operations": int(measured.sum()),
+        "failed_operations": int((measured & ~good).sum()),
+        "warmup_operations": int(warmup.sum()),
+        "warmup_bytes": int(operations["bytes"][warmup].sum()),
+    }
+
+
+def _workers(run: Run, good: Mask) -> dict[str, Any]:
+    """Return what the workers were, what they used, and why functions failed."""
+    functions, counts = run.functions, counted(run)
+    reported = counts & (functions["max_rss_bytes"] > 0)
+    moved, cpu_s = int(run.operations["bytes"][good].sum()), measured_cpu_s(run)
+    bad = is_one_of(functions["status"], ("failed", "lost"))
+    return {
+        "errors": dict(Counter(map(str, functions["error"][bad])).most_common()),
+        "cold_starts": int((functions["cold_start"][counts] > 0).sum()),
+        "workers": len(set(functions["worker_id"][reported])),
+        "cpu_s_per_gib": None if cpu_s is None or not moved else cpu_s / (moved / GIB),
+        "max_rss_bytes": int(functions["max_rss_bytes"][reported].max())
+        if reported.any()
+        else None,
+    }
+
+
+def _times(run: Run, good: Mask) -> dict[str, Any]:
+    """Return how long the run took, and its operations."""
+    time, hidden = elapsed(run), not_shown(run, good)
+
+    def durations_s(begin: str, end: str) -> dict[str, float] | None:
+        start, stop = run.operations[begin], run.operations[end]
+        there = good & (start != ABSENT) & (stop != ABSENT)
+        return percentiles((stop - start)[there] / NS_PER_S)
+
+    there = span(run)
+    return {
+        "paused_s": 0.0 if there is None else time.paused_ns(*there) / NS_PER_S,
+        "makespan_s": _makespan_s(run.functions, time),
+        "done_s": _done_s(run, good, time),
+        "ttfb_s": None if "ttfb_s" in hidden else durations_s("start_ns", "first_byte_ns"),
+        "ack_s": None if "ack_s" in hidden else durations_s("last_byte_sent_ns", "end_ns"),
+        "latency_s": durations_s("start_ns", "end_ns"),
+        "service_s": percentiles(service_s(run, good)),
+        "not_shown": hidden,
+    }
 
 
 def _store(run: Run) -> str:
@@ -298,38 +319,17 @@ def _all_measured(run: Run) -> Run:
     )
 
 
-def _library(run: Run) -> str:
-    """Return the name of the library that moved the bytes."""
-    array = run.job.load.array
-    return run.job.target.client if array is None else array.library
-
-
-def _clocks(offsets: Offsets) -> Clocks:
-    width_ns = offsets.width_ns
-    return Clocks(
-        width_p50_s=float(np.median(width_ns)) / NS_PER_S if len(width_ns) else None,
-        width_max_s=float(width_ns.max()) / NS_PER_S if len(width_ns) else None,
-        corrected=int((offsets.best_ns != 0).sum()),
-        suspect=int(offsets.suspect.sum()),
-    )
-
-
-def _gate(run: Run, counts_in: Mask) -> GateSummary | None:
+def _gate(run: Run) -> GateSummary | None:
     if run.job.gate is None:
         return None
-    functions, opened = run.functions, run.gate or {}
-    waited = counts_in & (functions["gate_wait_ns"] != ABSENT)
+    functions, opened, counts = run.functions, run.gate or {}, counted(run)
+    waited = counts & (functions["gate_wait_ns"] != ABSENT)
     return GateSummary(
         expected=opened.get("expected"),
         announced=opened.get("announced"),
-        late=int((functions["gate_late"][counts_in] > 0).sum()),
+        late=int((functions["gate_late"][counts] > 0).sum()),
         wait_s=percentiles(functions["gate_wait_ns"][waited] / NS_PER_S),
     )
-
-
-def _paused_s(run: Run, time: Elapsed) -> float:
-    there = span(run)
-    return 0.0 if there is None else time.paused_ns(*there) / NS_PER_S
 
 
 def _makespan_s(functions: Table, time: Elapsed) -> float | None:
@@ -358,16 +358,6 @@ def _done_s(run: Run, good: Mask, time: Elapsed) -> dict[str, float | None]:
             at = max(int(done[needed - 1]), there[0])
             names[name] = time.between_ns(there[0], at) / NS_PER_S
     return names
-
-
-def _latency_s(operations: Table, good: Mask, begin: str, end: str) -> dict[str, float] | None:
-    there = good & (operations[begin] != ABSENT) & (operations[end] != ABSENT)
-    return percentiles((operations[end][there] - operations[begin][there]) / NS_PER_S)
-
-
-def _errors(functions: Table) -> dict[str, int]:
-    bad = is_one_of(functions["status"], ("failed", "lost"))
-    return dict(Counter(str(error) for error in functions["error"][bad]).most_common())
 
 
 def _bad_ranges(run: Run) -> tuple[Mapping[str, Any], ...]:

@@ -22,7 +22,7 @@ SEEN: Final[Mapping[str, str]] = {
     "ack_s": "when the last byte was sent",
     "new_connections": "its connections",
 }
-"""The same in words."""
+"""By field of the report, what it is made of, in words."""
 
 
 def shown(run: Run) -> frozenset[Shown]:

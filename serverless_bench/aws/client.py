@@ -66,7 +66,7 @@ def explained(what: str) -> Iterator[None]:
     Parameters
     ----------
     what
-        The service or thing that is asked; begins the line.
+        The service or resource that is used; begins the line.
 
     Raises
     ------

@@ -48,7 +48,7 @@ def read_quota(*, region: str | None = None) -> Quota:
     Raises
     ------
     ExecutorError
-        If it cannot be asked.
+        If AWS does not answer.
     """
     client = open_client("lambda", region=region)
     with closing(client), explained("lambda:GetAccountSettings"):
@@ -65,7 +65,7 @@ def read_function(name: str, *, region: str | None = None) -> FunctionSetup:
     Raises
     ------
     ExecutorError
-        If there is no such function, or it cannot be asked.
+        If there is no such function, or AWS does not answer.
     """
     with closing(open_client("lambda", region=region)) as client:
         with explained(f"function {name!r}"):

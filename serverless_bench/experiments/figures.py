@@ -1,6 +1,6 @@
 """From a saved run to the numbers that metrics are made of. Pure."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable
 from typing import Any, Final
 
 import numpy as np
@@ -9,7 +9,7 @@ from serverless_bench.analysis.cpu_cost import measured_cpu_s
 from serverless_bench.analysis.samples import measured_run
 from serverless_bench.analysis.timeline import counted, good_operations
 from serverless_bench.rundir.run import Run
-from serverless_bench.rundir.tables import ABSENT, Floats, Mask, Table, is_text
+from serverless_bench.rundir.tables import ABSENT, Floats, Mask, Table, flattened, is_text
 from serverless_bench.units import NS_PER_S
 
 _SPREAD: Final = (5, 50, 95)
@@ -30,22 +30,18 @@ def figures(run: Run) -> dict[str, float]:
         is corrupt, or the headline is withheld.
     """
     summary = measured_run(run).summary
+    report = flattened(summary.to_json())
+    found = {
+        n: float(v) for n, v in report if isinstance(v, int | float) and not isinstance(v, bool)
+    }
     good = good_operations(run)
     return {
-        **dict(_flat(summary.to_json())),
+        **found,
         **_processor(run, summary.span_s),
         **_operations(run, good, summary.span_s),
         **_starts(run, good),
         **_watched(run, good),
     }
-
-
-def _flat(data: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, float]]:
-    for name, value in data.items():
-        if isinstance(value, Mapping):
-            yield from _flat(value, f"{prefix}{name}.")
-        elif isinstance(value, int | float) and not isinstance(value, bool):
-            yield f"{prefix}{name}", float(value)
 
 
 def _processor(run: Run, span_s: float | None) -> dict[str, float]:

@@ -9,8 +9,9 @@ from dataclasses import fields
 from typing import Final, TextIO
 
 from serverless_bench.analysis.bottleneck import CAUSES, Bottleneck
+from serverless_bench.analysis.clock_offsets import Clocks
 from serverless_bench.analysis.missing_functions import MissingFunctions
-from serverless_bench.analysis.summary import Clocks, GateSummary, Summary
+from serverless_bench.analysis.summary import GateSummary, Summary
 from serverless_bench.rundir.tables import RATE_PERCENTILES
 
 _PERCENTILES: Final = tuple(f"p{p}" for p in RATE_PERCENTILES)

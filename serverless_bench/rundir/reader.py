@@ -130,14 +130,14 @@ class RecordReader:
 
     def _take(self, data: Mapping[str, Any]) -> None:
         if not {"end", "resumed", "wave"}.isdisjoint(data):
-            self._take_word(data)
+            self._take_driver_line(data)
         else:
             self._take_outcome(data)
 
-    def _take_word(self, data: Mapping[str, Any]) -> None:
+    def _take_driver_line(self, data: Mapping[str, Any]) -> None:
         """Take a line about a driver."""
         if "end" in data:
-            self.end = _joined(self.end, data["end"])
+            self.end = _merged_end(self.end, data["end"])
             self._seen(data["end"].get("ended_ns", 0))
             self.ended = True
         elif "resumed" in data:
@@ -259,8 +259,8 @@ def with_status(received: Table, planned: int) -> Table:
     return table
 
 
-def _joined(before: Mapping[str, Any], end: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the last line's words with what an earlier driver of the run has said."""
+def _merged_end(before: Mapping[str, Any], end: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what the last line says, with the requests and probes of earlier drivers."""
     probes = [*before.get("probes", ()), *end.get("probes", ())]
     joined = {**before, **end, "probes": probes}
     for name in ("requests", "store_requests"):

@@ -68,7 +68,7 @@ class BadRange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attempt:
-    """One HTTP try."""
+    """One HTTP attempt."""
 
     operation: int
     """``OperationRecord.index``."""
@@ -83,13 +83,13 @@ class Attempt:
     start_ns: int
     end_ns: int
     wait_ns: int
-    """Pause before this try, which the attempt before it had earned."""
+    """Pause before this attempt, because of the one before it."""
     status: int | None
     """HTTP status; None when there was no answer."""
     error: str | None
     """``OperationError.code``; None when the attempt succeeded."""
     detail: str | None
-    """The store's own words for the error."""
+    """The store's message for the error."""
     request_id: str | None
     host_id: str | None
     remote: str | None
@@ -97,7 +97,7 @@ class Attempt:
     reused: bool
     """Whether the connection had carried an earlier request; False if that is not shown."""
     bytes: int
-    """Bytes of the body that this try moved."""
+    """Bytes of the body that this attempt moved."""
     answered_ns: int | None = None
     """When the head of the answer was here; None when there was none."""
     date_s: int | None = None

@@ -89,8 +89,8 @@ class Run:
     """Billed requests of the driver in the target's bucket, by kind: looks at its clock, and
     the gate, which it deletes at the end. None if it made none, or they were not counted."""
     drivers_reported: bool = True
-    """Whether all drivers that worked on it came to their end, at which they say what they had
-    asked for; False while one is at work."""
+    """Whether all drivers that worked on it came to their end, at which they report their
+    requests; False while one is at work."""
     gate: Mapping[str, Any] | None = None
     """How the gate opened; see ``coordinator.Coordinator.report``. None without a gate."""
     skipped_lines: int

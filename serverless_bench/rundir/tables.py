@@ -1,6 +1,6 @@
 """Tables as columns: what a run's rows become once they are loaded."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -54,7 +54,7 @@ class Frames:
     operations: "pd.DataFrame"
     """One row per operation."""
     attempts: "pd.DataFrame"
-    """One row per HTTP try."""
+    """One row per HTTP attempt."""
     progress: "pd.DataFrame"
     """One row per stretch of an operation with an even rate."""
     usages: "pd.DataFrame"
@@ -98,6 +98,15 @@ def largest_by(group: Ints, values: Ints, count: int) -> Ints:
 def rows_of(table: Table, function: int) -> slice:
     """Return the rows that belong to a row of ``functions``; they come function by function."""
     return slice(*np.searchsorted(table["function"], (function, function + 1)).tolist())
+
+
+def flattened(data: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, Any]]:
+    """Yield what nested mappings hold, by dotted name."""
+    for name, value in data.items():
+        if isinstance(value, Mapping):
+            yield from flattened(value, f"{above}{name}.")
+        else:
+            yield f"{above}{name}", value
 
 
 def percentiles(values: Floats) -> dict[str, float] | None:

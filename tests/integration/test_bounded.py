@@ -77,7 +77,7 @@ def test_more_functions_than_processors(tmp_path: Path) -> None:
             object_bytes=64 * MIB,
         )
     # The store has to wait for its turn, too, and what the machine's owner takes from a virtual
-    # machine is nobody's wait: then nobody can tell. tests/unit/test_bound.py is exact.
+    # machine is nobody's wait: then nobody can tell. tests/unit/test_bottleneck.py is exact.
     told = found.bottleneck.functions
     assert told.get("client", 0) + told.get("unknown", 0) > many / 2
 

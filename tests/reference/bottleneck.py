@@ -7,7 +7,7 @@ from statistics import median
 from typing import Final
 
 from tests.reference.rows import Function, Row, S, Saved
-from tests.reference.windows import Near
+from tests.reference.throughput import Near
 
 Point = tuple[float, float]
 Bucket = tuple[float, float, float]

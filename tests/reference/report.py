@@ -11,11 +11,11 @@ from typing import Any, Final
 
 from tests.reference.bill import bill
 from tests.reference.bottleneck import bottleneck
-from tests.reference.checks import wrong
+from tests.reference.invariants import wrong
 from tests.reference.latencies import latencies
 from tests.reference.rows import Function, Row, S, Saved, read
-from tests.reference.shown import not_shown, shown
-from tests.reference.windows import Near, peak, steady
+from tests.reference.throughput import Near, peak, steady
+from tests.reference.visibility import not_shown, shown
 
 NOT_HERE: Final = ("estimate", "estimate_error", "unknown_at_most")
 """Of the bill: what is foreseen is no figure of the rows."""

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from serverless_bench.analysis.summary import summarize
 from serverless_bench.aws.cost.advice import traps, warnings
 from serverless_bench.aws.cost.bill import bill, outcome_usage
+from serverless_bench.aws.cost.expected import Setting, expected
 from serverless_bench.aws.cost.forecast import (
     PlannedLoad,
     Route,
@@ -401,6 +402,14 @@ def test_runs_without_memory_have_no_bill(tmp_path: Path) -> None:
 def test_what_moves_nothing_has_no_load() -> None:
     of = job(invocations=1, workload="noop")
     assert load_of(of, object_bytes=1, memory_mib=128, architecture="arm64") is None
+
+
+def test_functions_that_share_an_object_read_it_once() -> None:
+    of = replace(job(invocations=2, workload="read", object_bytes=None), load=JobLoad(split=2))
+    setting = Setting(memory_mib=1769, architecture="arm64", object_bytes=1000)
+    found = expected(of, setting)
+    assert found is not None
+    assert found.bytes == 1000
 
 
 def test_a_duration_decides_how_many_objects_move() -> None:

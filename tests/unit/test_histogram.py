@@ -26,7 +26,6 @@ def ints(values: list[int]) -> Ints:
 def test_the_merged_are_the_histogram_of_all(some: list[int], more: list[int]) -> None:
     both = Histogram.of(ints([*some, *more]))
     assert Histogram.of(ints(some)).merge(Histogram.of(ints(more))) == both
-    assert Histogram.of(ints(some)).add(ints(more)) == both
 
 
 @given(histograms, histograms, histograms)

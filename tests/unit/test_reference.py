@@ -21,7 +21,7 @@ from serverless_bench.analysis.summary import summarize
 from serverless_bench.rundir.run import load_run
 from tests.reference.making import Shape, save, shapes
 from tests.reference.report import NOT_HERE, reference
-from tests.reference.windows import Near
+from tests.reference.throughput import Near
 
 REPORT = set(read(FIGURES.read_text(encoding="utf-8"))["report"])
 

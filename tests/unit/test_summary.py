@@ -7,12 +7,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from serverless_bench.analysis.clock_offsets import Clocks
 from serverless_bench.analysis.elapsed import Elapsed, elapsed, span, span_ns
 from serverless_bench.analysis.missing_functions import missing_functions
 from serverless_bench.analysis.summary import (
     MAX_REPORTED_RANGES,
     REPORT_SCHEMA,
-    Clocks,
     GateSummary,
     summarize,
 )

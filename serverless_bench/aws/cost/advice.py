@@ -21,7 +21,7 @@ from serverless_bench.units import GIB, MIB
 
 MAX_FUNCTION_S: Final = 900
 """AWS Lambda quotas: timeout of a function."""
-_ASYNC_TRIES: Final = 3
+_ASYNC_ATTEMPTS: Final = 3
 _SMALL_PART: Final = 8 * MIB
 
 
@@ -131,7 +131,7 @@ def traps(loads: Sequence[PlannedLoad], prices: Prices) -> list[Trap]:
         ),
         Trap(
             name="async_retries",
-            amount=compute * (_ASYNC_TRIES - 1),
+            amount=compute * (_ASYNC_ATTEMPTS - 1),
             text="if every function fails and AWS runs its event again, twice",
         ),
         Trap(

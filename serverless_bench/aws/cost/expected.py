@@ -140,7 +140,7 @@ def at_most(job: JobSpec, setting: Setting) -> BilledUsage:
     """Return what one function uses at most, if it runs until its deadline.
 
     Its requests are those that are planned; where time ends them, as many as fit into it, at
-    ``LEAST_REQUEST_S`` each. retries of what had no answer are not in it.
+    ``LEAST_REQUEST_S`` each. Retries of what had no answer are not in it.
     """
     seconds = job.deadline_s + OVERHEAD_S + RECORD_S * (job.control is not None)
     if setting.timeout_s is not None:

@@ -201,13 +201,11 @@ def load_of(
     if job.workload not in kinds:
         return None
     kind = kinds[job.workload]
-    if job.load.split is not None:
-        object_bytes = -(-object_bytes // job.load.split)
     load = PlannedLoad(
         kind=kind,
         functions=job.invocations,
         objects=job.objects,
-        object_bytes=max(1, object_bytes // (job.load.split or 1)),
+        object_bytes=max(1, -(-object_bytes // (job.load.split or 1))),
         repeats=(job.repeats if kind is OperationKind.GET else 1) * (1 + job.warmup),
         transfer=job.transfer,
         client=job.target.client,

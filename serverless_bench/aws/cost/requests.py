@@ -74,11 +74,11 @@ class Requests:
 
 
 def requests_of(run: Run) -> Requests:
-    """Return what the functions of a run that left records asked for, and its driver."""
+    """Return the requests of the functions that left records, and of the driver."""
     gate, gate_known = _gate(run)
     control, control_known = _control(run)
     heads, answers = (run.store_requests or {}).get("head", 0), len(run.probes)
-    # Versions that did not count what they asked for kept the answers.
+    # Versions that did not count their requests kept the answers.
     driver_known = run.drivers_reported and heads >= answers
     return Requests(
         data=_data(run),
@@ -90,7 +90,7 @@ def requests_of(run: Run) -> Requests:
 
 
 def requests_of_record(record: InvocationRecord, job: JobSpec) -> Requests:
-    """Return what one function asked for; what the driver does to find its record is assumed."""
+    """Return the requests of one function; those with which its record is found are assumed."""
     data = Counter(a.request for a in record.attempts if (a.status or 0) < FREE_STATUS)
     data += _in_arrays(job, ((op.kind, op.size) for op in record.operations if op.error is None))
     gate = {"put": record.gate_puts or 0, "get": record.gate_gets or 0}
@@ -114,7 +114,7 @@ def _data(run: Run) -> dict[str, int]:
 
 
 def _in_arrays(job: JobSpec, done: Iterable[tuple[OperationKind, int | None]]) -> Counter[str]:
-    """Return what array libraries asked for at least: each object that they moved, once."""
+    """Return the least requests of array libraries: one for each object that they moved."""
     array, found = job.load.array, Counter[str]()
     if array is None or array.path is not None:
         return found
@@ -128,7 +128,7 @@ def _gate(run: Run) -> tuple[dict[str, int], bool]:
     functions, driver = run.functions, run.store_requests or {}
     there = functions["start_ns"] != ABSENT
     puts, gets = (functions[name][there] for name in ("gate_puts", "gate_gets"))
-    # One that failed before its gate asked for nothing there, or failed because of what it asked.
+    # One that failed before its gate made no request there, or failed because of one.
     did = functions["duplicate"][there] != 1
     known = run.job.gate is None or bool((puts[did] != ABSENT).all())
     found = {

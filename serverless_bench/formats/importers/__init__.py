@@ -40,14 +40,14 @@ def read_results(path: Path, hints: Hints, *, name: str | None = None) -> Import
     PluginError
         If the name is unknown, or the file needs a library that is not installed.
     """
-    asked = None if name is None else open_importer(name)
+    named = None if name is None else open_importer(name)
     content = open_content(path)
-    if asked is not None:
-        if not asked.takes(content):
+    if named is not None:
+        if not named.takes(content):
             raise UsageError(
                 f"{path} is nothing that --from {name} reads", hint="leave --from away"
             )
-        return asked.read(content, hints)
+        return named.read(content, hints)
     for known in IMPORTERS.names():
         importer = open_importer(known)
         if importer.recognises(content):

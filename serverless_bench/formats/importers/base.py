@@ -115,7 +115,7 @@ class Imported:
     calls: tuple[FunctionCall, ...]
     """In the order of ``index``."""
     lost: Mapping[int, str]
-    """Function calls that were asked for and have no result: index and cause."""
+    """Function calls without a result: index and cause."""
     rows: Rows
     concurrency: int
     created_ns: int
@@ -128,7 +128,7 @@ class Imported:
 
     @property
     def requested(self) -> int:
-        """Function calls that were asked for."""
+        """Function calls, those without a result included."""
         return len(self.calls) + len(self.lost)
 
 
@@ -141,7 +141,7 @@ class Importer:
     """One format."""
 
     takes: Test
-    """Whether ``read`` may be asked to read a content, because the user says so."""
+    """Whether ``read`` can read a content, if the user names this format."""
     recognises: Test
     """Whether a content is of this format and no other."""
     read: Read

@@ -80,7 +80,7 @@ def save(imported: Imported, directory: Path, *, link_bytes_per_s: float | None 
 
 
 def job_of(imported: Imported, name: str, link_bytes_per_s: float | None) -> JobSpec:
-    """Return the job that would have asked for this."""
+    """Return the job that would have done this."""
     return JobSpec(
         name=name,
         workload=imported.workload,
@@ -122,7 +122,7 @@ class _Columns(Outcome):
 
 
 def outcomes(imported: Imported, run_id: str) -> Iterator[Outcome]:
-    """Yield one outcome per function call that was asked for, in the order of their indices."""
+    """Yield one outcome per function call, with a result or without, in the order of indices."""
     rows = imported.rows
     function = rows.column("function")
     order = np.lexsort((rows.column("end_ns"), rows.column("start_ns"), function))
@@ -130,16 +130,16 @@ def outcomes(imported: Imported, run_id: str) -> Iterator[Outcome]:
     borders = np.searchsorted(function[order], np.arange(imported.requested + 1))
     for index in range(imported.requested):
         if index in calls:
-            mine = order[borders[index] : borders[index + 1]]
-            yield _outcome(calls[index], rows, mine, run_id)
+            of_call = order[borders[index] : borders[index + 1]]
+            yield _outcome(calls[index], rows, of_call, run_id)
         else:
             lost = Lost(index=index, launch=0, cause=imported.lost[index])
             yield Outcome(submitted_ns=ABSENT, collected_ns=ABSENT, result=lost)
 
 
-def _outcome(call: FunctionCall, rows: Rows, mine: Ints, run_id: str) -> Outcome:
-    start_ns = int(rows.column("start_ns")[mine].min())
-    end_ns = int(rows.column("end_ns")[mine].max())
+def _outcome(call: FunctionCall, rows: Rows, of_call: Ints, run_id: str) -> Outcome:
+    start_ns = int(rows.column("start_ns")[of_call].min())
+    end_ns = int(rows.column("end_ns")[of_call].max())
     start_ns = start_ns if call.start_ns is None else min(call.start_ns, start_ns)
     end_ns = end_ns if call.end_ns is None else max(call.end_ns, end_ns)
     record = InvocationRecord(
@@ -162,19 +162,19 @@ def _outcome(call: FunctionCall, rows: Rows, mine: Ints, run_id: str) -> Outcome
         submitted_ns=ABSENT if call.submitted_ns is None else call.submitted_ns,
         collected_ns=ABSENT if call.collected_ns is None else call.collected_ns,
         result=record,
-        tables=_tables(rows, mine),
+        tables=_tables(rows, of_call),
     )
 
 
-def _tables(rows: Rows, mine: Ints) -> dict[str, dict[str, Sequence[Any]]]:
+def _tables(rows: Rows, of_call: Ints) -> dict[str, dict[str, Sequence[Any]]]:
     """Return operations, their one attempt each, and the mean rate of those that succeeded."""
-    number = np.arange(len(mine))
-    error = [rows.error[row] for row in mine]
+    number = np.arange(len(of_call))
+    error = [rows.error[row] for row in of_call]
     good = np.array([one is None for one in error], dtype=bool)
-    start_ns, end_ns = rows.column("start_ns")[mine], rows.column("end_ns")[mine]
+    start_ns, end_ns = rows.column("start_ns")[of_call], rows.column("end_ns")[of_call]
     # What a failed one was to move stands in the file, not what it did move.
-    moved = np.where(good, rows.column("size_bytes")[mine], 0)
-    kinds = [KINDS[place] for place in rows.column("kind")[mine].tolist()]
+    moved = np.where(good, rows.column("size_bytes")[of_call], 0)
+    kinds = [KINDS[place] for place in rows.column("kind")[of_call].tolist()]
     both = {
         "start_ns": start_ns.tolist(),
         "end_ns": end_ns.tolist(),
@@ -184,10 +184,10 @@ def _tables(rows: Rows, mine: Ints) -> dict[str, dict[str, Sequence[Any]]]:
     operations = {
         "index": number.tolist(),
         "kind": kinds,
-        "key": [rows.key[row] for row in mine],
+        "key": [rows.key[row] for row in of_call],
         "size": None,
-        "first_byte_ns": _or_none(rows.column("first_byte_ns")[mine]),
-        "last_byte_sent_ns": _or_none(rows.column("last_byte_ns")[mine]),
+        "first_byte_ns": _or_none(rows.column("first_byte_ns")[of_call]),
+        "last_byte_sent_ns": _or_none(rows.column("last_byte_ns")[of_call]),
         "verified_bytes": 0,
         "bad_bytes": 0,
         "bad_ranges": 0,
@@ -200,7 +200,7 @@ def _tables(rows: Rows, mine: Ints) -> dict[str, dict[str, Sequence[Any]]]:
         "number": 0,
         "wait_ns": 0,
         "status": None,
-        "detail": [rows.detail[row] for row in mine],
+        "detail": [rows.detail[row] for row in of_call],
         "request_id": None,
         "host_id": None,
         "remote": None,

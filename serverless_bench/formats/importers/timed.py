@@ -111,7 +111,7 @@ def imported_from(results: Results, hints: Hints) -> Imported:
     results
         What the file has.
     hints
-        The phase is only asked for where the file does not say it; the size goes before
+        The phase counts only where the file does not say it; the size goes before
         what rate and duration make.
 
     Raises

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from fractions import Fraction
 
 from tests.reference.rows import Row, S, Saved
-from tests.reference.windows import at_work, best
+from tests.reference.throughput import at_work, best
 
 _SENT = {"append_array", "put", "write_array"}
 _RECEIVED = {"get", "get_range", "read_array"}
