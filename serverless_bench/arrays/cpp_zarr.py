@@ -28,7 +28,6 @@ class CppZarr:
     options: ClassVar[type] = CppZarrOptions
 
     def __init__(self, array: ArraySpec, target: Target, transfer: Transfer) -> None:
-        del target, transfer
         import cppzarr  # noqa: PLC0415 - see needs
 
         self._library = cppzarr

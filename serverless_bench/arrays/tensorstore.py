@@ -70,11 +70,9 @@ class TensorStore:
             self._store = self._open({k: spec[k] for k in ("driver", "kvstore")})
 
     def write(self, where: str, block: Any) -> None:  # noqa: ANN401
-        del where
         self._store.write(block).result()
 
     def append(self, where: str, block: Any, row: int) -> None:  # noqa: ANN401
-        del where
         end = row + block.shape[0]
         if self._store.shape[0] < end:
             longer = [end, *block.shape[1:]]

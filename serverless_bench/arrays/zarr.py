@@ -55,12 +55,10 @@ class ZarrPython:
             self._array = zarr.open_array(store, mode="r+")
 
     def write(self, where: str, block: Any) -> None:  # noqa: ANN401
-        del where
         self._array[...] = block
 
     def append(self, where: str, block: Any, row: int) -> None:  # noqa: ANN401
         """Append as ``zarr.Array.append`` does, but at a given row."""
-        del where
         end = row + block.shape[0]
         if self._array.shape[0] < end:
             self._array.resize((end, *block.shape[1:]))

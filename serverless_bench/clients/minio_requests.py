@@ -109,7 +109,6 @@ class CountedPool(urllib3.PoolManager):
         **more: Any,  # noqa: ANN401 - urllib3's
     ) -> urllib3.BaseHTTPResponse:
         """Make one request, and report it to the thread's exchange."""
-        del redirect
         # The library's own threads have none.
         exchange: Exchange | None = getattr(self._here, "exchange", None)
         body = more.get("body")

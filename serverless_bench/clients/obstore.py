@@ -158,7 +158,6 @@ class ObstoreClient:
             raise ConnectionLost("the connection ended before the object did")
 
     def head(self, key: str, exchange: Exchange) -> int:
-        del exchange
         with self._translated(key):
             return obstore.head(self._reader, key)["size"]
 
@@ -167,7 +166,6 @@ class ObstoreClient:
 
         The end of another prefix is looked for in the responses, and beginning at it.
         """
-        del exchange
         directory, _, rest = prefix.rpartition("/")
         start = after or (prefix[:-1] if rest else "")
         keys: list[str] = []
@@ -186,12 +184,10 @@ class ObstoreClient:
         self.delete_many([key], exchange)
 
     def delete_many(self, keys: Sequence[str], exchange: Exchange) -> None:
-        del exchange
         with self._translated(*keys):
             obstore.delete(self._reader, list(keys))
 
     def copy(self, source: str, key: str, exchange: Exchange) -> None:
-        del exchange
         with self._translated(source, key):
             obstore.copy(self._reader, source, key)
 

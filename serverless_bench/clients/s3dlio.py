@@ -176,7 +176,6 @@ class S3dlioClient:
             sink.write_at(position, data[position : position + self._transfer.block_bytes])
 
     def head(self, key: str, exchange: Exchange) -> int:
-        del exchange
         with _translated():
             return int(self._library.stat(self._uri(key))["size"])
 
@@ -186,7 +185,6 @@ class S3dlioClient:
         To the library a prefix is a directory, and a listing has no beginning but the first
         key: what else was requested is picked from the response.
         """
-        del exchange
         directory = prefix[: prefix.rfind("/") + 1]
         with _translated():
             uris = self._library.list(self._uri(directory), recursive=True)
@@ -195,7 +193,6 @@ class S3dlioClient:
 
     def delete(self, key: str, exchange: Exchange) -> None:
         """Delete one object: to s3dlio that is a DeleteObjects request with one key."""
-        del exchange
         with _translated():
             self._library.delete(self._uri(key))
 

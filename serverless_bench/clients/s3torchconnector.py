@@ -138,7 +138,6 @@ class S3TorchConnectorClient:
                 raise
 
     def head(self, key: str, exchange: Exchange) -> int:
-        del exchange
         with _translated():
             return self._client.head_object(self._target.bucket, key).size
 
@@ -148,7 +147,6 @@ class S3TorchConnectorClient:
         The library cannot begin behind a key: it goes on where an earlier call ended, or
         lists what comes before, too, and leaves it out.
         """
-        del exchange
         pages = self._listings.pop((prefix, after), None)
         if pages is None:
             pages = self._client.list_objects(self._target.bucket, prefix, max_keys=_PAGE)
@@ -165,13 +163,11 @@ class S3TorchConnectorClient:
         return keys, more
 
     def delete(self, key: str, exchange: Exchange) -> None:
-        del exchange
         with _translated():
             self._client.delete_object(self._target.bucket, key)
 
     def copy(self, source: str, key: str, exchange: Exchange) -> None:
         """Copy: a HEAD, and then one request or parts."""
-        del exchange
         bucket = self._target.bucket
         with _translated():
             # The library puts the name into a header, and into a URL, as it is.

@@ -63,7 +63,6 @@ class _Auth(S3SigV4Auth):
 
     def payload(self, request: AWSRequest) -> str:
         """Return what stands for the body in the signature."""
-        del request
         return self._payload
 
 

@@ -96,7 +96,6 @@ class TlsStream:
 
     def makefile(self, mode: str = "rb") -> io.BufferedReader:
         """Return a buffered reader of the connection; ``http.client`` reads heads with it."""
-        del mode
         return io.BufferedReader(_Reader(self))
 
     def close(self) -> None:

@@ -14,7 +14,7 @@ class InlineExecutor:
     """No processes and no network of its own, hence no protection from a crash."""
 
     def __init__(self, job: JobSpec) -> None:
-        del job
+        """Keep nothing of the job: each invocation says what it is."""
 
     def map(
         self, invocations: Iterable[InvocationSpec], progress: RunProgress

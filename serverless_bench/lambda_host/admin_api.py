@@ -75,7 +75,6 @@ class AdminApi:
 
     async def release(self, request: web.Request) -> web.Response:
         """Deliver the events that are held."""
-        del request
         return reply(200, {"released": self._host.events.release()})
 
 

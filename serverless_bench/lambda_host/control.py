@@ -98,7 +98,6 @@ class ControlApi:
 
     async def all(self, request: web.Request) -> web.Response:
         """ListFunctions."""
-        del request
         described = [self._description(installed) for installed in self._host.functions.values()]
         return reply(200, {"Functions": described})
 
@@ -153,7 +152,6 @@ class ControlApi:
 
     async def account(self, request: web.Request) -> web.Response:
         """GetAccountSettings."""
-        del request
         concurrency = self._host.concurrency
         limit = {
             "TotalCodeSize": 80_530_636_800,

@@ -35,7 +35,6 @@ class LayersApi:
 
     async def all(self, request: web.Request) -> web.Response:
         """ListLayers."""
-        del request
         return reply(200, {"Layers": self._layers.latest()})
 
     async def versions(self, request: web.Request) -> web.Response:

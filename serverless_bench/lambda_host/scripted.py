@@ -37,7 +37,6 @@ class Scripted:
 
     async def __call__(self, function: LambdaFunction, call: InvokeRequest) -> InvokeResponse:
         """Deliver one invocation."""
-        del function
         event = json.loads(call.payload)
         response = await self._handle(event if isinstance(event, dict) else {})
         await asyncio.sleep(self._duration_s)

@@ -125,7 +125,6 @@ class ClientFixtures:
 
     def lacks(self, client: str) -> frozenset[str]:
         """Return the operations that the store does not do, or not for this client."""
-        del client
         return frozenset()
 
     def need(self, target: Target, *operations: str) -> None:

@@ -116,7 +116,6 @@ class SbenchPlugin(RuntimeExecutorPlugin):  # type: ignore[misc]  # LocalStack h
 
     def load(self, *arguments: object, **options: object) -> type[SbenchExecutor]:
         """Return the executor."""
-        del arguments, options
         return SbenchExecutor
 
 
