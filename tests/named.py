@@ -19,7 +19,7 @@ FOLDERS: Final = (
 """What a path from the root begins with."""
 _PACKAGE: Final = ROOT / "serverless_bench"
 _PATH: Final = re.compile(r"[\w.*-]+(/[\w.*-]+)*/?")
-_DOTTED: Final = re.compile(r"\bserverless_bench(?:\.\w+)+")
+_DOTTED: Final = re.compile(r"(?<![\w/.-])(?:serverless_bench|tests)(?:\.\w+)+")
 _PLACEHOLDER: Final = re.compile(r"\b(FAMILY|NAME|NNNN|ROOM)\b")
 
 
@@ -50,7 +50,7 @@ def exists(name: str, page: Path) -> bool:
 
 
 def dotted(page: Path) -> Iterator[str]:
-    """Yield every name that begins with that of the package."""
+    """Yield every name that begins with that of the package, or of the tests."""
     return (name for name in _DOTTED.findall(page.read_text()) if not _PLACEHOLDER.search(name))
 
 

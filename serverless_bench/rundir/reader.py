@@ -208,7 +208,7 @@ def _completed(name: str, columns: Mapping[str, list[Any]]) -> dict[str, list[An
 
 
 def _check_numbers(tables: Mapping[str, Mapping[str, list[Any]]]) -> None:
-    """Refuse a record whose rows do not fit together; ``analysis`` relies on it."""
+    """Refuse a record whose rows do not fit together; the analysis relies on it."""
     if not tables:
         return
     count = len(tables["operations"]["index"])

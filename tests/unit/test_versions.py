@@ -3,12 +3,14 @@
 import json
 import re
 import shutil
+import tomllib
 from pathlib import Path
 
 import pytest
 
 import serverless_bench
 from serverless_bench.analysis import summary
+from serverless_bench.arrays import ARRAYS
 from serverless_bench.audit import witness as audit_witness
 from serverless_bench.cli.main import COMMANDS
 from serverless_bench.clients import CLIENTS
@@ -108,3 +110,13 @@ def test_the_index_has_every_page() -> None:
     linked = set(re.findall(r"\]\(([\w/.-]+\.md)", index))
     pages = {path.name for path in (ROOT / "docs").glob("*.md")} - {"README.md"}
     assert pages <= linked
+
+
+def test_the_readme_says_which_extra_a_command_needs() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    # Named after what --client, --library and --executor take, or after all of these.
+    by_family = {*CLIENTS, *ARRAYS, *EXECUTORS, "clients", "arrays"}
+    extras = {*project["optional-dependencies"]} - {name.replace("_", "-") for name in by_family}
+    readme = (ROOT / "README.md").read_text()
+    assert len(extras) > 8
+    assert [extra for extra in sorted(extras) if f"`{extra}`" not in readme] == []
