@@ -21,10 +21,10 @@ from typing import Any, Final
 import orjson
 
 from serverless_bench.clock import monotonic_ns
-from serverless_bench.experiments import plan as plans
 from serverless_bench.experiments.loading import load_experiment, names
 from serverless_bench.experiments.observations import observe
 from serverless_bench.experiments.page_data import from_data, to_data
+from serverless_bench.experiments.plan import STATE, Plan, load_plan
 from serverless_bench.experiments.plot import save_plot
 from serverless_bench.experiments.report import make_report, show
 from serverless_bench.experiments.simulation import Simulated, noise_of, simulate
@@ -72,7 +72,7 @@ def run(name: str, into: Path, flags: Sequence[str]) -> bool:
     """Run an experiment, or what is left of it, and keep its figures."""
     root, begun_ns = RUNS / name, monotonic_ns()
     what: tuple[str, ...] = (name, "--run-dir", str(RUNS), "--name", name, *flags)
-    if (root / plans.STATE).exists():
+    if (root / STATE).exists():
         what = ("--resume", str(root))
     command = [*SBENCH, "exp", "run", *what, "--format", "json"]
     code = subprocess.run(command, stdout=subprocess.DEVNULL, check=False).returncode  # noqa: S603 - our own
@@ -86,7 +86,7 @@ def run(name: str, into: Path, flags: Sequence[str]) -> bool:
     sys.stdout.flush()
     if code not in COUNTED:
         return False
-    plan = plans.load(root)
+    plan = load_plan(root)
     least = plan.experiment.scales[plan.scale].min_bytes
     observed = observe(root, plan.cells(), repeats=plan.repeats, min_bytes=least)
     data = {**to_data(plan, observed), "took_s": round(took_s)}
@@ -122,9 +122,7 @@ def write_simulations(into: Path, wanted: Sequence[str]) -> None:
 
 def _row(name: str, into: Path) -> str:
     experiment, kept = load_experiment(name), into / f"{name}.json"
-    plan = plans.Plan(
-        experiment=experiment, scale="small", repeats=experiment.scales["small"].repeats
-    )
+    plan = Plan(experiment=experiment, scale="small", repeats=experiment.scales["small"].repeats)
     noise, minutes = None, "-"
     if kept.exists():
         data: dict[str, Any] = orjson.loads(kept.read_bytes())

@@ -17,7 +17,7 @@ from pathlib import Path
 PACKAGE = "serverless_bench"
 SOURCE = Path(__file__).resolve().parents[2] / PACKAGE
 ROOTS = (
-    *("handler", "clients.wire", "workloads.function", "workloads.mixed"),
+    *("worker.handler", "clients.wire", "workloads.function", "workloads.mixed"),
     *("workloads.noop", "workloads.read", "workloads.write"),
 )
 """What is imported by name: the entry point, and the plugins that need no more libraries."""

@@ -56,11 +56,10 @@ class CppZarr:
         )
 
     def append(self, where: str, block: Any, row: int) -> None:  # noqa: ANN401
-        """Refuse: the library cannot."""
         raise NotImplementedError
 
     def read(self, where: str) -> Any:  # noqa: ANN401
         return self._library.read_zarr(where, order="C", num_threads=self._threads)
 
     def close(self) -> None:
-        """Nothing is held."""
+        pass

@@ -80,7 +80,6 @@ class OmeZarr:
             )
 
     def append(self, where: str, block: Any, row: int) -> None:  # noqa: ANN401
-        """Refuse: the library cannot."""
         raise NotImplementedError
 
     def read(self, where: str) -> Any:  # noqa: ANN401
@@ -94,4 +93,4 @@ class OmeZarr:
             return image.data.compute()
 
     def close(self) -> None:
-        """Nothing is held."""
+        pass

@@ -59,7 +59,7 @@ class ZarrPython:
         self._array[...] = block
 
     def append(self, where: str, block: Any, row: int) -> None:  # noqa: ANN401
-        """What ``zarr.Array.append`` does, at a given row."""
+        """Append as ``zarr.Array.append`` does, but at a given row."""
         del where
         end = row + block.shape[0]
         if self._array.shape[0] < end:

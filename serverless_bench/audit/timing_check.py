@@ -41,15 +41,8 @@ def check_latencies(run: ReportedRun, requests: RunRequests, matches: Matches) -
 
 def _attempt(function: ReportedFunction, attempt: Row, one: StoreRequest) -> Discrepancies:
     took_ns, least_ns = attempt["end_ns"] - attempt["start_ns"], _gone_ns(one) - one.head_ns
-    if attempt["error"] is None and took_ns < least_ns - _SLACK_NS:
-        yield Discrepancy(
-            "times",
-            (
-                f"{function.where}: {attempt['request']} took {_ms(took_ns)},"
-                f" the store alone {_ms(least_ns)}"
-            ),
-            one.key,
-        )
+    if attempt["error"] is None:
+        yield from _faster(f"{function.where}: {attempt['request']}", took_ns, least_ns, one.key)
 
 
 def _operation(function: ReportedFunction, op: Row, own: Sequence[StoreRequest]) -> Discrepancies:
@@ -58,15 +51,8 @@ def _operation(function: ReportedFunction, op: Row, own: Sequence[StoreRequest])
         return
     heads = min(one.head_ns for one in own)
     gone = max(_gone_ns(one) for one in own)
-    if op["end_ns"] - op["start_ns"] < gone - heads - _SLACK_NS:
-        yield Discrepancy(
-            "times",
-            (
-                f"{function.where}: {op['kind']} took {_ms(op['end_ns'] - op['start_ns'])},"
-                f" the store alone {_ms(gone - heads)}"
-            ),
-            op["key"],
-        )
+    took_ns = op["end_ns"] - op["start_ns"]
+    yield from _faster(f"{function.where}: {op['kind']}", took_ns, gone - heads, op["key"])
     first_out = [one.first_out_ns for one in data if one.first_out_ns is not None]
     if op["first_byte_ns"] is not None and first_out:
         reported, least = op["first_byte_ns"] - op["start_ns"], min(first_out) - heads
@@ -79,6 +65,12 @@ def _operation(function: ReportedFunction, op: Row, own: Sequence[StoreRequest])
                 ),
                 op["key"],
             )
+
+
+def _faster(what: str, took_ns: int, least_ns: int, key: str) -> Discrepancies:
+    if took_ns < least_ns - _SLACK_NS:
+        text = f"{what} took {_ms(took_ns)}, the store alone {_ms(least_ns)}"
+        yield Discrepancy("times", text, key)
 
 
 def _acknowledged(op: Row, own: Sequence[StoreRequest]) -> Iterator[tuple[int, int]]:

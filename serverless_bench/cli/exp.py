@@ -129,7 +129,7 @@ def run_command(
     Every run has a run directory, and its objects are deleted after it.
     """
     from serverless_bench.experiments.loading import load_experiment
-    from serverless_bench.experiments.plan import load, save
+    from serverless_bench.experiments.plan import load_plan, save_plan
     from serverless_bench.experiments.runner import run
 
     require_scipy()
@@ -137,7 +137,7 @@ def run_command(
         raise UsageError("give a NAME, or --resume DIR", hint="sbench exp list")
     quiet = format != "text"
     if resume is not None:
-        plan, root = load(resume), resume
+        plan, root = load_plan(resume), resume
     else:
         experiment = load_experiment(name or "")
         plan = make_plan(experiment, flags)
@@ -149,7 +149,7 @@ def run_command(
         return ExitCode.OK
     if resume is None:
         plan = placed(plan, flags)
-        save(plan, root)
+        save_plan(plan, root)
     click.echo(f"experiment directory: {root}", err=quiet)
     clean = None if keep else delete_objects
     try:
@@ -171,11 +171,11 @@ def run_command(
 @_plot_option
 def report_command(name: str, run_dir: Path, format: str, plot: Path | None) -> int:  # noqa: A002
     """Report on an experiment, finished or not: a directory, a --name, or the last of a kind."""
-    from serverless_bench.experiments.plan import load
+    from serverless_bench.experiments.plan import load_plan
 
     require_scipy()
     root = _find(name, run_dir)
-    return _report(load(root), root, format, plot)
+    return _report(load_plan(root), root, format, plot)
 
 
 def _find(name: str, run_dir: Path) -> Path:
@@ -187,7 +187,7 @@ def _find(name: str, run_dir: Path) -> Path:
         If there is none.
     """
     from serverless_bench.experiments.loading import load_experiment
-    from serverless_bench.experiments.plan import STATE, load
+    from serverless_bench.experiments.plan import STATE, load_plan
 
     if Path(name).is_dir():
         return Path(name)
@@ -196,7 +196,7 @@ def _find(name: str, run_dir: Path) -> Path:
     states = sorted(run_dir.glob(f"*/{STATE}"), key=lambda state: state.stat().st_mtime_ns)
     wanted = Path(name).stem
     for state in reversed(states):
-        if load(state.parent).experiment.name == wanted:
+        if load_plan(state.parent).experiment.name == wanted:
             return state.parent
     load_experiment(name)
     raise UsageError(

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from serverless_bench.lambda_host.server import Serving
 
 _HANDLER: Final = "serverless_bench.worker.handler.handler"
-_GREETING: Final = """\
+_BANNER: Final = """\
 lambda host at {url}
 {limits}
   export {exports}
@@ -156,7 +156,7 @@ async def _run(
         if command:
             return await until_end(command, variables, stop)
         click.echo(
-            _GREETING.format(
+            _BANNER.format(
                 url=served.url,
                 limits=served.host.shared.limits.describe(),
                 exports=" ".join(f"{name}={value}" for name, value in variables.items()),

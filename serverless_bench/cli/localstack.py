@@ -20,7 +20,7 @@ from serverless_bench.stores.localstack.environment import (
 )
 from serverless_bench.stores.localstack.server import CREDENTIALS, REGION, started
 
-_GREETING: Final = """\
+_BANNER: Final = """\
 LocalStack {version} at {url}
   export {exports}
   sam build && sam deploy
@@ -71,7 +71,7 @@ async def _run(
             if not command:
                 exports = " ".join(f"{name}={value}" for name, value in variables.items())
                 click.echo(
-                    _GREETING.format(
+                    _BANNER.format(
                         version=installed.version, url=localstack.endpoint_url, exports=exports
                     )
                 )

@@ -1,7 +1,7 @@
 """The AWS Common Runtime's S3 client: event loops in C, and requests that split themselves.
 
 A large put or get becomes several requests side by side, of a size and at a number that
-the runtime derives from ``throughput_gbps``; they cannot be told apart here, so attempts
+the runtime derives from ``throughput_gbps``; they cannot be separated here, so attempts
 count as hidden. Its retries are off. With ``split=no`` a call is one request, as with the
 other clients, but a put then stands in memory whole. The payload is never hashed: the
 runtime signs ``UNSIGNED-PAYLOAD``, over http, too, and has no switch for it.
@@ -160,7 +160,7 @@ class AwsCrtClient:
         if length is None:
             self._perform(crt_request, self._whole("GetObject", "GET", key))
             if crt_request.status == _NO_SUCH_RANGE:
-                # Asked for ranges, an empty object has none: it is asked for as a whole.
+                # An empty object has no range: it is requested as a whole.
                 crt_request = CrtRequest(exchange, sink=sink)
                 self._perform(crt_request, ApiRequest("GetObject", "GET", key))
             self._check(crt_request)

@@ -16,16 +16,16 @@ if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
 
 _TICK_S: Final = 0.25
-"""How often a waiting caller tells the exchange that nothing moved."""
+"""How often a waiting caller reports to the exchange that nothing moved."""
 
 
 class CrtRequest:
-    """What the runtime's threads tell about one request, and what the caller reads after.
+    """What the runtime's threads report of one request, and what the caller reads after.
 
     Parameters
     ----------
     exchange
-        Told about the request, by one thread at a time.
+        Receives the progress of the request, from one thread at a time.
     sink
         Takes the body of the response; None collects it in ``text``.
     start
@@ -105,7 +105,7 @@ class CrtRequest:
         """
         try:
             self._wait(timeout_s)
-        except BaseException as exc:  # noqa: BLE001 - nobody may use the sink after this
+        except BaseException as exc:  # noqa: BLE001 - the sink is not used after this
             self._failure = exc
             request.cancel()
             self._done.wait()

@@ -31,7 +31,7 @@ class ClientInfo:
     attempts_hidden_by: frozenset[str] = frozenset()
     """Options that make attempts hidden, when they are set."""
     progress: Literal["wire", "body", "none"]
-    """What ``moved`` means: bytes at the socket, bytes asked of the body, or nothing."""
+    """What ``moved`` means: bytes at the socket, bytes read from the body, or nothing."""
     shows: frozenset[Shown] = frozenset()
     """What the exchange receives besides, at its true instant; the rest it never receives."""
     signing: str
@@ -133,7 +133,7 @@ class Client(Protocol):
     ) -> None:
         """Read one object, or ``length`` bytes of it from ``offset`` on.
 
-        The sink sees the offsets of the body, from 0. Fewer bytes than asked for are no
+        The sink sees the offsets of the body, from 0. Fewer bytes than requested are no
         error here if the store says so; a connection that ends before is one.
         """
 
@@ -169,7 +169,7 @@ class Client(Protocol):
         """Make an object of the bytes of another one, inside the store."""
 
     def move(self, *, region: str | None, endpoint_url: str | None) -> None:
-        """Send later requests elsewhere, because the store said so."""
+        """Send later requests elsewhere, because the store redirected us."""
 
     def close(self) -> None:
         """Release connections."""

@@ -300,7 +300,7 @@ class Boto3Client:
 
 
 class _CountedFile(KeystreamFile):
-    """A request body that tells the exchange how far botocore has read it."""
+    """A request body that reports to the exchange how far botocore has read it."""
 
     def __init__(self, source: Source, exchange: Exchange) -> None:
         super().__init__(source, source.size)
@@ -314,7 +314,7 @@ class _CountedFile(KeystreamFile):
             if count:
                 self._exchange.moved(count)
             else:
-                # Asked for more when all that there is was sent.
+                # More is requested when all that there is was sent.
                 self._exchange.sent()
         return count
 

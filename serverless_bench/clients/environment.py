@@ -1,4 +1,4 @@
-"""What libraries that do not read AWS's environment by themselves have to be told of it."""
+"""AWS's environment variables, for libraries that do not read them by themselves."""
 
 import os
 from dataclasses import dataclass
@@ -30,12 +30,12 @@ def find_keys() -> Keys | None:
 
 
 def no_keys() -> AccessDenied:
-    """Return the error of a request that nobody can sign."""
+    """Return the error of a request that cannot be signed."""
     return AccessDenied("no credentials: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY")
 
 
 def ca_bundle() -> Path | None:
-    """Return the file of trusted certificates that AWS's SDKs are told to use."""
+    """Return the file of trusted certificates that AWS's SDKs are set to use."""
     name = os.environ.get("AWS_CA_BUNDLE")
     return Path(name) if name else None
 

@@ -105,7 +105,7 @@ class MinioClient:
             self._minio.put_object(
                 self._bucket,
                 key,
-                # Nothing but read() is asked of it.
+                # Nothing but its read() is called.
                 cast("BinaryIO", _UploadBody(source, exchange)),
                 source.size,
                 part_size=max(source.size, 5 * MIB) if whole else part_bytes,
@@ -171,7 +171,7 @@ class MinioClient:
             listed = self._minio.list_objects(
                 self._bucket, prefix, recursive=True, start_after=after or None
             )
-            # The next page is another request; it is not asked for.
+            # The next page is another request; it is not made.
             keys = [entry.object_name or "" for entry in islice(listed, _PAGE)]
         return keys, len(keys) == _PAGE
 

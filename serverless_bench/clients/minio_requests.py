@@ -75,7 +75,7 @@ class CountedMinio(Minio):
 
 
 class CountedPool(urllib3.PoolManager):
-    """urllib3's pool, without retries and redirects; it tells what goes over the wire."""
+    """urllib3's pool, without retries and redirects; it reports what goes over the wire."""
 
     def __init__(self, *, block_bytes: int, **settings: Any) -> None:  # noqa: ANN401 - urllib3's
         super().__init__(**settings)
@@ -88,7 +88,7 @@ class CountedPool(urllib3.PoolManager):
         Parameters
         ----------
         exchange
-            None for nobody.
+            None for none.
         whole
             Whether the body of one request is all of it: its last byte is the last one then.
         """
@@ -108,7 +108,7 @@ class CountedPool(urllib3.PoolManager):
         redirect: bool = True,  # noqa: FBT001, FBT002 - the library's
         **more: Any,  # noqa: ANN401 - urllib3's
     ) -> urllib3.BaseHTTPResponse:
-        """Make one request, and tell the thread's exchange of it."""
+        """Make one request, and report it to the thread's exchange."""
         del redirect
         # The library's own threads have none.
         exchange: Exchange | None = getattr(self._here, "exchange", None)

@@ -1,14 +1,14 @@
 """s3dlio: a Rust library over AWS's SDK for Rust, made for machine learning's data sets.
 
-It is told everything by environment variables, once per process, when its first request
+It takes all settings from environment variables, once per process, when its first request
 is made: a process can have one endpoint, one region and one set of options, and cannot
 be sent elsewhere. Its import starts threads, so it is imported when a client is opened,
 and no client may be opened before a fork.
 
 By itself it hashes every payload with SHA-256, over http, too; ``payload_signing=unsigned``
 ends that. Attempts are hidden: its retries are off, but every get of a whole object is a HEAD
-and then a GET, or from 32 MiB on ranges side by side (``split=no`` ends that), and it tells
-no status. Objects stand in memory whole, and nothing is told while they move, except with
+and then a GET, or from 32 MiB on ranges side by side (``split=no`` ends that), and it shows
+no status. Objects stand in memory whole, and nothing is reported while they move, except with
 ``writer=multipart``, which holds parts.
 """
 
@@ -184,7 +184,7 @@ class S3dlioClient:
         """List everything, always, in as many requests as that takes.
 
         To the library a prefix is a directory, and a listing has no beginning but the first
-        key: what else was asked for is picked from the response.
+        key: what else was requested is picked from the response.
         """
         del exchange
         directory = prefix[: prefix.rfind("/") + 1]
@@ -233,7 +233,7 @@ def _variables(target: Target, transfer: Transfer, options: S3dlioOptions) -> di
             hint="--addressing path, or another client",
         )
     variables = {
-        # AWS's own it finds by the region; told of one, it puts the bucket into the path.
+        # AWS's own it finds by the region; given one, it puts the bucket into the path.
         _ENDPOINT: None if virtual else target.endpoint_url,
         "AWS_REGION": target.region,
         "S3DLIO_UNSIGNED_PAYLOAD": int(options.payload_signing == "unsigned"),
@@ -259,7 +259,7 @@ def _start(variables: Mapping[str, str]) -> Any:  # noqa: ANN401 - a module with
     if _settings[1] != variables:
         raise PluginError(
             "s3dlio has started in this process for another endpoint, or with other options",
-            hint="it keeps what it was told first: use a new process or function",
+            hint="it keeps its first settings: use a new process or function",
         )
     return _library()
 

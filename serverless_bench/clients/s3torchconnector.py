@@ -3,7 +3,7 @@
 ``s3torchconnectorclient`` needs no torch. Every put is an upload in parts, however small
 the object, and every get asks for ranges of ``part_mb`` side by side; the library tries
 again by itself, at least once (``max_attempts=1`` means four attempts to it, so that 2 is the
-fewest), and tells neither status nor timing: attempts are hidden. The payload is never hashed:
+fewest), and shows neither status nor timing: attempts are hidden. The payload is never hashed:
 the runtime signs ``UNSIGNED-PAYLOAD``, over http, too, and has no switch for it.
 
 It takes only ``bytes``, so that each block of a put is copied once, and gives out parts as

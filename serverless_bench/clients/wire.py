@@ -23,7 +23,6 @@ from botocore.credentials import Credentials, EnvProvider, ReadOnlyCredentials
 from botocore.utils import get_environ_proxies
 
 from serverless_bench.clients.base import (
-    AWS_HOST,
     ClientInfo,
     Exchange,
     Sink,
@@ -37,6 +36,7 @@ from serverless_bench.clients.s3_http import (
     element,
     listed,
     listing_query,
+    moved_endpoint,
     parts_body,
     response_error,
 )
@@ -105,13 +105,10 @@ class WireClient:
         self._name = user_agent()
 
     def move(self, *, region: str | None, endpoint_url: str | None) -> None:
-        old = self._endpoint.netloc
-        if region and not endpoint_url and AWS_HOST in old:
-            # On AWS the region alone says where: its name is part of the host's.
-            host = old.replace(f".{self._region}.", f".{region}.")
-            endpoint_url = f"{self._endpoint.scheme}://{host}"
-        if endpoint_url:
-            self._endpoint = urlsplit(endpoint_url)
+        url = self._endpoint.geturl()
+        there = moved_endpoint(url, self._region, region, endpoint_url)
+        if there != url:
+            self._endpoint = urlsplit(there)
             self.close()
         self._region = region or self._region
 

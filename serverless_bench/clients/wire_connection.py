@@ -98,7 +98,7 @@ class WireConnection:
         """Whether the last request went out to its end before the response came."""
 
     def is_stale(self) -> bool:
-        """Tell whether the store closed the idle connection, or said something unasked."""
+        """Return whether the store closed the idle connection, or sent something on it."""
         return bool(self._poll.poll(0))
 
     def is_reusable(self, response: HTTPResponse) -> bool:

@@ -6,7 +6,6 @@ store. The job is the same but for its length: a few GB, so that it takes second
 
 import json
 import tempfile
-import urllib.request
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -18,6 +17,7 @@ from serverless_bench.driver.run import run_job
 from serverless_bench.errors import StoreError, UsageError
 from serverless_bench.job.keys import declared_size, object_key
 from serverless_bench.job.spec import JobSpec, Target
+from serverless_bench.stores.direct import open_direct
 from serverless_bench.stores.loopback.process import served
 from serverless_bench.stores.loopback.s3 import STATISTICS
 from serverless_bench.units import GIB, format_rate
@@ -123,7 +123,5 @@ def _keys(count: int, size: int) -> list[str]:
 
 def _statistics(url: str) -> dict[str, Any]:
     """Return what the store did so far."""
-    # Loopback never goes through a proxy.
-    direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-    with direct.open(url + STATISTICS, timeout=10) as response:
+    with open_direct(url + STATISTICS, timeout_s=10) as response:
         return dict(json.load(response))

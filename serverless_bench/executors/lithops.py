@@ -252,7 +252,7 @@ class _Launcher:
         return self._most - in_flight
 
     def take(self, count: int) -> None:
-        """Nothing is counted: Lithops is not asked about a limit."""
+        """Count nothing: Lithops has no limit that is known."""
 
     def launch(self, invocations: Sequence[InvocationSpec]) -> int:
         self._host.send({"launch": [asdict(spec) for spec in invocations]})

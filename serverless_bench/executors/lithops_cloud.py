@@ -72,12 +72,12 @@ def launch_all(
     message
         The first batch.
     order
-        What the driver said first.
+        The driver's first message.
     receive, send
         From and to the driver.
     """
-    # A call that is refused raises in a thread of Lithops' own, where nobody hears it but the
-    # log, with a traceback. What it was for is found by its silence.
+    # A call that is refused raises in a thread of Lithops' own, which only its
+    # log shows, with a traceback. What it was for is found by its silence.
     logging.getLogger("concurrent.futures").setLevel(logging.CRITICAL)
     backend = executor.compute_handler.backend
     if endpoint := _endpoint():
@@ -134,7 +134,7 @@ def _runtime(executor: Any) -> tuple[str, int]:  # noqa: ANN401 - Lithops is unt
 
 
 def _forget_deleted_function(executor: Any) -> None:  # noqa: ANN401 - Lithops is untyped
-    """Make Lithops deploy its function again if somebody has deleted it.
+    """Make Lithops deploy its function again if it was deleted.
 
     It remembers for ever, in its bucket and in the user's home, that it has deployed one,
     and then every call is answered 404, which it logs.

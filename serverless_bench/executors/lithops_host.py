@@ -50,7 +50,7 @@ def main() -> None:
 
 
 class _Ending:
-    """Ends this process and all that Lithops started, once, whoever asks first."""
+    """Ends this process and all that Lithops started, once, whichever call is first."""
 
     def __init__(self, scratch: str) -> None:
         self._scratch = scratch

@@ -4,6 +4,7 @@ Each ``*.toml`` here is one: its axes, its metrics, what it claims, and the rows
 published. From a file to a page::
 
     definition    what a file may say               Experiment
+    conversion    values of the declared types, by msgspec
     loading       the file, checked
     settings      a cell's settings as a job        JobSpec
     cells         all that is to be run             Cell
@@ -16,9 +17,9 @@ published. From a file to a page::
     comparisons   ratios within rounds, judged as one family
     knee          where more brings nothing more
     power         what these rounds could find
-    hypotheses    what holds of each claim          Verdicts
+    hypotheses    what holds of each claim, as verdicts
     table         measured beside published
-    report        all of it as text or JSON         plot draws it
+    report        all of it as text or JSON, by a writer; plot draws it
     page_data     the figures that lie beside a page
     simulation    how often verdicts are wrong
 

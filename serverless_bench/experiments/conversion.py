@@ -50,6 +50,9 @@ def _in_toml(kinds: str) -> str:
 
 
 def _decoded(kind: type, value: object) -> object:
-    if kind is Size and isinstance(value, str | int) and not isinstance(value, bool):
+    if kind is not Size or not isinstance(value, str | int) or isinstance(value, bool):
+        raise ValueError(f"expected bytes, as in '8MiB', got {value!r}")
+    try:
         return Size(parse_size(str(value)))
-    raise ValueError(f"Expected bytes, got {value!r}")
+    except UsageError as exc:
+        raise ValueError(f"{exc}; {exc.hint}") from exc

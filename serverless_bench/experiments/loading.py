@@ -19,14 +19,15 @@ from serverless_bench.experiments.definition import (
     UNITS,
     Experiment,
     Figure,
+    Scale,
     Setting,
     Settings,
     Value,
 )
 from serverless_bench.experiments.settings import check_settings, is_setting
 
-_OURS: Final = {"name", "scales", "text"}
-"""Fields of an experiment that no file has."""
+_KEYS: Final = {*Experiment.__struct_fields__, *SCALES, "settings"} - {"name", "scales", "text"}
+"""Of a file; what it is called, and its text, are not in it."""
 _ROW: Final = {"at", "cell", "note"}
 """Keys of a published row that are no metrics."""
 
@@ -100,8 +101,8 @@ def as_settings(data: Mapping[str, Any], where: str) -> dict[str, Setting]:
 def _arranged(data: Mapping[str, Any], where: str) -> dict[str, Any]:
     """Return a file's tables in the shape of ``Experiment``: what differs by scale, by scale."""
     found = dict(data)
-    for key in _OURS & data.keys():
-        raise UsageError(f"{where}: contains unknown field '{key}'", hint=HINT)
+    for key in sorted(data.keys() - _KEYS):
+        raise UsageError(f"{where}: contains unknown field {key!r}", hint=HINT)
     for key, arranged in (
         ("axes", _axis),
         ("cells", _cell),
@@ -111,6 +112,8 @@ def _arranged(data: Mapping[str, Any], where: str) -> dict[str, Any]:
         ("published", _row),
         ("unsupported", _point),
     ):
+        if isinstance(found.get(key), dict):
+            raise UsageError(f"{where}, {key}: is a list of tables", hint=f"[[{key}]]")
         tables = converted(found.pop(key, []), list[dict[str, Any]], f"{where}, {key}")
         found[key] = [arranged(one, f"{where}, {key} {n}") for n, one in enumerate(tables, 1)]
     shared = found.pop("settings", {})
@@ -131,7 +134,9 @@ def _table(value: object, where: str) -> dict[str, Any]:
 def _scale(own: object, shared: object, where: str) -> dict[str, Any]:
     table = _table(own, where)
     both = {**_table(shared, f"{where}, settings"), **_table(table.get("settings", {}), where)}
-    return {**table, "settings": as_settings(both, f"{where}, settings")}
+    table["settings"] = as_settings(both, f"{where}, settings")
+    converted(table, Scale, where)
+    return table
 
 
 def _by_scale(value: object, where: str) -> dict[str, dict[str, Setting]]:

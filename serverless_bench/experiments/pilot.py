@@ -5,7 +5,7 @@ pilot also finds the store, its caches and the libraries of the cell as they wil
 """
 
 from collections.abc import Collection, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from math import ceil, floor, sqrt
 from pathlib import Path
 from typing import Final
@@ -122,7 +122,7 @@ def _relative_error(values: Floats) -> float:
     return float(values.std(ddof=1) / np.sqrt(len(values)) / values.mean())
 
 
-def load(root: Path) -> dict[str, RunLength]:
+def load_lengths(root: Path) -> dict[str, RunLength]:
     """Return the lengths that are known, by the cells' slugs."""
     try:
         found = orjson.loads((root / LENGTHS).read_bytes())
@@ -131,12 +131,16 @@ def load(root: Path) -> dict[str, RunLength]:
     return {slug: RunLength(**data) for slug, data in found.items()}
 
 
-def save(root: Path, known: Mapping[str, RunLength]) -> None:
+def save_lengths(root: Path, known: Mapping[str, RunLength]) -> None:
     """Keep the lengths, whole or not at all."""
-    data = {slug: asdict(length) for slug, length in known.items()}
-    part = root / f"{LENGTHS}.part"
-    part.write_bytes(orjson.dumps(data, option=orjson.OPT_INDENT_2))
-    part.replace(root / LENGTHS)
+    replace_json(root / LENGTHS, known)
+
+
+def replace_json(path: Path, value: object) -> None:
+    """Write a file in the place of the one that is there, whole or not at all."""
+    part = path.with_name(f"{path.name}.part")
+    part.write_bytes(orjson.dumps(value, option=orjson.OPT_INDENT_2))
+    part.replace(path)
 
 
 def _is_append(settings: Settings) -> bool:

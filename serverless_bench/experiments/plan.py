@@ -14,7 +14,7 @@ from serverless_bench.executors import open_executor
 from serverless_bench.experiments.cells import Cell, make_cells
 from serverless_bench.experiments.definition import Experiment, Setting, Settings
 from serverless_bench.experiments.loading import parse
-from serverless_bench.experiments.pilot import is_fixed
+from serverless_bench.experiments.pilot import is_fixed, replace_json
 from serverless_bench.experiments.settings import job_of
 from serverless_bench.job.spec import JobSpec, Target
 
@@ -53,6 +53,11 @@ class Plan:
             return 0.0
         return self.experiment.scales[self.scale].seconds if self.seconds is None else self.seconds
 
+    @property
+    def one_factor(self) -> bool:
+        """Whether one axis is changed at a time."""
+        return (self.design or self.experiment.design) == "one-factor"
+
     def cells(self) -> tuple[Cell, ...]:
         """Return the cells, those that cannot run included."""
         return make_cells(
@@ -89,7 +94,7 @@ class Plan:
         return replace(job, control=self.control, functions=self.functions)
 
 
-def save(plan: Plan, root: Path) -> None:
+def save_plan(plan: Plan, root: Path) -> None:
     """Write a plan into the directory of its experiment, which must be new.
 
     Raises
@@ -101,7 +106,7 @@ def save(plan: Plan, root: Path) -> None:
         root.mkdir(parents=True, exist_ok=True)
         (root / FILE).write_text(plan.experiment.text, encoding="utf-8")
         with (root / STATE).open("xb") as file:
-            file.write(_data(plan))
+            file.write(orjson.dumps(_data(plan), option=orjson.OPT_INDENT_2))
     except FileExistsError as exc:
         raise ArchiveError(
             f"{root} holds an experiment already", hint=f"sbench exp run --resume {root}"
@@ -110,20 +115,17 @@ def save(plan: Plan, root: Path) -> None:
         raise ArchiveError(f"cannot write {root}: {exc.strerror}", hint="--run-dir") from exc
 
 
-def save_again(plan: Plan, root: Path) -> None:
+def overwrite_plan(plan: Plan, root: Path) -> None:
     """Write a plan in the place of the one that is there, whole or not at all."""
-    part = root / f"{STATE}.part"
-    part.write_bytes(_data(plan))
-    part.replace(root / STATE)
+    replace_json(root / STATE, _data(plan))
 
 
-def _data(plan: Plan) -> bytes:
+def _data(plan: Plan) -> dict[str, Any]:
     data = {f.name: getattr(plan, f.name) for f in fields(plan) if f.name != "experiment"}
-    data |= {"schema": SCHEMA, "name": plan.experiment.name}
-    return orjson.dumps(data, option=orjson.OPT_INDENT_2)
+    return {**data, "schema": SCHEMA, "name": plan.experiment.name}
 
 
-def load(root: Path) -> Plan:
+def load_plan(root: Path) -> Plan:
     """Return the plan of an experiment that was begun.
 
     Raises

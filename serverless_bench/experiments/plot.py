@@ -96,7 +96,7 @@ class _Picture:
 
     def draw(self) -> Figure:
         """Return the picture."""
-        panels = {f"measured, --scale {self.report.scale}": self.measured}
+        panels = {f"measured, --scale {self.report.plan.scale}": self.measured}
         if self.published:
             panels[f"published, {self.experiment.seed.date}"] = self.published
         height = _HEIGHT if self.lines else max(_HEIGHT, 1.4 + _BAR * len(self.measured))
@@ -148,9 +148,9 @@ class _Picture:
     def _label(self, cell: Cell) -> str:
         """Return what tells a cell from all others of the picture."""
         names = self.told_apart
-        if self.report.one_factor and not cell.name:
+        if self.report.plan.one_factor and not cell.name:
             axes = [self.experiment.axis(name) for name in names]
-            base = {axis.name: str(baseline(axis, self.report.scale)) for axis in axes}
+            base = {axis.name: str(baseline(axis, self.report.plan.scale)) for axis in axes}
             names = [name for name in names if str(cell.at.get(name)) != base[name]]
             if not names:
                 return "baseline"

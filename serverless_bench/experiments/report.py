@@ -30,12 +30,14 @@ class Report:
     """Everything that a report shows."""
 
     experiment: Experiment
-    scale: str
-    repeats: int
-    observed: tuple[CellRuns, ...]
+    plan: Plan
     rows: tuple[TableRow, ...]
     verdicts: Verdicts
-    one_factor: bool = False
+
+    @property
+    def observed(self) -> list[CellRuns]:
+        """Every cell with its runs."""
+        return [row.observed for row in self.rows]
 
     @property
     def complete(self) -> bool:
@@ -62,15 +64,11 @@ def make_report(plan: Plan, observed: Sequence[CellRuns]) -> Report:
         What was found, see ``observe``.
     """
     experiment = plan.experiment
-    one_factor = (plan.design or experiment.design) == "one-factor"
     return Report(
         experiment=experiment,
-        scale=plan.scale,
-        repeats=plan.repeats,
-        observed=tuple(observed),
+        plan=plan,
         rows=table_rows(experiment, observed),
-        verdicts=judge(experiment, plan.scale, observed, one_factor=one_factor),
-        one_factor=one_factor,
+        verdicts=judge(experiment, plan.scale, observed, one_factor=plan.one_factor),
     )
 
 
@@ -87,11 +85,11 @@ def show(report: Report, out: TextIO, style: str) -> None:
         out.write(orjson.dumps(to_json(report)).decode() + "\n")
         return
     write = Writer(out, markdown=style == "markdown")
-    experiment, scale = report.experiment, report.experiment.scales[report.scale]
+    experiment, scale = report.experiment, report.experiment.scales[report.plan.scale]
     _head(write, experiment)
     write.line(
-        f"measured: --scale {report.scale}{f' ({scale.about})' if scale.about else ''},"
-        f" {report.repeats} rounds that hold each cell once{_run_lengths(report)}"
+        f"measured: --scale {report.plan.scale}{f' ({scale.about})' if scale.about else ''},"
+        f" {report.plan.repeats} rounds that hold each cell once{_run_lengths(report)}"
     )
     write.table(grid(experiment, report.rows))
     write.line(_interval_note(report))
@@ -145,8 +143,8 @@ def to_json(report: Report) -> dict[str, Any]:
     return {
         "report_schema": REPORT_SCHEMA,
         **_reference_json(report.experiment),
-        "scale": report.scale,
-        "repeats": report.repeats,
+        "scale": report.plan.scale,
+        "repeats": report.plan.repeats,
         "among": report.verdicts.among,
         "complete": report.complete,
         "cells": [_line_json(line) for line in report.rows],
@@ -207,7 +205,7 @@ def _interval_note(report: Report) -> str:
     }
     if not levels:
         return "no run counts"
-    if report.repeats == 1:
+    if report.plan.repeats == 1:
         return "one run of each cell: no intervals, and no verdicts"
     reached = f"{min(levels):.0%}"
     if max(levels) > min(levels):

@@ -15,7 +15,7 @@ from serverless_bench.experiments import pilot
 from serverless_bench.experiments.cells import Cell
 from serverless_bench.experiments.definition import Setting, Settings
 from serverless_bench.experiments.observations import failure_path, run_path
-from serverless_bench.experiments.plan import Plan, save_again
+from serverless_bench.experiments.plan import Plan, overwrite_plan
 from serverless_bench.experiments.settings import job_of, prepared_by, workload_of
 from serverless_bench.experiments.stores import Stores, files_of, on_processors
 from serverless_bench.rundir.run import Run, load_run
@@ -92,7 +92,7 @@ class _Runner:
         self._stores = stores
         self._clean = clean
         self._deleted_bytes = 0
-        self._lengths = pilot.load(root)
+        self._lengths = pilot.load_lengths(root)
         self._prepared: dict[str, Run | SbenchError] = {}
 
     def warm_up(self, cell: Cell) -> None:
@@ -111,7 +111,7 @@ class _Runner:
             if cell.slug not in self._lengths:
                 found = self._pilot(cell)
                 self._lengths[cell.slug] = found
-                pilot.save(self._root, self._lengths)
+                pilot.save_lengths(self._root, self._lengths)
                 error = found.standard_error
                 known = "" if error is None else f", standard error {error:.1%}"
                 say(f"pilot: {cell.label}: runs of {found.seconds:.1f} s{known}")
@@ -119,7 +119,7 @@ class _Runner:
             here = [self._lengths[cell.slug] for cell in cells]
             rounds = pilot.rounds_within(plan.minutes, here, plan.repeats)
             self._plan = plan = replace(plan, repeats=rounds, minutes=0.0)
-            save_again(plan, self._root)
+            overwrite_plan(plan, self._root)
             say(f"{rounds} rounds")
         return plan
 

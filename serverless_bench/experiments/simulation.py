@@ -150,7 +150,6 @@ class _Simulation:
     def __init__(self, plan: Plan, noise: Mapping[str, Noise], rng: np.random.Generator) -> None:
         self._plan = plan
         self._rng = rng
-        self._one_factor = (plan.design or plan.experiment.design) == "one-factor"
         self._cells = [cell for cell in plan.cells() if not cell.skipped]
         assumed = {cell.slug: ASSUMED[n % 2] for n, cell in enumerate(self._cells)}
         self._noise = {
@@ -209,10 +208,9 @@ class _Simulation:
             _observed(cell, self._plan, {name: table[row] for name, table in drawn.items()})
             for row, cell in enumerate(self._cells)
         ]
-        experiment, scale_name = self._plan.experiment, self._plan.scale
         # What was published costs a simulation of its own, and decides nothing.
-        bare = structs.replace(experiment, published=())
-        return judge(bare, scale_name, observed, one_factor=self._one_factor)
+        bare = structs.replace(self._plan.experiment, published=())
+        return judge(bare, self._plan.scale, observed, one_factor=self._plan.one_factor)
 
 
 def _observed(cell: Cell, plan: Plan, rates: Mapping[str, Floats]) -> CellRuns:

@@ -1,4 +1,4 @@
-"""How much may run at once, and how often somebody may ask."""
+"""How much may run at once."""
 
 from collections import Counter
 from typing import Final

@@ -55,7 +55,7 @@ class HostCounters:
             self.first_accepted_ns = now_ns
 
     def count_ready(self, init_ms: float) -> None:
-        """Count an environment that has asked for its first event."""
+        """Count an environment that has requested its first event."""
         self.ready += 1
         self.init_ms.append(init_ms)
 

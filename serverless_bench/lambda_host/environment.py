@@ -124,7 +124,7 @@ class Environment:
         raise InitError(self._failed("", "Runtime.ExitError", _exit_text(self.exited.result())))
 
     def not_started(self, why: str) -> InvokeResponse:
-        """Return the response for whoever waits for a process that could not be made."""
+        """Return the response for those who wait for a process that could not be made."""
         return self._failed("", "Runtime.ExitError", why)
 
     async def invoke(self, call: InvokeRequest, timeout_s: float) -> InvokeResponse:
@@ -143,7 +143,7 @@ class Environment:
             }
         )
         if call.fatal:
-            # It may have done everything by then; nobody reads its response.
+            # It may have done everything by then; its response is not read.
             self.parent.kill(self.pid)
             await asyncio.wait({self.exited})
         ended = await self._until(_both(answered, self._idle), timeout_s)

@@ -3,7 +3,7 @@
 LocalStack decides itself when it wants an environment and which event goes where; it
 only has them made here. A client needs nothing but HTTP::
 
-    POST   /sbench/environments                  make one; it has asked for an event
+    POST   /sbench/environments                  make one; it has requested an event
     POST   /sbench/environments/ID/invocations   the body is the event
     GET    /sbench/environments/ID/logs
     DELETE /sbench/environments/ID
@@ -41,7 +41,7 @@ class _Lent:
 
 
 class EnvironmentsApi:
-    """Makes environments for whoever asks, one process each.
+    """Makes environments on request, one process each.
 
     Parameters
     ----------

@@ -50,7 +50,7 @@ class Events:
     concurrency
         Concurrency.
     counters
-        Where it tells what it did.
+        Count what it does.
     deliver
         Runs a function; the gate has been entered for it, and it leaves the gate.
     retry_delay_s

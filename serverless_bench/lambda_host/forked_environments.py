@@ -78,7 +78,7 @@ def _prepare(settings: dict[str, Any]) -> None:
     for name in (*_HARMLESS, *settings["preload"]):
         try:
             importlib.import_module(name)
-        except Exception:  # noqa: BLE001 - the environment will say so to whoever invokes it
+        except Exception:  # noqa: BLE001 - whoever invokes it gets the error
             traceback.print_exc()
     for call in settings["rehearse"]:
         module, _, function = call["call"].partition(":")

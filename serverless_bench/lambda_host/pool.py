@@ -83,7 +83,7 @@ class Pool:
         return response
 
     async def spawn(self) -> Environment:
-        """Return a new environment that has asked for its first event.
+        """Return a new environment that has requested its first event.
 
         Raises
         ------

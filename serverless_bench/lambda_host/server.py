@@ -129,7 +129,7 @@ async def _errors(request: web.Request, handler: Handler) -> web.StreamResponse:
     except ApiError as exc:
         return exc.response()
     except ConnectionError:
-        # The client went away in the middle of its request; nobody reads this response.
+        # The client went away in the middle of its request; this response is not read.
         return reply(400, {"Message": "the request came to no end"})
     except web.HTTPException as exc:
         return reply(exc.status, {"Message": exc.reason}, {"x-amzn-ErrorType": "UnknownOperation"})

@@ -42,9 +42,10 @@ def draw_throughput(run: Run, axes: Axes, *, style: Style | None = None) -> None
     span_ns = whole.end_ns - whole.start_ns
     step_ns = max(NS_PER_S // 10, span_ns // _SEGMENTS)
     series = timeline(run, segment_ns=step_ns)
+    edges = [*series.seconds, series.seconds[-1] + step_ns / NS_PER_S]
     axes.stairs(
         series.bytes_per_s / 1e6,
-        [*series.seconds, series.seconds[-1] + step_ns / NS_PER_S],
+        edges,
         color=style.color,
         label=f"{style.label}, {step_ns / NS_PER_S:.1f} s steps{_assumed(run)}",
         fill=True,
@@ -60,7 +61,6 @@ def draw_throughput(run: Run, axes: Axes, *, style: Style | None = None) -> None
         pick([series.segment_bytes, *shifted], axis=0) * (NS_PER_S / step_ns) / 1e6
         for pick in (np.min, np.max)
     )
-    edges = [*series.seconds, series.seconds[-1] + step_ns / NS_PER_S]
     label = "if all clocks were wrong" if float((high - low).max()) > 0 else None
     axes.stairs(high, edges, baseline=low, color=style.color, fill=True, alpha=0.15, label=label)
     for prefix, counts in throttles_per_s(run, series.start_ns).items():

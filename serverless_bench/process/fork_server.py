@@ -67,7 +67,7 @@ class ForkServer:
         self._orders: dict[int, dict[str, Any]] = {}
 
     def serve(self) -> bool:
-        """Fork until the driver has gone or wants no more; return whether it said so."""
+        """Fork until the driver has gone or wants no more; return whether it ended the server."""
         # What exists now is shared with every process; a collector that never looks at it
         # never writes to it, so its pages stay shared.
         gc.collect()
@@ -108,7 +108,7 @@ class ForkServer:
                 if "fork" in order:
                     self._fork(order, fds.pop(0) if fds else None)
                 elif order["kill"] in self._orders:
-                    # Only what was not reaped yet: its number cannot be somebody else's.
+                    # Only what was not reaped yet: its number cannot be another process's.
                     _end_group(order["kill"])
 
     def _reap(self) -> None:
@@ -147,7 +147,7 @@ class ForkServer:
         status = 1
         try:
             self._control.close()
-            _die_with(parent)
+            die_with(parent)
             signal.set_wakeup_fd(-1)
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
             self._run(order, fd)
@@ -174,7 +174,8 @@ def _end_group(pid: int) -> None:
             kill(pid, signal.SIGKILL)
 
 
-def _die_with(parent: int) -> None:
+def die_with(parent: int) -> None:
+    """Have the kernel kill this process when process ``parent``, its own, ends; on Linux."""
     if sys.platform != "linux":
         return
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)

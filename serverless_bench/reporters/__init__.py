@@ -1,11 +1,14 @@
 """Ways to show a reduced run: one file and one line here each."""
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from serverless_bench.plugins import Registry
-from serverless_bench.reporters.base import Reporter
 
-REPORTERS: Final = Registry[Reporter](
+if TYPE_CHECKING:
+    # What it needs takes long to load, and help asks for the names alone.
+    from serverless_bench.reporters.base import Reporter as Reporter
+
+REPORTERS: Final = Registry["Reporter"](
     "reporters",
     {
         "csv": "serverless_bench.reporters.csv:report",

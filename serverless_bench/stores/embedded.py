@@ -72,7 +72,7 @@ class Lease:
 
     @classmethod
     def take(cls, directory: Path, *, start: bool = True) -> Self | None:
-        """Return a lease on the store in ``directory``, starting it if nobody has.
+        """Return a lease on the store in ``directory``, starting it if it does not run.
 
         Parameters
         ----------
@@ -196,7 +196,7 @@ def _socket_path(directory: Path) -> Path:
     folder = Path(tempfile.gettempdir()) / f"sbench-{os.getuid()}"
     folder.mkdir(mode=0o700, exist_ok=True)
     if folder.stat().st_uid != os.getuid() or folder.stat().st_mode & 0o077:
-        raise StoreError(f"{folder} belongs to somebody else", hint="set TMPDIR to a private one")
+        raise StoreError(f"{folder} belongs to another user", hint="set TMPDIR to a private one")
     return folder / f"{digest}.sock"
 
 

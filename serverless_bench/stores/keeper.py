@@ -1,4 +1,4 @@
-"""The process that keeps an embedded store alive as long as somebody wants it.
+"""The process that keeps an embedded store alive as long as a command uses it.
 
 Every ``sbench`` command that needs the store holds a connection to the keeper's Unix
 socket. When the last one closes, by itself or because its process died, the keeper ends
@@ -17,7 +17,6 @@ credentials are made for it at each start and never written down: whoever may op
 socket gets them.
 """
 
-import ctypes
 import fcntl
 import json
 import os
@@ -28,12 +27,14 @@ import socket
 import subprocess
 import sys
 import urllib.error
-import urllib.request
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
 from serverless_bench.clock import monotonic_ns, sleep
 from serverless_bench.errors import SbenchError, StoreError
+from serverless_bench.process.fork_server import die_with
+from serverless_bench.stores.direct import open_direct
 from serverless_bench.stores.seaweedfs import SeaweedFS
 from serverless_bench.units import NS_PER_S
 
@@ -44,7 +45,6 @@ _POLITE_S: Final = 3.5
 """After this long without an end, SIGKILL: a dead driver leaves nothing after 5 s."""
 _TICK_S: Final = 0.05
 _ATTEMPTS: Final = 3
-_PR_SET_PDEATHSIG: Final = 1
 
 
 def main(directory: Path, address: Path) -> None:
@@ -55,7 +55,7 @@ def main(directory: Path, address: Path) -> None:
     StoreError
         If the store does not start.
     """
-    # The terminal's interrupt is for the command; we end when nobody is left.
+    # The terminal's interrupt is for the command; we end when none is left.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     directory.mkdir(parents=True, exist_ok=True)
@@ -82,7 +82,7 @@ def main(directory: Path, address: Path) -> None:
 def _start(directory: Path, keys: dict[str, str]) -> tuple[SeaweedFS, subprocess.Popen[bytes]]:
     log = directory / "store.log"
     for _ in range(_ATTEMPTS):
-        # Each time on other ports: somebody may have taken one since it was free.
+        # Each time on other ports: another process may have taken one since it was free.
         store = SeaweedFS(directory)
         with log.open("wb") as out:
             process = subprocess.Popen(  # noqa: S603 - the store's own command
@@ -92,7 +92,7 @@ def _start(directory: Path, keys: dict[str, str]) -> tuple[SeaweedFS, subprocess
                 stdout=out,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
-                preexec_fn=_die_with_parent,  # noqa: PLW1509 - there are no threads here
+                preexec_fn=partial(die_with, os.getpid()),  # noqa: PLW1509 - there are no threads here
             )
         if _await_answer(store, process):
             return store, process
@@ -118,7 +118,7 @@ class _CommandServer:
         self._selector.register(self._server, selectors.EVENT_READ)
 
     def serve(self, process: subprocess.Popen[bytes]) -> None:
-        """Return when nobody needs the store any more, or when it has ended by itself."""
+        """Return when no command needs the store any more, or when it has ended by itself."""
         began_ns = monotonic_ns()
         while process.poll() is None and (self._wanted or self._pinned or self._commands):
             for key, _ in self._selector.select(0.5):
@@ -167,15 +167,13 @@ def _send(command: socket.socket, line: bytes) -> None:
 
 def _await_answer(store: SeaweedFS, process: subprocess.Popen[bytes]) -> bool:
     """Return whether the store answers; False if it ended, or is silent for too long."""
-    # Loopback never goes through a proxy.
-    direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     deadline_ns = monotonic_ns() + round(START_S * NS_PER_S)
     while process.poll() is None and monotonic_ns() < deadline_ns:
         try:
-            direct.open(store.endpoint_url, timeout=1).close()
-        except urllib.error.HTTPError as answer:
-            # Refusing a request without a signature is an answer.
-            answer.close()
+            open_direct(store.endpoint_url, timeout_s=1).close()
+        except urllib.error.HTTPError as response:
+            # Refusing a request without a signature is a response.
+            response.close()
             return True
         except OSError:
             sleep(_TICK_S)
@@ -191,11 +189,6 @@ def _end(process: subprocess.Popen[bytes]) -> None:
     except subprocess.TimeoutExpired:
         process.kill()
         process.wait()
-
-
-def _die_with_parent() -> None:
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 if __name__ == "__main__":

@@ -9,13 +9,13 @@ import shutil
 import socket
 import sys
 import sysconfig
-import urllib.request
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Final
 
 from serverless_bench.clock import monotonic_ns, sleep
 from serverless_bench.errors import PluginError
+from serverless_bench.stores.direct import open_direct
 from serverless_bench.units import NS_PER_S
 
 FOLDERS: Final = ("data", "logs")
@@ -62,7 +62,7 @@ class SeaweedFS:
             "-ip=127.0.0.1",
             "-ip.bind=127.0.0.1",
             *(f"-{service}.port={port}" for service, port in self._ports.items()),
-            # It reports usage to its makers unless told not to.
+            # It reports usage to its makers unless this is off.
             "-master.telemetry=false",
             "-webdav=false",
             "-admin.ui=false",
@@ -78,13 +78,12 @@ class SeaweedFS:
     def reclaim(self) -> None:
         """Give the space of deleted objects back to the disk now."""
         url = f"http://127.0.0.1:{self._ports['master']}/vol/vacuum?garbageThreshold=0.001"
-        direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))
         # A deleted object becomes garbage in its volume a second later, so the first
         # sweeps find nothing. One more after the last that found something is enough.
         before = size = self._size()
         deadline_ns = monotonic_ns() + _RECLAIM_S * NS_PER_S
         while monotonic_ns() < deadline_ns:
-            direct.open(url, timeout=60).close()
+            open_direct(url, timeout_s=60).close()
             last, size = size, self._size()
             if last <= size < before:
                 return

@@ -60,28 +60,15 @@ def deliver(
         invocation = replace(invocation, deadline_s=min(invocation.deadline_s, left_s))
     delivery = os.urandom(16).hex()
     store = _store(for_run(control, invocation.run_id))
-    before = store.requests.copy()
-    held_s = invocation.deadline_s + RECORD_S
-    mine = {
-        "run_id": invocation.run_id,
-        "delivery": delivery,
-        "held_s": held_s,
-        "until_ns": wall_ns() + round(held_s * NS_PER_S),
-    }
-    holder = claim(
-        store,
-        claim_name(invocation.index, invocation.launch),
-        mine,
-        timeout_s=min(_CLAIM_S, invocation.deadline_s),
-    )
+    before, held_s = store.requests.copy(), invocation.deadline_s + RECORD_S
+    holder = _claim(store, invocation, delivery, held_s)
     if "delivery" not in holder:
         return None, "taken back: the driver has given this launch up"
     # What the claim took is of the invocation's time: it is paid for, too.
     left_s = invocation.deadline_s - (monotonic_ns() - began_ns) / NS_PER_S
     invocation = replace(invocation, deadline_s=max(0.1, left_s))
-    refused = None
-    if holder["delivery"] != delivery:
-        refused = f"duplicate: delivery {holder['delivery']} has this launch"
+    other = holder["delivery"]
+    refused = None if other == delivery else f"duplicate: delivery {other} has this launch"
     requests = store.requests - before
     record = replace(
         run_invocation(invocation, refused=refused),
@@ -90,16 +77,32 @@ def deliver(
         control_puts=requests["put"] + 1,
         control_gets=requests["get"],
     )
-    key = RecordKey(invocation.index, invocation.launch, delivery)
     spent_s = (monotonic_ns() - began_ns) / NS_PER_S
     # Not for longer than the claim says: the driver and `sbench clean` rely on that.
     limit_s = held_s if remaining_s is None else min(held_s, remaining_s - RECORD_S / 10)
     store.put(
-        record_name(key),
+        record_name(RecordKey(invocation.index, invocation.launch, delivery)),
         json.dumps(record.to_json(), separators=(",", ":")).encode(),
         timeout_s=max(1.0, limit_s - spent_s),
     )
     return record, refused or ""
+
+
+def _claim(
+    store: ObjectIO, invocation: InvocationSpec, delivery: str, held_s: float
+) -> Mapping[str, Any]:
+    """Claim a launch for a delivery, and return the claim that is there then."""
+    return claim(
+        store,
+        claim_name(invocation.index, invocation.launch),
+        {
+            "run_id": invocation.run_id,
+            "delivery": delivery,
+            "held_s": held_s,
+            "until_ns": wall_ns() + round(held_s * NS_PER_S),
+        },
+        timeout_s=min(_CLAIM_S, invocation.deadline_s),
+    )
 
 
 def handle_delivery(event: Mapping[str, Any], remaining_s: float | None = None) -> dict[str, Any]:

@@ -22,7 +22,7 @@ from serverless_bench.process import (
 )
 from serverless_bench.rundir.record import InvocationRecord
 from serverless_bench.units import MIB, NS_PER_S
-from serverless_bench.worker.cpu_time import CpuTimer
+from serverless_bench.worker.cpu_time import CpuTime, CpuTimer
 from serverless_bench.worker.operation import describe
 from serverless_bench.worker.runner import InvocationRunner, OnMoved, forget_clients
 
@@ -73,62 +73,84 @@ def run_invocation(
     if cold_start:
         _generators[pid] = generator_bytes_per_s()
     runner = InvocationRunner(invocation=invocation, clock=clock, on_moved=on_moved)
-    usage = CpuTimer()
-    error: str | None = refused
-    try:
-        if refused:
-            pass
-        elif wall_start_ns > invocation.not_after_ns:
-            error = "expired: this invocation was delivered after the run had ended"
-        else:
-            runner.client()
-            # What a library takes to be loaded is no work on an object.
-            usage = CpuTimer()
-            error = runner.measure_all()
-    except Exception as exc:  # noqa: BLE001 - the records made so far must reach the driver
-        error = describe(exc)
-    used = usage.stop()
-    measured_cpu_ns = runner.measured_cpu_ns()
-    measured, barrier, overdue = runner.results(), runner.barrier, runner.overdue()
-    born_ns, import_ns = birth() if cold_start else (None, None)
+    error, used = _measure(runner, wall_start_ns, refused)
+    measurements = _measurements(runner)
     return InvocationRecord(
         run_id=invocation.run_id,
         index=invocation.index,
         launch=invocation.launch,
-        worker_id=worker_id(),
-        cold_start=cold_start,
-        version=__version__,
-        python=platform.python_version(),
         start_ns=start_ns,
         end_ns=clock.now_ns(),
         wall_start_ns=wall_start_ns,
         wall_end_ns=wall_ns(),
         cpu_user_s=round(used.user_s, 6),
         cpu_sys_s=round(used.sys_s, 6),
-        max_rss_bytes=peak_rss_bytes(),
-        operations=tuple(m.operation for m in measured),
-        attempts=tuple(row for m in measured for row in m.attempts),
-        steps=tuple(row for m in measured for row in m.steps),
-        bad_ranges=tuple(row for m in measured for row in m.bad_ranges),
-        usages=tuple(row for m in measured for row in m.usages),
         error=error,
         run_wait_ns=used.wait_ns,
         interpreter_ns=used.interpreter_ns,
-        lock_probes=None if runner.probe is None else runner.probe.probes,
-        lock_delayed=None if runner.probe is None else runner.probe.delayed,
-        cpus=cpus(),
-        memory_mib=memory_mib(),
-        generator_bytes_per_s=_generators[pid],
-        gate_wait_ns=None if barrier is None else barrier.wait_ns,
-        gate_late=barrier is not None and barrier.late,
-        gate_puts=None if barrier is None else barrier.puts,
-        gate_gets=None if barrier is None else barrier.gets,
-        born_ns=born_ns,
-        import_ns=import_ns,
-        machine=platform.machine(),
-        overdue=overdue,
-        measured_cpu_ns=measured_cpu_ns,
+        **measurements,
+        **_environment(cold_start=cold_start),
     )
+
+
+def _measure(
+    runner: InvocationRunner, wall_start_ns: int, refused: str | None
+) -> tuple[str | None, CpuTime]:
+    """Perform the operations; return why they stopped early, and the processor time used."""
+    timer = CpuTimer()
+    error: str | None = refused
+    try:
+        if refused:
+            pass
+        elif wall_start_ns > runner.invocation.not_after_ns:
+            error = "expired: this invocation was delivered after the run had ended"
+        else:
+            runner.client()
+            # What a library takes to be loaded is no work on an object.
+            timer = CpuTimer()
+            error = runner.measure_all()
+    except Exception as exc:  # noqa: BLE001 - the records made so far must reach the driver
+        error = describe(exc)
+    return error, timer.stop()
+
+
+def _measurements(runner: InvocationRunner) -> dict[str, Any]:
+    """Return the fields of a record that the runner has."""
+    measured_cpu_ns = runner.measured_cpu_ns()
+    measured, probe, barrier = runner.results(), runner.probe, runner.barrier
+    return {
+        "operations": tuple(m.operation for m in measured),
+        "attempts": tuple(row for m in measured for row in m.attempts),
+        "steps": tuple(row for m in measured for row in m.steps),
+        "bad_ranges": tuple(row for m in measured for row in m.bad_ranges),
+        "usages": tuple(row for m in measured for row in m.usages),
+        "overdue": runner.overdue(),
+        "measured_cpu_ns": measured_cpu_ns,
+        "lock_probes": None if probe is None else probe.probes,
+        "lock_delayed": None if probe is None else probe.delayed,
+        "gate_wait_ns": None if barrier is None else barrier.wait_ns,
+        "gate_late": barrier is not None and barrier.late,
+        "gate_puts": None if barrier is None else barrier.puts,
+        "gate_gets": None if barrier is None else barrier.gets,
+    }
+
+
+def _environment(*, cold_start: bool) -> dict[str, Any]:
+    """Return the fields of a record that describe the execution environment."""
+    born_ns, import_ns = birth() if cold_start else (None, None)
+    return {
+        "worker_id": worker_id(),
+        "cold_start": cold_start,
+        "version": __version__,
+        "python": platform.python_version(),
+        "machine": platform.machine(),
+        "cpus": cpus(),
+        "memory_mib": memory_mib(),
+        "max_rss_bytes": peak_rss_bytes(),
+        "generator_bytes_per_s": _generators[os.getpid()],
+        "born_ns": born_ns,
+        "import_ns": import_ns,
+    }
 
 
 def generator_bytes_per_s() -> int:

@@ -122,9 +122,9 @@ def test_a_user_writes_reads_and_cleans_arrays(
     # Another library reads what the first one wrote.
     flags = ("--library", "tensorstore", *SMALL, "--objects", "2", *INLINE)
     assert here("array", "read", *flags, "--key-file", "keys.txt") == 0
-    told = capsys.readouterr().out
-    assert "every byte" in told
-    assert "read_array" in told
+    output = capsys.readouterr().out
+    assert "every byte" in output
+    assert "read_array" in output
     assert here("clean", "sbench-runs/w") == 0
     # 8 chunks of each array, .zarray and .zattrs.
     assert "deleted 20 objects" in capsys.readouterr().out

@@ -14,7 +14,7 @@ from serverless_bench.cli.main import main
 from serverless_bench.driver.cleanup import Deleted
 from serverless_bench.experiments.loading import parse
 from serverless_bench.experiments.observations import observe
-from serverless_bench.experiments.plan import Plan, load, save
+from serverless_bench.experiments.plan import Plan, load_plan, save_plan
 from serverless_bench.experiments.runner import run
 from serverless_bench.rundir.run import load_run
 from tests.command import Done
@@ -209,7 +209,7 @@ def test_pilots_say_how_long_and_how_many_and_are_not_made_twice(exp: Exp, tmp_p
     experiment = parse(TINY.replace('[small]\nmin_bytes = "8kB"', lasting), "tiny")
     plan = Plan(experiment=experiment, scale="small", repeats=2, minutes=0.03)
     root, said = tmp_path / "e", list[str]()
-    save(plan, root)
+    save_plan(plan, root)
 
     def say(text: str) -> None:
         said.append(text)
@@ -218,19 +218,19 @@ def test_pilots_say_how_long_and_how_many_and_are_not_made_twice(exp: Exp, tmp_p
 
     with pytest.raises(KeyboardInterrupt):
         run(plan, root, clean=delete_objects, say=say)
-    done = run(load(root), root, clean=delete_objects, say=said.append)
+    done = run(load_plan(root), root, clean=delete_objects, say=said.append)
     pilots = [text for text in said if text.startswith("pilot: ")]
     assert [text.split(":")[1] for text in pilots] == [" size=4KiB", " size=256KiB"]
     # Decided before the first run that counts, and kept.
     assert said[2] == f"{done.repeats} rounds"
     assert 2 <= done.repeats <= 20
-    assert load(root) == done
+    assert load_plan(root) == done
     assert len([text for text in said if text.startswith("run ")]) == 2 * done.repeats
     for one in observe(root, done.cells(), repeats=done.repeats, min_bytes=1):
         assert one.counted == done.repeats
         assert one.run_s >= 0.2
     # All is there: nothing is run again.
-    run(load(root), root, clean=delete_objects, say=pytest.fail)
+    run(load_plan(root), root, clean=delete_objects, say=pytest.fail)
 
 
 def test_what_would_be_run_and_what_was_published_need_no_run(exp: Exp, tmp_path: Path) -> None:

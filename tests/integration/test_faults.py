@@ -137,14 +137,14 @@ def test_what_may_pass_is_tried_again_and_counted(
         assert done.operation.bytes == sum(s.step_bytes for s in done.steps) == SIZE
 
 
-def test_nonsense_is_no_answer(client_name: str, opened: list[Client]) -> None:
+def test_nonsense_is_no_response(client_name: str, opened: list[Client]) -> None:
     with FaultServer([fault.talks_nonsense]) as server:
         done = Store(server, client_name, opened).run(GET)
     assert done.operation.error in {"bad_response", "connection_lost"}
     assert len(server.seen) == 1
 
 
-def test_an_answer_before_the_end_of_the_body_is_seen(
+def test_a_response_before_the_end_of_the_body_is_seen(
     client_name: str, opened: list[Client]
 ) -> None:
     with FaultServer([fault.refuses_early]) as server:
@@ -192,7 +192,7 @@ def test_a_connection_is_used_again(client_name: str, opened: list[Client]) -> N
         assert {m.attempts[0].remote for m in done} == {address}
 
 
-def test_a_redirect_is_followed_and_both_tries_are_rows(
+def test_a_redirect_is_followed_and_both_attempts_are_rows(
     client_name: str, opened: list[Client]
 ) -> None:
     with FaultServer() as right:

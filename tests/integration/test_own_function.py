@@ -153,7 +153,7 @@ def test_the_command(own: Sbench) -> None:
     ],
     ids=["allowed", "not-allowed"],
 )
-def test_a_deployed_function_is_told_whether_it_may(own: Sbench, allowed: str, why: str) -> None:
+def test_a_deployed_function_needs_permission(own: Sbench, allowed: str, why: str) -> None:
     environment = {**own.environment, "SBENCH_ALLOW_CODE": allowed}
     with running_host(environment, ["--pass", "SBENCH_ALLOW_CODE"]) as host:
         done = own(

@@ -82,8 +82,8 @@ def test_a_record_survives_json(one: InvocationRecord) -> None:
 
 @given(rows(Lost))
 def test_a_loss_survives_json(one: Lost) -> None:
-    told = Outcome(submitted_ns=1, collected_ns=2, result=one)
-    assert Outcome.from_json(json.loads(json.dumps(told.to_json()))) == told
+    original = Outcome(submitted_ns=1, collected_ns=2, result=one)
+    assert Outcome.from_json(json.loads(json.dumps(original.to_json()))) == original
 
 
 @given(st.data())

@@ -238,7 +238,7 @@ def test_the_ledger_has_each_chunk_once(
 
 
 @pytest.mark.parametrize(
-    ("changes", "said"),
+    ("changes", "message"),
     [
         ({"library": "cpp_zarr"}, "writes files only"),
         ({"library": "cpp_zarr", "path": "/x", "codec": "zstd"}, "blosc-zstd"),
@@ -260,13 +260,13 @@ def test_the_ledger_has_each_chunk_once(
         ({"options": (("threads", "4"),)}, "library 'zarr' has no option 'threads'"),
     ],
 )
-def test_what_cannot_be_is_refused(changes: dict[str, object], said: str) -> None:
-    with pytest.raises(UsageError, match=said):
+def test_what_cannot_be_is_refused(changes: dict[str, object], message: str) -> None:
+    with pytest.raises(UsageError, match=message):
         check_array(replace(ARRAY, **changes))  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
-    ("flags", "said", "code"),
+    ("flags", "message", "code"),
     [
         (("write", "--library", "cpp_zarr"), "writes files only", 2),
         (("write", "--shape", "64,x"), "is no shape", 2),
@@ -278,7 +278,7 @@ def test_what_cannot_be_is_refused(changes: dict[str, object], said: str) -> Non
 )
 def test_the_command_ends_with_one_line(
     flags: tuple[str, ...],
-    said: str,
+    message: str,
     code: int,
     monkeypatch: pytest.MonkeyPatch,
     tmp_path: Path,
@@ -286,9 +286,9 @@ def test_the_command_ends_with_one_line(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     assert main(["array", *flags]) == code
-    told = capsys.readouterr().err
-    assert said in told
-    assert "hint: " in told
+    output = capsys.readouterr().err
+    assert message in output
+    assert "hint: " in output
     assert not list(tmp_path.iterdir())
 
 

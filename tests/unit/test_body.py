@@ -77,7 +77,7 @@ def test_a_put_stores_the_keystream_and_is_measured() -> None:
     assert [a.request_id for a in done.attempts] == ["good"]
 
 
-def test_every_try_is_a_row_with_its_status_and_its_pause(waits: list[float]) -> None:
+def test_every_attempt_is_a_row_with_its_status_and_its_pause(waits: list[float]) -> None:
     client = FlakyClient({"put": [ServerFault("x", status=500), ConnectionLost("reset")]})
     done = run(client)
     assert done.operation.error is None
@@ -138,7 +138,7 @@ def test_no_pause_goes_beyond_the_deadline(waits: list[float]) -> None:
     assert (done.operation.error, waits) == ("deadline", [])
 
 
-def test_a_try_stops_in_the_middle_at_the_deadline(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_attempt_stops_in_the_middle_at_the_deadline(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("serverless_bench.worker.meter.STEP_NS", 1)
     done = run(FlakyClient(), deadline_ns=0)
     assert done.operation.error == "deadline"
@@ -163,7 +163,7 @@ def test_a_wrong_byte_is_an_error_with_a_place() -> None:
     assert (bad.key, bad.offset, bad.length) == (KEY, 500, 1)
 
 
-def test_a_failed_try_leaves_nothing_in_the_comparison(waits: list[float]) -> None:
+def test_a_failed_attempt_leaves_nothing_in_the_comparison(waits: list[float]) -> None:
     client = FlakyClient({"get": [ConnectionLost("reset")]})
     client.objects[KEY] = content()
     done = run(client, OperationKind.GET)
@@ -261,7 +261,9 @@ def test_a_name_that_is_no_text_does_not_break_the_record() -> None:
     str(done.attempts[0].detail).encode()
 
 
-def test_a_store_that_refuses_is_not_asked_in_a_tight_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_store_that_refuses_is_not_in_a_tight_loop(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     client = FlakyClient({"put": [AccessDenied("no", status=403)] * 10_000})
     monkeypatch.setattr(runner, "open_client", lambda *_: client)
     invocation.forget_clients()

@@ -8,6 +8,9 @@ from serverless_bench.clients import CLIENTS
 from serverless_bench.clients.options import check, documented, option, parse
 from serverless_bench.errors import UsageError
 from serverless_bench.job.spec import Target
+from serverless_bench.rundir.record import Shown
+
+PAGE = (Path(__file__).parents[2] / "docs" / "clients.md").read_text()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,9 +97,23 @@ def test_an_option_may_hide_requests() -> None:
 
 
 @pytest.mark.parametrize("client", CLIENTS)
+def test_the_tables_of_clients_say_what_each_declares(client: str) -> None:
+    info = CLIENTS.load(client).info
+    declared, shown, *_ = (
+        [cell.strip() for cell in line.split("|")]
+        for line in PAGE.splitlines()
+        if line.startswith(f"| `{client}` |")
+    )
+    assert declared[3].startswith(info.attempts)
+    assert ("none" in declared[4]) == (info.progress == "none")
+    columns = (Shown.LAST_BYTE_SENT, Shown.FIRST_BYTE, Shown.CONTENT_RANGE, Shown.CONNECTION)
+    says = [cell.startswith("yes") for cell in shown[2:6]]
+    assert says == [column in info.shows for column in columns]
+
+
+@pytest.mark.parametrize("client", CLIENTS)
 def test_every_option_stands_in_the_documents(client: str) -> None:
-    page = (Path(__file__).parents[2] / "docs" / "clients.md").read_text()
-    section = page.partition(f"\n## {client}\n")[2].partition("\n## ")[0]
+    section = PAGE.partition(f"\n## {client}\n")[2].partition("\n## ")[0]
     options = documented(CLIENTS.load(client).info.options)
     missing = [name for name in options if f"`{name}`" not in section]
     assert not missing

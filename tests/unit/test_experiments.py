@@ -15,7 +15,6 @@ from msgspec import structs
 
 from serverless_bench.errors import ArchiveError, UsageError
 from serverless_bench.experiments import DESIGNS, SCALES, loading
-from serverless_bench.experiments import plan as plans
 from serverless_bench.experiments.cells import Cell, make_cells, published_row
 from serverless_bench.experiments.definition import Experiment, Settings
 from serverless_bench.experiments.figures import figures, operation_rates
@@ -30,6 +29,7 @@ from serverless_bench.experiments.observations import (
     observe,
     run_path,
 )
+from serverless_bench.experiments.plan import Plan, load_plan, save_plan
 from serverless_bench.experiments.plot import save_plot
 from serverless_bench.experiments.report import Report, make_report, show, show_reference, to_json
 from serverless_bench.experiments.settings import job_of, planned_bytes, prepared_by
@@ -140,8 +140,8 @@ def observed(
     ]
 
 
-def plan_of(experiment: Experiment) -> plans.Plan:
-    return plans.Plan(experiment=experiment, scale="small", repeats=5)
+def plan_of(experiment: Experiment) -> Plan:
+    return Plan(experiment=experiment, scale="small", repeats=5)
 
 
 def about(rate: float, *, spread: float = 0.005) -> list[float]:
@@ -173,7 +173,7 @@ def test_every_experiment_has_cells_by_its_design_and_a_reference(name: str, sca
 def test_small_experiments_are_jobs() -> None:
     for name in names():
         experiment = load_experiment(name)
-        plans.Plan(experiment=experiment, scale="small", repeats=5).check()
+        Plan(experiment=experiment, scale="small", repeats=5).check()
 
 
 @pytest.mark.parametrize(
@@ -195,6 +195,11 @@ def test_small_experiments_are_jobs() -> None:
         ("[plot]\nkind = 'pie'", "kind: there is no 'pie'"),
         ("[[cells]]\nname = 'a'\nat = {bogus = 1}", "no setting 'bogus'"),
         ("title", "is not TOML"),
+        ("[prepare.mix]\nget = 2020-01-01", "prepare, mix, get: expected"),
+        ("[[controls]]\nname = 'c'\nat = 4", "controls 1: expected table, got whole number"),
+        ("[[metrics]]\nname = 'x'\nof = 'y'\nfor_bytes = 'much'", "metrics 2, for_bytes: 'much'"),
+        ("[[metrics]]\nname = 'x'\nof = 'y'\ndigits = true", "digits: expected whole number"),
+        ("[plot]\nlog = 1", "plot, log: expected true or false"),
         (
             (
                 "[[hypotheses]]\nid='h'\ntext='t'\ntest='same'\nmetric='rate'\nalong='threads'\n"
@@ -287,14 +292,14 @@ def test_what_cannot_be_is_a_cell_with_a_reason() -> None:
     assert not cells["threads=4 client=boto3"].not_here
     assert cells["many"].not_here
     assert "not identifiable here" in cells["many"].skipped
-    order = list(plans.Plan(experiment=experiment, scale="small", repeats=2).order())
+    order = list(Plan(experiment=experiment, scale="small", repeats=2).order())
     assert len(order) == 2 * 5
     far = make_cells(experiment, "small", changes={"executor": "lambda"})[-1]
     assert "which lambda does not have" in far.skipped
 
 
 def test_each_round_has_every_cell_once_in_an_order_of_its_own() -> None:
-    plan = plans.Plan(experiment=made(), scale="small", repeats=6)
+    plan = Plan(experiment=made(), scale="small", repeats=6)
     order = list(plan.order())
     rounds = [[c.slug for c, r in order if r == repeat] for repeat in range(1, 7)]
     assert all(sorted(one) == sorted(rounds[0]) for one in rounds)
@@ -810,7 +815,7 @@ def test_a_plot_has_measured_and_published_panels(tmp_path: Path, kind: str) -> 
 
 
 def test_a_plan_is_kept_and_found_again(tmp_path: Path) -> None:
-    plan = plans.Plan(
+    plan = Plan(
         experiment=made(),
         scale="small",
         repeats=7,
@@ -821,12 +826,12 @@ def test_a_plan_is_kept_and_found_again(tmp_path: Path) -> None:
         target=TARGET,
         functions=("f",),
     )
-    plans.save(plan, tmp_path / "e")
-    assert plans.load(tmp_path / "e") == plan
+    save_plan(plan, tmp_path / "e")
+    assert load_plan(tmp_path / "e") == plan
     with pytest.raises(ArchiveError, match="holds an experiment already"):
-        plans.save(plan, tmp_path / "e")
+        save_plan(plan, tmp_path / "e")
     with pytest.raises(ArchiveError, match="no directory of an experiment"):
-        plans.load(tmp_path)
+        load_plan(tmp_path)
 
 
 def test_cells_are_told_apart() -> None:

@@ -90,20 +90,22 @@ class Ticking:
 
 
 def new_meter(deadline_ns: int = 10**12) -> tuple[Meter, list[int]]:
-    told: list[int] = []
-    meter = Meter("put", part=0, number=0, wait_ns=0, deadline_ns=deadline_ns, on_moved=told.append)
-    return meter, told
+    reported: list[int] = []
+    meter = Meter(
+        "put", part=0, number=0, wait_ns=0, deadline_ns=deadline_ns, on_moved=reported.append
+    )
+    return meter, reported
 
 
 def test_points_are_at_most_a_quarter_of_a_second_apart(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = Ticking(monkeypatch)
-    meter, told = new_meter()
+    meter, reported = new_meter()
     for _ in range(100):
         clock.now_ns += 50_000_000
         meter.moved(7)
     meter.stop()
     assert max(b - a for (a, _), (b, _) in pairwise(meter.curve)) <= 250_000_000
-    assert meter.curve[-1][1] == meter.bytes == sum(told) == 700
+    assert meter.curve[-1][1] == meter.bytes == sum(reported) == 700
 
 
 def test_a_stall_shows_as_a_flat_stretch(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -137,10 +139,10 @@ def test_the_deadline_itself_is_in_time(monkeypatch: pytest.MonkeyPatch) -> None
     assert meter.curve == [(0, 0), (10**9, 1)]
 
 
-def test_what_is_told_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    clock, told = Ticking(monkeypatch), list[int]()
+def test_what_is_reported_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock, reported = Ticking(monkeypatch), list[int]()
     clock.now_ns = 5
-    meter = Meter("put", part=2, number=3, wait_ns=4, deadline_ns=10**12, on_moved=told.append)
+    meter = Meter("put", part=2, number=3, wait_ns=4, deadline_ns=10**12, on_moved=reported.append)
     assert (meter.request, meter.part, meter.number, meter.wait_ns) == ("put", 2, 3, 4)
     nothing = ("status", "answered_ns", "date", "request_id", "host_id", "remote", "content_range")
     for name in (*nothing, "total_bytes", "first_byte_ns", "last_byte_sent_ns"):
@@ -165,18 +167,18 @@ def test_what_is_told_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     assert (meter.start_ns, meter.last_byte_sent_ns, meter.answered_ns) == (5, 30, 40)
     assert (meter.first_byte_ns, meter.end_ns, meter.bytes) == (50, 70, 8)
     assert meter.curve == [(5, 0), (10, 0), (30, 7), (50, 7), (70, 8)]
-    assert told == [7, 1]
+    assert reported == [7, 1]
 
 
 def test_a_point_is_a_step_after_the_last_one(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = Ticking(monkeypatch)
-    meter, told = new_meter()
+    meter, reported = new_meter()
     for now_ns in (STEP_NS - 1, STEP_NS, 2 * STEP_NS - 1, 2 * STEP_NS):
         clock.now_ns = now_ns
         meter.moved(1)
     meter.stop()
     assert meter.curve == [(0, 0), (STEP_NS, 2), (2 * STEP_NS, 4)]
-    assert told == [2, 2]
+    assert reported == [2, 2]
 
 
 def test_a_rest_of_a_step_is_a_stall_and_a_shorter_one_is_none(
@@ -198,7 +200,7 @@ def test_what_moved_before_a_stall_is_not_spread_over_it(
     monkeypatch: pytest.MonkeyPatch, ends_with: str
 ) -> None:
     clock = Ticking(monkeypatch)
-    meter, told = new_meter()
+    meter, reported = new_meter()
     # 10 bytes every 10 ms for 350 ms, of which the last 150 ms have no point of their own.
     for _ in range(35):
         clock.now_ns += 10_000_000
@@ -210,7 +212,7 @@ def test_what_moved_before_a_stall_is_not_spread_over_it(
         meter.sent()
     meter.stop()
     assert (350_000_000, 350) in meter.curve
-    assert meter.curve[-1][1] == sum(told) == (360 if ends_with == "moved" else 350)
+    assert meter.curve[-1][1] == sum(reported) == (360 if ends_with == "moved" else 350)
     during = [moved for at_ns, moved in meter.curve if at_ns > 350_000_000]
     assert all(moved - 350 <= 10 for moved in during)
     assert sum(moved for _, moved in join_curves([meter.curve], 0)) == meter.bytes

@@ -320,8 +320,8 @@ def test_reports_say_what_was_left_undone(tmp_path: Path) -> None:
         assert "150 of 300 operations that were due never began: 1 thread per function" in text
         assert "the rate that was asked for" not in text
         assert "wait until operations are due" not in text
-    told = json.loads(written("json", summary))["latencies"]
-    assert (told["due"], told["begun"], told["overdue"]) == (300, 150, 150)
+    found = json.loads(written("json", summary))["latencies"]
+    assert (found["due"], found["begun"], found["overdue"]) == (300, 150, 150)
     merged = merge_reports([json.loads(written("json", summary))] * 2)
     assert (merged.due, merged.begun, merged.overdue) == (600, 300, 300)
     assert [row.overdue for row in merged.by_kind] == [300, 300]
@@ -407,7 +407,7 @@ def test_rates_that_cannot_be_are_refused(settings: dict[str, Any], message: str
         ({"split": 4}, None, [f"sbench/{0:032x}.{8 * MIB}"], "of 2 MiB are 209.7 MB/s"),
     ],
 )
-def test_more_than_the_link_carries_is_said_before(
+def test_more_than_the_link_carries_is_warned_of(
     load: dict[str, Any], object_bytes: int | None, keys: list[str], warned: str
 ) -> None:
     job = replace(loop(**load), object_bytes=object_bytes, link_bytes_per_s=120e6)

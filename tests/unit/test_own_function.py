@@ -68,15 +68,15 @@ def writes(context: FunctionContext) -> None:
     context.put(context.new_key())
 
 
-def test_a_worker_runs_no_code_unless_it_was_told_to(
+def test_a_worker_runs_no_code_without_permission(
     client: FlakyClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     spec = planned(job(writes))
-    for told in (None, "0", "", "true"):
-        if told is None:
+    for value in (None, "0", "", "true"):
+        if value is None:
             monkeypatch.delenv(ALLOW_CODE, raising=False)
         else:
-            monkeypatch.setenv(ALLOW_CODE, told)
+            monkeypatch.setenv(ALLOW_CODE, value)
         record = run_invocation(spec)
         assert record.operations == ()
         assert str(record.error).startswith("refused: this worker runs no code")
@@ -294,7 +294,7 @@ def test_a_wrong_byte_is_found_in_any_buffer(offset: int, length: int, data: st.
     assert (bad.key, bad.offset, bad.operation) == ("name", offset + at, 0)
 
 
-def test_threads_of_its_own_share_the_tools(client: FlakyClient) -> None:
+def test_threads_of_its_own_share_the_context(client: FlakyClient) -> None:
     def mine(context: FunctionContext) -> None:
         def one(number: int) -> None:
             key = context.new_key(number)
@@ -315,7 +315,7 @@ def test_threads_of_its_own_share_the_tools(client: FlakyClient) -> None:
     assert {op.error for op in record.operations} == {None}
 
 
-def test_what_the_tools_have_read_is_not_verified_twice(client: FlakyClient) -> None:
+def test_what_the_context_has_read_is_not_verified_twice(client: FlakyClient) -> None:
     """Its bytes would count as operations and as the block's."""
 
     def mine(context: FunctionContext) -> None:
@@ -356,7 +356,8 @@ def test_after_its_deadline_it_begins_nothing(client: FlakyClient) -> None:
 def test_a_client_that_cannot_list_says_so(
     client: FlakyClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(FlakyClient, "operations", frozenset({"put", "get"}))
+    only = replace(FlakyClient.info, operations=frozenset({"put", "get"}))
+    monkeypatch.setattr(FlakyClient, "info", only)
     assert "client 'wire' has no list" in str(called(lambda context: context.list()).error)
 
 
@@ -393,7 +394,8 @@ def test_what_lies_beside_its_file_goes_with_it(
 
     spec = planned(job(mine))
     for name in ("mine", "beside"):
-        monkeypatch.delitem(sys.modules, name)
+        # Not through monkeypatch, which would put them back for the tests that follow.
+        del sys.modules[name]
     monkeypatch.setattr(sys, "path", [p for p in sys.path if p != str(tmp_path)])
     with allowed_here():
         assert "ValueError: 42 (mine.py:3)" in str(run_invocation(spec).error)

@@ -29,7 +29,7 @@ def compute(rounds: int) -> None:
 
 
 class Scripted(FlakyClient):
-    """A put costs the client and the store what it is told."""
+    """A put costs the client and the store what it is set to."""
 
     def __init__(self, rounds: int, store_s: float) -> None:
         super().__init__()

@@ -67,9 +67,9 @@ class Ranging(FlakyClient):
         if length is not None and offset >= total:
             raise BadRequest("InvalidRange", status=416)
         data = self.body[offset : None if length is None else offset + length + self.more]
-        told = f"bytes {offset}-{offset + len(data) - 1}/{total}"
+        header = f"bytes {offset}-{offset + len(data) - 1}/{total}"
         asked = self.tells and length is not None
-        exchange.answered(206, {"content-range": told} if asked else {})
+        exchange.answered(206, {"content-range": header} if asked else {})
         exchange.first_byte()
         exchange.moved(len(data))
         sink.write_at(0, memoryview(data))
@@ -129,7 +129,7 @@ def test_right_ranges_are_right(connections: int) -> None:
         ({"min_split_bytes": SIZE + 1}, [(0, None)]),
     ],
 )
-def test_what_is_asked_for(options: dict[str, Any], sent: list[tuple[int, int | None]]) -> None:
+def test_what_is_requested(options: dict[str, Any], sent: list[tuple[int, int | None]]) -> None:
     client = Ranging(content())
     done = read(client, **options)
     assert (done.operation.error, client.sent) == (None, sent)
@@ -160,7 +160,7 @@ def test_a_surplus_is_found_in_ranges(verify: Verify) -> None:
 
 @EVERY
 def test_a_surplus_is_found_by_who_reads_a_share(verify: Verify) -> None:
-    """All who are told of it say so; it counts once, where the end is read."""
+    """All who see it report it; it counts once, where the end is read."""
     counted = 0
     for first, last in ((0, MIB), (MIB, 2 * MIB), (2 * MIB, SIZE)):
         client = Ranging(content() + bytes(7))
@@ -197,7 +197,7 @@ def test_whole_objects_are_as_long_as_their_keys_say(
     assert read(long, verify=verify, part_bytes=part_bytes).operation.error == "corrupt"
 
 
-def test_an_object_of_others_is_as_long_as_the_store_said() -> None:
+def test_an_object_of_others_is_as_long_as_the_store_reports() -> None:
     assert read(Ranging(bytes(SIZE)), head_bytes=SIZE).operation.error is None
     for size in (SIZE - 1, SIZE + 1):
         assert read(Ranging(bytes(size)), head_bytes=SIZE).operation.error == "corrupt"
@@ -205,7 +205,7 @@ def test_an_object_of_others_is_as_long_as_the_store_said() -> None:
 
 @EVERY
 @pytest.mark.parametrize("shift", [-1, 1, 16])
-def test_another_range_is_no_answer(verify: Verify, shift: int) -> None:
+def test_another_range_is_no_response(verify: Verify, shift: int) -> None:
     client = Ranging(content(), shift=shift)
     done = read(client, verify=verify, part_bytes=None, span=(100, 1000))
     assert done.operation.error == "bad_response"
@@ -216,7 +216,7 @@ def test_another_range_is_no_answer(verify: Verify, shift: int) -> None:
     )
 
 
-def test_a_longer_range_is_no_answer() -> None:
+def test_a_longer_range_is_no_response() -> None:
     done = read(Ranging(content(), more=1), part_bytes=None, span=(100, 1000))
     assert done.operation.error == "bad_response"
     assert "the response has 100 to 1100" in str(done.attempts[0].detail)
@@ -233,7 +233,7 @@ def test_a_longer_range_is_no_answer() -> None:
         (None, None, None),
     ],
 )
-def test_what_an_answer_says_of_its_range(
+def test_what_a_response_reports_of_its_range(
     header: str | None, span: tuple[int, int] | None, total: int | None
 ) -> None:
     meter = new_meter()

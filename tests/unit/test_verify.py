@@ -171,7 +171,7 @@ def test_an_empty_object_is_right_when_nothing_comes() -> None:
     assert (sink.bad.count, sink.missing) == (0, 0)
 
 
-def test_nothing_is_compared_when_not_asked() -> None:
+def test_nothing_is_compared_when_not_wanted() -> None:
     sink = read(content(OTHER), verify=Verify.NONE)
     assert (sink.verified_bytes, sink.bad.count, sink.received) == (0, 0, SIZE)
 

@@ -176,7 +176,7 @@ def test_operations_are_numbered_in_the_order_in_which_they_began() -> None:
 @pytest.mark.parametrize(
     ("threads", "connections", "asked"), [(1, 1, False), (2, 1, True), (1, 2, True)]
 )
-def test_the_interpreter_is_asked_for_its_lock_where_threads_share_it(
+def test_the_interpreter_lock_is_sampled_where_threads_share_it(
     threads: int,
     connections: int,
     asked: bool,  # noqa: FBT001
@@ -210,7 +210,7 @@ def test_what_prepares_must_succeed() -> None:
     assert all(op.warmup for op in record.operations)
 
 
-def test_sizes_that_were_asked_for_before_are_known_to_every_get() -> None:
+def test_sizes_from_earlier_heads_are_known_to_every_get() -> None:
     client = FlakyClient()
     client.objects["foreign"] = bytes(2 * MIB + 1)
     transfer = Transfer(retries=0, part_bytes=MIB, stat=Stat.BEFORE)

@@ -171,7 +171,7 @@ class RemoteMap:
         return True
 
     def _follow(self, spec: InvocationSpec) -> None:
-        """Take over an attempt that somebody else may have launched: back, if possible."""
+        """Take over an attempt that another driver may have launched: back, if possible."""
         pending = _Pending(
             index=spec.index, launch=spec.launch, submitted_ns=self._since_ns, check_ns=0
         )
@@ -189,7 +189,7 @@ class RemoteMap:
         return launcher.launch([replace(spec, not_after_ns=late_ns) for spec in batch])
 
     def _on_launched(self, sent: Sequence[_Pending], refusals: int) -> Iterable[Outcome]:
-        # One that has begun may be silent for its whole time; only then it is asked for.
+        # One that has begun may be silent for its whole time; only then it is checked.
         timeout_s = min(self._job.start_timeout_s, self._job.deadline_s + GRACE_S)
         self._launching -= len(sent)
         for pending in sent:
@@ -244,7 +244,7 @@ class RemoteMap:
         self._next_list_ns = now_ns + round(pause_s * NS_PER_S)
 
     def _take(self, keys: Iterable[RecordKey]) -> int:
-        """Fetch the records that nobody has asked for yet, and return how many these are."""
+        """Fetch the records that were not requested yet, and return how many these are."""
         new = [key for key in keys if self._seen.add(key)]
         self._fetching += len(new)
         for key in new:

@@ -27,7 +27,7 @@ _OURS = "127.0.0.1"
 
 
 class HostError(RuntimeError):
-    """The host did not do what it was asked for; LocalStack shows this to its caller."""
+    """The host failed a request; LocalStack shows this to its caller."""
 
 
 class SbenchExecutor(RuntimeExecutor):  # type: ignore[misc]  # LocalStack has no types here
@@ -36,7 +36,7 @@ class SbenchExecutor(RuntimeExecutor):  # type: ignore[misc]  # LocalStack has n
     _path = ""
 
     def start(self, env_vars: dict[str, str]) -> None:
-        """Borrow an environment; it has asked for an event when this returns."""
+        """Borrow an environment; it has requested an event when this returns."""
         config = self.function_version.config
         body = {
             "function": self.function_version.id.function_name,
@@ -49,7 +49,7 @@ class SbenchExecutor(RuntimeExecutor):  # type: ignore[misc]  # LocalStack has n
         }
         response = _request("POST", "/sbench/environments", json.dumps(body).encode())
         if response.status == http.client.BAD_GATEWAY:
-            # It did not come to its first event: what it said is the caller's answer.
+            # It did not come to its first event: its output is the response to the caller.
             raise StatusErrorException("the environment did not start", payload=response.body)
         self._path = f"/sbench/environments/{json.loads(response.body)['id']}"
 

@@ -8,7 +8,6 @@ import signal
 import socket
 import subprocess
 import tempfile
-import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,6 +15,7 @@ from typing import IO, Final
 
 from serverless_bench.clock import monotonic_ns
 from serverless_bench.errors import StoreError, UsageError
+from serverless_bench.stores.direct import open_direct
 from serverless_bench.stores.localstack.environment import LocalStackInstallation
 from serverless_bench.units import NS_PER_S
 
@@ -127,7 +127,7 @@ def started(
         try:
             yield LocalStack(process, port, log)
         finally:
-            # Asked politely it takes five seconds to save what nobody will load.
+            # On SIGTERM it takes five seconds to save what is never loaded.
             if process.poll() is None:
                 os.killpg(process.pid, signal.SIGKILL)
             process.wait()
@@ -140,11 +140,11 @@ def _environment(volume: Path, port: int, lambda_host: str) -> dict[str, str]:
         "LANG": "C.UTF-8",
         "HOME": str(volume),
         "LOCALSTACK_VOLUME_DIR": str(volume),
-        # Its usual server listens on every address, whatever it is told.
+        # Its usual server listens on every address, whatever its settings.
         "GATEWAY_SERVER": "hypercorn",
         "GATEWAY_LISTEN": f"127.0.0.1:{port}",
         "LOCALSTACK_HOST": f"127.0.0.1:{port}",
-        # It would fetch a certificate, tell its makers about us, and serve names.
+        # It would fetch a certificate, report us to its makers, and serve names.
         "SKIP_SSL_CERT_DOWNLOAD": "1",
         "DISABLE_EVENTS": "1",
         "DNS_ADDRESS": "0",
@@ -200,10 +200,8 @@ def _sweep(volume: Path) -> None:
 
 
 def _answers(url: str) -> bool:
-    # Loopback never goes through a proxy.
-    direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     try:
-        with direct.open(url, timeout=2) as answer:
-            return "services" in json.load(answer)
+        with open_direct(url, timeout_s=2) as response:
+            return "services" in json.load(response)
     except (OSError, ValueError):
         return False

@@ -26,7 +26,12 @@ _MAX_LINE: Final = 1 << 14
 _HEX: Final = re.compile(rb"[0-9a-fA-F]{1,15}")
 
 
-class SocketReader(io.RawIOBase):
+class _Readable(io.RawIOBase):
+    def readable(self) -> bool:
+        return True
+
+
+class SocketReader(_Readable):
     """What comes in over a connection.
 
     Parameters
@@ -43,10 +48,6 @@ class SocketReader(io.RawIOBase):
         self._connection = connection
         self._whole = whole
 
-    def readable(self) -> bool:
-        """Return True."""
-        return True
-
     def readinto(self, buffer: "WriteableBuffer", /) -> int:
         """Fill ``buffer``, or at least a part of it where it is a head's."""
         view = memoryview(buffer).cast("B")
@@ -60,7 +61,7 @@ def buffered(connection: socket.socket, *, whole: bool) -> io.BufferedReader:
     return io.BufferedReader(SocketReader(connection, whole=whole), HEAD)
 
 
-class Sized(io.RawIOBase):
+class Sized(_Readable):
     """The next ``size`` bytes of ``source``.
 
     Parameters
@@ -75,10 +76,6 @@ class Sized(io.RawIOBase):
         super().__init__()
         self._source = source
         self._left = size
-
-    def readable(self) -> bool:
-        """Return True."""
-        return True
 
     def readinto(self, buffer: "WriteableBuffer", /) -> int:
         """Fill ``buffer`` as far as the body goes.
@@ -96,7 +93,7 @@ class Sized(io.RawIOBase):
         return count
 
 
-class Chunks(io.RawIOBase):
+class Chunks(_Readable):
     """What is inside of chunks: ``SIZE[;extension]``, data, and so on; 0, trailers.
 
     Parameters
@@ -116,10 +113,6 @@ class Chunks(io.RawIOBase):
         self._left = 0
         self._begun = False
         self._ended = False
-
-    def readable(self) -> bool:
-        """Return True."""
-        return True
 
     def readinto(self, buffer: "WriteableBuffer", /) -> int:
         """Fill ``buffer`` from one chunk.
@@ -238,7 +231,7 @@ class UploadCheck:
     offset: int | None
     """Where in the object they begin; None as above."""
     verbatim: bytes | None
-    """The whole upload if it is short and no keystream, or too short to tell."""
+    """The whole upload if it is short and no keystream, or too short to know."""
 
     @property
     def checked_bytes(self) -> int:

@@ -1,4 +1,4 @@
-"""HTTP: requests in, answers out, bodies by the block, and the faults that are planned."""
+"""HTTP: requests in, responses out, bodies by the block, and the faults that are planned."""
 
 import socket
 import socketserver
@@ -89,7 +89,7 @@ class HttpConnection(BaseHTTPRequestHandler):
         """Say nothing: there is the log of faults, and there are statistics."""
 
     def handle_expect_100(self) -> bool:
-        """Wait with ``100 Continue`` until somebody wants the body."""
+        """Wait with ``100 Continue`` until the body is wanted."""
         self._expecting = True
         return True
 
@@ -204,7 +204,7 @@ class HttpConnection(BaseHTTPRequestHandler):
             if not self._expecting:
                 self.open_body().drain(self.buffer)
         except S3Error:
-            # Chunks that are none: nobody knows where the next request begins.
+            # Chunks that are none: it is unknown where the next request begins.
             self._expecting = True
         self.close_connection = self.close_connection or self._expecting
 

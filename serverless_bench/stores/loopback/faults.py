@@ -1,7 +1,7 @@
 """Which requests fail, and how: decided by the seed, written to a log.
 
-Whether a request fails is a function of the seed, the fault, what is asked for, the key,
-the part or range, and how often exactly that was asked for before. It depends on no
+Whether a request fails is a function of the seed, the fault, the operation, the key,
+the part or range, and how often exactly that was requested before. It depends on no
 clock and no thread, so the same requests meet the same faults, in any order.
 """
 
@@ -64,7 +64,7 @@ class PlannedFault:
 
     kind: FaultKind
     number: int
-    """How often the same was asked for before."""
+    """How often the same was requested before."""
     rng: random.Random
     """Decides the rest: where it happens."""
 
@@ -105,7 +105,7 @@ class FaultPlan:
         key
             Of the object.
         where
-            Part or range, in any spelling that tells them apart.
+            Part or range, in any spelling that separates them.
         """
         if not self._rates:
             return None

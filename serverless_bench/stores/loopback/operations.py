@@ -245,7 +245,7 @@ def _commit(connection: S3Connection, content: StoredObject) -> None:
     Raises
     ------
     S3Error
-        If somebody else was faster, and the request minds.
+        If another request was faster, and this one is conditional.
     """
     request = connection.s3_request
     only_new = request.headers.get("if-none-match") == "*"

@@ -174,7 +174,7 @@ class S3Request:
         return found
 
     def extent(self, size: int) -> tuple[int, int] | None:
-        """Return the range ``[first, end)`` that is asked for; None for the whole object.
+        """Return the range ``[first, end)`` that is requested; None for the whole object.
 
         Raises
         ------

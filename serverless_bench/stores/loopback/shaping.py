@@ -1,7 +1,7 @@
 """How long a request waits: latencies, rates of connections and functions, limits.
 
 Nothing here sleeps or reads a clock: every method is given the present instant and
-returns a wait. Waits are reservations: whoever asks next is served after it.
+returns a wait. Waits are reservations: the next request is served after it.
 """
 
 import math

@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from serverless_bench.clock import utc_stamp, wall_ns
 from serverless_bench.errors import UsageError
+from serverless_bench.process import peak_rss_bytes
 from serverless_bench.stores.loopback.faults import FaultKind, FaultLog, FaultPlan
 from serverless_bench.stores.loopback.objects import ObjectTable
 from serverless_bench.stores.loopback.s3 import http_date
@@ -116,18 +117,8 @@ class Counters:
                 "faults": dict(sorted(self._faults.items())),
                 "cpu_user_s": used.ru_utime,
                 "cpu_sys_s": used.ru_stime,
-                "max_rss_bytes": _peak_rss_bytes(),
+                "max_rss_bytes": peak_rss_bytes(),
             }
-
-
-def _peak_rss_bytes() -> int:
-    status = Path("/proc/self/status")
-    if status.exists():
-        # ru_maxrss holds the parent's peak after fork and exec.
-        lines = status.read_text(encoding="ascii").splitlines()
-        return next(int(line.split()[1]) for line in lines if "VmHWM" in line) * KIB
-    # macOS counts it in bytes (getrusage(2)).
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 
 
 class StoreState:

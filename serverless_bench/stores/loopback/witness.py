@@ -47,11 +47,11 @@ class WitnessedRequest:
     operation: str | None = None
     """In the words of ``S3Request.operation``; None for what the store does not know."""
     size: int | None = None
-    """Of the object that was asked for."""
+    """Of the object that was requested."""
     offset: int | None = None
-    """In the object, of the first byte that was asked for, or that came."""
+    """In the object, of the first byte that was requested, or that came."""
     length: int | None = None
-    """Bytes of the object that were asked for."""
+    """Bytes of the object that were requested."""
     in_bytes: int = 0
     out_bytes: int = 0
     """Bytes of the object that came and went."""
@@ -59,11 +59,11 @@ class WitnessedRequest:
     last_in_ns: int | None = None
     """When the store had its first byte, and all that came."""
     answered_ns: int | None = None
-    """When the head of the answer was about to leave; so are the next two."""
+    """When the head of the response was about to leave; so are the next two."""
     first_out_ns: int | None = None
     last_out_ns: int | None = None
     status: int | None = None
-    """None if there was no answer."""
+    """None if there was no response."""
     fault: str | None = None
     keys: Sequence[str] = ()
     """What was deleted, of many."""
