@@ -7,7 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import TYPE_CHECKING, Any, Final
 
-from serverless_bench.errors import PluginError, UsageError
+from serverless_bench.errors import UsageError
+from serverless_bench.plugins import require
 
 if TYPE_CHECKING:
     from serverless_bench.lambda_host.functions import Function
@@ -30,13 +31,9 @@ def open_lambda_host(
     PluginError
         If its library is not installed.
     """
-    try:
-        from serverless_bench.lambda_host.server import serving
-    except ModuleNotFoundError as exc:
-        raise PluginError(
-            f"sbench lambda-host needs {exc.name!r}, which is not installed",
-            hint="pip install 'serverless-bench[lambda-host]'",
-        ) from exc
+    require("aiohttp", "sbench lambda-host needs", extra="lambda-host")
+    from serverless_bench.lambda_host.server import serving
+
     return serving(settings, functions, scripted)
 
 

@@ -1,7 +1,6 @@
 """``sbench plot``."""
 
 from collections.abc import Sequence
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,7 +9,8 @@ import click
 from serverless_bench.cli.lookup import RunName, the_run
 from serverless_bench.cli.options import option, run_dir_option
 from serverless_bench.cli.terminal import working
-from serverless_bench.errors import ArchiveError, PluginError
+from serverless_bench.errors import ArchiveError
+from serverless_bench.plugins import require
 
 if TYPE_CHECKING:
     from serverless_bench.rundir.archive import Run
@@ -48,11 +48,7 @@ def require_plots() -> None:
     PluginError
         If matplotlib is not installed.
     """
-    if find_spec("matplotlib") is None:
-        raise PluginError(
-            "plots need 'matplotlib', which is not installed",
-            hint="pip install 'serverless-bench[plots]'",
-        )
+    require("matplotlib", "plots need", extra="plots")
 
 
 def save_figure(runs: "Sequence[Run]", path: Path, *, latency: bool = False) -> None:
