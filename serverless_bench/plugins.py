@@ -7,7 +7,6 @@ Every family (clients, workloads, executors, stores, reporters) has a table of s
 
 from collections.abc import Mapping
 from importlib import import_module
-from importlib.util import find_spec
 from typing import Any
 
 from serverless_bench.errors import PluginError
@@ -36,30 +35,6 @@ def load(family: str, builtin: Mapping[str, str], name: str) -> Any:  # noqa: AN
             f"{family.removesuffix('s')} {name!r} needs {exc.name!r}, which is not installed",
             hint=f"pip install 'serverless-bench[{name}]'",
         ) from exc
-
-
-def require(library: str, what_needs_it: str, *, extra: str) -> None:
-    """Check that a library is there, without importing it.
-
-    Parameters
-    ----------
-    library
-        The name of its package.
-    what_needs_it
-        Begins the error: "plots need".
-    extra
-        The extra of ours that has it.
-
-    Raises
-    ------
-    PluginError
-        If it is not installed.
-    """
-    if find_spec(library) is None:
-        raise PluginError(
-            f"{what_needs_it} {library!r}, which is not installed",
-            hint=f"pip install 'serverless-bench[{extra}]'",
-        )
 
 
 def names(family: str, builtin: Mapping[str, str]) -> list[str]:

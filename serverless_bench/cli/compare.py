@@ -1,12 +1,12 @@
 """``sbench compare``."""
 
+from importlib import import_module
 from pathlib import Path
 
 import click
 
 from serverless_bench.cli.options import choose_format, group, option
-from serverless_bench.errors import UsageError
-from serverless_bench.plugins import require
+from serverless_bench.errors import PluginError, UsageError
 from serverless_bench.units import format_count
 
 DEFAULT_METRIC = "whole_bytes_per_s"
@@ -77,7 +77,13 @@ def require_scipy() -> None:
     PluginError
         If SciPy is not installed.
     """
-    require("scipy", "comparisons and fits need", extra="compare")
+    try:
+        import_module("scipy")
+    except ModuleNotFoundError as exc:
+        raise PluginError(
+            f"comparisons and fits need {exc.name!r}, which is not installed",
+            hint="pip install 'serverless-bench[compare]'",
+        ) from exc
 
 
 def check_threshold(threshold: float) -> None:

@@ -10,8 +10,7 @@ import click
 from serverless_bench.cli.job import check_writable
 from serverless_bench.cli.lookup import run_argument
 from serverless_bench.cli.options import option
-from serverless_bench.errors import UsageError
-from serverless_bench.plugins import require
+from serverless_bench.errors import PluginError, UsageError
 
 
 @click.command("export")
@@ -47,8 +46,12 @@ def _opened(path: Path, stack: ExitStack) -> BinaryIO:
     file = stack.enter_context(path.open("wb"))
     if path.suffix != ".zst":
         return file
-    require("zstandard", f"{path} needs", extra="warp")
-    import zstandard
-
+    try:
+        import zstandard
+    except ModuleNotFoundError as exc:
+        raise PluginError(
+            f"{path} needs 'zstandard', which is not installed",
+            hint="pip install 'serverless-bench[warp]', or leave .zst away",
+        ) from exc
     writer = zstandard.ZstdCompressor().stream_writer(file, closefd=False)
     return stack.enter_context(writer)

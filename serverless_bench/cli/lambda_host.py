@@ -3,16 +3,17 @@
 import asyncio
 import json
 import os
+import signal
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, contextmanager
+from contextlib import contextmanager
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import click
 
-from serverless_bench.cli.children import open_lambda_host, stopped_by_signals, wait_for_end
+from serverless_bench import plugins
 from serverless_bench.cli.options import group, option, port_option
 from serverless_bench.errors import PluginError, UsageError
 from serverless_bench.job.invocations import invocation_specs
@@ -22,12 +23,12 @@ from serverless_bench.lambda_host.functions import Function
 from serverless_bench.lambda_host.settings import MAX_TIMEOUT_S, MEMORY_MIB, Settings, arn
 from serverless_bench.stores.embedded import embedded_store
 
-if TYPE_CHECKING:
-    from serverless_bench.lambda_host.scripted import Scripted
-    from serverless_bench.lambda_host.server import Serving
-
+_SERVER: Final = {"lambda-host": "serverless_bench.lambda_host.server:serving"}
+_DELIVER: Final = {"lambda-host": "serverless_bench.worker.delivery:deliver"}
+_SCRIPTED: Final = {"lambda-host": "serverless_bench.lambda_host.scripted:Scripted"}
 _HANDLER: Final = "serverless_bench.worker.handler.handler"
-_GREETING: Final = """\
+_TIMEOUT_S: Final = 3.0
+_TELL_IT: Final = """\
 lambda host at {url}
 {limits}
   export {exports}
@@ -136,29 +137,32 @@ def command(command: tuple[str, ...], log_dir: Path | None, **flags: Any) -> int
     """
     settings = _settings(log_dir, flags)
     functions = _functions(settings, flags)
+    serving = plugins.load("commands", _SERVER, "lambda-host")
     with _credentials():
-        return asyncio.run(
-            _run(open_lambda_host(settings, functions, _scripted(flags)), flags, command)
-        )
+        return asyncio.run(_run(serving(settings, functions, _scripted(flags)), flags, command))
 
 
 async def _run(
-    serving: "AbstractAsyncContextManager[Serving]",
+    serving: Any,  # noqa: ANN401 - loaded by name
     flags: Mapping[str, Any],
     command: Sequence[str],
 ) -> int:
-    stop = stopped_by_signals()
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        # Ctrl-C and SIGTERM are how it ends.
+        loop.add_signal_handler(number, stop.set)
     async with serving as served:
         if flags["reserved"] is not None:
             served.host.gate.reserved |= dict.fromkeys(flags["function"], flags["reserved"])
-        variables = _exports(flags["region"], served.url)
+        told = _exports(flags["region"], served.url)
         if command:
-            return await wait_for_end(stop, command, variables)
+            return await _with(command, {**os.environ, **told}, stop)
         click.echo(
-            _GREETING.format(
+            _TELL_IT.format(
                 url=served.url,
                 limits=served.host.shared.limits.describe(),
-                exports=" ".join(f"{name}={value}" for name, value in variables.items()),
+                exports=" ".join(f"{name}={value}" for name, value in told.items()),
                 name=flags["function"][0],
                 logs=served.host.shared.logs,
             )
@@ -166,6 +170,25 @@ async def _run(
         await stop.wait()
         click.echo(json.dumps(served.statistics()))
     return 0
+
+
+async def _with(command: Sequence[str], environment: Mapping[str, str], stop: asyncio.Event) -> int:
+    """Run a command to its end, or to ours; return its exit code."""
+    try:
+        process = await asyncio.create_subprocess_exec(*command, env=environment)
+    except OSError as exc:
+        raise UsageError(f"cannot run {command[0]!r}: {exc.strerror}") from exc
+    ended = asyncio.create_task(process.wait())
+    asked = asyncio.create_task(stop.wait())
+    await asyncio.wait({ended, asked}, return_when=asyncio.FIRST_COMPLETED)
+    asked.cancel()
+    if not ended.done():
+        process.terminate()
+        await asyncio.wait({ended}, timeout=_TIMEOUT_S)
+    if not ended.done():
+        process.kill()
+    code = await ended
+    return code if code >= 0 else 128 - code
 
 
 def _settings(logs: Path | None, flags: Mapping[str, Any]) -> Settings:
@@ -244,20 +267,18 @@ def _rehearsal() -> dict[str, Any]:
     return {"call": "serverless_bench.executors.zygote:rehearse", "arguments": [asdict(event)]}
 
 
-def _scripted(flags: Mapping[str, Any]) -> "Scripted | None":
+def _scripted(flags: Mapping[str, Any]) -> Any:  # noqa: ANN401 - loaded by name
     if not flags["scripted"]:
         return None
-    from serverless_bench.lambda_host.scripted import Scripted
-    from serverless_bench.worker.delivery import deliver
-
-    return Scripted(deliver, flags["duration"])
+    deliver = plugins.load("commands", _DELIVER, "lambda-host")
+    return plugins.load("commands", _SCRIPTED, "lambda-host")(deliver, flags["duration"])
 
 
 def _exports(region: str, url: str) -> dict[str, str]:
-    variables = {"AWS_ENDPOINT_URL_LAMBDA": url, "AWS_ENDPOINT_URL_STS": url}
+    told = {"AWS_ENDPOINT_URL_LAMBDA": url, "AWS_ENDPOINT_URL_STS": url}
     if not os.environ.get("AWS_REGION") and not os.environ.get("AWS_DEFAULT_REGION"):
-        variables["AWS_DEFAULT_REGION"] = region
-    return variables
+        told["AWS_DEFAULT_REGION"] = region
+    return told
 
 
 @contextmanager
@@ -272,8 +293,9 @@ def _credentials() -> Iterator[None]:
         yield
         return
     try:
-        with embedded_store() as lease:
-            os.environ.setdefault("AWS_ENDPOINT_URL_S3", lease.address.endpoint_url)
+        lease = embedded_store()
+        with lease as held:
+            os.environ.setdefault("AWS_ENDPOINT_URL_S3", held.address.endpoint_url)
             yield
     except PluginError as exc:
         hint = f"set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or: {exc.hint}"

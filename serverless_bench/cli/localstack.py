@@ -1,6 +1,8 @@
 """``sbench localstack``."""
 
 import asyncio
+import os
+import signal
 import tempfile
 from collections.abc import Sequence
 from functools import partial
@@ -9,19 +11,22 @@ from typing import Final
 
 import click
 
-from serverless_bench.cli.children import open_lambda_host, stopped_by_signals, wait_for_end
+from serverless_bench import plugins
 from serverless_bench.cli.options import option, port_option
+from serverless_bench.errors import UsageError
 from serverless_bench.lambda_host.settings import Settings
 from serverless_bench.stores.localstack.environment import Installed, default_directory, prepare
-from serverless_bench.stores.localstack.server import CREDENTIALS, REGION, started
+from serverless_bench.stores.localstack.server import CREDENTIALS, REGION, LocalStack, started
 
-_GREETING: Final = """\
+_SERVER: Final = {"lambda-host": "serverless_bench.lambda_host.server:serving"}
+_TELL_IT: Final = """\
 LocalStack {version} at {url}
   export {exports}
   sam build && sam deploy
   sbench write --executor lambda --stack sbench --number 50 --mb 8
 ends with Ctrl-C, and keeps nothing"""
 _TICK_S: Final = 0.2
+_TIMEOUT_S: Final = 5.0
 
 
 @click.command("localstack")
@@ -50,18 +55,49 @@ def command(command: tuple[str, ...], port: int, concurrency: int, log: Path | N
 async def _run(
     installed: Installed, settings: Settings, log: Path, port: int, command: Sequence[str]
 ) -> int:
-    stop = stopped_by_signals()
-    async with open_lambda_host(settings) as host:
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        # Ctrl-C and SIGTERM are how it ends.
+        loop.add_signal_handler(number, stop.set)
+    serving = plugins.load("commands", _SERVER, "lambda-host")
+    async with serving(settings, [], None) as host:
         with started(installed, port=port, lambda_host=host.url, log=log) as localstack:
             while not stop.is_set() and not await asyncio.to_thread(localstack.ready):
                 await asyncio.sleep(_TICK_S)
-            variables = {"AWS_ENDPOINT_URL": localstack.endpoint_url, **CREDENTIALS}
-            variables["AWS_DEFAULT_REGION"] = settings.region
+            told = {"AWS_ENDPOINT_URL": localstack.endpoint_url, **CREDENTIALS}
+            told["AWS_DEFAULT_REGION"] = settings.region
             if not command:
-                exports = " ".join(f"{name}={value}" for name, value in variables.items())
+                exports = " ".join(f"{name}={value}" for name, value in told.items())
                 click.echo(
-                    _GREETING.format(
+                    _TELL_IT.format(
                         version=installed.version, url=localstack.endpoint_url, exports=exports
                     )
                 )
-            return await wait_for_end(stop, command, variables, check=localstack.check)
+            return await _until_its_end(localstack, stop, command, told)
+
+
+async def _until_its_end(
+    localstack: LocalStack, stop: asyncio.Event, command: Sequence[str], told: dict[str, str]
+) -> int:
+    """Wait for Ctrl-C, for the command's end, or for an end that nobody asked for."""
+    process = None
+    if command and not stop.is_set():
+        try:
+            process = await asyncio.create_subprocess_exec(*command, env={**os.environ, **told})
+        except OSError as exc:
+            raise UsageError(f"cannot run {command[0]!r}: {exc.strerror}") from exc
+    try:
+        while not stop.is_set() and (process is None or process.returncode is None):
+            localstack.check()
+            await asyncio.wait({asyncio.ensure_future(stop.wait())}, timeout=_TICK_S)
+    finally:
+        if process is not None and process.returncode is None:
+            process.terminate()
+            await asyncio.wait({asyncio.ensure_future(process.wait())}, timeout=_TIMEOUT_S)
+            if process.returncode is None:
+                process.kill()
+    if process is None:
+        return 0
+    code = await process.wait()
+    return code if code >= 0 else 128 - code

@@ -1,6 +1,6 @@
 """The flags, declared once; commands pick the groups that they need."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
@@ -58,20 +58,14 @@ class PluginName(click.ParamType):  # type: ignore[type-arg] # generic in click 
 
     Parameters
     ----------
-    family
-        As in ``plugins.names``.
-    builtin
-        Returns the family's table.
+    names
+        Returns them; called where they are shown.
     """
 
     name = "name"
 
-    def __init__(self, family: str, builtin: Callable[[], Mapping[str, str]]) -> None:
-        self._family = family
-        self._builtin = builtin
-
-    def _names(self) -> list[str]:
-        return names(self._family, self._builtin())
+    def __init__(self, names: Callable[[], list[str]]) -> None:
+        self._names = names
 
     def get_metavar(self, param: click.Parameter, ctx: click.Context) -> str:
         """Return the names, as click shows a choice."""
@@ -86,22 +80,22 @@ class PluginName(click.ParamType):  # type: ignore[type-arg] # generic in click 
         return [CompletionItem(name) for name in self._names() if name.startswith(incomplete)]
 
 
-def _clients() -> Mapping[str, str]:
+def _clients() -> list[str]:
     from serverless_bench.clients import CLIENTS
 
-    return CLIENTS
+    return names("clients", CLIENTS)
 
 
-def _executors() -> Mapping[str, str]:
+def _executors() -> list[str]:
     from serverless_bench.executors import EXECUTORS
 
-    return EXECUTORS
+    return names("executors", EXECUTORS)
 
 
-def _reporters() -> Mapping[str, str]:
+def _reporters() -> list[str]:
     from serverless_bench.reporters import REPORTERS
 
-    return REPORTERS
+    return names("reporters", REPORTERS)
 
 
 def named_values(flag: str, given: Sequence[str]) -> tuple[tuple[str, str], ...]:
@@ -151,7 +145,7 @@ target_options = group(
     addressing_options,
     option(
         "--client",
-        type=PluginName("clients", _clients),
+        type=PluginName(_clients),
         default="wire",
         show_default=True,
         help="Library that moves the bytes.",
@@ -310,7 +304,7 @@ run_dir_option = option(
     show_default=True,
     help="Directory of the runs.",
 )
-executor_type = PluginName("executors", _executors)
+executor_type = PluginName(_executors)
 
 run_options = group(
     option(
@@ -376,7 +370,7 @@ def choose_format(*styles: str) -> Callable[[F], F]:
 
 format_option = option(
     "--format",
-    type=PluginName("reporters", _reporters),
+    type=PluginName(_reporters),
     default="text",
     show_default=True,
     help="How to show the result.",

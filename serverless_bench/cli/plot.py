@@ -1,6 +1,7 @@
 """``sbench plot``."""
 
 from collections.abc import Sequence
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -9,8 +10,7 @@ import click
 from serverless_bench.cli.lookup import RunName, the_run
 from serverless_bench.cli.options import option, run_dir_option
 from serverless_bench.cli.terminal import working
-from serverless_bench.errors import ArchiveError
-from serverless_bench.plugins import require
+from serverless_bench.errors import ArchiveError, PluginError
 
 if TYPE_CHECKING:
     from serverless_bench.rundir.archive import Run
@@ -48,7 +48,11 @@ def require_plots() -> None:
     PluginError
         If matplotlib is not installed.
     """
-    require("matplotlib", "plots need", extra="plots")
+    if find_spec("matplotlib") is None:
+        raise PluginError(
+            "plots need 'matplotlib', which is not installed",
+            hint="pip install 'serverless-bench[plots]'",
+        )
 
 
 def save_figure(runs: "Sequence[Run]", path: Path, *, latency: bool = False) -> None:

@@ -13,7 +13,7 @@ from serverless_bench.stores.loopback.settings import Check, Settings
 from serverless_bench.stores.loopback.shaping import Shape
 from serverless_bench.units import MIB
 
-_GREETING = """\
+_TELL_IT = """\
 serving at {url}
   export AWS_ACCESS_KEY_ID=any AWS_SECRET_ACCESS_KEY=any
   sbench write --endpoint-url {url} --bucket any --key-file keys.txt
@@ -113,7 +113,7 @@ def command(host: str, port: int, tls: Path | None, **flags: Any) -> int:  # noq
         clock_skew_s=flags["clock_skew"],
     )
     with LoopbackServer(settings) as server:
-        click.echo(_GREETING.format(url=server.endpoint_url))
+        click.echo(_TELL_IT.format(url=server.endpoint_url))
         try:
             server.serve_forever()
         except KeyboardInterrupt:

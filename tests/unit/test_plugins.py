@@ -122,10 +122,3 @@ def test_an_extra_serves_a_plugin() -> None:
         )
     }
     assert extras <= served
-
-
-def test_a_library_that_is_missing_is_named_with_its_extra() -> None:
-    plugins.require("json", "reports need", extra="none")
-    with pytest.raises(PluginError, match="plots need 'no_such_library'") as caught:
-        plugins.require("no_such_library", "plots need", extra="plots")
-    assert caught.value.hint == "pip install 'serverless-bench[plots]'"
