@@ -20,13 +20,14 @@ from serverless_bench.cli.exp_plan import (
 )
 from serverless_bench.cli.help import Group
 from serverless_bench.cli.options import choose_format, option, run_dir_option
+from serverless_bench.cli.plot import require_plots
+from serverless_bench.cli.terminal import working
 from serverless_bench.clock import utc_stamp
-from serverless_bench.errors import INTERRUPTED, PluginError, SbenchError, UsageError
+from serverless_bench.errors import INTERRUPTED, SbenchError, UsageError
 
 if TYPE_CHECKING:
     from serverless_bench.experiments.definition import Experiment
     from serverless_bench.experiments.plan import Plan
-    from serverless_bench.experiments.report import Report
 
 _START: Final = "exp-"
 _FORMATS: Final = ("text", "markdown", "json")
@@ -206,17 +207,10 @@ def _report(plan: "Plan", root: Path, style: str, plot: Path | None) -> int:
     show(report, sys.stdout, style)
     sys.stdout.flush()
     if plot is not None:
-        _draw(report, plot)
+        require_plots()
+        from serverless_bench.experiments.plot import save_plot
+
+        with working("drawing the picture"):
+            save_plot(report, plot)
         click.echo(f"plot: {plot}", err=style != "text")
     return ExitCode.OK if report.complete else ExitCode.INCOMPLETE
-
-
-def _draw(report: "Report", path: Path) -> None:
-    try:
-        from serverless_bench.experiments.plot import save_plot
-    except ModuleNotFoundError as exc:
-        raise PluginError(
-            f"plots need {exc.name!r}, which is not installed",
-            hint="pip install 'serverless-bench[plots]'",
-        ) from exc
-    save_plot(report, path)

@@ -155,7 +155,8 @@ def problems(summary: Summary) -> Iterator[str]:
         yield f"{bad['key']}: {text} {'are' if many else 'is'} {_found(bad)}"
     if summary.unknown_objects:
         objects = format_count(summary.unknown_objects, "object")
-        yield f"{objects} not written by sbench: read unverified"
+        verb = "was" if summary.unknown_objects == 1 else "were"
+        yield f"{objects} {verb} not written by sbench: read unverified"
 
 
 _FOUND: Final[Mapping[str, str]] = {
