@@ -4,7 +4,6 @@ import os
 import secrets
 import sys
 from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
 from contextvars import ContextVar
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
@@ -26,7 +25,6 @@ if TYPE_CHECKING:
     from serverless_bench.cli.budget import CostFlags
     from serverless_bench.cli.remote import Remote
     from serverless_bench.driver.run import OnOutcome
-    from serverless_bench.executors.base import Live
     from serverless_bench.reporters.base import Reporter
     from serverless_bench.rundir.archive import Run
 
@@ -214,15 +212,20 @@ def perform(prepared: Prepared, target: Target) -> Finished:
         click.echo(f"note: {note}", err=True)
     click.echo(f"run directory: {prepared.directory}", err=prepared.quiet)
     problem: CutShort | None = None
-    with _bar(job, live) as on_outcome:
-        if budget is not None:
-            on_outcome = budget.watch(live, on_outcome)  # noqa: PLW2901 - the bar's, and the bill's
-        try:
-            run = run_job(
-                job, prepared.directory, keys=prepared.keys, live=live, on_outcome=on_outcome
-            )
-        except CutShort as exc:
-            problem, run = exc, exc.run
+    on_outcome: OnOutcome = lambda _: None  # noqa: E731
+    if budget is not None:
+        on_outcome = budget.watch(live, on_outcome)
+    try:
+        run = run_job(
+            job,
+            prepared.directory,
+            keys=prepared.keys,
+            progress=True,
+            live=live,
+            on_outcome=on_outcome,
+        )
+    except CutShort as exc:
+        problem, run = exc, exc.run
     for note in live.notes:
         click.echo(f"note: {note}", err=True)
     summary = summarize(run, prices=cost.prices)
@@ -239,15 +242,6 @@ def perform(prepared: Prepared, target: Target) -> Finished:
         return Finished(run=run, exit_code=exit_code_of(summary))
     click.echo(f"sbench: {problem}\nhint: {problem.hint}", err=True)
     return Finished(run=run, exit_code=problem.exit_code)
-
-
-def _bar(job: JobSpec, live: "Live") -> "AbstractContextManager[OnOutcome]":
-    """Return the progress bar; where nobody sees one, its library is not even loaded."""
-    if not sys.stderr.isatty():
-        return nullcontext(lambda _: None)
-    from serverless_bench.cli.progress import progress
-
-    return progress(job.workload, job.invocations, live)
 
 
 def check_writable(flag: str, path: Path | None) -> None:

@@ -4,16 +4,13 @@ import os
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final
+from dataclasses import dataclass
+from typing import Final
 
 from serverless_bench.errors import UsageError
 from serverless_bench.job.endpoint import parse_endpoint
 from serverless_bench.job.spec import Addressing, Target
 from serverless_bench.units import format_size
-
-if TYPE_CHECKING:
-    from serverless_bench.rundir.archive import Run
 
 _ENDPOINTS: Final = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL")
 """Where botocore, which looks for buckets, finds a store (AWS SDKs reference guide,
@@ -74,18 +71,6 @@ def open_target(where: Where) -> Iterator[Target]:
         addressing=Addressing(where.addressing),
     )
     yield resolve(asked, region=where.region)
-
-
-@contextmanager
-def open_target_of(run: "Run") -> Iterator[Target]:
-    """Yield the target that a saved run wrote to."""
-    from serverless_bench.driver.target import embedded_target
-
-    if run.job.target.store is None:
-        yield run.job.target
-        return
-    with embedded_target() as here:
-        yield replace(here, prefix=run.job.target.prefix)
 
 
 def check_meant(target: Target, executor: str) -> None:

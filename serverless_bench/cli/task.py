@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import click
 
-from serverless_bench.cli.clean import delete_objects
 from serverless_bench.cli.defaults import defaults_for
 from serverless_bench.cli.job import prepare
 from serverless_bench.cli.options import spelled
@@ -168,6 +167,6 @@ def run_directory(directory: Path, *, keep: bool) -> Iterator[Path]:
         yield directory
     finally:
         if not keep and (directory / "run.json").exists():
-            from serverless_bench.rundir.archive import load_run
+            from serverless_bench.driver.clean import clean
 
-            delete_objects(load_run(directory, detail=False))
+            clean(directory, on_message=lambda text: click.echo(text, err=True))

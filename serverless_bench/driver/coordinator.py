@@ -12,6 +12,7 @@ from botocore import exceptions as boto
 
 from serverless_bench.clock import EpochClock, http_date_s
 from serverless_bench.driver.cleanup import delete
+from serverless_bench.driver.plan import uses_store
 from serverless_bench.driver.target import open_s3
 from serverless_bench.errors import SbenchError
 from serverless_bench.job.spec import JobSpec
@@ -56,9 +57,7 @@ class Coordinator:
         self._gate: dict[str, Any] | None = None
         self._requests: Counter[str] = Counter()
         self._thread: threading.Thread | None = None
-        # Nothing of a noop, or of an array in files, goes to the store.
-        in_files = job.load.array is not None and job.load.array.path is not None
-        self._needed = bool(job.gate) or not (job.workload == "noop" or in_files)
+        self._needed = uses_store(job)
 
     def __enter__(self) -> Self:
         if self._needed:

@@ -49,6 +49,12 @@ def check(job: JobSpec, keys: Sequence[str]) -> None:
         )
 
 
+def uses_store(job: JobSpec) -> bool:
+    """Tell whether anything of a job goes to a store: not of a noop, or of arrays in files."""
+    in_files = job.load.array is not None and job.load.array.path is not None
+    return job.gate is not None or not (job.workload == "noop" or in_files)
+
+
 def ledger(job: JobSpec, invocations: Iterable[InvocationSpec]) -> Iterator[str]:
     """Yield every key that the run may create: the only ones it may ever delete.
 
