@@ -20,14 +20,14 @@ def command(directory: Path, format: str) -> int:  # noqa: A002 - the flag's nam
     never run again.
     """
     from serverless_bench.analysis.summary import summarize
-    from serverless_bench.driver.run import CutShort, missing_functions, resume_job
+    from serverless_bench.driver.run import CutShort, lost_functions, resume_job
     from serverless_bench.executors.base import Live
     from serverless_bench.reporters import open_reporter
     from serverless_bench.rundir.archive import load_run
 
     reporter, run, live = open_reporter(format), load_run(directory), Live()
     problem: CutShort | None = None
-    if run.ended and not missing_functions(run):
+    if run.ended and not lost_functions(run):
         click.echo(f"{directory} is complete: nothing to resume", err=True)
     else:
         try:

@@ -13,7 +13,7 @@ from serverless_bench.driver.pickling import OwnFunction, function_job, pack, wi
 from serverless_bench.driver.plan import check, ledger, uses_store
 from serverless_bench.driver.progress import shown
 from serverless_bench.driver.provenance import provenance
-from serverless_bench.driver.target import reach, relocated, target_of
+from serverless_bench.driver.target import relocated, resolve, target_of
 from serverless_bench.errors import INTERRUPTED, ArchiveError, SbenchError, UsageError
 from serverless_bench.executors import open_executor
 from serverless_bench.executors.base import Executor, Live, Recovering
@@ -126,8 +126,8 @@ def run_job(
             "the job brings no function", hint="run_job(my_function, ...), or sbench call"
         )
     check(job, keys)
-    if uses_store(job):
-        job = replace(job, target=reach(job.target))
+    if uses_store(job) and not job.target.endpoint_url:
+        job = replace(job, target=resolve(job.target, region=job.target.region))
     if directory is None:
         directory = Path(RUNS, f"{utc_stamp()}-{job.workload}-{secrets.token_hex(2)}")
     live = live or Live()
@@ -152,16 +152,18 @@ def _launched(
     def planned() -> Iterator[InvocationSpec]:
         return invocation_specs(job, run_id=run_id, created_ns=created_ns, keys=keys)
 
+    gated = () if job.gate is None else planned()
+    gate = [key for invocation in gated for key in gate_keys(invocation)]
+    coordinator = Coordinator(job, run_id, gate)
+    coordinator.reach()
     with Archive(directory, header=header, ledger=ledger(job, planned()), keys=keys) as archive:
         fanout = _Fanout(job, run_id, keys, executor, archive, live, on_outcome)
-        gated = () if job.gate is None else planned()
-        gate = [key for invocation in gated for key in gate_keys(invocation)]
 
         def act() -> None:
             fanout.launch(planned())
             fanout.launch_again(set())
 
-        fanout.survive(Coordinator(job, run_id, gate), act)
+        fanout.survive(coordinator, act)
     return fanout.finished()
 
 
@@ -213,7 +215,7 @@ def resume_job(
     """
     path = run.path if isinstance(run, Run) else Path(run)
     before = load_run(path)
-    missing = missing_functions(before)
+    missing = lost_functions(before)
     if before.ended and not missing:
         return before
     live, job = live or Live(), before.job
@@ -229,7 +231,7 @@ def resume_job(
         return _resumed(relocated(job, target), path, live, tell, launch=launch)
 
 
-def missing_functions(run: Run) -> int:
+def lost_functions(run: Run) -> int:
     """Return how many functions of a run are lost, or have not come back yet."""
     return int(is_text(run.functions["status"], "lost").sum())
 

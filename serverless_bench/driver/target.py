@@ -97,23 +97,6 @@ def resolve(target: Target, *, region: str | None) -> Target:
     )
 
 
-def reach(target: Target) -> Target:
-    """Return a target with the address and region of its bucket, which answers.
-
-    Parameters
-    ----------
-    target
-        Without an endpoint, its bucket is on AWS. Of the embedded store, nobody is asked:
-        it has just been started.
-
-    Raises
-    ------
-    StoreError, UsageError
-        As ``resolve``.
-    """
-    return target if target.store is not None else resolve(target, region=target.region)
-
-
 def relocated(job: JobSpec, target: Target) -> JobSpec:
     """Return a saved job with the address that its store has now."""
 

@@ -92,8 +92,8 @@ class Target:
     bucket: str
     prefix: str = "sbench/"
     """Goes before every new key; existing keys in a key file already have theirs."""
-    endpoint_url: str
-    """``scheme://host[:port]`` without the bucket, also on AWS."""
+    endpoint_url: str = ""
+    """``scheme://host[:port]`` without the bucket; empty for AWS, where it is found out."""
     region: str = "us-east-1"
     addressing: Addressing = Addressing.AUTO
     store: str | None = None
