@@ -9,7 +9,7 @@ COMPILE := $(UV) compile --quiet --universal --generate-hashes --no-annotate --p
 	--custom-compile-command "make requirements"
 LOCALSTACK := serverless_bench/stores/localstack
 
-.PHONY: demo test full check lint types contracts docs report faults experiments golden requirements mutants clean
+.PHONY: demo test full check lint types contracts docs report reference faults experiments golden requirements mutants clean
 
 demo: .venv/run  ## write, read, report and plot on a store that starts by itself
 	$(BIN)/sbench demo
@@ -37,6 +37,9 @@ docs: .venv/dev  ## the pictures and tables of the README and docs/, from runs m
 
 report: .venv/dev  ## the tables of docs/report.md, from docs/figures.toml
 	$(BIN)/python docs/make_report.py
+
+reference: .venv/dev  ## docs/reference.md, from the docstrings of the public names
+	$(BIN)/python docs/make_reference.py
 
 faults: .venv/dev  ## the table of docs/faults.md, from the fault matrix run now
 	$(BIN)/python docs/make_faults.py

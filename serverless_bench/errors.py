@@ -37,7 +37,16 @@ INTERRUPTED: Final = 130
 
 
 class SbenchError(Exception):
-    """Base class; ``hint`` says what to do next, ``exit_code`` ends the command."""
+    """Base class; ``hint`` says what to do next, ``exit_code`` ends the command.
+
+    Examples
+    --------
+    >>> try:
+    ...     sbench.load_run("nowhere")
+    ... except sbench.SbenchError as error:
+    ...     print(error)
+    nowhere is not a run directory: it has no run.json
+    """
 
     exit_code: int = 1
 
@@ -47,9 +56,24 @@ class SbenchError(Exception):
 
 
 class UsageError(SbenchError):
-    """A flag, a job or a key file is wrong."""
+    """A flag, a setting, a job or a key file is wrong.
+
+    Names of settings stand in backquotes, in the message and in the hint; the command line
+    shows flags in their place.
+
+    Parameters
+    ----------
+    message, hint
+        As in ``SbenchError``.
+    field
+        The setting, or the field of a specification, that is wrong; empty if there is no one.
+    """
 
     exit_code = 2
+
+    def __init__(self, message: str, *, hint: str = "", field: str = "") -> None:
+        super().__init__(message, hint=hint)
+        self.field = field
 
 
 class PluginError(SbenchError):

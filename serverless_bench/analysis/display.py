@@ -1,17 +1,29 @@
 """Results that ``print`` shows as the command does, and notebooks as tables."""
 
+from html import escape
+
+
+class Printed:
+    """Base of results whose ``str`` is text of several lines, which notebooks keep as it is."""
+
+    __slots__ = ()
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{escape(str(self))}</pre>"
+
 
 class Displayed:
-    """Base of results: what they look like is known to the reporters, and to no analysis."""
+    """Base of results that reporters know how to show; the analysis itself formats nothing."""
 
     __slots__ = ()
 
     def __str__(self) -> str:
-        from serverless_bench import render  # noqa: PLC0415 - the package's front finds reporters
+        # Only the package's front may enter the rooms above this one.
+        from serverless_bench import render  # noqa: PLC0415
 
         return render(self).rstrip("\n")
 
     def _repr_html_(self) -> str:
-        from serverless_bench import render  # noqa: PLC0415 - as above
+        from serverless_bench import render  # noqa: PLC0415
 
         return render(self, "html")

@@ -1,4 +1,4 @@
-"""Compare sets of runs: is B faster than A, slower, or the same?"""
+"""Compare sets of runs: say whether B is faster than A, slower, or the same."""
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import asdict, dataclass
@@ -47,6 +47,12 @@ class RunComparison(Displayed):
         The runs of each side, the baseline first.
     comparisons
         Of every other side with the baseline, in the order of the sides.
+
+    Examples
+    --------
+    >>> found = sbench.compare(written, again)
+    >>> [side["runs"] for side in found.to_json()["sides"]]
+    [1, 1]
     """
 
     metric: str
@@ -125,9 +131,9 @@ def compare(
 
     Examples
     --------
-    >>> found = sbench.compare([written], [read], allow=["workload", "bytes"])
-    >>> found.verdict.value, len(found.sides)
-    ('not enough runs', 2)
+    >>> found = sbench.compare(written, [again], threshold=0.1)
+    >>> found.verdict.value
+    'not enough runs'
     """
     require_scipy()
     if not 0 < threshold < 1:

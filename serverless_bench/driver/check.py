@@ -5,6 +5,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from serverless_bench.analysis.display import Printed
 from serverless_bench.analysis.invariants import CHECKS
 from serverless_bench.analysis.summary import Summary, summarize
 from serverless_bench.analysis.variability import Stability, stability
@@ -20,7 +21,7 @@ Line = tuple[str, str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CheckedRun:
+class CheckedRun(Printed):
     """What ``check`` found; ``print`` shows it as ``sbench check`` does.
 
     Parameters
@@ -33,6 +34,12 @@ class CheckedRun:
         What makes the figures hard to repeat, and the slowest functions.
     audit
         Differences from what the store saw; None without a witness.
+
+    Examples
+    --------
+    >>> found = sbench.check(read)
+    >>> str(found).splitlines()[0]
+    '9 self-checks passed'
     """
 
     summary: Summary
@@ -133,18 +140,12 @@ def _stability(summary: Summary, found: Stability) -> Iterator[Line]:
     done = "  ".join(f"{name} {format_seconds(at)}" for name, at in summary.done_s.items())
     yield f"functions done at: {done}", ""
     if found.max_over_p50 is not None and found.tail_tax is not None:
-        yield (
-            f"stragglers: the slowest took {found.max_over_p50:.2f} times the median;"
-            f" {found.tail_tax:.0%} of the span was left when 95 % were done",
-            "",
-        )
+        text = f"stragglers: the slowest took {found.max_over_p50:.2f} times the median;"
+        yield f"{text} {found.tail_tax:.0%} of the span was left when 95 % were done", ""
     for one in found.stragglers:
         mark = ", an outlier" if one.index in found.outliers else ""
-        yield (
-            f"  function {one.index}: {format_seconds(one.took_s)} on {one.worker_id}{mark};"
-            f" requests {', '.join(one.request_ids) or '-'}",
-            "",
-        )
+        text = f"  function {one.index}: {format_seconds(one.took_s)} on {one.worker_id}{mark};"
+        yield f"{text} requests {', '.join(one.request_ids) or '-'}", ""
 
 
 def _audit(seen: Audit) -> Iterator[Line]:

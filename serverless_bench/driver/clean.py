@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
+from serverless_bench.analysis.display import Printed
 from serverless_bench.clock import sleep, wall_ns
 from serverless_bench.driver.array_files import is_in_files, remove_arrays
 from serverless_bench.driver.cleanup import Deleted, delete, delete_control
@@ -23,7 +24,7 @@ _NO_LIST: Final = "uploads not looked for (this store does not list them)"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Cleaned:
+class Cleaned(Printed):
     """What ``clean`` did; ``print`` shows it as ``sbench clean`` does.
 
     Parameters
@@ -38,6 +39,11 @@ class Cleaned:
         Whether the run cannot have made any object.
     has_control
         Whether the run has claims and records, which are deleted with its objects.
+
+    Examples
+    --------
+    >>> sbench.clean(read).wrote_nothing
+    True
     """
 
     deleted: Deleted = field(default_factory=Deleted)

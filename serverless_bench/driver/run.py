@@ -45,6 +45,11 @@ class CutShort(SbenchError):
         What had arrived.
     cause
         What ended it: Ctrl-C, or an error of the executor or the disk.
+
+    Examples
+    --------
+    >>> str(sbench.CutShort(written, KeyboardInterrupt()))
+    'interrupted; what had arrived is saved'
     """
 
     def __init__(self, run: Run, cause: BaseException) -> None:

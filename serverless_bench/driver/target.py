@@ -172,6 +172,12 @@ def embedded_target(*, client: str = "wire", prefix: str = "sbench/") -> Iterato
         If the store's program is not installed.
     StoreError
         If it does not start.
+
+    Examples
+    --------
+    >>> with sbench.embedded_target() as target:
+    ...     print(target.store)
+    seaweedfs
     """
     with embedded_store() as lease:
         target = Target(

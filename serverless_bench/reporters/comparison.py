@@ -5,6 +5,7 @@ from typing import Any, Final
 
 from serverless_bench.analysis.compare import ALPHA, MIN_RUNS, Comparison, Verdict
 from serverless_bench.analysis.run_comparison import RunComparison
+from serverless_bench.errors import PluginError
 from serverless_bench.units import format_rate, format_seconds, format_size
 
 _TOO_MANY_RUNS: Final = 100
@@ -13,6 +14,10 @@ _TOO_MANY_RUNS: Final = 100
 
 def lines(comparison: RunComparison, style: str) -> Iterator[str]:
     """Yield the lines of a comparison; ``style`` is text or markdown."""
+    if style not in _STYLES:
+        raise PluginError(
+            f"unknown format {style!r} of a comparison", hint=f"known: {', '.join(_STYLES)}"
+        )
     yield from _STYLES[style](comparison.to_json(), comparison.comparisons)
 
 
