@@ -1,6 +1,14 @@
 """Results that ``print`` shows as the command does, and notebooks as tables."""
 
 from html import escape
+from typing import Protocol
+
+
+class Pretty(Protocol):
+    """What IPython gives to whoever shows an object on a terminal."""
+
+    def text(self, text: str) -> None:
+        """Show a text."""
 
 
 class Printed:
@@ -11,8 +19,11 @@ class Printed:
     def _repr_html_(self) -> str:
         return f"<pre>{escape(str(self))}</pre>"
 
+    def _repr_pretty_(self, pretty: Pretty, cycle: bool) -> None:  # noqa: ARG002, FBT001 - IPython's
+        pretty.text(str(self))
 
-class Displayed:
+
+class Displayed(Printed):
     """Base of results that reporters know how to show; the analysis itself formats nothing."""
 
     __slots__ = ()
