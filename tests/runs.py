@@ -124,7 +124,7 @@ def job(
     concurrency: int = 100,
     object_bytes: int | None = 1000,
 ) -> JobSpec:
-    return JobSpec(
+    return JobSpec.described(
         name="by-hand",
         workload=workload,
         target=TARGET,

@@ -12,6 +12,7 @@ import orjson
 from serverless_bench.aws.cloudformation import Stack, read_stack
 from serverless_bench.aws.cost.advice import Trap, traps, warnings
 from serverless_bench.aws.cost.forecast import (
+    DEFAULT_QUOTA,
     GET_LIMIT_PER_S,
     PUT_LIMIT_PER_S,
     VCPU_MIB,
@@ -32,8 +33,6 @@ from serverless_bench.units import KIB, MIB, format_rate, format_seconds, format
 if TYPE_CHECKING:
     from rich.table import Table
 
-DEFAULT_QUOTA: Final = 1000
-"""AWS Lambda quotas: concurrent executions of an account in a region."""
 _WIDTH: Final = 100
 _PHASES: Final = {"write": OperationKind.PUT, "read": OperationKind.GET}
 _COMPONENTS: Final = {
@@ -165,7 +164,7 @@ def _plan_command(words: Sequence[str], flags: Mapping[str, Any]) -> None:
     _at_least("--quota", flags["quota"], 1)
     stack = read_stack(flags["stack"], region=flags["region"]) if flags["stack"] else None
     quota, _ = _quota(flags["quota"], stack)
-    plan_job(words, flags, quota=quota, stack=stack, prices=load_prices(flags["prices"]))
+    plan_job(words, flags, quota=quota, stack=stack)
 
 
 def _plan(number: int, object_bytes: int, flags: Mapping[str, Any]) -> _Plan:

@@ -14,8 +14,8 @@ from typing import Any, Final
 
 from serverless_bench.audit.audit import Audit
 from serverless_bench.audit.claims import Claims, read_claims
-from serverless_bench.cli.check import audited
 from serverless_bench.cli.main import main
+from serverless_bench.driver.check import audited
 from serverless_bench.driver.cleanup import delete, delete_control
 from serverless_bench.job.keys import object_key
 from serverless_bench.rundir.archive import load_run

@@ -81,7 +81,7 @@ def save(imported: Imported, directory: Path, *, link_bytes_per_s: float | None 
 
 def job_of(imported: Imported, name: str, link_bytes_per_s: float | None) -> JobSpec:
     """Return the job that would have asked for this."""
-    return JobSpec(
+    return JobSpec.described(
         name=name,
         workload=imported.workload,
         target=Target(

@@ -1,6 +1,5 @@
-"""A progress bar on a terminal; nothing anywhere else."""
+"""What a progress bar shows."""
 
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
@@ -40,7 +39,7 @@ class _Rate(ProgressColumn):
 
 
 @contextmanager
-def progress(phase: str, functions: int, live: Live) -> Iterator[Callable[[Outcome], None]]:
+def progress_bar(phase: str, functions: int, live: Live) -> Iterator[Callable[[Outcome], None]]:
     """Yield what to call with each outcome while the bar stands."""
     bar = Progress(
         TextColumn(phase),
@@ -50,7 +49,6 @@ def progress(phase: str, functions: int, live: Live) -> Iterator[Callable[[Outco
         _Rate(live),
         Elapsed(),
         console=Console(stderr=True),
-        disable=not sys.stderr.isatty(),
         transient=True,
     )
     task = bar.add_task(phase, total=functions, started=0, failed=0)
