@@ -99,7 +99,7 @@ class Target:
     store: str | None = None
     """Name in ``stores.STORES`` of the store that sbench runs here; None for any other."""
     options: tuple[tuple[str, str], ...] = ()
-    """The client library's own knobs, as names and values; ``Client.options`` has them."""
+    """The client library's own options, as names and values; ``Client.options`` has them."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "addressing", Addressing(self.addressing))
@@ -186,7 +186,7 @@ class ArraySpec:
     path: str | None = None
     """A directory for arrays in files; None for the target's bucket."""
     options: tuple[tuple[str, str], ...] = ()
-    """The library's own knobs, as names and values."""
+    """The library's own options, as names and values."""
 
     def __post_init__(self) -> None:
         for name in ("shape", "chunks", "shards"):
