@@ -51,7 +51,7 @@ from serverless_bench.job.defaults import DEFAULT_PREFIX
     "--library-option",
     multiple=True,
     metavar="NAME=VALUE",
-    help="A knob of the library; docs/arrays.md has them.",
+    help="An option of the library; docs/arrays.md has them.",
 )
 @option("--number", type=int, default=1, show_default=True, help="Functions.")
 @option("--objects", type=int, default=1, show_default=True, help="Arrays, or appends, of each.")

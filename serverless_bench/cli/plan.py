@@ -136,7 +136,7 @@ def command(
 ) -> int:
     """Say what a job on AWS Lambda would take, how long, and what it would cost.
 
-    Nothing is started and, without --stack, nobody is asked. Behind COMMAND (write, read,
+    Nothing is started and, without --stack, AWS is not asked. Behind COMMAND (write, read,
     mixed, array or call) stand its own flags: then these say what to plan, and of the flags
     before it --memory, --arch, --quota, --stack, --region, --prices and --format count.
     """
@@ -226,10 +226,10 @@ def _at_least(flag: str, value: float | None, least: float) -> None:
         raise UsageError(f"{flag} must be at least {least:g}, got {value:g}")
 
 
-def _quota(asked: int | None, stack: Stack | None) -> tuple[int, str]:
+def _quota(given: int | None, stack: Stack | None) -> tuple[int, str]:
     """Return how many functions may run at once, and who says so."""
-    if asked is not None:
-        return asked, "--quota"
+    if given is not None:
+        return given, "--quota"
     if stack is None:
         return DEFAULT_QUOTA, "AWS's default; a new account has less"
     with suppress(ExecutorError):
