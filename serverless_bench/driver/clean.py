@@ -87,11 +87,6 @@ def clean(
     on_message
         Called with a sentence before anything that takes time.
 
-    Returns
-    -------
-    Cleaned
-        What was deleted, and what was not.
-
     Raises
     ------
     ArchiveError

@@ -182,11 +182,6 @@ def plan(
     prices
         A price file (docs/cost.md); None takes the prices that come with sbench.
 
-    Returns
-    -------
-    JobPlan
-        Operations, bytes, examples of keys, expected cost, and the most that it can cost.
-
     Raises
     ------
     UsageError

@@ -1,7 +1,7 @@
 """Run a job: send every invocation to the executor and save every outcome as it arrives."""
 
 import secrets
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -115,13 +115,21 @@ def run_job(
     Examples
     --------
     >>> with sbench.embedded_target() as target:
-    ...     job = sbench.JobSpec(
-    ...         workload="write", target=target, invocations=4, object_bytes=1 << 20
-    ...     )
+    ...     job = sbench.JobSpec(workload="noop", target=target, invocations=4)
     ...     run = sbench.run_job(job)
-    >>> run.job.invocations, len(run.keys())
-    (4, 4)
+    >>> run.job.invocations, run.ended
+    (4, True)
     """
+    job = _ready(job, keys, settings)
+    if directory is None:
+        directory = Path(RUNS, f"{utc_stamp()}-{job.workload}-{secrets.token_hex(2)}")
+    live = live or Live()
+    with shown(job, job.invocations, live, on_outcome, wanted=progress) as tell:
+        return _launched(job, Path(directory), keys, live, tell)
+
+
+def _ready(job: JobSpec | OwnFunction, keys: Sequence[str], settings: Mapping[str, Any]) -> JobSpec:
+    """Return a job that can be launched; the bucket of one on AWS has been found."""
     if not isinstance(job, JobSpec):
         job = function_job(job, **settings)
     elif settings:
@@ -130,14 +138,11 @@ def run_job(
         raise UsageError(
             "the job brings no function", hint="run_job(my_function, ...), or sbench call"
         )
+    job.check_asked()
     check(job, keys)
-    if uses_store(job) and not job.target.endpoint_url:
-        job = replace(job, target=resolve(job.target, region=job.target.region))
-    if directory is None:
-        directory = Path(RUNS, f"{utc_stamp()}-{job.workload}-{secrets.token_hex(2)}")
-    live = live or Live()
-    with shown(job, job.invocations, live, on_outcome, wanted=progress) as tell:
-        return _launched(job, Path(directory), keys, live, tell)
+    if job.target.endpoint_url or not uses_store(job):
+        return job
+    return replace(job, target=resolve(job.target, region=job.target.region))
 
 
 def _launched(
@@ -198,11 +203,6 @@ def resume_job(
         False to launch nothing: the run is only brought to its end.
     progress, live, on_outcome
         As in ``run_job``.
-
-    Returns
-    -------
-    Run
-        The whole run.
 
     Raises
     ------

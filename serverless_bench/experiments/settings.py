@@ -15,7 +15,7 @@ import numpy as np
 
 from serverless_bench.errors import UsageError
 from serverless_bench.experiments.schema import Setting, Settings
-from serverless_bench.job.spec import ArraySpec, JobSpec, Load, Target, Transfer
+from serverless_bench.job.spec import ArraySpec, DescribedJob, JobSpec, Load, Target, Transfer
 from serverless_bench.units import parse_size
 
 STORES: Final = ("embedded", "loopback", "files")
@@ -125,7 +125,7 @@ def job_of(settings: Settings, target: Target, *, name: str) -> JobSpec:
     given["workload"] = workload_of(settings)
     given.setdefault("invocations", 1)
     try:
-        return JobSpec(
+        return DescribedJob(
             name=name,
             target=_target(given, target),
             transfer=Transfer(**_taken(given, _TRANSFER)),

@@ -5,7 +5,7 @@ specifications cross machines and are kept in run directories.
 """
 
 from collections.abc import Mapping
-from dataclasses import MISSING, dataclass, field, fields
+from dataclasses import dataclass, field, fields
 from enum import StrEnum
 from typing import Any, Final, Self
 
@@ -337,7 +337,7 @@ class Load:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class JobSpec:
+class JobSpec:  # noqa: PLW1641 - the dataclass makes its hash
     """One benchmark: a workload, run by many invocations against one target.
 
     Parameters
@@ -435,6 +435,23 @@ class JobSpec:
 
     def __post_init__(self) -> None:
         self._check_values()
+        self.check_asked()
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, JobSpec):
+            return NotImplemented
+        return all(getattr(self, one.name) == getattr(other, one.name) for one in fields(JobSpec))
+
+    def check_asked(self) -> None:
+        """Refuse what cannot be run here, whatever its values.
+
+        Raises
+        ------
+        UsageError
+            If new objects have no size.
+        PluginError
+            If nobody has the workload, the executor or the client.
+        """
         sizes = self.object_bytes or self.load.sizes
         if self.workload in {"write", "mixed"} and sizes is None:
             raise UsageError(
@@ -446,29 +463,6 @@ class JobSpec:
         from serverless_bench import check_names  # noqa: PLC0415
 
         check_names(self)
-
-    @classmethod
-    def described(cls, **values: Any) -> Self:  # noqa: ANN401 - of the fields
-        """Return the job of a run that is there already.
-
-        It may have names of plugins that are not installed here, or of other tools; and what
-        older versions left out.
-        """
-        job = object.__new__(cls)
-        for one in fields(cls):
-            if one.name in values:
-                value = values.pop(one.name)
-            elif one.default_factory is not MISSING:
-                value = one.default_factory()
-            elif one.default is not MISSING:
-                value = one.default
-            else:
-                raise TypeError(f"{one.name} is missing")
-            object.__setattr__(job, one.name, value)
-        if values:
-            raise TypeError(f"a job has no {', '.join(values)}")
-        job._check_values()
-        return job
 
     def _check_values(self) -> None:
         check_types(self)
@@ -532,9 +526,9 @@ class JobSpec:
         return max(LEAST_POLL_S, self.concurrency / POLLS_PER_S)
 
     @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> Self:
+    def from_json(cls, data: Mapping[str, Any]) -> "JobSpec":
         """Return the job that ``asdict`` made ``data`` from."""
-        return cls.described(
+        return DescribedJob(
             **{
                 **data,
                 "target": Target(**data["target"]),
@@ -545,6 +539,17 @@ class JobSpec:
                 "endpoints": tuple(data.get("endpoints", ())),
             }
         )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class DescribedJob(JobSpec):
+    """A job that need not be one that could be run here: of a saved run, or of another tool.
+
+    It may have names of plugins that are not installed, and lack what older versions left out.
+    """
+
+    def __post_init__(self) -> None:
+        self._check_values()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -36,7 +36,8 @@ def check_types(spec: Any) -> None:  # noqa: ANN401 - any dataclass
     UsageError
         If a value is of another type; ``field`` is its name.
     """
-    for name, accepted, words in _fields(type(spec)):
+    cls: type = type(spec)
+    for name, accepted, words in _fields(cls):
         value = getattr(spec, name)
         kind = accepted[0]
         if issubclass(kind, StrEnum) and isinstance(value, str) and value in set(kind):
@@ -50,7 +51,7 @@ def check_types(spec: Any) -> None:  # noqa: ANN401 - any dataclass
 
 
 @cache
-def _fields(kind: type[Any]) -> tuple[tuple[str, tuple[type, ...], str], ...]:
+def _fields(kind: type) -> tuple[tuple[str, tuple[type, ...], str], ...]:
     """Return name, accepted types and their words of every field of a dataclass."""
     if not is_dataclass(kind):
         raise TypeError(f"{kind} is no dataclass")

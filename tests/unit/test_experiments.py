@@ -256,8 +256,7 @@ def test_a_level_stands_for_several_settings_and_may_differ_by_scale() -> None:
         off, on = make_cells(experiment, scale)[:2]
         assert "connections" not in off.settings
         assert (on.settings["connections"], on.settings["part_bytes"]) == (8, part)
-    settings = {**make_cells(experiment, "small")[1].settings, "object_bytes": "1MiB"}
-    job = job_of(settings, TARGET, name="n")
+    job = job_of(make_cells(experiment, "small")[1].settings, TARGET, name="n")
     assert job.transfer.part_bytes == 5 << 20
 
 

@@ -3,7 +3,7 @@
 import inspect
 import re
 from collections.abc import Callable
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 
 import pytest
@@ -11,7 +11,7 @@ import pytest
 import serverless_bench as sbench
 from docs.make_reference import CHAPTERS, PAGE, documented, entries, made
 from serverless_bench.errors import SbenchError
-from serverless_bench.job.spec import ArraySpec, JobSpec, Load, Target, Transfer
+from serverless_bench.job.spec import ArraySpec, DescribedJob, JobSpec, Load, Target, Transfer
 from serverless_bench.rundir.archive import load_run
 from tests import runs
 
@@ -97,15 +97,15 @@ def test_texts_and_lists_become_what_the_fields_are() -> None:
 
 
 def test_a_saved_run_is_read_whatever_plugins_are_installed(tmp_path: Path) -> None:
-    of = JobSpec.described(
+    of = DescribedJob(
         workload="gone", executor="gone", target=Target(bucket="b", client="gone"), invocations=1
     )
     run = runs.saved(tmp_path / "run", [runs.outcome(runs.record(0, [runs.operation()]))], of=of)
     assert load_run(run.path).job == of
-    with pytest.raises(TypeError, match="target is missing"):
-        JobSpec.described(workload="gone", invocations=1)
-    with pytest.raises(TypeError, match="a job has no threads"):
-        JobSpec.described(workload="gone", target=HERE, invocations=1, threads=1)
+    assert replace(load_run(run.path).job, seed=1).workload == "gone"
+    with pytest.raises(SbenchError, match="unknown workload 'gone'"):
+        sbench.run_job(of, tmp_path / "again")
+    assert not (tmp_path / "again").exists()
 
 
 def test_a_summary_prints_as_the_command_and_shows_as_a_table(tmp_path: Path) -> None:
