@@ -66,6 +66,8 @@ class Task:
             {"prefix": "", **self.flags, **own},
             invocations=max(1, self.flags.get("number", 1)),
             objects=self.flags["objects"],
+            # Any size will do; the command makes it of its flags.
+            object_bytes=1 if self.command.name == "write" else None,
         )
 
     def run(self, directory: Path, **changes: object) -> "Run":
