@@ -103,12 +103,8 @@ def run_job(
         If the directory holds a run already or cannot be written.
     StoreError
         If the store does not answer, or the bucket is missing or not ours to use.
-    PluginError
-        If a library that the job needs is not installed.
-    ExecutorError
-        If no invocation could be started.
-    UsageError
-        If the function cannot be sent, or the job makes no sense with these keys.
+    UsageError, PluginError, ExecutorError
+        If the job makes no sense, lacks a library, or no invocation could be started.
     CutShort
         If the job ended early, or its records could not all be saved; it has the run so far.
 

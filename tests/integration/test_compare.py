@@ -143,7 +143,7 @@ def test_what_cannot_be_compared_is_refused(
     assert "Traceback" not in err
 
 
-FOR_A_TIME = replace(JOB, duration_s=1.0)
+FOR_A_TIME = replace(JOB, object_bytes=None, duration_s=1.0)
 GETS = replace(FOR_A_TIME, workload="mixed", load=Load(mix=(("get", 1.0),)))
 
 
