@@ -9,7 +9,7 @@ COMPILE := $(UV) compile --quiet --universal --generate-hashes --no-annotate --p
 	--custom-compile-command "make requirements"
 LOCALSTACK := serverless_bench/stores/localstack
 
-.PHONY: demo test full check lint types contracts docs settings report faults experiments golden requirements mutants clean
+.PHONY: demo test full check lint types contracts docs settings report reference notebooks faults experiments golden requirements mutants clean
 
 demo: .venv/run  ## write, read, report and plot on a store that starts by itself
 	$(BIN)/sbench demo
@@ -40,6 +40,12 @@ settings: .venv/dev  ## the table of docs/settings.md, from the settings and the
 
 report: .venv/dev  ## the tables of docs/report.md, from docs/figures.toml
 	$(BIN)/python docs/make_report.py
+
+reference: .venv/dev  ## docs/reference.md, from the docstrings of the public names
+	$(BIN)/python docs/make_reference.py
+
+notebooks: .venv/dev  ## run them, and keep what they show
+	$(BIN)/python docs/make_notebooks.py
 
 faults: .venv/dev  ## the table of docs/faults.md, from the fault matrix run now
 	$(BIN)/python docs/make_faults.py

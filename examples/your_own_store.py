@@ -8,28 +8,24 @@ For AWS itself give an empty address (''): the bucket's region is found out.
 
 import sys
 
-from serverless_bench import JobSpec, SbenchError, Target, run_job, summarize
-from serverless_bench.driver.cleanup import delete
-from serverless_bench.driver.target import resolve
+from serverless_bench import JobSpec, SbenchError, Target, clean, run_job, summarize
 
 MIB = 1 << 20
 
 
 def main(endpoint_url: str, bucket: str) -> None:
     """Write four objects, read them, delete them."""
-    asked = Target(bucket=bucket, endpoint_url=endpoint_url, prefix="sbench-example/")
-    target = resolve(asked, region=None)
+    target = Target(bucket=bucket, endpoint_url=endpoint_url, prefix="sbench-example/")
     writing = JobSpec(workload="write", target=target, invocations=4, object_bytes=8 * MIB)
-    written = run_job(writing, "sbench-runs/yours-write")
+    written = run_job(writing, progress=True)
     reading = JobSpec(workload="read", target=target, invocations=4)
-    read = run_job(reading, "sbench-runs/yours-read", keys=written.keys())
-    for summary in (summarize(written), summarize(read)):
-        rate = (summary.whole_bytes_per_s or 0) / 1e6
-        print(f"{summary.workload}: {summary.ok} of {summary.requested} ok, {rate:.0f} MB/s")
-    print(f"deleted {delete(target, written.ledger()).objects} objects")
+    read = run_job(reading, keys=written.keys(), progress=True)
+    print(summarize(written), summarize(read), clean(written), sep="\n\n")
 
 
 if __name__ == "__main__":
+    if len(sys.argv) != 3:
+        sys.exit("usage: python your_own_store.py ENDPOINT_URL BUCKET")
     try:
         main(*sys.argv[1:])
     except SbenchError as exc:

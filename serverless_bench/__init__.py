@@ -1,33 +1,37 @@
 """Measure what throughput many serverless functions really get from object storage.
 
-Data flows in one direction, through files that are named after the steps::
+What a Python user needs stands here: ``help(serverless_bench)`` lists it, docs/reference.md
+shows each name with an example::
 
-    spec        what the user asks for            JobSpec
-    plan        one value per function call       InvocationSpec
-    fanout      every call, through an executor   Outcome
-    body        runs inside the function          InvocationRecord
-    work        its threads, and when each operation begins
-    measure     one operation: its time, its attempts, its bytes
-    archive     a run on disk, crash-safe         Run
-    offsets     how wrong the workers' clocks are
-    series      a run to bytes over time          Timeline
-    windows     its best, its steady, its whole throughput
-    traffic     its attempts: offered load, throttles, waits
-    latencies   how long operations took, in histograms that can be added up
-    bound       what bounded each function
-    checks      what cannot be
-    cost        what AWS bills for it
-    reduce      all of this to totals             Summary
-    reporters   totals to text                    plots draw them and the timeline
-    compare     many runs to a verdict            scaling to a law, stability to warnings
+    JobSpec, Target, Transfer, Load, ArraySpec    what to do, where and how; checked when made
+    plan                                          what it would do and cost
+    run_job, resume_job                           do it                       Run
+    load_run                                      a saved run                 Run
+    summarize, timeline                           totals, bytes over time     Summary, Timeline
+    compare                                       is B faster than A          RunComparison
+    check                                         what cannot be              CheckedRun
+    render, export                                results as text, runs for other tools
+    clean                                         delete what a run wrote     Cleaned
 
-Folders hold what you can add, one file each: ``clients`` (the libraries under test),
-``workloads`` (what one function does), ``executors`` (where functions run), ``stores``
-(something to run against), ``arrays`` (array libraries), ``experiments`` (published studies),
-``reporters``, and ``importers``, ``exporters`` and ``converters`` (other tools' results in,
-ours out, and their configurations in).
+Data flows through the rooms (folders) in this order, and comes back the same way::
 
-The public names below load what they need when they are first used: a function that
+    job         what is asked for: a checked specification      JobSpec
+    driver      one run from the user's side; it makes one value per function call
+    executors   where functions run
+    worker      what runs in a function                         InvocationRecord
+    workloads   which operations it performs, with one of the clients or arrays
+    payload     the bytes that are written, and verified
+    rundir      a run on disk, crash-safe                       Run
+    analysis    a run to figures: pure, offline                 Summary
+    reporters, plots, formats                                   figures to text, pictures, files
+    audit       a run against what the store saw of it
+    aws         account, stack, cost
+    experiments published studies, run again
+
+``stores`` and ``lambda_host`` are something to run against on this machine, ``testing`` has
+the contract suites for plugins, ``cli`` the commands.
+
+The public names load what they need when they are first used: a function that
 imports ``serverless_bench.worker.invocation`` must not pay for NumPy.
 """
 
@@ -35,19 +39,31 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from serverless_bench.analysis.run_comparison import RunComparison as RunComparison
+    from serverless_bench.analysis.run_comparison import compare as compare
     from serverless_bench.analysis.summary import Summary as Summary
     from serverless_bench.analysis.summary import summarize as summarize
     from serverless_bench.analysis.timeline import Timeline as Timeline
     from serverless_bench.analysis.timeline import timeline as timeline
+    from serverless_bench.driver.check import CheckedRun as CheckedRun
+    from serverless_bench.driver.check import check as check
+    from serverless_bench.driver.clean import Cleaned as Cleaned
+    from serverless_bench.driver.clean import clean as clean
+    from serverless_bench.driver.outlook import JobPlan as JobPlan
+    from serverless_bench.driver.outlook import plan as plan
+    from serverless_bench.driver.plan import check_names as check_names
+    from serverless_bench.driver.run import CutShort as CutShort
     from serverless_bench.driver.run import resume_job as resume_job
     from serverless_bench.driver.run import run_job as run_job
     from serverless_bench.driver.target import embedded_target as embedded_target
     from serverless_bench.errors import SbenchError as SbenchError
+    from serverless_bench.formats.export import export as export
     from serverless_bench.job.spec import ArraySpec as ArraySpec
     from serverless_bench.job.spec import JobSpec as JobSpec
     from serverless_bench.job.spec import Load as Load
     from serverless_bench.job.spec import Target as Target
     from serverless_bench.job.spec import Transfer as Transfer
+    from serverless_bench.reporters.render import render as render
     from serverless_bench.rundir.run import Run as Run
     from serverless_bench.rundir.run import load_run as load_run
     from serverless_bench.worker.context import FunctionContext as FunctionContext
@@ -56,27 +72,45 @@ __version__ = "0.1.0"
 
 _PUBLIC = {
     "ArraySpec": "job.spec",
+    "CheckedRun": "driver.check",
+    "Cleaned": "driver.clean",
+    "CutShort": "driver.run",
+    "FunctionContext": "worker.context",
+    "JobPlan": "driver.outlook",
     "JobSpec": "job.spec",
     "Load": "job.spec",
     "Run": "rundir.run",
+    "RunComparison": "analysis.run_comparison",
     "SbenchError": "errors",
     "Summary": "analysis.summary",
     "Target": "job.spec",
     "Timeline": "analysis.timeline",
-    "FunctionContext": "worker.context",
     "Transfer": "job.spec",
+    "check": "driver.check",
+    "clean": "driver.clean",
+    "compare": "analysis.run_comparison",
     "embedded_target": "driver.target",
+    "export": "formats.export",
     "load_run": "rundir.run",
+    "plan": "driver.outlook",
+    "render": "reporters.render",
     "resume_job": "driver.run",
     "run_job": "driver.run",
     "summarize": "analysis.summary",
     "timeline": "analysis.timeline",
 }
+_FOR_ROOMS = {"check_names": "driver.plan"}
+"""What rooms below need of rooms above, and ask this package for: see ``JobSpec``."""
 
 __all__ = [*sorted(_PUBLIC), "__version__"]  # noqa: PLE0604 - all strings
 
 
 def __getattr__(name: str) -> object:
-    if name not in _PUBLIC:
+    room = _PUBLIC.get(name) or _FOR_ROOMS.get(name)
+    if room is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_PUBLIC[name]}"), name)
+    return getattr(import_module(f"{__name__}.{room}"), name)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -37,7 +37,16 @@ INTERRUPTED: Final = 130
 
 
 class SbenchError(Exception):
-    """Base class; ``hint`` says what to do next, ``exit_code`` ends the command."""
+    """Base class; ``hint`` says what to do next, ``exit_code`` ends the command.
+
+    Examples
+    --------
+    >>> try:
+    ...     sbench.load_run("nowhere")
+    ... except sbench.SbenchError as error:
+    ...     print(error)
+    nowhere is not a run directory: it has no run.json
+    """
 
     exit_code: int = 1
 

@@ -56,6 +56,17 @@ class Registry(Generic[T]):
         with extra(name, f"{self.kind} {name!r}"):
             return cast("T", getattr(import_module(module_name), attribute))
 
+    def check(self, name: str) -> None:
+        """Refuse a name that nobody has; nothing is imported.
+
+        Raises
+        ------
+        PluginError
+            If the name is unknown; the hint lists those that are known.
+        """
+        if name not in self.builtin and name not in self._external():
+            raise PluginError(f"unknown {self.kind} {name!r}", hint=self._known(name))
+
     def names(self) -> list[str]:
         """Return every name that a user may type, sorted."""
         return sorted({*self.builtin, *self._external()})

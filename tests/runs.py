@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
-from serverless_bench.job.spec import JobSpec, OperationKind, Target
+from serverless_bench.job.spec import DescribedJob, JobSpec, OperationKind, Target
 from serverless_bench.rundir.archive import Archive
 from serverless_bench.rundir.record import (
     Attempt,
@@ -125,7 +125,7 @@ def job(
     concurrency: int = 100,
     object_bytes: int | None = 1000,
 ) -> JobSpec:
-    return JobSpec(
+    return DescribedJob(
         name="by-hand",
         workload=workload,
         target=TARGET,

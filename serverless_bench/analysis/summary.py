@@ -17,6 +17,7 @@ from serverless_bench.analysis.bottleneck import Bottleneck, bottleneck
 from serverless_bench.analysis.clock_offsets import Clocks, aligned, clocks, worker_offsets
 from serverless_bench.analysis.cpu_cost import cpu_with_warmup, measured_cpu_s
 from serverless_bench.analysis.delivery_stats import Deliveries, deliveries
+from serverless_bench.analysis.display import Displayed
 from serverless_bench.analysis.elapsed import Elapsed, elapsed, span
 from serverless_bench.analysis.invariants import Facts, violations
 from serverless_bench.analysis.latency import Latencies, latencies
@@ -61,11 +62,18 @@ class GateSummary:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Summary:
+class Summary(Displayed):
     """The totals of one run; docs/report.md explains each for users.
 
     ``requested = ok + failed + lost``, and records received = ``ok + failed +
-    duplicate``. Rates are None where the run has no such window or no bytes.
+    duplicate``. Rates are None where the run has no such window or no bytes. ``print`` shows
+    the table of ``sbench report``, and so does a notebook.
+
+    Examples
+    --------
+    >>> summary = sbench.summarize(written)
+    >>> summary.to_json()["ok"], summary.bytes
+    (4, 4194304)
     """
 
     run_id: str
@@ -183,6 +191,17 @@ def summarize(run: Run, *, with_warmup: bool = False, prices: Prices | None = No
         Whether the operations of the warm-up count like all others.
     prices
         For the bill of a run on AWS Lambda; None takes those that come with sbench.
+
+    Returns
+    -------
+    Summary
+        Counts, bytes, rates and times, and what contradicts them.
+
+    Examples
+    --------
+    >>> summary = sbench.summarize(read)
+    >>> summary.verified_bytes, summary.withheld
+    (4194304, ())
     """
     if with_warmup:
         run = _all_measured(run)

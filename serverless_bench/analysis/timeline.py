@@ -17,7 +17,14 @@ _CHUNK: Final = 1 << 20
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Timeline:
-    """Bytes moved over time, in half-open segments of equal length."""
+    """Bytes moved over time, in half-open segments of equal length.
+
+    Examples
+    --------
+    >>> series = sbench.timeline(read, segment_ns=100_000_000)
+    >>> len(series.seconds) == len(series.bytes_per_s) == len(series.in_flight)
+    True
+    """
 
     start_ns: int
     """Start of the first segment: the first measured operation's start."""
@@ -33,6 +40,10 @@ class Timeline:
     latest: Ints
     """Bytes moved by the end of each segment if every worker's clock was as far behind,
     and as far ahead, as its evidence allows; shape ``(segments,)``."""
+
+    def __repr__(self) -> str:
+        each = f"{len(self.segment_bytes)} segments of {self.segment_ns / NS_PER_S:g} s"
+        return f"<Timeline: {each}, {int(self.segment_bytes.sum())} bytes>"
 
     @property
     def bytes_per_s(self) -> Floats:
@@ -80,6 +91,11 @@ def timeline(run: Run, *, segment_ns: int = NS_PER_S) -> Timeline:
     ------
     ValueError
         If no operation succeeded, or ``segment_ns`` is not positive.
+
+    Examples
+    --------
+    >>> int(sbench.timeline(written).segment_bytes.sum())
+    4194304
     """
     offsets = worker_offsets(run)
     run = aligned(run, offsets)

@@ -7,7 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from serverless_bench.cli.compare import check_threshold, compare_options, require_scipy
+from serverless_bench.cli.compare import (
+    check_threshold,
+    compare_options,
+    conclude,
+    require_scipy,
+)
 from serverless_bench.cli.options import DEFAULT_RUN_DIR, group, option
 from serverless_bench.cli.task import load_task, run_directory, store_kept_up
 from serverless_bench.clock import utc_stamp
@@ -64,8 +69,9 @@ def command(
     import numpy as np
 
     from serverless_bench.analysis.compare import MIN_RUNS
+    from serverless_bench.analysis.run_comparison import compare_sides
     from serverless_bench.analysis.samples import check_comparable, measured_run, more_is_better
-    from serverless_bench.cli.verdicts import conclude, format_metric
+    from serverless_bench.reporters.comparison import format_metric
 
     more_is_better(flags["metric"])
     if blocks < MIN_RUNS or warm_up_blocks < 0:
@@ -90,13 +96,13 @@ def command(
                 click.echo(f"{title}: {label} {value}  {run.path}", err=quiet)
             check_comparable(_sides(runs, root), allowed=flags["allow"])
     counted = {label: made[warm_up_blocks:] for label, made in runs.items()}
-    return conclude(
+    comparison = compare_sides(
         _sides(counted, root),
         metric=metric,
         threshold=flags["threshold"],
         allowed=flags["allow"],
-        style=flags["format"],
     )
+    return conclude(comparison, flags["format"])
 
 
 def _blocks(warm_ups: int, blocks: int) -> Iterator[tuple[str, str]]:

@@ -1,21 +1,32 @@
 """``sbench compare``."""
 
-from importlib import import_module
+from collections.abc import Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING, Final
 
 import click
 
+from serverless_bench.analysis.requirements import require_scipy as require_scipy
+from serverless_bench.cli.exit_codes import ExitCode
 from serverless_bench.cli.options import choose_format, group, option
-from serverless_bench.errors import PluginError, UsageError
-from serverless_bench.units import format_count
+from serverless_bench.errors import UsageError
 
-DEFAULT_METRIC = "whole_bytes_per_s"
-LABELS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+if TYPE_CHECKING:
+    from serverless_bench.analysis.run_comparison import RunComparison
+
+_CODES: Final[Mapping[str, ExitCode]] = {
+    "faster": ExitCode.OK,
+    "same": ExitCode.OK,
+    "undecided": ExitCode.UNDECIDED,
+    "not enough runs": ExitCode.UNDECIDED,
+    "slower": ExitCode.SLOWER,
+}
+"""By verdict, the worst last."""
 
 compare_options = group(
     option(
         "--metric",
-        default=DEFAULT_METRIC,
+        default="whole_bytes_per_s",
         show_default=True,
         help="Field of the JSON report, as in t99_s or per_function_bytes_per_s.p50.",
     ),
@@ -54,38 +65,30 @@ def command(
     """
     require_scipy()
     check_threshold(threshold)
-    if not 2 <= len(directories) <= len(LABELS):
-        raise UsageError(
-            f"{format_count(len(directories), 'side')} cannot be compared",
-            hint="name the baseline first, and then what to compare with it",
-        )
-    from serverless_bench.analysis.samples import load_sample
-    from serverless_bench.cli.verdicts import conclude
+    from serverless_bench.analysis.run_comparison import compare
 
-    samples = [
-        load_sample(directory, label=label)
-        for directory, label in zip(directories, LABELS, strict=False)
-    ]
     return conclude(
-        samples, metric=metric, threshold=threshold, allowed=allow, style=flags["format"]
+        compare(*directories, metric=metric, threshold=threshold, allow=allow), flags["format"]
     )
 
 
-def require_scipy() -> None:
-    """Check that the library is there, before anything runs for hours.
+def conclude(comparison: "RunComparison", style: str) -> ExitCode:
+    """Print the verdicts and return the exit code.
 
-    Raises
-    ------
-    PluginError
-        If SciPy is not installed.
+    Slower comes before undecided, and that before everything else.
     """
-    try:
-        import_module("scipy")
-    except ModuleNotFoundError as exc:
-        raise PluginError(
-            f"comparisons and fits need {exc.name!r}, which is not installed",
-            hint="pip install 'serverless-bench[compare]'",
-        ) from exc
+    if style == "json":
+        import orjson
+
+        click.echo(orjson.dumps(comparison.to_json()))
+    else:
+        from serverless_bench.reporters.comparison import lines
+
+        for line in lines(comparison, style):
+            click.echo(line)
+    order = list(_CODES)
+    worst = max((result.verdict.value for result in comparison.comparisons), key=order.index)
+    return _CODES[worst]
 
 
 def check_threshold(threshold: float) -> None:

@@ -33,12 +33,12 @@ def defaults_for(command: click.Command) -> dict[str, Any]:
     UsageError
         If the file cannot be read, or names a flag that the command does not have.
     """
-    asked = os.environ.get("SBENCH_CONFIG")
-    path = Path(asked or "sbench.toml")
+    named = os.environ.get("SBENCH_CONFIG")
+    path = Path(named or "sbench.toml")
     try:
         data = tomllib.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
-        if asked:
+        if named:
             raise UsageError(f"there is no {path}, which SBENCH_CONFIG names") from None
         return {}
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as exc:

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from serverless_bench.cli.clean import delete_objects
 from serverless_bench.cli.compare import require_scipy
 from serverless_bench.cli.exit_codes import ExitCode
 from serverless_bench.cli.exp_plan import (
@@ -139,9 +138,8 @@ def run_command(
         plan = placed(plan, flags)
         save_plan(plan, root)
     click.echo(f"experiment directory: {root}", err=quiet)
-    clean = None if keep else delete_objects
     try:
-        plan = run(plan, root, clean=clean, say=lambda text: click.echo(text, err=quiet))
+        plan = run(plan, root, keep=keep, say=lambda text: click.echo(text, err=quiet))
     except SbenchError as exc:
         if exc.exit_code == INTERRUPTED:
             exc.hint = f"sbench exp run --resume {root}"

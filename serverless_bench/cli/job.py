@@ -3,7 +3,6 @@
 import os
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -19,7 +18,6 @@ if TYPE_CHECKING:
     from serverless_bench.driver.budget import CostLimit
     from serverless_bench.driver.checked_job import CheckedJob
     from serverless_bench.driver.run import OnOutcome
-    from serverless_bench.executors.base import RunProgress
     from serverless_bench.reporters.base import Reporter
     from serverless_bench.rundir.run import Run
 
@@ -170,15 +168,20 @@ def perform(prepared: Prepared, target: Target) -> Finished:
     if reporter is not None:
         click.echo(f"run directory: {prepared.directory}", err=prepared.quiet)
     problem: CutShort | None = None
-    with _bar(job, live, prepared.keys) as on_outcome:
-        if budget is not None:
-            on_outcome = budget.watch(live, on_outcome)  # noqa: PLW2901 - the bar's, and the bill's
-        try:
-            run = run_job(
-                job, prepared.directory, keys=prepared.keys, live=live, on_outcome=on_outcome
-            )
-        except CutShort as exc:
-            problem, run = exc, exc.run
+    on_outcome: OnOutcome = lambda _: None  # noqa: E731
+    if budget is not None:
+        on_outcome = budget.watch(live, on_outcome)
+    try:
+        run = run_job(
+            job,
+            prepared.directory,
+            keys=prepared.keys,
+            progress=True,
+            live=live,
+            on_outcome=on_outcome,
+        )
+    except CutShort as exc:
+        problem, run = exc, exc.run
     _note(live.notes)
     summary = summarize(run, prices=cost.prices)
     if reporter is not None:
@@ -200,17 +203,6 @@ def perform(prepared: Prepared, target: Target) -> Finished:
 def _note(notes: Iterable[str]) -> None:
     for note in notes:
         click.echo(f"note: {note}", err=True)
-
-
-def _bar(
-    job: JobSpec, live: "RunProgress", keys: Sequence[str]
-) -> "AbstractContextManager[OnOutcome]":
-    """Return the progress bar; where nobody sees one, its library is not even loaded."""
-    if not sys.stderr.isatty():
-        return nullcontext(lambda _: None)
-    from serverless_bench.cli.progress import RunView, progress
-
-    return progress(RunView(job, job.invocations, live, keys))
 
 
 def check_writable(flag: str, path: Path | None) -> None:

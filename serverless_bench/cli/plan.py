@@ -12,6 +12,7 @@ import orjson
 from serverless_bench.aws.cloudformation import Stack, read_stack
 from serverless_bench.aws.cost.advice import Trap, traps, warnings
 from serverless_bench.aws.cost.forecast import (
+    DEFAULT_QUOTA,
     GET_LIMIT_PER_S,
     PUT_LIMIT_PER_S,
     VCPU_MIB,
@@ -32,8 +33,6 @@ from serverless_bench.units import KIB, MIB, format_rate, format_seconds, format
 if TYPE_CHECKING:
     from rich.table import Table
 
-DEFAULT_QUOTA: Final = 1000
-"""AWS Lambda quotas: concurrent executions of an account in a region."""
 _WIDTH: Final = 100
 _PHASES: Final = {"write": OperationKind.PUT, "read": OperationKind.GET}
 _COMPONENTS: Final = {
@@ -137,7 +136,7 @@ def command(
 ) -> int:
     """Say what a job on AWS Lambda would take, how long, and what it would cost.
 
-    Nothing is started and, without --stack, nobody is asked. Behind COMMAND (write, read,
+    Nothing is started and, without --stack, AWS is not asked. Behind COMMAND (write, read,
     mixed, array or call) stand its own flags: then these say what to plan, and of the flags
     before it --memory, --arch, --quota, --stack, --region, --prices and --format count.
     """
@@ -165,7 +164,7 @@ def _plan_command(words: Sequence[str], flags: Mapping[str, Any]) -> None:
     _at_least("--quota", flags["quota"], 1)
     stack = read_stack(flags["stack"], region=flags["region"]) if flags["stack"] else None
     quota, _ = _quota(flags["quota"], stack)
-    plan_job(words, flags, quota=quota, stack=stack, prices=load_prices(flags["prices"]))
+    plan_job(words, flags, quota=quota, stack=stack)
 
 
 def _plan(number: int, object_bytes: int, flags: Mapping[str, Any]) -> _Plan:
@@ -227,10 +226,10 @@ def _at_least(flag: str, value: float | None, least: float) -> None:
         raise UsageError(f"{flag} must be at least {least:g}, got {value:g}")
 
 
-def _quota(asked: int | None, stack: Stack | None) -> tuple[int, str]:
+def _quota(given: int | None, stack: Stack | None) -> tuple[int, str]:
     """Return how many functions may run at once, and who says so."""
-    if asked is not None:
-        return asked, "--quota"
+    if given is not None:
+        return given, "--quota"
     if stack is None:
         return DEFAULT_QUOTA, "AWS's default; a new account has less"
     with suppress(ExecutorError):

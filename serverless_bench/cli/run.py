@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from serverless_bench.cli.clean import delete_objects
 from serverless_bench.cli.exit_codes import ExitCode
 from serverless_bench.cli.flag_names import spell
 from serverless_bench.cli.options import (
@@ -130,12 +129,12 @@ class _Progress:
 
     def _clean(self, until: int) -> int:
         """Delete what the stages before number ``until`` wrote."""
-        from serverless_bench.rundir.run import load_run
+        from serverless_bench.driver.clean import clean
 
         code = ExitCode.OK
         for step in self._written(until):
-            cleaned = delete_objects(load_run(self.root / step.folder, detail=False))
-            if cleaned is None:
+            cleaned = clean(self.root / step.folder, on_message=_say)
+            if cleaned.wrote_nothing:
                 continue
             deleted = cleaned.deleted
             click.echo(f"deleted {deleted.objects} objects of {step.stage.where}", err=self.quiet)
@@ -151,7 +150,7 @@ class _Progress:
                 yield step
 
     def _say_what_is_left(self) -> None:
-        from serverless_bench.cli.array_files import is_in_files
+        from serverless_bench.driver.array_files import is_in_files
         from serverless_bench.rundir.run import load_run
 
         for step in self._written(len(self.job.stages) + 1):
@@ -161,6 +160,10 @@ class _Progress:
                     f"note: the objects of {step.stage.where} stay; sbench clean {run.path}",
                     err=True,
                 )
+
+
+def _say(text: str) -> None:
+    click.echo(text, err=True)
 
 
 def worst(codes: Sequence[int]) -> int:

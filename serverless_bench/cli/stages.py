@@ -12,14 +12,9 @@ from serverless_bench.cli.file_flags import check_known, flags_of, options_of
 from serverless_bench.cli.flag_names import as_key, spell
 from serverless_bench.cli.job import Prepared, prepare, run
 from serverless_bench.cli.options import spelled, target_options
-from serverless_bench.clock import wall_ns
 from serverless_bench.driver.job_file import JobFile, Kind, Setting, Stage
+from serverless_bench.driver.outlook import example_keys
 from serverless_bench.errors import SbenchError, UsageError
-from serverless_bench.job.invocations import invocation_specs
-from serverless_bench.job.keys import new_run_id
-from serverless_bench.job.spec import InvocationSpec, OperationKind, OperationSpec
-from serverless_bench.worker.runner import next_operation
-from serverless_bench.workloads import Stream, Workload, open_workload
 
 WORKLOADS: Final = ("write", "read", "mixed", "array")
 """Workloads of stages; each is the name of the command that runs it."""
@@ -30,7 +25,6 @@ _SIZES: Final = frozenset({"mb", "size", "sizes"})
 _KEYS: Final = frozenset({"key", "key-file"})
 _SOURCES: Final = {"read": "write", "array": "array"}
 """Workloads that can read what another stage wrote, and that stage's workload."""
-_MAKING: Final = (OperationKind.PUT, OperationKind.WRITE_ARRAY, OperationKind.APPEND_ARRAY)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,36 +94,8 @@ def steps_of(
     return tuple(steps.values())
 
 
-def example_invocations(prepared: Prepared) -> Iterator[InvocationSpec]:
-    """Yield what the functions of a run would be told; its keys are new each time."""
-    created_ns = wall_ns()
-    run_id = new_run_id(created_ns)
-    return invocation_specs(prepared.job, run_id=run_id, created_ns=created_ns, keys=prepared.keys)
-
-
-def example_keys(prepared: Prepared) -> Iterator[str]:
-    """Yield keys like those of the objects, or of the arrays, that a run would write."""
-    workload = open_workload(prepared.job.workload)
-    for invocation in example_invocations(prepared):
-        if prepared.job.load.mix:
-            yield from workload.keys(invocation)
-            continue
-        made = (each.key for each in asked(workload, invocation) if each.kind in _MAKING)
-        yield from dict.fromkeys(made)
-
-
-def asked(workload: Workload, invocation: InvocationSpec) -> Iterator[OperationSpec]:
-    """Yield the operations of an invocation, as if each of them succeeded."""
-    for thread in range(invocation.load.threads):
-        yield from all_well(workload, workload.operations(invocation, thread))
-
-
-def all_well(workload: Workload, stream: Stream) -> Iterator[OperationSpec]:
-    """Yield the operations of a workload's stream, as if each of them succeeded."""
-    ok: bool | None = None
-    while (operation := next_operation(stream, ok)) is not None:
-        yield operation
-        ok = True if workload.receives_results else None
+def _keys_of(prepared: Prepared) -> Iterator[str]:
+    return example_keys(prepared.job, prepared.keys)
 
 
 def _step(
@@ -151,7 +117,7 @@ def _step(
         flags |= {"name": "example", "run_dir": Path(), "format": style, "pickle": None}
         keys = None
         if stage.keys is not None:
-            keys = tuple(example_keys(_source(job, stage, before).prepared))
+            keys = tuple(_keys_of(_source(job, stage, before).prepared))
         prepared = prepare(stage.workload, flags, keys)
     except SbenchError as exc:
         spell(exc, as_key)

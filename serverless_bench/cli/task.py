@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import click
 
-from serverless_bench.cli.clean import delete_objects
 from serverless_bench.cli.file_flags import check_known, flags_of
 from serverless_bench.cli.flag_names import as_key, spell
 from serverless_bench.cli.job import Prepared, prepare, run
@@ -147,7 +146,7 @@ def run_directory(directory: Path, *, keep: bool) -> Iterator[Path]:
     finally:
         if not keep and (directory / "run.json").exists():
             from serverless_bench.cli.terminal import working
-            from serverless_bench.rundir.run import load_run
+            from serverless_bench.driver.clean import clean
 
             with working(f"deleting what {directory} wrote"):
-                delete_objects(load_run(directory, detail=False))
+                clean(directory, on_message=lambda text: click.echo(text, err=True))

@@ -28,7 +28,7 @@ _ROOM: Final = 2.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CostLimit:
-    """What the user said about money."""
+    """What a job may cost, and what decides what it costs."""
 
     limit: float | None
     prices: Prices | None
@@ -45,7 +45,7 @@ def cost_limit(
     memory: int | None = None,
     arch: str | None = None,
 ) -> CostLimit:
-    """Return what the user said about money, checked.
+    """Return what the user says of costs, checked.
 
     Parameters
     ----------

@@ -3,7 +3,7 @@
 import threading
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import replace
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self
@@ -12,7 +12,8 @@ from botocore import exceptions as boto
 
 from serverless_bench.clock import EpochClock, http_date_s
 from serverless_bench.driver.cleanup import delete
-from serverless_bench.driver.target import open_s3
+from serverless_bench.driver.plan import uses_store
+from serverless_bench.driver.target import explained, open_s3
 from serverless_bench.errors import SbenchError
 from serverless_bench.job.spec import JobSpec
 from serverless_bench.units import NS_PER_S
@@ -56,16 +57,30 @@ class Coordinator:
         self._gate: dict[str, Any] | None = None
         self._requests: Counter[str] = Counter()
         self._thread: threading.Thread | None = None
-        # Nothing of a noop, or of an array in files, goes to the store.
-        in_files = job.load.array is not None and job.load.array.path is not None
-        self._needed = bool(job.gate) or not (job.workload == "noop" or in_files)
+        self._needed = uses_store(job)
+
+    def reach(self) -> None:
+        """Ask the store for the time once, before anything is launched or written.
+
+        Raises
+        ------
+        StoreError
+            If the store does not answer, or the bucket is missing or not ours to use.
+        """
+        if self._needed:
+            with explained(self._job.target), closing(self._open()) as client:
+                self._probe(client)
+
+    def _open(self) -> "S3Client":
+        client = open_s3(self._job.target)
+        client.meta.events.register("response-received.s3", self._count_request)
+        return client
 
     def __enter__(self) -> Self:
         if self._needed:
             # Here, not in the thread: botocore goes through all variables of the environment,
             # and a client under test may set one meanwhile.
-            client = open_s3(self._job.target)
-            client.meta.events.register("response-received.s3", self._count_request)
+            client = self._open()
             self._thread = threading.Thread(target=self._run, args=(client,), daemon=True)
             try:
                 self._thread.start()
@@ -106,7 +121,7 @@ class Coordinator:
         try:
             if self._job.gate is not None:
                 self._open_gate(client, self._job.gate)
-            for _ in range(_PROBES):
+            for _ in range(_PROBES - 1):
                 self._probe(client)
                 if self._over.wait(_PROBE_EVERY_S):
                     # A short run still needs a bound: this one was asked for at its end.

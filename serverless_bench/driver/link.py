@@ -1,4 +1,4 @@
-"""Whether the rate that is asked for can be carried at all, as far as that is known before."""
+"""Whether a link can carry the rate of a job, as far as that is known before."""
 
 from collections.abc import Iterator, Sequence
 
@@ -11,7 +11,7 @@ _WHOLE = frozenset({OperationKind.PUT, OperationKind.GET})
 
 
 def beyond_the_link(job: JobSpec, keys: Sequence[str]) -> Iterator[str]:
-    """Yield what is to be said before a job that asks for more than its link carries.
+    """Yield a note for a job whose rate is more than its link carries.
 
     Parameters
     ----------

@@ -21,7 +21,7 @@ _INVOKED: Final = frozenset({"lambda", "lithops"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Location:
-    """What the user said about where objects are; names as in the settings."""
+    """Where objects are, as far as the user says; names as in the settings."""
 
     bucket: str | None
     endpoint_url: str | None
@@ -69,14 +69,14 @@ def open_target(location: Location) -> Iterator[Target]:
         raise UsageError(
             f"`endpoint_url` {location.endpoint_url} needs a `bucket`", hint="name a bucket there"
         )
-    asked = Target(
+    wanted = Target(
         client=location.client,
         bucket=location.bucket,
         prefix=location.prefix,
         endpoint_url=next(iter(location.endpoints), ""),
         addressing=Addressing(location.addressing),
     )
-    yield resolve(asked, region=location.region)
+    yield resolve(wanted, region=location.region)
 
 
 def check_meant(target: Target, executor: str) -> None:

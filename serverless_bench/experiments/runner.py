@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from serverless_bench.clock import monotonic_ns
+from serverless_bench.driver.clean import clean
 from serverless_bench.driver.cleanup import delete, give_space_back
 from serverless_bench.driver.run import run_job
 from serverless_bench.errors import INTERRUPTED, SbenchError, UsageError
@@ -31,7 +32,7 @@ def run(
     plan: Plan,
     root: Path,
     *,
-    clean: Callable[[Run], object] | None,
+    keep: bool = False,
     say: Callable[[str], object] = lambda _: None,
 ) -> Plan:
     """Run what is not there yet, and keep every run below ``root``.
@@ -42,8 +43,8 @@ def run(
     ----------
     plan, root
         What, and where to; ``save`` has written the plan there.
-    clean
-        Deletes the objects of a run that left claims and records, too; None keeps all.
+    keep
+        Whether the objects of the runs stay where they are.
     say
         Gets a line about every run.
 
@@ -58,7 +59,7 @@ def run(
         If the store does not start, or the user interrupts.
     """
     with ExitStack() as stack:
-        runner = _Runner(plan, root, Stores(stack, plan.target), clean)
+        runner = _Runner(plan, root, Stores(stack, plan.target), keep=keep)
         try:
             if plan.most_s and _todo(plan, root):
                 plan = runner.find_lengths(say)
@@ -85,12 +86,13 @@ class _Runner:
         plan: Plan,
         root: Path,
         stores: Stores,
-        clean: Callable[[Run], object] | None,
+        *,
+        keep: bool,
     ) -> None:
         self._plan = plan
         self._root = root
         self._stores = stores
-        self._clean = clean
+        self._keep = keep
         self._deleted_bytes = 0
         self._lengths = pilot.load_lengths(root)
         self._prepared: dict[str, Run | SbenchError] = {}
@@ -175,7 +177,7 @@ class _Runner:
             self._tidy(cell, path, files)
 
     def _tidy(self, cell: Cell, path: Path, files: Path) -> None:
-        if self._clean is None:
+        if self._keep:
             return
         shutil.rmtree(files, ignore_errors=True)
         if cell.settings.get("store") != "files" and (path / "run.json").exists():
@@ -183,10 +185,10 @@ class _Runner:
 
     def _delete(self, run: Run) -> None:
         # A loopback store keeps nothing.
-        if self._clean is None or self._stores.keeps_nothing(run.job.target):
+        if self._keep or self._stores.keeps_nothing(run.job.target):
             return
         if run.job.control is not None:
-            self._clean(run)
+            clean(run)
             return
         delete(run.job.target, run.ledger(), give_back=False)
         if run.job.target.store is not None:

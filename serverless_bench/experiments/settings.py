@@ -16,7 +16,7 @@ import numpy as np
 from serverless_bench.errors import UsageError
 from serverless_bench.experiments.conversion import converted
 from serverless_bench.experiments.definition import Setting, Settings
-from serverless_bench.job.spec import ArraySpec, JobSpec, Load, Target, Transfer
+from serverless_bench.job.spec import ArraySpec, DescribedJob, JobSpec, Load, Target, Transfer
 from serverless_bench.units import parse_size
 
 STORES: Final = ("embedded", "loopback", "files")
@@ -142,7 +142,7 @@ def job_of(settings: Settings, target: Target, *, name: str) -> JobSpec:
         "transfer": given,
         "load": load,
     }
-    job: JobSpec = converted(values, JobSpec, f"cell {name}")
+    job: JobSpec = converted(values, DescribedJob, f"cell {name}")
     return job
 
 

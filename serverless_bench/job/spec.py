@@ -5,11 +5,12 @@ specifications cross machines and are kept in run directories.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from enum import StrEnum
 from typing import Any, Final, Self
 
 from serverless_bench.errors import UsageError
+from serverless_bench.job.types import check_types
 from serverless_bench.units import GIB, KIB, MIB
 
 MAX_PARTS: Final = 10_000
@@ -85,51 +86,90 @@ class OperationKind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Target:
-    """Where objects live, and which library reaches them."""
+    """Where objects live, and which library reaches them.
+
+    Parameters
+    ----------
+    client
+        Library that moves the bytes: wire, boto3, or another one of docs/clients.md.
+    bucket
+        Name of the bucket, which must be there.
+    prefix
+        Goes before every new key; existing keys in a key file already have theirs.
+    endpoint_url
+        ``http(s)://host[:port]`` of the store, without the bucket; empty for AWS, where it is
+        found out.
+    region
+        Region of the bucket. Without an endpoint it is found out.
+    addressing
+        Where a request names its bucket: auto, path or virtual.
+    store
+        Which store sbench runs here itself; None for any other. ``embedded_target`` sets it.
+    options
+        The client library's own options, as names and values; docs/clients.md has them.
+
+    Examples
+    --------
+    >>> sbench.Target(bucket="mine", endpoint_url="https://store.example:9000").region
+    'us-east-1'
+    """
 
     client: str = "wire"
-    """Name in ``clients.CLIENTS``."""
     bucket: str
     prefix: str = "sbench/"
-    """Goes before every new key; existing keys in a key file already have theirs."""
-    endpoint_url: str
-    """``scheme://host[:port]`` without the bucket, also on AWS."""
+    endpoint_url: str = ""
     region: str = "us-east-1"
     addressing: Addressing = Addressing.AUTO
     store: str | None = None
-    """``stores.embedded.EMBEDDED`` for the store that sbench runs here; None for any other."""
     options: tuple[tuple[str, str], ...] = ()
-    """The client library's own options, as names and values; ``ClientInfo.options`` has them."""
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "addressing", Addressing(self.addressing))
+        check_types(self)
         # JSON has no tuples, and a target is a key of dictionaries.
         object.__setattr__(self, "options", tuple((n, v) for n, v in self.options))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Transfer:
-    """How one object is moved and checked."""
+    """How one object is moved and checked.
+
+    Parameters
+    ----------
+    connections
+        Requests of one operation in flight at once.
+    part_bytes
+        Size of a part of an upload and of a range of a download; None moves objects whole.
+    block_bytes
+        Bytes generated, moved and compared at a time.
+    verify
+        How much of what is read is compared with what was written: full, sample or none.
+    retries
+        Further attempts after an attempt that failed for a reason that may pass; 0 for none.
+    timeout_s
+        An attempt ends when no byte has moved for this long.
+    min_split_bytes
+        Objects below this size are read whole, whatever ``part_bytes`` says.
+    stat
+        How the size of an object is learned before it is read: key, each or before.
+
+    Examples
+    --------
+    >>> transfer = sbench.Transfer(part_bytes=8 << 20, connections=4)
+    >>> transfer.verify.value, transfer.retries
+    ('full', 4)
+    """
 
     connections: int = 1
-    """Requests of one operation in flight at once."""
     part_bytes: int | None = None
-    """Size of a part of an upload and of a range of a download; None moves objects whole."""
     block_bytes: int = MIB
-    """Bytes generated, moved and compared at a time."""
     verify: Verify = Verify.FULL
     retries: int = 4
-    """Further attempts after an attempt that failed for a reason that may pass; 0 for none."""
     timeout_s: float = 60.0
-    """A try ends when no byte has moved for this long."""
     min_split_bytes: int | None = None
-    """Objects below this size are read whole, whatever ``part_bytes`` says."""
     stat: Stat = Stat.KEY
-    """How sizes are learned before objects are read."""
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "verify", Verify(self.verify))
-        object.__setattr__(self, "stat", Stat(self.stat))
+        check_types(self)
         if self.min_split_bytes is not None:
             _at_least("min_split_bytes", self.min_split_bytes, 1)
         _at_least("connections", self.connections, 1)
@@ -165,30 +205,54 @@ class Transfer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArraySpec:
-    """An array that a library writes, appends to or reads; docs/arrays.md."""
+    """An array that a library writes, appends to or reads; docs/arrays.md.
+
+    Parameters
+    ----------
+    library
+        tensorstore, zarr, ome_zarr or cpp_zarr; docs/arrays.md.
+    operation
+        write, append or read.
+    driver
+        Format on the store: zarr (version 2) or zarr3.
+    shape
+        Of the array, and of what one append adds.
+    chunks
+        Of the array, one length per axis.
+    shards
+        Chunks that share an object; None for an object per chunk.
+    dtype
+        Type of an element.
+    codec
+        none, blosc-lz4 or zstd.
+    source
+        What holds the data in memory: numpy or jax.
+    path
+        A directory for arrays in files; None for the target's bucket.
+    options
+        The library's own options, as names and values.
+
+    Examples
+    --------
+    >>> array = sbench.ArraySpec(library="zarr", shape=(512, 512), chunks=(256, 256))
+    >>> array.dtype, array.codec
+    ('float32', 'none')
+    """
 
     library: str
-    """Name in ``arrays.ARRAYS``."""
     operation: str = "write"
-    """write, append or read."""
     driver: str = "zarr"
-    """Format on the store: zarr (version 2) or zarr3."""
     shape: tuple[int, ...]
-    """Of the array, and of what one append adds."""
     chunks: tuple[int, ...]
     shards: tuple[int, ...] | None = None
-    """Chunks that share an object; None for an object per chunk."""
     dtype: str = "float32"
     codec: str = "none"
-    """none, blosc-lz4 or zstd."""
     source: str = "numpy"
-    """What holds the data in memory: numpy or jax."""
     path: str | None = None
-    """A directory for arrays in files; None for the target's bucket."""
     options: tuple[tuple[str, str], ...] = ()
-    """The library's own options, as names and values."""
 
     def __post_init__(self) -> None:
+        check_types(self)
         for name in ("shape", "chunks", "shards"):
             if (value := getattr(self, name)) is not None:
                 object.__setattr__(self, name, tuple(value))
@@ -197,37 +261,61 @@ class ArraySpec:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Load:
-    """What the operations of a function are like, beyond how many objects there are."""
+    """What the operations of a function are like, beyond how many objects there are.
+
+    Parameters
+    ----------
+    threads
+        Operations of one function in flight at once; each thread has objects of its own.
+    sizes
+        Distribution of object sizes, as in docs/payload.md; None for one size.
+    layout
+        How keys are laid out: random, sharded:N or sequential.
+    compressibility
+        How many times smaller a compressor makes the bytes.
+    duplication
+        How often each 4 KiB block stands in an object, on average.
+    mix
+        Weights of the operations of a mixed workload, by kind.
+    operations
+        Operations that a function performs of a mix; None for as long as ``duration_s``.
+    rate_per_s
+        Operations that are to begin per second, whether or not earlier ones are through (open
+        loop): of the whole job, or in an invocation its share. None for a closed loop.
+    arrivals
+        When they begin: at even distances, or poisson.
+    split
+        Functions that share each object read; None if each reads whole objects.
+    range_bytes
+        Length of what a get_range of a mix reads, at a random offset.
+    array
+        The array of a workload ``array``; None for objects.
+    code
+        A function of the user's own, as ``run_job`` packs it.
+
+    Examples
+    --------
+    >>> load = sbench.Load(threads=4, mix=(("get", 3), ("put", 1)), operations=100)
+    >>> load.mix
+    (('get', 3.0), ('put', 1.0))
+    """
 
     threads: int = 1
-    """Operations of one function in flight at once; each thread has objects of its own."""
     sizes: str | None = None
-    """Distribution of object sizes, in the text form of ``sizes``; None for one size."""
     layout: str = "random"
-    """How keys are laid out: random, sharded:N or sequential."""
     compressibility: float = 1.0
-    """How many times smaller a compressor makes the bytes."""
     duplication: float = 1.0
-    """How often each 4 KiB block stands in an object, on average."""
     mix: tuple[tuple[str, float], ...] = ()
-    """Weights of the operations of a mixed workload, by kind."""
     operations: int | None = None
-    """Operations that a function performs of a mix; None for as long as ``duration_s``."""
     rate_per_s: float | None = None
-    """Operations that are to begin per second, whether or not earlier ones are through
-    (open loop): of the whole job, or in an invocation its share. None for a closed loop."""
     arrivals: str = "uniform"
-    """When they begin: at even distances, or poisson."""
     split: int | None = None
-    """Functions that share each object read, see ``read_assignment``; None if each reads whole
-    objects."""
     range_bytes: int = MIB
-    """Length of what a get_range of a mix reads, at a random offset."""
     array: ArraySpec | None = None
     code: str | None = None
-    """The user's own function, as cloudpickle and Base64."""
 
     def __post_init__(self) -> None:
+        check_types(self)
         object.__setattr__(self, "mix", tuple((str(n), float(w)) for n, w in self.mix))
         _at_least("threads", self.threads, 1)
         for name, value in (("operations", self.operations), ("split", self.split)):
@@ -249,52 +337,135 @@ class Load:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class JobSpec:
-    """One benchmark: a workload, run by many invocations against one target."""
+class JobSpec:  # noqa: PLW1641 - the dataclass makes its hash
+    """One benchmark: a workload, run by many invocations against one target.
+
+    Parameters
+    ----------
+    name
+        What reports call the run.
+    workload
+        What a function does: write, read, mixed, array, function or noop; docs/workloads.md.
+    target
+        Where the objects are, and which library reaches them.
+    transfer
+        How one object is moved and checked.
+    executor
+        Where functions run: local, inline, lambda or lithops; docs/executors.md.
+    invocations
+        Functions to call in all.
+    concurrency
+        Invocations alive at once, at most.
+    objects
+        Objects that one invocation moves, one after the other.
+    object_bytes
+        Size of a new object; None for workloads that make none, or if ``load`` has sizes.
+    repeats
+        How often an invocation reads each of its objects.
+    deadline_s
+        An invocation stops by itself after this long, with a partial record.
+    duration_s
+        Invocations go through their objects again and again for this long; None for once.
+    warmup
+        Rounds through the objects of an invocation that reports leave out.
+    gate
+        Share of the invocations that have to be there before any begins; None for no gate.
+    gate_timeout_s
+        The gate opens after this long, whoever is there.
+    link_bytes_per_s
+        What the network between functions and store carries at most, as the user declares.
+    seed
+        Decides what is drawn at random, sizes for instance, but neither keys nor bytes.
+    functions
+        Names of the deployed functions to invoke, for executors that invoke such.
+    control
+        Where functions claim their work and leave their records, and the driver finds them; None
+        for executors that bring records back by themselves.
+    start_timeout_s
+        What has not begun this long after its launch is launched again, and can not begin any
+        more; only with ``control``.
+    load
+        What the operations of a function are like, beyond how many objects there are.
+    endpoints
+        Further endpoints of the same bucket; the functions take turns.
+
+    Raises
+    ------
+    UsageError
+        If a value is of another type or cannot be; ``field`` is its name.
+    PluginError
+        If nobody has a workload, executor or client of this name.
+
+    Examples
+    --------
+    >>> target = sbench.Target(bucket="mine")
+    >>> job = sbench.JobSpec(
+    ...     workload="write", target=target, invocations=64, object_bytes=64 << 20
+    ... )
+    >>> job.executor, job.concurrency
+    ('local', 8)
+    >>> sbench.JobSpec(workload="write", target=target, invocations="4", object_bytes=1)
+    Traceback (most recent call last):
+        ...
+    serverless_bench.errors.UsageError: `invocations` must be a whole number, got '4'
+    """
 
     name: str = "job"
     workload: str
-    """Name in ``workloads.WORKLOADS``."""
     target: Target
     transfer: Transfer = field(default_factory=Transfer)
     executor: str = "local"
-    """Name in ``executors.EXECUTORS``."""
     invocations: int
     concurrency: int = 8
-    """Invocations alive at once, at most."""
     objects: int = 1
-    """Objects that one invocation moves, one after the other."""
     object_bytes: int | None = None
-    """Size of a new object; None for workloads that make none."""
     repeats: int = 1
-    """How often an invocation reads each of its objects."""
     deadline_s: float = 900.0
-    """An invocation stops by itself after this long, with a partial record."""
     duration_s: float | None = None
-    """Invocations go through their objects again and again for this long; None for once."""
     warmup: int = 0
-    """Rounds through the objects of an invocation that reports leave out."""
     gate: float | None = None
-    """Share of the invocations that have to be there before any begins; None for no gate."""
     gate_timeout_s: float = 60.0
-    """The gate opens after this long, whoever is there."""
     link_bytes_per_s: float | None = None
-    """What the network between functions and store carries at most, as the user declares."""
     seed: int = 0
-    """Decides what is drawn at random, sizes for instance, but neither keys nor bytes."""
     functions: tuple[str, ...] = ()
-    """Names of the deployed functions to invoke, for executors that invoke such."""
     control: Target | None = None
-    """Where functions claim their work and leave their records, and the driver finds them;
-    None for executors that bring records back by themselves."""
     start_timeout_s: float = 60.0
-    """What has not begun this long after its launch is launched again, and can not begin
-    any more; only with ``control``."""
     load: Load = field(default_factory=Load)
     endpoints: tuple[str, ...] = ()
-    """Further endpoints of the same bucket; the functions take turns."""
 
     def __post_init__(self) -> None:
+        self._check_values()
+        self.check_asked()
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, JobSpec):
+            return NotImplemented
+        return all(getattr(self, one.name) == getattr(other, one.name) for one in fields(JobSpec))
+
+    def check_asked(self) -> None:
+        """Refuse what cannot be run here, whatever its values.
+
+        Raises
+        ------
+        UsageError
+            If new objects have no size.
+        PluginError
+            If nobody has the workload, the executor or the client.
+        """
+        sizes = self.object_bytes or self.load.sizes
+        if self.workload in {"write", "mixed"} and sizes is None:
+            raise UsageError(
+                f"`object_bytes` is missing: a {self.workload} makes objects",
+                hint="object_bytes=64 << 20 for 64 MiB, or sizes in `load`",
+                field="object_bytes",
+            )
+        # Their tables stand in rooms above this one, which only the package's front may enter.
+        from serverless_bench import check_names  # noqa: PLC0415
+
+        check_names(self)
+
+    def _check_values(self) -> None:
+        check_types(self)
         for name, value in (
             ("invocations", self.invocations),
             ("concurrency", self.concurrency),
@@ -355,9 +526,9 @@ class JobSpec:
         return max(LEAST_POLL_S, self.concurrency / POLLS_PER_S)
 
     @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> Self:
+    def from_json(cls, data: Mapping[str, Any]) -> "JobSpec":
         """Return the job that ``asdict`` made ``data`` from."""
-        return cls(
+        return DescribedJob(
             **{
                 **data,
                 "target": Target(**data["target"]),
@@ -368,6 +539,17 @@ class JobSpec:
                 "endpoints": tuple(data.get("endpoints", ())),
             }
         )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class DescribedJob(JobSpec):
+    """A job that need not be one that could be run here: of a saved run, or of another tool.
+
+    It may have names of plugins that are not installed, and lack what older versions left out.
+    """
+
+    def __post_init__(self) -> None:
+        self._check_values()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -56,6 +56,16 @@ class FunctionContext:
     prefix
         Below it a library of its own may write: no other function has it. What is written
         there is not in the run's ledger: the function has to delete it itself.
+
+    Examples
+    --------
+    >>> def mine(context):
+    ...     with context.measure("think"):
+    ...         return sum(range(1000))
+    >>> with sbench.embedded_target() as target:
+    ...     ran = sbench.run_job(mine, target=target, invocations=2)
+    >>> sbench.summarize(ran).ok
+    2
     """
 
     def __init__(self, runner: "InvocationRunner", *, warmup: bool = False) -> None:

@@ -14,8 +14,8 @@ from typing import Any, Final
 
 from serverless_bench.audit.audit import Audit
 from serverless_bench.audit.reported_run import ReportedRun, read_reported_run
-from serverless_bench.cli.check import audited
 from serverless_bench.cli.main import main
+from serverless_bench.driver.check import audited
 from serverless_bench.driver.cleanup import delete, delete_control
 from serverless_bench.job.keys import object_key
 from serverless_bench.rundir.run import load_run

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from serverless_bench.cli.clean import delete_objects
 from serverless_bench.cli.main import main
+from serverless_bench.driver.clean import clean
 from serverless_bench.driver.cleanup import Deleted
 from serverless_bench.experiments.loading import parse
 from serverless_bench.experiments.observations import observe
@@ -149,8 +149,7 @@ def test_five_interleaved_repeats_make_a_verdict(exp: Exp, tmp_path: Path) -> No
     first = load_run(one / "01")
     assert len(first.keys()) == 2
     # Nothing is left to be deleted.
-    cleaned = delete_objects(first)
-    assert cleaned is not None
+    cleaned = clean(first, survey=True)
     assert (replace(cleaned.deleted, requests=Counter()), cleaned.rest) == (Deleted(), "")
 
     # What is gone is reported, and made again by --resume; nothing else is.
@@ -196,8 +195,8 @@ def test_an_interrupted_experiment_goes_on_where_it_was(exp: Exp, tmp_path: Path
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        run(plan, tmp_path / "e", clean=delete_objects, say=say)
-    run(plan, tmp_path / "e", clean=delete_objects, say=said.append)
+        run(plan, tmp_path / "e", say=say)
+    run(plan, tmp_path / "e", say=said.append)
     assert [text.split(":")[0] for text in said] == [f"run {n} of 4" for n in (1, 2, 3, 4)]
     observed = observe(tmp_path / "e", plan.cells(), repeats=2, min_bytes=1)
     assert [one.counted for one in observed] == [2, 2]
@@ -217,8 +216,8 @@ def test_pilots_say_how_long_and_how_many_and_are_not_made_twice(exp: Exp, tmp_p
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        run(plan, root, clean=delete_objects, say=say)
-    done = run(load_plan(root), root, clean=delete_objects, say=said.append)
+        run(plan, root, say=say)
+    done = run(load_plan(root), root, say=said.append)
     pilots = [text for text in said if text.startswith("pilot: ")]
     assert [text.split(":")[1] for text in pilots] == [" size=4KiB", " size=256KiB"]
     # Decided before the first run that counts, and kept.
@@ -230,7 +229,7 @@ def test_pilots_say_how_long_and_how_many_and_are_not_made_twice(exp: Exp, tmp_p
         assert one.counted == done.repeats
         assert one.run_s >= 0.2
     # All is there: nothing is run again.
-    run(load_plan(root), root, clean=delete_objects, say=pytest.fail)
+    run(load_plan(root), root, say=pytest.fail)
 
 
 def test_what_would_be_run_and_what_was_published_need_no_run(exp: Exp, tmp_path: Path) -> None:

@@ -12,9 +12,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from serverless_bench.cli import clean
-from serverless_bench.cli.clean import delete_objects
 from serverless_bench.clock import wall_ns
+from serverless_bench.driver import clean
 from serverless_bench.driver.cleanup import delete, delete_control
 from serverless_bench.driver.plan import ledger
 from serverless_bench.driver.run import resume_job, run_job
@@ -129,7 +128,7 @@ class World:
 
     def resume(self, number: int) -> None:
         path = self.chosen(number)
-        resume_job(load_run(path).job, path)
+        resume_job(path)
 
     def late(self, number: int) -> None:
         """Deliver an event of the run once more, as a queue may."""
@@ -154,7 +153,7 @@ class World:
         self.spoiled.add(path)
 
     def clean(self, number: int) -> None:
-        delete_objects(load_run(self.chosen(number)))
+        clean.clean(self.chosen(number))
 
     def sweep(self, number: int) -> None:
         """The same, step by step and in another order."""

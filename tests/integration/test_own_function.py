@@ -9,7 +9,6 @@ import pytest
 
 from serverless_bench import JobSpec, SbenchError, Target, resume_job, run_job, summarize
 from serverless_bench.driver.cleanup import delete
-from serverless_bench.rundir.run import load_run
 from serverless_bench.worker.context import FunctionContext
 from tests.command import Sbench
 from tests.lambda_hosts import running_host
@@ -85,9 +84,9 @@ def test_a_run_directory_has_no_code(target: Target, tmp_path: Path, embedded: S
         assert json.loads((run.path / "run.json").read_text())["job"]["load"]["code"] is None
         assert run.provenance["function"].startswith("sha256:")
         # The command has no function, so it launches nothing.
-        again = resume_job(load_run(run.path).job, run.path)
+        again = resume_job(run.path)
         assert (summarize(again).ok, again.waves) == (2, ())
-        again = resume_job(run.job, run.path, function=dies)
+        again = resume_job(run.path, function=dies)
     assert (summarize(again).ok, len(again.waves)) == (3, 1)
     # Two drivers came after the first one had ended; nothing ran in between.
     (end, _), (_, start) = again.downtimes

@@ -10,13 +10,12 @@ from typing import Any
 import pytest
 
 from serverless_bench.analysis.summary import summarize
-from serverless_bench.cli.clean import delete_objects
 from serverless_bench.cli.main import main
 from serverless_bench.clients import CLIENTS
+from serverless_bench.driver.clean import clean
 from serverless_bench.driver.run import run_job
 from serverless_bench.driver.target import open_s3
 from serverless_bench.job.spec import ArraySpec, Load
-from serverless_bench.rundir.run import load_run
 from serverless_bench.units import KIB
 from serverless_bench.worker.invocation import forget_clients
 from tests.here import names, run_here
@@ -109,8 +108,7 @@ def test_objects_are_shaped_verified_and_cleaned_up(
     # Its window is too small for what repeats; 4 096 / 4 bytes of each block are left.
     assert len(zlib.compress(body)) < SIZE / 3.5
     assert set(names(store, prefix)) >= set(keys)
-    cleaned = delete_objects(load_run(tmp_path / "w"))
-    assert cleaned is not None
+    cleaned = clean(tmp_path / "w")
     assert (cleaned.deleted.objects, cleaned.deleted.foreign) == (4, [])
     assert not set(names(store, prefix)) & set(keys)
 
@@ -145,8 +143,7 @@ def test_arrays_and_mixes_are_cleaned_up(tmp_path: Path, store: Server, prefix: 
     mine = {*wrote.ledger(), *mixed.ledger()}
     assert mine & set(names(store, prefix))
     for name in ("w", "m"):
-        cleaned = delete_objects(load_run(tmp_path / name))
-        assert cleaned is not None
+        cleaned = clean(tmp_path / name)
         assert cleaned.deleted.foreign == []
     assert not mine & set(names(store, prefix))
 

@@ -313,8 +313,7 @@ def _killed_once(rig: Rig, name: str, delay_s: float) -> Result:
         threading.Event().wait(delay_s)
     trial.check()
     began_ns = monotonic_ns()
-    run = load_run(trial.path)
-    resume_job(run.job, trial.path)
+    resume_job(trial.path)
     took_s = (monotonic_ns() - began_ns) / NS_PER_S
     summary = trial.check()
     assert summary.ok == trial.requested, summary.errors

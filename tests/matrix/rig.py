@@ -17,7 +17,7 @@ import numpy as np
 import orjson
 
 from serverless_bench.analysis.summary import Summary, summarize
-from serverless_bench.cli.clean import delete_objects
+from serverless_bench.driver.clean import clean
 from serverless_bench.driver.target import open_s3
 from serverless_bench.job.spec import Target
 from serverless_bench.rundir.run import Run, load_run
@@ -190,8 +190,7 @@ class Trial:
 
     def clean(self) -> int:
         """Clean up, and return how much is left."""
-        cleaned = delete_objects(load_run(self.path))
-        assert cleaned is not None
+        cleaned = clean(self.path)
         assert not cleaned.deleted.failed
         assert not cleaned.deleted.foreign
         return len(self.left())

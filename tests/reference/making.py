@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from hypothesis import strategies as st
 
-from serverless_bench.job.spec import ArraySpec, JobSpec, Load
+from serverless_bench.job.spec import ArraySpec, DescribedJob, JobSpec, Load
 from tests.reference.columns import NEWER_OF_FUNCTIONS, columns, forget, shift
 from tests.runs import TARGET
 
@@ -151,7 +151,7 @@ class _Maker:
             endpoint_url=url,
             store="seaweedfs" if self.has("other", 0.5) else None,
         )
-        of = JobSpec(
+        of = DescribedJob(
             name="made-up",
             workload="function" if own else "mixed" if self.has("mixed") else "write",
             target=target,

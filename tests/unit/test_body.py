@@ -234,10 +234,9 @@ def test_a_bug_in_a_client_keeps_what_was_measured(monkeypatch: pytest.MonkeyPat
 
 
 def test_a_plugin_that_is_missing_is_reported_not_raised() -> None:
-    (spec,) = invocation_specs(
-        replace(job(invocations=1), workload="nope"), run_id="r", created_ns=sys.maxsize // 2
-    )
-    assert "unknown workload 'nope'" in str(run_invocation(spec).error)
+    (spec,) = invocation_specs(job(invocations=1), run_id="r", created_ns=sys.maxsize // 2)
+    record = run_invocation(replace(spec, workload="nope"))
+    assert "unknown workload 'nope'" in str(record.error)
 
 
 def test_a_late_delivery_touches_nothing() -> None:

@@ -51,4 +51,4 @@ def test_an_interrupt_at_any_moment_leaves_a_run_that_can_be_resumed(
         assert f"sbench {command} {tmp_path / 'run'}" in caught.value.hint
     assert caught.value.run.ended
     assert summarize(caught.value.run).ok == arrived
-    assert summarize(resume_job(NOOP, tmp_path / "run")).ok == 3
+    assert summarize(resume_job(tmp_path / "run")).ok == 3

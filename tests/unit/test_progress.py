@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 from rich.console import Console
 
-from serverless_bench.cli.progress import RunView, progress
+from serverless_bench.driver.progress_bar import RunView, progress_bar
 from serverless_bench.executors.base import RunProgress
 from serverless_bench.job.spec import JobSpec, Load
 from tests.runs import S, job, lost, operation, outcome, record
@@ -105,7 +105,7 @@ def test_only_a_terminal_sees_it() -> None:
         out = io.StringIO()
         console = Console(file=out, force_terminal=terminal, width=120)
         live = RunProgress(started=1)
-        with progress(view(job(invocations=2), live, Hands()), console) as on_outcome:
+        with progress_bar(view(job(invocations=2), live, Hands()), console) as on_outcome:
             on_outcome(OK)
         assert ("1/2 done" in out.getvalue()) == terminal
         assert ("write" in out.getvalue()) == terminal

@@ -50,6 +50,8 @@ CONNECTION_BYTES_PER_S: Final = 100e6
 LINE_BYTES_PER_S: Final = {OperationKind.PUT: 0.65 * GIB, OperationKind.GET: 1.2 * GIB}
 REQUEST_S: Final = {OperationKind.PUT: 0.04, OperationKind.GET: 0.02}
 VCPU_MIB: Final = 1769
+DEFAULT_QUOTA: Final = 1000
+"""AWS Lambda quotas: concurrent executions of an account in a region."""
 OVERHEAD_S: Final = 1.0
 """Start of the runtime, imports, first connection, and saving the record: AWS bills all.
 Assumed, not measured."""

@@ -178,13 +178,13 @@ def _ranges(name: str, fields: Fields, notes: list[str]) -> dict[str, Setting]:
     """Return the settings for random ranges; warp draws their length, too, unless told."""
     if name != "get":
         return {}
-    asked = fields.flag("range")
+    ranges = fields.flag("range")
     if fields.has("range-size"):
         size = fields.size("range-size", MIB)
         if size % KIB:
             notes.append(f"range-size: {size} bytes become {-(-size // KIB)} KiB")
         return {"mix": "get_range=1", "range-kib": -(-size // KIB)}
-    if asked:
+    if ranges:
         notes.append("range: warp draws offset and length; here the length is always 1 MiB")
         return {"mix": "get_range=1"}
     return {}

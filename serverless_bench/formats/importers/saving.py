@@ -14,6 +14,7 @@ from serverless_bench.job.keys import new_run_id
 from serverless_bench.job.spec import (
     MAX_PART_BYTES,
     MAX_PARTS,
+    DescribedJob,
     JobSpec,
     Target,
     Transfer,
@@ -81,7 +82,7 @@ def save(imported: Imported, directory: Path, *, link_bytes_per_s: float | None 
 
 def job_of(imported: Imported, name: str, link_bytes_per_s: float | None) -> JobSpec:
     """Return the job that would have done this."""
-    return JobSpec(
+    return DescribedJob(
         name=name,
         workload=imported.workload,
         target=Target(

@@ -1,32 +1,13 @@
-"""From sides to verdicts, shown and turned into an exit code."""
+"""A comparison in words."""
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import asdict
-from statistics import median
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
-import click
-import numpy as np
-import orjson
-
-from serverless_bench.analysis.compare import ALPHA, MIN_RUNS, Comparison, Verdict, compare
-from serverless_bench.analysis.samples import (
-    Sample,
-    check_comparable,
-    in_turns,
-    more_is_better,
-    what_differs,
-)
-from serverless_bench.cli.exit_codes import ExitCode
+from serverless_bench.analysis.compare import ALPHA, MIN_RUNS, Comparison, Verdict
+from serverless_bench.analysis.run_comparison import RunComparison
+from serverless_bench.errors import PluginError
 from serverless_bench.units import format_count, format_rate, format_seconds, format_size
 
-_CODES: Final[Mapping[Verdict, ExitCode]] = {
-    Verdict.FASTER: ExitCode.OK,
-    Verdict.SAME: ExitCode.OK,
-    Verdict.UNDECIDED: ExitCode.UNDECIDED,
-    Verdict.NOT_ENOUGH_RUNS: ExitCode.UNDECIDED,
-    Verdict.SLOWER: ExitCode.SLOWER,
-}
 _METRICS: Final[Mapping[str, str]] = {
     "ack_s": "last byte to ack",
     "cpu_s_per_gib": "processor time per GiB",
@@ -46,60 +27,13 @@ _TOO_MANY_RUNS: Final = 100
 """Nobody is advised to make more per side."""
 
 
-def conclude(
-    sides: Sequence[Sample], *, metric: str, threshold: float, allowed: Collection[str], style: str
-) -> ExitCode:
-    """Compare every side with the first, print the verdicts and return the exit code.
-
-    Slower comes before undecided, and that before everything else.
-
-    Raises
-    ------
-    UsageError
-        If the metric is unknown, a run lacks it, or the sides cannot be compared.
-    """
-    better = more_is_better(metric)
-    check_comparable(sides, allowed=allowed)
-    values = [side.metric(metric) for side in sides]
-    results = [
-        compare(values[0], other, threshold=threshold, more_is_better=better)
-        for other in values[1:]
-    ]
-    found = {
-        "metric": metric,
-        "more_is_better": better,
-        "threshold": threshold,
-        "alpha": ALPHA,
-        "sides": [
-            {
-                "label": side.label,
-                "directory": str(side.directory),
-                "runs": len(numbers),
-                "median": median(numbers),
-                "spread": spread(numbers),
-                "values": numbers,
-            }
-            for side, numbers in zip(sides, values, strict=True)
-        ],
-        "differing": what_differs(sides),
-        "in_turns": in_turns(sides),
-        "comparisons": [
-            {"baseline": sides[0].label, "other": side.label, **asdict(result)}
-            for side, result in zip(sides[1:], results, strict=True)
-        ],
-    }
-    if style == "json":
-        click.echo(orjson.dumps(found))
-    else:
-        for line in _STYLES[style](found, results):
-            click.echo(line)
-    order = list(_CODES)
-    return _CODES[max((result.verdict for result in results), key=order.index)]
-
-
-def spread(numbers: Sequence[float]) -> float | None:
-    """Return the standard deviation of the logarithms, nearly that of n over their mean."""
-    return float(np.log(numbers).std(ddof=1)) if len(numbers) > 1 else None
+def lines(comparison: RunComparison, style: str) -> Iterator[str]:
+    """Yield the lines of a comparison; ``style`` is text or markdown."""
+    if style not in _STYLES:
+        raise PluginError(
+            f"unknown format {style!r} of a comparison", hint=f"known: {', '.join(_STYLES)}"
+        )
+    yield from _STYLES[style](comparison.to_json(), comparison.comparisons)
 
 
 def format_metric(metric: str, value: float) -> str:

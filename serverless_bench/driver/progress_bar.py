@@ -178,7 +178,9 @@ class _Words(ProgressColumn):
 
 
 @contextmanager
-def progress(view: RunView, console: Console | None = None) -> Iterator[Callable[[Outcome], None]]:
+def progress_bar(
+    view: RunView, console: Console | None = None
+) -> Iterator[Callable[[Outcome], None]]:
     """Yield what to call with each outcome while the bar stands."""
     console = console or Console(stderr=True)
     bar = Progress(
@@ -187,7 +189,6 @@ def progress(view: RunView, console: Console | None = None) -> Iterator[Callable
         TimeElapsedColumn(),
         _Words(view.text),
         console=console,
-        disable=not console.is_terminal,
         transient=True,
     )
     bar.add_task("")

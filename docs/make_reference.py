@@ -1,0 +1,176 @@
+"""Make docs/reference.md from the docstrings of the public names.
+
+make reference
+"""
+
+import ast
+import inspect
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import Final
+
+import serverless_bench
+
+PAGE: Final = Path(__file__).parent / "reference.md"
+SETUP: Final = """\
+from pathlib import Path
+
+import serverless_bench as sbench
+
+MIB = 1 << 20
+
+with sbench.embedded_target() as target:
+    writing = sbench.JobSpec(workload="write", target=target, invocations=4, object_bytes=MIB)
+    written, again = sbench.run_job(writing), sbench.run_job(writing)
+    reading = sbench.JobSpec(workload="read", target=target, invocations=4)
+    read = sbench.run_job(reading, keys=written.keys())
+run = written
+"""
+"""What the examples go on from."""
+CHAPTERS: Final = {
+    "Say what to do": ("JobSpec", "Target", "Transfer", "Load", "ArraySpec", "embedded_target"),
+    "Do it": ("plan", "JobPlan", "run_job", "resume_job", "FunctionContext"),
+    "Look at a run": ("load_run", "Run", "summarize", "Summary", "timeline", "Timeline"),
+    "Compare and check": ("compare", "RunComparison", "check", "CheckedRun"),
+    "Hand over and clean up": ("render", "export", "clean", "Cleaned"),
+    "Errors": ("SbenchError", "CutShort"),
+}
+_SECTION: Final = re.compile(r"^(\w[\w ]*)\n-{3,}\n", re.MULTILINE)
+_ENTRY: Final = re.compile(r"^(?=\S)", re.MULTILINE)
+_STARS: Final[Mapping[object, str]] = {
+    inspect.Parameter.VAR_POSITIONAL: "*",
+    inspect.Parameter.VAR_KEYWORD: "**",
+}
+_HEAD: Final = """\
+# Reference
+
+Every public name, from its docstring: `make reference` makes this page, and a test runs the
+examples in their order. They go on from three small runs on the embedded store:
+
+```python
+{setup}```
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Documented:
+    """The docstring of a public name, in its parts."""
+
+    name: str
+    text: str
+    """What stands before the first section."""
+    sections: dict[str, str]
+    """By title."""
+
+
+def main() -> None:
+    """Write the page."""
+    PAGE.write_text(made(), encoding="utf-8")
+
+
+def made() -> str:
+    """Return the page as it should be."""
+    return "\n".join([_HEAD.format(setup=SETUP), *_chapters()])
+
+
+def documented(name: str) -> Documented:
+    """Return the docstring of a public name."""
+    text, *rest = _SECTION.split(inspect.getdoc(getattr(serverless_bench, name)) or "")
+    titles, bodies = rest[::2], rest[1::2]
+    sections = {title: body.strip() for title, body in zip(titles, bodies, strict=True)}
+    return Documented(name=name, text=text.strip(), sections=sections)
+
+
+def entries(section: str) -> Iterator[tuple[str, str]]:
+    """Yield names and meanings of a section like Parameters."""
+    for entry in filter(None, _ENTRY.split(section)):
+        name, _, meaning = entry.partition("\n")
+        yield name, " ".join(inspect.cleandoc(meaning).split())
+
+
+def _chapters() -> Iterator[str]:
+    for title, names in CHAPTERS.items():
+        yield f"## {title}\n"
+        for name in names:
+            yield from _lines(documented(name), getattr(serverless_bench, name))
+
+
+def _lines(found: Documented, thing: object) -> Iterator[str]:
+    yield f"### {found.name}\n"
+    if not inspect.isclass(thing) and callable(thing):
+        yield f"```text\n{_signature(found.name, thing)}\n```\n"
+    yield f"{_markdown(found.text)}\n"
+    fields = dict(entries(found.sections.get("Parameters", "")))
+    if inspect.isclass(thing) and not fields:
+        fields = _attributes(thing)
+    for title in ("Parameters", "Attributes", "Returns", "Raises"):
+        named = fields if title == "Parameters" else entries(found.sections.get(title, ""))
+        rows = dict(named)
+        if rows:
+            yield f"| {title.lower()} | |\n| --- | --- |"
+            yield from (f"| `{name}` | {_cell(text)} |" for name, text in rows.items())
+            yield ""
+    if inspect.isclass(thing):
+        yield from _methods(thing)
+    yield f"```pycon\n{found.sections.get('Examples', '')}\n```\n"
+
+
+def _signature(name: str, thing: object) -> str:
+    if not callable(thing):
+        raise TypeError(f"{name} cannot be called")
+    lines = []
+    starred = False
+    for parameter in inspect.signature(thing).parameters.values():
+        if parameter.kind is parameter.KEYWORD_ONLY and not starred:
+            lines.append("*")
+        starred = starred or parameter.kind in (parameter.KEYWORD_ONLY, parameter.VAR_POSITIONAL)
+        default = "..." if callable(parameter.default) else repr(parameter.default)
+        value = "" if parameter.default is parameter.empty else f"={default}"
+        lines.append(f"{_STARS.get(parameter.kind, '')}{parameter.name}{value}")
+    return f"{name}({', '.join(lines)})"
+
+
+def _attributes(thing: type) -> dict[str, str]:
+    """Return the fields of a class with the text below each, where there is some."""
+    tree = ast.parse(inspect.getsource(thing)).body[0]
+    body = tree.body if isinstance(tree, ast.ClassDef) else []
+    found = {}
+    for field, text in pairwise(body):
+        match field, text:
+            case (
+                ast.AnnAssign(target=ast.Name(id=name)),
+                ast.Expr(value=ast.Constant(value=str(meaning))),
+            ):
+                found[name] = " ".join(meaning.split())
+            case _:
+                pass
+    return found
+
+
+def _methods(thing: type) -> Iterator[str]:
+    public = [
+        (name, inspect.getdoc(member))
+        for name, member in vars(thing).items()
+        if not name.startswith("_") and (inspect.isfunction(member) or isinstance(member, property))
+    ]
+    if public:
+        yield "| has | |\n| --- | --- |"
+        for name, text in public:
+            brackets = "()" if inspect.isfunction(vars(thing)[name]) else ""
+            yield f"| `{name}{brackets}` | {_cell((text or '').partition(chr(10) * 2)[0])} |"
+        yield ""
+
+
+def _cell(text: str) -> str:
+    return " ".join(_markdown(text).split()).replace("|", "\\|")
+
+
+def _markdown(text: str) -> str:
+    return text.replace("``", "`")
+
+
+if __name__ == "__main__":
+    main()

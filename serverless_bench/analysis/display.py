@@ -1,0 +1,40 @@
+"""Results that ``print`` shows as the command does, and notebooks as tables."""
+
+from html import escape
+from typing import Protocol
+
+
+class Pretty(Protocol):
+    """What IPython gives to whoever shows an object on a terminal."""
+
+    def text(self, text: str) -> None:
+        """Show a text."""
+
+
+class Printed:
+    """Base of results whose ``str`` is text of several lines, which notebooks keep as it is."""
+
+    __slots__ = ()
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{escape(str(self))}</pre>"
+
+    def _repr_pretty_(self, pretty: Pretty, cycle: bool) -> None:  # noqa: ARG002, FBT001 - IPython's
+        pretty.text(str(self))
+
+
+class Displayed(Printed):
+    """Base of results that reporters know how to show; the analysis itself formats nothing."""
+
+    __slots__ = ()
+
+    def __str__(self) -> str:
+        # Only the package's front may enter the rooms above this one.
+        from serverless_bench import render  # noqa: PLC0415
+
+        return render(self).rstrip("\n")
+
+    def _repr_html_(self) -> str:
+        from serverless_bench import render  # noqa: PLC0415
+
+        return render(self, "html")

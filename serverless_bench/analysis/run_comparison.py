@@ -1,0 +1,188 @@
+"""Compare sets of runs: say whether B is faster than A, slower, or the same."""
+
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from statistics import median
+from typing import Any, Final
+
+import numpy as np
+
+from serverless_bench.analysis import compare as statistics
+from serverless_bench.analysis.compare import ALPHA, THRESHOLD, Comparison, Verdict
+from serverless_bench.analysis.display import Displayed
+from serverless_bench.analysis.requirements import require_scipy
+from serverless_bench.analysis.samples import (
+    Sample,
+    check_comparable,
+    in_turns,
+    load_sample,
+    measured_run,
+    more_is_better,
+    sample_of,
+    what_differs,
+)
+from serverless_bench.errors import UsageError
+from serverless_bench.rundir.run import Run, load_run
+
+DEFAULT_METRIC: Final = "whole_bytes_per_s"
+LABELS: Final = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+Runs = str | Path | Run | Iterable[str | Path | Run]
+"""A run, a directory of runs, or several of both."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunComparison(Displayed):
+    """What ``compare`` found; ``print`` shows it as ``sbench compare`` does.
+
+    Parameters
+    ----------
+    metric
+        Field of the JSON report that was compared, one value per run.
+    more_is_better
+        Whether a larger value is faster.
+    threshold
+        Relative difference from which on it matters.
+    sides
+        The runs of each side, the baseline first.
+    comparisons
+        Of every other side with the baseline, in the order of the sides.
+
+    Examples
+    --------
+    >>> found = sbench.compare(written, again)
+    >>> [side["runs"] for side in found.to_json()["sides"]]
+    [1, 1]
+    """
+
+    metric: str
+    more_is_better: bool
+    threshold: float
+    sides: tuple[Sample, ...]
+    comparisons: tuple[Comparison, ...]
+
+    @property
+    def verdict(self) -> Verdict:
+        """Of the first comparison, which is the only one of two sides."""
+        return self.comparisons[0].verdict
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the JSON document of ``sbench compare``; docs/compare.md lists its fields."""
+        values = [side.metric(self.metric) for side in self.sides]
+        return {
+            "metric": self.metric,
+            "more_is_better": self.more_is_better,
+            "threshold": self.threshold,
+            "alpha": ALPHA,
+            "sides": [
+                {
+                    "label": side.label,
+                    "directory": str(side.directory),
+                    "runs": len(numbers),
+                    "median": median(numbers),
+                    "spread": spread(numbers),
+                    "values": numbers,
+                }
+                for side, numbers in zip(self.sides, values, strict=True)
+            ],
+            "differing": what_differs(self.sides),
+            "in_turns": in_turns(self.sides),
+            "comparisons": [
+                {"baseline": self.sides[0].label, "other": side.label, **asdict(result)}
+                for side, result in zip(self.sides[1:], self.comparisons, strict=True)
+            ],
+        }
+
+
+def compare(
+    baseline: Runs,
+    *others: Runs,
+    metric: str = DEFAULT_METRIC,
+    threshold: float = THRESHOLD,
+    allow: Collection[str] = (),
+) -> RunComparison:
+    """Say whether sets of runs are faster than a baseline, slower, or the same.
+
+    Parameters
+    ----------
+    baseline, *others
+        Of each side a run, a directory with one or several runs in it, or a list of those.
+        Fewer than four runs per side allow no verdict.
+    metric
+        Field of the JSON report, as in ``t99_s`` or ``per_function_bytes_per_s.p50``.
+    threshold
+        Relative difference from which on it matters: 0.05 for 5 %.
+    allow
+        Settings that may differ between the sides although they make another job of it.
+
+    Returns
+    -------
+    RunComparison
+        A verdict for each of ``others``; docs/compare.md says what the verdicts promise.
+
+    Raises
+    ------
+    UsageError
+        If the metric is unknown, a run lacks it, or the sides cannot be compared.
+    ArchiveError
+        If a directory holds no run.
+    PluginError
+        If SciPy is not installed.
+
+    Examples
+    --------
+    >>> found = sbench.compare(written, [again], threshold=0.1)
+    >>> found.verdict.value
+    'not enough runs'
+    """
+    require_scipy()
+    if not 0 < threshold < 1:
+        raise UsageError(f"threshold must be between 0 and 1, got {threshold:g}")
+    sides = (baseline, *others)
+    if not 2 <= len(sides) <= len(LABELS):
+        raise UsageError(
+            f"{len(sides)} sides cannot be compared",
+            hint="name the baseline first, and then what to compare with it",
+        )
+    loaded = [_side(side, label) for side, label in zip(sides, LABELS, strict=False)]
+    return compare_sides(loaded, metric=metric, threshold=threshold, allowed=allow)
+
+
+def compare_sides(
+    sides: Sequence[Sample], *, metric: str, threshold: float, allowed: Collection[str]
+) -> RunComparison:
+    """Compare every side with the first.
+
+    Raises
+    ------
+    UsageError
+        If the metric is unknown, a run lacks it, or the sides cannot be compared.
+    """
+    better = more_is_better(metric)
+    check_comparable(sides, allowed=allowed)
+    values = [side.metric(metric) for side in sides]
+    return RunComparison(
+        metric=metric,
+        more_is_better=better,
+        threshold=threshold,
+        sides=tuple(sides),
+        comparisons=tuple(
+            statistics.compare(values[0], other, threshold=threshold, more_is_better=better)
+            for other in values[1:]
+        ),
+    )
+
+
+def spread(numbers: Sequence[float]) -> float | None:
+    """Return the standard deviation of the logarithms, nearly that of n over their mean."""
+    return float(np.log(numbers).std(ddof=1)) if len(numbers) > 1 else None
+
+
+def _side(runs: Runs, label: str) -> Sample:
+    if isinstance(runs, str | Path):
+        return load_sample(Path(runs), label=label)
+    made = [runs] if isinstance(runs, Run) else list(runs)
+    if not made:
+        raise UsageError(f"side {label} has no runs")
+    loaded = [one if isinstance(one, Run) else load_run(one, detail=False) for one in made]
+    return sample_of(map(measured_run, loaded), label=label, directory=loaded[0].path.parent)

@@ -1,0 +1,163 @@
+"""Check a saved run: against itself, and against what the store saw of it."""
+
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from serverless_bench.analysis.display import Printed
+from serverless_bench.analysis.invariants import INVARIANTS
+from serverless_bench.analysis.summary import Summary, summarize
+from serverless_bench.analysis.variability import Variability, variability
+from serverless_bench.audit.audit import Audit, Billed, audit
+from serverless_bench.audit.witness import read_witness
+from serverless_bench.aws.cost.bill import bill
+from serverless_bench.errors import UsageError
+from serverless_bench.rundir.run import Run, load_run
+from serverless_bench.units import format_seconds
+
+Line = tuple[str, str]
+"""A line of text, and its style: ``bad``, ``warning``, or nothing."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckedRun(Printed):
+    """What ``check`` found; ``print`` shows it as ``sbench check`` does.
+
+    Parameters
+    ----------
+    summary
+        Of the run; its ``withheld`` says what cannot be.
+    checks
+        How many self-checks were made.
+    stability
+        What makes the figures hard to repeat, and the slowest functions.
+    audit
+        Differences from what the store saw; None without a witness.
+
+    Examples
+    --------
+    >>> found = sbench.check(read)
+    >>> str(found).splitlines()[0]
+    '9 self-checks passed'
+    """
+
+    summary: Summary
+    checks: int
+    stability: Variability
+    audit: Audit | None = None
+
+    @property
+    def passed(self) -> bool:
+        """Whether the figures are possible, and are those that the store saw."""
+        differences = () if self.audit is None else self.audit.differences
+        return not self.summary.withheld and not differences
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the JSON document of ``sbench check``."""
+        data = {"checks": self.checks, "withheld": self.summary.withheld}
+        data |= asdict(self.stability)
+        return data if self.audit is None else {**data, "witness": asdict(self.audit)}
+
+    def lines(self) -> Iterator[Line]:
+        """Yield what there is to say."""
+        yield from _self_checks(self.summary, self.checks)
+        yield from _stability(self.summary, self.stability)
+        if self.audit is not None:
+            yield from _audit(self.audit)
+
+    def __str__(self) -> str:
+        return "\n".join(text for text, _ in self.lines())
+
+
+def check(
+    run: Run | str | Path, *, witness: str | Path | None = None, cleaned: bool = False
+) -> CheckedRun:
+    """Check that a run's figures are possible, and say what makes them hard to repeat.
+
+    Parameters
+    ----------
+    run
+        A saved run, or its directory.
+    witness
+        What the store saw, as ``sbench serve --witness`` wrote it: every difference is named.
+    cleaned
+        With a witness: whether nothing of the run may be left.
+
+    Returns
+    -------
+    CheckedRun
+        What was found.
+
+    Raises
+    ------
+    ArchiveError
+        If the directory holds no run.
+    UsageError
+        If the witness cannot be read, or ``cleaned`` comes without one.
+
+    Examples
+    --------
+    >>> found = sbench.check(written)
+    >>> found.passed, found.summary.withheld
+    (True, ())
+    """
+    if cleaned and witness is None:
+        raise UsageError("cleaned needs a witness", hint="name what sbench serve --witness wrote")
+    if not isinstance(run, Run):
+        run = load_run(run)
+    summary = summarize(run)
+    return CheckedRun(
+        summary=summary,
+        checks=len(INVARIANTS),
+        stability=variability(run, summary),
+        audit=None if witness is None else audited(run, Path(witness), cleaned=cleaned),
+    )
+
+
+def audited(run: Run, witness: Path, *, cleaned: bool = False) -> Audit:
+    """Hold a run, and its bill if it has one, against a witness."""
+    found = bill(run)
+    billed = None
+    if found is not None:
+        billed = Billed(requests=found.requests, exact=found.requests_exact)
+    return audit(run.path, read_witness(witness), billed=billed, cleaned=cleaned)
+
+
+def _self_checks(summary: Summary, checks: int) -> Iterator[Line]:
+    if not summary.withheld:
+        yield f"{checks} self-checks passed", ""
+        return
+    yield f"{checks} self-checks made, {len(summary.withheld)} contradictions found:", ""
+    for why in summary.withheld:
+        yield f"  {why}", "bad"
+
+
+def _stability(summary: Summary, found: Variability) -> Iterator[Line]:
+    yield f"warnings: {len(found.warnings)}", ""
+    for warning in found.warnings:
+        yield f"  {warning}", "warning"
+    done = "  ".join(f"{name} {format_seconds(at)}" for name, at in summary.done_s.items())
+    yield f"functions done at: {done}", ""
+    if found.max_over_p50 is not None and found.tail_tax is not None:
+        text = f"stragglers: the slowest took {found.max_over_p50:.2f} times the median;"
+        yield f"{text} {found.tail_tax:.0%} of the span was left when 95 % were done", ""
+    for one in found.stragglers:
+        mark = ", an outlier" if one.index in found.outliers else ""
+        text = f"  function {one.index}: {format_seconds(one.took_s)} on {one.worker_id}{mark};"
+        yield f"{text} requests {', '.join(one.request_ids) or '-'}", ""
+
+
+def _audit(seen: Audit) -> Iterator[Line]:
+    counts = ", ".join(f"{count} {name}" for name, count in seen.requests.items() if count)
+    yield f"witness: {counts or 'no'} requests; {seen.matched} attempts found again", ""
+    if seen.by_key_and_time:
+        yield f"  {seen.by_key_and_time} say not who asked: taken by key and time", ""
+    if seen.not_compared:
+        yield f"  {seen.not_compared} by functions without a record: not compared", ""
+    if seen.left:
+        yield f"  {len(seen.left)} objects and uploads of the run are still there", ""
+    yield f"differences: {len(seen.differences)}", ""
+    for one in seen.differences:
+        where = "" if one.key is None else f" {one.key}:"
+        yield f"  {one.about}:{where} {one.text}", "bad"

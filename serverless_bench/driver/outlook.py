@@ -1,0 +1,294 @@
+"""What a job would do: functions, operations, bytes, keys and cost, without starting any."""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
+from itertools import islice
+from pathlib import Path
+from typing import Any, Final
+
+from serverless_bench.analysis.display import Printed
+from serverless_bench.aws.cost.expected import Expected, Setting, at_most, expected
+from serverless_bench.aws.cost.forecast import DEFAULT_QUOTA, VCPU_MIB
+from serverless_bench.aws.cost.prices import Prices, load_prices
+from serverless_bench.aws.cost.usage import BilledUsage, Dollars, format_money, price
+from serverless_bench.clock import wall_ns
+from serverless_bench.driver.plan import check
+from serverless_bench.job.invocations import invocation_specs
+from serverless_bench.job.keys import declared_size, new_run_id
+from serverless_bench.job.spec import (
+    OWN_FUNCTION,
+    InvocationSpec,
+    JobSpec,
+    OperationKind,
+    OperationSpec,
+)
+from serverless_bench.units import format_seconds, format_size
+from serverless_bench.worker.runner import next_operation
+from serverless_bench.workloads import Stream, Workload, open_workload
+
+_ENOUGH: Final = 20_000
+"""Operations to look at; what more functions do is taken to be like it."""
+_EXAMPLES: Final = 2
+_MAKING: Final = (OperationKind.PUT, OperationKind.WRITE_ARRAY, OperationKind.APPEND_ARRAY)
+_MOVING: Final = (
+    *_MAKING,
+    OperationKind.GET,
+    OperationKind.GET_RANGE,
+    OperationKind.READ_ARRAY,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outlook:
+    """What a job would do to a store."""
+
+    workload: str
+    functions: int
+    concurrency: int
+    prepared_objects: int
+    """Made before the measurement."""
+    prepared_bytes: int
+    operations: dict[str, int]
+    """By kind; empty if time ends the job and its operations are not counted."""
+    bytes: int
+    """What they move."""
+    duration_s: float | None
+    """How long the job goes on, if time ends it; ``operations`` is one round then."""
+    exact: bool
+    """Whether every operation was looked at, and none has a size that is drawn."""
+    keys: tuple[str, ...]
+    """Examples of what it writes, or else reads."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobPlan(Printed):
+    """What ``plan`` says of a job; ``print`` shows it as ``sbench plan COMMAND`` does.
+
+    Parameters
+    ----------
+    job
+        As it would run on AWS Lambda: with claims and records, as many at once as can be.
+    outlook
+        Operations, bytes and keys; None for a function of your own, which alone knows.
+    expected
+        What the functions use; None if nobody can know what they move.
+    at_most
+        What one function uses if it runs until its deadline.
+    prices
+        What is paid.
+
+    Examples
+    --------
+    >>> job = sbench.JobSpec(
+    ...     workload="write", target=sbench.Target(bucket="b"), invocations=2, object_bytes=1 << 20
+    ... )
+    >>> sbench.plan(job).to_json()["functions"]
+    2
+    """
+
+    job: JobSpec
+    outlook: Outlook | None
+    expected: Expected | None
+    at_most: BilledUsage
+    prices: Prices
+
+    @property
+    def dollars(self) -> Dollars | None:
+        """What the job is expected to cost, by component; None if nobody can know."""
+        return None if self.expected is None else price(self.expected.usage, self.prices)
+
+    @property
+    def dollars_at_most(self) -> float:
+        """What the job costs if every function runs until its deadline."""
+        return self.job.invocations * price(self.at_most, self.prices).total
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the JSON document of ``sbench plan COMMAND``."""
+        job, each, dollars = self.job, price(self.at_most, self.prices).total, self.dollars
+        found: dict[str, Any] = {
+            "workload": job.workload,
+            "functions": job.invocations,
+            "at_once": job.concurrency,
+            "expected": None,
+            "total": None,
+            "at_most": {
+                "usage_each": asdict(self.at_most),
+                "each": each,
+                "at_once": job.concurrency * each,
+                "total": job.invocations * each,
+            },
+            "currency": self.prices.currency,
+            "prices_as_of": self.prices.as_of,
+        }
+        if self.expected is not None and dollars is not None:
+            found["expected"] = asdict(self.expected) | {"dollars": asdict(dollars)}
+            found["total"] = dollars.total
+        return found
+
+    def rows(self) -> Iterator[tuple[str, str]]:
+        """Yield what there is to say, name and text."""
+        job, expected, dollars = self.job, self.expected, self.dollars
+        yield "functions", f"{job.invocations:,}, at most {job.concurrency:,} at once"
+        if expected is None or dollars is None:
+            yield "expected", "nobody can know what it moves; below is what it could"
+        else:
+            usage = expected.usage
+            yield "operations", f"about {expected.operations:,.0f} in each function"
+            yield "bytes", f"about {format_size(expected.bytes)}"
+            yield "a function takes", f"{format_seconds(expected.function_s)}, billed"
+            yield "requests", f"{usage.puts:,} of the PUT class, {usage.gets:,} of the GET class"
+            parts = {name: getattr(dollars, name) for name in asdict(dollars)}
+            shown = ", ".join(f"{name} {self._money(part)}" for name, part in parts.items() if part)
+            yield "expected", f"{self._money(dollars.total)}: {shown}"
+        each = price(self.at_most, self.prices).total
+        limit = f"that runs until its --deadline of {job.deadline_s:g} s"
+        together = f"{self._money(job.concurrency * each)} for all that are out at once"
+        yield "at most", f"{self._money(each)} a function {limit}, {together}"
+        yield "prices", f"of {self.prices.as_of}, {self.prices.region}"
+
+    def __str__(self) -> str:
+        keys = () if self.outlook is None else self.outlook.keys
+        rows = [("job", self.job.workload), *self.rows(), *(("key like", key) for key in keys)]
+        return "\n".join(f"{title:<20} {text}" for title, text in rows)
+
+    def _money(self, amount: float) -> str:
+        return format_money(amount, self.prices.currency)
+
+
+def plan(
+    job: JobSpec,
+    keys: Sequence[str] = (),
+    *,
+    memory_mib: int = VCPU_MIB,
+    architecture: str = "arm64",
+    quota: int = DEFAULT_QUOTA,
+    prices: str | Path | None = None,
+) -> JobPlan:
+    """Say what a job would do, and what it would cost on AWS Lambda; nothing is started.
+
+    Parameters
+    ----------
+    job
+        What to plan.
+    keys
+        Objects that it reads, for workloads that read.
+    memory_mib
+        Of a function.
+    architecture
+        Processor of the functions: arm64 or x86_64.
+    quota
+        Functions that may run at once.
+    prices
+        A price file (docs/cost.md); None takes the prices that come with sbench.
+
+    Raises
+    ------
+    UsageError
+        If the job makes no sense with these keys, or the price file is none.
+
+    Examples
+    --------
+    >>> target = sbench.Target(bucket="mine")
+    >>> job = sbench.JobSpec(
+    ...     workload="write", target=target, invocations=100, concurrency=100, object_bytes=1 << 30
+    ... )
+    >>> found = sbench.plan(job)
+    >>> found.outlook.operations, found.dollars.total < found.dollars_at_most
+    ({'put': 100}, True)
+    """
+    check(job, keys)
+    sizes = [size for key in keys if (size := declared_size(key)) is not None]
+    setting = Setting(
+        memory_mib=memory_mib,
+        architecture=architecture,
+        object_bytes=sum(sizes) // len(sizes) if sizes else None,
+        quota=quota,
+    )
+    # As it would run there: as many at once as the quota allows, with claims and records.
+    at_once = min(job.concurrency, job.invocations, quota)
+    there = replace(job, concurrency=at_once, control=job.target)
+    return JobPlan(
+        job=there,
+        outlook=None if job.workload == OWN_FUNCTION else outlook(job, keys),
+        expected=expected(there, setting),
+        at_most=at_most(there, setting),
+        prices=load_prices(None if prices is None else Path(prices)),
+    )
+
+
+def outlook(job: JobSpec, keys: Sequence[str]) -> Outlook:
+    """Return what a job would do to a store."""
+    workload = open_workload(job.workload)
+    endless = bool(job.load.mix) and job.load.operations is None
+    seen = looked = prepared_objects = prepared_bytes = moved = 0
+    kinds: Counter[str] = Counter()
+    for invocation in example_invocations(job, keys):
+        for operation in _made_before(workload, invocation):
+            prepared_objects += 1
+            prepared_bytes += operation.size or 0
+            looked += 1
+        for operation in () if endless else _operations(workload, invocation):
+            kinds[operation.kind.value] += 1
+            moved += _bytes(operation)
+            looked += 1
+        seen += 1
+        if looked >= _ENOUGH:
+            break
+    scale = job.invocations / seen
+    return Outlook(
+        workload=job.workload,
+        functions=job.invocations,
+        concurrency=job.concurrency,
+        prepared_objects=round(prepared_objects * scale),
+        prepared_bytes=round(prepared_bytes * scale),
+        operations={kind: round(count * scale) for kind, count in kinds.items()},
+        bytes=round(moved * scale),
+        duration_s=job.duration_s,
+        exact=seen == job.invocations and job.load.sizes is None and not job.load.mix,
+        keys=tuple(islice(example_keys(job, keys), _EXAMPLES)) or tuple(keys[:_EXAMPLES]),
+    )
+
+
+def example_invocations(job: JobSpec, keys: Sequence[str]) -> Iterator[InvocationSpec]:
+    """Yield what the functions of a run would be given; its keys are new each time."""
+    created_ns = wall_ns()
+    return invocation_specs(job, run_id=new_run_id(created_ns), created_ns=created_ns, keys=keys)
+
+
+def example_keys(job: JobSpec, keys: Sequence[str]) -> Iterator[str]:
+    """Yield keys like those of the objects, or of the arrays, that a run would write."""
+    workload = open_workload(job.workload)
+    for invocation in example_invocations(job, keys):
+        if job.load.mix:
+            yield from workload.keys(invocation)
+            continue
+        made = (each.key for each in _operations(workload, invocation) if each.kind in _MAKING)
+        yield from dict.fromkeys(made)
+
+
+def _operations(workload: Workload, invocation: InvocationSpec) -> Iterator[OperationSpec]:
+    """Yield the operations of an invocation, as if each of them succeeded."""
+    for thread in range(invocation.load.threads):
+        yield from _succeeding(workload, workload.operations(invocation, thread))
+
+
+def _made_before(workload: Workload, invocation: InvocationSpec) -> Iterator[OperationSpec]:
+    for thread in range(invocation.load.threads):
+        for operation in _succeeding(workload, workload.prepare(invocation, thread)):
+            if operation.kind.creates:
+                yield operation
+
+
+def _succeeding(workload: Workload, stream: Stream) -> Iterator[OperationSpec]:
+    """Yield the operations of a workload's stream, as if each of them succeeded."""
+    ok: bool | None = None
+    while (operation := next_operation(stream, ok)) is not None:
+        yield operation
+        ok = True if workload.receives_results else None
+
+
+def _bytes(operation: OperationSpec) -> int:
+    if operation.kind not in _MOVING:
+        return 0
+    return (operation.size if operation.length is None else operation.length) or 0

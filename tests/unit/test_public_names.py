@@ -1,0 +1,123 @@
+"""The Python API: what stands on its front, what help says of it, and what it refuses."""
+
+import inspect
+import re
+from collections.abc import Callable
+from dataclasses import fields, replace
+from pathlib import Path
+
+import pytest
+
+import serverless_bench as sbench
+from docs.make_reference import CHAPTERS, PAGE, documented, entries, made
+from serverless_bench.errors import SbenchError
+from serverless_bench.job.spec import ArraySpec, DescribedJob, JobSpec, Load, Target, Transfer
+from serverless_bench.rundir.run import load_run
+from tests import runs
+
+NAMES = [name for name in sbench.__all__ if name != "__version__"]
+HERE = Target(bucket="b", endpoint_url="http://127.0.0.1:1")
+
+
+def test_completion_shows_the_public_names_and_nothing_else() -> None:
+    assert dir(sbench) == sorted(sbench.__all__)
+
+
+def test_the_reference_page_is_current() -> None:
+    assert PAGE.read_text(encoding="utf-8") == made()
+
+
+def test_the_reference_page_has_every_public_name() -> None:
+    assert sorted(name for names in CHAPTERS.values() for name in names) == sorted(NAMES)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_public_name_has_an_example(name: str) -> None:
+    assert ">>> " in documented(name).sections["Examples"]
+
+
+@pytest.mark.parametrize("kind", [ArraySpec, JobSpec, Load, Target, Transfer])
+def test_help_says_what_every_field_means(kind: type) -> None:
+    said = dict(entries(documented(kind.__name__).sections["Parameters"]))
+    assert list(said) == [field.name for field in fields(kind)]
+    assert all(said.values())
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if name.islower()])
+def test_help_says_what_every_parameter_means(name: str) -> None:
+    sections = documented(name).sections
+    said = ", ".join(names for names, _ in entries(sections.get("Parameters", "")))
+    found = {word.lstrip("*") for word in re.split(r", ", said) if word}
+    assert found == set(inspect.signature(getattr(sbench, name)).parameters)
+
+
+WRONG: dict[str, tuple[Callable[[], object], str]] = {
+    "workload": (lambda: job(workload="wirte"), "unknown workload 'wirte'"),
+    "client": (lambda: job(target=Target(bucket="b", client="bto3")), "unknown client 'bto3'"),
+    "executor": (lambda: job(executor="lcoal"), "unknown executor 'lcoal'"),
+    "target": (lambda: job(target="b"), "`target` must be a Target, got 'b'"),
+    "object_bytes": (
+        lambda: job(object_bytes=1.5e6),
+        "`object_bytes` must be a whole number or None, got 1500000.0",
+    ),
+    "no size": (lambda: job(object_bytes=None), "`object_bytes` is missing: a write makes objects"),
+    "invocations": (
+        lambda: job(invocations="4"),
+        "`invocations` must be a whole number, got '4'",
+    ),
+    "true": (lambda: job(invocations=True), "`invocations` must be a whole number, got True"),
+    "verify": (
+        lambda: Transfer(verify="ful"),  # type: ignore[arg-type]
+        "`verify` must be one of full, sample, none, got 'ful'",
+    ),
+    "shape": (
+        lambda: ArraySpec(library="zarr", shape="512", chunks=(1,)),  # type: ignore[arg-type]
+        "`shape` must be a list, got '512'",
+    ),
+}
+
+
+def job(**changed: object) -> JobSpec:
+    settings = {"workload": "write", "target": HERE, "invocations": 1, "object_bytes": 1000}
+    return JobSpec(**{**settings, **changed})  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_what_is_wrong_is_said_when_a_job_is_made(name: str) -> None:
+    make, message = WRONG[name]
+    with pytest.raises(SbenchError, match=f"^{re.escape(message)}$"):
+        make()
+
+
+def test_texts_and_lists_become_what_the_fields_are() -> None:
+    transfer = Transfer(verify="sample")  # type: ignore[arg-type]
+    assert transfer.verify.name == "SAMPLE"
+    array = ArraySpec(library="zarr", shape=[8, 8], chunks=[4, 4])  # type: ignore[arg-type]
+    assert (array.shape, array.chunks) == ((8, 8), (4, 4))
+
+
+def test_a_saved_run_is_read_whatever_plugins_are_installed(tmp_path: Path) -> None:
+    of = DescribedJob(
+        workload="gone", executor="gone", target=Target(bucket="b", client="gone"), invocations=1
+    )
+    run = runs.saved(tmp_path / "run", [runs.outcome(runs.record(0, [runs.operation()]))], of=of)
+    assert load_run(run.path).job == of
+    assert replace(load_run(run.path).job, seed=1).workload == "gone"
+    with pytest.raises(SbenchError, match="unknown workload 'gone'"):
+        sbench.run_job(of, tmp_path / "again")
+    assert not (tmp_path / "again").exists()
+
+
+def test_a_summary_prints_as_the_command_and_shows_as_a_table(tmp_path: Path) -> None:
+    run = runs.saved(tmp_path / "run", [runs.outcome(runs.record(0, [runs.operation()]))])
+    summary = sbench.summarize(run)
+    assert str(summary).startswith("write: 1 of 1 functions ok")
+    assert "whole" in str(summary)
+    shown = summary._repr_html_()
+    assert shown.count("<table>") == shown.count("</table>") >= 1
+    assert "<td" in shown
+    assert sbench.render(summary, "json").startswith('{"report_schema"')
+    with pytest.raises(SbenchError, match="unknown reporter 'nope'"):
+        sbench.render(summary, "nope")
+    assert repr(run) == f"<Run {run.path}: write, 1 functions, 1 operations>"
+    assert repr(sbench.timeline(run)).startswith("<Timeline: ")
