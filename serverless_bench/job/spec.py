@@ -399,9 +399,7 @@ class JobSpec:  # noqa: PLW1641 - the dataclass makes its hash
     Examples
     --------
     >>> target = sbench.Target(bucket="mine")
-    >>> job = sbench.JobSpec(
-    ...     workload="write", target=target, invocations=64, object_bytes=64 << 20
-    ... )
+    >>> job = sbench.JobSpec(workload="write", target=target, invocations=4, object_bytes=1 << 20)
     >>> job.executor, job.concurrency
     ('local', 8)
     >>> sbench.JobSpec(workload="write", target=target, invocations="4", object_bytes=1)
