@@ -33,7 +33,9 @@ from urllib.parse import urlsplit
 from serverless_bench.clients import CLIENTS, open_client
 from serverless_bench.clock import EpochClock, monotonic_ns
 from serverless_bench.job.keys import object_key
-from serverless_bench.job.spec import OperationKind, OperationSpec, Target, Transfer
+from serverless_bench.job.operations import OperationKind, OperationSpec
+from serverless_bench.job.target import Target
+from serverless_bench.job.transfer import Transfer
 from serverless_bench.stores.loopback.process import served
 from serverless_bench.units import GIB, MIB, NS_PER_S
 from serverless_bench.worker.operation import measure

@@ -21,7 +21,8 @@ from serverless_bench.analysis.summary import summarize
 from serverless_bench.clock import monotonic_ns
 from serverless_bench.driver.run import run_job
 from serverless_bench.executors import EXECUTORS
-from serverless_bench.job.spec import JobSpec, Target
+from serverless_bench.job.spec import JobSpec
+from serverless_bench.job.target import Target
 from serverless_bench.units import NS_PER_S
 
 CONCURRENCY = 8

@@ -19,7 +19,8 @@ import numpy as np
 
 from serverless_bench.analysis.summary import summarize
 from serverless_bench.clock import monotonic_ns
-from serverless_bench.job.spec import JobSpec, Target
+from serverless_bench.job.spec import JobSpec
+from serverless_bench.job.target import Target
 from serverless_bench.rundir.run import SCHEMA, load_run
 from serverless_bench.units import NS_PER_S
 

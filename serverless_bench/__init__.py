@@ -58,11 +58,11 @@ if TYPE_CHECKING:
     from serverless_bench.driver.target import embedded_target as embedded_target
     from serverless_bench.errors import SbenchError as SbenchError
     from serverless_bench.formats.export import export as export
-    from serverless_bench.job.spec import ArraySpec as ArraySpec
+    from serverless_bench.job.load import ArraySpec as ArraySpec
+    from serverless_bench.job.load import Load as Load
     from serverless_bench.job.spec import JobSpec as JobSpec
-    from serverless_bench.job.spec import Load as Load
-    from serverless_bench.job.spec import Target as Target
-    from serverless_bench.job.spec import Transfer as Transfer
+    from serverless_bench.job.target import Target as Target
+    from serverless_bench.job.transfer import Transfer as Transfer
     from serverless_bench.reporters.render import render as render
     from serverless_bench.rundir.run import Run as Run
     from serverless_bench.rundir.run import load_run as load_run
@@ -71,21 +71,21 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _PUBLIC = {
-    "ArraySpec": "job.spec",
+    "ArraySpec": "job.load",
     "CheckedRun": "driver.check",
     "Cleaned": "driver.clean",
     "CutShort": "driver.run",
     "FunctionContext": "worker.context",
     "JobPlan": "driver.outlook",
     "JobSpec": "job.spec",
-    "Load": "job.spec",
+    "Load": "job.load",
     "Run": "rundir.run",
     "RunComparison": "analysis.run_comparison",
     "SbenchError": "errors",
     "Summary": "analysis.summary",
-    "Target": "job.spec",
+    "Target": "job.target",
     "Timeline": "analysis.timeline",
-    "Transfer": "job.spec",
+    "Transfer": "job.transfer",
     "check": "driver.check",
     "clean": "driver.clean",
     "compare": "analysis.run_comparison",

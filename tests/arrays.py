@@ -8,7 +8,10 @@ from pathlib import Path
 from serverless_bench.clients import open_client
 from serverless_bench.clock import monotonic_ns
 from serverless_bench.job.keys import object_key
-from serverless_bench.job.spec import ArraySpec, OperationKind, OperationSpec, Target, Transfer
+from serverless_bench.job.load import ArraySpec
+from serverless_bench.job.operations import OperationKind, OperationSpec
+from serverless_bench.job.target import Target
+from serverless_bench.job.transfer import Transfer
 from serverless_bench.payload.array_layout import array_bytes
 from serverless_bench.rundir.record import Usage
 from serverless_bench.worker.array_operation import perform_array

@@ -4,7 +4,9 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
-from serverless_bench.job.spec import DescribedJob, JobSpec, OperationKind, Target
+from serverless_bench.job.operations import OperationKind
+from serverless_bench.job.spec import DescribedJob, JobSpec
+from serverless_bench.job.target import Target
 from serverless_bench.rundir.archive import Archive
 from serverless_bench.rundir.record import (
     Attempt,

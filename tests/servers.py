@@ -16,7 +16,7 @@ import boto3
 
 from serverless_bench.clock import monotonic_ns
 from serverless_bench.driver.target import ensure
-from serverless_bench.job.spec import Target
+from serverless_bench.job.target import Target
 from serverless_bench.units import NS_PER_S
 from tests.processes import PATIENCE_S
 

@@ -39,7 +39,7 @@ import numpy as np
 
 from serverless_bench.analysis.elapsed import elapsed
 from serverless_bench.analysis.timeline import function_spans
-from serverless_bench.job.spec import OWN_FUNCTION
+from serverless_bench.job.load import OWN_FUNCTION
 from serverless_bench.rundir.run import Run
 from serverless_bench.rundir.tables import (
     ABSENT,

@@ -14,7 +14,7 @@ import numpy as np
 
 from serverless_bench.analysis.throughput import Throughput, planned_at_once, whole_and_peak
 from serverless_bench.analysis.timeline import counted
-from serverless_bench.job.spec import OWN_FUNCTION
+from serverless_bench.job.load import OWN_FUNCTION
 from serverless_bench.rundir.run import Run
 from serverless_bench.rundir.tables import ABSENT, Mask, is_one_of, is_text
 from serverless_bench.units import NS_PER_S, format_rate

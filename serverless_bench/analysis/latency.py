@@ -31,7 +31,7 @@ from serverless_bench.analysis.histogram import Histogram
 from serverless_bench.analysis.latency_over_time import OverTime, began, grid_of, over_time
 from serverless_bench.analysis.overdue import OverdueOperations, overdue_operations
 from serverless_bench.analysis.timeline import counted
-from serverless_bench.job.spec import OperationKind
+from serverless_bench.job.operations import OperationKind
 from serverless_bench.rundir.run import Run
 from serverless_bench.rundir.tables import ABSENT, Ints, Mask, Table, is_one_of, is_text
 from serverless_bench.units import GIB, KIB, MIB, NS_PER_S

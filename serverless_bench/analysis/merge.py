@@ -7,7 +7,7 @@ from typing import Any
 from serverless_bench.analysis.histogram import Histogram
 from serverless_bench.analysis.latency import SIZE_CLASSES, Latencies, Latency, Times, rate
 from serverless_bench.errors import UsageError
-from serverless_bench.job.spec import OperationKind
+from serverless_bench.job.operations import OperationKind
 
 
 def merge_reports(reports: Sequence[Mapping[str, Any]]) -> Latencies:

@@ -11,7 +11,7 @@ from typing import Final
 
 import numpy as np
 
-from serverless_bench.job.spec import OperationKind
+from serverless_bench.job.operations import OperationKind
 from serverless_bench.rundir.run import Run
 from serverless_bench.rundir.tables import Ints, Mask, is_text
 

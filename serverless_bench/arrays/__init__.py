@@ -7,7 +7,9 @@ only writes, appends and reads. See docs/arrays.md.
 from typing import Final
 
 from serverless_bench.arrays.base import ArrayLibrary, ArrayLibraryClass
-from serverless_bench.job.spec import ArraySpec, Target, Transfer
+from serverless_bench.job.load import ArraySpec
+from serverless_bench.job.target import Target
+from serverless_bench.job.transfer import Transfer
 from serverless_bench.plugins import Registry
 
 ARRAYS: Final = Registry[ArrayLibraryClass](

@@ -19,7 +19,9 @@ from serverless_bench.errors import (
     TimedOut,
     UsageError,
 )
-from serverless_bench.job.spec import ArraySpec, Target, Transfer
+from serverless_bench.job.load import ArraySpec
+from serverless_bench.job.target import Target
+from serverless_bench.job.transfer import Transfer
 
 CLEVEL: Final = 1
 """Level of every codec. The published comparison of Zarr writers used Blosc's LZ4 at 1."""

@@ -7,7 +7,7 @@ from serverless_bench.arrays import ARRAYS
 from serverless_bench.arrays.base import needs, parse_options
 from serverless_bench.arrays.features import FEATURES, features, unsupported
 from serverless_bench.errors import UsageError
-from serverless_bench.job.spec import ArraySpec
+from serverless_bench.job.load import ArraySpec
 from serverless_bench.payload.array_layout import ITEM_BYTES, MIN_RUN_BYTES, run_bytes
 from serverless_bench.plugins import extra
 

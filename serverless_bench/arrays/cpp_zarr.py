@@ -7,7 +7,9 @@ from typing import Any, ClassVar
 from serverless_bench.arrays.base import CLEVEL, needs, parse_options
 from serverless_bench.arrays.features import supported
 from serverless_bench.clients.options import option
-from serverless_bench.job.spec import ArraySpec, Target, Transfer
+from serverless_bench.job.load import ArraySpec
+from serverless_bench.job.target import Target
+from serverless_bench.job.transfer import Transfer
 
 needs("cppzarr")
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Final
 
-from serverless_bench.job.spec import ArraySpec
+from serverless_bench.job.load import ArraySpec
 
 FEATURES: Final = (
     *("write", "append", "read"),

@@ -11,7 +11,9 @@ from serverless_bench.arrays.features import supported
 from serverless_bench.clients.base import AWS_HOST
 from serverless_bench.clients.options import option
 from serverless_bench.errors import UsageError
-from serverless_bench.job.spec import Addressing, ArraySpec, Target, Transfer
+from serverless_bench.job.load import ArraySpec
+from serverless_bench.job.target import Addressing, Target
+from serverless_bench.job.transfer import Transfer
 from serverless_bench.payload.array_layout import ITEM_BYTES
 
 needs("tensorstore")

@@ -8,7 +8,9 @@ from serverless_bench.arrays.base import needs, parse_options
 from serverless_bench.arrays.blocks import NUMPY_TYPES
 from serverless_bench.arrays.features import supported
 from serverless_bench.clients.options import option
-from serverless_bench.job.spec import ArraySpec, Target, Transfer
+from serverless_bench.job.load import ArraySpec
+from serverless_bench.job.target import Target
+from serverless_bench.job.transfer import Transfer
 
 needs("zarr", "obstore")
 

@@ -12,7 +12,9 @@ from zarr.storage import LocalStore, ObjectStore
 
 from serverless_bench.arrays.base import CLEVEL
 from serverless_bench.clients.base import AWS_HOST
-from serverless_bench.job.spec import Addressing, ArraySpec, Target, Transfer
+from serverless_bench.job.load import ArraySpec
+from serverless_bench.job.target import Addressing, Target
+from serverless_bench.job.transfer import Transfer
 from serverless_bench.payload.array_layout import ITEM_BYTES
 
 FORMATS: Final[Mapping[str, Literal[2, 3]]] = {"zarr": 2, "zarr3": 3}

@@ -20,7 +20,7 @@ from serverless_bench.cli.options import (
 )
 from serverless_bench.errors import UsageError
 from serverless_bench.job.defaults import DEFAULT_NUMBER, DEFAULT_PREFIX
-from serverless_bench.job.spec import OWN_FUNCTION
+from serverless_bench.job.load import OWN_FUNCTION
 
 if TYPE_CHECKING:
     from serverless_bench.driver.pickling import OwnFunction

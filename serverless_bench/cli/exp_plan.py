@@ -19,7 +19,7 @@ from serverless_bench.cli.options import (
 from serverless_bench.driver.location import check_room, open_target
 from serverless_bench.errors import UsageError
 from serverless_bench.experiments import DESIGNS, SCALES
-from serverless_bench.job.spec import Target
+from serverless_bench.job.target import Target
 
 if TYPE_CHECKING:
     from serverless_bench.experiments.cells import Cell

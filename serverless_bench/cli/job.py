@@ -12,7 +12,8 @@ import click
 from serverless_bench.cli.exit_codes import exit_code_of
 from serverless_bench.cli.flag_names import spell
 from serverless_bench.errors import UsageError
-from serverless_bench.job.spec import JobSpec, Target
+from serverless_bench.job.spec import JobSpec
+from serverless_bench.job.target import Target
 
 if TYPE_CHECKING:
     from serverless_bench.driver.budget import CostLimit

@@ -16,7 +16,9 @@ from serverless_bench.cli.hosting import stop_on_signals, until_end
 from serverless_bench.cli.options import group, option, port_option
 from serverless_bench.errors import PluginError, UsageError
 from serverless_bench.job.invocations import invocation_specs
-from serverless_bench.job.spec import JobSpec, Target, Transfer
+from serverless_bench.job.spec import JobSpec
+from serverless_bench.job.target import Target
+from serverless_bench.job.transfer import Transfer
 from serverless_bench.lambda_host.faults import FaultRule, InvokeFault
 from serverless_bench.lambda_host.functions import LambdaFunction
 from serverless_bench.lambda_host.settings import MAX_TIMEOUT_S, MEMORY_MIB, HostSettings, arn

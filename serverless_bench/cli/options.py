@@ -8,7 +8,8 @@ import click
 from click.shell_completion import CompletionItem
 
 from serverless_bench.job.defaults import CONTROL_PREFIX
-from serverless_bench.job.spec import Addressing, Stat, Verify
+from serverless_bench.job.target import Addressing
+from serverless_bench.job.transfer import Stat, Verify
 
 F = TypeVar("F", bound=Callable[..., Any])
 

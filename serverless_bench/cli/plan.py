@@ -27,7 +27,8 @@ from serverless_bench.aws.lambda_account import read_function, read_quota
 from serverless_bench.cli.exit_codes import ExitCode
 from serverless_bench.cli.options import option, prices_option, transfer_options
 from serverless_bench.errors import ExecutorError, UsageError
-from serverless_bench.job.spec import MIN_PART_BYTES, OperationKind, Transfer
+from serverless_bench.job.operations import OperationKind
+from serverless_bench.job.transfer import MIN_PART_BYTES, Transfer
 from serverless_bench.units import KIB, MIB, format_rate, format_seconds, format_size
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from serverless_bench.cli.job import Prepared, prepare
 from serverless_bench.cli.stages import WORKLOADS, command_of
 from serverless_bench.driver.budget import check_memory
 from serverless_bench.errors import UsageError
-from serverless_bench.job.spec import OWN_FUNCTION
+from serverless_bench.job.load import OWN_FUNCTION
 
 COMMANDS: Final = (*WORKLOADS, "call")
 

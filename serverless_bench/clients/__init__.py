@@ -3,7 +3,8 @@
 from typing import Final
 
 from serverless_bench.clients.base import Client, ClientClass
-from serverless_bench.job.spec import Target, Transfer
+from serverless_bench.job.target import Target
+from serverless_bench.job.transfer import Transfer
 from serverless_bench.plugins import Registry
 
 CLIENTS: Final = Registry[ClientClass](

@@ -52,7 +52,8 @@ from serverless_bench.clients.s3_http import (
     response_error,
 )
 from serverless_bench.errors import BadResponse, UsageError
-from serverless_bench.job.spec import Target, Transfer
+from serverless_bench.job.target import Target
+from serverless_bench.job.transfer import Transfer
 from serverless_bench.process import user_agent
 from serverless_bench.rundir.record import Shown
 from serverless_bench.units import GIB, MIB

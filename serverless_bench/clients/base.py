@@ -4,7 +4,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar, Final, Literal, Protocol
 
-from serverless_bench.job.spec import Addressing, Target, Transfer
+from serverless_bench.job.target import Addressing, Target
+from serverless_bench.job.transfer import Transfer
 from serverless_bench.rundir.record import Shown
 
 AWS_HOST: Final = ".amazonaws.com"

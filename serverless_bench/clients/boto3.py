@@ -32,7 +32,8 @@ from serverless_bench.errors import (
     OperationError,
     TimedOut,
 )
-from serverless_bench.job.spec import Target, Transfer
+from serverless_bench.job.target import Target
+from serverless_bench.job.transfer import Transfer
 from serverless_bench.payload.keystream import KeystreamFile
 from serverless_bench.process import user_agent
 from serverless_bench.rundir.record import Shown

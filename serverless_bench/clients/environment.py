@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 
 from serverless_bench.clients.base import is_virtual
 from serverless_bench.errors import AccessDenied
-from serverless_bench.job.spec import Target
+from serverless_bench.job.target import Target
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

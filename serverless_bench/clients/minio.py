@@ -36,7 +36,8 @@ from serverless_bench.clients.options import option, parse
 from serverless_bench.clients.s3_errors import s3_error
 from serverless_bench.clients.s3_http import element, moved_endpoint, response_error
 from serverless_bench.errors import BadResponse, OperationError
-from serverless_bench.job.spec import Target, Transfer
+from serverless_bench.job.target import Target
+from serverless_bench.job.transfer import Transfer
 from serverless_bench.process import user_agent
 from serverless_bench.rundir.record import Shown
 from serverless_bench.units import MIB

@@ -38,7 +38,8 @@ from serverless_bench.errors import (
     TimedOut,
     WrongRegion,
 )
-from serverless_bench.job.spec import Target, Transfer
+from serverless_bench.job.target import Target
+from serverless_bench.job.transfer import Transfer
 from serverless_bench.process import user_agent
 from serverless_bench.rundir.record import Shown
 from serverless_bench.units import MIB

@@ -24,7 +24,7 @@ from typing import Any, Final, Literal, TypeVar, cast, get_args, get_origin
 
 from serverless_bench.clients import CLIENTS
 from serverless_bench.errors import UsageError
-from serverless_bench.job.spec import Target
+from serverless_bench.job.target import Target
 
 K = TypeVar("K")
 T = TypeVar("T")

@@ -36,7 +36,8 @@ from serverless_bench.errors import (
     UsageError,
     WrongRegion,
 )
-from serverless_bench.job.spec import Target, Transfer
+from serverless_bench.job.target import Target
+from serverless_bench.job.transfer import Transfer
 from serverless_bench.units import MIB
 
 if find_spec("s3dlio") is None:

@@ -42,7 +42,8 @@ from serverless_bench.clients.s3_http import (
 )
 from serverless_bench.clients.wire_connection import WireConnection, translated
 from serverless_bench.errors import AccessDenied, BadResponse
-from serverless_bench.job.spec import Target, Transfer
+from serverless_bench.job.target import Target
+from serverless_bench.job.transfer import Transfer
 from serverless_bench.process import user_agent
 from serverless_bench.rundir.record import Shown
 

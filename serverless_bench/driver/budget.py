@@ -15,7 +15,8 @@ from serverless_bench.aws.lambda_account import read_function
 from serverless_bench.errors import CostError, ExecutorError, UsageError
 from serverless_bench.executors.base import RunProgress
 from serverless_bench.job.keys import declared_size
-from serverless_bench.job.spec import JobSpec, wrong
+from serverless_bench.job.spec import JobSpec
+from serverless_bench.job.types import wrong
 from serverless_bench.rundir.record import Lost, Outcome
 
 OnOutcome = Callable[[Outcome], None]

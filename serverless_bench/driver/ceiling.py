@@ -16,7 +16,8 @@ from serverless_bench.analysis.summary import summarize
 from serverless_bench.driver.run import run_job
 from serverless_bench.errors import StoreError, UsageError
 from serverless_bench.job.keys import declared_size, object_key
-from serverless_bench.job.spec import JobSpec, Target
+from serverless_bench.job.spec import JobSpec
+from serverless_bench.job.target import Target
 from serverless_bench.stores.direct import open_direct
 from serverless_bench.stores.loopback.process import served
 from serverless_bench.stores.loopback.s3 import STATISTICS

@@ -28,9 +28,14 @@ from serverless_bench.errors import UsageError
 from serverless_bench.executors import open_executor
 from serverless_bench.job.defaults import DEFAULT_NUMBER, DEFAULT_OBJECTS, USUAL_NUMBER
 from serverless_bench.job.keys import check_prefix, read_key_file
+from serverless_bench.job.load import ArraySpec
+from serverless_bench.job.operations import OperationKind
 from serverless_bench.job.read_assignment import functions_for
 from serverless_bench.job.sizes import parse_sizes
-from serverless_bench.job.spec import ArraySpec, JobSpec, OperationKind, Stat, Target, wrong
+from serverless_bench.job.spec import JobSpec
+from serverless_bench.job.target import Target
+from serverless_bench.job.transfer import Stat
+from serverless_bench.job.types import wrong
 from serverless_bench.payload.array_layout import array_bytes, shape_at
 from serverless_bench.units import format_size
 

@@ -13,7 +13,7 @@ from serverless_bench.driver.array_files import is_in_files, remove_arrays
 from serverless_bench.driver.cleanup import Deleted, delete, delete_control
 from serverless_bench.driver.run import resume_job
 from serverless_bench.driver.target import explained, open_s3, open_uploads, target_of
-from serverless_bench.job.spec import Target
+from serverless_bench.job.target import Target
 from serverless_bench.rundir.archive import refuse_if_locked
 from serverless_bench.rundir.run import Run, load_run
 from serverless_bench.rundir.tables import ABSENT, is_text

@@ -20,7 +20,7 @@ from typing import Final
 from serverless_bench.driver.target import explained, open_s3, open_uploads
 from serverless_bench.errors import NotFound, OperationError, StoreError
 from serverless_bench.job.keys import declared_size, hash_key
-from serverless_bench.job.spec import Target
+from serverless_bench.job.target import Target
 from serverless_bench.payload.array_layout import (
     METADATA,
     MIN_RUN_BYTES,

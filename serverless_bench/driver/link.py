@@ -3,8 +3,9 @@
 from collections.abc import Iterator, Sequence
 
 from serverless_bench.job.keys import declared_size
+from serverless_bench.job.operations import OperationKind
 from serverless_bench.job.sizes import parse_sizes
-from serverless_bench.job.spec import JobSpec, OperationKind
+from serverless_bench.job.spec import JobSpec
 from serverless_bench.units import format_rate, format_size
 
 _WHOLE = frozenset({OperationKind.PUT, OperationKind.GET})

@@ -9,7 +9,7 @@ from typing import Final
 
 from serverless_bench.errors import UsageError
 from serverless_bench.job.endpoint import parse_endpoint
-from serverless_bench.job.spec import Addressing, Target
+from serverless_bench.job.target import Addressing, Target
 from serverless_bench.units import format_size
 
 _ENDPOINTS: Final = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL")

@@ -16,13 +16,9 @@ from serverless_bench.clock import wall_ns
 from serverless_bench.driver.plan import check
 from serverless_bench.job.invocations import invocation_specs
 from serverless_bench.job.keys import declared_size, new_run_id
-from serverless_bench.job.spec import (
-    OWN_FUNCTION,
-    InvocationSpec,
-    JobSpec,
-    OperationKind,
-    OperationSpec,
-)
+from serverless_bench.job.load import OWN_FUNCTION
+from serverless_bench.job.operations import OperationKind, OperationSpec
+from serverless_bench.job.spec import InvocationSpec, JobSpec
 from serverless_bench.units import format_seconds, format_size
 from serverless_bench.worker.runner import next_operation
 from serverless_bench.workloads import Stream, Workload, open_workload

@@ -14,7 +14,8 @@ from types import ModuleType
 from typing import Any, Final, NoReturn
 
 from serverless_bench.errors import PluginError, UsageError
-from serverless_bench.job.spec import OWN_FUNCTION, JobSpec, Load
+from serverless_bench.job.load import OWN_FUNCTION, Load
+from serverless_bench.job.spec import JobSpec
 from serverless_bench.worker.context import FunctionContext
 from serverless_bench.worker.user_function import PYTHON
 

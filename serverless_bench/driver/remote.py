@@ -9,7 +9,8 @@ from serverless_bench.driver.location import Location
 from serverless_bench.driver.settings import JobSettings
 from serverless_bench.errors import UsageError
 from serverless_bench.job.defaults import CONTROL_PREFIX
-from serverless_bench.job.spec import Target, wrong
+from serverless_bench.job.target import Target
+from serverless_bench.job.types import wrong
 
 _INVOKING: Final = frozenset({"lambda"})
 """Executors that invoke deployed functions."""

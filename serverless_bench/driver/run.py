@@ -19,8 +19,9 @@ from serverless_bench.executors import open_executor
 from serverless_bench.executors.base import Executor, Recovering, RunProgress
 from serverless_bench.job.invocations import invocation_specs
 from serverless_bench.job.keys import new_run_id
+from serverless_bench.job.load import OWN_FUNCTION
 from serverless_bench.job.read_assignment import check_not_copied
-from serverless_bench.job.spec import OWN_FUNCTION, InvocationSpec, JobSpec
+from serverless_bench.job.spec import InvocationSpec, JobSpec
 from serverless_bench.rundir.archive import Archive
 from serverless_bench.rundir.record import Lost, Outcome
 from serverless_bench.rundir.run import Run, load_run

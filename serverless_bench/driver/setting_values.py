@@ -7,8 +7,10 @@ from serverless_bench.driver.settings import JobSettings
 from serverless_bench.errors import UsageError
 from serverless_bench.job.defaults import DEFAULT_MB, DEFAULT_MIX
 from serverless_bench.job.keys import parse_layout
+from serverless_bench.job.load import ArraySpec, Load
 from serverless_bench.job.sizes import parse_sizes
-from serverless_bench.job.spec import ArraySpec, Load, Transfer, wrong
+from serverless_bench.job.transfer import Transfer
+from serverless_bench.job.types import wrong
 from serverless_bench.units import KIB, MIB, is_bare, parse_link, parse_size
 from serverless_bench.workloads.mixed import KINDS
 

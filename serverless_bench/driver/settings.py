@@ -13,7 +13,10 @@ from typing import Any, Final, Literal
 from serverless_bench.driver.schema import checked
 from serverless_bench.errors import UsageError
 from serverless_bench.job.defaults import DEFAULT_MIX, DEFAULT_PREFIX
-from serverless_bench.job.spec import OWN_FUNCTION, Addressing, Stat, Verify, wrong
+from serverless_bench.job.load import OWN_FUNCTION
+from serverless_bench.job.target import Addressing
+from serverless_bench.job.transfer import Stat, Verify
+from serverless_bench.job.types import wrong
 from serverless_bench.units import KIB, MIB, parse_size
 
 WORKLOADS: Final = ("write", "read", "mixed", "array", OWN_FUNCTION)

@@ -13,7 +13,8 @@ from urllib.parse import urlsplit
 from botocore import exceptions as boto
 
 from serverless_bench.errors import StoreError, UsageError
-from serverless_bench.job.spec import Addressing, JobSpec, Target
+from serverless_bench.job.spec import JobSpec
+from serverless_bench.job.target import Addressing, Target
 from serverless_bench.rundir.run import Run
 from serverless_bench.stores.embedded import EMBEDDED, embedded_store
 

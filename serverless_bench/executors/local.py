@@ -19,7 +19,8 @@ from serverless_bench.clock import EpochClock
 from serverless_bench.errors import ExecutorError
 from serverless_bench.executors.base import GRACE_S, RunProgress
 from serverless_bench.job.invocations import invocation_specs
-from serverless_bench.job.spec import InvocationSpec, JobSpec, Load
+from serverless_bench.job.load import Load
+from serverless_bench.job.spec import InvocationSpec, JobSpec
 from serverless_bench.process import allow_open_files
 from serverless_bench.rundir.record import InvocationRecord, Lost, Outcome
 from serverless_bench.units import NS_PER_S

@@ -16,7 +16,8 @@ from serverless_bench.experiments.definition import Experiment, Setting, Setting
 from serverless_bench.experiments.loading import parse
 from serverless_bench.experiments.pilot import is_fixed, replace_json
 from serverless_bench.experiments.settings import job_of
-from serverless_bench.job.spec import JobSpec, Target
+from serverless_bench.job.spec import JobSpec
+from serverless_bench.job.target import Target
 
 STATE: Final = "experiment.json"
 FILE: Final = "experiment.toml"

@@ -16,7 +16,10 @@ import numpy as np
 from serverless_bench.errors import UsageError
 from serverless_bench.experiments.conversion import converted
 from serverless_bench.experiments.definition import Setting, Settings
-from serverless_bench.job.spec import ArraySpec, DescribedJob, JobSpec, Load, Target, Transfer
+from serverless_bench.job.load import ArraySpec, Load
+from serverless_bench.job.spec import DescribedJob, JobSpec
+from serverless_bench.job.target import Target
+from serverless_bench.job.transfer import Transfer
 from serverless_bench.units import parse_size
 
 STORES: Final = ("embedded", "loopback", "files")

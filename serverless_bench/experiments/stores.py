@@ -10,7 +10,7 @@ from serverless_bench.driver.target import embedded_target
 from serverless_bench.errors import UsageError
 from serverless_bench.experiments.definition import Settings
 from serverless_bench.experiments.settings import inner
-from serverless_bench.job.spec import Target
+from serverless_bench.job.target import Target
 from serverless_bench.stores.loopback.process import served
 
 _NOWHERE: Final = Target(bucket="none", endpoint_url="http://127.0.0.1:9")

@@ -4,8 +4,10 @@ import hashlib
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 
+from serverless_bench.job.load import Load
 from serverless_bench.job.read_assignment import positions
-from serverless_bench.job.spec import InvocationSpec, JobSpec, Load, Target
+from serverless_bench.job.spec import InvocationSpec, JobSpec
+from serverless_bench.job.target import Target
 from serverless_bench.units import NS_PER_S
 
 

@@ -81,3 +81,20 @@ def _members(annotation: Any) -> tuple[type, ...]:  # noqa: ANN401 - a type or a
     if get_origin(annotation) is tuple:
         return (tuple,)
     return tuple(get_origin(each) or each for each in get_args(annotation))
+
+
+def wrong(name: str, problem: str, *, hint: str = "") -> UsageError:
+    """Return the error that says what is wrong with one setting or field."""
+    return UsageError(f"`{name}` {problem}", hint=hint, field=name)
+
+
+def at_least(name: str, value: int, least: int) -> None:
+    """Refuse a number below ``least``."""
+    if value < least:
+        raise wrong(name, f"must be at least {least}, got {value}")
+
+
+def positive(name: str, value: float) -> None:
+    """Refuse a number that is not above zero."""
+    if not value > 0:
+        raise wrong(name, f"must be positive, got {value}")

@@ -13,7 +13,8 @@ from typing import Final
 
 from serverless_bench.errors import UsageError
 from serverless_bench.job.keys import declared_size
-from serverless_bench.job.spec import ArraySpec, OperationKind
+from serverless_bench.job.load import ArraySpec
+from serverless_bench.job.operations import OperationKind
 
 ITEM_BYTES: Final[Mapping[str, int]] = {"uint8": 1, "uint16": 2, "uint32": 4, "float32": 4}
 """Bytes of one element. JAX has no wider types unless ``jax_enable_x64`` is set."""

@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Final
 
 from serverless_bench.clock import monotonic_ns
-from serverless_bench.job.spec import Verify
+from serverless_bench.job.transfer import Verify
 from serverless_bench.payload.coverage import Coverage
 from serverless_bench.payload.keystream import PIECE, Keystream, identify
 from serverless_bench.rundir.record import BadRange, Found

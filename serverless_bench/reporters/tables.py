@@ -7,7 +7,7 @@ from typing import Final
 from serverless_bench.analysis.latency import Latencies, Latency, Times
 from serverless_bench.analysis.library_usage import LibraryUsage
 from serverless_bench.analysis.summary import Summary
-from serverless_bench.job.spec import OperationKind
+from serverless_bench.job.operations import OperationKind
 from serverless_bench.units import common_rate, format_rate, format_seconds, format_size
 
 _SHOWN: Final = ("p50", "p90", "p95", "p99", "p99.9", "max")

@@ -20,7 +20,7 @@ from typing import Any, BinaryIO, Final, Self
 import orjson
 
 from serverless_bench.errors import ArchiveError
-from serverless_bench.job.spec import OperationKind
+from serverless_bench.job.operations import OperationKind
 from serverless_bench.rundir.record import InvocationRecord, Outcome
 from serverless_bench.rundir.run import SCHEMA, Run, read_header, read_lines, read_run
 

@@ -13,7 +13,7 @@ import numpy as np
 import orjson
 from numpy.typing import NDArray
 
-from serverless_bench.job.spec import MAX_DUE
+from serverless_bench.job.load import MAX_DUE
 from serverless_bench.rundir.record import TABLES, InvocationRecord, launch_of
 from serverless_bench.rundir.tables import ABSENT, Table
 

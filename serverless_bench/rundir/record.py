@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass, fields
 from enum import StrEnum
 from typing import Any, Self
 
-from serverless_bench.job.spec import OperationKind
+from serverless_bench.job.operations import OperationKind
 
 
 class Found(StrEnum):

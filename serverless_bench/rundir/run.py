@@ -31,7 +31,8 @@ from numpy.typing import NDArray
 
 from serverless_bench.errors import ArchiveError
 from serverless_bench.job.keys import hash_key
-from serverless_bench.job.spec import OWN_FUNCTION, JobSpec
+from serverless_bench.job.load import OWN_FUNCTION
+from serverless_bench.job.spec import JobSpec
 from serverless_bench.rundir.reader import RecordReader, with_status
 from serverless_bench.rundir.tables import Frames, Ints, Table, to_frame
 

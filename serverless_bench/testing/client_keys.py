@@ -4,7 +4,7 @@ import pytest
 
 from serverless_bench.clients.base import Client
 from serverless_bench.errors import NotFound
-from serverless_bench.job.spec import Target
+from serverless_bench.job.target import Target
 from serverless_bench.testing.client_parts import (
     ClientFixtures,
     check_status,

@@ -13,7 +13,8 @@ from serverless_bench.clients import CLIENTS, open_client
 from serverless_bench.clients.base import Client, ClientInfo
 from serverless_bench.driver.target import open_s3
 from serverless_bench.errors import DeadlineExceeded
-from serverless_bench.job.spec import Target, Transfer
+from serverless_bench.job.target import Target
+from serverless_bench.job.transfer import Transfer
 from serverless_bench.payload.keystream import Keystream
 from serverless_bench.worker.meter import Meter
 

@@ -28,7 +28,8 @@ from serverless_bench.errors import (
     OperationError,
     UsageError,
 )
-from serverless_bench.job.spec import MIN_PART_BYTES, Target, Transfer
+from serverless_bench.job.target import Target
+from serverless_bench.job.transfer import MIN_PART_BYTES, Transfer
 from serverless_bench.rundir.record import Shown
 from serverless_bench.testing.client_keys import ODD, KeyContract, stored
 from serverless_bench.testing.client_parts import (

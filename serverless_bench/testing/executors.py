@@ -14,7 +14,8 @@ import pytest
 from serverless_bench.executors import open_executor
 from serverless_bench.executors.base import RunProgress
 from serverless_bench.job.invocations import invocation_specs
-from serverless_bench.job.spec import InvocationSpec, JobSpec, Target
+from serverless_bench.job.spec import InvocationSpec, JobSpec
+from serverless_bench.job.target import Target
 from serverless_bench.rundir.record import InvocationRecord, Lost, Outcome
 from serverless_bench.testing.faults import FAULTY_INDEX
 

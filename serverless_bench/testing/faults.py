@@ -11,7 +11,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-from serverless_bench.job.spec import InvocationSpec, OperationKind, OperationSpec
+from serverless_bench.job.operations import OperationKind, OperationSpec
+from serverless_bench.job.spec import InvocationSpec
 from serverless_bench.units import MIB
 from serverless_bench.workloads import Stream, Workload
 from serverless_bench.workloads.write import Write

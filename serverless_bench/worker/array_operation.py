@@ -13,7 +13,10 @@ from serverless_bench.arrays import open_array_library
 from serverless_bench.arrays.base import ArrayLibrary, explained, place
 from serverless_bench.clock import monotonic_ns
 from serverless_bench.errors import BadResponse, Corrupt
-from serverless_bench.job.spec import ArraySpec, OperationKind, OperationSpec, Target, Transfer
+from serverless_bench.job.load import ArraySpec
+from serverless_bench.job.operations import OperationKind, OperationSpec
+from serverless_bench.job.target import Target
+from serverless_bench.job.transfer import Transfer
 from serverless_bench.payload.array_layout import array_bytes, shape_at
 from serverless_bench.payload.keystream import Keystream
 from serverless_bench.payload.verify import RangeSink

@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from serverless_bench.errors import NotFound, OperationError
-from serverless_bench.job.spec import Target
+from serverless_bench.job.target import Target
 from serverless_bench.worker.object_io import ObjectIO
 
 _DIGITS: Final = 8

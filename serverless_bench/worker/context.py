@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Any, Final
 from serverless_bench.clock import monotonic_ns
 from serverless_bench.errors import DeadlineExceeded, OperationError, UsageError
 from serverless_bench.job.keys import declared_size
+from serverless_bench.job.operations import OperationKind, OperationSpec
 from serverless_bench.job.planned_objects import planned_object
-from serverless_bench.job.spec import OperationKind, OperationSpec, Target
+from serverless_bench.job.target import Target
 from serverless_bench.units import NS_PER_S
 from serverless_bench.worker.operation import MeasuredOperation, plain
 from serverless_bench.worker.operation_context import OperationResult

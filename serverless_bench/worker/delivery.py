@@ -11,7 +11,8 @@ from dataclasses import replace
 from typing import Any, Final
 
 from serverless_bench.clock import monotonic_ns, wall_ns
-from serverless_bench.job.spec import InvocationSpec, Target
+from serverless_bench.job.spec import InvocationSpec
+from serverless_bench.job.target import Target
 from serverless_bench.rundir.record import InvocationRecord
 from serverless_bench.units import NS_PER_S
 from serverless_bench.worker.claims import RecordKey, claim, claim_name, for_run, record_name

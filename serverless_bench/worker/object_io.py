@@ -14,7 +14,8 @@ from typing import Final, TypeVar
 
 from serverless_bench.clients.wire import WireClient
 from serverless_bench.clock import monotonic_ns
-from serverless_bench.job.spec import Target, Transfer
+from serverless_bench.job.target import Target
+from serverless_bench.job.transfer import Transfer
 from serverless_bench.units import KIB, NS_PER_S
 from serverless_bench.worker.in_memory import MemorySink, MemorySource
 from serverless_bench.worker.meter import Meter

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 from serverless_bench.clock import EpochClock, http_date_s, monotonic_ns
 from serverless_bench.errors import OperationError
-from serverless_bench.job.spec import OperationKind
+from serverless_bench.job.operations import OperationKind
 from serverless_bench.rundir.record import Attempt, BadRange, OperationRecord, Step, Usage
 from serverless_bench.worker.meter import Meter, join_curves
 from serverless_bench.worker.operation_context import DONE, OperationContext, OperationResult

@@ -5,7 +5,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from serverless_bench.job.spec import ArraySpec, OperationSpec, Target, Transfer
+from serverless_bench.job.load import ArraySpec
+from serverless_bench.job.operations import OperationSpec
+from serverless_bench.job.target import Target
+from serverless_bench.job.transfer import Transfer
 from serverless_bench.payload.verify import BadRanges
 from serverless_bench.rundir.record import Usage
 from serverless_bench.worker.retry import Retrier

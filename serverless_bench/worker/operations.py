@@ -6,7 +6,8 @@ from typing import Final
 
 from serverless_bench.errors import BadResponse
 from serverless_bench.job.keys import declared_size
-from serverless_bench.job.spec import OperationKind, Stat
+from serverless_bench.job.operations import OperationKind
+from serverless_bench.job.transfer import Stat
 from serverless_bench.worker.operation_context import DONE, OperationContext, OperationResult
 from serverless_bench.worker.transfer import get_object, put_object
 

@@ -11,7 +11,11 @@ from typing import Final
 from serverless_bench.clients import open_client
 from serverless_bench.clients.base import Client
 from serverless_bench.clock import EpochClock, monotonic_ns, sleep
-from serverless_bench.job.spec import OWN_FUNCTION, InvocationSpec, OperationSpec, Target, Transfer
+from serverless_bench.job.load import OWN_FUNCTION
+from serverless_bench.job.operations import OperationSpec
+from serverless_bench.job.spec import InvocationSpec
+from serverless_bench.job.target import Target
+from serverless_bench.job.transfer import Transfer
 from serverless_bench.rundir.record import Overdue
 from serverless_bench.units import NS_PER_S
 from serverless_bench.worker.barrier import BarrierPass, pass_barrier

@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING, Any
 
 from serverless_bench.clock import monotonic_ns
 from serverless_bench.errors import Corrupt
-from serverless_bench.job.spec import OperationKind, Verify
+from serverless_bench.job.operations import OperationKind
+from serverless_bench.job.transfer import Verify
 from serverless_bench.payload.shaped import content_of
 from serverless_bench.payload.verify import MAX_BAD_RANGES, RangeSink
 from serverless_bench.rundir.record import BadRange, OperationRecord, Step

@@ -9,7 +9,8 @@ from typing import Final
 from serverless_bench.clients.base import Client, Sink
 from serverless_bench.clock import monotonic_ns
 from serverless_bench.errors import BadResponse, Corrupt, OperationError
-from serverless_bench.job.spec import OperationKind, OperationSpec, Transfer
+from serverless_bench.job.operations import OperationKind, OperationSpec
+from serverless_bench.job.transfer import Transfer
 from serverless_bench.payload.keystream import ReadableAt
 from serverless_bench.payload.shaped import content_of
 from serverless_bench.payload.verify import RangeSink, absent

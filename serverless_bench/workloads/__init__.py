@@ -3,7 +3,8 @@
 from collections.abc import Generator, Iterator
 from typing import Final
 
-from serverless_bench.job.spec import InvocationSpec, OperationSpec
+from serverless_bench.job.operations import OperationSpec
+from serverless_bench.job.spec import InvocationSpec
 from serverless_bench.plugins import Registry
 
 Stream = Generator[OperationSpec, bool | None, None] | Iterator[OperationSpec]

@@ -3,8 +3,10 @@
 from collections.abc import Iterator
 
 from serverless_bench.job.keys import declared_size
+from serverless_bench.job.load import ArraySpec
+from serverless_bench.job.operations import OperationKind, OperationSpec
 from serverless_bench.job.planned_objects import planned_object
-from serverless_bench.job.spec import ArraySpec, InvocationSpec, OperationKind, OperationSpec
+from serverless_bench.job.spec import InvocationSpec
 from serverless_bench.payload.array_layout import array_bytes, array_keys
 from serverless_bench.workloads import Stream, Workload
 

@@ -11,8 +11,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Final
 
+from serverless_bench.job.operations import OperationKind, OperationSpec
 from serverless_bench.job.planned_objects import planned_object
-from serverless_bench.job.spec import InvocationSpec, OperationKind, OperationSpec
+from serverless_bench.job.spec import InvocationSpec
 from serverless_bench.workloads import Stream, Workload
 
 KINDS: Final = (

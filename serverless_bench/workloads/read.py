@@ -4,8 +4,10 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from serverless_bench.job.keys import declared_size
+from serverless_bench.job.operations import OperationKind, OperationSpec
 from serverless_bench.job.read_assignment import share
-from serverless_bench.job.spec import InvocationSpec, OperationKind, OperationSpec, Stat
+from serverless_bench.job.spec import InvocationSpec
+from serverless_bench.job.transfer import Stat
 from serverless_bench.workloads import Stream, Workload
 
 

@@ -1,7 +1,8 @@
 """Write new objects at random keys."""
 
+from serverless_bench.job.operations import OperationKind, OperationSpec
 from serverless_bench.job.planned_objects import planned_object
-from serverless_bench.job.spec import InvocationSpec, OperationKind, OperationSpec
+from serverless_bench.job.spec import InvocationSpec
 from serverless_bench.workloads import Stream, Workload
 
 

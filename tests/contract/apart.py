@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from serverless_bench.job.spec import Target
+from serverless_bench.job.target import Target
 
 ALONE = {
     "s3dlio": {

@@ -7,7 +7,7 @@ import pytest
 
 from serverless_bench.clients import CLIENTS
 from serverless_bench.clients.base import Client
-from serverless_bench.job.spec import Target
+from serverless_bench.job.target import Target
 from serverless_bench.testing.client_parts import RangeOf, new_meter
 from serverless_bench.testing.clients import ClientContract
 from tests import servers

@@ -11,7 +11,8 @@ from serverless_bench.cli.main import main
 from serverless_bench.driver.cleanup import delete
 from serverless_bench.driver.target import open_s3
 from serverless_bench.errors import AccessDenied, ConnectionLost, NotFound
-from serverless_bench.job.spec import ArraySpec, Target
+from serverless_bench.job.load import ArraySpec
+from serverless_bench.job.target import Target
 from serverless_bench.payload.array_layout import METADATA, array_bytes, array_keys
 from serverless_bench.rundir.run import load_run
 from serverless_bench.worker.invocation import forget_clients

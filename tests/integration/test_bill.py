@@ -13,7 +13,10 @@ from serverless_bench.driver import run as fanout
 from serverless_bench.driver.run import run_job
 from serverless_bench.executors.base import RunProgress
 from serverless_bench.executors.remote.map import RemoteMap
-from serverless_bench.job.spec import InvocationSpec, JobSpec, Load, Stat, Target, Transfer
+from serverless_bench.job.load import Load
+from serverless_bench.job.spec import InvocationSpec, JobSpec
+from serverless_bench.job.target import Target
+from serverless_bench.job.transfer import Stat, Transfer
 from serverless_bench.rundir.record import Outcome
 from serverless_bench.rundir.run import Run
 from serverless_bench.stores.loopback.faults import FaultKind

@@ -8,7 +8,7 @@ import pytest
 
 from serverless_bench import JobSpec, run_job, summarize
 from serverless_bench.analysis.summary import Summary
-from serverless_bench.job.spec import Target
+from serverless_bench.job.target import Target
 from tests.servers import KEYS, Server, loopback
 
 MIB = 1 << 20

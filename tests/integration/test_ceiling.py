@@ -7,7 +7,8 @@ import pytest
 from serverless_bench.driver.ceiling import Ceiling, check_ceiling, measure_ceiling
 from serverless_bench.errors import UsageError
 from serverless_bench.job.keys import object_key
-from serverless_bench.job.spec import JobSpec, Target
+from serverless_bench.job.spec import JobSpec
+from serverless_bench.job.target import Target
 from serverless_bench.units import MIB
 from tests.command import Sbench
 

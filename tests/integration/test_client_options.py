@@ -12,7 +12,8 @@ import pytest
 from serverless_bench.clients import open_client
 from serverless_bench.driver.target import open_s3
 from serverless_bench.errors import DeadlineExceeded, TimedOut
-from serverless_bench.job.spec import Target, Transfer
+from serverless_bench.job.target import Target
+from serverless_bench.job.transfer import Transfer
 from serverless_bench.testing.client_parts import Collector, Ended, RangeOf, content, new_meter
 from serverless_bench.units import MIB
 from tests import fault_server as fault

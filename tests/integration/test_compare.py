@@ -10,7 +10,9 @@ from pathlib import Path
 import pytest
 
 from serverless_bench.driver.target import open_s3
-from serverless_bench.job.spec import JobSpec, Load, Target
+from serverless_bench.job.load import Load
+from serverless_bench.job.spec import JobSpec
+from serverless_bench.job.target import Target
 from serverless_bench.rundir.archive import Archive
 from serverless_bench.rundir.run import load_run
 from tests.command import Call, Sbench

@@ -9,7 +9,7 @@ import pytest
 from serverless_bench.clients import CLIENTS
 from serverless_bench.driver.target import open_s3
 from serverless_bench.job.keys import hash_key
-from serverless_bench.job.spec import Target
+from serverless_bench.job.target import Target
 from serverless_bench.payload.keystream import Keystream
 from serverless_bench.rundir.record import Found
 from serverless_bench.rundir.run import load_run

@@ -10,7 +10,8 @@ import pytest
 from serverless_bench.clock import wall_ns
 from serverless_bench.driver.target import open_s3
 from serverless_bench.job.invocations import invocation_specs
-from serverless_bench.job.spec import InvocationSpec, JobSpec, Target
+from serverless_bench.job.spec import InvocationSpec, JobSpec
+from serverless_bench.job.target import Target
 from serverless_bench.rundir.record import InvocationRecord
 from serverless_bench.units import NS_PER_S
 from serverless_bench.worker.claims import claim, claim_name, for_run, get_claim, parse_record

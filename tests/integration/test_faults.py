@@ -15,7 +15,9 @@ from serverless_bench.clients.boto3 import ERRORS
 from serverless_bench.clients.wire_connection import _tls_context
 from serverless_bench.clock import EpochClock, monotonic_ns
 from serverless_bench.errors import OperationError
-from serverless_bench.job.spec import OperationKind, OperationSpec, Target, Transfer
+from serverless_bench.job.operations import OperationKind, OperationSpec
+from serverless_bench.job.target import Target
+from serverless_bench.job.transfer import Transfer
 from serverless_bench.rundir.record import Found
 from serverless_bench.units import MIB, NS_PER_S
 from serverless_bench.worker.operation import MeasuredOperation, measure

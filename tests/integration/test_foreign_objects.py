@@ -19,7 +19,8 @@ from serverless_bench.driver.plan import ledger
 from serverless_bench.driver.run import resume_job, run_job
 from serverless_bench.driver.target import open_s3
 from serverless_bench.job.invocations import invocation_specs
-from serverless_bench.job.spec import JobSpec, Target
+from serverless_bench.job.spec import JobSpec
+from serverless_bench.job.target import Target
 from serverless_bench.payload.keystream import Keystream
 from serverless_bench.rundir.run import load_run
 from serverless_bench.worker.delivery import deliver, forget_stores

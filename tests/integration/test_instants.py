@@ -17,7 +17,8 @@ from serverless_bench.clients import CLIENTS, open_client
 from serverless_bench.clients.base import Client
 from serverless_bench.clients.wire_connection import _tls_context
 from serverless_bench.errors import OperationError
-from serverless_bench.job.spec import Target, Transfer
+from serverless_bench.job.target import Target
+from serverless_bench.job.transfer import Transfer
 from serverless_bench.rundir.record import Shown
 from serverless_bench.testing.client_parts import Collector, RangeOf, content, new_meter
 from serverless_bench.units import MIB
@@ -257,7 +258,8 @@ PUT_FAILS = """
 import sys
 from serverless_bench.clients import open_client
 from serverless_bench.errors import OperationError
-from serverless_bench.job.spec import Target, Transfer
+from serverless_bench.job.transfer import Transfer
+from serverless_bench.job.target import Target
 from serverless_bench.testing.client_parts import Collector, RangeOf, new_meter
 client = open_client(Target(client="s3dlio", bucket="b", endpoint_url=sys.argv[1]), Transfer())
 for ask in (

@@ -11,7 +11,7 @@ import yaml
 
 from serverless_bench.cli.main import main
 from serverless_bench.driver.target import open_s3
-from serverless_bench.job.spec import Target
+from serverless_bench.job.target import Target
 from tests.command import Done, Sbench
 from tests.processes import until
 from tests.servers import Server, credentials

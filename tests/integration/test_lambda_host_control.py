@@ -17,7 +17,8 @@ from botocore.exceptions import ClientError
 from serverless_bench.clock import wall_ns
 from serverless_bench.driver.target import open_s3
 from serverless_bench.job.invocations import invocation_specs
-from serverless_bench.job.spec import JobSpec, Target
+from serverless_bench.job.spec import JobSpec
+from serverless_bench.job.target import Target
 from tests.integration.test_lambda_host import client, idle, invoke
 from tests.lambda_hosts import NAME, LambdaHost, running_host
 from tests.processes import PATIENCE_S

@@ -13,7 +13,9 @@ from serverless_bench.clients import CLIENTS
 from serverless_bench.clock import monotonic_ns, wall_ns
 from serverless_bench.driver.run import run_job
 from serverless_bench.job.keys import declared_size, object_key
-from serverless_bench.job.spec import JobSpec, Target, Transfer
+from serverless_bench.job.spec import JobSpec
+from serverless_bench.job.target import Target
+from serverless_bench.job.transfer import Transfer
 from serverless_bench.rundir.record import Found
 from serverless_bench.rundir.run import Run, load_run
 from serverless_bench.stores.loopback.faults import FaultKind

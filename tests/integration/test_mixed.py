@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from serverless_bench.driver.target import open_s3
-from serverless_bench.job.spec import Target
+from serverless_bench.job.target import Target
 from serverless_bench.rundir.run import load_run
 from serverless_bench.units import MIB
 from tests.command import Sbench

@@ -16,7 +16,8 @@ from serverless_bench.errors import (
     UsageError,
     WrongRegion,
 )
-from serverless_bench.job.spec import Addressing, Target, Transfer
+from serverless_bench.job.target import Addressing, Target
+from serverless_bench.job.transfer import Transfer
 from serverless_bench.testing.client_parts import Collector, RangeOf, content, new_meter
 from serverless_bench.units import MIB
 from tests import fault_server as fault
@@ -136,7 +137,8 @@ def test_a_client_goes_where_the_store_sends_it() -> None:
 PUT_ONE = """
 import sys
 from serverless_bench.clients import open_client
-from serverless_bench.job.spec import Target, Transfer
+from serverless_bench.job.transfer import Transfer
+from serverless_bench.job.target import Target
 from serverless_bench.testing.client_parts import RangeOf, new_meter
 name, url, *options = sys.argv[1:]
 pairs = tuple(tuple(option.split("=")) for option in options)

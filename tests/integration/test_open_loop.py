@@ -8,7 +8,10 @@ import pytest
 
 from serverless_bench.analysis.summary import Summary, summarize
 from serverless_bench.job.invocations import invocation_specs
-from serverless_bench.job.spec import JobSpec, Load, Target, Transfer
+from serverless_bench.job.load import Load
+from serverless_bench.job.spec import JobSpec
+from serverless_bench.job.target import Target
+from serverless_bench.job.transfer import Transfer
 from serverless_bench.rundir.record import Outcome
 from serverless_bench.stores.loopback.server import serving
 from serverless_bench.stores.loopback.shaping import Shape

@@ -10,7 +10,8 @@ import pytest
 from serverless_bench.analysis.summary import summarize
 from serverless_bench.clients import CLIENTS
 from serverless_bench.driver.target import open_s3
-from serverless_bench.job.spec import Load, Transfer, Verify
+from serverless_bench.job.load import Load
+from serverless_bench.job.transfer import Transfer, Verify
 from serverless_bench.payload.keystream import Keystream
 from serverless_bench.units import KIB
 from serverless_bench.worker.invocation import forget_clients

@@ -16,7 +16,8 @@ from serverless_bench.executors.remote.launcher import Launcher, NotLaunchedErro
 from serverless_bench.executors.remote.map import RemoteMap
 from serverless_bench.executors.remote.requested_records import RequestedRecords
 from serverless_bench.job.invocations import invocation_specs
-from serverless_bench.job.spec import InvocationSpec, JobSpec, Target
+from serverless_bench.job.spec import InvocationSpec, JobSpec
+from serverless_bench.job.target import Target
 from serverless_bench.rundir.record import InvocationRecord, Lost, Outcome
 from serverless_bench.worker.claims import for_run, get_claim
 from serverless_bench.worker.delivery import handle_delivery

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from serverless_bench.driver.target import open_s3
-from serverless_bench.job.spec import Target
+from serverless_bench.job.target import Target
 from tests.command import Apart
 from tests.processes import PATIENCE_S, Family, until
 from tests.servers import credentials

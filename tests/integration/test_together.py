@@ -16,7 +16,8 @@ from serverless_bench.clock import wall_ns
 from serverless_bench.driver.target import open_s3
 from serverless_bench.executors import EXECUTORS
 from serverless_bench.executors.base import RunProgress
-from serverless_bench.job.spec import InvocationSpec, Target
+from serverless_bench.job.spec import InvocationSpec
+from serverless_bench.job.target import Target
 from serverless_bench.rundir.record import InvocationRecord, Outcome
 from tests.command import Sbench
 from tests.servers import Server, credentials

@@ -12,7 +12,7 @@ from queue import SimpleQueue
 from typing import Final
 
 from serverless_bench.driver.target import ensure, open_s3
-from serverless_bench.job.spec import Target
+from serverless_bench.job.target import Target
 from tests.lambda_hosts import NAME, LambdaHost, running_host
 from tests.matrix.rig import Rig, client_of
 from tests.processes import until

@@ -12,7 +12,8 @@ from typing import Any, Final
 
 from hypothesis import strategies as st
 
-from serverless_bench.job.spec import ArraySpec, DescribedJob, JobSpec, Load
+from serverless_bench.job.load import ArraySpec, Load
+from serverless_bench.job.spec import DescribedJob, JobSpec
 from tests.reference.columns import NEWER_OF_FUNCTIONS, columns, forget, shift
 from tests.runs import TARGET
 

@@ -15,7 +15,7 @@ from serverless_bench.analysis.summary import summarize
 from serverless_bench.audit.reported_run import read_reported_run
 from serverless_bench.errors import ArchiveError
 from serverless_bench.job.keys import hash_key
-from serverless_bench.job.spec import OperationKind
+from serverless_bench.job.operations import OperationKind
 from serverless_bench.rundir.archive import Archive
 from serverless_bench.rundir.record import (
     TABLES,

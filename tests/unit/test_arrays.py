@@ -15,15 +15,11 @@ from serverless_bench.arrays.features import FEATURES, UNSUPPORTED, unsupported
 from serverless_bench.cli.main import main
 from serverless_bench.clients.options import documented
 from serverless_bench.errors import Corrupt, NotFound, OperationError, UsageError
-from serverless_bench.job.spec import (
-    ArraySpec,
-    InvocationSpec,
-    JobSpec,
-    Load,
-    OperationKind,
-    Target,
-    Transfer,
-)
+from serverless_bench.job.load import ArraySpec, Load
+from serverless_bench.job.operations import OperationKind
+from serverless_bench.job.spec import InvocationSpec, JobSpec
+from serverless_bench.job.target import Target
+from serverless_bench.job.transfer import Transfer
 from serverless_bench.payload.array_layout import (
     METADATA,
     array_bytes,

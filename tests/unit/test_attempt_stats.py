@@ -9,7 +9,7 @@ import pytest
 from serverless_bench.analysis.attempt_stats import attempt_stats, service_s, throttles_per_s
 from serverless_bench.analysis.summary import summarize
 from serverless_bench.analysis.timeline import good_operations
-from serverless_bench.job.spec import OperationKind
+from serverless_bench.job.operations import OperationKind
 from tests.runs import S, attempt, operation, outcome, record, saved
 
 

@@ -10,7 +10,10 @@ from serverless_bench.aws.cost.expected import Setting, expected
 from serverless_bench.aws.cost.forecast import LOG_BYTES
 from serverless_bench.aws.cost.prices import load_prices
 from serverless_bench.aws.cost.usage import BilledUsage, price
-from serverless_bench.job.spec import JobSpec, Load, OperationKind, Target
+from serverless_bench.job.load import Load
+from serverless_bench.job.operations import OperationKind
+from serverless_bench.job.spec import JobSpec
+from serverless_bench.job.target import Target
 from serverless_bench.rundir.record import InvocationRecord, OperationRecord, Outcome
 from serverless_bench.rundir.run import Run, load_run
 from tests.runs import S, attempt, job, lost, operation, outcome, record, saved

@@ -17,7 +17,8 @@ from serverless_bench.errors import (
     WrongRegion,
 )
 from serverless_bench.job.invocations import invocation_specs
-from serverless_bench.job.spec import OperationKind, OperationSpec, Transfer
+from serverless_bench.job.operations import OperationKind, OperationSpec
+from serverless_bench.job.transfer import Transfer
 from serverless_bench.payload.keystream import Keystream
 from serverless_bench.units import MIB
 from serverless_bench.worker import invocation, runner

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from serverless_bench.analysis.bottleneck import bottleneck, fit_bucket
 from serverless_bench.analysis.timeline import good_operations
-from serverless_bench.job.spec import Load
+from serverless_bench.job.load import Load
 from serverless_bench.rundir.record import Outcome, Step
 from serverless_bench.rundir.run import Run
 from tests.runs import S, attempt, job, operation, record, saved

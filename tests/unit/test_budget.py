@@ -9,7 +9,8 @@ from serverless_bench.driver.budget import Budget, CostLimit, cost_limit
 from serverless_bench.driver.run import CutShort, run_job
 from serverless_bench.errors import CostError, UsageError
 from serverless_bench.executors.base import RunProgress
-from serverless_bench.job.spec import ArraySpec, JobSpec, Load
+from serverless_bench.job.load import ArraySpec, Load
+from serverless_bench.job.spec import JobSpec
 from serverless_bench.rundir.record import InvocationRecord, Outcome
 from tests.runs import S, job, lost, operation, outcome, record
 

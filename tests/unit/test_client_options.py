@@ -7,7 +7,7 @@ import pytest
 from serverless_bench.clients import CLIENTS
 from serverless_bench.clients.options import check, documented, option, parse
 from serverless_bench.errors import UsageError
-from serverless_bench.job.spec import Target
+from serverless_bench.job.target import Target
 from serverless_bench.rundir.record import Shown
 
 PAGE = (Path(__file__).parents[2] / "docs" / "clients.md").read_text()

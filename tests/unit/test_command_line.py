@@ -8,7 +8,7 @@ import pytest
 
 from serverless_bench.driver.location import check_meant
 from serverless_bench.errors import UsageError
-from serverless_bench.job.spec import Target
+from serverless_bench.job.target import Target
 from tests.command import Call
 
 

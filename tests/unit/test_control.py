@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from serverless_bench.job.spec import Target
+from serverless_bench.job.target import Target
 from serverless_bench.worker.claims import (
     RecordKey,
     before,

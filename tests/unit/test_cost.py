@@ -25,8 +25,11 @@ from serverless_bench.aws.cost.forecast import (
 from serverless_bench.aws.cost.prices import Prices, load_prices, price_text
 from serverless_bench.aws.cost.usage import BilledUsage, Dollars, format_money, price
 from serverless_bench.errors import UsageError
-from serverless_bench.job.spec import ArraySpec, OperationKind, Target, Transfer
-from serverless_bench.job.spec import Load as JobLoad
+from serverless_bench.job.load import ArraySpec
+from serverless_bench.job.load import Load as JobLoad
+from serverless_bench.job.operations import OperationKind
+from serverless_bench.job.target import Target
+from serverless_bench.job.transfer import Transfer
 from serverless_bench.reporters import open_reporter
 from serverless_bench.rundir.run import load_run
 from tests.runs import S, attempt, job, lost, operation, outcome, record, saved

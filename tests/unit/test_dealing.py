@@ -11,8 +11,10 @@ from serverless_bench.driver.plan import check
 from serverless_bench.errors import UsageError
 from serverless_bench.job.invocations import invocation_specs
 from serverless_bench.job.keys import declared_size, object_key
+from serverless_bench.job.load import Load
+from serverless_bench.job.operations import OperationKind
 from serverless_bench.job.read_assignment import check_not_copied, functions_for, positions, share
-from serverless_bench.job.spec import InvocationSpec, JobSpec, Load, OperationKind
+from serverless_bench.job.spec import InvocationSpec, JobSpec
 from serverless_bench.workloads import open_workload
 from tests.runs import job
 

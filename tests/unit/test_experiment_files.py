@@ -10,7 +10,8 @@ from serverless_bench.experiments.cells import Cell, make_cells
 from serverless_bench.experiments.definition import Experiment, PublishedRow
 from serverless_bench.experiments.loading import load_experiment, names
 from serverless_bench.experiments.settings import job_of
-from serverless_bench.job.spec import JobSpec, Target
+from serverless_bench.job.spec import JobSpec
+from serverless_bench.job.target import Target
 from serverless_bench.payload.array_layout import array_bytes
 from serverless_bench.units import MIB
 

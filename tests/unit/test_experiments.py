@@ -37,7 +37,7 @@ from serverless_bench.experiments.stores import on_processors
 from serverless_bench.experiments.table import grid, left_over, table_rows
 from serverless_bench.experiments.verdicts import Decision, Judged
 from serverless_bench.experiments.writer import Writer
-from serverless_bench.job.spec import Target
+from serverless_bench.job.target import Target
 from tests import runs
 from tests.runs import S
 

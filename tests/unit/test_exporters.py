@@ -17,7 +17,7 @@ from serverless_bench.formats.exporters.warp import COLUMNS
 from serverless_bench.formats.importers import read_results
 from serverless_bench.formats.importers.base import Hints
 from serverless_bench.formats.importers.saving import save
-from serverless_bench.job.spec import OperationKind
+from serverless_bench.job.operations import OperationKind
 from serverless_bench.rundir.run import Run, load_run
 from tests.oplogs import BEGIN, WARP
 from tests.runs import S, job, lost, operation, outcome, record, saved

@@ -9,7 +9,8 @@ from serverless_bench.driver import run as fanout
 from serverless_bench.driver.coordinator import Coordinator
 from serverless_bench.driver.run import CutShort, resume_job, run_job
 from serverless_bench.errors import INTERRUPTED
-from serverless_bench.job.spec import JobSpec, Target
+from serverless_bench.job.spec import JobSpec
+from serverless_bench.job.target import Target
 
 NOOP = JobSpec(
     workload="noop",

@@ -14,7 +14,7 @@ from serverless_bench.analysis.attempt_stats import AttemptStats
 from serverless_bench.analysis.delivery_stats import Deliveries
 from serverless_bench.analysis.summary import Summary, summarize
 from serverless_bench.aws.cost.bill import Bill
-from serverless_bench.job.spec import OperationKind
+from serverless_bench.job.operations import OperationKind
 from serverless_bench.rundir.record import BadRange, Found
 from tests.runs import lost, operation, outcome, record, saved
 

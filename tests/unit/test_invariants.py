@@ -11,7 +11,7 @@ from serverless_bench.analysis.invariants import INVARIANTS
 from serverless_bench.analysis.summary import summarize
 from serverless_bench.analysis.variability import scores, variability
 from serverless_bench.cli.exit_codes import ExitCode, exit_code_of
-from serverless_bench.job.spec import OperationKind
+from serverless_bench.job.operations import OperationKind
 from serverless_bench.rundir.record import Outcome
 from serverless_bench.rundir.run import Run
 from tests.runs import S, job, lost, operation, outcome, record, saved

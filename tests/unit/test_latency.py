@@ -22,7 +22,9 @@ from serverless_bench.analysis.merge import merge_reports
 from serverless_bench.analysis.summary import Summary, summarize
 from serverless_bench.analysis.timeline import good_operations, timeline
 from serverless_bench.errors import UsageError
-from serverless_bench.job.spec import JobSpec, Load, OperationKind
+from serverless_bench.job.load import Load
+from serverless_bench.job.operations import OperationKind
+from serverless_bench.job.spec import JobSpec
 from serverless_bench.reporters import open_reporter
 from serverless_bench.rundir.record import OperationRecord, Usage
 from serverless_bench.rundir.run import Run

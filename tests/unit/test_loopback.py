@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from serverless_bench.errors import UsageError
-from serverless_bench.job.spec import MIN_PART_BYTES
+from serverless_bench.job.transfer import MIN_PART_BYTES
 from serverless_bench.payload.keystream import Keystream
 from serverless_bench.stores.loopback.bodies import Body, Inspector, UploadCheck
 from serverless_bench.stores.loopback.faults import FaultKind, FaultLog, FaultPlan

@@ -11,7 +11,10 @@ from hypothesis import strategies as st
 from serverless_bench.driver.plan import ledger
 from serverless_bench.errors import ServerFault
 from serverless_bench.job.invocations import invocation_specs
-from serverless_bench.job.spec import InvocationSpec, JobSpec, Load, OperationKind, Transfer
+from serverless_bench.job.load import Load
+from serverless_bench.job.operations import OperationKind
+from serverless_bench.job.spec import InvocationSpec, JobSpec
+from serverless_bench.job.transfer import Transfer
 from serverless_bench.rundir.archive import readable_keys
 from serverless_bench.rundir.record import InvocationRecord
 from serverless_bench.worker import runner

@@ -19,7 +19,9 @@ from serverless_bench.analysis.variability import variability
 from serverless_bench.driver.link import beyond_the_link
 from serverless_bench.errors import UsageError
 from serverless_bench.job.invocations import invocation_specs
-from serverless_bench.job.spec import JobSpec, Load, Transfer
+from serverless_bench.job.load import Load
+from serverless_bench.job.spec import JobSpec
+from serverless_bench.job.transfer import Transfer
 from serverless_bench.reporters import open_reporter
 from serverless_bench.rundir.record import InvocationRecord, Outcome, Overdue
 from serverless_bench.rundir.run import Run, load_run

@@ -24,7 +24,9 @@ from serverless_bench.driver.pickling import MAX_CODE_BYTES, function_job, pack
 from serverless_bench.driver.plan import ledger
 from serverless_bench.errors import Corrupt, NotFound, UsageError
 from serverless_bench.job.invocations import invocation_specs
-from serverless_bench.job.spec import InvocationSpec, JobSpec, Load, OperationKind
+from serverless_bench.job.load import Load
+from serverless_bench.job.operations import OperationKind
+from serverless_bench.job.spec import InvocationSpec, JobSpec
 from serverless_bench.payload.shaped import content_of
 from serverless_bench.rundir.record import InvocationRecord
 from serverless_bench.worker import runner

@@ -9,7 +9,10 @@ from serverless_bench.driver.plan import ledger
 from serverless_bench.errors import UsageError
 from serverless_bench.job.invocations import derive_seed, invocation_specs
 from serverless_bench.job.keys import declared_size
-from serverless_bench.job.spec import InvocationSpec, JobSpec, Load, Target, Transfer
+from serverless_bench.job.load import Load
+from serverless_bench.job.spec import InvocationSpec, JobSpec
+from serverless_bench.job.target import Target
+from serverless_bench.job.transfer import Transfer
 from tests.runs import job
 
 

@@ -11,7 +11,7 @@ from matplotlib.text import Text
 
 from serverless_bench.analysis.summary import summarize
 from serverless_bench.cli.main import main
-from serverless_bench.job.spec import OperationKind
+from serverless_bench.job.operations import OperationKind
 from serverless_bench.plots import draw_jobs, draw_latency, draw_rates, draw_throughput, figure
 from serverless_bench.rundir.run import Run
 from tests.runs import S, job, lost, operation, outcome, record, saved

@@ -13,7 +13,7 @@ import pytest
 from serverless_bench import JobSpec, run_job, summarize
 from serverless_bench.clients.base import Exchange, Source
 from serverless_bench.driver.coordinator import Coordinator
-from serverless_bench.job.spec import Load
+from serverless_bench.job.load import Load
 from serverless_bench.units import NS_PER_S
 from serverless_bench.worker import runner
 from serverless_bench.worker.cpu_time import CpuTimer, LockProbe, thread_counted

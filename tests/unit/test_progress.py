@@ -8,7 +8,8 @@ from rich.console import Console
 
 from serverless_bench.driver.progress_bar import RunView, progress_bar
 from serverless_bench.executors.base import RunProgress
-from serverless_bench.job.spec import JobSpec, Load
+from serverless_bench.job.load import Load
+from serverless_bench.job.spec import JobSpec
 from tests.runs import S, job, lost, operation, outcome, record
 
 MB = 10**6

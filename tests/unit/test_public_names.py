@@ -11,7 +11,10 @@ import pytest
 import serverless_bench as sbench
 from docs.make_reference import CHAPTERS, PAGE, documented, entries, made
 from serverless_bench.errors import SbenchError
-from serverless_bench.job.spec import ArraySpec, DescribedJob, JobSpec, Load, Target, Transfer
+from serverless_bench.job.load import ArraySpec, Load
+from serverless_bench.job.spec import DescribedJob, JobSpec
+from serverless_bench.job.target import Target
+from serverless_bench.job.transfer import Transfer
 from serverless_bench.rundir.run import load_run
 from tests import runs
 

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from serverless_bench.clients.base import Exchange, Sink
 from serverless_bench.clock import EpochClock, monotonic_ns
 from serverless_bench.errors import BadRequest
-from serverless_bench.job.spec import OperationKind, OperationSpec, Transfer, Verify
+from serverless_bench.job.operations import OperationKind, OperationSpec
+from serverless_bench.job.transfer import Transfer, Verify
 from serverless_bench.payload import verify as verify_module
 from serverless_bench.payload.coverage import Coverage
 from serverless_bench.payload.keystream import Keystream

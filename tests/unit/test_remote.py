@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from serverless_bench.executors.remote.requested_records import RequestedRecords
 from serverless_bench.executors.remote.view import ControlView
-from serverless_bench.job.spec import Target
+from serverless_bench.job.target import Target
 from serverless_bench.worker.claims import RecordKey, record_name
 
 PAGE = 3

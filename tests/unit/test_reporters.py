@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from serverless_bench.analysis.summary import Summary, summarize
-from serverless_bench.job.spec import OperationKind
+from serverless_bench.job.operations import OperationKind
 from serverless_bench.reporters import REPORTERS, open_reporter
 from serverless_bench.rundir.record import BadRange, Found
 from tests.runs import S, job, lost, operation, outcome, record, saved

@@ -10,7 +10,9 @@ import pytest
 
 from serverless_bench.analysis.overdue import OverdueOperations, overdue_operations
 from serverless_bench.job.invocations import invocation_specs
-from serverless_bench.job.spec import JobSpec, Load, OperationKind
+from serverless_bench.job.load import Load
+from serverless_bench.job.operations import OperationKind
+from serverless_bench.job.spec import JobSpec
 from serverless_bench.rundir.record import Overdue
 from serverless_bench.rundir.run import Run
 from serverless_bench.rundir.tables import ABSENT

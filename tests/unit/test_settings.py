@@ -15,7 +15,9 @@ from serverless_bench.cli.stages import WORKLOADS, command_of
 from serverless_bench.driver.checked_job import check_job
 from serverless_bench.driver.settings import JobSettings, make_settings, setting_names
 from serverless_bench.errors import PluginError, UsageError
-from serverless_bench.job.spec import OWN_FUNCTION, JobSpec, Stat, Verify
+from serverless_bench.job.load import OWN_FUNCTION
+from serverless_bench.job.spec import JobSpec
+from serverless_bench.job.transfer import Stat, Verify
 
 KIB, MIB = 1 << 10, 1 << 20
 COMMANDS = {**{name: command_of(name) for name in WORKLOADS}, OWN_FUNCTION: call}

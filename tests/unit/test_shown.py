@@ -13,7 +13,8 @@ from serverless_bench.analysis.samples import measured_run
 from serverless_bench.analysis.summary import Summary, summarize
 from serverless_bench.analysis.visibility import NEEDED, SEEN, shown
 from serverless_bench.errors import UsageError
-from serverless_bench.job.spec import ArraySpec, OperationKind
+from serverless_bench.job.load import ArraySpec
+from serverless_bench.job.operations import OperationKind
 from serverless_bench.reporters.text import report
 from serverless_bench.rundir.record import Shown
 from serverless_bench.rundir.run import Run

@@ -9,7 +9,9 @@ import pytest
 from serverless_bench.analysis.latency import MAX_BLOCKS, Latencies, Times, latencies, rate
 from serverless_bench.analysis.latency_over_time import OverTime, grid_of, over_time
 from serverless_bench.analysis.timeline import good_operations
-from serverless_bench.job.spec import JobSpec, Load, OperationKind
+from serverless_bench.job.load import Load
+from serverless_bench.job.operations import OperationKind
+from serverless_bench.job.spec import JobSpec
 from serverless_bench.rundir.record import OperationRecord, Overdue
 from serverless_bench.rundir.tables import ABSENT
 from serverless_bench.units import KIB, MIB

@@ -8,7 +8,7 @@ import pytest
 
 from serverless_bench.analysis.summary import summarize
 from serverless_bench.cli.exit_codes import ExitCode, exit_code_of
-from serverless_bench.job.spec import OperationKind
+from serverless_bench.job.operations import OperationKind
 from serverless_bench.rundir.record import BadRange, Found, Outcome, Step
 from serverless_bench.rundir.tables import percentiles
 from serverless_bench.units import GIB

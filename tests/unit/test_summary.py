@@ -18,7 +18,9 @@ from serverless_bench.analysis.summary import (
 )
 from serverless_bench.analysis.throughput import whole_and_peak
 from serverless_bench.analysis.timeline import function_spans, good_operations
-from serverless_bench.job.spec import ArraySpec, JobSpec, Load, OperationKind
+from serverless_bench.job.load import ArraySpec, Load
+from serverless_bench.job.operations import OperationKind
+from serverless_bench.job.spec import JobSpec
 from serverless_bench.rundir.record import BadRange, Found, InvocationRecord, OperationRecord, Step
 from serverless_bench.rundir.run import Run
 from tests.runs import S, job, lost, operation, outcome, record, saved

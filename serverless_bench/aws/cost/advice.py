@@ -16,7 +16,7 @@ from serverless_bench.aws.cost.forecast import (
 )
 from serverless_bench.aws.cost.prices import Prices
 from serverless_bench.aws.cost.usage import HOURS_PER_MONTH, BilledUsage, price
-from serverless_bench.job.spec import OperationKind
+from serverless_bench.job.operations import OperationKind
 from serverless_bench.units import GIB, MIB
 
 MAX_FUNCTION_S: Final = 900

@@ -25,15 +25,11 @@ from serverless_bench.aws.cost.forecast import (
     load_of,
 )
 from serverless_bench.aws.cost.usage import BilledUsage
+from serverless_bench.job.load import OWN_FUNCTION, ArraySpec
+from serverless_bench.job.operations import OperationKind
 from serverless_bench.job.sizes import parse_sizes
-from serverless_bench.job.spec import (
-    OWN_FUNCTION,
-    ArraySpec,
-    JobSpec,
-    OperationKind,
-    Stat,
-    Transfer,
-)
+from serverless_bench.job.spec import JobSpec
+from serverless_bench.job.transfer import Stat, Transfer
 from serverless_bench.payload.array_layout import array_bytes, objects_of
 
 LEAST_REQUEST_S: Final = {kind: seconds / 2 for kind, seconds in REQUEST_S.items()}

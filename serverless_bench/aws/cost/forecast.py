@@ -41,7 +41,9 @@ from enum import StrEnum
 from typing import Final
 
 from serverless_bench.aws.cost.usage import BilledUsage
-from serverless_bench.job.spec import JobSpec, OperationKind, Transfer
+from serverless_bench.job.operations import OperationKind
+from serverless_bench.job.spec import JobSpec
+from serverless_bench.job.transfer import Transfer
 from serverless_bench.units import GIB, MIB
 
 BUCKET_BYTES: Final = 300 * MIB

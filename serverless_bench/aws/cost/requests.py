@@ -14,7 +14,8 @@ from typing import Final
 import numpy as np
 
 from serverless_bench.aws.cost.forecast import CONTROL_GETS, CONTROL_LISTS, CONTROL_PUTS
-from serverless_bench.job.spec import JobSpec, OperationKind
+from serverless_bench.job.operations import OperationKind
+from serverless_bench.job.spec import JobSpec
 from serverless_bench.payload.array_layout import objects_of
 from serverless_bench.rundir.record import InvocationRecord
 from serverless_bench.rundir.run import Run

@@ -8,7 +8,7 @@ import orjson
 
 from serverless_bench.clock import Clock, http_date_s
 from serverless_bench.errors import OperationError, StoreError
-from serverless_bench.job.spec import Target
+from serverless_bench.job.target import Target
 from serverless_bench.rundir.record import InvocationRecord
 from serverless_bench.units import NS_PER_S
 from serverless_bench.worker.claims import (

@@ -9,7 +9,7 @@ from typing import Any, Final, NoReturn
 import numpy as np
 
 from serverless_bench.errors import UsageError
-from serverless_bench.job.spec import OperationKind
+from serverless_bench.job.operations import OperationKind
 from serverless_bench.rundir.tables import Ints
 from serverless_bench.units import NS_PER_S
 

@@ -28,7 +28,7 @@ from serverless_bench.formats.importers.base import (
     plain_key,
     refuse,
 )
-from serverless_bench.job.spec import OperationKind
+from serverless_bench.job.operations import OperationKind
 from serverless_bench.rundir.tables import ABSENT
 from serverless_bench.units import NS_PER_S
 

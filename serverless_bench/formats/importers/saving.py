@@ -11,15 +11,9 @@ from serverless_bench import __version__
 from serverless_bench.errors import ArchiveError
 from serverless_bench.formats.importers.base import KINDS, PUT, FunctionCall, Imported, Rows
 from serverless_bench.job.keys import new_run_id
-from serverless_bench.job.spec import (
-    MAX_PART_BYTES,
-    MAX_PARTS,
-    DescribedJob,
-    JobSpec,
-    Target,
-    Transfer,
-    Verify,
-)
+from serverless_bench.job.spec import DescribedJob, JobSpec
+from serverless_bench.job.target import Target
+from serverless_bench.job.transfer import MAX_PART_BYTES, MAX_PARTS, Transfer, Verify
 from serverless_bench.rundir.archive import Archive
 from serverless_bench.rundir.record import (
     Attempt,

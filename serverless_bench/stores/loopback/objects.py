@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from serverless_bench.job.keys import declared_size, hash_key
-from serverless_bench.job.spec import MIN_PART_BYTES
+from serverless_bench.job.transfer import MIN_PART_BYTES
 from serverless_bench.payload.shaped import content_of
 from serverless_bench.stores.loopback.bodies import UploadCheck, matching
 from serverless_bench.stores.loopback.s3 import S3Error

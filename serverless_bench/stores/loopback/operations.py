@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from serverless_bench.job.keys import declared_size
-from serverless_bench.job.spec import MAX_PARTS
+from serverless_bench.job.transfer import MAX_PARTS
 from serverless_bench.stores.loopback.bodies import TELLING_BYTES
 from serverless_bench.stores.loopback.connection import REFUSALS, S3Connection
 from serverless_bench.stores.loopback.faults import FaultKind, PlannedFault

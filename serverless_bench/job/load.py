@@ -1,0 +1,152 @@
+"""What one function does: how many operations, of which kinds, when, and on which objects."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from serverless_bench.job.types import at_least, check_types, positive, wrong
+from serverless_bench.units import MIB
+
+OWN_FUNCTION: Final = "function"
+"""The workload whose operations are decided by code that comes with the invocation."""
+MAX_DUE: Final = 10_000_000
+"""Operations that the schedules of a run may ask for in all; nobody could hold more records."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ArraySpec:
+    """An array that a library writes, appends to or reads; docs/arrays.md.
+
+    Parameters
+    ----------
+    library
+        tensorstore, zarr, ome_zarr or cpp_zarr; docs/arrays.md.
+    operation
+        write, append or read.
+    driver
+        Format on the store: zarr (version 2) or zarr3.
+    shape
+        Of the array, and of what one append adds.
+    chunks
+        Of the array, one length per axis.
+    shards
+        Chunks that share an object; None for an object per chunk.
+    dtype
+        Type of an element.
+    codec
+        none, blosc-lz4 or zstd.
+    source
+        What holds the data in memory: numpy or jax.
+    path
+        A directory for arrays in files; None for the target's bucket.
+    options
+        The library's own options, as names and values.
+
+    Examples
+    --------
+    >>> array = sbench.ArraySpec(library="zarr", shape=(512, 512), chunks=(256, 256))
+    >>> array.dtype, array.codec
+    ('float32', 'none')
+    """
+
+    library: str
+    operation: str = "write"
+    driver: str = "zarr"
+    shape: tuple[int, ...]
+    chunks: tuple[int, ...]
+    shards: tuple[int, ...] | None = None
+    dtype: str = "float32"
+    codec: str = "none"
+    source: str = "numpy"
+    path: str | None = None
+    options: tuple[tuple[str, str], ...] = ()
+
+    def __post_init__(self) -> None:
+        check_types(self)
+        for name in ("shape", "chunks", "shards"):
+            if (value := getattr(self, name)) is not None:
+                object.__setattr__(self, name, tuple(value))
+        object.__setattr__(self, "options", tuple((n, v) for n, v in self.options))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Load:
+    """What the operations of a function are like, beyond how many objects there are.
+
+    Parameters
+    ----------
+    threads
+        Operations of one function in flight at once; each thread has objects of its own.
+    sizes
+        Distribution of object sizes, as in docs/payload.md; None for one size.
+    layout
+        How keys are laid out: random, sharded:N or sequential.
+    compressibility
+        How many times smaller a compressor makes the bytes.
+    duplication
+        How often each 4 KiB block stands in an object, on average.
+    mix
+        Weights of the operations of a mixed workload, by kind.
+    operations
+        Operations that a function performs of a mix; None for as long as ``duration_s``.
+    rate_per_s
+        Operations that are to begin per second, whether or not earlier ones are through (open
+        loop): of the whole job, or in an invocation its share. None for a closed loop.
+    arrivals
+        When they begin: at even distances, or poisson.
+    split
+        Functions that share each object read; None if each reads whole objects.
+    range_bytes
+        Length of what a get_range of a mix reads, at a random offset.
+    array
+        The array of a workload ``array``; None for objects.
+    code
+        A function of the user's own, as ``run_job`` packs it.
+
+    Examples
+    --------
+    >>> load = sbench.Load(threads=4, mix=(("get", 3), ("put", 1)), operations=100)
+    >>> load.mix
+    (('get', 3.0), ('put', 1.0))
+    """
+
+    threads: int = 1
+    sizes: str | None = None
+    layout: str = "random"
+    compressibility: float = 1.0
+    duplication: float = 1.0
+    mix: tuple[tuple[str, float], ...] = ()
+    operations: int | None = None
+    rate_per_s: float | None = None
+    arrivals: str = "uniform"
+    split: int | None = None
+    range_bytes: int = MIB
+    array: ArraySpec | None = None
+    code: str | None = None
+
+    def __post_init__(self) -> None:
+        check_types(self)
+        object.__setattr__(self, "mix", tuple((str(n), float(w)) for n, w in self.mix))
+        at_least("threads", self.threads, 1)
+        for name, value in (("operations", self.operations), ("split", self.split)):
+            if value is not None:
+                at_least(name, value, 1)
+        at_least("range_bytes", self.range_bytes, 1)
+        if self.rate_per_s is not None:
+            positive("rate_per_s", self.rate_per_s)
+        for name, ratio, most in (
+            ("compressibility", self.compressibility, 50),
+            ("duplication", self.duplication, 100),
+        ):
+            if not 1 <= ratio <= most:
+                raise wrong(name, f"must be between 1 and {most}, got {ratio:g}")
+            if self.array is not None and ratio != 1:
+                raise wrong(name, "is for objects, not for arrays")
+        if self.arrivals not in {"uniform", "poisson"}:
+            raise wrong("arrivals", f"must be uniform or poisson, got {self.arrivals!r}")
+
+
+def load_of(data: Mapping[str, Any]) -> Load:
+    """Return the load that ``asdict`` made ``data`` from."""
+    array = data.get("array")
+    return Load(**{**data, "array": None if array is None else ArraySpec(**array)})

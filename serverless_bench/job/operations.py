@@ -1,0 +1,47 @@
+"""What a function can do once, and one such operation."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class OperationKind(StrEnum):
+    """The measured actions that a workload can ask for."""
+
+    PUT = "put"
+    GET = "get"
+    GET_RANGE = "get_range"
+    HEAD = "head"
+    LIST = "list"
+    DELETE = "delete"
+    DELETE_MANY = "delete_many"
+    COPY = "copy"
+    WRITE_ARRAY = "write_array"
+    APPEND_ARRAY = "append_array"
+    READ_ARRAY = "read_array"
+    CALL = "call"
+    """A stretch of the user's own function."""
+
+    @property
+    def creates(self) -> bool:
+        """Whether it makes an object at its key."""
+        return self in {OperationKind.PUT, OperationKind.COPY}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OperationSpec:
+    """One planned action on one object."""
+
+    index: int
+    kind: OperationKind
+    key: str
+    size: int | None
+    """Bytes of the object; None when its key does not say (a foreign object)."""
+    generation: int = 0
+    offset: int = 0
+    """Where a range begins."""
+    length: int | None = None
+    """Bytes of a range; None for the whole object."""
+    keys: tuple[str, ...] = ()
+    """What is deleted at once; the source of a copy."""
+    content: str | None = None
+    """Key of the object whose bytes this one holds; None for its own, as a rule."""
