@@ -33,7 +33,7 @@ def main() -> None:
     """Run the matrix, and put its table into the page."""
     with tempfile.TemporaryDirectory() as scratch:
         results = Path(os.environ.get(RESULTS, f"{scratch}/results.jsonl")).absolute()
-        tests = [f"tests/integration/test_fault_matrix_{column}.py" for column in COLUMNS]
+        tests = [f"tests/integration/executors/test_fault_matrix_{column}.py" for column in COLUMNS]
         subprocess.run(  # noqa: S603 - our own tests
             [*CELLS, *tests, *sys.argv[1:]],
             cwd=ROOT,

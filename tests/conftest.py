@@ -54,7 +54,7 @@ def stays_with_its_file(item: pytest.Item) -> bool:
     What is made once for a file would be made by each worker. And unit tests are so short
     that handing them out one by one would cost more than it evens out.
     """
-    if not isinstance(item, pytest.Function) or item.path.parent.name == "unit":
+    if not isinstance(item, pytest.Function) or "unit" in item.path.parts:
         return True
     fixtures = item._fixtureinfo.name2fixturedefs.values()
     return any(one[-1].scope in {"module", "class", "package"} for one in fixtures)

@@ -17,7 +17,7 @@ wrong response shows which object, generation and offset it came from: ``identif
 AES is not here for secrecy. It is the fastest seekable generator that ships with a
 library everybody has: one core makes about 9 GB/s (see docs/performance.md).
 
-The layout is frozen by golden vectors in tests/unit/test_keystream.py. A change would
+The layout is frozen by golden vectors in tests/unit/payload/test_keystream.py. A change would
 be version 2 and would have to read version 1.
 """
 

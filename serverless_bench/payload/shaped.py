@@ -12,7 +12,7 @@ in ``.z200``, ``.d400`` or ``.z200d400`` (hundredths, see ``keys``) has it in bl
 ``r`` is what zstd makes of the distinct blocks, at level 3: within 2 % up to r = 8 as one
 stream and block by block, and as one stream up to 50. ``d`` is the bytes of the object
 for each byte of its distinct 4 KiB blocks: within 2 % from 25 d blocks on, which is 1 MiB
-up to d = 10. tests/unit/test_payload.py measures both. The layout is frozen by golden
+up to d = 10. tests/unit/payload/test_shaped.py measures both. The layout is frozen by golden
 vectors there.
 """
 

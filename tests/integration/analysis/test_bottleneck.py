@@ -1,0 +1,90 @@
+"""What bounded a run is told correctly when the store is told what to be."""
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from serverless_bench import JobSpec, run_job, summarize
+from serverless_bench.analysis.summary import Summary
+from serverless_bench.job.target import Target
+from tests.servers import KEYS, Server, loopback
+
+MIB = 1 << 20
+
+
+@pytest.fixture(autouse=True)
+def _credentials_of_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in KEYS.items():
+        monkeypatch.setenv(name, value)
+
+
+def perform(
+    server: Server, path: Path, workload: str, keys: list[str] | None = None, **job: Any
+) -> tuple[Summary, list[str]]:
+    spec = JobSpec(
+        workload=workload, target=Target(bucket="any", endpoint_url=server.endpoint_url), **job
+    )
+    run = run_job(spec, path, keys=keys or [])
+    summary = summarize(run)
+    assert summary.ok == job["invocations"]
+    return summary, run.keys()
+
+
+def test_a_bucket_that_each_function_has(tmp_path: Path) -> None:
+    """Lambda's bucket, scaled down: both figures come back within 5 %.
+
+    The rate is low for the burst, because a bucket that is more than half full takes
+    nothing in: what a busy machine's burst lasts longer is lost to it.
+    """
+    shape = ("--function-burst", "60", "--function-rate", "5")
+    with loopback(*shape, log=tmp_path / "log") as server:
+        asked: dict[str, Any] = {"invocations": 3, "concurrency": 3}
+        write, keys = perform(server, tmp_path / "w", "write", object_bytes=82 * MIB, **asked)
+        read, _ = perform(server, tmp_path / "r", "read", keys=keys, **asked)
+    for summary in (write, read):
+        assert summary.bottleneck.functions == {"function_network": 3}
+        assert summary.bottleneck.sustained_bytes_per_s == pytest.approx(5 * MIB, rel=0.05)
+    # A write counts what the kernel took: its socket buffers come on top of the burst.
+    assert read.bottleneck.burst_bytes == pytest.approx(60 * MIB, rel=0.05)
+    assert write.bottleneck.burst_bytes == pytest.approx(60 * MIB, rel=0.15)
+
+
+def test_a_slow_store(tmp_path: Path) -> None:
+    with loopback("--latency", "lognormal:150,0.7", log=tmp_path / "log") as server:
+        found, _ = perform(
+            server,
+            tmp_path / "w",
+            "write",
+            invocations=4,
+            concurrency=4,
+            objects=10,
+            object_bytes=1000,
+        )
+    assert found.bottleneck.functions == {"store": 4}
+
+
+def test_more_functions_than_processors(tmp_path: Path) -> None:
+    many = 8 * (os.cpu_count() or 1)
+    with loopback("--check", "none", log=tmp_path / "log") as server:
+        found, _ = perform(
+            server,
+            tmp_path / "w",
+            "write",
+            invocations=many,
+            concurrency=many,
+            object_bytes=64 * MIB,
+        )
+    # The store has to wait for its turn, too, and what the machine's owner takes from a virtual
+    # machine is nobody's wait: then nobody can tell. The unit tests are exact.
+    told = found.bottleneck.functions
+    assert told.get("client", 0) + told.get("unknown", 0) > many / 2
+
+
+def test_a_slow_launch(tmp_path: Path) -> None:
+    with loopback(log=tmp_path / "log") as server:
+        found, _ = perform(
+            server, tmp_path / "w", "write", invocations=2, executor="lithops", object_bytes=1000
+        )
+    assert found.bottleneck.functions == {"launch": 2}

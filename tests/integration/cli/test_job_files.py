@@ -1,0 +1,270 @@
+"""Job files as a user runs them, and those that converters make."""
+
+import json
+import re
+import signal
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import yaml
+
+from serverless_bench.cli.main import main
+from serverless_bench.driver.target import open_s3
+from serverless_bench.job.target import Target
+from tests.command import Done, Sbench
+from tests.processes import until
+from tests.servers import Server, credentials
+
+ROOT = Path(__file__).parents[3]
+EXAMPLE = ROOT / "examples" / "stages.toml"
+KIB = 1 << 10
+
+FILL = (
+    '[[stages]]\nname = "fill"\nkind = "prepare"\nworkload = "write"\nnumber = 1\nsize = "1KiB"\n'
+)
+MIX = FILL.replace('"write"', '"mixed"') + "operations = 9\n"
+ARRAY = '[[stages]]\nname = "a"\nkind = "execute"\nworkload = "array"\noperation = "write"\n'
+TIDY = '[[stages]]\nname = "tidy"\nkind = "cleanup"\n'
+LOST = '[[stages]]\nname = "lost"\nkind = "KIND"\nworkload = "read"\nkey = "not-there"\n'
+BACK = '[[stages]]\nname = "back"\nkind = "execute"\nworkload = "read"\nkeys = "fill"\n'
+
+
+def reports(done: Done) -> list[dict[str, object]]:
+    return [json.loads(line) for line in done.out.splitlines()]
+
+
+def job_file(sbench: Sbench, *stages: str, prefix: str = "sbench/") -> Path:
+    path = sbench.directory / "job.toml"
+    path.write_text("\n".join([f'name = "job"\n[target]\nprefix = "{prefix}"', *stages]))
+    return path
+
+
+def keys_below(server: Server, prefix: str) -> list[str]:
+    with credentials(server.environment):
+        s3 = open_s3(Target(bucket=server.bucket, endpoint_url=server.endpoint_url))
+        listed = s3.list_objects_v2(Bucket=server.bucket, Prefix=prefix)
+    return [entry["Key"] for entry in listed.get("Contents", ())]
+
+
+@pytest.fixture
+def here(
+    sbench: Sbench, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> Callable[..., Done]:
+    """The command in this process, which saves a second each time."""
+    monkeypatch.chdir(sbench.directory)
+    for name, value in sbench.environment.items():
+        monkeypatch.setenv(name, value)
+
+    def run(*arguments: str | Path | int) -> Done:
+        code = main([str(argument) for argument in arguments])
+        captured = capfd.readouterr()
+        return Done(code, captured.out, captured.err)
+
+    return run
+
+
+def test_the_page_shows_the_example() -> None:
+    page = (ROOT / "docs" / "job-files.md").read_text()
+    (shown,) = re.findall(r"```toml\n(.*?)```", page, re.DOTALL)
+    assert shown == EXAMPLE.read_text()
+
+
+def test_the_example_runs_and_leaves_nothing(sbench: Sbench, embedded: Server, prefix: str) -> None:
+    done = sbench("run", EXAMPLE, "--prefix", prefix, "--name", "mine", "--format", "json")
+    assert done.code == 0, done.err
+    fill, back, mix = reports(done)
+    assert (fill["requested"], fill["ok"], fill["bytes"]) == (4, 4, 12 << 20)
+    assert (back["requested"], back["verified_bytes"]) == (4, 24 << 20)
+    assert (mix["workload"], mix["ok"], mix["operations"]) == ("mixed", 2, 80)
+    folder = sbench.directory / "sbench-runs" / "mine"
+    assert sorted(path.name for path in folder.iterdir()) == [
+        "01-fill",
+        "02-read-back",
+        "03-mix",
+    ]
+    assert "deleted 12 objects of stage 'fill'" in done.err
+    assert keys_below(embedded, prefix) == []
+
+
+def test_a_dry_run_starts_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("SBENCH_STORE_DIR", str(tmp_path / "store"))
+    assert main(["run", str(EXAMPLE), "--dry-run", "--format", "json"]) == 0
+    fill, back, mix = json.loads(capsys.readouterr().out)["stages"]
+    assert (fill["functions"], fill["operations"], fill["bytes"]) == (4, {"put": 12}, 12 << 20)
+    assert fill["exact"]
+    assert all(key.startswith("sbench/") and key.endswith(".1048576") for key in fill["keys"])
+    assert (back["functions"], back["operations"], back["bytes"]) == (4, {"get": 24}, 24 << 20)
+    assert (mix["prepared_objects"], sum(mix["operations"].values())) == (16, 80)
+    assert not mix["exact"]
+    assert main(["run", str(EXAMPLE), "--dry-run"]) == 0
+    text = capsys.readouterr().out
+    for words in ("stage 4 of 4: tidy", "4, at most 4 at once", "12 put", "makes first"):
+        assert words in text
+    assert list(tmp_path.iterdir()) == []
+
+
+BAD = [
+    ("cannot read the job file none.toml", None),
+    ("job.toml: [target]: unknown key 'mb'", "[target]\nmb = 1\n" + FILL),
+    ("job.toml: [run]: unknown key 'bucket'", '[run]\nbucket = "b"\n' + FILL),
+    ("job.toml: [run]: unknown key 'run-dir'", '[run]\nrun-dir = "b"\n' + FILL),
+    ("job.toml: stage 'fill': write has no flag 'mbs'", FILL + "mbs = 1"),
+    ("job.toml: stage 'fill': write has no flag 'name2'", FILL + "name2 = 1"),
+    ("stage 'fill': objects must be a whole number, got 'many'", FILL + 'objects = "many"'),
+    ("stage 'fill': objects must be a whole number, got 1.5", FILL + "objects = 1.5"),
+    ("stage 'fill': duration must be a number, got True", FILL + "duration = true"),
+    ("stage 'fill': client must be text, got 3", FILL + "client = 3"),
+    ("stage 'fill': ceiling must be true or false, got 1", FILL + "ceiling = 1"),
+    (
+        "stage 'fill': verify must be one of full, sample, none, got 'maybe'",
+        FILL + 'verify = "maybe"',
+    ),
+    ("stage 'fill': objects must be at least 1, got 0", FILL + "objects = 0"),
+    ("stage 'fill': unknown client 'nope'", FILL + 'client = "nope"'),
+    ("stage 'fill': sizes comes in place of mb and size", FILL + 'sizes = "1MiB"'),
+    (
+        "stage 'fill': operation is missing",
+        FILL.replace('"write"', '"array"').replace("size = ", "# "),
+    ),
+    ("--threads means nothing to the stages of job.toml", ARRAY),
+    ("stage 'two': keys is for what reads", FILL + FILL.replace("fill", "two") + 'keys = "fill"'),
+    ("stage 'back': keys names 'fill', whose workload is 'mixed'", MIX + BACK),
+    ("stage 's': workload is 'none'", FILL.replace("fill", "s").replace('"write"', '"none"')),
+    ("stage 'lost': keys and key-file both", FILL + LOST + 'keys = "fill"'),
+]
+
+
+@pytest.mark.parametrize(("words", "stages"), BAD)
+def test_what_is_wrong_is_one_line_before_anything_starts(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    words: str,
+    stages: str | None,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("SBENCH_STORE_DIR", str(tmp_path / "store"))
+    if stages is not None:
+        text = stages.replace("KIND", "execute")
+        Path("job.toml").write_text(f'name = "job"\n{text}')
+    flags = ["--threads", "2"] if words.startswith("--threads") else []
+    code = main(["run", "none.toml" if stages is None else "job.toml", *flags])
+    done = capsys.readouterr()
+    lines = done.err.splitlines()
+    assert code in {2, 3}, done.err
+    assert lines[0].startswith("sbench: ")
+    assert words in lines[0]
+    assert len(lines) <= 2
+    assert done.out == ""
+    assert sorted(path.name for path in tmp_path.iterdir()) in ([], ["job.toml"])
+
+
+def test_what_runs_after_a_failure(
+    sbench: Sbench, here: Callable[..., Done], embedded: Server, prefix: str
+) -> None:
+    lost = LOST.replace("KIND", "execute")
+    over = lost.replace('"lost"', '"over"').replace("execute", "prepare")
+    never = BACK.replace('"back"', '"never"')
+    path = job_file(sbench, FILL, lost, BACK, over, never, TIDY, prefix=prefix)
+    done = here("run", path, "--retries", 0, "--executor", "inline", "--format", "json")
+    # The benchmark that failed has a report, and the next one runs.
+    assert [report["ok"] for report in reports(done)] == [1, 0, 1, 0]
+    assert done.code == 6
+    assert "stage 'never' is left out: stage 'over' failed" in done.err
+    assert "stage 6 of 6: tidy (cleanup), although stage 'over' failed" in done.err
+    assert "deleted 1 objects of stage 'fill'" in done.err
+    assert keys_below(embedded, prefix) == []
+
+
+def test_after_an_interrupt_the_cleanup_runs(sbench: Sbench, embedded: Server, prefix: str) -> None:
+    long = FILL.replace("fill", "long") + "duration = 60.0\n"
+    process = sbench.apart.start("run", job_file(sbench, FILL, long, BACK, TIDY, prefix=prefix))
+    runs = sbench.directory / "sbench-runs"
+    until(lambda: list(runs.glob("*/02-long/run.json")))
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate()
+    assert process.returncode == 130
+    assert "stage 'back' is left out: stage 'long' failed" in err
+    assert "although stage 'long' failed" in out
+    assert "deleted 1 objects of stage 'fill'" in out
+    assert keys_below(embedded, prefix) == []
+
+
+WARP = {
+    "api": "v1",
+    "benchmark": "mixed",
+    "params": {
+        "duration": "500ms",
+        "concurrent": 2,
+        "objects": 20,
+        "distribution": {"get": 45.0, "stat": 30.0, "put": 15.0, "delete": 10.0},
+        "obj": {"size": "16KiB"},
+    },
+}
+SAI3 = {
+    "duration": "500ms",
+    "concurrency": 2,
+    "prepare": {
+        "ensure_objects": [
+            {
+                "base_uri": "s3://b/data/",
+                "count": 20,
+                "size_distribution": {
+                    "type": "lognormal",
+                    "mean": 16384,
+                    "std_dev": 8192,
+                    "min": 1024,
+                    "max": 65536,
+                },
+                "compress_factor": 2,
+            }
+        ],
+    },
+    "workload": [
+        {"op": "get", "path": "data/*", "weight": 60},
+        {"op": "put", "path": "data/new-", "object_size": 16384, "weight": 30},
+        {"op": "list", "path": "data/", "weight": 10},
+    ],
+}
+
+
+@pytest.mark.parametrize(
+    ("tool", "data", "kinds"),
+    [
+        ("warp", {"warp": WARP}, {"get", "put", "head", "delete"}),
+        ("sai3", SAI3, {"get", "put", "list"}),
+    ],
+)
+def test_a_converted_configuration_runs(
+    here: Callable[..., Done],
+    embedded: Server,
+    prefix: str,
+    tool: str,
+    data: object,
+    kinds: set[str],
+) -> None:
+    Path("theirs.yaml").write_text(yaml.safe_dump(data))
+    converted = here("convert", tool, "theirs.yaml", "-o", "ours.toml")
+    assert converted.code == 0, converted.err
+    notes = [line.removeprefix("note: ") for line in converted.err.splitlines()]
+    comments = Path("ours.toml").read_text().splitlines()
+    assert notes
+    assert all(f"#   {note}" in comments for note in notes)
+    done = here("run", "ours.toml", "--prefix", prefix, "--format", "json")
+    assert done.code == 0, done.err
+    (report,) = reports(done)
+    assert (report["requested"], report["ok"]) == (2, 2)
+    performed = json.dumps(report)
+    assert all(f'"{kind}"' in performed for kind in kinds)
+    left = keys_below(embedded, prefix)
+    if tool == "warp":
+        assert left == []
+        return
+    # sai3-bench's leaves them unless its file says otherwise.
+    (note,) = [line for line in done.err.splitlines() if line.startswith("note:")]
+    assert "the objects of stage 'workload' stay; sbench clean sbench-runs/theirs-" in note
+    assert left

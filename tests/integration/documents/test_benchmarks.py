@@ -1,0 +1,45 @@
+"""The benchmarks run: each in its smallest form, with everything that it is about."""
+
+import subprocess
+import sys
+from collections.abc import Iterable
+from itertools import product
+from pathlib import Path
+
+import pytest
+
+from serverless_bench.clients import CLIENTS
+
+ROOT = Path(__file__).parents[3]
+SUBJECTS = ("floor", *CLIENTS)
+SMALLEST = [
+    # What they need beside, and how rows of their tables begin.
+    pytest.param("clients --scheme http", product(["http"], ["put", "get"], SUBJECTS)),
+    pytest.param(
+        "clients --scheme https",
+        product(["https"], ["put", "get"], SUBJECTS),
+        marks=pytest.mark.full,
+    ),
+    pytest.param("events", [('{"number": 20, "ok": 20,',)]),
+    pytest.param("fanout --executors inline local", [("inline", "2"), ("local", "2")]),
+    pytest.param("fanout --executors lithops", [("lithops", "2")], marks=pytest.mark.full),
+    pytest.param("report", [("10",)]),
+    pytest.param("serve", [("1", name) for name in ("drained", "checked", "regenerated")]),
+    pytest.param("witness", [("head",), ("get",), ("put",), ("get", "1", "MiB")]),
+]
+
+
+def test_every_benchmark_is_among_them() -> None:
+    named = {str(case.values[0]).split()[0] for case in SMALLEST}
+    assert named == {path.stem for path in (ROOT / "benchmarks").glob("*.py")}
+
+
+@pytest.mark.parametrize(("script", "rows"), SMALLEST)
+def test_the_smallest_form_runs(script: str, rows: Iterable[tuple[str, ...]]) -> None:
+    name, *flags = script.split()
+    command = [sys.executable, "-m", f"benchmarks.{name}", "--smallest", *flags]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    lines = [line.lstrip() for line in done.stdout.replace("| ", "").splitlines()]
+    for row in rows:
+        assert [line for line in lines if line.startswith(" ".join(row))], row

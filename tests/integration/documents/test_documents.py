@@ -1,0 +1,113 @@
+"""What the documents say is what happens: examples, notebooks, commands, links, tables."""
+
+import json
+import os
+import re
+import runpy
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import nbformat
+import pytest
+
+from docs.make_notebooks import executed
+from serverless_bench import errors
+from serverless_bench.cli.exit_codes import ExitCode
+from tests.command import Sbench
+from tests.processes import PATIENCE_S
+from tests.quoted import PAGES
+from tests.servers import Server
+
+ROOT = Path(__file__).parents[3]
+EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
+NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
+
+
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
+def test_examples_run(path: Path, sbench: Sbench, moto: Server) -> None:
+    own = path.stem == "your_own_store"
+    arguments = [moto.endpoint_url, moto.bucket] if own else []
+    done = subprocess.run(
+        [sys.executable, str(path), *arguments],
+        cwd=sbench.directory,
+        env={**os.environ, **(moto if own else sbench).environment},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.count("\n") >= 2
+
+
+def test_an_example_without_what_it_needs_says_so() -> None:
+    path = ROOT / "examples" / "your_own_store.py"
+    done = subprocess.run([sys.executable, str(path)], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr.count("\n")) == (1, 1)
+    assert done.stderr.startswith("usage: ")
+
+
+def test_the_first_run_is_ten_lines() -> None:
+    code = (ROOT / "examples" / "first_run.py").read_text().split('"""')[2]
+    assert len([line for line in code.splitlines() if line.strip()]) <= 10
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_notebooks_run(path: Path, sbench: Sbench, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in sbench.environment.items():
+        monkeypatch.setenv(name, value)
+    notebook = nbformat.read(path, as_version=4)  # type: ignore[no-untyped-call]
+    kept = kinds_of_output(notebook)
+    assert "image/png" in str(kept), "make notebooks"
+    assert kinds_of_output(executed(notebook, round(PATIENCE_S))) == kept
+
+
+def kinds_of_output(notebook: Any) -> list[list[str]]:
+    """Return what each cell shows: figures differ from run to run, their kinds do not."""
+    cells = [cell for cell in notebook.cells if cell.cell_type == "code"]
+    return [sorted(output.get("data", output)) for cell in cells for output in cell.outputs]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_links_lead_somewhere(page: Path) -> None:
+    for target in re.findall(r"\]\(([^)#\s]+)[^)]*\)", page.read_text()):
+        assert re.match(r"https?:", target) or (page.parent / target).exists(), target
+
+
+def test_exit_codes_are_documented() -> None:
+    page = (ROOT / "docs" / "exit-codes.md").read_text()
+    codes = {code.value for code in ExitCode} | {errors.INTERRUPTED}
+    codes |= {kind.exit_code for kind in vars(errors).values() if hasattr(kind, "exit_code")}
+    documented = {int(number) for number in re.findall(r"^\| (\d+) \|", page, re.MULTILINE)}
+    assert documented == codes
+
+
+def test_the_readme_has_both_commands_and_ci_runs_the_second() -> None:
+    readme = (ROOT / "README.md").read_text()
+    assert "make demo" in readme
+    assert "make test" in readme
+    assert "make test" in (ROOT / ".ci" / "run").read_text()
+
+
+@pytest.mark.parametrize("name", ["own-function", "python"])
+def test_python_in_the_documents_runs(
+    name: str, sbench: Sbench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(sbench.directory)
+    for variable, value in sbench.environment.items():
+        monkeypatch.setenv(variable, value)
+    page = (ROOT / "docs" / f"{name}.md").read_text()
+    code = "\n".join(re.findall(r"```python\n(.*?)```", page, re.DOTALL))
+    script = sbench.directory / "from_the_page.py"
+    script.write_text(code)
+    runpy.run_path(str(script), run_name="__main__")
+
+
+def test_the_saved_run_of_the_notebook_is_a_run(sbench: Sbench) -> None:
+    for name in ("write", "read"):
+        saved = ROOT / "notebooks" / "saved-run" / name
+        report = sbench("report", saved, "--format", "json")
+        assert report.code == 0
+        header = json.loads((saved / "run.json").read_text())
+        assert header["schema"] == 1

@@ -1,0 +1,345 @@
+"""Who may do what, by the template's own policies."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.iam import Request, Statement, Verdict, applies, evaluate, like
+from tests.template import ACCOUNT, ARNS, CONTROL, DATA, FUNCTION_ARN, REGION, STACK, Template
+
+TEMPLATE = Template()
+OURS = {
+    "aws:PrincipalAccount": ACCOUNT,
+    "aws:PrincipalIsAWSService": "false",
+    "aws:ResourceAccount": ACCOUNT,
+    "aws:SecureTransport": "true",
+}
+"""What every request of somebody in the account has."""
+FOREIGN = "999988887777"
+EVERYTHING: Statement = {"Effect": "Allow", "Action": "*", "Resource": "*"}
+POLICIES: dict[str, list[Statement]] = {
+    "worker": TEMPLATE.properties("WorkerRole")["Policies"][0]["PolicyDocument"]["Statement"],
+    "driver": TEMPLATE.properties("DriverPolicy")["PolicyDocument"]["Statement"],
+    "cleaner": TEMPLATE.properties("CleanerPolicy")["PolicyDocument"]["Statement"],
+    "trust": TEMPLATE.properties("WorkerRole")["AssumeRolePolicyDocument"]["Statement"],
+    "data": TEMPLATE.properties("DataBucketPolicy")["PolicyDocument"]["Statement"],
+    "control": TEMPLATE.properties("ControlBucketPolicy")["PolicyDocument"]["Statement"],
+}
+ROLES = ("worker", "driver", "cleaner")
+
+RUN = "r0123456789abcdef"
+OBJECT = f"{ARNS['DataBucket']}/sbench/0123456789abcdef0123456789abcdef.8388608"
+GATE = f"{ARNS['DataBucket']}/sbench/{RUN}/gate/start"
+CLAIM = f"{ARNS['ControlBucket']}/sbench-control/{RUN}/claims/00000007/0"
+RECORD = f"{ARNS['ControlBucket']}/sbench-control/{RUN}/records/00000007/0/{'ab' * 16}"
+ELSEWHERE = "arn:aws:s3:::somebody-elses-bucket"
+LOG = f"arn:aws:logs:{REGION}:{ACCOUNT}:log-group:/aws/lambda/{STACK}-worker:log-stream:2026/x"
+STACK_ARN = f"arn:aws:cloudformation:{REGION}:{ACCOUNT}:stack/{STACK}/1a2b"
+
+
+def listed(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else [value]
+
+
+@dataclass(frozen=True)
+class Call:
+    """One row of the table."""
+
+    role: str
+    action: str
+    resource: str
+    context: Mapping[str, str] = field(default_factory=dict)
+    """What it has besides ``OURS``, or instead; empty stands for not there."""
+
+    def __str__(self) -> str:
+        return f"{self.role} {self.action} {self.resource} {dict(self.context)}"
+
+    def request(self) -> Request:
+        context = {**OURS, **self.context}
+        return Request(self.action, self.resource, {k: v for k, v in context.items() if v})
+
+
+def calls(role: str, actions: str, *resources: str, **context: str) -> list[Call]:
+    told = {name.replace("__", ":").replace("_", "-"): value for name, value in context.items()}
+    keys = {"s3:prefix": told["prefix"]} if "prefix" in told else told
+    return [Call(role, action, at, keys) for action in actions.split() for at in resources]
+
+
+BUCKETS = (ARNS["DataBucket"], ARNS["ControlBucket"])
+ALLOWED = [
+    # A function moves objects and parts, passes the gate, claims, and leaves a record.
+    *calls("worker", "s3:GetObject s3:PutObject s3:AbortMultipartUpload", OBJECT),
+    *calls("worker", "s3:GetObject s3:PutObject", GATE, CLAIM),
+    *calls("worker", "s3:PutObject", RECORD),
+    # As S3 asks itself when an object is not there: 404, or 403.
+    *calls("worker", "s3:ListBucket", ARNS["DataBucket"]),
+    *calls("worker", "logs:CreateLogStream logs:PutLogEvents", LOG),
+    # The driver reads the stack and the quota, invokes, opens the gate, reads records.
+    *calls("driver", "lambda:InvokeFunction lambda:GetFunctionConfiguration", FUNCTION_ARN),
+    *calls("driver", "lambda:GetFunctionEventInvokeConfig", FUNCTION_ARN),
+    *calls("driver", "lambda:GetFunctionConcurrency", FUNCTION_ARN),
+    *calls("driver", "lambda:GetAccountSettings", "*"),
+    *calls("driver", "cloudformation:DescribeStacks", STACK_ARN),
+    *calls("driver", "s3:ListBucket", *BUCKETS),  # HeadBucket
+    *calls("driver", "s3:ListBucket", ARNS["DataBucket"], prefix=f"sbench/{RUN}/gate/"),
+    *calls("driver", "s3:ListBucket", ARNS["ControlBucket"], prefix=f"sbench-control/{RUN}/"),
+    *calls("driver", "s3:GetBucketLocation s3:GetBucketPublicAccessBlock", *BUCKETS),
+    *calls("driver", "s3:GetBucketVersioning s3:GetLifecycleConfiguration", *BUCKETS),
+    *calls("driver", "s3:GetObject s3:PutObject", GATE, OBJECT, CLAIM),
+    *calls("driver", "s3:GetObject", RECORD),
+    # The cleaner looks at what it deletes, and takes back what may still begin.
+    *calls("cleaner", "s3:GetObject s3:DeleteObject", OBJECT, GATE, CLAIM, RECORD),
+    *calls("cleaner", "s3:AbortMultipartUpload", OBJECT),
+    *calls("cleaner", "s3:ListBucket", ARNS["DataBucket"], prefix="sbench/"),
+    *calls("cleaner", "s3:ListBucket", ARNS["ControlBucket"], prefix=f"sbench-control/{RUN}/"),
+    *calls("cleaner", "s3:ListBucketMultipartUploads", *BUCKETS),
+    *calls("cleaner", "s3:PutObject", CLAIM),
+    # An administrator of the account may look into the buckets; S3 itself may expire.
+    *calls("data", "s3:GetObject", OBJECT),
+    *calls("control", "s3:GetObject", RECORD),
+    Call(
+        "data",
+        "s3:GetObject",
+        OBJECT,
+        {"aws:PrincipalIsAWSService": "true", "aws:PrincipalAccount": ""},
+    ),
+]
+DENIED = [
+    # A function deletes nothing, lists nothing, reads no record, invokes nothing.
+    *calls("worker", "s3:DeleteObject s3:PutObjectAcl s3:GetObjectVersion", OBJECT, CLAIM, RECORD),
+    *calls("worker", "s3:GetObject s3:AbortMultipartUpload", RECORD),
+    *calls("worker", "s3:ListBucket", ARNS["ControlBucket"]),
+    *calls("worker", "s3:ListBucket", ARNS["DataBucket"], prefix="other/"),
+    *calls("worker", "s3:ListBucketMultipartUploads s3:PutBucketPolicy", *BUCKETS),
+    *calls("worker", "s3:PutObject", f"{ARNS['ControlBucket']}/sbench-control/{RUN}/plan"),
+    *calls("worker", "s3:GetObject s3:PutObject", f"{ARNS['DataBucket']}/other/{'a' * 32}.1"),
+    *calls("worker", "s3:GetObject s3:PutObject", f"{ELSEWHERE}/sbench/{'a' * 32}.1"),
+    *calls("worker", "lambda:InvokeFunction", FUNCTION_ARN),
+    *calls("worker", "logs:CreateLogGroup logs:DeleteLogStream", LOG),
+    *calls("worker", "logs:PutLogEvents", LOG.replace(f"{STACK}-worker", "other")),
+    *calls("worker", "sts:AssumeRole iam:PassRole", ARNS["WorkerRole"]),
+    # The driver changes no function, deletes nothing, and sees nobody else's keys.
+    *calls("driver", "lambda:UpdateFunctionCode lambda:DeleteFunction", FUNCTION_ARN),
+    *calls("driver", "lambda:PutFunctionEventInvokeConfig lambda:GetFunction", FUNCTION_ARN),
+    *calls("driver", "lambda:InvokeFunction", FUNCTION_ARN.replace("worker", "other")),
+    *calls("driver", "lambda:InvokeFunction", f"{FUNCTION_ARN}:1"),
+    *calls("driver", "lambda:PutFunctionConcurrency", FUNCTION_ARN),
+    *calls("driver", "cloudformation:DeleteStack cloudformation:GetTemplate", STACK_ARN),
+    *calls("driver", "cloudformation:DescribeStacks", STACK_ARN.replace(STACK, "other")),
+    *calls("driver", "s3:DeleteObject s3:AbortMultipartUpload", OBJECT, CLAIM, RECORD),
+    *calls("driver", "s3:ListBucket", ARNS["DataBucket"], prefix="other/"),
+    *calls("driver", "s3:ListBucket", ARNS["DataBucket"], prefix="sbench-control/"),
+    *calls("driver", "s3:ListBucket", ARNS["ControlBucket"], prefix="sbench/"),
+    *calls("driver", "s3:ListBucketMultipartUploads s3:GetBucketPolicy", *BUCKETS),
+    *calls("driver", "s3:ListAllMyBuckets", "*"),
+    *calls("driver", "s3:PutObject", f"{ARNS['ControlBucket']}/other"),
+    *calls("driver", "iam:PassRole sts:AssumeRole", ARNS["WorkerRole"]),
+    # The cleaner writes nothing but claims, invokes nothing, deletes nothing elsewhere.
+    *calls("cleaner", "s3:PutObject", OBJECT, GATE, RECORD),
+    *calls("cleaner", "s3:DeleteObject", f"{ARNS['DataBucket']}/other", f"{ELSEWHERE}/sbench/x"),
+    *calls("cleaner", "s3:DeleteObject", f"{ARNS['DataBucket']}/sbench-control/x"),
+    *calls("cleaner", "s3:DeleteObjectVersion", OBJECT),
+    *calls("cleaner", "s3:DeleteBucket s3:PutLifecycleConfiguration", *BUCKETS),
+    *calls("cleaner", "s3:ListBucket", ARNS["DataBucket"], prefix="other/"),
+    *calls("cleaner", "s3:ListBucket", ARNS["ControlBucket"], prefix="sbench/"),
+    *calls("cleaner", "lambda:InvokeFunction", FUNCTION_ARN),
+    *(
+        Call(role, action, resource, context)
+        for role, action, resource in (
+            # A bucket of this name in another account; and everybody through plain HTTP.
+            ("worker", "s3:PutObject", OBJECT),
+            ("worker", "s3:PutObject", RECORD),
+            ("worker", "s3:PutObject", CLAIM),
+            ("worker", "s3:ListBucket", ARNS["DataBucket"]),
+            ("driver", "s3:ListBucket", ARNS["DataBucket"]),
+            ("driver", "s3:ListBucket", ARNS["ControlBucket"]),
+            ("driver", "s3:GetBucketVersioning", ARNS["DataBucket"]),
+            ("driver", "s3:PutObject", GATE),
+            ("driver", "s3:GetObject", RECORD),
+            ("cleaner", "s3:DeleteObject", OBJECT),
+            ("cleaner", "s3:ListBucketMultipartUploads", ARNS["DataBucket"]),
+            ("cleaner", "s3:PutObject", CLAIM),
+        )
+        for context in ({"aws:ResourceAccount": FOREIGN}, {"aws:SecureTransport": "false"})
+    ),
+    Call("worker", "logs:PutLogEvents", LOG, {"aws:ResourceAccount": FOREIGN}),
+    Call("driver", "lambda:InvokeFunction", FUNCTION_ARN, {"aws:ResourceAccount": FOREIGN}),
+    Call("driver", "cloudformation:DescribeStacks", STACK_ARN, {"aws:ResourceAccount": FOREIGN}),
+    # Whatever another account allows its people, or nobody at all has to be allowed.
+    *(
+        Call(bucket, action, resource, {"aws:PrincipalAccount": account})
+        for bucket, resource in (("data", OBJECT), ("control", RECORD))
+        for action in ("s3:GetObject", "s3:PutObject")
+        for account in (FOREIGN, "")
+    ),
+    Call("data", "s3:ListBucket", ARNS["DataBucket"], {"aws:PrincipalAccount": FOREIGN}),
+    Call("data", "s3:GetObject", OBJECT, {"aws:SecureTransport": "false"}),
+    Call("control", "s3:ListBucket", ARNS["ControlBucket"], {"aws:SecureTransport": "false"}),
+]
+
+
+def verdict(call: Call, policies: Mapping[str, list[Statement]] = POLICIES) -> Verdict:
+    """Return what AWS would say: the caller's own policy, and that of the bucket.
+
+    A row of a bucket is asked by somebody whom nothing else restricts.
+    """
+    own = policies[call.role] if call.role in ROLES else [EVERYTHING]
+    buckets = {
+        "data": ARNS["DataBucket"],
+        "control": ARNS["ControlBucket"],
+    }
+    of_bucket = [
+        statement
+        for name, arn in buckets.items()
+        if call.resource == arn or call.resource.startswith(f"{arn}/")
+        for statement in policies[name]
+    ]
+    return evaluate([*own, *of_bucket], call.request())
+
+
+@pytest.mark.parametrize("call", ALLOWED, ids=str)
+def test_what_is_needed_is_allowed(call: Call) -> None:
+    assert verdict(call) is Verdict.ALLOWED
+
+
+@pytest.mark.parametrize("call", DENIED, ids=str)
+def test_what_is_not_needed_is_denied(call: Call) -> None:
+    assert verdict(call) is not Verdict.ALLOWED
+
+
+@pytest.mark.parametrize(
+    ("policy", "sid"),
+    [(policy, s["Sid"]) for policy, found in POLICIES.items() for s in found if policy != "trust"],
+)
+def test_every_statement_decides_a_row_of_the_table(policy: str, sid: str) -> None:
+    rest = [statement for statement in POLICIES[policy] if statement["Sid"] != sid]
+    without = {**POLICIES, policy: rest}
+    changed = [c for c in (*ALLOWED, *DENIED) if verdict(c) is not verdict(c, without)]
+    assert changed
+    (effect,) = {s["Effect"] for s in POLICIES[policy] if s["Sid"] == sid}
+    decided = ALLOWED if effect == "Allow" else DENIED
+    assert any(call in decided for call in changed)
+
+
+@pytest.mark.parametrize(
+    ("policy", "sid", "action"),
+    [
+        (policy, statement["Sid"], action)
+        for policy in ROLES
+        for statement in POLICIES[policy]
+        for action in listed(statement["Action"])
+    ],
+)
+def test_every_action_decides_a_row_of_the_table(policy: str, sid: str, action: str) -> None:
+    fewer = [
+        {**s, "Action": [a for a in listed(s["Action"]) if a != action]} if s["Sid"] == sid else s
+        for s in POLICIES[policy]
+    ]
+    without = {**POLICIES, policy: fewer}
+    assert any(verdict(c) is not verdict(c, without) for c in ALLOWED)
+
+
+def test_only_lambda_takes_the_role() -> None:
+    (trust,) = POLICIES["trust"]
+    for principal, expected in (
+        ("lambda.amazonaws.com", True),
+        ("ec2.amazonaws.com", False),
+        (f"arn:aws:iam::{ACCOUNT}:root", False),
+    ):
+        request = Request("sts:AssumeRole", ARNS["WorkerRole"], OURS, principal)
+        assert applies(trust, request) is expected
+    other = Request("sts:TagSession", ARNS["WorkerRole"], OURS, "lambda.amazonaws.com")
+    assert not applies(trust, other)
+
+
+def test_no_action_has_a_wildcard() -> None:
+    for policy, statements in POLICIES.items():
+        for statement in statements:
+            actions = listed(statement["Action"])
+            if statement["Effect"] == "Deny":
+                # What only takes away may take everything.
+                assert (policy in {"data", "control"}, actions) == (True, ["s3:*"])
+            else:
+                assert not any(c in action for action in actions for c in "*?")
+
+
+def test_every_permission_names_what_it_is_for() -> None:
+    for policy in ROLES:
+        for statement in POLICIES[policy]:
+            assert set(statement) <= {"Sid", "Effect", "Action", "Resource", "Condition"}
+            if statement["Resource"] == "*":
+                # Service Authorization Reference: it cannot be given for less.
+                assert statement["Action"] == "lambda:GetAccountSettings"
+            else:
+                assert statement["Condition"]["StringEquals"] == {"aws:ResourceAccount": ACCOUNT}
+                for resource in listed(statement["Resource"]):
+                    assert any(name in resource for name in (DATA, CONTROL, STACK))
+
+
+@given(
+    role=st.sampled_from(ROLES),
+    bucket=st.sampled_from([*BUCKETS, ELSEWHERE]),
+    key=st.text(min_size=1).filter(lambda key: not key.startswith(("sbench/", "sbench-control/"))),
+    action=st.sampled_from(["s3:GetObject", "s3:PutObject", "s3:DeleteObject"]),
+)
+def test_nobody_reaches_what_lies_outside_the_prefixes(
+    role: str, bucket: str, key: str, action: str
+) -> None:
+    assert verdict(Call(role, action, f"{bucket}/{key}")) is Verdict.NOT_ALLOWED
+
+
+def says(condition: dict[str, Any], **context: str) -> bool:
+    told = {name.replace("_", ":"): value for name, value in context.items()}
+    return applies({**EVERYTHING, "Condition": condition}, Request("s3:GetObject", "x", told))
+
+
+def test_the_evaluator_follows_the_user_guide() -> None:
+    assert evaluate([], Request("a:B", "x")) is Verdict.NOT_ALLOWED
+    deny = {"Effect": "Deny", "NotAction": "s3:get*", "Resource": "*"}
+    assert evaluate([EVERYTHING, deny], Request("s3:GetObject", "x")) is Verdict.ALLOWED
+    assert evaluate([EVERYTHING, deny], Request("s3:PutObject", "x")) is Verdict.DENIED
+    assert like("a*/?", "a//b")
+    assert not like("a?", "a")
+    assert not like("a*", "A")
+    # One value has to match, or none; a missing key fails, unless negated or IfExists.
+    assert says({"StringEquals": {"a:b": ["x", "y"]}}, a_b="y")
+    assert not says({"StringNotEquals": {"a:b": ["x", "y"]}}, a_b="y")
+    assert says({"StringNotEquals": {"a:b": ["x", "y"]}}, a_b="z")
+    assert not says({"StringEquals": {"a:b": "x"}})
+    assert says({"StringNotEquals": {"a:b": "x"}})
+    assert says({"StringLikeIfExists": {"a:b": "x*"}})
+    assert not says({"StringLikeIfExists": {"a:b": "x*"}}, a_b="y")
+    assert says({"StringNotLike": {"A:B": "x*"}}, a_b="y")
+    assert says({"StringEqualsIgnoreCase": {"a:b": "X"}}, a_b="x")
+    # Every key, and every operator.
+    assert not says({"StringEquals": {"a:b": "x", "a:c": "x"}}, a_b="x")
+    assert not says({"StringEquals": {"a:b": "x"}, "Bool": {"a:c": "true"}}, a_b="x", a_c="false")
+    assert says({"Null": {"a:b": "true"}})
+    assert not says({"Null": {"a:b": "true"}}, a_b="x")
+    assert says({"Null": {"a:b": "false"}}, a_b="x")
+    assert says({"ArnLike": {"a:b": "arn:aws:s3:::b*"}}, a_b="arn:aws:s3:::bucket")
+    assert not says({"ArnLike": {"a:b": "arn:aws:*"}}, a_b="arn:aws:s3:::bucket")
+    assert says({"ArnNotEquals": {"a:b": "arn:aws:s3:::b"}}, a_b="arn:aws:s3:::c")
+
+
+@pytest.mark.parametrize(
+    "condition",
+    [
+        {"NumericLessThan": {"a:b": "1"}},
+        {"ForAnyValue:StringEquals": {"a:b": "x"}},
+        {"StringEquals": {"a:b": "${aws:username}"}},
+    ],
+)
+def test_the_evaluator_refuses_what_it_does_not_know(condition: dict[str, Any]) -> None:
+    with pytest.raises(AssertionError, match="the evaluator"):
+        says(condition, a_b="1")
+
+
+def test_tests_of_one_file_stay_on_one_worker(request: pytest.FixtureRequest) -> None:
+    # Else each worker starts the servers of every file: xdist reads the group from the id.
+    grouped = request.config.getoption("loadgroup", default=False)
+    assert request.node.nodeid.endswith("@tests/unit/aws/test_policies.py") == grouped

@@ -1,0 +1,72 @@
+"""How records are looked for. Launching and collecting: in tests/integration."""
+
+from bisect import bisect_right
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from serverless_bench.executors.remote.requested_records import RequestedRecords
+from serverless_bench.executors.remote.view import ControlView
+from serverless_bench.job.target import Target
+from serverless_bench.worker.claims import RecordKey, record_name
+
+PAGE = 3
+TARGET = Target(bucket="b", endpoint_url="http://store")
+
+
+class Listing:
+    """A store that can list records, a few at a time."""
+
+    def __init__(self, names: list[str]) -> None:
+        self.names = names
+        self.pages = 0
+
+    def list_page(self, folder: str, after: str, *, timeout_s: float) -> tuple[list[str], bool]:
+        assert folder == "records/"
+        self.pages += 1
+        begin = bisect_right(self.names, after)
+        return self.names[begin : begin + PAGE], begin + PAGE < len(self.names)
+
+
+def name(index: int, launch: int, number: int) -> str:
+    key = RecordKey(index, launch, f"{number:032x}")
+    return record_name(key).removeprefix("records/")
+
+
+NAMES = st.builds(name, st.integers(0, 49), st.integers(0, 2), st.integers(1, 9))
+
+
+def look(names: list[str], targets: list[int]) -> tuple[list[str], Listing]:
+    view, store = ControlView(TARGET, "run"), Listing(names)
+    view._store = store  # type: ignore[assignment]
+    found = [record_name(key).removeprefix("records/") for key in view.records(targets)]
+    return found, store
+
+
+@given(st.sets(NAMES), st.sets(st.integers(0, 49), min_size=1))
+def test_every_record_of_a_target_is_found(names: set[str], targets: set[int]) -> None:
+    listed, wanted = sorted(names), sorted(targets)
+    found, store = look(listed, wanted)
+    mine = {one for one in listed if int(one[:8]) in targets}
+    assert mine <= set(found) <= names
+    assert len(found) == len(set(found))
+    assert store.pages <= len(names) // PAGE + 1, "no more than it takes to list all"
+
+
+@given(st.sets(NAMES), st.integers(0, 49))
+def test_what_is_complete_is_skipped(names: set[str], target: int) -> None:
+    _, store = look(sorted(names), [target])
+    mine = sum(int(one[:8]) == target for one in names)
+    assert store.pages <= mine // PAGE + 1
+
+
+DELIVERIES = st.integers(1, 5).map(lambda n: f"{n:016x}" + "0" * 16)
+
+
+@given(st.lists(st.tuples(st.integers(0, 3), DELIVERIES)))
+def test_a_record_is_fetched_once_in_all_waves(keys: list[tuple[int, str]]) -> None:
+    seen = RequestedRecords(4)
+    new = [key for key in keys if seen.add(RecordKey(key[0], 0, key[1]))]
+    assert sorted(new) == sorted(set(keys))
+    other = RecordKey(4, 0, keys[0][1] if keys else "f" * 32)
+    assert not seen.add(other), "no invocation of this run"

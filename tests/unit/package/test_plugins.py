@@ -1,0 +1,129 @@
+import tomllib
+from importlib import import_module
+from keyword import iskeyword
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from serverless_bench.arrays import ARRAYS
+from serverless_bench.clients import CLIENTS
+from serverless_bench.errors import PluginError
+from serverless_bench.executors import EXECUTORS
+from serverless_bench.formats.converters import CONVERTERS
+from serverless_bench.formats.exporters import EXPORTERS
+from serverless_bench.formats.importers import IMPORTERS
+from serverless_bench.plugins import Registry
+from serverless_bench.reporters import REPORTERS
+from serverless_bench.workloads import WORKLOADS
+
+FAMILIES: list[Registry[Any]] = [
+    ARRAYS,
+    CLIENTS,
+    CONVERTERS,
+    EXECUTORS,
+    EXPORTERS,
+    IMPORTERS,
+    REPORTERS,
+    WORKLOADS,
+]
+PAGES = {"converters": "import-export", "exporters": "import-export", "importers": "import-export"}
+EVERY = [(family, name) for family in FAMILIES for name in family]
+ROOT = Path(__file__).parents[3]
+
+
+@pytest.mark.parametrize(("family", "name"), EVERY)
+def test_every_name_loads_and_is_its_file(family: Registry[Any], name: str) -> None:
+    # No module can be called lambda.
+    module = f"aws_{name}" if iskeyword(name) else name
+    room = "formats." if family in {CONVERTERS, EXPORTERS, IMPORTERS} else ""
+    found = family.builtin[name].partition(":")[0]
+    assert found == f"serverless_bench.{room}{family.family}.{module}"
+    assert family.load(name) is not None
+
+
+@pytest.mark.parametrize(("family", "name"), EVERY)
+def test_every_name_stands_in_the_documents(family: Registry[Any], name: str) -> None:
+    name_of_page = PAGES.get(family.family, family.family)
+    page = (ROOT / "docs" / f"{name_of_page}.md").read_text()
+    assert f"`{name}`" in page
+
+
+def test_tables_are_sorted() -> None:
+    for family in FAMILIES:
+        assert list(family) == sorted(family)
+
+
+def test_an_unknown_name_lists_the_known_ones() -> None:
+    with pytest.raises(PluginError, match="unknown client 'nope'") as caught:
+        CLIENTS.load("nope")
+    assert caught.value.hint == f"known clients: {', '.join(CLIENTS)}"
+
+
+def test_a_name_with_a_slip_is_answered_with_the_one_that_was_meant() -> None:
+    with pytest.raises(PluginError, match="unknown client 'bto3'") as caught:
+        CLIENTS.load("bto3")
+    assert (caught.value.hint or "").startswith("did you mean 'boto3'? known clients: awscrt,")
+
+
+def test_a_missing_library_names_the_extra() -> None:
+    family = Registry[object]("clients", {"exotic": "no_such_library.client:Client"})
+    with pytest.raises(PluginError, match="client 'exotic' needs 'no_such_library'") as caught:
+        family.load("exotic")
+    assert caught.value.hint == "pip install 'serverless-bench[exotic]'"
+
+
+def package(tmp_path: Path, name: str, entry: str) -> None:
+    """Install a package as far as entry points go: its metadata on the path."""
+    info = tmp_path / f"{name}-1.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1\n")
+    (info / "entry_points.txt").write_text(f"[serverless_bench.workloads]\n{entry}\n")
+
+
+def test_another_package_adds_a_plugin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    package(tmp_path, "sbench_theirs", "theirs = math:pi")
+    monkeypatch.syspath_prepend(tmp_path)
+    assert WORKLOADS.load("theirs") == import_module("math").pi
+    assert "theirs" in WORKLOADS.names()
+
+
+@pytest.mark.parametrize("names", [("one", "two")])
+def test_two_packages_may_not_claim_one_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, names: tuple[str, str]
+) -> None:
+    for name, value in zip(names, ("math:pi", "math:e"), strict=True):
+        package(tmp_path, f"sbench_{name}", f"theirs = {value}")
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(PluginError, match="two packages provide workload 'theirs'"):
+        WORKLOADS.load("theirs")
+
+
+def test_no_package_may_replace_a_builtin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    package(tmp_path, "sbench_usurper", "write = math:pi")
+    monkeypatch.syspath_prepend(tmp_path)
+    assert WORKLOADS.load("write") is not import_module("math").pi
+    with pytest.raises(PluginError, match="two packages provide workload 'write'"):
+        WORKLOADS.load("nope")
+
+
+def test_an_extra_serves_a_plugin() -> None:
+    extras = set(
+        tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    )
+    # Packaging takes no underscores in the name of an extra.
+    served = {name.replace("_", "-") for family in FAMILIES for name in family} | {
+        *(
+            "all",
+            "arrays",
+            "clients",
+            "compare",
+            "convert",
+            "frames",
+            "jax",
+            "lambda-host",
+            "local",
+            "plots",
+        )
+    }
+    assert extras <= served

@@ -1,0 +1,169 @@
+import csv
+import io
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from serverless_bench.analysis.summary import Summary, summarize
+from serverless_bench.job.operations import OperationKind
+from serverless_bench.reporters import REPORTERS, open_reporter
+from serverless_bench.rundir.record import BadRange, Found
+from tests.runs import S, job, lost, operation, outcome, record, saved
+
+GOLDEN = Path(__file__).parents[2] / "golden"
+
+
+@pytest.fixture
+def healthy(tmp_path: Path) -> Summary:
+    outcomes = [
+        outcome(record(i, [operation(start_ns=0, end_ns=(6 + i) * S, size=600_000_000)]))
+        for i in range(4)
+    ]
+    of = job(invocations=4, concurrency=4, object_bytes=600_000_000)
+    return summarize(saved(tmp_path / "healthy", outcomes, of=of))
+
+
+@pytest.fixture
+def troubled(tmp_path: Path) -> Summary:
+    def bad(found: Found, **more: object) -> BadRange:
+        return BadRange(
+            operation=0,
+            key="k.1000",
+            offset=16,
+            length=64,
+            bad_bytes=63,
+            found=found,
+            **more,  # type: ignore[arg-type]
+        )
+
+    ranges = [
+        bad(Found.ZEROS),
+        bad(Found.MISSING),
+        bad(Found.EXTRA),
+        bad(Found.UNKNOWN),
+        bad(Found.OTHER_OFFSET, found_offset=32),
+        bad(Found.OTHER_GENERATION, found_generation=2, found_offset=16),
+        bad(Found.OTHER_OBJECT, found_key_hash="00000000000000ff", found_offset=16),
+    ]
+    get = operation(kind=OperationKind.GET, error="corrupt", bad_bytes=63)
+    outcomes = [
+        outcome(record(0, [get], bad_ranges=ranges)),
+        outcome(lost(1, "killed by SIGKILL")),
+        outcome(record(2, [operation(kind=OperationKind.GET)])),
+    ]
+    of = job(invocations=3, workload="read", object_bytes=None)
+    return summarize(saved(tmp_path / "troubled", outcomes, of=of))
+
+
+def report(name: str, summary: Summary) -> str:
+    out = io.StringIO()
+    open_reporter(name)(summary, out)
+    return out.getvalue()
+
+
+@pytest.mark.parametrize("name", REPORTERS)
+@pytest.mark.parametrize("case", ["healthy", "troubled"])
+def test_reports_are_what_they_were(name: str, case: str, request: pytest.FixtureRequest) -> None:
+    """Run with SBENCH_UPDATE_GOLDEN in the environment of `make golden` to accept changes."""
+    text = report(name, request.getfixturevalue(case))
+    golden = GOLDEN / f"{case}.{name}.txt"
+    if request.config.getoption("update_golden"):
+        golden.write_text(text)
+    assert text == golden.read_text()
+
+
+def test_json_is_one_line_and_has_the_documented_fields(healthy: Summary) -> None:
+    text = report("json", healthy)
+    assert text.count("\n") == 1
+    page = (Path(__file__).parents[3] / "docs" / "report.md").read_text()
+    undocumented = [name for name in json.loads(text) if f"`{name}`" not in page]
+    assert undocumented == []
+
+
+def test_json_has_what_was_promised(healthy: Summary) -> None:
+    promised = (
+        "run_id workload requested ok failed lost duplicate bytes verified_bytes corrupt_objects"
+        " peak_1s_bytes_per_s peak_5s_bytes_per_s steady_bytes_per_s whole_bytes_per_s span_s"
+        " makespan_s t50_s t90_s t99_s t100_s per_function_bytes_per_s ttfb_s ack_s attempts"
+        " retried_bytes cpu_s_per_gib max_rss_bytes"
+    )
+    assert set(promised.split()) <= set(json.loads(report("json", healthy)))
+
+
+def test_csv_has_the_numbers_of_json(healthy: Summary) -> None:
+    (row,) = csv.DictReader(io.StringIO(report("csv", healthy)))
+    data = json.loads(report("json", healthy))
+    assert float(row["whole_bytes_per_s"]) == data["whole_bytes_per_s"]
+    assert float(row["ack_s.p50"]) == data["ack_s"]["p50"]
+    assert row["ttfb_s.p50"] == ""
+
+
+def test_peak_steady_and_whole_stand_together(healthy: Summary) -> None:
+    for name in ("text", "markdown"):
+        text = report(name, healthy)
+        assert all(word in text for word in ("peak, best 1 s", "peak, best 5 s", "steady", "whole"))
+
+
+def test_an_unfinished_run_says_so_in_its_first_line(healthy: Summary) -> None:
+    unfinished = replace(healthy, ended=False, ok=3, lost=1, skipped_lines=2)
+    first = report("text", unfinished).splitlines()[0]
+    assert first == (
+        "write: 3 of 4 functions ok, 0 failed, 1 lost, 0 duplicate;"
+        " the driver has not ended this run; 2 unreadable lines skipped"
+    )
+
+
+def test_rates_of_one_table_have_one_unit(healthy: Summary) -> None:
+    fast = replace(
+        healthy, peak_1s_bytes_per_s=1.2e9, steady_bytes_per_s=9e8, whole_bytes_per_s=8e8
+    )
+    text = report("text", fast)
+    for rate in ("1200.0 MB/s", "900.0 MB/s", "800.0 MB/s"):
+        assert rate in text
+    assert "GB/s" not in text
+    # Not what would be unreadable in one.
+    far_apart = report("text", replace(fast, whole_bytes_per_s=5e6))
+    assert "1.20 GB/s" in far_apart
+    assert "5.0 MB/s" in far_apart
+
+
+def test_what_there_is_not_has_a_reason(healthy: Summary) -> None:
+    short = replace(healthy, peak_5s_bytes_per_s=None, span_s=1.5, workers=0)
+    short = replace(short, cpu_s_per_gib=None, max_rss_bytes=None)
+    text = report("text", short)
+    assert "peak, best 5 s     - (the run took 1.5 s)" in text
+    assert "wire, processor time and memory not recorded" in text
+    assert "local, not recorded" in text
+    nothing = replace(healthy, peak_1s_bytes_per_s=None, peak_5s_bytes_per_s=None)
+    nothing = replace(nothing, whole_bytes_per_s=None, per_function_bytes_per_s=None)
+    assert report("text", nothing).count("no bytes were moved") == 4
+
+
+def test_one_is_one_and_small_is_readable(healthy: Summary) -> None:
+    one = replace(healthy, planned_concurrency=1, object_bytes=64, cold_starts=1, bytes=2048)
+    one = replace(one, steady_bytes_per_s=None)
+    text = report("text", one)
+    assert "2 KiB (2.0 kB), objects of 64 B\n" in text
+    assert "(never 1 function at work for 3 s)" in text
+    assert "1 function at once" in text
+    assert "1 cold start\n" in text
+
+
+def test_plain_runs_have_operations_per_second(healthy: Summary) -> None:
+    assert " operations         4 done, 0.444/s\n" in report("text", healthy)
+
+
+def test_several_kinds_of_operations_have_a_total(tmp_path: Path) -> None:
+    kinds = [OperationKind.PUT, OperationKind.GET, OperationKind.GET]
+    made = [
+        operation(index, start_ns=index * S, end_ns=(index + 1) * S, size=10**7, kind=kind)
+        for index, kind in enumerate(kinds)
+    ]
+    text = report("text", summarize(saved(tmp_path / "mix", [outcome(record(0, made))])))
+    table = text.partition("operations\n")[2].partition("how long")[0]
+    row = {line.split()[0]: line.split()[1:] for line in table.splitlines() if " all " in line}
+    assert row["total"][:4] == ["all", "3", "0", "1"]
+    assert row["total"][4:] == ["28.6", "MiB", "10.0", "MB/s"]
+    assert (row["put"][1], row["get"][1]) == ("1", "2")

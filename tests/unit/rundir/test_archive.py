@@ -1,0 +1,331 @@
+import json
+import resource
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import cast, get_args, get_type_hints
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from serverless_bench.analysis.summary import summarize
+from serverless_bench.audit.reported_run import read_reported_run
+from serverless_bench.errors import ArchiveError
+from serverless_bench.job.keys import hash_key
+from serverless_bench.job.operations import OperationKind
+from serverless_bench.rundir.archive import Archive
+from serverless_bench.rundir.record import (
+    TABLES,
+    Attempt,
+    BadRange,
+    Found,
+    InvocationRecord,
+    Lost,
+    OperationRecord,
+    Outcome,
+    Overdue,
+    Step,
+    Usage,
+)
+from serverless_bench.rundir.run import load_run
+from serverless_bench.rundir.tables import ABSENT, Table
+from tests.runs import attempt, header, job, lost, operation, outcome, record, saved
+
+VALUES: dict[object, st.SearchStrategy[object]] = {
+    int: st.integers(0, 2**53),
+    float: st.floats(0, 1e9),
+    str: st.text(max_size=20),
+    bool: st.booleans(),
+    type(None): st.none(),
+    OperationKind: st.sampled_from(OperationKind),
+    Found: st.sampled_from(Found),
+}
+
+
+def rows(row_type: type, **fixed: st.SearchStrategy[object]) -> st.SearchStrategy[object]:
+    """Return rows with any values that their types allow."""
+    drawn = {}
+    for name, hint in get_type_hints(row_type).items():
+        choices = get_args(hint) or (hint,)
+        drawn[name] = st.one_of(*(VALUES[choice] for choice in choices if choice in VALUES))
+    return st.builds(row_type, **{**drawn, **fixed})
+
+
+@st.composite
+def records(draw: st.DrawFn, index: int) -> InvocationRecord:
+    size = draw(st.integers(0, 3))
+    parts: dict[str, tuple[object, ...]] = {
+        "operations": tuple(
+            draw(rows(OperationRecord, index=st.just(number))) for number in range(size)
+        )
+    }
+    tables = {"attempts": Attempt, "steps": Step, "bad_ranges": BadRange, "usages": Usage}
+    for name, row_type in tables.items():
+        places = [
+            draw(st.integers(0, size - 1)) for _ in range(draw(st.integers(0, 3)) if size else 0)
+        ]
+        parts[name] = tuple(draw(rows(row_type, operation=st.just(place))) for place in places)
+    due = st.lists(rows(Overdue, count=st.integers(1, 1000)), max_size=2)
+    parts["overdue"] = tuple(draw(due))
+    fixed = {name: st.just(value) for name, value in parts.items()}
+    return cast("InvocationRecord", draw(rows(InvocationRecord, index=st.just(index), **fixed)))
+
+
+@given(records(0))
+def test_a_record_survives_json(one: InvocationRecord) -> None:
+    there = json.loads(json.dumps(one.to_json()))
+    assert InvocationRecord.from_json(there) == one
+
+
+@given(rows(Lost))
+def test_a_loss_survives_json(one: Lost) -> None:
+    original = Outcome(submitted_ns=1, collected_ns=2, result=one)
+    assert Outcome.from_json(json.loads(json.dumps(original.to_json()))) == original
+
+
+@given(st.data())
+def test_every_row_comes_back_as_columns(data: st.DataObject) -> None:
+    every = [data.draw(records(index)) for index in range(data.draw(st.integers(1, 3)))]
+    outcomes = [Outcome(submitted_ns=1, collected_ns=2, result=one) for one in every]
+    with tempfile.TemporaryDirectory() as scratch:
+        run = saved(Path(scratch) / "run", outcomes)
+    for function, one in enumerate(every):
+        for name in TABLES:
+            table: Table = getattr(run, name)
+            rows = np.flatnonzero(table["function"] == function)
+            assert len(rows) == len(getattr(one, name))
+            for row, expected in zip(rows, getattr(one, name), strict=True):
+                for field in expected.__dataclass_fields__:
+                    value = getattr(expected, field)
+                    assert table[field][row] == (
+                        ABSENT if value is None and table[field].dtype != object else value
+                    )
+
+
+def test_the_header_is_there_before_the_first_record(tmp_path: Path) -> None:
+    with Archive(tmp_path / "run", header=header(job(invocations=3)), ledger=["a", "b"]):
+        run = load_run(tmp_path / "run")
+        assert not run.ended
+        assert run.ledger() == ["a", "b"]
+        assert summarize(run).lost == 3
+    assert load_run(tmp_path / "run").ended
+
+
+def test_keys_of_what_was_written_are_kept(tmp_path: Path) -> None:
+    good, bad = operation(0), operation(1, error="throttled")
+    run = saved(tmp_path / "run", [outcome(record(0, [good, bad]))])
+    assert run.keys() == [good.key]
+
+
+def test_a_line_that_was_cut_off_costs_only_itself(tmp_path: Path) -> None:
+    saved(tmp_path / "run", [outcome(record(i, [operation()])) for i in range(3)])
+    records_file = tmp_path / "run" / "records.jsonl"
+    lines = records_file.read_bytes().splitlines(keepends=True)
+    records_file.write_bytes(b"".join(lines[:2]) + lines[2][:-50])
+    run = load_run(tmp_path / "run")
+    assert run.skipped_lines == 1
+    assert list(run.functions["status"]) == ["ok", "ok", "lost"]
+
+
+@given(st.integers(0, 10**9), st.integers(0, 255))
+def test_no_damage_to_a_line_breaks_the_report(at: int, byte: int) -> None:
+    with tempfile.TemporaryDirectory() as scratch:
+        path = Path(scratch) / "run"
+        saved(path, [outcome(record(i, [operation(), operation(1)])) for i in range(2)])
+        data = bytearray((path / "records.jsonl").read_bytes())
+        data[at % len(data)] = byte
+        (path / "records.jsonl").write_bytes(data)
+        summary = summarize(load_run(path))
+    assert summary.requested == summary.ok + summary.failed + summary.lost == 2
+
+
+def test_records_of_unequal_columns_are_refused(tmp_path: Path) -> None:
+    saved(tmp_path / "run", [outcome(record(0, [operation()]))])
+    records_file = tmp_path / "run" / "records.jsonl"
+    line = json.loads(records_file.read_bytes().splitlines()[0])
+    line["record"]["steps"]["operation"] = [7]
+    records_file.write_text(json.dumps(line) + "\n")
+    assert load_run(tmp_path / "run").skipped_lines == 1
+
+
+def test_a_record_for_no_invocation_of_the_run_is_refused(tmp_path: Path) -> None:
+    outcomes = [outcome(record(0, [])), outcome(record(5, []))]
+    assert saved(tmp_path / "run", outcomes, of=job(invocations=1)).skipped_lines == 1
+
+
+def test_a_late_record_outweighs_a_loss(tmp_path: Path) -> None:
+    outcomes = [outcome(lost(0)), outcome(record(0, [operation()]))]
+    run = saved(tmp_path / "run", outcomes, of=job(invocations=1))
+    assert list(run.functions["status"]) == ["superseded", "ok"]
+
+
+def test_the_first_good_record_counts_and_the_others_are_duplicates(tmp_path: Path) -> None:
+    outcomes = [
+        outcome(record(0, [], error="bad")),
+        outcome(record(0, [operation()])),
+        outcome(record(0, [operation()])),
+    ]
+    run = saved(tmp_path / "run", outcomes, of=job(invocations=1))
+    assert list(run.functions["status"]) == ["duplicate", "ok", "duplicate"]
+
+
+def test_a_bad_range_names_the_object_whose_bytes_were_there(tmp_path: Path) -> None:
+    bad = BadRange(
+        operation=0,
+        key="mine",
+        offset=0,
+        length=50,
+        bad_bytes=50,
+        found=Found.OTHER_OBJECT,
+        found_key_hash=f"{hash_key('yours'):016x}",
+        found_offset=0,
+    )
+    stranger = BadRange(
+        operation=0,
+        key="mine",
+        offset=60,
+        length=50,
+        bad_bytes=50,
+        found=Found.OTHER_OBJECT,
+        found_key_hash="0000000000000000",
+    )
+    of = job(invocations=1, workload="read")
+    one = outcome(record(0, [operation(kind=OperationKind.GET)], bad_ranges=[bad, stranger]))
+    run = saved(tmp_path / "run", [one], of=of, keys=["mine", "yours"])
+    assert list(run.bad_ranges["found_key"]) == ["yours", None]
+
+
+def test_detail_can_be_left_out(tmp_path: Path) -> None:
+    saved(tmp_path / "run", [outcome(record(0, [operation()], attempts=[attempt()]))])
+    assert "key" in load_run(tmp_path / "run").operations
+    assert "key" not in load_run(tmp_path / "run", detail=False).operations
+
+
+def test_a_run_directory_is_never_used_twice(tmp_path: Path) -> None:
+    saved(tmp_path / "run", [])
+    with pytest.raises(ArchiveError, match="already holds a run"):
+        saved(tmp_path / "run", [])
+
+
+def test_a_run_of_schema_1_is_read() -> None:
+    """Which launch it was stands there as ``attempt``."""
+    path = Path(__file__).parents[2] / "golden" / "schema-1-run"
+    functions = load_run(path).functions
+    rows = zip(functions["index"], functions["launch"], functions["status"], strict=True)
+    assert sorted(rows) == [(0, 0, "superseded"), (0, 1, "ok"), (1, 0, "ok"), (2, 1, "lost")]
+    lines = (path / "records.jsonl").read_text().splitlines()[:-1]
+    outcomes = [Outcome.from_json(json.loads(line)) for line in lines]
+    assert [one.result.launch for one in outcomes] == [0, 0, 1, 1]
+    claims = read_reported_run(path)
+    assert sorted((one.index, one.launch) for one in claims.functions) == [(0, 1), (1, 0)]
+
+
+def test_a_newer_schema_is_refused_and_says_so(tmp_path: Path) -> None:
+    saved(tmp_path / "run", [])
+    path = tmp_path / "run" / "run.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), "schema": 99}))
+    with pytest.raises(ArchiveError, match="newer sbench"):
+        load_run(tmp_path / "run")
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"schema": 1}', '{"schema": "1"}', "no json"])
+def test_anything_else_is_no_run(tmp_path: Path, text: str) -> None:
+    (tmp_path / "run.json").write_text(text)
+    with pytest.raises(ArchiveError):
+        load_run(tmp_path)
+
+
+def test_a_directory_without_a_run_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ArchiveError, match="not a run directory"):
+        load_run(tmp_path / "nothing")
+
+
+@contextmanager
+def files_no_longer_than(size: int) -> Iterator[None]:
+    """Make writes beyond ``size`` bytes fail with EFBIG, in the middle of a line if need be."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+def test_a_full_disk_loses_no_record_of_this_process(tmp_path: Path) -> None:
+    path = tmp_path / "run"
+    with Archive(path, header=header(job(invocations=5)), ledger=[]) as archive:
+        archive.append(outcome(record(0, [operation()])))
+        room = (path / "records.jsonl").stat().st_size * 5 // 2
+        with files_no_longer_than(room):
+            for index in range(1, 5):
+                archive.append(outcome(record(index, [operation()])))
+    assert archive.failure is not None
+    assert archive.unsaved == 4  # three records, and the line that says that we ended
+    assert list(archive.load().functions["status"]) == ["ok"] * 5
+    on_disk = load_run(path)
+    assert list(on_disk.functions["status"]) == ["ok"] * 2 + ["lost"] * 3
+    assert on_disk.skipped_lines == 0
+
+
+def test_a_directory_that_cannot_be_made_is_one_line(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(ArchiveError, match="cannot write the run directory"):
+        Archive(tmp_path / "file" / "run", header=header(job(invocations=1)), ledger=[])
+
+
+def test_records_of_an_older_version_are_read(tmp_path: Path) -> None:
+    path = saved(tmp_path / "run", [outcome(record(0, [operation()]))]).path
+    lines = [json.loads(line) for line in (path / "records.jsonl").read_text().splitlines()]
+    first = lines[0]["record"]
+    older = {
+        "operations": ["warmup", "offset", "count", "intended_ns"],
+        "attempts": ["answered_ns", "date_s"],
+    }
+    for table, columns in older.items():
+        for column in columns:
+            del first[table][column]
+    newer = ("gate_late", "gate_wait_ns", "run_wait_ns", "cpus", "memory_mib", "usages", "overdue")
+    for column in newer:
+        del first[column]
+    (path / "records.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    run = load_run(path)
+    assert run.skipped_lines == 0
+    assert list(run.operations["warmup"]) == [0]
+    assert list(run.operations["intended_ns"]) == [ABSENT]
+    assert list(run.operations["count"]) == [1]
+    assert list(run.attempts["date_s"]) == [ABSENT]
+    assert list(run.usages["threads_peak"]) == []
+    assert list(run.overdue["count"]) == []
+    assert list(run.functions["gate_wait_ns"]) == [ABSENT]
+    assert summarize(run).ok == 1
+
+
+@pytest.mark.parametrize("cut", [0, 1, 30, 41, 60])
+def test_keys_that_a_killed_driver_did_not_add_are_added(tmp_path: Path, cut: int) -> None:
+    """It died between a record and its keys, or in the middle of a key."""
+    path = tmp_path / "run"
+    outcomes = [
+        outcome(record(n, [operation(0, size=n + 1), operation(1, size=n + 1)])) for n in range(3)
+    ]
+    keys = saved(path, outcomes).keys()
+    whole = (path / "keys.txt").read_bytes()
+    # Its last line is not written by who is killed; a line of nonsense may stand anywhere.
+    lines = (path / "records.jsonl").read_bytes().splitlines(keepends=True)
+    (path / "records.jsonl").write_bytes(b"".join([*lines[:1], b"7\n", *lines[1:3]]))
+    (path / "keys.txt").write_bytes(whole[: len(whole) - cut])
+    for _ in range(2):
+        with Archive(path):
+            pass
+        assert load_run(path).keys() == keys
+
+
+def test_keys_that_a_run_was_given_stay_as_they_are(tmp_path: Path) -> None:
+    path = tmp_path / "run"
+    get = operation(0, kind=OperationKind.GET)
+    saved(path, [outcome(record(0, [get]))], of=job(invocations=1, workload="read"), keys=["a"])
+    with Archive(path):
+        pass
+    assert load_run(path).keys() == ["a"]
