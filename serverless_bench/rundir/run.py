@@ -48,6 +48,11 @@ class Run:
 
     Each table but ``functions`` has the columns of its record type in ``record``, and
     ``function``, the row of ``functions`` that its row belongs to.
+
+    Examples
+    --------
+    >>> written.frames().operations["bytes"].tolist()
+    [1048576, 1048576, 1048576, 1048576]
     """
 
     path: Path
@@ -97,6 +102,11 @@ class Run:
     skipped_lines: int
     """Lines that could not be read."""
 
+    def __repr__(self) -> str:
+        state = "" if self.ended else ", not ended"
+        job = f"{self.job.workload}, {self.job.invocations} functions"
+        return f"<Run {self.path}: {job}, {len(self.operations['bytes'])} operations{state}>"
+
     def frames(self) -> Frames:
         """Return the tables as tidy pandas frames."""
         functions = to_frame(self.functions)
@@ -141,6 +151,11 @@ def load_run(path: str | Path, *, detail: bool = True) -> Run:
     ------
     ArchiveError
         If it is no run directory, or was written by a newer version.
+
+    Examples
+    --------
+    >>> sbench.load_run(written.path).job.workload
+    'write'
     """
     return read_run(Path(path), [], detail=detail)
 
