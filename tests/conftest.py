@@ -11,6 +11,7 @@ from hypothesis import settings
 from serverless_bench.cli.main import main
 from serverless_bench.stores.embedded import Lease
 from tests import servers
+from tests.aws_clients import close_clients
 from tests.command import Call, Sbench, end_started
 from tests.servers import Server
 
@@ -72,9 +73,10 @@ def no_settings_of_the_user() -> None:
 
 @pytest.fixture(autouse=True)
 def no_left_overs() -> Iterator[None]:
-    """A test that fails leaves no process that fails the next one."""
+    """A test that fails leaves no process that fails the next one, and none leaves a connection."""
     yield
     end_started()
+    close_clients()
 
 
 @pytest.fixture(scope="session")

@@ -24,6 +24,7 @@ from serverless_bench.analysis.samples import (
 )
 from serverless_bench.errors import UsageError
 from serverless_bench.rundir.run import Run, load_run
+from serverless_bench.units import format_count
 
 DEFAULT_METRIC: Final = "whole_bytes_per_s"
 LABELS: Final = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
@@ -141,7 +142,7 @@ def compare(
     sides = (baseline, *others)
     if not 2 <= len(sides) <= len(LABELS):
         raise UsageError(
-            f"{len(sides)} sides cannot be compared",
+            f"{format_count(len(sides), 'side')} cannot be compared",
             hint="name the baseline first, and then what to compare with it",
         )
     loaded = [_side(side, label) for side, label in zip(sides, LABELS, strict=False)]

@@ -14,7 +14,7 @@ from serverless_bench.audit.witness import read_witness
 from serverless_bench.aws.cost.bill import bill
 from serverless_bench.errors import UsageError
 from serverless_bench.rundir.run import Run, load_run
-from serverless_bench.units import format_seconds
+from serverless_bench.units import format_count, format_seconds
 
 Line = tuple[str, str]
 """A line of text, and its style: ``bad``, ``warning``, or nothing."""
@@ -62,7 +62,7 @@ class CheckedRun(Printed):
     def lines(self) -> Iterator[Line]:
         """Yield what there is to say."""
         yield from _self_checks(self.summary, self.checks)
-        yield from _stability(self.summary, self.stability)
+        yield from _variability(self.summary, self.stability)
         if self.audit is not None:
             yield from _audit(self.audit)
 
@@ -128,20 +128,21 @@ def _self_checks(summary: Summary, checks: int) -> Iterator[Line]:
     if not summary.withheld:
         yield f"{checks} self-checks passed", ""
         return
-    yield f"{checks} self-checks made, {len(summary.withheld)} contradictions found:", ""
+    wrong = format_count(len(summary.withheld), "contradiction")
+    yield f"{checks} self-checks made, {wrong} found:", ""
     for why in summary.withheld:
         yield f"  {why}", "bad"
 
 
-def _stability(summary: Summary, found: Variability) -> Iterator[Line]:
-    yield f"warnings: {len(found.warnings)}", ""
+def _variability(summary: Summary, found: Variability) -> Iterator[Line]:
+    yield f"{format_count(len(found.warnings), 'warning')}{':' if found.warnings else ''}", ""
     for warning in found.warnings:
         yield f"  {warning}", "warning"
     done = "  ".join(f"{name} {format_seconds(at)}" for name, at in summary.done_s.items())
     yield f"functions done at: {done}", ""
     if found.max_over_p50 is not None and found.tail_tax is not None:
         text = f"stragglers: the slowest took {found.max_over_p50:.2f} times the median;"
-        yield f"{text} {found.tail_tax:.0%} of the span was left when 95 % were done", ""
+        yield f"{text} {found.tail_tax:.0%} of the span was left when 95% were done", ""
     for one in found.stragglers:
         mark = ", an outlier" if one.index in found.outliers else ""
         text = f"  function {one.index}: {format_seconds(one.took_s)} on {one.worker_id}{mark};"
@@ -150,14 +151,14 @@ def _stability(summary: Summary, found: Variability) -> Iterator[Line]:
 
 def _audit(seen: Audit) -> Iterator[Line]:
     counts = ", ".join(f"{count} {name}" for name, count in seen.requests.items() if count)
-    yield f"witness: {counts or 'no'} requests; {seen.matched} attempts found again", ""
+    yield f"witness: {counts or 'no'} requests; {seen.matched} attempts matched", ""
     if seen.by_key_and_time:
-        yield f"  {seen.by_key_and_time} say not who asked: taken by key and time", ""
+        yield f"  {seen.by_key_and_time} name no attempt: matched by key and time", ""
     if seen.not_compared:
         yield f"  {seen.not_compared} by functions without a record: not compared", ""
     if seen.left:
         yield f"  {len(seen.left)} objects and uploads of the run are still there", ""
-    yield f"differences: {len(seen.differences)}", ""
+    yield format_count(len(seen.differences), "difference"), ""
     for one in seen.differences:
         where = "" if one.key is None else f" {one.key}:"
         yield f"  {one.about}:{where} {one.text}", "bad"

@@ -151,7 +151,7 @@ def test_what_the_store_answers_with_5xx_is_free(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     of = replace(JOBS["mix"], transfer=Transfer(retries=20))
-    faults = {FaultKind.SLOWDOWN: 0.05}
+    faults = {FaultKind.SLOWDOWN: 0.3}
     run, found, seen = billed(tmp_path / "run", of, monkeypatch, faults=faults)
     refused = int((run.attempts["status"] == 503).sum())
     assert refused

@@ -7,12 +7,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
-import botocore.session
 import pytest
 
 from serverless_bench.aws.cloudformation import read_stack
 from serverless_bench.clock import utc_stamp, wall_ns
 from serverless_bench.errors import ExecutorError, UsageError
+from tests.aws_clients import open_client
 from tests.command import Done, Sbench
 from tests.lambda_hosts import NAME, running_host
 from tests.servers import Server, credentials
@@ -43,7 +43,7 @@ class Cloud:
 
     def client(self, service: str) -> Any:
         with credentials(self.environment):
-            return botocore.session.Session().create_client(service)
+            return open_client(service)
 
     def deploy(self, name: str, *, leave_out: str = "") -> dict[str, str]:
         """Deploy a stack like ours: two buckets; its function is the account's only one."""

@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import boto3
 import pytest
 
+from tests.aws_clients import open_client
 from tests.command import Sbench
 from tests.localstacks import Running, running_localstack
 from tests.sam import OURS, build, sam
@@ -42,8 +42,8 @@ def localstack(log: Path) -> Iterator[Running]:
 def aws(localstack: Running) -> Open:
     def connect(service: str) -> Any:
         told = localstack.environment
-        return boto3.client(
-            service,  # type: ignore[call-overload]  # known when it runs
+        return open_client(
+            service,
             endpoint_url=told["AWS_ENDPOINT_URL"],
             region_name=told["AWS_DEFAULT_REGION"],
             aws_access_key_id=told["AWS_ACCESS_KEY_ID"],

@@ -11,12 +11,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import botocore.session
 import psutil
 import pytest
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
+from tests.aws_clients import open_client
 from tests.command import COMMAND
 from tests.lambda_hosts import NAME, LambdaHost, running_host
 from tests.processes import PATIENCE_S, Family, until
@@ -80,7 +80,7 @@ def shared(code: Path) -> Iterator[LambdaHost]:
 def client(host: LambdaHost, service: str = "lambda", retries: int = 0) -> Any:
     config = Config(retries={"total_max_attempts": retries + 1}, max_pool_connections=32)
     with credentials(host.environment):
-        return botocore.session.Session().create_client(service, config=config)
+        return open_client(service, config=config)
 
 
 def invoke(host: LambdaHost, function: str = NAME, **event: Any) -> tuple[str, Any]:

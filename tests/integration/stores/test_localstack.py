@@ -12,13 +12,13 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-import boto3
 import psutil
 import pytest
 
 from serverless_bench.errors import StoreError
 from serverless_bench.stores.localstack.environment import LocalStackInstallation
 from serverless_bench.stores.localstack.server import started
+from tests.aws_clients import open_client
 from tests.command import Apart
 from tests.localstacks import running_localstack
 from tests.processes import PATIENCE_S, Family, until
@@ -173,7 +173,7 @@ def client() -> Iterator[Any]:
     """Lambda, with one function that has one layer."""
     with running_localstack() as localstack:
         told = localstack.environment
-        made: Any = boto3.client(
+        made = open_client(
             "lambda",
             endpoint_url=localstack.url,
             region_name=told["AWS_DEFAULT_REGION"],

@@ -60,7 +60,7 @@ def test_it_is_measured_verified_and_reported(
     (missing, wrong) = sorted(found.errors, reverse=True)
     assert wrong == "corrupt"
     assert missing.startswith("function: NotFound: get: ")
-    assert missing.endswith(f"(test_own_function.py:{copies.__code__.co_firstlineno + 10})")
+    assert missing.endswith(f"(test_user_function.py:{copies.__code__.co_firstlineno + 10})")
     assert set(run.operations["kind"]) == {"put", "get", "get_range", "call"}
     assert len(run.ledger()) == 6
 

@@ -412,7 +412,11 @@ def test_rates_that_cannot_be_are_refused(settings: dict[str, Any], message: str
 def test_more_than_the_link_carries_is_warned_of(
     load: dict[str, Any], object_bytes: int | None, keys: list[str], warned: str
 ) -> None:
-    job = replace(loop(**load), object_bytes=object_bytes, link_bytes_per_s=120e6)
+    # What is read has a size of its own.
+    workload = "read" if keys else loop().workload
+    job = replace(
+        loop(**load), workload=workload, object_bytes=object_bytes, link_bytes_per_s=120e6
+    )
     notes = list(beyond_the_link(job, keys))
     assert [warned in note for note in notes] == ([True] if warned else []), notes
     assert list(beyond_the_link(replace(job, link_bytes_per_s=None), keys)) == []

@@ -178,11 +178,11 @@ def test_what_it_raises_is_one_line_with_a_place(client: FlakyClient) -> None:
     record = called(mine)
     assert str(record.error).startswith("function: ValueError: several lines xxx")
     line = mine.__code__.co_firstlineno + 2
-    assert str(record.error).endswith(f"... (test_own_function.py:{line})")
+    assert str(record.error).endswith(f"... (test_user_function.py:{line})")
     assert len(str(record.error)) < 300
     assert record.operations[0].error is None
     left = called(lambda _: sys.exit("bye"))
-    assert str(left.error).startswith("function: SystemExit: bye (test_own_function.py:")
+    assert str(left.error).startswith("function: SystemExit: bye (test_user_function.py:")
 
 
 def test_the_place_is_its_own_line_and_not_one_of_a_library(client: FlakyClient) -> None:
@@ -190,7 +190,7 @@ def test_the_place_is_its_own_line_and_not_one_of_a_library(client: FlakyClient)
         del context
         np.zeros(3).reshape(2, 2)
 
-    where = f"(test_own_function.py:{mine.__code__.co_firstlineno + 2})"
+    where = f"(test_user_function.py:{mine.__code__.co_firstlineno + 2})"
     assert str(called(mine).error).endswith(where)
 
 
