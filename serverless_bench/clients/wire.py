@@ -213,8 +213,9 @@ class WireClient:
             _text(response)
 
     def close(self) -> None:
-        while connection := _pop(self._idle):
-            connection.close()
+        # A request that is under way finds that its list is no longer the client's.
+        idle, self._idle = self._idle, deque()
+        _close_all(idle)
 
     @contextmanager
     def _request(
@@ -236,7 +237,8 @@ class WireClient:
                 len(body) if isinstance(body, bytes) else body.size
             )
         request_headers = self._signed(method, url, request_headers, body)
-        connection = self._connect(parts, exchange)
+        idle = self._idle
+        connection = self._connect(parts, exchange, idle)
         response: HTTPResponse | None = None
         try:
             request_headers.update(connection.proxy_headers)
@@ -248,17 +250,22 @@ class WireClient:
             yield response, connection
         finally:
             if response is not None and connection.is_reusable(response):
-                self._idle.append(connection)
+                idle.append(connection)
+                if idle is not self._idle:
+                    # The client was closed, or has moved, meanwhile.
+                    _close_all(idle)
             else:
                 if response is not None:
                     # A response that is the last on its connection holds the socket open.
                     response.close()
                 connection.close()
 
-    def _connect(self, url: SplitResult, exchange: Exchange) -> WireConnection:
+    def _connect(
+        self, url: SplitResult, exchange: Exchange, idle: deque[WireConnection]
+    ) -> WireConnection:
         # The one that was used last is the least likely to have been closed. Not "while there
         # is one": between the question and the response another thread may take it.
-        while connection := _pop(self._idle):
+        while connection := _pop(idle):
             if not connection.is_stale():
                 exchange.connected(connection.remote, reused=True)
                 return connection
@@ -318,6 +325,11 @@ def _find_credentials() -> Credentials | None:
     from botocore.session import Session  # noqa: PLC0415
 
     return Session().get_credentials()
+
+
+def _close_all(idle: deque[WireConnection]) -> None:
+    while connection := _pop(idle):
+        connection.close()
 
 
 def _pop(idle: deque[WireConnection]) -> WireConnection | None:

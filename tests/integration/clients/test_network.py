@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import boto3
+import psutil
 import pytest
 
 from serverless_bench.clients import CLIENTS, open_client
@@ -149,3 +150,25 @@ def test_https_goes_through_a_proxy_in_a_tunnel(
         client.close()
     assert sink.joined() == content(key, 1000)
     assert proxy.accepted == 1
+
+
+def test_a_request_under_way_leaves_no_connection_to_a_client_that_closes(
+    embedded: Server, prefix: str, stack: ExitStack
+) -> None:
+    stack.enter_context(credentials(embedded.environment))
+    target = Target(bucket=embedded.bucket, endpoint_url=embedded.endpoint_url, prefix=prefix)
+    client = open_client(target, Transfer())
+    key, met = f"{prefix}k", new_meter()
+    client.put(key, RangeOf(key, 0, SIZE), new_meter())
+
+    class Closing(Collector):
+        def write_at(self, offset: int, data: memoryview) -> None:
+            client.close()
+            super().write_at(offset, data)
+
+    before = psutil.Process().net_connections()
+    client.get(key, Closing(), met)
+    # The one of the put carried the get, too, and is gone.
+    assert met.reused
+    after = psutil.Process().net_connections()
+    assert {one.laddr for one in before} - {one.laddr for one in after}
