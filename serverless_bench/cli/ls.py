@@ -15,7 +15,7 @@ from serverless_bench.errors import ArchiveError, SbenchError
 from serverless_bench.units import format_rate, format_size
 
 if TYPE_CHECKING:
-    from serverless_bench.rundir.listing import Entry
+    from serverless_bench.rundir.listing import ListedRun
 
 _COLUMNS: Final = ("name", "when", "command", "functions", "size", "result", "state")
 _RIGHT: Final = frozenset({"functions", "size"})
@@ -62,7 +62,7 @@ def command(series: str | None, run_dir: Path, limit: int, **flags: str) -> int:
     return 0
 
 
-def _row(entry: "Entry") -> dict[str, Any]:
+def _row(entry: "ListedRun") -> dict[str, Any]:
     """Return what is known of a run: what its report says in short, or why it has none."""
     from serverless_bench.rundir.listing import runs_below
 

@@ -7,13 +7,13 @@ from dataclasses import asdict
 import click
 import orjson
 
-from serverless_bench.cli.stages import Step
+from serverless_bench.cli.stages import PreparedStage
 from serverless_bench.driver.job_file import JobFile, Kind
 from serverless_bench.driver.outlook import Outlook, outlook
 from serverless_bench.units import format_size
 
 
-def show(job: JobFile, steps: Sequence[Step], style: str) -> None:
+def show(job: JobFile, steps: Sequence[PreparedStage], style: str) -> None:
     """Print what the stages would do; every style but json is text."""
     outlooks = {step.stage.name: outlook(step.prepared.job, step.prepared.keys) for step in steps}
     if style == "json":

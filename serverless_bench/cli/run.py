@@ -24,7 +24,7 @@ from serverless_bench.driver.job_file import JobFile, Kind, Stage, load_job_file
 from serverless_bench.errors import INTERRUPTED, ArchiveError, SbenchError
 
 if TYPE_CHECKING:
-    from serverless_bench.cli.stages import Step
+    from serverless_bench.cli.stages import PreparedStage
 
 _REPORTED: Final = (ExitCode.INCOMPLETE, ExitCode.WITHHELD, ExitCode.CORRUPT)
 """Of runs that came to their end, from the least of them on."""
@@ -68,7 +68,7 @@ class _Progress:
     """One job file on its way through its stages."""
 
     job: JobFile
-    steps: "Sequence[Step]"
+    steps: "Sequence[PreparedStage]"
     root: Path
     quiet: bool = field(kw_only=True)
     """Whether standard output belongs to the reports alone."""
@@ -118,7 +118,7 @@ class _Progress:
         if code and not goes_on:
             self.failed = self.failed or stage.name
 
-    def _perform(self, step: "Step") -> int:
+    def _perform(self, step: "PreparedStage") -> int:
         from serverless_bench.job.keys import read_key_file
 
         keys = None
@@ -144,7 +144,7 @@ class _Progress:
         self.cleaned = until
         return code
 
-    def _written(self, until: int) -> "Iterator[Step]":
+    def _written(self, until: int) -> "Iterator[PreparedStage]":
         for step in self.steps:
             if step.number < until and (self.root / step.folder / "run.json").exists():
                 yield step

@@ -28,7 +28,7 @@ _SOURCES: Final = {"read": "write", "array": "array"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Step:
+class PreparedStage:
     """A stage that runs."""
 
     number: int
@@ -66,7 +66,7 @@ class Step:
 
 def steps_of(
     job: JobFile, given: Mapping[str, Setting], *, style: str = "text"
-) -> tuple[Step, ...]:
+) -> tuple[PreparedStage, ...]:
     """Return the stages that run, all checked, before any starts.
 
     Parameters
@@ -87,7 +87,7 @@ def steps_of(
     """
     _check_common(job)
     _check_given(job, given)
-    steps: dict[str, Step] = {}
+    steps: dict[str, PreparedStage] = {}
     for number, stage in enumerate(job.stages, start=1):
         if stage.kind is not Kind.CLEANUP:
             steps[stage.name] = _step(job, number, stage, given, steps, style)
@@ -103,9 +103,9 @@ def _step(
     number: int,
     stage: Stage,
     given: Mapping[str, Setting],
-    before: Mapping[str, Step],
+    before: Mapping[str, PreparedStage],
     style: str,
-) -> Step:
+) -> PreparedStage:
     if stage.workload not in WORKLOADS:
         raise job.wrong(
             stage.where,
@@ -124,10 +124,12 @@ def _step(
         if not str(exc).startswith(str(job.path)):
             exc.args = (f"{job.path}: {stage.where}: {exc}",)
         raise
-    return Step(number=number, stage=stage, workload=stage.workload, flags=flags, prepared=prepared)
+    return PreparedStage(
+        number=number, stage=stage, workload=stage.workload, flags=flags, prepared=prepared
+    )
 
 
-def _source(job: JobFile, stage: Stage, before: Mapping[str, Step]) -> Step:
+def _source(job: JobFile, stage: Stage, before: Mapping[str, PreparedStage]) -> PreparedStage:
     """Return the stage whose objects another one reads."""
     source = before[stage.keys or ""]
     wanted = _SOURCES[stage.workload or ""]

@@ -21,7 +21,7 @@ ABSENT: Final = "-"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
+class TableCell:
     """One metric of one cell."""
 
     measured: Estimate | None
@@ -31,7 +31,7 @@ class Entry:
     """In place of a figure: why there is none."""
 
 
-_NOTHING: Final = Entry(measured=None, published=None)
+_NOTHING: Final = TableCell(measured=None, published=None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,7 +40,7 @@ class TableRow:
 
     observed: CellRuns
     row: PublishedRow | None
-    entries: Mapping[str, Entry]
+    entries: Mapping[str, TableCell]
     """By metric."""
 
 
@@ -60,7 +60,7 @@ def table_rows(experiment: Experiment, observed: Sequence[CellRuns]) -> tuple[Ta
     for one in observed:
         row = published_row(experiment, one.cell)
         entries = {
-            metric.name: Entry(
+            metric.name: TableCell(
                 measured=_measured(metric, one, observed),
                 published=None if row is None else row.values.get(metric.name),
                 words=one.cell.skipped,

@@ -73,15 +73,12 @@ class Fixed(Sizes):
     size: int
 
     def draw(self, source: random.Random) -> int:  # noqa: ARG002
-        """See ``Sizes``."""
         return self.size
 
     def mean(self) -> float:
-        """See ``Sizes``."""
         return float(self.size)
 
     def maximum(self) -> int:
-        """See ``Sizes``."""
         return self.size
 
     def __str__(self) -> str:
@@ -96,15 +93,12 @@ class Uniform(Sizes):
     high: int
 
     def draw(self, source: random.Random) -> int:
-        """See ``Sizes``."""
         return source.randint(self.low, self.high)
 
     def mean(self) -> float:
-        """See ``Sizes``."""
         return (self.low + self.high) / 2
 
     def maximum(self) -> int:
-        """See ``Sizes``."""
         return self.high
 
     def __str__(self) -> str:
@@ -119,18 +113,15 @@ class LogUniform(Sizes):
     high: int
 
     def draw(self, source: random.Random) -> int:
-        """See ``Sizes``."""
         size = round(math.exp(source.uniform(math.log(self.low), math.log(self.high))))
         return max(self.low, min(self.high, size))
 
     def mean(self) -> float:
-        """See ``Sizes``."""
         if self.low == self.high:
             return float(self.low)
         return (self.high - self.low) / math.log(self.high / self.low)
 
     def maximum(self) -> int:
-        """See ``Sizes``."""
         return self.high
 
     def __str__(self) -> str:
@@ -155,7 +146,6 @@ class LogNormal(Sizes):
     high: int
 
     def draw(self, source: random.Random) -> int:
-        """See ``Sizes``."""
         normal = self._normal()
         exponent = source.gauss(normal.mean, normal.stdev)
         # Above, exp() may be more than a float holds.
@@ -174,7 +164,6 @@ class LogNormal(Sizes):
         return self.low * normal.cdf(low) + between + self.high * (1 - normal.cdf(high))
 
     def maximum(self) -> int:
-        """See ``Sizes``."""
         return self.high
 
     def _normal(self) -> NormalDist:
@@ -194,16 +183,13 @@ class Buckets(Sizes):
     weights: tuple[float, ...]
 
     def draw(self, source: random.Random) -> int:
-        """See ``Sizes``."""
         return source.choices(self.sizes, cum_weights=list(accumulate(self.weights)))[0]
 
     def mean(self) -> float:
-        """See ``Sizes``."""
         pairs = zip(self.sizes, self.weights, strict=True)
         return math.fsum(size * weight for size, weight in pairs) / math.fsum(self.weights)
 
     def maximum(self) -> int:
-        """See ``Sizes``."""
         pairs = zip(self.sizes, self.weights, strict=True)
         return max(size for size, weight in pairs if weight)
 

@@ -14,7 +14,7 @@ _LIST_THEM: Final = "sbench ls lists the runs; sbench write makes one"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
+class ListedRun:
     """A run, or a series of runs: what has its own directory."""
 
     name: str
@@ -26,13 +26,13 @@ class Entry:
     """False for the directory of a series (``ab``, ``scale``, ``exp``)."""
 
 
-def entries(root: Path) -> list[Entry]:
+def entries(root: Path) -> list[ListedRun]:
     """Return the runs and the series directly below ``root``, the most recent one first."""
     found = [entry for path in _directories(root) if (entry := _entry(path, root))]
     return sorted(found, key=lambda entry: (entry.saved_ns, entry.name), reverse=True)
 
 
-def runs_below(root: Path, path: Path) -> list[Entry]:
+def runs_below(root: Path, path: Path) -> list[ListedRun]:
     """Return all runs of a series, the most recent one first; names are those below ``root``."""
     found = [_entry(header.parent, root) for header in path.rglob(HEADER)]
     there = [entry for entry in found if entry]
@@ -93,13 +93,13 @@ def _directories(root: Path) -> Iterator[Path]:
         yield from (path for path in root.iterdir() if path.is_dir())
 
 
-def _entry(path: Path, root: Path) -> Entry | None:
+def _entry(path: Path, root: Path) -> ListedRun | None:
     header = path / HEADER
     try:
         is_run = header.is_file()
         if not is_run and next(path.rglob(HEADER), None) is None:
             return None
-        return Entry(
+        return ListedRun(
             name=str(path.relative_to(root)) if path.is_relative_to(root) else str(path),
             path=path,
             saved_ns=(header if is_run else path).stat().st_mtime_ns,
