@@ -337,9 +337,3 @@ def test_the_evaluator_follows_the_user_guide() -> None:
 def test_the_evaluator_refuses_what_it_does_not_know(condition: dict[str, Any]) -> None:
     with pytest.raises(AssertionError, match="the evaluator"):
         says(condition, a_b="1")
-
-
-def test_tests_of_one_file_stay_on_one_worker(request: pytest.FixtureRequest) -> None:
-    # Else each worker starts the servers of every file: xdist reads the group from the id.
-    grouped = request.config.getoption("loadgroup", default=False)
-    assert request.node.nodeid.endswith("@tests/unit/aws/test_policies.py") == grouped
