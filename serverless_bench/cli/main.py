@@ -5,13 +5,11 @@ Each command lives in a module of its own and is imported when it is called, so 
 """
 
 import os
-import signal
 import sys
 import traceback
 from collections.abc import Sequence
 from importlib import import_module
 from keyword import iskeyword
-from types import FrameType
 from typing import Final
 
 import click
@@ -21,6 +19,7 @@ from serverless_bench import __version__
 from serverless_bench.cli.defaults import defaults_for
 from serverless_bench.cli.flag_names import spell
 from serverless_bench.cli.help import Group, in_sections
+from serverless_bench.cli.interrupts import interruptible
 from serverless_bench.cli.options import spelled
 from serverless_bench.errors import INTERRUPTED, SbenchError
 
@@ -125,11 +124,10 @@ def commands() -> None:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code."""
-    for name in (signal.SIGTERM, signal.SIGHUP):
-        signal.signal(name, _interrupt)
     try:
-        code = commands.main(args=argv, prog_name="sbench", standalone_mode=False)
-        sys.stdout.flush()
+        with interruptible():
+            code = commands.main(args=argv, prog_name="sbench", standalone_mode=False)
+            sys.stdout.flush()
     except SbenchError as exc:
         spell(exc)
         return _say(str(exc), exc.hint, exc.exit_code)
@@ -149,12 +147,6 @@ def main(argv: Sequence[str] | None = None) -> int:
         hint = "this is a bug; SBENCH_TRACEBACK=1 shows where"
         return _say(f"{type(exc).__name__}: {exc}", hint, SbenchError.exit_code)
     return int(code or 0)
-
-
-def _interrupt(number: int, frame: FrameType | None) -> None:
-    """End on SIGTERM and SIGHUP as on Ctrl-C: with a report, and nothing left running."""
-    del number, frame
-    raise KeyboardInterrupt
 
 
 def _say(message: str, hint: str, code: int) -> int:

@@ -1,0 +1,46 @@
+"""No interrupt is lost."""
+
+import os
+import signal
+import sys
+import threading
+import weakref
+
+import pytest
+
+from serverless_bench.cli.interrupts import interruptible
+from tests.processes import PATIENCE_S
+
+
+class Thing:
+    pass
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupt_that_python_drops_comes_again(number: signal.Signals) -> None:
+    before = sys.unraisablehook
+    things = [Thing()]
+    # What this raises is ignored by Python, as in the callbacks of the import system.
+    watched = weakref.ref(things[0], lambda _: os.kill(os.getpid(), number))
+
+    def command() -> None:
+        things.clear()
+        assert watched() is None
+        threading.Event().wait(PATIENCE_S)
+
+    with interruptible(), pytest.raises(KeyboardInterrupt):
+        command()
+    assert sys.unraisablehook is before
+
+
+def test_anything_else_that_is_dropped_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
+    shown: list[object] = []
+    thing = Thing()
+    watched = weakref.ref(thing, lambda _: 1 / 0)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys, "unraisablehook", lambda dropped: shown.append(dropped.exc_type))
+        with interruptible():
+            del thing
+            assert watched() is None
+    assert shown == [ZeroDivisionError]
+    assert capsys.readouterr().err == ""
