@@ -15,6 +15,7 @@ import pytest
 from docs.make_notebooks import executed
 from serverless_bench import errors
 from serverless_bench.cli.exit_codes import ExitCode
+from serverless_bench.rundir.run import SCHEMA
 from tests.command import Sbench
 from tests.processes import PATIENCE_S
 from tests.quoted import PAGES
@@ -110,4 +111,4 @@ def test_the_saved_run_of_the_notebook_is_a_run(sbench: Sbench) -> None:
         report = sbench("report", saved, "--format", "json")
         assert report.code == 0
         header = json.loads((saved / "run.json").read_text())
-        assert header["schema"] == 1
+        assert header["schema"] == SCHEMA
