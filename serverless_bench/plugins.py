@@ -51,7 +51,7 @@ class Registry(Generic[T]):
         # Built-ins first: looking at entry points takes 20-60 ms, a cold start is billed.
         value = self.builtin.get(name) or self._external().get(name)
         if value is None:
-            raise PluginError(f"unknown {self.kind} {name!r}", hint=self._known(name))
+            raise self._unknown(name)
         module_name, _, attribute = value.partition(":")
         with extra(name, f"{self.kind} {name!r}"):
             return cast("T", getattr(import_module(module_name), attribute))
@@ -65,19 +65,20 @@ class Registry(Generic[T]):
             If the name is unknown; the hint lists those that are known.
         """
         if name not in self.builtin and name not in self._external():
-            raise PluginError(f"unknown {self.kind} {name!r}", hint=self._known(name))
+            raise self._unknown(name)
 
     def names(self) -> list[str]:
         """Return every name that a user may type, sorted."""
         return sorted({*self.builtin, *self._external()})
 
-    def _known(self, name: str) -> str:
+    def _unknown(self, name: str) -> PluginError:
         from difflib import get_close_matches  # noqa: PLC0415 - for errors only
 
         names = self.names()
         close = get_close_matches(name, names, n=1)
         known = f"known {self.family}: {', '.join(names)}"
-        return f"did you mean {close[0]!r}? {known}" if close else known
+        hint = f"did you mean {close[0]!r}? {known}" if close else known
+        return PluginError(f"unknown {self.kind} {name!r}", hint=hint)
 
     def _external(self) -> dict[str, str]:
         from importlib.metadata import entry_points  # noqa: PLC0415 - slow, see load

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from serverless_bench.analysis.requirements import require_scipy
 from serverless_bench.cli.compare import (
     check_threshold,
     compare_options,
     conclude,
-    require_scipy,
 )
 from serverless_bench.cli.options import DEFAULT_RUN_DIR, group, option
 from serverless_bench.cli.task import load_task, run_directory, store_kept_up

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from serverless_bench.analysis.requirements import require_scipy as require_scipy
+from serverless_bench.analysis.requirements import require_scipy
 from serverless_bench.cli.exit_codes import ExitCode
 from serverless_bench.cli.options import choose_format, group, option
 from serverless_bench.errors import UsageError

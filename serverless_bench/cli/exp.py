@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from serverless_bench.cli.compare import require_scipy
+from serverless_bench.analysis.requirements import require_scipy
 from serverless_bench.cli.exit_codes import ExitCode
 from serverless_bench.cli.exp_plan import (
     cell_options,

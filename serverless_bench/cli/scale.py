@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from serverless_bench.analysis.requirements import require_scipy
 from serverless_bench.cli.ab import series_options
-from serverless_bench.cli.compare import require_scipy
 from serverless_bench.cli.exit_codes import ExitCode
 from serverless_bench.cli.options import option
 from serverless_bench.cli.task import (

@@ -8,12 +8,10 @@ from pathlib import Path
 from typing import Any, Final, Literal, get_args, get_origin, get_type_hints
 
 from serverless_bench.errors import UsageError
+from serverless_bench.job.types import WORDS
 
 _WORDS: Final[Mapping[object, str]] = {
-    bool: "true or false",
-    int: "a whole number",
-    float: "a number",
-    str: "text",
+    **WORDS,
     Path: "text",
     tuple: "a list of text",
     dict: "a table",

@@ -9,7 +9,7 @@ from typing import Any, Final, get_args, get_origin
 
 from serverless_bench.errors import UsageError
 
-_WORDS: Final = {
+WORDS: Final[Mapping[object, str]] = {
     bool: "true or false",
     int: "a whole number",
     float: "a number",
@@ -17,6 +17,7 @@ _WORDS: Final = {
     tuple: "a list",
     NoneType: "None",
 }
+"""Types as a message names them."""
 
 
 _ALSO: Final[Mapping[type, tuple[type, ...]]] = {float: (float, int), tuple: (tuple, list)}
@@ -71,7 +72,7 @@ def _words(annotation: Any) -> str:  # noqa: ANN401 - a type or a type form
         if issubclass(each, StrEnum):
             names.append(f"one of {', '.join(each)}")
         else:
-            names.append(_WORDS.get(each) or f"a {each.__name__}")
+            names.append(WORDS.get(each) or f"a {each.__name__}")
     return " or ".join(names)
 
 
