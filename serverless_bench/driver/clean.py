@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
+import numpy as np
+
 from serverless_bench.analysis.display import Printed
 from serverless_bench.clock import sleep, wall_ns
 from serverless_bench.driver.array_files import is_in_files, remove_arrays
@@ -137,8 +139,11 @@ def _outwait(run: Run, died_ns: int | None, on_message: Callable[[str], object])
 
     As long as one can, its claim has to stay: it is what makes a second delivery stop.
     """
-    submitted_ns = int(run.functions["submitted_ns"].max(initial=0))
-    last_ns = max(submitted_ns, died_ns or 0)
+    functions = run.functions
+    # What was refused at first was sent again later than it says.
+    late = functions["refusals"] > 0
+    sent_ns = np.where(late, functions["collected_ns"], functions["submitted_ns"])
+    last_ns = max(int(sent_ns.max(initial=0)), died_ns or 0)
     until_ns = last_ns + round((run.job.start_timeout_s + _MARGIN_S) * NS_PER_S)
     left_s = (until_ns - wall_ns()) / NS_PER_S
     if left_s > 0:

@@ -8,7 +8,7 @@ Backoff And Jitter"); what was accepted twice runs once, because the launch is c
 
 import json
 import random
-from collections.abc import Collection, Generator, Iterable, Sequence
+from collections.abc import Collection, Generator, Iterable
 from dataclasses import asdict
 from itertools import count
 from typing import Any, Final
@@ -117,19 +117,13 @@ class _Invoker:
     def take(self, count: int) -> None:
         self._bucket.take(monotonic_ns(), count)
 
-    def launch(self, invocations: Sequence[InvocationSpec]) -> int:
-        for invocation in invocations:
-            return self._invoke(json.dumps(asdict(invocation)).encode())
-        return 0
-
-    def close(self) -> None:
-        self._client.close()
-
-    def _invoke(self, payload: bytes) -> int:
+    def launch(self, invocations: Iterable[InvocationSpec]) -> int:
         functions = self._job.functions
         deadline_ns = monotonic_ns() + round(_TIMEOUT_S * NS_PER_S)
         for refusals in count():
             name = functions[next(self._turn) % len(functions)]
+            (invocation,) = invocations
+            payload = json.dumps(asdict(invocation)).encode()
             try:
                 self._client.invoke(FunctionName=name, InvocationType="Event", Payload=payload)
             except (boto.BotoCoreError, boto.ClientError) as exc:
@@ -142,6 +136,9 @@ class _Invoker:
                 break
             sleep(random.uniform(0, min(_CAP_S, _BASE_S * 2**refusals)))  # noqa: S311
         raise NotLaunchedError(f"not launched for {_TIMEOUT_S:g} s: {problem}", refusals + 1)
+
+    def close(self) -> None:
+        self._client.close()
 
     def _tolerate(self, exc: Exception, name: str) -> None:
         """Return if the next attempt may succeed."""

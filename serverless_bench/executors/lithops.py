@@ -9,7 +9,7 @@ import json
 import selectors
 import subprocess
 import sys
-from collections.abc import Collection, Generator, Iterable, Iterator, Sequence
+from collections.abc import Collection, Generator, Iterable, Iterator
 from dataclasses import asdict
 from importlib.util import find_spec
 from typing import IO, Any, Final, Self
@@ -254,7 +254,7 @@ class _Launcher:
     def take(self, count: int) -> None:
         """Count nothing: Lithops has no limit that is known."""
 
-    def launch(self, invocations: Sequence[InvocationSpec]) -> int:
+    def launch(self, invocations: Iterable[InvocationSpec]) -> int:
         self._host.send({"launch": [asdict(spec) for spec in invocations]})
         self._host.await_message("launched", _DEPLOY_S)
         return 0

@@ -137,7 +137,7 @@ def all_ok(
     done = trial.write()
     assert happened() > 0
     summary = trial.check(done)
-    assert (done.code, summary.ok) == (0, rig.number), done.err
+    assert (done.code, summary.ok) == (0, rig.number), done.err + done.out
     host.set_faults({})
     idle(host)
     words = told(summary)
@@ -156,7 +156,7 @@ def late(rig: Rig, fault: str) -> Result:
         held = host.status()["late"] - before
         assert held > 0
         summary = trial.check(done)
-        assert (done.code, summary.ok) == (0, rig.number), done.err
+        assert (done.code, summary.ok) == (0, rig.number), done.err + done.out
         there = trial.objects()
         host.set_faults({})
         assert host.release() == held
@@ -222,7 +222,7 @@ def expired_a_while(rig: Rig, fault: str) -> Result:
         done = trial.write()
         assert proxy.refused > 0
         summary = trial.check(done)
-        assert (done.code, summary.ok) == (0, rig.number), done.err
+        assert (done.code, summary.ok) == (0, rig.number), done.err + done.out
         assert "note: the control prefix could not be read for a while" in done.err
         if invoking is not None:
             assert "credentials were refused" in done.err

@@ -93,6 +93,8 @@ class _Handler(BaseHTTPRequestHandler):
 
 class _Server(ThreadingHTTPServer):
     daemon_threads = True
+    request_queue_size = 128
+    """Where five may wait, the connection of a sixth takes a second or three."""
 
     def __init__(self, server_url: str) -> None:
         super().__init__(("127.0.0.1", 0), _Handler)

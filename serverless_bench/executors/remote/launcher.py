@@ -1,6 +1,6 @@
 """What hands invocations over, and how fast it may."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from typing import Protocol
 
 from serverless_bench.errors import SbenchError
@@ -37,8 +37,13 @@ class Launcher(Protocol):
     def take(self, count: int) -> None:
         """Note that ``count`` of them are going to be launched."""
 
-    def launch(self, invocations: Sequence[InvocationSpec]) -> int:
+    def launch(self, invocations: Iterable[InvocationSpec]) -> int:
         """Hand over a batch and return how often it was refused before.
+
+        Parameters
+        ----------
+        invocations
+            Iterated over once per attempt: how late each may begin counts from then.
 
         Raises
         ------

@@ -5,7 +5,7 @@ flight on; an attempt that has not begun in time is taken back by claiming it; o
 went silent is lost when its own time is over.
 """
 
-from collections.abc import Collection, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
@@ -49,6 +49,8 @@ class _Pending:
     index: int
     launch: int
     submitted_ns: int
+    late_ns: int = _NEVER_NS
+    """When the latest event that was sent for it may begin no more."""
     check_ns: int = _NEVER_NS
     """When to check whether it has begun, or why it is silent."""
     refusals: int = 0
@@ -57,6 +59,16 @@ class _Pending:
     """A thread is checking on it."""
     problem: str = ""
     """Why it was not launched."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Batch:
+    """Events that are made anew for each attempt to send them."""
+
+    make: Callable[[], Iterator[InvocationSpec]]
+
+    def __iter__(self) -> Iterator[InvocationSpec]:
+        return self.make()
 
 
 class RemoteMap:
@@ -184,17 +196,25 @@ class RemoteMap:
         now_ns = self._clock.now_ns()
         for pending in sent:
             pending.submitted_ns = now_ns
-        # By the store's clock, which workers' clocks are nearer to than ours may be.
-        late_ns = now_ns + round(self._job.start_timeout_s * NS_PER_S) - self._ahead_ns
-        return launcher.launch([replace(spec, not_after_ns=late_ns) for spec in batch])
+        return launcher.launch(_Batch(partial(self._send, batch, sent)))
+
+    def _send(
+        self, batch: Sequence[InvocationSpec], sent: Sequence[_Pending]
+    ) -> Iterator[InvocationSpec]:
+        """Yield the events of one attempt, which may begin late by its own time."""
+        late_ns = self._late_ns(self._clock.now_ns())
+        for pending, spec in zip(sent, batch, strict=True):
+            pending.late_ns = late_ns
+            # By the store's clock, which workers' clocks are nearer to than ours may be.
+            yield replace(spec, not_after_ns=late_ns - self._ahead_ns)
 
     def _on_launched(self, sent: Sequence[_Pending], refusals: int) -> Iterable[Outcome]:
         # One that has begun may be silent for its whole time; only then it is checked.
-        timeout_s = min(self._job.start_timeout_s, self._job.deadline_s + GRACE_S)
+        over_ns = self._clock.now_ns() + round((self._job.deadline_s + GRACE_S) * NS_PER_S)
         self._launching -= len(sent)
         for pending in sent:
             pending.refusals = refusals
-            pending.check_ns = pending.submitted_ns + round(timeout_s * NS_PER_S)
+            pending.check_ns = min(pending.late_ns, over_ns)
         self._progress.started += len(sent)
         return ()
 
@@ -311,12 +331,12 @@ class RemoteMap:
     def _find_holder(self, pending: _Pending) -> Mapping[str, Any] | None:
         holder = self._view.holder(pending.index, pending.launch)
         now_ns = self._clock.now_ns()
-        if holder is None and (pending.problem or now_ns >= self._late_ns(pending)):
+        if holder is None and (pending.problem or now_ns >= pending.late_ns):
             holder = self._view.take_back(pending.index, pending.launch, now_ns)
         return holder
 
-    def _late_ns(self, pending: _Pending) -> int:
-        return pending.submitted_ns + round(self._job.start_timeout_s * NS_PER_S)
+    def _late_ns(self, sent_ns: int) -> int:
+        return sent_ns + round(self._job.start_timeout_s * NS_PER_S)
 
     def _on_check_failed(self, pending: _Pending, error: OperationError) -> Iterable[Outcome]:
         pending.busy = False
@@ -327,7 +347,7 @@ class RemoteMap:
         pending.busy = False
         self._reached_ns = now_ns = self._clock.now_ns()
         if holder is None:
-            pending.check_ns = self._late_ns(pending)
+            pending.check_ns = pending.late_ns
         elif "delivery" in holder:
             pending.began = True
             held_ns = round(float(holder.get("held_s", self._job.deadline_s)) * NS_PER_S)

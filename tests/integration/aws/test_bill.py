@@ -51,7 +51,7 @@ class Delivered:
     def take(self, count: int) -> None:
         assert count == 1
 
-    def launch(self, invocations: Sequence[InvocationSpec]) -> int:
+    def launch(self, invocations: Iterable[InvocationSpec]) -> int:
         for one in invocations:
             for _ in range(1 + (one.index in self._twice)):
                 handle_delivery(asdict(one))

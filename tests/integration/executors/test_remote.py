@@ -2,7 +2,7 @@
 
 import multiprocessing
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, dataclass, field, replace
 from threading import Event
@@ -82,7 +82,7 @@ class Here:
     def take(self, count: int) -> None:
         assert count <= self.batch
 
-    def launch(self, invocations: Sequence[InvocationSpec]) -> int:
+    def launch(self, invocations: Iterable[InvocationSpec]) -> int:
         for one in invocations:
             self.sent.append(one)
             if one.index == COUNT - 1:
@@ -142,6 +142,27 @@ def test_an_event_says_until_when_it_may_begin(job: JobSpec, workers: ProcessPoo
     run(job, launcher)
     for sent in launcher.sent:
         assert before_ns + 19 * 10**9 < sent.not_after_ns < wall_ns() + 20 * 10**9
+
+
+class RefusedOnce(Here):
+    """Makes its events twice, as one whose first attempt was refused."""
+
+    def launch(self, invocations: Iterable[InvocationSpec]) -> int:
+        self.refused = next(iter(invocations))
+        super().launch(invocations)
+        return 1
+
+
+def test_how_late_it_may_begin_counts_from_the_latest_attempt(
+    job: JobSpec, workers: ProcessPoolExecutor
+) -> None:
+    launcher = RefusedOnce(workers)
+    (outcome,) = run(replace(job, invocations=1), launcher)
+    assert isinstance(outcome.result, InvocationRecord)
+    assert outcome.refusals == 1
+    late_ns = launcher.refused.not_after_ns
+    assert late_ns < launcher.sent[0].not_after_ns
+    assert outcome.submitted_ns <= late_ns - 20 * 10**9, "what waiting took is not hidden"
 
 
 def test_duplicates_are_collected_beside_what_counts(
