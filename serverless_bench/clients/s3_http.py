@@ -47,7 +47,7 @@ def deletion(keys: Sequence[str]) -> tuple[bytes, dict[str, str]]:
     body = ET.tostring(root)
     # S3 asks for a checksum of this one request (Amazon S3 API reference, "DeleteObjects").
     digest = b64encode(hashlib.md5(body, usedforsecurity=False).digest()).decode()
-    return body, {"Content-MD5": digest}
+    return body, {"content-md5": digest}
 
 
 def listing_query(prefix: str, after: str) -> str:

@@ -3,8 +3,8 @@
 The socket stays blocking, with SO_RCVTIMEO and SO_SNDTIMEO at ``TICK_S``: the kernel
 then returns what it has at least twenty times a second. So progress is known while a
 slow block is under way, a stalled transfer is noticed, and a function can stop at its
-deadline, without a poll before every call. Bodies are read below ``http.client``'s own
-reader, straight into a buffer that is used again.
+deadline, without a poll before every call. Heads and bodies go through one buffer that is
+used again: a small object is one send and, as a rule, one receive.
 """
 
 import os
@@ -16,32 +16,37 @@ from base64 import b64encode
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache
-from http.client import HTTPConnection, HTTPException, HTTPResponse
 from typing import Final
 from urllib.parse import SplitResult, unquote, urlsplit
 
 from serverless_bench.clients.base import Exchange, Sink, Source
+from serverless_bench.clients.wire_response import END_OF_HEAD, Response
 from serverless_bench.clients.wire_tls import TlsStream
-from serverless_bench.errors import BadResponse, ConnectionLost, TimedOut
+from serverless_bench.errors import (
+    BadResponse,
+    ConnectionLost,
+    DeadlineExceeded,
+    OperationError,
+    TimedOut,
+)
+from serverless_bench.units import KIB
 
 TICK_S: Final = 0.05
 _CONNECT_S: Final = 10.0
 _EARLY_RESPONSE_S: Final = 1.0
+_HEAD_BYTES: Final = 64 * KIB
+"""Room for a head before the block in the buffer; S3 takes heads of 8 KiB."""
 
 
 @contextmanager
 def translated() -> Iterator[None]:
-    """Turn what sockets, TLS and HTTP raise into ``OperationError``."""
+    """Turn what sockets and TLS raise into ``OperationError``."""
     try:
         yield
-    except BlockingIOError as exc:
-        raise TimedOut("the response stopped in the middle") from exc
     except TimeoutError as exc:
         raise TimedOut("no connection in time") from exc
     except OSError as exc:
         raise ConnectionLost(f"{type(exc).__name__}: {exc}") from exc
-    except HTTPException as exc:
-        raise BadResponse(f"{type(exc).__name__}: {exc}"[:200]) from exc
 
 
 class WireConnection:
@@ -54,7 +59,7 @@ class WireConnection:
     proxy
         URL of the proxy that stands in between; None for a direct connection.
     block_bytes
-        Size of the buffer.
+        Bytes of a body that are made, or compared, at a time.
     timeout_s
         A wait without any byte ends after this long.
 
@@ -68,62 +73,60 @@ class WireConnection:
         self, url: SplitResult, *, proxy: str | None, block_bytes: int, timeout_s: float
     ) -> None:
         self._timeout_s = timeout_s
-        self._buffer = memoryview(bytearray(block_bytes))
+        self._block_bytes = block_bytes
+        self._room = bytearray(_HEAD_BYTES + block_bytes)
+        self._buffer = memoryview(self._room)
+        self._begin = self._end = 0
+        """Where what was received and not used yet stands in the buffer."""
         self.absolute = bool(proxy) and url.scheme == "http"
         """Whether requests have to name the whole URL, as a proxy wants it."""
-        self.proxy_headers: Mapping[str, str] = {}
+        self.proxy_headers: Mapping[str, str] = _authorization(proxy) if proxy else {}
         with translated():
-            self._http = _http_connection(url, proxy, min(timeout_s, _CONNECT_S))
-            if proxy:
-                self._go_through(proxy, url)
-            self._http.connect()
-            self._socket: socket.socket = self._http.sock
+            self._socket = _connected(url, proxy, min(timeout_s, _CONNECT_S))
             self._stream: socket.socket | TlsStream = self._socket
             try:
+                if proxy and url.scheme == "https":
+                    self._tunnel(url)
                 if url.scheme == "https":
-                    self._http.sock = self._stream = TlsStream(
+                    self._stream = TlsStream(
                         self._socket, _tls_context(), url.hostname or "", block_bytes=block_bytes
                     )
                 self._socket.settimeout(None)
-                self._set_timeout(socket.SO_SNDTIMEO, TICK_S)
-                self._set_timeout(socket.SO_RCVTIMEO, timeout_s)
+                for option in (socket.SO_SNDTIMEO, socket.SO_RCVTIMEO):
+                    tick = struct.pack("ll", 0, round(TICK_S * 1e6))
+                    self._socket.setsockopt(socket.SOL_SOCKET, option, tick)
                 peer = self._socket.getpeername()
-            except OSError:
+            except BaseException:
                 self.close()
                 raise
         self.remote = f"{peer[0]}:{peer[1]}" + (" (proxy)" if proxy else "")
         self._poll = select.poll()
         self._poll.register(self._socket, select.POLLIN)
-        self._whole = False
-        """Whether the last request went out to its end before the response came."""
+        self._is_clean = False
+        """Whether nothing is left on the line, of a request or of its response."""
 
     def is_stale(self) -> bool:
         """Return whether the store closed the idle connection, or sent something on it."""
         return bool(self._poll.poll(0))
 
-    def is_reusable(self, response: HTTPResponse) -> bool:
-        """Tell whether nothing is left on the line of ``response`` and of its request."""
-        return self._whole and response.isclosed() and not response.will_close
+    @property
+    def is_reusable(self) -> bool:
+        """Whether the next request may go over this connection."""
+        return self._is_clean
 
     def close(self) -> None:
         """Close the socket."""
-        self._http.close()
         self._socket.close()
 
     def send_request(
-        self,
-        method: str,
-        path: str,
-        headers: Mapping[str, str],
-        body: Source | bytes,
-        exchange: Exchange,
-    ) -> HTTPResponse:
+        self, method: str, head: bytes, body: Source | bytes, exchange: Exchange
+    ) -> Response:
         """Send one request and return the head of its response.
 
         Parameters
         ----------
-        method, path, headers
-            Of the request, ready to send.
+        method, head
+            Of the request; the head is ready to send.
         body
             An object's bytes, which are counted, or others, which are not.
         exchange
@@ -134,24 +137,21 @@ class WireConnection:
         OperationError
             If the connection breaks, or nothing moves for too long.
         """
-        self._whole = False
-        with translated():
-            self._http.putrequest(method, path, skip_host=True, skip_accept_encoding=True)
-            for name, value in headers.items():
-                self._http.putheader(name, value)
-            self._http.endheaders(body if isinstance(body, bytes) else None)
-            try:
-                if not isinstance(body, bytes):
-                    self._send(body, exchange)
-                exchange.sent()
-                self._await(exchange)
-            except (BrokenPipeError, ConnectionResetError) as exc:
-                return self._early_response(exc)
-            response = self._http.getresponse()
-        self._whole = True
+        self._is_clean = False
+        self._begin = self._end = 0
+        try:
+            self._send(head, body, exchange)
+            exchange.sent()
+        except (BrokenPipeError, ConnectionResetError) as exc:
+            return self._early_response(method, exchange, exc)
+        except OSError as exc:
+            raise ConnectionLost(f"{type(exc).__name__}: {exc}") from exc
+        response = self._response(method, exchange, self._timeout_s)
+        nothing_follows = response.length == 0 and self._begin == self._end
+        self._is_clean = nothing_follows and not response.will_close
         return response
 
-    def receive(self, response: HTTPResponse, sink: Sink, exchange: Exchange) -> None:
+    def receive(self, response: Response, sink: Sink, exchange: Exchange) -> None:
         """Move the body of ``response`` into ``sink``.
 
         Raises
@@ -159,106 +159,210 @@ class WireConnection:
         ConnectionLost
             If the connection ends before the body does.
         """
-        if response.length is None:
-            raise BadResponse("an object came without Content-Length")
-        self._set_timeout(socket.SO_RCVTIMEO, TICK_S)
-        with translated():
-            size = response.length
-            offset, filled = 0, self._lead(response)
-            if filled:
-                exchange.first_byte()
-                exchange.moved(filled)
-            while offset < size:
-                want = min(len(self._buffer), size - offset)
-                while filled < want:
-                    count = self._recv(self._buffer[filled:want], exchange)
-                    if offset == filled == 0:
-                        exchange.first_byte()
-                    exchange.moved(count)
-                    filled += count
-                sink.write_at(offset, self._buffer[:want])
-                offset, filled = offset + want, 0
-        # Before the response is closed: with it goes the socket, if the store wants that.
-        self._set_timeout(socket.SO_RCVTIMEO, self._timeout_s)
-        response.close()
-
-    def _send(self, source: Source, exchange: Exchange) -> None:
-        for offset in range(0, source.size, len(self._buffer)):
-            block = self._buffer[: source.size - offset]
-            source.readinto_at(offset, block)
-            while block:
-                count = self._ticking(self._stream.send, block, exchange)
+        size = response.length
+        if size is None:
+            raise BadResponse("an object came without Content-Length", status=response.status)
+        # Less than a block came with the head.
+        begin, came = self._begin, self._end - self._begin
+        offset, filled = 0, min(came, size)
+        if filled:
+            exchange.first_byte()
+            exchange.moved(filled)
+        while offset < size:
+            want = min(self._block_bytes, size - offset)
+            while filled < want:
+                count = self._receive(self._buffer[begin + filled : begin + want], exchange)
+                if offset == filled == 0:
+                    exchange.first_byte()
                 exchange.moved(count)
-                block = block[count:]
+                filled += count
+            sink.write_at(offset, self._buffer[begin : begin + want])
+            offset, begin, filled = offset + want, 0, 0
+        self._is_clean = came <= size and not response.will_close
 
-    def _recv(self, buffer: memoryview, exchange: Exchange) -> int:
-        count = self._ticking(self._stream.recv_into, buffer, exchange)
+    def read(self, response: Response, most: int, exchange: Exchange) -> bytes:
+        """Return the body of ``response``, or its first ``most`` bytes."""
+        if response.chunked:
+            data, whole = self._read_chunks(most, exchange)
+        else:
+            length = response.length
+            data = self._read(most if length is None else min(length, most), exchange)
+            whole = length is not None and len(data) == length
+            if length is not None and len(data) < min(length, most):
+                raise ConnectionLost("the connection ended in the middle of the response")
+        self._is_clean = whole and not response.will_close and self._begin == self._end
+        return data
+
+    # Sending
+
+    def _send(self, head: bytes, body: Source | bytes, exchange: Exchange) -> None:
+        if isinstance(body, bytes):
+            self._send_all(memoryview(head + body), len(head) + len(body), exchange)
+            return
+        if len(head) > _HEAD_BYTES:
+            self._send_all(memoryview(head), len(head), exchange)
+            head = b""
+        self._buffer[: len(head)] = head
+        first = len(head)
+        for offset in range(0, body.size or 1, self._block_bytes):
+            end = first + min(self._block_bytes, body.size - offset)
+            if end > first:
+                body.readinto_at(offset, self._buffer[first:end])
+            self._send_all(self._buffer[:end], first, exchange)
+            first = 0
+
+    def _send_all(self, data: memoryview, uncounted: int, exchange: Exchange) -> None:
+        """Send ``data``, of which the first ``uncounted`` bytes are of no object."""
+        while data:
+            count = self._ticking(self._stream.send, data, exchange, self._timeout_s)
+            data = data[count:]
+            counted = count - uncounted
+            uncounted = max(0, -counted)
+            if counted > 0:
+                exchange.moved(counted)
+
+    # Receiving
+
+    def _response(self, method: str, exchange: Exchange, patience_s: float) -> Response:
+        while True:
+            response = Response(self._head(exchange, patience_s), method)
+            if not response.is_interim:
+                return response
+
+    def _head(self, exchange: Exchange, patience_s: float) -> bytes:
+        """Return the next head, and leave what came behind it in the buffer."""
+        while (found := self._room.find(END_OF_HEAD, self._begin, self._end)) < 0:
+            if self._end > _HEAD_BYTES:
+                raise BadResponse("the head of the response does not end")
+            # No more than a block, so that the body's first one fits behind the head.
+            room = self._buffer[self._end : self._end + self._block_bytes]
+            self._end += self._receive(room, exchange, patience_s)
+        head = bytes(self._buffer[self._begin : found])
+        self._begin = found + len(END_OF_HEAD)
+        if self._begin > _HEAD_BYTES:
+            raise BadResponse("the head of the response is too long")
+        return head
+
+    def _read(self, most: int, exchange: Exchange) -> bytes:
+        """Return ``most`` bytes, or as many as there are."""
+        data = bytearray()
+        while len(data) < most and (self._begin < self._end or self._refill(exchange)):
+            piece = self._buffer[self._begin : min(self._end, self._begin + most - len(data))]
+            self._begin += len(piece)
+            data += piece
+        return bytes(data)
+
+    def _read_chunks(self, most: int, exchange: Exchange) -> tuple[bytes, bool]:
+        """Return a body in chunks (RFC 9112, section 7.1), and whether it is all of it."""
+        data = bytearray()
+        while size := self._chunk_size(exchange):
+            part = self._read(min(size, most - len(data)), exchange)
+            data += part
+            if len(data) == most:
+                return bytes(data), False
+            if len(part) < size or self._line(exchange):
+                raise ConnectionLost("the connection ended in the middle of a chunk")
+        while self._line(exchange):
+            pass
+        return bytes(data), True
+
+    def _chunk_size(self, exchange: Exchange) -> int:
+        text = self._line(exchange).partition(b";")[0].strip()
+        try:
+            return int(text, 16)
+        except ValueError:
+            raise BadResponse(f"this is no length of a chunk: {text[:100]!r}") from None
+
+    def _line(self, exchange: Exchange) -> bytes:
+        line = b""
+        while not line.endswith(b"\n"):
+            byte = self._read(1, exchange)
+            if not byte:
+                raise ConnectionLost("the connection ended in the middle of the response")
+            line += byte
+            if len(line) > _HEAD_BYTES:
+                raise BadResponse("a line of the response does not end")
+        return line.rstrip(b"\r\n")
+
+    def _refill(self, exchange: Exchange) -> bool:
+        """Receive what comes next into the empty buffer; return False at the end."""
+        self._begin = 0
+        self._end = self._ticked(self._buffer, exchange, self._timeout_s)
+        return self._end > 0
+
+    def _receive(
+        self, buffer: memoryview, exchange: Exchange, patience_s: float | None = None
+    ) -> int:
+        count = self._ticked(buffer, exchange, patience_s or self._timeout_s)
         if not count:
-            raise ConnectionLost("the connection ended before the object did")
+            raise ConnectionLost("the store closed the connection before its response was over")
         return count
 
+    def _ticked(self, buffer: memoryview, exchange: Exchange, patience_s: float) -> int:
+        try:
+            return self._ticking(self._stream.recv_into, buffer, exchange, patience_s)
+        except OSError as exc:
+            raise ConnectionLost(f"{type(exc).__name__}: {exc}") from exc
+
     def _ticking(
-        self, do: Callable[[memoryview], int], view: memoryview, exchange: Exchange
+        self,
+        do: Callable[[memoryview], int],
+        view: memoryview,
+        exchange: Exchange,
+        patience_s: float,
     ) -> int:
         waited_s = 0.0
         while True:
             try:
                 return do(view)
             except BlockingIOError:
-                waited_s = self._tick(waited_s, exchange)
+                if waited_s > patience_s:
+                    raise TimedOut(f"no byte moved for {patience_s:g} s") from None
+                exchange.moved(0)
+                waited_s += TICK_S
 
-    def _await(self, exchange: Exchange) -> None:
-        waited_s = 0.0
-        while not self._poll.poll(TICK_S * 1000):
-            waited_s = self._tick(waited_s, exchange)
-
-    def _tick(self, waited_s: float, exchange: Exchange) -> float:
-        if waited_s > self._timeout_s:
-            raise TimedOut(f"no byte moved for {self._timeout_s:g} s")
-        exchange.moved(0)
-        return waited_s + TICK_S
-
-    def _lead(self, response: HTTPResponse) -> int:
-        """Take what ``http.client`` read of the body together with the head."""
-        try:
-            waiting = response.fp.peek()
-        except BlockingIOError:
-            return 0
-        lead = response.fp.read1(len(waiting)) if waiting else b""
-        self._buffer[: len(lead)] = lead
-        return len(lead)
-
-    def _early_response(self, cause: OSError) -> HTTPResponse:
+    def _early_response(self, method: str, exchange: Exchange, cause: OSError) -> Response:
         """Return the response that a store gave before it closed on an upload."""
-        self._set_timeout(socket.SO_RCVTIMEO, _EARLY_RESPONSE_S)
         try:
-            return self._http.getresponse()
-        except (OSError, HTTPException):
-            raise cause from None
+            response = self._response(method, exchange, _EARLY_RESPONSE_S)
+        except DeadlineExceeded:
+            raise
+        except OperationError:
+            raise ConnectionLost(f"{type(cause).__name__}: {cause}") from cause
+        response.will_close = True
+        return response
 
-    def _set_timeout(self, option: int, seconds: float) -> None:
-        whole, fraction = divmod(round(seconds * 1e6), 1_000_000)
-        self._socket.setsockopt(socket.SOL_SOCKET, option, struct.pack("ll", whole, fraction))
+    def _tunnel(self, url: SplitResult) -> None:
+        """Have the proxy connect us (RFC 9110, section 9.3.6)."""
+        there = f"{url.hostname}:{url.port or 443}"
+        lines = [f"CONNECT {there} HTTP/1.1", f"host: {there}"]
+        lines += [f"{name}: {value}" for name, value in self.proxy_headers.items()]
+        self._socket.sendall("\r\n".join([*lines, "", ""]).encode())
+        data = b""
+        while END_OF_HEAD not in data and (more := self._socket.recv(4 * KIB)):
+            data += more
+        status = Response(data.partition(END_OF_HEAD)[0], "CONNECT").status
+        if not 200 <= status < 300:
+            raise ConnectionLost(f"the proxy does not connect to {there}: status {status}")
+        self.proxy_headers = {}
 
-    def _go_through(self, proxy: str, url: SplitResult) -> None:
-        parts = urlsplit(proxy)
-        headers = {}
-        if parts.username is not None:
-            user = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
-            headers["Proxy-Authorization"] = "Basic " + b64encode(user.encode()).decode()
-        if url.scheme == "https":
-            self._http.set_tunnel(url.hostname or "", url.port or 443, headers)
-        else:
-            self.proxy_headers = headers
 
-
-def _http_connection(url: SplitResult, proxy: str | None, timeout_s: float) -> HTTPConnection:
+def _connected(url: SplitResult, proxy: str | None, timeout_s: float) -> socket.socket:
     via = urlsplit(proxy) if proxy else url
     if via.scheme not in {"http", "https"} or (proxy and via.scheme != "http"):
         raise ConnectionLost(f"cannot talk {via.scheme!r} to {via.hostname}")
     port = via.port or (443 if via.scheme == "https" else 80)
-    # Plain also for https: TLS comes on top once the connection, or the tunnel, stands.
-    return HTTPConnection(via.hostname or "", port, timeout=timeout_s)
+    line = socket.create_connection((via.hostname or "", port), timeout_s)
+    line.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    return line
+
+
+def _authorization(proxy: str) -> dict[str, str]:
+    parts = urlsplit(proxy)
+    if parts.username is None:
+        return {}
+    user = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
+    return {"proxy-authorization": "Basic " + b64encode(user.encode()).decode()}
 
 
 @cache

@@ -7,7 +7,6 @@ that cost 0.67 instead of 0.85 core-s/GiB to send, on four 0.93 instead of 1.10 
 and compare (docs/decisions/0004-tls-in-memory.md).
 """
 
-import io
 import socket
 import ssl
 from typing import TYPE_CHECKING, cast
@@ -17,13 +16,12 @@ if TYPE_CHECKING:
 
 
 class TlsStream:
-    """A TLS connection over a socket, with what ``http.client`` and ``Connection`` call.
+    """A TLS connection over a socket, with the two methods of it that a connection calls.
 
     Parameters
     ----------
     raw
-        A connected socket; the caller closes it, ``close`` here does not, because
-        ``http.client`` closes its socket before the body of a last response is read.
+        A connected socket; the caller closes it.
     context, host
         What the certificate is checked with and against.
     block_bytes
@@ -69,11 +67,6 @@ class TlsStream:
         self._plain -= sent
         return sent
 
-    def sendall(self, data: bytes) -> None:
-        """Encrypt and send all of ``data``: heads of requests, which are short."""
-        self._tls.write(data)
-        self._flush()
-
     def recv_into(self, buffer: "WriteableBuffer") -> int:
         """Fill ``buffer`` with what has arrived, waiting for some; 0 at the end."""
         view = memoryview(buffer).cast("B")
@@ -93,13 +86,6 @@ class TlsStream:
                 break
             filled += count
         return filled
-
-    def makefile(self, mode: str = "rb") -> io.BufferedReader:
-        """Return a buffered reader of the connection; ``http.client`` reads heads with it."""
-        return io.BufferedReader(_Reader(self))
-
-    def close(self) -> None:
-        """Do nothing: see the class."""
 
     def _handshake(self) -> None:
         while True:
@@ -122,18 +108,3 @@ class TlsStream:
     def _flush(self) -> None:
         if self._outgoing.pending:
             self._raw.sendall(self._outgoing.read())
-
-
-class _Reader(io.RawIOBase):
-    def __init__(self, stream: TlsStream) -> None:
-        super().__init__()
-        self._stream = stream
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: "WriteableBuffer", /) -> int | None:
-        try:
-            return self._stream.recv_into(buffer)
-        except BlockingIOError:
-            return None

@@ -1,0 +1,65 @@
+"""The head of an HTTP/1.1 response, and how its body ends (RFC 9112)."""
+
+from typing import Final
+
+from serverless_bench.errors import BadResponse
+
+END_OF_HEAD: Final = b"\r\n\r\n"
+_CLOSE: Final = "close"
+
+
+class Response:
+    """The head of a response.
+
+    Parameters
+    ----------
+    data
+        The bytes before the empty line.
+    method
+        Of the request: a HEAD is answered without a body.
+
+    Raises
+    ------
+    BadResponse
+        If that is no head of HTTP/1.
+    """
+
+    __slots__ = ("chunked", "headers", "length", "status", "will_close")
+
+    def __init__(self, data: bytes, method: str) -> None:
+        first, *lines = data.decode("latin-1").split("\r\n")
+        version, _, rest = first.partition(" ")
+        if not version.startswith("HTTP/1.") or not rest[:3].isdigit():
+            raise BadResponse(f"no HTTP/1 comes from there: {first[:100]!r}")
+        self.status = int(rest[:3])
+        self.headers: dict[str, str] = {}
+        """By name in lower case."""
+        headers = self.headers
+        for line in lines:
+            name, colon, value = line.partition(":")
+            if not colon:
+                raise BadResponse(f"this is no header: {line[:100]!r}", status=self.status)
+            name = name.lower()
+            value = value.strip()
+            headers[name] = f"{headers[name]}, {value}" if name in headers else value
+        self.chunked = headers.get("transfer-encoding", "").lower().endswith("chunked")
+        self.length = self._length(method)
+        """Bytes of the body; None if only its end tells."""
+        close = headers.get("connection", _CLOSE if version == "HTTP/1.0" else "").lower()
+        self.will_close = close == _CLOSE or (self.length is None and not self.chunked)
+
+    @property
+    def is_interim(self) -> bool:
+        """Whether the answer proper is still to come, as after 100 Continue."""
+        return self.status < 200
+
+    def _length(self, method: str) -> int | None:
+        if method == "HEAD" or self.status in {204, 304} or self.is_interim:
+            self.chunked = False
+            return 0
+        text = self.headers.get("content-length")
+        if self.chunked or text is None:
+            return None
+        if not text.isdigit():
+            raise BadResponse(f"Content-Length is {text[:100]!r}", status=self.status)
+        return int(text)
