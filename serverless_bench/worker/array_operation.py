@@ -4,15 +4,15 @@ What has to be there before, the library and the array in memory, is made by
 ``ArrayTask``, before the operation's first clock read; the comparison is after its last.
 """
 
-import os
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from typing import Any, Final
 
 from serverless_bench.arrays import open_array_library
 from serverless_bench.arrays.base import ArrayLibrary, explained, place
 from serverless_bench.clock import monotonic_ns
-from serverless_bench.errors import BadResponse, Corrupt
+from serverless_bench.errors import Corrupt
 from serverless_bench.job.load import ArraySpec
 from serverless_bench.job.operations import OperationKind, OperationSpec
 from serverless_bench.job.target import Target
@@ -20,22 +20,15 @@ from serverless_bench.job.transfer import Transfer
 from serverless_bench.payload.array_layout import array_bytes, shape_at
 from serverless_bench.payload.keystream import Keystream
 from serverless_bench.payload.verify import RangeSink
+from serverless_bench.worker.kept import Kept
 from serverless_bench.worker.meter import Meter
 from serverless_bench.worker.operation_context import DONE, OperationContext, OperationResult
 from serverless_bench.worker.resource_usage import Watch, give_memory_back
 from serverless_bench.worker.retry import Retrier
 
-
-@dataclass(frozen=True, slots=True)
-class _Open:
-    """A library that this process keeps, as it keeps a client."""
-
-    pid: int
-    settings: tuple[ArraySpec, Target, Transfer]
-    library: ArrayLibrary
-
-
-_open: list[_Open] = []
+_libraries: Final = Kept()
+_appending: list[tuple[ArrayLibrary, str]] = []
+"""The library, and the array that it has open for writing."""
 
 
 def perform_array(context: OperationContext) -> OperationResult:
@@ -79,12 +72,6 @@ def _task(context: OperationContext) -> "ArrayTask":
     return ArrayTask(context.spec, array, target, context.transfer)
 
 
-def close_arrays() -> None:
-    """Release what this process keeps for its next operation."""
-    while _open:
-        _open.pop().library.close()
-
-
 class ArrayTask:
     """One operation with all that it needs.
 
@@ -107,12 +94,15 @@ class ArrayTask:
         self, operation: OperationSpec, array: ArraySpec, target: Target, transfer: Transfer
     ) -> None:
         self._operation = operation
-        self._array = array
         self._transfer = transfer
         self._where = place(array, operation.key)
-        self._shape = shape_at(array, operation.key)
-        self._library = _library(array, target, transfer)
-        self._block = None
+        whole = shape_at(array, operation.key)
+        appends = operation.kind is OperationKind.APPEND_ARRAY
+        # An append adds one array to those that the key says.
+        self._array = array if appends else replace(array, shape=whole)
+        self._size = array_bytes(self._array)
+        self._library = _libraries.open(open_array_library, array, target, transfer)
+        self._block: object = None
         self._got: object = None
         give_memory_back()
         if operation.kind is not OperationKind.READ_ARRAY:
@@ -120,20 +110,32 @@ class ArrayTask:
 
     def perform(self, retrier: Retrier) -> None:
         """Call the library; nothing else."""
-        kind = self._operation.kind
+        kind, library, where = self._operation.kind, self._library, self._where
         # Libraries retry by themselves.
         once = replace(retrier, retries=0)
+
+        def run(request: str, call: Callable[..., object], *args: Any, moves: int = 0) -> object:  # noqa: ANN401
+            def attempt(meter: Meter) -> object:
+                with explained():
+                    result = call(*args)
+                if moves:
+                    # They are counted at its end.
+                    meter.moved(moves)
+                return result
+
+            return once.run(request, attempt)
+
         if kind is OperationKind.READ_ARRAY:
-            once.run("read_array", self._moves(self._read))
+            self._got = run("read_array", library.read, where, moves=self._size)
             return
+        if kind is OperationKind.WRITE_ARRAY or (library, where) not in _appending:
+            run("create_array", library.create, where, self._array.shape)
+            _appending[:] = [(library, where)]
         if kind is OperationKind.WRITE_ARRAY:
-            once.run("create_array", self._calls(self._create))
-            once.run("write_array", self._moves(self._write))
-            return
-        if self._where not in _appending:
-            once.run("create_array", self._calls(self._create))
-            _appending[:] = [self._where]
-        once.run("append_array", self._moves(self._append))
+            run("write_array", library.write, where, self._block, moves=self._size)
+        else:
+            row = self._operation.offset // self._size * self._array.shape[0]
+            run("append_array", library.append, where, self._block, row, moves=self._size)
 
     def compare(self, context: OperationContext) -> None:
         """Compare what was read, byte by byte.
@@ -143,7 +145,7 @@ class ArrayTask:
         Corrupt
             If any byte is wrong, missing or too much.
         """
-        operation, transfer = self._operation, self._transfer
+        operation, block_bytes = self._operation, self._transfer.block_bytes
         if operation.kind is not OperationKind.READ_ARRAY:
             return
         # In here, because the worker loads NumPy for arrays only.
@@ -157,10 +159,10 @@ class ArrayTask:
             size=size,
             offset=0,
             length=size,
-            verify=transfer.verify,
+            verify=self._transfer.verify,
         )
-        for offset in range(0, len(data), transfer.block_bytes):
-            sink.write_at(offset, data[offset : offset + transfer.block_bytes])
+        for offset in range(0, len(data), block_bytes):
+            sink.write_at(offset, data[offset : offset + block_bytes])
         sink.finish()
         context.verified_bytes += sink.verified_bytes
         context.bad.extend(sink.bad)
@@ -169,67 +171,9 @@ class ArrayTask:
 
     def _make(self) -> object:
         """Return the array that is to be written: the user's own, before he calls anything."""
-        operation, array = self._operation, self._array
-        shape = self._shape if operation.kind is OperationKind.WRITE_ARRAY else array.shape
-        size = operation.size if operation.kind is OperationKind.WRITE_ARRAY else array_bytes(array)
-        if size is None:
-            raise BadResponse(f"the key {operation.key} does not say how big it is")
-        data = bytearray(size)
+        operation, data = self._operation, bytearray(self._size)
         Keystream(operation.key, operation.generation).readinto_at(operation.offset, data)
         # In here, as in ``compare``.
         from serverless_bench.arrays.blocks import as_block  # noqa: PLC0415
 
-        return as_block(data, shape, array)
-
-    def _create(self) -> None:
-        operation, array = self._operation, self._array
-        first = self._shape if operation.kind is OperationKind.WRITE_ARRAY else array.shape
-        self._library.create(self._where, first)
-
-    def _write(self) -> None:
-        self._library.write(self._where, self._block)
-
-    def _append(self) -> None:
-        operation, array = self._operation, self._array
-        row = operation.offset // array_bytes(array) * array.shape[0]
-        self._library.append(self._where, self._block, row)
-
-    def _read(self) -> None:
-        self._got = self._library.read(self._where)
-
-    def _calls(self, do: Callable[[], None]) -> Callable[[Meter], None]:
-        def call(meter: Meter) -> None:
-            del meter
-            with explained():
-                do()
-
-        return call
-
-    def _moves(self, do: Callable[[], None]) -> Callable[[Meter], None]:
-        """Return ``do`` as an attempt that moves bytes: they are counted at its end."""
-        operation, array = self._operation, self._array
-        whole = operation.kind is not OperationKind.APPEND_ARRAY and operation.size is not None
-        size = operation.size if whole else array_bytes(array)
-
-        def call(meter: Meter) -> None:
-            with explained():
-                do()
-            meter.moved(size or 0)
-
-        return call
-
-
-_appending: list[str] = []
-"""The array that this process has open for appends."""
-
-
-def _library(array: ArraySpec, target: Target, transfer: Transfer) -> ArrayLibrary:
-    settings = (array, target, transfer)
-    for kept in _open:
-        if kept.pid == os.getpid() and kept.settings == settings:
-            return kept.library
-    close_arrays()
-    _appending.clear()
-    library = open_array_library(*settings)
-    _open.append(_Open(os.getpid(), settings, library))
-    return library
+        return as_block(data, self._array.shape, self._array)

@@ -262,7 +262,7 @@ class FunctionContext:
         """Put the blocks into the records: nothing is verified any more."""
         origin_ns = self._runner.clock.origin_ns
         for block in self._blocks:
-            self._runner.keep(block.measured(origin_ns, warmup=self._warmup))
+            self._runner.measured.append(block.measured(origin_ns, warmup=self._warmup))
         self._blocks.clear()
 
     def _check_mine(self, key: str, mine: bool) -> None:  # noqa: FBT001 - private
