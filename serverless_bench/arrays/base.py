@@ -95,11 +95,7 @@ def parse_options(options: type[K], array: ArraySpec) -> K:
         If a name is unknown or a value is none of its kind.
     """
     target = Target(client=array.library, bucket="", endpoint_url="", options=array.options)
-    try:
-        return parse(options, target)
-    except UsageError as exc:
-        text = str(exc).replace("`client_option`", "`library_option`")
-        raise UsageError(re.sub("^client", "library", text), hint=exc.hint) from None
+    return parse(options, target, kind="library")
 
 
 def place(array: ArraySpec, key: str) -> str:

@@ -18,7 +18,6 @@ from serverless_bench.payload.array_layout import ITEM_BYTES
 
 needs("tensorstore")
 
-_HTTP_THREADS: Final = "TENSORSTORE_HTTP_THREADS"
 _LITTLE: Final = {"name": "bytes", "configuration": {"endian": "little"}}
 
 _http_threads: dict[int, int | None] = {}
@@ -115,7 +114,7 @@ def _begin(http_threads: int | None) -> None:
             hint="it decides once: use an executor with a process for each function",
         )
     if http_threads is not None:
-        os.environ[_HTTP_THREADS] = str(http_threads)
+        os.environ["TENSORSTORE_HTTP_THREADS"] = str(http_threads)
 
 
 def _endpoint(target: Target) -> dict[str, str]:

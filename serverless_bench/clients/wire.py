@@ -10,41 +10,31 @@ checked by reading back, by a reader that knows what the bytes have to be.
 
 import hashlib
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass
 from http.client import HTTPResponse
 from typing import ClassVar, Final, Literal
-from urllib.parse import SplitResult, quote, urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 from botocore.auth import S3SigV4Auth
 from botocore.awsrequest import AWSRequest
 from botocore.credentials import Credentials, EnvProvider, ReadOnlyCredentials
 from botocore.utils import get_environ_proxies
 
-from serverless_bench.clients.base import (
-    ClientInfo,
-    Exchange,
-    Sink,
-    Source,
-    is_virtual,
-)
-from serverless_bench.clients.options import option, parse
+from serverless_bench.clients.base import ClientInfo, Exchange, Sink, Source
+from serverless_bench.clients.options import option
 from serverless_bench.clients.s3_http import (
-    check_success,
-    deletion,
-    element,
-    listed,
-    listing_query,
-    moved_endpoint,
-    parts_body,
+    METHODS,
+    NO_HEADERS,
+    S3HttpClient,
+    S3Response,
+    byte_range,
     response_error,
 )
 from serverless_bench.clients.wire_connection import WireConnection, translated
 from serverless_bench.errors import AccessDenied, BadResponse
 from serverless_bench.job.target import Target
 from serverless_bench.job.transfer import Transfer
-from serverless_bench.process import user_agent
 from serverless_bench.rundir.record import Shown
 
 _SMALL: Final = 1 << 20
@@ -76,7 +66,7 @@ class WireOptions:
     )
 
 
-class WireClient:
+class WireClient(S3HttpClient[WireOptions]):
     """Single S3 requests over persistent connections.
 
     Parameters
@@ -95,28 +85,20 @@ class WireClient:
     )
 
     def __init__(self, target: Target, transfer: Transfer) -> None:
-        self._hashes = parse(WireOptions, target).payload_signing == "sha256"
-        self._target = target
-        self._transfer = transfer
-        self._region = target.region
-        self._endpoint = urlsplit(target.endpoint_url)
-        self._credentials = _find_credentials()
         self._idle: deque[WireConnection] = deque()
-        self._name = user_agent()
+        super().__init__(target, transfer)
+        self._hashes = self._options.payload_signing == "sha256"
+        self._credentials = _find_credentials()
 
-    def move(self, *, region: str | None, endpoint_url: str | None) -> None:
-        url = self._endpoint.geturl()
-        there = moved_endpoint(url, self._region, region, endpoint_url)
-        if there != url:
-            self._endpoint = urlsplit(there)
-            self.close()
-        self._region = region or self._region
+    def _open(self) -> None:
+        self._server = urlsplit(f"{self._endpoint.scheme}://{self._host}")
+        # What is idle leads to where the bucket was.
+        self.close()
 
     def put(self, key: str, source: Source, exchange: Exchange, *, if_absent: bool = False) -> None:
         """Write one object; with ``if_absent``, one that is there is refused with 412."""
-        headers = {"If-None-Match": "*"} if if_absent else {}
-        with self._request("PUT", key, exchange, headers=headers, body=source) as (response, _):
-            _text(response)
+        headers = {"if-none-match": "*"} if if_absent else NO_HEADERS
+        self._send("PutObject", key, exchange, headers=headers, body=source)
 
     def get(
         self,
@@ -127,127 +109,66 @@ class WireClient:
         offset: int = 0,
         length: int | None = None,
     ) -> None:
-        headers = {}
-        if length is not None:
-            headers["Range"] = f"bytes={offset}-{offset + length - 1}"
-        with self._request("GET", key, exchange, headers=headers) as (response, connection):
-            # By the header: rclone responses a range with status 200.
-            if length is not None and "Content-Range" not in response.headers:
-                raise BadResponse("the store ignored the range", status=response.status)
-            connection.receive(response, sink, exchange)
+        self._send("GetObject", key, exchange, headers=byte_range(offset, length), sink=sink)
 
     def get_head(self, key: str, length: int, exchange: Exchange) -> tuple[bytes, str, str]:
         """Return an object's first bytes, its entity tag and its ``Content-Range``."""
-        request_headers = {"Range": f"bytes=0-{length - 1}"}
-        with (
-            self._request("GET", key, exchange, headers=request_headers) as (response, _),
-            translated(),
-        ):
-            data = response.read(length)
-            found = response.headers
-            return data, found.get("ETag", ""), found.get("Content-Range", "")
-
-    def head(self, key: str, exchange: Exchange) -> int:
-        with self._request("HEAD", key, exchange) as (response, _):
-            size = response.headers.get("Content-Length", "")
-            response.read()
-        if not size.isdigit():
-            raise BadResponse("the store says no size", status=response.status)
-        return int(size)
-
-    def delete_many(self, keys: Sequence[str], exchange: Exchange) -> None:
-        body, headers = deletion(keys)
-        with self._request("POST", "", exchange, query="delete=", headers=headers, body=body) as (
-            response,
-            _,
-        ):
-            text = _text(response)
-        check_success(text)
-
-    def copy(self, source: str, key: str, exchange: Exchange) -> None:
-        headers = {"x-amz-copy-source": quote(f"{self._target.bucket}/{source}", safe="/")}
-        with self._request("PUT", key, exchange, headers=headers) as (response, _):
-            text = _text(response)
-        check_success(text)
+        response = self._send("GetObject", key, exchange, headers=byte_range(0, length))
+        found = response.headers
+        return response.text[:length], found.get("etag", ""), found.get("content-range", "")
 
     def delete(self, key: str, exchange: Exchange, *, etag: str = "") -> None:
         """Delete one object; with an entity tag, only if that is still its own."""
-        headers = {"If-Match": etag} if etag else {}
-        with self._request("DELETE", key, exchange, headers=headers) as (response, _):
-            _text(response)
-
-    def list_keys(self, prefix: str, after: str, exchange: Exchange) -> tuple[list[str], bool]:
-        """Return up to a thousand keys behind ``after``, and whether there are more."""
-        query = listing_query(prefix, after)
-        with self._request("GET", "", exchange, query=query) as (response, _), translated():
-            text = response.read()
-        return listed(text, response.status)
-
-    def create_multipart(self, key: str, exchange: Exchange) -> str:
-        with self._request("POST", key, exchange, query="uploads=") as (response, _):
-            upload_id = element(_text(response), "UploadId")
-        if not upload_id:
-            raise BadResponse("the store gave no UploadId")
-        return upload_id
-
-    def upload_part(
-        self, key: str, upload_id: str, number: int, source: Source, exchange: Exchange
-    ) -> str:
-        query = f"partNumber={number}&uploadId={quote(upload_id, safe='')}"
-        with self._request("PUT", key, exchange, query=query, body=source) as (response, _):
-            _text(response)
-            return response.headers.get("ETag", "")
-
-    def complete_multipart(
-        self, key: str, upload_id: str, etags: Sequence[str], exchange: Exchange
-    ) -> None:
-        query = f"uploadId={quote(upload_id, safe='')}"
-        body = parts_body(etags)
-        with self._request("POST", key, exchange, query=query, body=body) as (response, _):
-            text = _text(response)
-        check_success(text)
-
-    def abort_multipart(self, key: str, upload_id: str, exchange: Exchange) -> None:
-        query = f"uploadId={quote(upload_id, safe='')}"
-        with self._request("DELETE", key, exchange, query=query) as (response, _):
-            _text(response)
+        headers = {"if-match": etag} if etag else NO_HEADERS
+        self._send("DeleteObject", key, exchange, headers=headers)
 
     def close(self) -> None:
         # A request that is under way finds that its list is no longer the client's.
         idle, self._idle = self._idle, deque()
         _close_all(idle)
 
-    @contextmanager
-    def _request(
+    def _send(
         self,
-        method: str,
+        operation: str,
         key: str,
         exchange: Exchange,
         *,
         query: str = "",
-        headers: Mapping[str, str] | None = None,
+        headers: Mapping[str, str] = NO_HEADERS,
         body: Source | bytes = b"",
-    ) -> Iterator[tuple[HTTPResponse, WireConnection]]:
-        """Send one request; the connection is kept if its response was read to the end."""
-        url = self._url(key, query)
-        parts = urlsplit(url)
-        request_headers = {"Host": parts.netloc, "User-Agent": self._name, **(headers or {})}
+        sink: Sink | None = None,
+    ) -> S3Response:
+        """Make one request; the connection is kept if its response was read to the end."""
+        method, path = METHODS[operation], self._path(key, query)
+        server, idle = self._server, self._idle
+        url = f"{server.scheme}://{server.netloc}{path}"
+        request_headers = {"Host": server.netloc, "User-Agent": self._name, **headers}
         if method in {"PUT", "POST"}:
-            request_headers["Content-Length"] = str(
-                len(body) if isinstance(body, bytes) else body.size
-            )
+            size = len(body) if isinstance(body, bytes) else body.size
+            request_headers["Content-Length"] = str(size)
         request_headers = self._signed(method, url, request_headers, body)
-        idle = self._idle
-        connection = self._connect(parts, exchange, idle)
+        connection = self._connect(server, exchange, idle)
         response: HTTPResponse | None = None
         try:
             request_headers.update(connection.proxy_headers)
-            path = url if connection.absolute else url.split(parts.netloc, 1)[1]
-            response = connection.send_request(method, path, request_headers, body, exchange)
-            exchange.answered(response.status, {k.lower(): v for k, v in response.headers.items()})
-            if response.status >= 300:
-                raise self._error(response)
-            yield response, connection
+            line = url if connection.absolute else path
+            response = connection.send_request(method, line, request_headers, body, exchange)
+            status = response.status
+            answered = {name.lower(): value for name, value in response.headers.items()}
+            exchange.answered(status, answered)
+            if sink is None or status >= 300:
+                # A listing that ends too early is an error, and not a shorter listing.
+                limit = None if operation == "ListObjectsV2" and status < 300 else _SMALL
+                with translated():
+                    text = response.read(limit)
+                if status >= 300:
+                    raise response_error(status, text, answered, self._endpoint, self._bucket)
+                return S3Response(status, answered, text)
+            # By the header: rclone responds to a range with status 200.
+            if "range" in headers and "content-range" not in answered:
+                raise BadResponse("the store ignored the range", status=status)
+            connection.receive(response, sink, exchange)
+            return S3Response(status, answered, b"")
         finally:
             if response is not None and connection.is_reusable(response):
                 idle.append(connection)
@@ -261,7 +182,7 @@ class WireClient:
                 connection.close()
 
     def _connect(
-        self, url: SplitResult, exchange: Exchange, idle: deque[WireConnection]
+        self, server: SplitResult, exchange: Exchange, idle: deque[WireConnection]
     ) -> WireConnection:
         # The one that was used last is the least likely to have been closed. Not "while there
         # is one": between the question and the response another thread may take it.
@@ -271,22 +192,13 @@ class WireClient:
                 return connection
             connection.close()
         connection = WireConnection(
-            url,
-            proxy=get_environ_proxies(url.geturl()).get(url.scheme),
+            server,
+            proxy=get_environ_proxies(server.geturl()).get(server.scheme),
             block_bytes=self._transfer.block_bytes,
             timeout_s=self._transfer.timeout_s,
         )
         exchange.connected(connection.remote, reused=False)
         return connection
-
-    def _url(self, key: str, query: str) -> str:
-        endpoint, bucket = self._endpoint, self._target.bucket
-        path = quote("/" + key, safe="/~")
-        if is_virtual(self._target.addressing, endpoint.hostname or "", bucket):
-            base = f"{endpoint.scheme}://{bucket}.{endpoint.netloc}"
-        else:
-            base = f"{endpoint.scheme}://{endpoint.netloc}/{bucket}"
-        return f"{base}{path}?{query}" if query else base + path
 
     def _signed(
         self, method: str, url: str, headers: Mapping[str, str], body: Source | bytes
@@ -303,18 +215,9 @@ class WireClient:
         if isinstance(body, bytes):
             return hashlib.sha256(body).hexdigest()
         hashed = hashlib.sha256()
-        buffer = memoryview(bytearray(min(self._transfer.block_bytes, body.size)))
-        for offset in range(0, body.size, len(buffer) or 1):
-            block = buffer[: body.size - offset]
-            body.readinto_at(offset, block)
+        for block in self._blocks(body):
             hashed.update(block)
         return hashed.hexdigest()
-
-    def _error(self, response: HTTPResponse) -> Exception:
-        headers = {name.lower(): value for name, value in response.headers.items()}
-        return response_error(
-            response.status, _text(response), headers, self._endpoint, self._target.bucket
-        )
 
 
 def _find_credentials() -> Credentials | None:
@@ -337,9 +240,3 @@ def _pop(idle: deque[WireConnection]) -> WireConnection | None:
         return idle.pop()
     except IndexError:
         return None
-
-
-def _text(response: HTTPResponse) -> bytes:
-    """Return a small response's body; reading it to the end frees the connection."""
-    with translated():
-        return response.read(_SMALL)
