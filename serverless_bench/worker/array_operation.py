@@ -7,10 +7,12 @@ What has to be there before, the library and the array in memory, is made by
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
-from typing import Any, Final
+from functools import partial
+from typing import Final
 
 from serverless_bench.arrays import open_array_library
 from serverless_bench.arrays.base import ArrayLibrary, explained, place
+from serverless_bench.arrays.blocks import as_block, as_bytes
 from serverless_bench.clock import monotonic_ns
 from serverless_bench.errors import Corrupt
 from serverless_bench.job.load import ArraySpec
@@ -106,36 +108,32 @@ class ArrayTask:
         self._got: object = None
         give_memory_back()
         if operation.kind is not OperationKind.READ_ARRAY:
-            self._block = self._make()
+            # The user's own array, before he calls anything.
+            data = bytearray(self._size)
+            Keystream(operation.key, operation.generation).readinto_at(operation.offset, data)
+            self._block = as_block(data, self._array.shape, self._array)
 
     def perform(self, retrier: Retrier) -> None:
         """Call the library; nothing else."""
         kind, library, where = self._operation.kind, self._library, self._where
         # Libraries retry by themselves.
         once = replace(retrier, retries=0)
-
-        def run(request: str, call: Callable[..., object], *args: Any, moves: int = 0) -> object:  # noqa: ANN401
-            def attempt(meter: Meter) -> object:
-                with explained():
-                    result = call(*args)
-                if moves:
-                    # They are counted at its end.
-                    meter.moved(moves)
-                return result
-
-            return once.run(request, attempt)
-
         if kind is OperationKind.READ_ARRAY:
-            self._got = run("read_array", library.read, where, moves=self._size)
+            self._got = once.run(
+                "read_array", partial(_call, partial(library.read, where), self._size)
+            )
             return
         if kind is OperationKind.WRITE_ARRAY or (library, where) not in _appending:
-            run("create_array", library.create, where, self._array.shape)
+            create = partial(library.create, where, self._array.shape)
+            once.run("create_array", partial(_call, create, 0))
             _appending[:] = [(library, where)]
         if kind is OperationKind.WRITE_ARRAY:
-            run("write_array", library.write, where, self._block, moves=self._size)
+            write = partial(library.write, where, self._block)
+            once.run("write_array", partial(_call, write, self._size))
         else:
             row = self._operation.offset // self._size * self._array.shape[0]
-            run("append_array", library.append, where, self._block, row, moves=self._size)
+            append = partial(library.append, where, self._block, row)
+            once.run("append_array", partial(_call, append, self._size))
 
     def compare(self, context: OperationContext) -> None:
         """Compare what was read, byte by byte.
@@ -148,9 +146,6 @@ class ArrayTask:
         operation, block_bytes = self._operation, self._transfer.block_bytes
         if operation.kind is not OperationKind.READ_ARRAY:
             return
-        # In here, because the worker loads NumPy for arrays only.
-        from serverless_bench.arrays.blocks import as_bytes  # noqa: PLC0415
-
         data = as_bytes(self._got)
         self._got = None
         size = operation.size if operation.size is not None else len(data)
@@ -169,11 +164,11 @@ class ArrayTask:
         if context.bad.count:
             raise Corrupt(f"{context.bad.bytes} bytes of {operation.key} are wrong")
 
-    def _make(self) -> object:
-        """Return the array that is to be written: the user's own, before he calls anything."""
-        operation, data = self._operation, bytearray(self._size)
-        Keystream(operation.key, operation.generation).readinto_at(operation.offset, data)
-        # In here, as in ``compare``.
-        from serverless_bench.arrays.blocks import as_block  # noqa: PLC0415
 
-        return as_block(data, self._array.shape, self._array)
+def _call(do: Callable[[], object], moves: int, meter: Meter) -> object:
+    """Make one attempt; the bytes that it moves are counted at its end."""
+    with explained():
+        result = do()
+    if moves:
+        meter.moved(moves)
+    return result

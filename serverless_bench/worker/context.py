@@ -160,8 +160,7 @@ class FunctionContext:
         OperationError
             If it could not be read; ``Corrupt`` if it is not what was written.
         """
-        data = self._read(key, offset, length, keep_data=True).data
-        return bytearray() if data is None else data
+        return self._read(key, offset, length, keep_data=True).data or bytearray()
 
     def check(self, key: str, offset: int = 0, length: int | None = None) -> None:
         """Read and compare as ``get`` does, and keep nothing in memory."""

@@ -3,7 +3,7 @@
 import random
 from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from itertools import chain, count, islice
 from typing import Final
@@ -98,7 +98,10 @@ class InvocationRunner:
             self._in_threads(lambda thread: self._warm_up(self._rounds[thread], rngs[thread]))
         self.begin()
         if self._stopped is None:
-            with self._probed():
+            with ExitStack() as stack:
+                if invocation.load.threads > 1 or invocation.transfer.connections > 1:
+                    # They share the interpreter's lock.
+                    self.probe = stack.enter_context(LockProbe())
                 self._in_threads(lambda thread: self._measure(self._rounds[thread], rngs[thread]))
         return self._stopped
 
@@ -195,13 +198,6 @@ class InvocationRunner:
         elif monotonic_ns() > self.deadline_ns:
             self._stop(_DEADLINE)
         return done, result
-
-    def _probed(self) -> AbstractContextManager[object]:
-        """Return what samples the interpreter's lock, where several threads share it."""
-        if self.invocation.load.threads == 1 and self.invocation.transfer.connections == 1:
-            return nullcontext()
-        self.probe = LockProbe()
-        return self.probe
 
     def _stop(self, why: str) -> None:
         if self._stopped is None:

@@ -11,8 +11,7 @@ from typing import Final
 from serverless_bench.clients.base import Sink
 from serverless_bench.clock import monotonic_ns
 from serverless_bench.errors import BadResponse, Corrupt, OperationError
-from serverless_bench.job.operations import OperationKind, OperationSpec
-from serverless_bench.job.transfer import Transfer
+from serverless_bench.job.operations import OperationKind
 from serverless_bench.payload.keystream import ReadableAt
 from serverless_bench.payload.shaped import content_of
 from serverless_bench.payload.verify import RangeSink, absent
@@ -134,22 +133,16 @@ class _ObjectDownload:
         self._keystream = (
             None if foreign else content_of(operation.content or key, operation.generation)
         )
-        self._step = self._step_of(operation, transfer)
-        self.count = 1
-        if self._length and self._step is not None:
-            self.count = -(-self._length // self._step)
+        step = operation.length
+        if self._length and "range" in self._retrier.client.info.operations:
+            step = transfer.part_size(OperationKind.GET, self._length) or step
+        self._step = step
+        """Length of a range; None if the object is requested as a whole."""
+        self.count = -(-self._length // step) if self._length and step else 1
         self._sinks: list[RangeSink | None] = [None] * self.count
         self._reported: set[int] = set()
         """Sizes of the object that responses have reported."""
         self.kept = MemorySink() if context.keep_data else None
-
-    def _step_of(self, operation: OperationSpec, transfer: Transfer) -> int | None:
-        """Return the length of a range; None if the object is requested as a whole."""
-        if self._length and "range" in self._retrier.client.info.operations:
-            part_bytes = transfer.part_size(OperationKind.GET, self._length)
-            if part_bytes is not None:
-                return part_bytes
-        return operation.length
 
     def fetch(self, index: int) -> None:
         """Get one of the ranges."""
