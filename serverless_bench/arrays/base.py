@@ -35,6 +35,8 @@ class ArrayLibrary(Protocol):
     It may use as many threads and requests as it likes, and retries by itself: its
     attempts are hidden. It raises what it wants: ``explained`` makes ``OperationError``
     of that. ``where`` is a key of the bucket without a slash at its end, or a directory.
+    Whoever inherits it need not define ``create`` and ``close`` if there is nothing to do,
+    nor ``append`` if it is none of its features.
     """
 
     supports: ClassVar[frozenset[str]]
@@ -50,6 +52,7 @@ class ArrayLibrary(Protocol):
 
     def append(self, where: str, block: Any, row: int) -> None:  # noqa: ANN401
         """Write ``block`` from ``row`` on, and make the array longer where it has to be."""
+        raise NotImplementedError
 
     def read(self, where: str) -> Any:  # noqa: ANN401 - what the library returns
         """Return the whole array."""
@@ -92,11 +95,7 @@ def parse_options(options: type[K], array: ArraySpec) -> K:
         If a name is unknown or a value is none of its kind.
     """
     target = Target(client=array.library, bucket="", endpoint_url="", options=array.options)
-    try:
-        return parse(options, target)
-    except UsageError as exc:
-        text = str(exc).replace("`client_option`", "`library_option`")
-        raise UsageError(re.sub("^client", "library", text), hint=exc.hint) from None
+    return parse(options, target, kind="library")
 
 
 def place(array: ArraySpec, key: str) -> str:

@@ -1,10 +1,9 @@
 """cppzarr: Zarr in C++ with OpenMP, for files."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from serverless_bench.arrays.base import CLEVEL, needs, parse_options
+from serverless_bench.arrays.base import CLEVEL, ArrayLibrary, needs, parse_options
 from serverless_bench.arrays.features import supported
 from serverless_bench.clients.options import option
 from serverless_bench.job.load import ArraySpec
@@ -23,8 +22,8 @@ class CppZarrOptions:
     num_threads: int | None = option(None, "threads of one call, as many as CPUs", least=1)
 
 
-class CppZarr:
-    """``cppzarr.write_zarr`` and ``read_zarr``."""
+class CppZarr(ArrayLibrary):
+    """``cppzarr.write_zarr``, which also makes the array, and ``read_zarr``."""
 
     supports = supported("cpp_zarr")
     options: ClassVar[type] = CppZarrOptions
@@ -35,9 +34,6 @@ class CppZarr:
         self._library = cppzarr
         self._array = array
         self._threads = parse_options(CppZarrOptions, array).num_threads
-
-    def create(self, where: str, shape: Sequence[int]) -> None:
-        """Do nothing: cppzarr makes an array when it writes it."""
 
     def write(self, where: str, block: Any) -> None:  # noqa: ANN401
         import numpy as np  # noqa: PLC0415 - see needs
@@ -56,11 +52,5 @@ class CppZarr:
             num_threads=self._threads,
         )
 
-    def append(self, where: str, block: Any, row: int) -> None:  # noqa: ANN401
-        raise NotImplementedError
-
     def read(self, where: str) -> Any:  # noqa: ANN401
         return self._library.read_zarr(where, order="C", num_threads=self._threads)
-
-    def close(self) -> None:
-        pass

@@ -1,11 +1,10 @@
 """OME-Zarr: images, written by Dask through Zarr-Python."""
 
 import warnings
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from serverless_bench.arrays.base import needs, parse_options
+from serverless_bench.arrays.base import ArrayLibrary, needs, parse_options
 from serverless_bench.arrays.features import supported
 from serverless_bench.clients.options import option
 from serverless_bench.job.load import ArraySpec
@@ -28,8 +27,8 @@ class OmeZarrOptions:
     async_concurrency: int | None = option(None, "Zarr-Python's requests at once, 10", least=1)
 
 
-class OmeZarr:
-    """``ome_zarr.writer.write_image``."""
+class OmeZarr(ArrayLibrary):
+    """``ome_zarr.writer.write_image``, which also makes the image."""
 
     supports = supported("ome_zarr")
     options: ClassVar[type] = OmeZarrOptions
@@ -47,9 +46,6 @@ class OmeZarr:
         self._of = (array, target, transfer)
         self._written: set[str] = set()
 
-    def create(self, where: str, shape: Sequence[int]) -> None:
-        """Do nothing: OME-Zarr makes an image when it writes it."""
-
     def write(self, where: str, block: Any) -> None:  # noqa: ANN401
         import dask  # noqa: PLC0415 - see needs
         import zarr  # noqa: PLC0415 - see needs
@@ -61,14 +57,13 @@ class OmeZarr:
             mode="a",
             zarr_format=self._parts.FORMATS[array.driver],
         )
-        storage: dict[str, Any] = {
+        storage = {
             "chunks": array.chunks,
             "compressor": self._parts.compressors(array),
             # Listing and deleting what is there is needed the second time only.
             "overwrite": where in self._written,
+            **({} if array.shards is None else {"shards": array.shards}),
         }
-        if array.shards is not None:
-            storage["shards"] = array.shards
         self._written.add(where)
         with dask.config.set(num_workers=self._options.workers), warnings.catch_warnings():
             # The mean of random floats overflows.
@@ -81,9 +76,6 @@ class OmeZarr:
                 storage_options=storage,
             )
 
-    def append(self, where: str, block: Any, row: int) -> None:  # noqa: ANN401
-        raise NotImplementedError
-
     def read(self, where: str) -> Any:  # noqa: ANN401
         import dask  # noqa: PLC0415 - see needs
         import zarr  # noqa: PLC0415 - see needs
@@ -93,6 +85,3 @@ class OmeZarr:
         image = OMEZarrMultiscale.from_ome_zarr(group).images[0]
         with dask.config.set(num_workers=self._options.workers):
             return image.data.compute()
-
-    def close(self) -> None:
-        pass

@@ -18,7 +18,6 @@ from serverless_bench.payload.array_layout import ITEM_BYTES
 
 needs("tensorstore")
 
-_HTTP_THREADS: Final = "TENSORSTORE_HTTP_THREADS"
 _LITTLE: Final = {"name": "bytes", "configuration": {"endian": "little"}}
 
 _http_threads: dict[int, int | None] = {}
@@ -56,20 +55,14 @@ class TensorStore:
         self._store: Any = None
 
     def create(self, where: str, shape: Sequence[int]) -> None:
-        spec = {
-            "driver": self._array.driver,
-            "kvstore": self._kvstore(where),
-            "metadata": _metadata(self._array, shape),
-            "create": True,
-            "open": True,
-        }
+        metadata = _metadata(self._array, shape)
         try:
-            self._store = self._open(spec)
+            self._store = self._open(where, metadata=metadata, create=True, open=True)
         except ValueError as exc:
             if self._array.operation != "append" or "FAILED_PRECONDITION" not in str(exc):
                 raise
             # A round that appends again: the array is longer already.
-            self._store = self._open({k: spec[k] for k in ("driver", "kvstore")})
+            self._store = self._open(where)
 
     def write(self, where: str, block: Any) -> None:  # noqa: ANN401
         self._store.write(block).result()
@@ -82,13 +75,13 @@ class TensorStore:
         self._store[row:end].write(block).result()
 
     def read(self, where: str) -> Any:  # noqa: ANN401
-        spec = {"driver": self._array.driver, "kvstore": self._kvstore(where)}
-        return self._open(spec).read().result()
+        return self._open(where).read().result()
 
     def close(self) -> None:
         self._store = None
 
-    def _open(self, spec: dict[str, Any]) -> Any:  # noqa: ANN401
+    def _open(self, where: str, **more: object) -> Any:  # noqa: ANN401
+        spec = {"driver": self._array.driver, "kvstore": self._kvstore(where), **more}
         return self._library.open(spec, context=self._context).result()
 
     def _kvstore(self, where: str) -> dict[str, Any]:
@@ -121,7 +114,7 @@ def _begin(http_threads: int | None) -> None:
             hint="it decides once: use an executor with a process for each function",
         )
     if http_threads is not None:
-        os.environ[_HTTP_THREADS] = str(http_threads)
+        os.environ["TENSORSTORE_HTTP_THREADS"] = str(http_threads)
 
 
 def _endpoint(target: Target) -> dict[str, str]:
@@ -148,14 +141,17 @@ def _context(options: TensorStoreOptions, transfer: Transfer) -> dict[str, Any]:
 
 def _metadata(array: ArraySpec, shape: Sequence[int]) -> dict[str, Any]:
     if array.driver == "zarr":
+        codec = _codec(array, shuffle=1)
         return {
             "shape": list(shape),
             "chunks": list(array.chunks),
             "dtype": NUMPY_TYPES[array.dtype],
-            "compressor": _compressor(array),
+            "compressor": codec and {"id": codec[0], **codec[1]},
             "fill_value": 0,
         }
-    codecs: list[dict[str, Any]] = [_LITTLE, *_codecs(array)]
+    codecs: list[dict[str, Any]] = [_LITTLE]
+    if codec := _codec(array, shuffle="shuffle", typesize=ITEM_BYTES[array.dtype]):
+        codecs.append({"name": codec[0], "configuration": codec[1]})
     if array.shards is not None:
         inner = {
             "chunk_shape": list(array.chunks),
@@ -175,21 +171,9 @@ def _metadata(array: ArraySpec, shape: Sequence[int]) -> dict[str, Any]:
     }
 
 
-def _compressor(array: ArraySpec) -> dict[str, Any] | None:
+def _codec(array: ArraySpec, **blosc: Any) -> tuple[str, dict[str, Any]] | None:  # noqa: ANN401
+    """Return the codec's name and settings; Blosc has some that each format writes its own way."""
     kind, _, inner = array.codec.partition("-")
-    if kind == "none":
-        return None
-    if kind == "zstd":
-        return {"id": "zstd", "level": CLEVEL}
-    return {"id": "blosc", "cname": inner, "clevel": CLEVEL, "shuffle": 1, "blocksize": 0}
-
-
-def _codecs(array: ArraySpec) -> list[dict[str, Any]]:
-    kind, _, inner = array.codec.partition("-")
-    if kind == "none":
-        return []
-    if kind == "zstd":
-        return [{"name": "zstd", "configuration": {"level": CLEVEL}}]
-    blosc = {"cname": inner, "clevel": CLEVEL, "shuffle": "shuffle", "blocksize": 0}
-    size = ITEM_BYTES[array.dtype]
-    return [{"name": "blosc", "configuration": {**blosc, "typesize": size}}]
+    if kind == "blosc":
+        return kind, {"cname": inner, "clevel": CLEVEL, "blocksize": 0, **blosc}
+    return None if kind == "none" else (kind, {"level": CLEVEL})

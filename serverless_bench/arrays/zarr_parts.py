@@ -11,9 +11,9 @@ from zarr.codecs import BloscCname, BloscCodec, ZstdCodec
 from zarr.storage import LocalStore, ObjectStore
 
 from serverless_bench.arrays.base import CLEVEL
-from serverless_bench.clients.base import AWS_HOST
+from serverless_bench.clients.base import is_virtual
 from serverless_bench.job.load import ArraySpec
-from serverless_bench.job.target import Addressing, Target
+from serverless_bench.job.target import Target
 from serverless_bench.job.transfer import Transfer
 from serverless_bench.payload.array_layout import ITEM_BYTES
 
@@ -28,14 +28,10 @@ def open_store(array: ArraySpec, target: Target, transfer: Transfer, where: str)
     """
     if array.path is not None:
         return LocalStore(Path(where))
-    at_aws = AWS_HOST in target.endpoint_url
-    virtual = target.addressing is Addressing.VIRTUAL or (
-        at_aws and target.addressing is Addressing.AUTO
-    )
     endpoint = target.endpoint_url
+    virtual = is_virtual(target.addressing, endpoint, target.bucket)
     if virtual:
-        scheme, _, host = endpoint.partition("://")
-        endpoint = f"{scheme}://{target.bucket}.{host}"
+        endpoint = endpoint.replace("://", f"://{target.bucket}.", 1)
     store = S3Store(
         target.bucket,
         prefix=where,
@@ -66,7 +62,5 @@ def compressors(array: ArraySpec) -> Any:  # noqa: ANN401 - of one format or the
 
 def configure(*, requests: int | None, threads: int | None) -> None:
     """Set how many requests and threads Zarr-Python uses; None leaves its own default."""
-    if requests is not None:
-        zarr.config.set({"async.concurrency": requests})
-    if threads is not None:
-        zarr.config.set({"threading.max_workers": threads})
+    wanted = {"async.concurrency": requests, "threading.max_workers": threads}
+    zarr.config.set({name: value for name, value in wanted.items() if value is not None})

@@ -11,10 +11,9 @@ the network, so that the progress of a put runs ahead by up to a part per reques
 """
 
 import io
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import ClassVar, Final, Literal
-from urllib.parse import quote, urlsplit
 
 from awscrt.auth import AwsCredentialsProvider
 from awscrt.http import HttpRequest
@@ -39,29 +38,24 @@ from awscrt.s3 import (
 
 from serverless_bench.clients.awscrt_request import CrtRequest, CrtRequestBody
 from serverless_bench.clients.base import ClientInfo, Exchange, Sink, Source
-from serverless_bench.clients.environment import ca_bundle, names_bucket_in_host
-from serverless_bench.clients.options import option, parse
+from serverless_bench.clients.environment import ca_bundle
+from serverless_bench.clients.options import option
 from serverless_bench.clients.s3_http import (
+    METHODS,
+    NO_HEADERS,
+    S3HttpClient,
+    S3Response,
+    byte_range,
     check_success,
-    deletion,
-    element,
-    listed,
-    listing_query,
-    moved_endpoint,
-    parts_body,
     response_error,
 )
 from serverless_bench.errors import BadResponse, UsageError
-from serverless_bench.job.target import Target
-from serverless_bench.job.transfer import Transfer
-from serverless_bench.process import user_agent
 from serverless_bench.rundir.record import Shown
 from serverless_bench.units import GIB, MIB
 
-_CONNECT_S: Final = 10.0
 _NO_SUCH_RANGE: Final = 416
 """HTTP status; stores give it to the first range of an empty object, too."""
-_SPLITTING: Final = {"GetObject": "GET_OBJECT", "PutObject": "PUT_OBJECT"}
+_SPLIT: Final = {"GetObject": S3RequestType.GET_OBJECT, "PutObject": S3RequestType.PUT_OBJECT}
 """By operation, the type of request that the runtime splits."""
 _CHECKED: Final = frozenset({"PutObject", "UploadPart"})
 """Operations that carry a checksum of what they write."""
@@ -89,22 +83,7 @@ class AwsCrtOptions:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class ApiRequest:
-    """One request of the S3 API."""
-
-    operation: str
-    """Its name there; the runtime needs it."""
-    method: str
-    key: str
-    query: str = ""
-    headers: Mapping[str, str] = field(default_factory=dict)
-    body: Source | bytes | None = None
-    kind: S3RequestType = S3RequestType.DEFAULT
-    """Whether the runtime may make several requests of it."""
-
-
-class AwsCrtClient:
+class AwsCrtClient(S3HttpClient[AwsCrtOptions]):
     """Requests through ``awscrt.s3.S3Client``.
 
     One client serves one endpoint: the runtime keeps addresses by host name, without the
@@ -131,21 +110,9 @@ class AwsCrtClient:
         options=AwsCrtOptions,
     )
 
-    def __init__(self, target: Target, transfer: Transfer) -> None:
-        self._target = target
-        self._transfer = transfer
-        self._options = parse(AwsCrtOptions, target)
-        self._name = user_agent()
-        self._checks = _checksum(self._options)
-        self._open(target.region, target.endpoint_url)
-
-    def move(self, *, region: str | None, endpoint_url: str | None) -> None:
-        url = moved_endpoint(self._endpoint.geturl(), self._region, region, endpoint_url)
-        self._open(region or self._region, url)
-
     def put(self, key: str, source: Source, exchange: Exchange) -> None:
         """Make as many requests as the runtime likes, unless ``split=no``."""
-        self._run(CrtRequest(exchange), self._whole("PutObject", "PUT", key, body=source))
+        self._send("PutObject", key, exchange, body=source)
 
     def get(
         self,
@@ -158,92 +125,26 @@ class AwsCrtClient:
     ) -> None:
         """Make as many requests as the runtime likes, unless ``split=no``."""
         crt_request = CrtRequest(exchange, sink=sink, start=offset)
-        if length is None:
-            self._perform(crt_request, self._whole("GetObject", "GET", key))
-            if crt_request.status == _NO_SUCH_RANGE:
-                # An empty object has no range: it is requested as a whole.
-                crt_request = CrtRequest(exchange, sink=sink)
-                self._perform(crt_request, ApiRequest("GetObject", "GET", key))
-            self._check(crt_request)
-            return
-        headers = {"Range": f"bytes={offset}-{offset + length - 1}"}
-        self._run(crt_request, self._whole("GetObject", "GET", key, headers=headers))
-        if "content-range" not in crt_request.headers:
+        self._perform(crt_request, "GetObject", key, headers=byte_range(offset, length))
+        if length is None and crt_request.status == _NO_SUCH_RANGE:
+            # An empty object has no range: it is requested as a whole.
+            crt_request = CrtRequest(exchange, sink=sink)
+            self._perform(crt_request, "GetObject", key, split=False)
+        self._check(crt_request)
+        if length is not None and "content-range" not in crt_request.headers:
             raise BadResponse("the store ignored the range", status=crt_request.status)
-
-    def create_multipart(self, key: str, exchange: Exchange) -> str:
-        crt_request = CrtRequest(exchange)
-        self._run(crt_request, ApiRequest("CreateMultipartUpload", "POST", key, query="uploads="))
-        if upload_id := element(crt_request.text, "UploadId"):
-            return upload_id
-        raise BadResponse("the store gave no UploadId")
-
-    def upload_part(
-        self, key: str, upload_id: str, number: int, source: Source, exchange: Exchange
-    ) -> str:
-        """Write one part, which stands in memory whole."""
-        query = f"partNumber={number}&uploadId={quote(upload_id, safe='')}"
-        crt_request = CrtRequest(exchange)
-        self._run(crt_request, ApiRequest("UploadPart", "PUT", key, query=query, body=source))
-        return crt_request.headers.get("etag", "")
-
-    def complete_multipart(
-        self, key: str, upload_id: str, etags: Sequence[str], exchange: Exchange
-    ) -> None:
-        query = f"uploadId={quote(upload_id, safe='')}"
-        api_request = ApiRequest(
-            "CompleteMultipartUpload", "POST", key, query=query, body=parts_body(etags)
-        )
-        self._run(CrtRequest(exchange), api_request)
-
-    def abort_multipart(self, key: str, upload_id: str, exchange: Exchange) -> None:
-        query = f"uploadId={quote(upload_id, safe='')}"
-        self._run(
-            CrtRequest(exchange), ApiRequest("AbortMultipartUpload", "DELETE", key, query=query)
-        )
-
-    def head(self, key: str, exchange: Exchange) -> int:
-        crt_request = CrtRequest(exchange)
-        self._run(crt_request, ApiRequest("HeadObject", "HEAD", key))
-        size = crt_request.headers.get("content-length", "")
-        if not size.isdigit():
-            raise BadResponse("the store says no size", status=crt_request.status)
-        return int(size)
-
-    def list_keys(self, prefix: str, after: str, exchange: Exchange) -> tuple[list[str], bool]:
-        crt_request = CrtRequest(exchange)
-        api_request = ApiRequest("ListObjectsV2", "GET", "", query=listing_query(prefix, after))
-        self._run(crt_request, api_request)
-        return listed(crt_request.text, crt_request.status)
-
-    def delete(self, key: str, exchange: Exchange) -> None:
-        self._run(CrtRequest(exchange), ApiRequest("DeleteObject", "DELETE", key))
-
-    def delete_many(self, keys: Sequence[str], exchange: Exchange) -> None:
-        body, headers = deletion(keys)
-        api_request = ApiRequest(
-            "DeleteObjects", "POST", "", query="delete=", headers=headers, body=body
-        )
-        self._run(CrtRequest(exchange), api_request)
-
-    def copy(self, source: str, key: str, exchange: Exchange) -> None:
-        headers = {"x-amz-copy-source": quote(f"{self._target.bucket}/{source}", safe="/")}
-        self._run(CrtRequest(exchange), ApiRequest("CopyObject", "PUT", key, headers=headers))
 
     def close(self) -> None:
         """Release the client: the runtime ends its threads when the last request has ended."""
         del self._client
 
-    def _open(self, region: str, endpoint_url: str) -> None:
-        self._region, self._endpoint = region, urlsplit(endpoint_url)
+    def _open(self) -> None:
+        options, region = self._options, self._region
+        self._checks = _checksum(options)
         # Event loops of its own, so that their number is this client's and they end with it.
-        loops = EventLoopGroup(self._options.threads)
+        loops = EventLoopGroup(options.threads)
         bootstrap = ClientBootstrap(loops, DefaultHostResolver(loops))
         secure = self._endpoint.scheme == "https"
-        self._virtual = names_bucket_in_host(self._target, endpoint_url)
-        host = self._endpoint.netloc
-        self._host = f"{self._target.bucket}.{host}" if self._virtual else host
-        options = self._options
         self._client = S3Client(
             bootstrap=bootstrap,
             region=region,
@@ -258,50 +159,53 @@ class AwsCrtClient:
             memory_limit=options.memory_gb and options.memory_gb * GIB,
             max_active_connections_override=options.connections,
             retry_config=S3RetryConfig(retry_mode=S3RetryMode.NONE),
-            connect_timeout_ms=round(min(self._transfer.timeout_s, _CONNECT_S) * 1000),
+            connect_timeout_ms=round(self._connect_s * 1000),
         )
 
-    def _whole(
+    def _send(
         self,
         operation: str,
-        method: str,
+        key: str,
+        exchange: Exchange,
+        *,
+        query: str = "",
+        headers: Mapping[str, str] = NO_HEADERS,
+        body: Source | bytes = b"",
+    ) -> S3Response:
+        crt_request = CrtRequest(exchange)
+        self._perform(crt_request, operation, key, query=query, headers=headers, body=body)
+        self._check(crt_request)
+        return S3Response(crt_request.status, crt_request.headers, crt_request.text)
+
+    def _perform(
+        self,
+        crt_request: CrtRequest,
+        operation: str,
         key: str,
         *,
-        headers: Mapping[str, str] | None = None,
-        body: Source | None = None,
-    ) -> ApiRequest:
-        """Return a request that the runtime may make several of."""
-        kind = (
-            S3RequestType[_SPLITTING[operation]] if self._options.split else S3RequestType.DEFAULT
-        )
-        return ApiRequest(operation, method, key, headers=headers or {}, body=body, kind=kind)
-
-    def _run(self, crt_request: CrtRequest, api_request: ApiRequest) -> None:
-        self._perform(crt_request, api_request)
-        self._check(crt_request)
-
-    def _perform(self, crt_request: CrtRequest, api_request: ApiRequest) -> None:
+        query: str = "",
+        headers: Mapping[str, str] = NO_HEADERS,
+        body: Source | bytes = b"",
+        split: bool = True,
+    ) -> None:
         """Return when there is a response; it may be an error."""
-        request = HttpRequest(api_request.method, self._path(api_request.key, api_request.query))
-        for name, value in {
-            "Host": self._host,
-            "User-Agent": self._name,
-            **api_request.headers,
-        }.items():
+        method = METHODS[operation]
+        request = HttpRequest(method, self._path(key, query))
+        sent = {"Host": self._host, "User-Agent": self._name, **headers}
+        if isinstance(body, bytes):
+            request.body_stream, size = io.BytesIO(body), len(body)
+        else:
+            request.body_stream, size = CrtRequestBody(crt_request, body), body.size
+        if method in {"PUT", "POST"}:
+            sent["Content-Length"] = str(size)
+        for name, value in sent.items():
             request.headers.add(name, value)
-        if isinstance(api_request.body, bytes):
-            request.body_stream = io.BytesIO(api_request.body)
-            request.headers.add("Content-Length", str(len(api_request.body)))
-        elif api_request.body is not None:
-            request.body_stream = CrtRequestBody(crt_request, api_request.body)
-            request.headers.add("Content-Length", str(api_request.body.size))
-        elif api_request.method in {"PUT", "POST"}:
-            request.headers.add("Content-Length", "0")
+        kind = _SPLIT.get(operation) if split and self._options.split else None
         made = self._client.make_request(
-            type=api_request.kind,
+            type=kind or S3RequestType.DEFAULT,
             request=request,
-            operation_name=api_request.operation,
-            checksum_config=self._checks if api_request.operation in _CHECKED else None,
+            operation_name=operation,
+            checksum_config=self._checks if operation in _CHECKED else None,
             on_headers=crt_request.on_headers,
             on_body=crt_request.on_body,
             on_done=crt_request.on_done,
@@ -313,15 +217,9 @@ class AwsCrtClient:
             # The runtime looks into responses of success, too, as below.
             status = crt_request.status if crt_request.status >= 300 else 500
             raise response_error(
-                status, crt_request.text, crt_request.headers, self._endpoint, self._target.bucket
+                status, crt_request.text, crt_request.headers, self._endpoint, self._bucket
             )
         check_success(crt_request.text)
-
-    def _path(self, key: str, query: str) -> str:
-        path = quote("/" + key, safe="/~")
-        if not self._virtual:
-            path = f"/{self._target.bucket}{path}"
-        return f"{path}?{query}" if query else path
 
 
 def _checksum(options: AwsCrtOptions) -> S3ChecksumConfig | None:

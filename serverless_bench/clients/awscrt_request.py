@@ -61,9 +61,7 @@ class CrtRequest:
         if self._sink is None:
             self.text += chunk
             return
-        with self._lock:
-            self._exchange.moved(len(chunk))
-            self._moves += 1
+        self.moved(len(chunk))
         self._sink.write_at(offset - self._start, memoryview(chunk))
 
     def on_done(
@@ -85,8 +83,8 @@ class CrtRequest:
             self._failure = error
         self._done.set()
 
-    def read(self, count: int) -> None:
-        """``count`` bytes of the request's body were read."""
+    def moved(self, count: int) -> None:
+        """``count`` bytes of a body were read, the request's or the response's."""
         with self._lock:
             self._exchange.moved(count)
             self._moves += 1
@@ -141,7 +139,7 @@ class CrtRequestBody(KeystreamFile):
         """Fill ``buffer``; a body that ends too early is one that the runtime does not send."""
         try:
             count = super().readinto(buffer)
-            self._request.read(count)
+            self._request.moved(count)
         except BaseException as exc:  # noqa: BLE001 - the runtime would print it
             self._request.give_up(exc)
             return 0

@@ -21,7 +21,8 @@ from botocore.config import Config
 from botocore.parsers import ResponseParserError
 
 from serverless_bench.clients.base import AWS_HOST, ClientInfo, Exchange, Sink, Source
-from serverless_bench.clients.options import option, parse
+from serverless_bench.clients.library import LibraryClient
+from serverless_bench.clients.options import option
 from serverless_bench.clients.s3_errors import s3_error
 from serverless_bench.errors import (
     AccessDenied,
@@ -35,7 +36,6 @@ from serverless_bench.errors import (
 from serverless_bench.job.target import Target
 from serverless_bench.job.transfer import Transfer
 from serverless_bench.payload.keystream import KeystreamFile
-from serverless_bench.process import user_agent
 from serverless_bench.rundir.record import Shown
 from serverless_bench.units import MIB
 
@@ -44,8 +44,6 @@ if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
 
 R = TypeVar("R")
-
-_CONNECT_S: Final = 10.0
 
 ERRORS: Final[Mapping[type[Exception], type[OperationError]]] = {
     boto.ConnectTimeoutError: TimedOut,
@@ -79,7 +77,7 @@ class Boto3Options:
     max_pool: int = option(64, "connections kept; the library's own pool has 10", least=1)
 
 
-class Boto3Client:
+class Boto3Client(LibraryClient[Boto3Options]):
     """Single S3 requests through ``boto3.client("s3")``.
 
     Parameters
@@ -98,18 +96,14 @@ class Boto3Client:
     )
 
     def __init__(self, target: Target, transfer: Transfer) -> None:
-        self._target = target
-        self._transfer = transfer
-        self._options = parse(Boto3Options, target)
         self._sending = threading.local()
-        self._client = self._open(target.region, target.endpoint_url)
+        super().__init__(target, transfer)
 
     def move(self, *, region: str | None, endpoint_url: str | None) -> None:
-        meta = self._client.meta
         self.close()
         # On AWS the region alone says where; boto3 knows the addresses.
-        same = None if AWS_HOST in meta.endpoint_url else meta.endpoint_url
-        self._client = self._open(region or meta.region_name, endpoint_url or same)
+        same = "" if AWS_HOST in self._endpoint_url else self._endpoint_url
+        self._go_to(region or self._region, endpoint_url or same)
 
     def put(self, key: str, source: Source, exchange: Exchange) -> None:
         with self._body(source, exchange) as body:
@@ -184,36 +178,35 @@ class Boto3Client:
             raise s3_error(500, left.get("Code", ""), left.get("Message", ""), {})
 
     def copy(self, source: str, key: str, exchange: Exchange) -> None:
-        whence = {"Bucket": self._target.bucket, "Key": source}
+        whence = {"Bucket": self._bucket, "Key": source}
         self._call(exchange, self._client.copy_object, Key=key, CopySource=whence)
 
     def close(self) -> None:
         self._client.close()
 
-    def _open(self, region: str, endpoint_url: str | None) -> "S3Client":
+    def _open(self) -> None:
         how: Any = {"addressing_style": self._target.addressing.value}
         if self._options.payload_signing != "library":
             how["payload_signing_enabled"] = self._options.payload_signing == "sha256"
         when = None if self._options.checksum == "library" else self._options.checksum
-        client = boto3.client(
+        self._client: S3Client = boto3.client(
             "s3",
-            region_name=region,
-            endpoint_url=endpoint_url,
+            region_name=self._region,
+            endpoint_url=self._endpoint_url or None,
             config=Config(
                 retries={"total_max_attempts": 1},
-                connect_timeout=min(self._transfer.timeout_s, _CONNECT_S),
+                connect_timeout=self._connect_s,
                 read_timeout=self._transfer.timeout_s,
                 max_pool_connections=max(self._transfer.connections, self._options.max_pool),
                 s3=how,
                 request_checksum_calculation=when,
-                user_agent_extra=user_agent(),
+                user_agent_extra=self._name,
             ),
         )
-        events = client.meta.events
+        events = self._client.meta.events
         # Following a redirect is another attempt, and attempts are the body's to make.
         events.register_last("before-parameter-build.s3", _never_redirect)
         events.register("before-send.s3", self._start_sending)
-        return client
 
     def _start_sending(self, **_: object) -> None:
         """The passes over the body before this one were for checksums and signature."""
@@ -234,7 +227,7 @@ class Boto3Client:
     def _call(self, exchange: Exchange, request: Callable[..., R], **parameters: Any) -> R:  # noqa: ANN401
         """Make one request about the bucket, and report its response."""
         with self._translated(exchange):
-            response = request(Bucket=self._target.bucket, **parameters)
+            response = request(Bucket=self._bucket, **parameters)
             meta = cast("Any", response)["ResponseMetadata"]
             exchange.answered(meta["HTTPStatusCode"], meta["HTTPHeaders"])
         return response
@@ -261,7 +254,7 @@ class Boto3Client:
     ) -> OperationError:
         error = cast("dict[str, str]", exc.response.get("Error", {}))
         code = error.get("Code", "")
-        host = error.get("Endpoint", "").removeprefix(self._target.bucket + ".")
+        host = error.get("Endpoint", "").removeprefix(self._bucket + ".")
         return s3_error(
             status,
             "" if code.isdigit() else code,

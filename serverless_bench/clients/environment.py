@@ -3,11 +3,8 @@
 import os
 from dataclasses import dataclass
 from pathlib import Path
-from urllib.parse import urlsplit
 
-from serverless_bench.clients.base import is_virtual
 from serverless_bench.errors import AccessDenied
-from serverless_bench.job.target import Target
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,8 +35,3 @@ def ca_bundle() -> Path | None:
     """Return the file of trusted certificates that AWS's SDKs are set to use."""
     name = os.environ.get("AWS_CA_BUNDLE")
     return Path(name) if name else None
-
-
-def names_bucket_in_host(target: Target, endpoint_url: str) -> bool:
-    """Tell whether requests go to ``bucket.host`` and not to ``host/bucket``."""
-    return is_virtual(target.addressing, urlsplit(endpoint_url).hostname or "", target.bucket)

@@ -13,8 +13,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import islice
-from typing import BinaryIO, ClassVar, Final, Literal, cast
-from urllib.parse import urlsplit
+from typing import BinaryIO, ClassVar, Literal, cast
 from xml.etree.ElementTree import ParseError
 
 import certifi
@@ -25,26 +24,15 @@ from minio.error import MinioException
 from urllib3.exceptions import HTTPError
 
 from serverless_bench.clients.base import ClientInfo, Exchange, Sink, Source
-from serverless_bench.clients.environment import (
-    ca_bundle,
-    find_keys,
-    names_bucket_in_host,
-    no_keys,
-)
+from serverless_bench.clients.environment import ca_bundle, find_keys, no_keys
+from serverless_bench.clients.library import PAGE, LibraryClient
 from serverless_bench.clients.minio_requests import CountedMinio, CountedPool, error_of, lower
-from serverless_bench.clients.options import option, parse
+from serverless_bench.clients.options import option
 from serverless_bench.clients.s3_errors import s3_error
-from serverless_bench.clients.s3_http import element, moved_endpoint, response_error
-from serverless_bench.errors import BadResponse, OperationError
-from serverless_bench.job.target import Target
-from serverless_bench.job.transfer import Transfer
-from serverless_bench.process import user_agent
+from serverless_bench.clients.s3_http import check_success, response_error
+from serverless_bench.errors import BadResponse
 from serverless_bench.rundir.record import Shown
 from serverless_bench.units import MIB
-
-_CONNECT_S: Final = 10.0
-_PAGE: Final = 1000
-"""Keys of one response to a listing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,7 +49,7 @@ class MinioOptions:
     max_pool: int = option(64, "connections kept; the library's own pool has 10", least=1)
 
 
-class MinioClient:
+class MinioClient(LibraryClient[MinioOptions]):
     """Single S3 requests through ``minio.Minio``.
 
     Parameters
@@ -85,17 +73,9 @@ class MinioClient:
         attempts_hidden_by=frozenset({"part_mb"}),
     )
 
-    def __init__(self, target: Target, transfer: Transfer) -> None:
-        self._target = target
-        self._transfer = transfer
-        self._options = parse(MinioOptions, target)
-        self._bucket = target.bucket
-        self._open(target.region, target.endpoint_url)
-
     def move(self, *, region: str | None, endpoint_url: str | None) -> None:
         self.close()
-        there = moved_endpoint(self._endpoint_url, self._region, region, endpoint_url)
-        self._open(region or self._region, there)
+        super().move(region=region, endpoint_url=endpoint_url)
 
     def put(self, key: str, source: Source, exchange: Exchange) -> None:
         """Write one object; with ``part_mb``, in several requests."""
@@ -138,14 +118,14 @@ class MinioClient:
 
     def create_multipart(self, key: str, exchange: Exchange) -> str:
         with self._translated(exchange):
-            return self._minio.create_upload(self._bucket, key)
+            return self._minio.create_upload(self._bucket, key, {})
 
     def upload_part(
         self, key: str, upload_id: str, number: int, source: Source, exchange: Exchange
     ) -> str:
         body = _UploadBody(source, exchange).read(source.size)
         with self._translated(exchange):
-            return self._minio.send_part(self._bucket, key, body, upload_id, number)
+            return self._minio.send_part(self._bucket, key, body, None, upload_id, number)
 
     def complete_multipart(
         self, key: str, upload_id: str, etags: Sequence[str], exchange: Exchange
@@ -155,8 +135,8 @@ class MinioClient:
             self._minio.complete_upload(self._bucket, key, upload_id, parts)
             response = self._pool.last_response()
         # S3 may fail after a status of 200, which the library does not look for.
-        if response is not None and (code := element(response.data, "Code")):
-            raise s3_error(500, code, element(response.data, "Message"), {})
+        if response is not None:
+            check_success(response.data)
 
     def abort_multipart(self, key: str, upload_id: str, exchange: Exchange) -> None:
         with self._translated(exchange):
@@ -173,8 +153,8 @@ class MinioClient:
                 self._bucket, prefix, recursive=True, start_after=after or None
             )
             # The next page is another request; it is not made.
-            keys = [entry.object_name or "" for entry in islice(listed, _PAGE)]
-        return keys, len(keys) == _PAGE
+            keys = [entry.object_name or "" for entry in islice(listed, PAGE)]
+        return keys, len(keys) == PAGE
 
     def delete(self, key: str, exchange: Exchange) -> None:
         with self._translated(exchange):
@@ -194,49 +174,31 @@ class MinioClient:
     def close(self) -> None:
         self._pool.clear()
 
-    def _open(self, region: str, endpoint_url: str) -> None:
-        self._region, self._endpoint_url = region, endpoint_url
+    def _open(self) -> None:
         timeout_s = self._transfer.timeout_s
         self._pool = CountedPool(
             block_bytes=self._transfer.block_bytes,
             maxsize=self._options.max_pool,
-            timeout=urllib3.Timeout(connect=min(timeout_s, _CONNECT_S), read=timeout_s),
+            timeout=urllib3.Timeout(connect=self._connect_s, read=timeout_s),
             cert_reqs="CERT_REQUIRED",
             ca_certs=str(ca_bundle() or os.environ.get("SSL_CERT_FILE") or certifi.where()),
         )
-        keys, url = find_keys(), urlsplit(endpoint_url)
+        keys = find_keys()
         self._signs = keys is not None
         self._minio = CountedMinio(
-            url.netloc,
+            self._endpoint.netloc,
             access_key=keys.access if keys else None,
             secret_key=keys.secret if keys else None,
             session_token=keys.token if keys else None,
-            secure=url.scheme == "https",
+            secure=self._endpoint.scheme == "https",
             # With a region, the library does not ask for the bucket's.
-            region=region,
+            region=self._region,
             http_client=self._pool,
         )
         self._minio.setup(
             payload_signing=self._options.payload_signing,
-            virtual=names_bucket_in_host(self._target, endpoint_url),
-            name=user_agent(),
-        )
-
-    def _response_error(self) -> OperationError | None:
-        """Return the error that the store's last response stands for, if it is one.
-
-        The library's exceptions leave half of it out: the region, often the status.
-        """
-        response = self._pool.last_response()
-        if response is None or response.status < 300:
-            return None
-        return response_error(
-            response.status,
-            # Read already, by the library.
-            response.data,
-            lower(response.headers),
-            urlsplit(self._endpoint_url),
-            self._bucket,
+            virtual=self._virtual,
+            name=self._name,
         )
 
     def _receive(
@@ -269,18 +231,26 @@ class MinioClient:
         try:
             yield
         except (MinioException, HTTPError, ParseError, ValueError) as exc:
-            raise self._response_error() or error_of(exc) from exc
+            response = self._pool.last_response()
+            if response is None or response.status < 300:
+                raise error_of(exc) from exc
+            # The library's exceptions leave half of it out: the region, often the status. The
+            # body it has read already.
+            headers = lower(response.headers)
+            raise response_error(
+                response.status, response.data, headers, self._endpoint, self._bucket
+            ) from exc
         finally:
             self._pool.begin(None)
 
 
+@dataclass(slots=True)
 class _UploadBody:
     """A request body as the file that ``put_object`` wants to read at one go."""
 
-    def __init__(self, source: Source, exchange: Exchange) -> None:
-        self._source = source
-        self._exchange = exchange
-        self._position = 0
+    _source: Source
+    _exchange: Exchange
+    _position: int = 0
 
     def read(self, size: int) -> bytes:
         """Return the next ``size`` bytes, fewer at the end."""

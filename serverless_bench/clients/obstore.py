@@ -8,27 +8,21 @@ while it is under way, and the whole object stands in memory; bodies of gets are
 
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import TYPE_CHECKING, ClassVar, Final, Literal
-from urllib.parse import urlsplit
 
 import obstore
 from obstore.exceptions import BaseError
 from obstore.store import S3Store
 
 from serverless_bench.clients.base import ClientInfo, Exchange, Sink, Source
-from serverless_bench.clients.environment import (
-    ca_bundle,
-    find_keys,
-    names_bucket_in_host,
-    no_keys,
-)
-from serverless_bench.clients.options import option, parse
-from serverless_bench.clients.s3_errors import s3_error
-from serverless_bench.clients.s3_http import moved_endpoint
+from serverless_bench.clients.environment import ca_bundle, find_keys, no_keys
+from serverless_bench.clients.library import PAGE, LibraryClient
+from serverless_bench.clients.options import option
+from serverless_bench.clients.s3_errors import error_in_text
 from serverless_bench.errors import (
     BadRequest,
     BadResponse,
@@ -38,22 +32,23 @@ from serverless_bench.errors import (
     TimedOut,
     WrongRegion,
 )
-from serverless_bench.job.target import Target
-from serverless_bench.job.transfer import Transfer
-from serverless_bench.process import user_agent
 from serverless_bench.rundir.record import Shown
 from serverless_bench.units import MIB
 
 if TYPE_CHECKING:
     from obstore.store import ClientConfig, S3Config
 
-_CONNECT_S: Final = 10.0
-_PAGE: Final = 1000
-"""Keys of one response to a listing."""
 _STATUS: Final = re.compile(r"non-2xx status code: (\d{3}) [^:\n]*: ([^\0]*?)\n\nDebug source:")
-_CODE: Final = re.compile(r"<Code>([^<]*)</Code>|\(code: (\w+)\)")
-_MESSAGE: Final = re.compile(r"<Message>([^<]*)</Message>")
-_REGION: Final = re.compile(r"<Region>([^<]*)</Region>")
+_SIGNS: Final[Mapping[str, type[OperationError]]] = {
+    "kind: Timeout": TimedOut,
+    "Parse(": BadResponse,
+    "NotPartial": BadResponse,
+    "HTTP error": ConnectionLost,
+    "NotFound": NotFound,
+    "Could not parse path": BadRequest,
+    "invalid": BadResponse,
+}
+"""What the library's messages have in common; the first match wins."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,7 +72,7 @@ class ObstoreOptions:
     )
 
 
-class ObstoreClient:
+class ObstoreClient(LibraryClient[ObstoreOptions]):
     """Requests through ``obstore.store.S3Store``.
 
     Parameters
@@ -104,27 +99,12 @@ class ObstoreClient:
         options=ObstoreOptions,
     )
 
-    def __init__(self, target: Target, transfer: Transfer) -> None:
-        self._target = target
-        self._transfer = transfer
-        self._options = parse(ObstoreOptions, target)
-        if self._options.threads is not None:
-            os.environ["TOKIO_WORKER_THREADS"] = str(self._options.threads)
-        self._open(target.region, target.endpoint_url)
-
-    def move(self, *, region: str | None, endpoint_url: str | None) -> None:
-        there = moved_endpoint(self._endpoint_url, self._region, region, endpoint_url)
-        self._open(region or self._region, there)
-
     def put(self, key: str, source: Source, exchange: Exchange) -> None:
         """Write one object; with ``multipart``, in as many requests as obstore likes."""
         if self._options.multipart:
             self._put_parts(key, source, exchange)
             return
-        body = memoryview(bytearray(source.size))
-        for offset in range(0, source.size, self._transfer.block_bytes):
-            source.readinto_at(offset, body[offset : offset + self._transfer.block_bytes])
-            exchange.moved(0)
+        body = self._in_memory(source, exchange)
         with self._translated(key):
             obstore.put(self._writer, key, body, use_multipart=False)
         exchange.moved(source.size)
@@ -171,14 +151,14 @@ class ObstoreClient:
         start = after or (prefix[:-1] if rest else "")
         keys: list[str] = []
         with self._translated():
-            pages = obstore.list(self._reader, directory, offset=start or None, chunk_size=_PAGE)
+            pages = obstore.list(self._reader, directory, offset=start or None, chunk_size=PAGE)
             for page in pages:
                 names = [entry["path"] for entry in page]
                 keys += [name for name in names if name.startswith(prefix)]
                 # Another page is another request; the end of the prefix ends the listing.
-                if len(keys) >= _PAGE or len(names) < _PAGE or keys[-1:] != names[-1:]:
+                if len(keys) >= PAGE or len(names) < PAGE or keys[-1:] != names[-1:]:
                     break
-        return keys[:_PAGE], len(keys) >= _PAGE
+        return keys[:PAGE], len(keys) >= PAGE
 
     def delete(self, key: str, exchange: Exchange) -> None:
         """Delete one object: to obstore that is a DeleteObjects request with one key."""
@@ -192,29 +172,40 @@ class ObstoreClient:
         with self._translated(source, key):
             obstore.copy(self._reader, source, key)
 
-    def close(self) -> None:
-        """Release the stores: obstore closes connections when they are forgotten."""
-
     def _put_parts(self, key: str, source: Source, exchange: Exchange) -> None:
-        body = _Blocks(source, exchange, self._transfer.block_bytes)
+        failures: list[OperationError] = []
+
+        def blocks() -> Iterator[bytearray]:
+            for offset in range(0, source.size, self._transfer.block_bytes):
+                # obstore keeps what it has not sent, so each block is a new one.
+                block = bytearray(min(self._transfer.block_bytes, source.size - offset))
+                source.readinto_at(offset, memoryview(block))
+                try:
+                    exchange.moved(len(block))
+                except OperationError as exc:
+                    failures.append(exc)
+                    raise
+                yield block
+
         with self._translated(key):
             try:
                 obstore.put(
                     self._writer,
                     key,
-                    body.blocks(),
+                    blocks(),
                     use_multipart=True,
                     chunk_size=self._options.part_mb * MIB,
                     max_concurrency=self._options.max_concurrency,
                 )
             except (BaseError, OSError):
                 # Ours, raised in the body that obstore was reading.
-                if body.failure is not None:
-                    raise body.failure from None
+                if failures:
+                    raise failures[0] from None
                 raise
 
-    def _open(self, region: str, endpoint_url: str) -> None:
-        self._region, self._endpoint_url = region, endpoint_url
+    def _open(self) -> None:
+        if self._options.threads is not None:
+            os.environ["TOKIO_WORKER_THREADS"] = str(self._options.threads)
         # The timeout of a read covers a whole upload, too: for puts there is another one.
         patience = _span(self._transfer.timeout_s)
         self._reader = self._store({"timeout": "365d", "read_timeout": patience})
@@ -222,16 +213,14 @@ class ObstoreClient:
 
     def _store(self, timeouts: "ClientConfig") -> S3Store:
         keys = find_keys()
+        # It does not put the bucket into the name by itself.
+        named = f"{self._endpoint.scheme}://{self._host}"
         config: S3Config = {
             "region": self._region,
-            "endpoint": self._endpoint_url,
-            "virtual_hosted_style_request": False,
+            "endpoint": named if self._virtual else self._endpoint_url,
+            "virtual_hosted_style_request": self._virtual,
             "unsigned_payload": self._options.payload_signing == "unsigned",
         }
-        if names_bucket_in_host(self._target, self._endpoint_url):
-            url = urlsplit(self._endpoint_url)
-            config["endpoint"] = f"{url.scheme}://{self._target.bucket}.{url.netloc}"
-            config["virtual_hosted_style_request"] = True
         if self._options.checksum != "none":
             config["checksum_algorithm"] = self._options.checksum
         if keys is not None:
@@ -241,14 +230,14 @@ class ObstoreClient:
                 config["session_token"] = keys.token
         connection: ClientConfig = {
             "allow_http": True,
-            "connect_timeout": _span(min(self._transfer.timeout_s, _CONNECT_S)),
-            "user_agent": user_agent(),
+            "connect_timeout": _span(self._connect_s),
+            "user_agent": self._name,
         }
         if bundle := ca_bundle():
             connection["root_certificate"] = bundle.read_bytes()
         self._signs = keys is not None
         return S3Store(
-            self._target.bucket,
+            self._bucket,
             config=config,
             client_options={**connection, **timeouts},
             retry_config={"max_retries": 0},
@@ -268,61 +257,17 @@ class ObstoreClient:
             raise error_of(str(exc)) from exc
 
 
-class _Blocks:
-    """A body as blocks, and what went wrong when it was made."""
-
-    def __init__(self, source: Source, exchange: Exchange, block_bytes: int) -> None:
-        self._source = source
-        self._exchange = exchange
-        self._block_bytes = block_bytes
-        self.failure: OperationError | None = None
-
-    def blocks(self) -> Iterator[bytearray]:
-        """Yield the body; obstore keeps what it has not sent, so each block is a new one."""
-        for offset in range(0, self._source.size, self._block_bytes):
-            block = bytearray(min(self._block_bytes, self._source.size - offset))
-            self._source.readinto_at(offset, memoryview(block))
-            try:
-                self._exchange.moved(len(block))
-            except OperationError as exc:
-                self.failure = exc
-                raise
-            yield block
-
-
 def error_of(text: str) -> OperationError:
     """Return what an error text of obstore stands for; it has no other form."""
     if found := _STATUS.search(text):
-        status, body = int(found[1]), found[2]
-        region = _first(_REGION, body)
-        return s3_error(status, _first(_CODE, body), _first(_MESSAGE, body), {}, region=region)
+        return error_in_text(int(found[1]), found[2])
     short = text.partition("\n")[0][:200]
     if "BareRedirect" in text:
         return WrongRegion(short, status=301)
-    if code := _first(_CODE, text):
-        return s3_error(500, code, _first(_MESSAGE, text), {})
-    return _kind(text)(short)
-
-
-def _kind(text: str) -> type[OperationError]:
-    for sign, error in (
-        ("kind: Timeout", TimedOut),
-        ("Parse(", BadResponse),
-        ("NotPartial", BadResponse),
-        ("HTTP error", ConnectionLost),
-        ("NotFound", NotFound),
-        ("Could not parse path", BadRequest),
-        ("invalid", BadResponse),
-    ):
-        if sign in text:
-            return error
-    return BadRequest
+    if "<Code>" in text or "(code: " in text:
+        return error_in_text(500, text)
+    return next((error for sign, error in _SIGNS.items() if sign in text), BadRequest)(short)
 
 
 def _span(seconds: float) -> str:
     return f"{max(round(seconds * 1000), 1)}ms"
-
-
-def _first(pattern: re.Pattern[str], text: str) -> str:
-    found = pattern.search(text)
-    return next(filter(None, found.groups()), "") if found else ""

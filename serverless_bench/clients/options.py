@@ -18,7 +18,7 @@ these or None, where None stands for the library's own default.
 """
 
 from collections.abc import Mapping
-from dataclasses import field, fields
+from dataclasses import Field, field, fields
 from types import UnionType
 from typing import Any, Final, Literal, TypeVar, cast, get_args, get_origin
 
@@ -29,7 +29,6 @@ from serverless_bench.job.target import Target
 K = TypeVar("K")
 T = TypeVar("T")
 
-_IMPOSSIBLE: Final = object()
 _BOOL: Final[Mapping[str, bool]] = {
     **dict.fromkeys(("1", "on", "true", "yes"), True),
     **dict.fromkeys(("0", "off", "false", "no"), False),
@@ -59,8 +58,10 @@ def documented(options: type) -> Mapping[str, str]:
     }
 
 
-def parse(options: type[K], target: Target) -> K:
+def parse(options: type[K], target: Target, *, kind: str = "client") -> K:
     """Return the options as ``target.options`` sets them.
+
+    ``kind`` is what words call the owner of the options: a client, or a library of arrays.
 
     Raises
     ------
@@ -72,12 +73,12 @@ def parse(options: type[K], target: Target) -> K:
         if name not in known:
             listed = ", ".join(sorted(known))
             raise UsageError(
-                f"client {target.client!r} has no option {name!r}",
+                f"{kind} {target.client!r} has no option {name!r}",
                 hint=f"it has {listed}" if listed else "it has none",
             )
     return options(
         **{
-            name: _value(name, text, known[name].type, known[name].metadata["least"])
+            name: _value(f"`{kind}_option` {name}={text}", text, known[name])
             for name, text in target.options
         }
     )
@@ -96,23 +97,18 @@ def check(target: Target) -> None:
     parse(CLIENTS.load(target.client).info.options, target)
 
 
-def _value(name: str, text: str, kind: Any, least: float | None) -> object:  # noqa: ANN401
+def _value(setting: str, text: str, one: Field[Any]) -> object:
+    least = one.metadata["least"]
     try:
-        value = _read(text, kind)
+        return _read(text, one.type, least)
     except (KeyError, ValueError):
-        value = _IMPOSSIBLE
-    if least is not None and isinstance(value, int | float) and value < least:
-        value = _IMPOSSIBLE
-    if value is _IMPOSSIBLE:
         bound = "" if least is None else f", at least {least:g}"
         raise UsageError(
-            f"`client_option` {name}={text} is not possible",
-            hint=f"{name} is {_values(kind)}{bound}",
-        )
-    return value
+            f"{setting} is not possible", hint=f"{one.name} is {_values(one.type)}{bound}"
+        ) from None
 
 
-def _read(text: str, kind: Any) -> object:  # noqa: ANN401 - a type or a type form
+def _read(text: str, kind: Any, least: float | None) -> object:  # noqa: ANN401 - a type or a form
     inner = _without_none(kind)
     if inner is not kind and text.lower() == "none":
         return None
@@ -120,7 +116,10 @@ def _read(text: str, kind: Any) -> object:  # noqa: ANN401 - a type or a type fo
         return dict(zip(get_args(inner), get_args(inner), strict=True))[text]
     if inner is bool:
         return _BOOL[text.lower()]
-    return inner(text)
+    value = inner(text)
+    if least is not None and value < least:
+        raise ValueError
+    return value
 
 
 def _values(kind: Any) -> str:  # noqa: ANN401 - a type or a type form

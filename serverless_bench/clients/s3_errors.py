@@ -1,5 +1,6 @@
 """What an S3 error response means, in one table for every client that sees HTTP."""
 
+import re
 from collections.abc import Mapping
 from typing import Final
 
@@ -52,6 +53,8 @@ _BY_STATUS: Final[Mapping[int, type[OperationError]]] = {
 _ELSEWHERE: Final = frozenset(
     {"AuthorizationHeaderMalformed", "IllegalLocationConstraintException", "PermanentRedirect"}
 )
+_ELEMENT: Final = re.compile(r"<(Code|Message|Region)>([^<]*)</")
+_CODE: Final = re.compile(r"\(code: (\w+)\)")
 
 
 def s3_error(
@@ -85,3 +88,10 @@ def s3_error(
         seconds = float(after) if after.isdigit() else None
         return Throttled(text, status=status, retry_after_s=seconds)
     return error(text, status=status)
+
+
+def error_in_text(status: int, text: str) -> OperationError:
+    """Return the error that a response stands for, of which a library shows its text only."""
+    found = dict(_ELEMENT.findall(text))
+    code = found.get("Code") or "".join(_CODE.findall(text)[:1])
+    return s3_error(status, code, found.get("Message", ""), {}, region=found.get("Region"))

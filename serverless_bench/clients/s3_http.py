@@ -4,11 +4,148 @@ import hashlib
 import xml.etree.ElementTree as ET
 from base64 import b64encode
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import Final, NamedTuple
 from urllib.parse import SplitResult, quote, unquote_plus, urlencode, urlsplit
 
-from serverless_bench.clients.base import AWS_HOST
+from serverless_bench.clients.base import Exchange, Source
+from serverless_bench.clients.library import K, LibraryClient
 from serverless_bench.clients.s3_errors import s3_error
 from serverless_bench.errors import BadResponse, OperationError
+
+METHODS: Final = {
+    "AbortMultipartUpload": "DELETE",
+    "CompleteMultipartUpload": "POST",
+    "CopyObject": "PUT",
+    "CreateMultipartUpload": "POST",
+    "DeleteObject": "DELETE",
+    "DeleteObjects": "POST",
+    "GetObject": "GET",
+    "HeadObject": "HEAD",
+    "ListObjectsV2": "GET",
+    "PutObject": "PUT",
+    "UploadPart": "PUT",
+}
+"""The operations of the S3 API, and the HTTP method of each."""
+NO_HEADERS: Final[Mapping[str, str]] = MappingProxyType({})
+
+
+class S3Response(NamedTuple):
+    """A response of success."""
+
+    status: int
+    headers: Mapping[str, str]
+    """Names are lower case."""
+    text: bytes
+    """Its body, unless a sink took that."""
+
+
+class S3HttpClient(LibraryClient[K]):
+    """A client that makes S3's requests itself; how they are sent is its own."""
+
+    def _send(
+        self,
+        operation: str,
+        key: str,
+        exchange: Exchange,
+        *,
+        query: str = "",
+        headers: Mapping[str, str] = NO_HEADERS,
+        body: Source | bytes = b"",
+    ) -> S3Response:
+        """Make one request, an operation of ``METHODS``, and return its response.
+
+        Raises
+        ------
+        OperationError
+            If there is none, or it is an error.
+        """
+        raise NotImplementedError
+
+    def _path(self, key: str, query: str = "") -> str:
+        path = quote("/" + key, safe="/~")
+        if not self._virtual:
+            path = f"/{self._bucket}{path}"
+        return f"{path}?{query}" if query else path
+
+    def create_multipart(self, key: str, exchange: Exchange) -> str:
+        response = self._send("CreateMultipartUpload", key, exchange, query="uploads=")
+        if upload_id := element(response.text, "UploadId"):
+            return upload_id
+        raise BadResponse("the store gave no UploadId")
+
+    def upload_part(
+        self, key: str, upload_id: str, number: int, source: Source, exchange: Exchange
+    ) -> str:
+        query = f"partNumber={number}&{_upload(upload_id)}"
+        response = self._send("UploadPart", key, exchange, query=query, body=source)
+        return response.headers.get("etag", "")
+
+    def complete_multipart(
+        self, key: str, upload_id: str, etags: Sequence[str], exchange: Exchange
+    ) -> None:
+        root = ET.Element("CompleteMultipartUpload")
+        for number, etag in enumerate(etags, start=1):
+            part = ET.SubElement(root, "Part")
+            ET.SubElement(part, "PartNumber").text = str(number)
+            ET.SubElement(part, "ETag").text = etag
+        query, body = _upload(upload_id), ET.tostring(root)
+        response = self._send("CompleteMultipartUpload", key, exchange, query=query, body=body)
+        check_success(response.text)
+
+    def abort_multipart(self, key: str, upload_id: str, exchange: Exchange) -> None:
+        self._send("AbortMultipartUpload", key, exchange, query=_upload(upload_id))
+
+    def head(self, key: str, exchange: Exchange) -> int:
+        response = self._send("HeadObject", key, exchange)
+        size = response.headers.get("content-length", "")
+        if not size.isdigit():
+            raise BadResponse("the store says no size", status=response.status)
+        return int(size)
+
+    def list_keys(self, prefix: str, after: str, exchange: Exchange) -> tuple[list[str], bool]:
+        """Return up to a thousand keys behind ``after``, and whether there are more."""
+        wanted = {"list-type": "2", "encoding-type": "url", "prefix": prefix, "start-after": after}
+        query = urlencode(wanted, safe="", quote_via=quote)
+        response = self._send("ListObjectsV2", "", exchange, query=query)
+        if not response.text.lstrip().startswith(b"<"):
+            raise BadResponse("the store lists nothing that is XML", status=response.status)
+        keys = [unquote_plus(key) for key in elements(response.text, "Key")]
+        return keys, "true" in elements(response.text, "IsTruncated")
+
+    def delete(self, key: str, exchange: Exchange) -> None:
+        self._send("DeleteObject", key, exchange)
+
+    def delete_many(self, keys: Sequence[str], exchange: Exchange) -> None:
+        root = ET.Element("Delete")
+        ET.SubElement(root, "Quiet").text = "true"
+        for key in keys:
+            ET.SubElement(ET.SubElement(root, "Object"), "Key").text = key
+        body = ET.tostring(root)
+        # S3 asks for a checksum of this one request (Amazon S3 API reference, "DeleteObjects").
+        digest = b64encode(hashlib.md5(body, usedforsecurity=False).digest()).decode()
+        response = self._send(
+            "DeleteObjects",
+            "",
+            exchange,
+            query="delete=",
+            headers={"content-md5": digest},
+            body=body,
+        )
+        check_success(response.text)
+
+    def copy(self, source: str, key: str, exchange: Exchange) -> None:
+        headers = {"x-amz-copy-source": quote(f"{self._bucket}/{source}", safe="/")}
+        check_success(self._send("CopyObject", key, exchange, headers=headers).text)
+
+
+def byte_range(offset: int, length: int | None) -> Mapping[str, str]:
+    """Return the header that asks for a range of an object; none for the whole object."""
+    return NO_HEADERS if length is None else {"range": f"bytes={offset}-{offset + length - 1}"}
+
+
+def _upload(upload_id: str) -> str:
+    return f"uploadId={quote(upload_id, safe='')}"
 
 
 def element(text: bytes, name: str) -> str:
@@ -26,48 +163,6 @@ def elements(text: bytes, name: str) -> list[str]:
     except ET.ParseError:
         return []
     return [e.text or "" for e in root.iter() if e.tag.rpartition("}")[2] == name]
-
-
-def parts_body(etags: Sequence[str]) -> bytes:
-    """Return the body that makes one object of parts; ``etags`` are in part order."""
-    root = ET.Element("CompleteMultipartUpload")
-    for number, etag in enumerate(etags, start=1):
-        part = ET.SubElement(root, "Part")
-        ET.SubElement(part, "PartNumber").text = str(number)
-        ET.SubElement(part, "ETag").text = etag
-    return ET.tostring(root)
-
-
-def deletion(keys: Sequence[str]) -> tuple[bytes, dict[str, str]]:
-    """Return the body that deletes several objects, and the headers that it needs."""
-    root = ET.Element("Delete")
-    ET.SubElement(root, "Quiet").text = "true"
-    for key in keys:
-        ET.SubElement(ET.SubElement(root, "Object"), "Key").text = key
-    body = ET.tostring(root)
-    # S3 asks for a checksum of this one request (Amazon S3 API reference, "DeleteObjects").
-    digest = b64encode(hashlib.md5(body, usedforsecurity=False).digest()).decode()
-    return body, {"content-md5": digest}
-
-
-def listing_query(prefix: str, after: str) -> str:
-    """Return the query that lists up to a thousand keys behind ``after``."""
-    query = {"list-type": "2", "encoding-type": "url", "prefix": prefix, "start-after": after}
-    return urlencode(query, safe="", quote_via=quote)
-
-
-def listed(text: bytes, status: int) -> tuple[list[str], bool]:
-    """Return the keys of a response to ``listing_query``, and whether there are more.
-
-    Raises
-    ------
-    BadResponse
-        If it is no XML.
-    """
-    if not text.lstrip().startswith(b"<"):
-        raise BadResponse("the store lists nothing that is XML", status=status)
-    keys = [unquote_plus(key) for key in elements(text, "Key")]
-    return keys, "true" in elements(text, "IsTruncated")
 
 
 def check_success(text: bytes) -> None:
@@ -107,15 +202,3 @@ def response_error(
         region=element(text, "Region") or None,
         endpoint=f"{endpoint.scheme}://{host}" if host else None,
     )
-
-
-def moved_endpoint(url: str, old_region: str, region: str | None, new_url: str | None) -> str:
-    """Return where to go on when the store named another region, another endpoint or both.
-
-    On AWS the region alone says where: its name is part of the host's.
-    """
-    if new_url:
-        return new_url
-    if region and AWS_HOST in url:
-        return url.replace(f".{old_region}.", f".{region}.")
-    return url

@@ -17,12 +17,13 @@ import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from importlib import import_module
 from importlib.util import find_spec
 from typing import Any, ClassVar, Final, Literal
 
 from serverless_bench.clients.base import AWS_HOST, ClientInfo, Exchange, Sink, Source
-from serverless_bench.clients.environment import names_bucket_in_host
-from serverless_bench.clients.options import option, parse
+from serverless_bench.clients.library import LibraryClient
+from serverless_bench.clients.options import option
 from serverless_bench.clients.s3_errors import s3_error
 from serverless_bench.errors import (
     AccessDenied,
@@ -36,14 +37,11 @@ from serverless_bench.errors import (
     UsageError,
     WrongRegion,
 )
-from serverless_bench.job.target import Target
-from serverless_bench.job.transfer import Transfer
 from serverless_bench.units import MIB
 
 if find_spec("s3dlio") is None:
     raise ModuleNotFoundError("No module named 's3dlio'", name="s3dlio")
 
-_CONNECT_S: Final = 10.0
 _ENDPOINT: Final = "AWS_ENDPOINT_URL"
 _HTTP: Final = re.compile(r"\bHTTP (\d{3})\b")
 _ANSWER: Final = re.compile(r"service error: (?:unhandled error \((\w+)\)|(\w+) \()")
@@ -96,7 +94,7 @@ class S3dlioOptions:
     max_attempts: int = option(1, "attempts of one request (S3DLIO_MAX_RETRY_ATTEMPTS)", least=1)
 
 
-class S3dlioClient:
+class S3dlioClient(LibraryClient[S3dlioOptions]):
     """Requests through the functions of ``s3dlio``.
 
     Parameters
@@ -122,11 +120,8 @@ class S3dlioClient:
         options=S3dlioOptions,
     )
 
-    def __init__(self, target: Target, transfer: Transfer) -> None:
-        self._transfer = transfer
-        self._options = parse(S3dlioOptions, target)
-        self._bucket = target.bucket
-        self._library = _start(_variables(target, transfer, self._options))
+    def _open(self) -> None:
+        self._library = _start(self._variables())
 
     def move(self, *, region: str | None, endpoint_url: str | None) -> None:
         """Refuse: what the library was given at first stands as long as the process.
@@ -148,10 +143,7 @@ class S3dlioClient:
         if self._options.writer == "multipart" and source.size:
             self._put_parts(key, source, exchange)
         else:
-            body = memoryview(bytearray(source.size))
-            for offset in range(0, source.size, self._transfer.block_bytes):
-                source.readinto_at(offset, body[offset : offset + self._transfer.block_bytes])
-                exchange.moved(0)
+            body = self._in_memory(source, exchange)
             with _translated():
                 self._library.put_bytes(self._uri(key), body)
             exchange.moved(source.size)
@@ -197,9 +189,6 @@ class S3dlioClient:
         with _translated():
             self._library.delete(self._uri(key))
 
-    def close(self) -> None:
-        """Release nothing: the library keeps its connections and threads."""
-
     def _put_parts(self, key: str, source: Source, exchange: Exchange) -> None:
         step = self._options.part_mb * MIB
         with _translated():
@@ -221,30 +210,29 @@ class S3dlioClient:
     def _uri(self, key: str) -> str:
         return f"s3://{self._bucket}/{key}"
 
-
-def _variables(target: Target, transfer: Transfer, options: S3dlioOptions) -> dict[str, str]:
-    """Return what the library reads from its environment."""
-    virtual = names_bucket_in_host(target, target.endpoint_url)
-    if virtual and AWS_HOST not in target.endpoint_url:
-        raise UsageError(
-            "s3dlio puts the bucket into the path at every endpoint but AWS's own",
-            hint="--addressing path, or another client",
-        )
-    variables = {
-        # AWS's own it finds by the region; given one, it puts the bucket into the path.
-        _ENDPOINT: None if virtual else target.endpoint_url,
-        "AWS_REGION": target.region,
-        "S3DLIO_UNSIGNED_PAYLOAD": int(options.payload_signing == "unsigned"),
-        "S3DLIO_RT_THREADS": options.threads,
-        "S3DLIO_ENABLE_RANGE_OPTIMIZATION": int(options.split),
-        "S3DLIO_RANGE_THRESHOLD_MB": options.split_from_mb,
-        "S3DLIO_CHUNK_SIZE": options.range_mb and options.range_mb * MIB,
-        "S3DLIO_RANGE_CONCURRENCY": options.ranges,
-        "S3DLIO_MAX_RETRY_ATTEMPTS": options.max_attempts,
-        "S3DLIO_CONNECT_TIMEOUT_SECS": round(min(transfer.timeout_s, _CONNECT_S)) or 1,
-        "S3DLIO_OPERATION_TIMEOUT_SECS": round(transfer.timeout_s) or 1,
-    }
-    return {name: str(value) for name, value in variables.items() if value is not None}
+    def _variables(self) -> dict[str, str]:
+        """Return what the library reads from its environment."""
+        if self._virtual and AWS_HOST not in self._endpoint_url:
+            raise UsageError(
+                "s3dlio puts the bucket into the path at every endpoint but AWS's own",
+                hint="--addressing path, or another client",
+            )
+        options = self._options
+        variables = {
+            # AWS's own it finds by the region; given one, it puts the bucket into the path.
+            _ENDPOINT: None if self._virtual else self._endpoint_url,
+            "AWS_REGION": self._region,
+            "S3DLIO_UNSIGNED_PAYLOAD": int(options.payload_signing == "unsigned"),
+            "S3DLIO_RT_THREADS": options.threads,
+            "S3DLIO_ENABLE_RANGE_OPTIMIZATION": int(options.split),
+            "S3DLIO_RANGE_THRESHOLD_MB": options.split_from_mb,
+            "S3DLIO_CHUNK_SIZE": options.range_mb and options.range_mb * MIB,
+            "S3DLIO_RANGE_CONCURRENCY": options.ranges,
+            "S3DLIO_MAX_RETRY_ATTEMPTS": options.max_attempts,
+            "S3DLIO_CONNECT_TIMEOUT_SECS": round(self._connect_s) or 1,
+            "S3DLIO_OPERATION_TIMEOUT_SECS": round(self._transfer.timeout_s) or 1,
+        }
+        return {name: str(value) for name, value in variables.items() if value is not None}
 
 
 def _start(variables: Mapping[str, str]) -> Any:  # noqa: ANN401 - a module without types
@@ -252,20 +240,14 @@ def _start(variables: Mapping[str, str]) -> Any:  # noqa: ANN401 - a module with
     if _settings is None or _settings[0] != os.getpid():
         # Not the endpoint: boto3 would read it, too, and send everything there.
         os.environ.update({k: v for k, v in variables.items() if k != _ENDPOINT})
-        _library().configure_s3(endpoint_url=variables.get(_ENDPOINT))
+        import_module("s3dlio").configure_s3(endpoint_url=variables.get(_ENDPOINT))
         _settings = (os.getpid(), variables)
     if _settings[1] != variables:
         raise PluginError(
             "s3dlio has started in this process for another endpoint, or with other options",
             hint="it keeps its first settings: use a new process or function",
         )
-    return _library()
-
-
-def _library() -> Any:  # noqa: ANN401 - untyped
-    import s3dlio  # noqa: PLC0415 - see the module's text
-
-    return s3dlio
+    return import_module("s3dlio")
 
 
 @contextmanager

@@ -12,7 +12,7 @@ It takes only ``bytes``, so that each block of a put is copied once, and gives o
 
 import re
 from collections.abc import Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import ClassVar, Final
 from urllib.parse import quote
@@ -25,10 +25,10 @@ from s3torchconnectorclient._mountpoint_s3_client import (
 
 from serverless_bench.clients.base import ClientInfo, Exchange, Sink, Source
 from serverless_bench.clients.crt_errors import crt_error
-from serverless_bench.clients.environment import ca_bundle, find_keys, names_bucket_in_host, no_keys
-from serverless_bench.clients.options import option, parse
-from serverless_bench.clients.s3_errors import s3_error
-from serverless_bench.clients.s3_http import moved_endpoint
+from serverless_bench.clients.environment import ca_bundle, find_keys, no_keys
+from serverless_bench.clients.library import PAGE, LibraryClient
+from serverless_bench.clients.options import option
+from serverless_bench.clients.s3_errors import error_in_text
 from serverless_bench.errors import (
     AccessDenied,
     BadResponse,
@@ -38,19 +38,12 @@ from serverless_bench.errors import (
     Throttled,
     WrongRegion,
 )
-from serverless_bench.job.target import Target
-from serverless_bench.job.transfer import Transfer
-from serverless_bench.process import environment, user_agent
+from serverless_bench.process import environment
 from serverless_bench.units import MIB
 
-_PAGE: Final = 1000
-"""Keys of one response to a listing."""
 _CRT: Final = re.compile(r"CRT error \d+: [\w-]+: (AWS_\w+), (.*)")
-_CERTIFICATES: Final = "SSL_CERT_FILE"
 _ENDED: Final = "AWS_ERROR_S3_REQUEST_HAS_COMPLETED"
 _STATUS: Final = re.compile(r"response_status: (\d{3})")
-_CODE: Final = re.compile(r"<Code>([^<]*)</Code>")
-_MESSAGE: Final = re.compile(r"<Message>([^<]*)</Message>")
 _REGION: Final = re.compile(r"Wrong region \(expecting ([\w-]+)\)")
 _SIGNS: Final[Mapping[str, type[OperationError]]] = {
     "does not exist": NotFound,
@@ -74,7 +67,7 @@ class S3TorchConnectorOptions:
     max_attempts: int = option(2, "attempts of one request; the connector's own: 10", least=2)
 
 
-class S3TorchConnectorClient:
+class S3TorchConnectorClient(LibraryClient[S3TorchConnectorOptions]):
     """Requests through ``MountpointS3Client``.
 
     Parameters
@@ -98,26 +91,13 @@ class S3TorchConnectorClient:
         options=S3TorchConnectorOptions,
     )
 
-    def __init__(self, target: Target, transfer: Transfer) -> None:
-        self._target = target
-        self._transfer = transfer
-        self._options = parse(S3TorchConnectorOptions, target)
-        self._open(target.region, target.endpoint_url)
-
-    def move(self, *, region: str | None, endpoint_url: str | None) -> None:
-        url = moved_endpoint(self._endpoint_url, self._region, region, endpoint_url)
-        self._open(region or self._region, url)
-
     def put(self, key: str, source: Source, exchange: Exchange) -> None:
         """Write by an upload in parts, which the library gives up if it fails."""
-        block = memoryview(bytearray(min(self._transfer.block_bytes, source.size)))
         with _translated():
-            writer = self._client.put_object(self._target.bucket, key)
-            for offset in range(0, source.size, len(block) or 1):
-                view = block[: source.size - offset]
-                source.readinto_at(offset, view)
-                writer.write(bytes(view))
-                exchange.moved(len(view))
+            writer = self._client.put_object(self._bucket, key)
+            for block in self._blocks(source):
+                writer.write(bytes(block))
+                exchange.moved(len(block))
             writer.close()
 
     def get(
@@ -130,9 +110,14 @@ class S3TorchConnectorClient:
         length: int | None = None,
     ) -> None:
         """Read in ranges of ``part_mb``."""
-        end = None if length is None else offset + length
+        begin, end = (None, None) if length is None else (offset, offset + length)
+        position = 0
         try:
-            self._receive(key, sink, exchange, offset=None if end is None else offset, end=end)
+            with _translated():
+                for chunk in self._client.get_object(self._bucket, key, begin, end):
+                    exchange.moved(len(chunk))
+                    sink.write_at(position, memoryview(chunk))
+                    position += len(chunk)
         except OperationError as exc:
             # Asked for ranges, an empty object has none.
             if exc.status != 416 or length is not None or self.head(key, exchange):
@@ -140,7 +125,7 @@ class S3TorchConnectorClient:
 
     def head(self, key: str, exchange: Exchange) -> int:
         with _translated():
-            return self._client.head_object(self._target.bucket, key).size
+            return self._client.head_object(self._bucket, key).size
 
     def list_keys(self, prefix: str, after: str, exchange: Exchange) -> tuple[list[str], bool]:
         """Go on where an earlier call ended.
@@ -150,7 +135,7 @@ class S3TorchConnectorClient:
         """
         pages = self._listings.pop((prefix, after), None)
         if pages is None:
-            pages = self._client.list_objects(self._target.bucket, prefix, max_keys=_PAGE)
+            pages = self._client.list_objects(self._bucket, prefix, max_keys=PAGE)
         keys: list[str] = []
         with _translated():
             while not keys:
@@ -165,49 +150,34 @@ class S3TorchConnectorClient:
 
     def delete(self, key: str, exchange: Exchange) -> None:
         with _translated():
-            self._client.delete_object(self._target.bucket, key)
+            self._client.delete_object(self._bucket, key)
 
     def copy(self, source: str, key: str, exchange: Exchange) -> None:
         """Copy: a HEAD, and then one request or parts."""
-        bucket = self._target.bucket
+        # The library puts the name into a header, and into a URL, as it is.
+        name = quote(source, safe="/~")
         with _translated():
-            # The library puts the name into a header, and into a URL, as it is.
-            self._client.copy_object(bucket, quote(source, safe="/~"), bucket, key)
+            self._client.copy_object(self._bucket, name, self._bucket, key)
 
     def close(self) -> None:
         """Release the client: the runtime ends its threads when it is forgotten."""
         self._listings.clear()
         del self._client
 
-    def _open(self, region: str, endpoint_url: str) -> None:
-        self._region, self._endpoint_url = region, endpoint_url
+    def _open(self) -> None:
         self._listings: dict[tuple[str, str], ListObjectStream] = {}
-        with _translated(), _trusted():
+        # The runtime looks for them once.
+        bundle = ca_bundle()
+        with _translated(), environment({"SSL_CERT_FILE": str(bundle)} if bundle else {}):
             self._client = MountpointS3Client(
-                region=region,
-                user_agent_prefix=user_agent(),
+                region=self._region,
+                user_agent_prefix=self._name,
                 throughput_target_gbps=self._options.throughput_gbps,
                 part_size=self._options.part_mb * MIB,
-                endpoint=endpoint_url,
-                force_path_style=not names_bucket_in_host(self._target, endpoint_url),
+                endpoint=self._endpoint_url,
+                force_path_style=not self._virtual,
                 max_attempts=self._options.max_attempts,
             )
-
-    def _receive(
-        self, key: str, sink: Sink, exchange: Exchange, *, offset: int | None, end: int | None
-    ) -> None:
-        position = 0
-        with _translated():
-            for chunk in self._client.get_object(self._target.bucket, key, offset, end):
-                exchange.moved(len(chunk))
-                sink.write_at(position, memoryview(chunk))
-                position += len(chunk)
-
-
-def _trusted() -> AbstractContextManager[None]:
-    """Name ``AWS_CA_BUNDLE`` as the runtime wants it, which looks once."""
-    bundle = ca_bundle()
-    return environment({} if bundle is None else {_CERTIFICATES: str(bundle)})
 
 
 @contextmanager
@@ -229,7 +199,6 @@ def error_of(text: str) -> OperationError:
     if found := _REGION.search(text):
         return WrongRegion(short, region=found[1])
     if found := _STATUS.search(text):
-        code, message = _CODE.search(text), _MESSAGE.search(text)
-        return s3_error(int(found[1]), code[1] if code else "", message[1] if message else "", {})
+        return error_in_text(int(found[1]), text)
     kind = next((error for sign, error in _SIGNS.items() if sign in text), OperationError)
     return kind(short)

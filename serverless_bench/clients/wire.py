@@ -11,44 +11,32 @@ checked by reading back, by a reader that knows what the bytes have to be.
 import hashlib
 import os
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import partial
 from typing import ClassVar, Final, Literal
-from urllib.parse import SplitResult, quote, urlsplit
+from urllib.parse import SplitResult, urlsplit
 
-from serverless_bench.clients.base import (
-    ClientInfo,
-    Exchange,
-    Sink,
-    Source,
-    is_virtual,
-)
-from serverless_bench.clients.options import option, parse
+from serverless_bench.clients.base import ClientInfo, Exchange, Sink, Source
+from serverless_bench.clients.options import option
 from serverless_bench.clients.s3_http import (
-    check_success,
-    deletion,
-    element,
-    listed,
-    listing_query,
-    moved_endpoint,
-    parts_body,
+    METHODS,
+    NO_HEADERS,
+    S3HttpClient,
+    S3Response,
+    byte_range,
     response_error,
 )
 from serverless_bench.clients.sigv4 import UNSIGNED_PAYLOAD, Keys, Signer
 from serverless_bench.clients.wire_connection import WireConnection
-from serverless_bench.clients.wire_response import Response
 from serverless_bench.errors import AccessDenied, BadResponse
 from serverless_bench.job.target import Target
 from serverless_bench.job.transfer import Transfer
-from serverless_bench.process import user_agent
 from serverless_bench.rundir.record import Shown
 from serverless_bench.units import MIB
 
-_SMALL: Final = MIB
-"""Responses that are read into memory (errors, ids) are at most this long."""
-_LISTING: Final = 64 * MIB
-"""A thousand keys of 1,024 bytes, each byte of which may be encoded as three, and more."""
+_MOST: Final = 64 * MIB
+"""Responses that are read into memory (errors, ids, listings of a thousand long keys) are
+shorter."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,7 +48,7 @@ class WireOptions:
     )
 
 
-class WireClient:
+class WireClient(S3HttpClient[WireOptions]):
     """Single S3 requests over persistent connections.
 
     Parameters
@@ -79,37 +67,21 @@ class WireClient:
     )
 
     def __init__(self, target: Target, transfer: Transfer) -> None:
-        self._hashes = parse(WireOptions, target).payload_signing == "sha256"
-        self._target = target
-        self._transfer = transfer
-        self._signer = Signer(target.region)
-        self._keys = _find_keys()
         self._idle: deque[WireConnection] = deque()
-        self._name = user_agent()
-        self._go_to(target.endpoint_url)
+        super().__init__(target, transfer)
+        self._hashes = self._options.payload_signing == "sha256"
+        self._keys = _find_keys()
 
-    def _go_to(self, endpoint_url: str) -> None:
-        """Send requests to this endpoint from now on."""
-        self._endpoint = endpoint = urlsplit(endpoint_url)
-        bucket = self._target.bucket
-        if is_virtual(self._target.addressing, endpoint.hostname or "", bucket):
-            self._host, self._path = f"{bucket}.{endpoint.netloc}", ""
-        else:
-            self._host, self._path = endpoint.netloc, f"/{bucket}"
-
-    def move(self, *, region: str | None, endpoint_url: str | None) -> None:
-        url = self._endpoint.geturl()
-        there = moved_endpoint(url, self._signer.region, region, endpoint_url)
-        if there != url:
-            self._go_to(there)
-            self.close()
-        if region:
-            self._signer = Signer(region)
+    def _open(self) -> None:
+        self._server = urlsplit(f"{self._endpoint.scheme}://{self._host}")
+        self._signer = Signer(self._region)
+        # What is idle leads to where the bucket was.
+        self.close()
 
     def put(self, key: str, source: Source, exchange: Exchange, *, if_absent: bool = False) -> None:
         """Write one object; with ``if_absent``, one that is there is refused with 412."""
-        headers = {"if-none-match": "*"} if if_absent else None
-        self._request("PUT", key, exchange, headers=headers, body=source)
+        headers = {"if-none-match": "*"} if if_absent else NO_HEADERS
+        self._send("PutObject", key, exchange, headers=headers, body=source)
 
     def get(
         self,
@@ -120,133 +92,54 @@ class WireClient:
         offset: int = 0,
         length: int | None = None,
     ) -> None:
-        headers = None
-        if length is not None:
-            headers = {"range": f"bytes={offset}-{offset + length - 1}"}
-
-        def receive(connection: WireConnection, response: Response) -> bytes:
-            # By the header: rclone responds to a range with status 200.
-            if length is not None and "content-range" not in response.headers:
-                raise BadResponse("the store ignored the range", status=response.status)
-            connection.receive(response, sink, exchange)
-            return b""
-
-        self._request("GET", key, exchange, headers=headers, receive=receive)
+        self._send("GetObject", key, exchange, headers=byte_range(offset, length), sink=sink)
 
     def get_head(self, key: str, length: int, exchange: Exchange) -> tuple[bytes, str, str]:
         """Return an object's first bytes, its entity tag and its ``Content-Range``."""
-        headers = {"range": f"bytes=0-{length - 1}"}
-        receive = partial(WireConnection.read, most=length, exchange=exchange)
-        data, found = self._request("GET", key, exchange, headers=headers, receive=receive)
-        return data, found.get("etag", ""), found.get("content-range", "")
-
-    def head(self, key: str, exchange: Exchange) -> int:
-        _, headers = self._request("HEAD", key, exchange)
-        size = headers.get("content-length", "")
-        if not size.isdigit():
-            raise BadResponse("the store says no size")
-        return int(size)
-
-    def delete_many(self, keys: Sequence[str], exchange: Exchange) -> None:
-        body, headers = deletion(keys)
-        text, _ = self._request("POST", "", exchange, query="delete=", headers=headers, body=body)
-        check_success(text)
-
-    def copy(self, source: str, key: str, exchange: Exchange) -> None:
-        headers = {"x-amz-copy-source": quote(f"{self._target.bucket}/{source}", safe="/")}
-        text, _ = self._request("PUT", key, exchange, headers=headers)
-        check_success(text)
+        response = self._send("GetObject", key, exchange, headers=byte_range(0, length))
+        found = response.headers
+        return response.text[:length], found.get("etag", ""), found.get("content-range", "")
 
     def delete(self, key: str, exchange: Exchange, *, etag: str = "") -> None:
         """Delete one object; with an entity tag, only if that is still its own."""
-        self._request("DELETE", key, exchange, headers={"if-match": etag} if etag else None)
-
-    def list_keys(self, prefix: str, after: str, exchange: Exchange) -> tuple[list[str], bool]:
-        """Return up to a thousand keys behind ``after``, and whether there are more."""
-        query = listing_query(prefix, after)
-        receive = partial(WireConnection.read, most=_LISTING, exchange=exchange)
-        text, _ = self._request("GET", "", exchange, query=query, receive=receive)
-        return listed(text, 200)
-
-    def create_multipart(self, key: str, exchange: Exchange) -> str:
-        text, _ = self._request("POST", key, exchange, query="uploads=")
-        upload_id = element(text, "UploadId")
-        if not upload_id:
-            raise BadResponse("the store gave no UploadId")
-        return upload_id
-
-    def upload_part(
-        self, key: str, upload_id: str, number: int, source: Source, exchange: Exchange
-    ) -> str:
-        query = f"partNumber={number}&uploadId={quote(upload_id, safe='')}"
-        _, headers = self._request("PUT", key, exchange, query=query, body=source)
-        return headers.get("etag", "")
-
-    def complete_multipart(
-        self, key: str, upload_id: str, etags: Sequence[str], exchange: Exchange
-    ) -> None:
-        query = f"uploadId={quote(upload_id, safe='')}"
-        text, _ = self._request("POST", key, exchange, query=query, body=parts_body(etags))
-        check_success(text)
-
-    def abort_multipart(self, key: str, upload_id: str, exchange: Exchange) -> None:
-        query = f"uploadId={quote(upload_id, safe='')}"
-        self._request("DELETE", key, exchange, query=query)
+        headers = {"if-match": etag} if etag else NO_HEADERS
+        self._send("DeleteObject", key, exchange, headers=headers)
 
     def close(self) -> None:
         # A request that is under way finds that its list is no longer the client's.
         idle, self._idle = self._idle, deque()
         _close_all(idle)
 
-    def _request(
+    def _send(
         self,
-        method: str,
+        operation: str,
         key: str,
         exchange: Exchange,
         *,
         query: str = "",
-        headers: Mapping[str, str] | None = None,
+        headers: Mapping[str, str] = NO_HEADERS,
         body: Source | bytes = b"",
-        receive: Callable[[WireConnection, Response], bytes] | None = None,
-    ) -> tuple[bytes, dict[str, str]]:
-        """Make one request.
-
-        Parameters
-        ----------
-        method, key, query, headers, body
-            Of the request.
-        exchange
-            Told of everything that happens.
-        receive
-            Returns the body; without it a small one is returned.
-
-        Returns
-        -------
-        bytes, dict
-            The response's body and headers.
-
-        Raises
-        ------
-        OperationError
-            If there is no response, or it says that the request failed.
-        """
+        sink: Sink | None = None,
+    ) -> S3Response:
+        """Make one request; the connection is kept if its response was read to the end."""
         idle = self._idle
         connection = self._connect(exchange, idle)
         try:
-            head = self._head(method, key, query, headers, body, connection)
+            method = METHODS[operation]
+            head = self._head(method, self._path(key), query, headers, body, connection)
             response = connection.send_request(method, head, body, exchange)
-            exchange.answered(response.status, response.headers)
-            if response.status >= 300:
-                raise response_error(
-                    response.status,
-                    connection.read(response, _SMALL, exchange),
-                    response.headers,
-                    self._endpoint,
-                    self._target.bucket,
-                )
-            if receive is not None:
-                return receive(connection, response), response.headers
-            return connection.read(response, _SMALL, exchange), response.headers
+            status, answered, text = response.status, response.headers, b""
+            exchange.answered(status, answered)
+            if sink is None or status >= 300:
+                text = connection.read(response, _MOST, exchange)
+                if status >= 300:
+                    raise response_error(status, text, answered, self._endpoint, self._bucket)
+            elif "range" in headers and "content-range" not in answered:
+                # By the header: rclone responds to a range with status 200.
+                raise BadResponse("the store ignored the range", status=status)
+            else:
+                connection.receive(response, sink, exchange)
+            return S3Response(status, answered, text)
         finally:
             if not connection.is_reusable:
                 connection.close()
@@ -264,10 +157,9 @@ class WireClient:
                 exchange.connected(connection.remote, reused=True)
                 return connection
             connection.close()
-        url = self._endpoint._replace(netloc=self._host)
         connection = WireConnection(
-            url,
-            proxy=_find_proxy(url),
+            self._server,
+            proxy=_find_proxy(self._server),
             block_bytes=self._transfer.block_bytes,
             timeout_s=self._transfer.timeout_s,
         )
@@ -277,40 +169,33 @@ class WireClient:
     def _head(
         self,
         method: str,
-        key: str,
+        path: str,
         query: str,
-        headers: Mapping[str, str] | None,
+        headers: Mapping[str, str],
         body: Source | bytes,
         connection: WireConnection,
     ) -> bytes:
         """Return the head of a request, signed."""
         if (keys := self._keys()) is None:
             raise AccessDenied("no credentials: set AWS_ACCESS_KEY_ID or AWS_PROFILE")
-        path = self._path + quote(f"/{key}", safe="/~")
-        sent = {"host": self._host, "user-agent": self._name}
-        if headers:
-            sent.update(headers)
+        sent = {"host": self._server.netloc, "user-agent": self._name, **headers}
         if method in {"PUT", "POST"}:
             sent["content-length"] = str(len(body) if isinstance(body, bytes) else body.size)
         payload = self._hash(body) if self._hashes else UNSIGNED_PAYLOAD
-        signed = self._signer.sign(keys, method, path, query, sent, payload)
-        if connection.proxy_headers:
-            signed.update(connection.proxy_headers)
+        sent = self._signer.sign(keys, method, path, query, sent, payload)
+        sent.update(connection.proxy_headers)
         if connection.absolute:
-            path = f"{self._endpoint.scheme}://{self._host}{path}"
+            path = f"{self._server.scheme}://{self._server.netloc}{path}"
         if query:
             path = f"{path}?{query}"
-        lines = "".join([f"{name}: {value}\r\n" for name, value in signed.items()])
+        lines = "".join([f"{name}: {value}\r\n" for name, value in sent.items()])
         return f"{method} {path} HTTP/1.1\r\n{lines}\r\n".encode()
 
     def _hash(self, body: Source | bytes) -> str:
         if isinstance(body, bytes):
             return hashlib.sha256(body).hexdigest()
         hashed = hashlib.sha256()
-        buffer = memoryview(bytearray(min(self._transfer.block_bytes, body.size)))
-        for offset in range(0, body.size, len(buffer) or 1):
-            block = buffer[: body.size - offset]
-            body.readinto_at(offset, block)
+        for block in self._blocks(body):
             hashed.update(block)
         return hashed.hexdigest()
 

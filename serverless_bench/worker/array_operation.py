@@ -4,15 +4,17 @@ What has to be there before, the library and the array in memory, is made by
 ``ArrayTask``, before the operation's first clock read; the comparison is after its last.
 """
 
-import os
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from functools import partial
+from typing import Final
 
 from serverless_bench.arrays import open_array_library
 from serverless_bench.arrays.base import ArrayLibrary, explained, place
+from serverless_bench.arrays.blocks import as_block, as_bytes
 from serverless_bench.clock import monotonic_ns
-from serverless_bench.errors import BadResponse, Corrupt
+from serverless_bench.errors import Corrupt
 from serverless_bench.job.load import ArraySpec
 from serverless_bench.job.operations import OperationKind, OperationSpec
 from serverless_bench.job.target import Target
@@ -20,22 +22,15 @@ from serverless_bench.job.transfer import Transfer
 from serverless_bench.payload.array_layout import array_bytes, shape_at
 from serverless_bench.payload.keystream import Keystream
 from serverless_bench.payload.verify import RangeSink
+from serverless_bench.worker.kept import Kept
 from serverless_bench.worker.meter import Meter
 from serverless_bench.worker.operation_context import DONE, OperationContext, OperationResult
 from serverless_bench.worker.resource_usage import Watch, give_memory_back
 from serverless_bench.worker.retry import Retrier
 
-
-@dataclass(frozen=True, slots=True)
-class _Open:
-    """A library that this process keeps, as it keeps a client."""
-
-    pid: int
-    settings: tuple[ArraySpec, Target, Transfer]
-    library: ArrayLibrary
-
-
-_open: list[_Open] = []
+_libraries: Final = Kept()
+_appending: list[tuple[ArrayLibrary, str]] = []
+"""The library, and the array that it has open for writing."""
 
 
 def perform_array(context: OperationContext) -> OperationResult:
@@ -79,12 +74,6 @@ def _task(context: OperationContext) -> "ArrayTask":
     return ArrayTask(context.spec, array, target, context.transfer)
 
 
-def close_arrays() -> None:
-    """Release what this process keeps for its next operation."""
-    while _open:
-        _open.pop().library.close()
-
-
 class ArrayTask:
     """One operation with all that it needs.
 
@@ -107,33 +96,44 @@ class ArrayTask:
         self, operation: OperationSpec, array: ArraySpec, target: Target, transfer: Transfer
     ) -> None:
         self._operation = operation
-        self._array = array
         self._transfer = transfer
         self._where = place(array, operation.key)
-        self._shape = shape_at(array, operation.key)
-        self._library = _library(array, target, transfer)
-        self._block = None
+        whole = shape_at(array, operation.key)
+        appends = operation.kind is OperationKind.APPEND_ARRAY
+        # An append adds one array to those that the key says.
+        self._array = array if appends else replace(array, shape=whole)
+        self._size = array_bytes(self._array)
+        self._library = _libraries.open(open_array_library, array, target, transfer)
+        self._block: object = None
         self._got: object = None
         give_memory_back()
         if operation.kind is not OperationKind.READ_ARRAY:
-            self._block = self._make()
+            # The user's own array, before he calls anything.
+            data = bytearray(self._size)
+            Keystream(operation.key, operation.generation).readinto_at(operation.offset, data)
+            self._block = as_block(data, self._array.shape, self._array)
 
     def perform(self, retrier: Retrier) -> None:
         """Call the library; nothing else."""
-        kind = self._operation.kind
+        kind, library, where = self._operation.kind, self._library, self._where
         # Libraries retry by themselves.
         once = replace(retrier, retries=0)
         if kind is OperationKind.READ_ARRAY:
-            once.run("read_array", self._moves(self._read))
+            self._got = once.run(
+                "read_array", partial(_call, partial(library.read, where), self._size)
+            )
             return
+        if kind is OperationKind.WRITE_ARRAY or (library, where) not in _appending:
+            create = partial(library.create, where, self._array.shape)
+            once.run("create_array", partial(_call, create, 0))
+            _appending[:] = [(library, where)]
         if kind is OperationKind.WRITE_ARRAY:
-            once.run("create_array", self._calls(self._create))
-            once.run("write_array", self._moves(self._write))
-            return
-        if self._where not in _appending:
-            once.run("create_array", self._calls(self._create))
-            _appending[:] = [self._where]
-        once.run("append_array", self._moves(self._append))
+            write = partial(library.write, where, self._block)
+            once.run("write_array", partial(_call, write, self._size))
+        else:
+            row = self._operation.offset // self._size * self._array.shape[0]
+            append = partial(library.append, where, self._block, row)
+            once.run("append_array", partial(_call, append, self._size))
 
     def compare(self, context: OperationContext) -> None:
         """Compare what was read, byte by byte.
@@ -143,12 +143,9 @@ class ArrayTask:
         Corrupt
             If any byte is wrong, missing or too much.
         """
-        operation, transfer = self._operation, self._transfer
+        operation, block_bytes = self._operation, self._transfer.block_bytes
         if operation.kind is not OperationKind.READ_ARRAY:
             return
-        # In here, because the worker loads NumPy for arrays only.
-        from serverless_bench.arrays.blocks import as_bytes  # noqa: PLC0415
-
         data = as_bytes(self._got)
         self._got = None
         size = operation.size if operation.size is not None else len(data)
@@ -157,79 +154,21 @@ class ArrayTask:
             size=size,
             offset=0,
             length=size,
-            verify=transfer.verify,
+            verify=self._transfer.verify,
         )
-        for offset in range(0, len(data), transfer.block_bytes):
-            sink.write_at(offset, data[offset : offset + transfer.block_bytes])
+        for offset in range(0, len(data), block_bytes):
+            sink.write_at(offset, data[offset : offset + block_bytes])
         sink.finish()
         context.verified_bytes += sink.verified_bytes
         context.bad.extend(sink.bad)
         if context.bad.count:
             raise Corrupt(f"{context.bad.bytes} bytes of {operation.key} are wrong")
 
-    def _make(self) -> object:
-        """Return the array that is to be written: the user's own, before he calls anything."""
-        operation, array = self._operation, self._array
-        shape = self._shape if operation.kind is OperationKind.WRITE_ARRAY else array.shape
-        size = operation.size if operation.kind is OperationKind.WRITE_ARRAY else array_bytes(array)
-        if size is None:
-            raise BadResponse(f"the key {operation.key} does not say how big it is")
-        data = bytearray(size)
-        Keystream(operation.key, operation.generation).readinto_at(operation.offset, data)
-        # In here, as in ``compare``.
-        from serverless_bench.arrays.blocks import as_block  # noqa: PLC0415
 
-        return as_block(data, shape, array)
-
-    def _create(self) -> None:
-        operation, array = self._operation, self._array
-        first = self._shape if operation.kind is OperationKind.WRITE_ARRAY else array.shape
-        self._library.create(self._where, first)
-
-    def _write(self) -> None:
-        self._library.write(self._where, self._block)
-
-    def _append(self) -> None:
-        operation, array = self._operation, self._array
-        row = operation.offset // array_bytes(array) * array.shape[0]
-        self._library.append(self._where, self._block, row)
-
-    def _read(self) -> None:
-        self._got = self._library.read(self._where)
-
-    def _calls(self, do: Callable[[], None]) -> Callable[[Meter], None]:
-        def call(meter: Meter) -> None:
-            del meter
-            with explained():
-                do()
-
-        return call
-
-    def _moves(self, do: Callable[[], None]) -> Callable[[Meter], None]:
-        """Return ``do`` as an attempt that moves bytes: they are counted at its end."""
-        operation, array = self._operation, self._array
-        whole = operation.kind is not OperationKind.APPEND_ARRAY and operation.size is not None
-        size = operation.size if whole else array_bytes(array)
-
-        def call(meter: Meter) -> None:
-            with explained():
-                do()
-            meter.moved(size or 0)
-
-        return call
-
-
-_appending: list[str] = []
-"""The array that this process has open for appends."""
-
-
-def _library(array: ArraySpec, target: Target, transfer: Transfer) -> ArrayLibrary:
-    settings = (array, target, transfer)
-    for kept in _open:
-        if kept.pid == os.getpid() and kept.settings == settings:
-            return kept.library
-    close_arrays()
-    _appending.clear()
-    library = open_array_library(*settings)
-    _open.append(_Open(os.getpid(), settings, library))
-    return library
+def _call(do: Callable[[], object], moves: int, meter: Meter) -> object:
+    """Make one attempt; the bytes that it moves are counted at its end."""
+    with explained():
+        result = do()
+    if moves:
+        meter.moved(moves)
+    return result

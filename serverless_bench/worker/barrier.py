@@ -99,10 +99,8 @@ def pass_barrier(invocation: InvocationSpec, client: Client, rng: random.Random)
 def _is_open(key: str, client: Client, retrier: Retrier) -> bool:
     try:
         retrier.run("get", partial(client.get, key, MemorySink()))
-    except NotFound:
-        return False
     except OperationError as exc:
-        if not exc.retryable:
+        if not exc.retryable and not isinstance(exc, NotFound):
             raise
         return False
     return True

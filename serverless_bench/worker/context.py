@@ -160,8 +160,7 @@ class FunctionContext:
         OperationError
             If it could not be read; ``Corrupt`` if it is not what was written.
         """
-        data = self._read(key, offset, length, keep_data=True).data
-        return bytearray() if data is None else data
+        return self._read(key, offset, length, keep_data=True).data or bytearray()
 
     def check(self, key: str, offset: int = 0, length: int | None = None) -> None:
         """Read and compare as ``get`` does, and keep nothing in memory."""
@@ -262,7 +261,7 @@ class FunctionContext:
         """Put the blocks into the records: nothing is verified any more."""
         origin_ns = self._runner.clock.origin_ns
         for block in self._blocks:
-            self._runner.keep(block.measured(origin_ns, warmup=self._warmup))
+            self._runner.measured.append(block.measured(origin_ns, warmup=self._warmup))
         self._blocks.clear()
 
     def _check_mine(self, key: str, mine: bool) -> None:  # noqa: FBT001 - private

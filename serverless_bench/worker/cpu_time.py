@@ -18,6 +18,7 @@ from serverless_bench.clock import monotonic_ns
 from serverless_bench.units import NS_PER_S
 
 _TASKS: Final = Path("/proc/self/task")
+_THREAD: Final = Path("/proc/thread-self/schedstat")
 _PROBES_PER_S: Final = 50
 _DELAYED_NS: Final = 1_000_000
 """A thread that slept is later than this only if something kept it from the interpreter:
@@ -56,7 +57,7 @@ def thread_counted() -> Iterator[None]:
     try:
         yield
     finally:
-        wait_ns, user_s = _own_wait_ns() or 0, _own_user_s() or 0.0
+        wait_ns, user_s = _wait_ns(_THREAD) or 0, _own_user_s() or 0.0
         with _ended.lock:
             _ended.wait_ns += wait_ns
             _ended.user_s += user_s
@@ -118,11 +119,11 @@ class LockProbe:
         rng = random.Random()  # noqa: S311 - instants, no secrets
         while True:
             pause_s = rng.uniform(0.5, 1.5) / _PROBES_PER_S
-            waited_ns, begin_ns = _own_wait_ns(), monotonic_ns()
+            waited_ns, begin_ns = _wait_ns(_THREAD), monotonic_ns()
             if self._over.wait(pause_s):
                 return
             late_ns = monotonic_ns() - begin_ns - round(pause_s * NS_PER_S)
-            late_ns -= (_own_wait_ns() or 0) - (waited_ns or 0)
+            late_ns -= (_wait_ns(_THREAD) or 0) - (waited_ns or 0)
             self.probes += 1
             self.delayed += late_ns > _DELAYED_NS
 
@@ -139,16 +140,8 @@ def _own_user_s() -> float | None:
     return None if who is None else resource.getrusage(who).ru_utime
 
 
-def _own_wait_ns() -> int | None:
-    """Return how long this thread could have run and had no processor, so far.
-
-    The second figure of ``schedstat`` (Linux, scheduler statistics); None elsewhere.
-    """
-    return _wait_ns(Path("/proc/thread-self/schedstat"))
-
-
 def _waits_ns() -> dict[str, int] | None:
-    """Return the same for every thread of this process, by its number."""
+    """Return what every thread of this process has waited so far, by its number."""
     try:
         tasks = [path.name for path in _TASKS.iterdir()]
     except OSError:
@@ -160,6 +153,10 @@ def _waits_ns() -> dict[str, int] | None:
 
 
 def _wait_ns(path: Path) -> int | None:
+    """Return how long a thread could have run and had no processor, so far.
+
+    The second figure of ``schedstat`` (Linux, scheduler statistics); None elsewhere.
+    """
     try:
         return int(path.read_bytes().split()[1])
     except (OSError, IndexError, ValueError):

@@ -12,19 +12,18 @@ from typing import Any, Final
 
 from serverless_bench.clock import monotonic_ns, wall_ns
 from serverless_bench.job.spec import InvocationSpec
-from serverless_bench.job.target import Target
 from serverless_bench.rundir.record import InvocationRecord
 from serverless_bench.units import NS_PER_S
 from serverless_bench.worker.claims import RecordKey, claim, claim_name, for_run, record_name
 from serverless_bench.worker.invocation import run_invocation
+from serverless_bench.worker.kept import Kept
 from serverless_bench.worker.object_io import ObjectIO
 
 RECORD_S: Final = 5.0
 """What an invocation keeps of its time for writing its record."""
 _CLAIM_S: Final = 30.0
 
-_stores: dict[tuple[int, Target], ObjectIO] = {}
-"""By process: what a parent had open is not its forks' to use."""
+_stores: Final = Kept()
 
 
 def deliver(
@@ -60,7 +59,7 @@ def deliver(
         left_s = max(0.1, remaining_s - RECORD_S)
         invocation = replace(invocation, deadline_s=min(invocation.deadline_s, left_s))
     delivery = os.urandom(16).hex()
-    store = _store(for_run(control, invocation.run_id))
+    store = _stores.open(ObjectIO, for_run(control, invocation.run_id))
     before, held_s = store.requests.copy(), invocation.deadline_s + RECORD_S
     holder = _claim(store, invocation, delivery, held_s)
     if "delivery" not in holder:
@@ -116,14 +115,4 @@ def handle_delivery(event: Mapping[str, Any], remaining_s: float | None = None) 
 
 def forget_stores() -> None:
     """Close every connection that this process keeps for its next delivery."""
-    while _stores:
-        _stores.popitem()[1].close()
-
-
-def _store(control: Target) -> ObjectIO:
-    # One at a time: the next event of a warm worker is as a rule of the same run.
-    found = _stores.get((os.getpid(), control))
-    if found is None:
-        forget_stores()
-        found = _stores[os.getpid(), control] = ObjectIO(control)
-    return found
+    _stores.forget()

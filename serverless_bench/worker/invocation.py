@@ -98,17 +98,15 @@ def _measure(
 ) -> tuple[str | None, CpuTime]:
     """Perform the operations; return why they stopped early, and the processor time used."""
     timer = CpuTimer()
-    error: str | None = refused
+    if refused:
+        return refused, timer.stop()
+    if wall_start_ns > runner.invocation.not_after_ns:
+        return "expired: this invocation was delivered after the run had ended", timer.stop()
     try:
-        if refused:
-            pass
-        elif wall_start_ns > runner.invocation.not_after_ns:
-            error = "expired: this invocation was delivered after the run had ended"
-        else:
-            runner.client()
-            # What a library takes to be loaded is no work on an object.
-            timer = CpuTimer()
-            error = runner.measure_all()
+        runner.client()
+        # What a library takes to be loaded is no work on an object.
+        timer = CpuTimer()
+        error = runner.measure_all()
     except Exception as exc:  # noqa: BLE001 - the records made so far must reach the driver
         error = describe(exc)
     return error, timer.stop()

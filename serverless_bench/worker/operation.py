@@ -84,7 +84,7 @@ def measure(
         attempts=tuple(_attempt(index, m, e, origin_ns) for m, e in retrier.done),
         steps=tuple(
             Step(operation=index, step_ns=step_ns, step_bytes=step_bytes)
-            for step_ns, step_bytes in join_curves(retrier.curves(), start_ns)
+            for step_ns, step_bytes in join_curves([m.curve for m in retrier.succeeded()], start_ns)
         ),
         bad_ranges=tuple(
             replace(bad, operation=index, key=context.spec.key) for bad in context.bad.listed

@@ -8,7 +8,8 @@ is over is known: it was due, and never begun.
 import math
 import random
 import threading
-from typing import Final, Protocol
+from dataclasses import replace
+from typing import Final
 
 from serverless_bench.job.spec import InvocationSpec
 from serverless_bench.rundir.record import Overdue
@@ -16,17 +17,6 @@ from serverless_bench.units import NS_PER_S
 
 _ROWS: Final = 128
 """About how many rows stand for random instants that were never begun, however many."""
-
-
-class _Arrivals(Protocol):
-    next_ns: int
-    """The first instant that is not taken yet."""
-
-    def advance(self) -> None:
-        """Take it."""
-
-    def rest(self, end_ns: int) -> list[tuple[int, int, int]]:
-        """Return those before the end as first, last and count of runs; the last call."""
 
 
 class _Even:
@@ -38,16 +28,19 @@ class _Even:
         self._phase = phase
         self._number = 0
         self.next_ns = self._at(0)
+        """The first instant that is not taken yet."""
 
     def _at(self, number: int) -> int:
         # Rounded down: what is due before the end stays before it.
         return self._begin_ns + int((number + self._phase) * self._distance_ns)
 
     def advance(self) -> None:
+        """Take it."""
         self._number += 1
         self.next_ns = self._at(self._number)
 
     def rest(self, end_ns: int) -> list[tuple[int, int, int]]:
+        """Return those before the end as first, last and count of runs; the last call."""
         last = max(self._number, int((end_ns - self._begin_ns) / self._distance_ns))
         while last >= self._number and self._at(last) >= end_ns:
             last -= 1
@@ -104,7 +97,7 @@ class Schedule:
         if load.rate_per_s is None:
             raise ValueError("a closed loop has no schedule")
         distance_ns = NS_PER_S / load.rate_per_s
-        self._arrivals: _Arrivals
+        self._arrivals: _Even | _Poisson
         if load.arrivals == "poisson":
             self._arrivals = _Poisson(begin_ns, distance_ns, rng)
         else:
@@ -153,12 +146,7 @@ def at_most(rows: list[Overdue], count: int) -> list[Overdue]:
             break
         if row.count > count:
             length = (row.last_ns - row.first_ns) * (count - 1) // (row.count - 1)
-            row = Overdue(  # noqa: PLW2901 - the part of it
-                first_ns=row.first_ns,
-                last_ns=row.first_ns + length,
-                count=count,
-                until_ns=row.until_ns,
-            )
+            row = replace(row, last_ns=row.first_ns + length, count=count)  # noqa: PLW2901 - a part
         kept.append(row)
         count -= row.count
     return kept

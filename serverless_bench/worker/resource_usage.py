@@ -9,7 +9,6 @@ import resource
 import threading
 from contextlib import suppress
 from pathlib import Path
-from types import TracebackType
 from typing import Final, Self
 
 from serverless_bench.process import forget_peak_rss
@@ -42,12 +41,7 @@ class Watch:
         self._cpu = resource.getrusage(resource.RUSAGE_SELF)
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        value: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._used = resource.getrusage(resource.RUSAGE_SELF)
         if self._before_bytes is None:
             return

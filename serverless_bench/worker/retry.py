@@ -16,7 +16,7 @@ from serverless_bench.clients.base import Client
 from serverless_bench.clock import monotonic_ns
 from serverless_bench.errors import DeadlineExceeded, OperationError, Throttled, WrongRegion
 from serverless_bench.units import NS_PER_S
-from serverless_bench.worker.meter import Meter, Point
+from serverless_bench.worker.meter import Meter
 
 _BASE_S: Final = 0.1
 _CAP_S: Final = 20.0
@@ -129,10 +129,6 @@ class Retrier:
         """
         statuses = ((m, m.status or (failure and failure.status) or 0) for m, failure in self.done)
         return Counter(meter.request for meter, status in statuses if status < _FREE_STATUS)
-
-    def curves(self) -> list[list[Point]]:
-        """Return the progress curves of those attempts."""
-        return [meter.curve for meter in self.succeeded()]
 
 
 _MOVING: Final = frozenset(

@@ -3,7 +3,7 @@
 import random
 from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from itertools import chain, count, islice
 from typing import Final
@@ -14,12 +14,11 @@ from serverless_bench.clock import EpochClock, monotonic_ns, sleep
 from serverless_bench.job.load import OWN_FUNCTION
 from serverless_bench.job.operations import OperationSpec
 from serverless_bench.job.spec import InvocationSpec
-from serverless_bench.job.target import Target
-from serverless_bench.job.transfer import Transfer
 from serverless_bench.rundir.record import Overdue
 from serverless_bench.units import NS_PER_S
 from serverless_bench.worker.barrier import BarrierPass, pass_barrier
 from serverless_bench.worker.cpu_time import LockProbe, cpu_ns, thread_counted
+from serverless_bench.worker.kept import Kept
 from serverless_bench.worker.operation import MeasuredOperation, measure
 from serverless_bench.worker.operation_context import (
     InvocationContext,
@@ -36,22 +35,12 @@ OnMoved = Callable[[int], None]
 _AFTER_FAILURE_S: Final = 0.1
 _DEADLINE: Final = "deadline: stopped before the last operation"
 _OTHER_THREAD: Final = "another thread failed"
-_warm_clients: dict[tuple[Target, Transfer], Client] = {}
-"""A worker that serves several invocations keeps its connections, as on Lambda."""
+_clients: Final = Kept()
 
 
 def forget_clients() -> None:
     """Close every connection that this process keeps for its next invocation."""
-    while _warm_clients:
-        _warm_clients.popitem()[1].close()
-
-
-def _client_for(invocation: InvocationSpec) -> Client:
-    settings = (invocation.target, invocation.transfer)
-    if settings not in _warm_clients:
-        forget_clients()
-        _warm_clients[settings] = open_client(*settings)
-    return _warm_clients[settings]
+    _clients.forget()
 
 
 @dataclass(slots=True, kw_only=True)
@@ -69,6 +58,7 @@ class InvocationRunner:
     deadline_ns: int = 0
     """Monotonic instant after which nothing is begun any more."""
     _context: InvocationContext = field(init=False)
+    _client: Client | None = None
     _end_ns: int | None = None
     """When the duration is over, once it has begun."""
     _schedule: Schedule | None = None
@@ -108,7 +98,10 @@ class InvocationRunner:
             self._in_threads(lambda thread: self._warm_up(self._rounds[thread], rngs[thread]))
         self.begin()
         if self._stopped is None:
-            with self._probed():
+            with ExitStack() as stack:
+                if invocation.load.threads > 1 or invocation.transfer.connections > 1:
+                    # They share the interpreter's lock.
+                    self.probe = stack.enter_context(LockProbe())
                 self._in_threads(lambda thread: self._measure(self._rounds[thread], rngs[thread]))
         return self._stopped
 
@@ -116,7 +109,7 @@ class InvocationRunner:
         """Wait at the start barrier, if there is one; the measurement begins now."""
         invocation = self.invocation
         if invocation.gate_poll_s is not None:
-            self.barrier = pass_barrier(invocation, _client_for(invocation), self._rng(0))
+            self.barrier = pass_barrier(invocation, self.client(), self._rng(0))
         self._used_before_ns = cpu_ns()
         begin_ns, duration_s = monotonic_ns(), invocation.duration_s
         if duration_s is not None:
@@ -151,12 +144,11 @@ class InvocationRunner:
         )
 
     def client(self) -> Client:
-        """Return the client of the job."""
-        return _client_for(self.invocation)
-
-    def keep(self, done: MeasuredOperation) -> None:
-        """Keep what was measured elsewhere; threads may call it at once."""
-        self.measured.append(done)
+        """Return the client of the job; the first call opens its library."""
+        if self._client is None:
+            target, transfer = self.invocation.target, self.invocation.transfer
+            self._client = _clients.open(open_client, target, transfer)
+        return self._client
 
     def measured_cpu_ns(self) -> int:
         """Return the processor time used since the measurement began."""
@@ -188,8 +180,7 @@ class InvocationRunner:
             Source of the jitter before retries.
         """
         transfer = self.invocation.transfer
-        client = _client_for(self.invocation)
-        retrier = Retrier(client, transfer.retries, self.deadline_ns, rng, self.on_moved)
+        retrier = Retrier(self.client(), transfer.retries, self.deadline_ns, rng, self.on_moved)
         context = OperationContext(
             operation,
             transfer,
@@ -208,13 +199,6 @@ class InvocationRunner:
             self._stop(_DEADLINE)
         return done, result
 
-    def _probed(self) -> AbstractContextManager[object]:
-        """Return what samples the interpreter's lock, where several threads share it."""
-        if self.invocation.load.threads == 1 and self.invocation.transfer.connections == 1:
-            return nullcontext()
-        self.probe = LockProbe()
-        return self.probe
-
     def _stop(self, why: str) -> None:
         if self._stopped is None:
             self._stopped_ns = min(monotonic_ns(), self.deadline_ns)
@@ -227,25 +211,20 @@ class InvocationRunner:
             with thread_counted():
                 do(thread)
 
-        try:
-            if threads == 1:
-                do(0)
-                return
-            # Threads make their connections; the library is opened once, here.
-            _client_for(self.invocation)
-            with ThreadPoolExecutor(threads) as pool:
+        with ThreadPoolExecutor(threads) as pool:
+            try:
+                if threads == 1:
+                    do(0)
+                    return
+                # Threads make their connections; the library is opened once, here.
+                self.client()
                 futures = [pool.submit(counted, thread) for thread in range(threads)]
-                try:
-                    for future in as_completed(futures):
-                        future.result()
-                except BaseException:
-                    # The others would go on to their ends.
-                    self._stop(_OTHER_THREAD)
-                    raise
-        except BaseException:
-            # A bug, or Ctrl-C.
-            self._stop(_OTHER_THREAD)
-            raise
+                for future in as_completed(futures):
+                    future.result()
+            except BaseException:
+                # A bug, or Ctrl-C: the others would go on to their ends.
+                self._stop(_OTHER_THREAD)
+                raise
 
     def _rng(self, thread: int) -> random.Random:
         seed = self.invocation.seed

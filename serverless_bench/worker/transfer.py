@@ -1,16 +1,17 @@
 """Move one object, or a range of it: whole or in parts, over one connection or several."""
 
-import threading
+from collections import deque
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor, as_completed
+from contextlib import suppress
+from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
-from serverless_bench.clients.base import Client, Sink
+from serverless_bench.clients.base import Sink
 from serverless_bench.clock import monotonic_ns
 from serverless_bench.errors import BadResponse, Corrupt, OperationError
-from serverless_bench.job.operations import OperationKind, OperationSpec
-from serverless_bench.job.transfer import Transfer
+from serverless_bench.job.operations import OperationKind
 from serverless_bench.payload.keystream import ReadableAt
 from serverless_bench.payload.shaped import content_of
 from serverless_bench.payload.verify import RangeSink, absent
@@ -19,22 +20,19 @@ from serverless_bench.worker.cpu_time import thread_counted
 from serverless_bench.worker.in_memory import MemorySink
 from serverless_bench.worker.meter import Meter
 from serverless_bench.worker.operation_context import DONE, OperationContext, OperationResult
-from serverless_bench.worker.retry import Retrier
 
 _NO_SUCH_RANGE: Final = 416
 """The status of a range that begins after the object's end."""
 
 
+@dataclass(slots=True)
 class RangeSource:
     """A range of a keystream as the body of one request."""
 
-    def __init__(
-        self, keystream: ReadableAt, offset: int, size: int, context: OperationContext
-    ) -> None:
-        self._keystream = keystream
-        self._offset = offset
-        self._context = context
-        self.size = size
+    _keystream: ReadableAt
+    _offset: int
+    size: int
+    _context: OperationContext
 
     def readinto_at(self, offset: int, buffer: memoryview) -> None:
         """Fill ``buffer`` with the body's bytes from ``offset`` on."""
@@ -52,7 +50,9 @@ def put_object(context: OperationContext) -> OperationResult:
         If it could not be written; an upload in parts was given up then.
     """
     operation, transfer, retrier = context.spec, context.transfer, context.retrier
-    client, key, size = retrier.client, operation.key, _size_of(operation)
+    client, key, size = retrier.client, operation.key, operation.size
+    if size is None:
+        raise ValueError(f"cannot write {key!r} without a size")
     keystream = content_of(key, operation.generation)
     # A library that cuts uploads itself is given whole objects.
     parts = "multipart" in client.info.operations
@@ -75,7 +75,10 @@ def put_object(context: OperationContext) -> OperationResult:
         in_parallel(upload, count, transfer.connections)
         retrier.run("complete_multipart", partial(client.complete_multipart, key, upload_id, etags))
     except OperationError:
-        _abort_upload(client, key, upload_id, retrier)
+        # If that fails, too, the attempt is on record; this error is the one to report, and
+        # `sbench clean` looks for uploads that are still open.
+        with suppress(OperationError):
+            retrier.run("abort_multipart", partial(client.abort_multipart, key, upload_id))
         raise
     return DONE
 
@@ -101,17 +104,17 @@ def get_object(context: OperationContext) -> OperationResult:
     return DONE if download.kept is None else OperationResult(data=download.kept.data)
 
 
+@dataclass(slots=True)
 class _KeepingSink:
-    """Passes the body of a response, which begins at ``offset`` of ``kept``, to two sinks."""
+    """Passes the body of a response, which begins at ``begin`` of ``kept``, to two sinks."""
 
-    def __init__(self, sink: Sink, kept: Sink, offset: int) -> None:
-        self._sink = sink
-        self._kept = kept
-        self._offset = offset
+    sink: Sink
+    kept: Sink
+    begin: int
 
     def write_at(self, offset: int, data: memoryview) -> None:
-        self._sink.write_at(offset, data)
-        self._kept.write_at(self._offset + offset, data)
+        self.sink.write_at(offset, data)
+        self.kept.write_at(self.begin + offset, data)
 
 
 class _ObjectDownload:
@@ -130,22 +133,16 @@ class _ObjectDownload:
         self._keystream = (
             None if foreign else content_of(operation.content or key, operation.generation)
         )
-        self._step = self._step_of(operation, transfer)
-        self.count = 1
-        if self._length and self._step is not None:
-            self.count = -(-self._length // self._step)
+        step = operation.length
+        if self._length and "range" in self._retrier.client.info.operations:
+            step = transfer.part_size(OperationKind.GET, self._length) or step
+        self._step = step
+        """Length of a range; None if the object is requested as a whole."""
+        self.count = -(-self._length // step) if self._length and step else 1
         self._sinks: list[RangeSink | None] = [None] * self.count
         self._reported: set[int] = set()
         """Sizes of the object that responses have reported."""
         self.kept = MemorySink() if context.keep_data else None
-
-    def _step_of(self, operation: OperationSpec, transfer: Transfer) -> int | None:
-        """Return the length of a range; None if the object is requested as a whole."""
-        if self._length and "range" in self._retrier.client.info.operations:
-            part_bytes = transfer.part_size(OperationKind.GET, self._length)
-            if part_bytes is not None:
-                return part_bytes
-        return operation.length
 
     def fetch(self, index: int) -> None:
         """Get one of the ranges."""
@@ -240,38 +237,20 @@ def in_parallel(do: Callable[[int], None], count: int, connections: int) -> None
         for index in range(count):
             do(index)
         return
-    waiting, stopped = iter(range(count)), threading.Event()
-    turn = threading.Lock()
-
-    def take() -> int | None:
-        with turn:
-            return None if stopped.is_set() else next(waiting, None)
+    # Threads take turns: a step of a range is atomic.
+    waiting = iter(range(count))
 
     def run_calls() -> None:
         with thread_counted():
-            while (index := take()) is not None:
+            for index in waiting:
                 try:
                     do(index)
                 except BaseException:
-                    stopped.set()
+                    # Nobody begins another one.
+                    deque(waiting, maxlen=0)
                     raise
 
     with ThreadPoolExecutor(min(connections, count)) as pool:
         futures = [pool.submit(run_calls) for _ in range(min(connections, count))]
         for future in as_completed(futures):
             future.result()
-
-
-def _abort_upload(client: Client, key: str, upload_id: str, retrier: Retrier) -> None:
-    try:
-        retrier.run("abort_multipart", partial(client.abort_multipart, key, upload_id))
-    except OperationError:
-        # The attempt is on record; the error that brought us here is the one to report, and
-        # `sbench clean` looks for uploads that are still open.
-        return
-
-
-def _size_of(operation: OperationSpec) -> int:
-    if operation.size is None:
-        raise ValueError(f"cannot write {operation.key!r} without a size")
-    return operation.size

@@ -9,14 +9,15 @@ import os
 import sys
 import traceback
 from base64 import b64decode
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from importlib import import_module
 from itertools import count
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, Final
 
 from serverless_bench.errors import DeadlineExceeded
+from serverless_bench.process import environment
 from serverless_bench.worker.context import FunctionContext
 from serverless_bench.worker.operation import plain
 
@@ -34,18 +35,9 @@ class _RefusedError(Exception):
     """Why a worker does not run the code."""
 
 
-@contextmanager
-def allowed_here() -> Iterator[None]:
+def allowed_here() -> AbstractContextManager[None]:
     """Let this process run code for the length of a block."""
-    before = os.environ.get(ALLOW_CODE)
-    os.environ[ALLOW_CODE] = "1"
-    try:
-        yield
-    finally:
-        if before is None:
-            del os.environ[ALLOW_CODE]
-        else:
-            os.environ[ALLOW_CODE] = before
+    return environment({ALLOW_CODE: "1"})
 
 
 def run_function(runner: "InvocationRunner") -> str | None:

@@ -1,0 +1,92 @@
+"""What clients have in common: options, an endpoint, and how they move to another one."""
+
+from collections.abc import Iterator
+from typing import ClassVar, Final, Generic, TypeVar
+from urllib.parse import urlsplit
+
+from serverless_bench.clients.base import AWS_HOST, ClientInfo, Exchange, Source, is_virtual
+from serverless_bench.clients.options import parse
+from serverless_bench.job.target import Target
+from serverless_bench.job.transfer import Transfer
+from serverless_bench.process import user_agent
+
+K = TypeVar("K")
+
+_CONNECT_S: Final = 10.0
+"""A connection that takes longer to come about is given up."""
+PAGE: Final = 1000
+"""Keys of one response to a listing."""
+
+
+class LibraryClient(Generic[K]):
+    """A client whose library is opened for one endpoint: to move, it opens it again.
+
+    Parameters
+    ----------
+    target, transfer
+        Where objects live and how they are moved.
+
+    Raises
+    ------
+    UsageError
+        If an option of the target is none of the library's.
+    """
+
+    info: ClassVar[ClientInfo]
+
+    def __init__(self, target: Target, transfer: Transfer) -> None:
+        self._target = target
+        self._bucket = target.bucket
+        self._transfer = transfer
+        self._name = user_agent()
+        self._connect_s = min(transfer.timeout_s, _CONNECT_S)
+        self._options: K = parse(self.info.options, target)
+        self._go_to(target.region, target.endpoint_url)
+
+    def move(self, *, region: str | None, endpoint_url: str | None) -> None:
+        """Send later requests elsewhere, because the store redirected us."""
+        there = moved_endpoint(self._endpoint_url, self._region, region, endpoint_url)
+        self._go_to(region or self._region, there)
+
+    def close(self) -> None:
+        """Release connections; by default that is left to whoever forgets the library."""
+
+    def _go_to(self, region: str, endpoint_url: str) -> None:
+        self._region, self._endpoint_url = region, endpoint_url
+        self._endpoint = urlsplit(endpoint_url)
+        name, server = self._endpoint.hostname or "", self._endpoint.netloc
+        self._virtual = is_virtual(self._target.addressing, name, self._bucket)
+        self._host = f"{self._bucket}.{server}" if self._virtual else server
+        self._open()
+
+    def _open(self) -> None:
+        """Open the library for ``_region`` and ``_endpoint``."""
+        raise NotImplementedError
+
+    def _blocks(self, source: Source) -> Iterator[memoryview]:
+        """Yield the body of a request, block after block, in a buffer that is used again."""
+        buffer = memoryview(bytearray(min(self._transfer.block_bytes, source.size)))
+        for offset in range(0, source.size, len(buffer) or 1):
+            block = buffer[: source.size - offset]
+            source.readinto_at(offset, block)
+            yield block
+
+    def _in_memory(self, source: Source, exchange: Exchange) -> memoryview:
+        """Return the body of a request as a whole, for a library that takes no other."""
+        body = memoryview(bytearray(source.size))
+        for offset in range(0, source.size, self._transfer.block_bytes):
+            source.readinto_at(offset, body[offset : offset + self._transfer.block_bytes])
+            exchange.moved(0)
+        return body
+
+
+def moved_endpoint(url: str, old_region: str, region: str | None, new_url: str | None) -> str:
+    """Return where to go on when the store named another region, another endpoint or both.
+
+    On AWS the region alone says where: its name is part of the host's.
+    """
+    if new_url:
+        return new_url
+    if region and AWS_HOST in url:
+        return url.replace(f".{old_region}.", f".{region}.")
+    return url
