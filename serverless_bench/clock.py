@@ -3,6 +3,7 @@
 import time
 from datetime import UTC, datetime
 from email.utils import mktime_tz, parsedate_tz
+from functools import lru_cache
 from typing import Protocol
 
 monotonic_ns = time.perf_counter_ns
@@ -44,6 +45,8 @@ def utc_stamp(ns: int | None = None, *, separators: bool = False) -> str:
     return instant.strftime("%Y-%m-%dT%H:%M:%SZ" if separators else "%Y%m%dT%H%M%SZ")
 
 
+# Responses of one second have one date.
+@lru_cache(maxsize=8)
 def http_date_s(text: str | None) -> int | None:
     """Return the seconds since the epoch that a ``Date`` header names; None if it names none."""
     fields = parsedate_tz(text or "")

@@ -87,7 +87,7 @@ class RangeSink:
         self._length = length
         self._verify = verify if keystream is not None else Verify.NONE
         self._lock = threading.Lock()
-        self._scratch = bytearray(PIECE)
+        self._scratch: bytearray | None = None
         self._coverage = Coverage()
         self._end = 0
         """Where the last byte that came ends, wanted or not."""
@@ -135,6 +135,8 @@ class RangeSink:
         keystream = self._keystream
         if keystream is None:
             return
+        if self._scratch is None and len(data) >= PIECE:
+            self._scratch = bytearray(PIECE)
         if keystream.agrees(offset, data, self._scratch):
             self.verified_bytes += fresh
             return

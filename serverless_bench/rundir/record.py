@@ -66,7 +66,8 @@ class BadRange:
     """Where in that object the first of them belongs."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+# Not frozen: it is made of every request, and a frozen one takes three times as long.
+@dataclass(slots=True, kw_only=True)
 class Attempt:
     """One HTTP attempt."""
 
@@ -104,7 +105,8 @@ class Attempt:
     """The answer's ``Date``, in whole seconds since the epoch by the store's clock."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+# Not frozen: it is made of every request, and a frozen one takes three times as long.
+@dataclass(slots=True, kw_only=True)
 class Step:
     """A stretch of an operation in which bytes moved at an even rate."""
 
@@ -116,7 +118,8 @@ class Step:
     """Bytes moved; an operation's steps add up to its ``bytes``."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+# Not frozen: it is made of every request, and a frozen one takes three times as long.
+@dataclass(slots=True, kw_only=True)
 class OperationRecord:
     """One measured operation on one object, successful or not."""
 

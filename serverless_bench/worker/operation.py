@@ -29,18 +29,15 @@ class MeasuredOperation:
     bug: str | None
     """An exception that no client may raise; None as a rule."""
 
-    def numbered(self, index: int) -> "MeasuredOperation":
-        """Return the same with another number for the operation."""
-        if self.operation.index == index:
-            return self
-        return replace(
-            self,
-            operation=replace(self.operation, index=index),
-            attempts=tuple(replace(row, operation=index) for row in self.attempts),
-            steps=tuple(replace(row, operation=index) for row in self.steps),
-            bad_ranges=tuple(replace(row, operation=index) for row in self.bad_ranges),
-            usages=tuple(replace(row, operation=index) for row in self.usages),
-        )
+    def number(self, index: int) -> None:
+        """Give the operation this number, and the rows that belong to it."""
+        self.operation.index = index
+        for attempt in self.attempts:
+            attempt.operation = index
+        for step in self.steps:
+            step.operation = index
+        self.bad_ranges = tuple(replace(row, operation=index) for row in self.bad_ranges)
+        self.usages = tuple(replace(row, operation=index) for row in self.usages)
 
 
 def measure(

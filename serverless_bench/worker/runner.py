@@ -158,7 +158,9 @@ class InvocationRunner:
         """Return what was measured, in order of start, and numbered from 0."""
         if self.invocation.load.threads > 1:
             self.measured.sort(key=lambda done: done.operation.start_ns)
-        return [done.numbered(index) for index, done in enumerate(self.measured)]
+        for index, done in enumerate(self.measured):
+            done.number(index)
+        return self.measured
 
     def perform(
         self,
