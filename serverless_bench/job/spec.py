@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any, Final, Self
 
 from serverless_bench.errors import UsageError
-from serverless_bench.job.load import MAX_DUE, OWN_FUNCTION, Load, load_of
+from serverless_bench.job.load import MAX_DUE, Load, check_meant, load_of
 from serverless_bench.job.target import Target
 from serverless_bench.job.transfer import (
     MAX_PART_BYTES,
@@ -136,10 +136,11 @@ class JobSpec:  # noqa: PLW1641 - the dataclass makes its hash
         Raises
         ------
         UsageError
-            If new objects have no size.
+            If new objects have no size, or ``load`` does not fit the workload.
         PluginError
             If nobody has the workload, the executor or the client.
         """
+        check_meant(self.load, self.workload)
         sizes = self.object_bytes or self.load.sizes
         if self.workload in {"write", "mixed"} and sizes is None:
             raise UsageError(
@@ -194,12 +195,6 @@ class JobSpec:  # noqa: PLW1641 - the dataclass makes its hash
         rate = self.load.rate_per_s
         if rate is None:
             return
-        if self.workload in {OWN_FUNCTION, "noop"}:
-            raise wrong(
-                "rate_per_s",
-                f"means nothing to the workload {self.workload}",
-                hint="it has no operations of its own that could be due",
-            )
         due = rate * (self.duration_s or 0) * -(-self.invocations // self.concurrency)
         if due > MAX_DUE:
             raise wrong(

@@ -25,7 +25,7 @@ from serverless_bench.aws.cost.forecast import (
     load_of,
 )
 from serverless_bench.aws.cost.usage import BilledUsage
-from serverless_bench.job.load import OWN_FUNCTION, ArraySpec
+from serverless_bench.job.load import OWN_FUNCTION, ArraySpec, array_of
 from serverless_bench.job.operations import OperationKind
 from serverless_bench.job.sizes import parse_sizes
 from serverless_bench.job.spec import JobSpec
@@ -236,7 +236,7 @@ def _load(job: JobSpec, setting: Setting, kind: OperationKind, object_bytes: int
 
 def _array_load(job: JobSpec, setting: Setting) -> PlannedLoad:
     """Return an array as its objects; in files it costs no request."""
-    array = _array(job)
+    array = array_of(job.load)
     kind = OperationKind.GET if array.operation == "read" else OperationKind.PUT
     pieces = _pieces(array)
     load = _load(job, setting, kind, array_bytes(array) // pieces)
@@ -253,12 +253,6 @@ def _array_load(job: JobSpec, setting: Setting) -> PlannedLoad:
         return load
     from_time = job.duration_s / max(busy_s(replace(load, repeats=1)), 1e-9)
     return replace(load, repeats=max(1, math.ceil(from_time)) + job.warmup)
-
-
-def _array(job: JobSpec) -> ArraySpec:
-    if job.load.array is None:
-        raise ValueError("the array workload needs an array")
-    return job.load.array
 
 
 def _pieces(array: ArraySpec) -> int:
