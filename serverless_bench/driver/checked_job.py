@@ -191,7 +191,7 @@ def _checked(settings: JobSettings, keys: Sequence[str] | None) -> CheckedJob:
 
 
 def _check_mix(settings: JobSettings) -> None:
-    """Refuse a mix without an end, or one whose threads have no objects."""
+    """Refuse a mix without an end, or with two."""
     if settings.workload != "mixed":
         return
     if settings.operations is None and settings.duration is None:
@@ -200,13 +200,6 @@ def _check_mix(settings: JobSettings) -> None:
         )
     if settings.operations is not None and settings.duration is not None:
         raise UsageError("`operations` and `duration` both end a mix", hint="give one of them")
-    objects = _objects(settings)
-    if settings.threads > objects >= 1:
-        raise UsageError(
-            f"`threads` {settings.threads} need as many objects, there are {objects}",
-            hint="each thread has objects of its own: raise `objects`",
-            field="threads",
-        )
 
 
 def _objects(settings: JobSettings) -> int:

@@ -142,7 +142,7 @@ class JobSpec(Work):  # noqa: PLW1641 - the dataclass makes its hash
         Raises
         ------
         UsageError
-            If new objects have no size, or ``load`` does not fit the workload.
+            If new objects have no size, or ``load`` does not fit the workload or their number.
         PluginError
             If nobody has the workload, the executor or the client.
         """
@@ -153,6 +153,12 @@ class JobSpec(Work):  # noqa: PLW1641 - the dataclass makes its hash
                 f"`object_bytes` is missing: a {self.workload} makes objects",
                 hint="object_bytes=64 << 20 for 64 MiB, or sizes in `load`",
                 field="object_bytes",
+            )
+        if self.workload == "mixed" and self.load.threads > self.objects:
+            raise UsageError(
+                f"`threads` {self.load.threads} need as many objects, there are {self.objects}",
+                hint="each thread has objects of its own: raise `objects`",
+                field="threads",
             )
         # Their tables stand in rooms above this one, which only the package's front may enter.
         from serverless_bench import check_names  # noqa: PLC0415

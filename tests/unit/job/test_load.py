@@ -31,7 +31,12 @@ GIVEN: dict[str, Any] = {
 def job(workload: str, **load: Any) -> JobSpec:
     load = {**NEEDED.get(workload, {}), **load}
     return JobSpec(
-        workload=workload, target=TARGET, invocations=1, object_bytes=1, load=Load(**load)
+        workload=workload,
+        target=TARGET,
+        invocations=1,
+        objects=2,
+        object_bytes=1,
+        load=Load(**load),
     )
 
 
@@ -56,6 +61,12 @@ def test_a_job_has_what_its_workload_is_about(workload: str, name: str) -> None:
     with pytest.raises(UsageError, match=f"`{name}` is missing") as caught:
         replace(job(workload), load=Load())
     assert caught.value.field == name
+
+
+def test_each_thread_of_a_mix_has_an_object() -> None:
+    assert replace(job("mixed"), objects=3, load=Load(threads=3, mix=GIVEN["mix"])).objects == 3
+    with pytest.raises(UsageError, match="`threads` 3 need as many objects, there are 2"):
+        job("mixed", threads=3)
 
 
 def test_a_saved_job_is_read_whatever_it_has() -> None:
