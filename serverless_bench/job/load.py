@@ -179,8 +179,6 @@ def check_meant(load: Load, workload: str) -> None:
             )
 
 
-def array_of(load: Load) -> ArraySpec:
-    """Return the array of a load that ``check_meant`` has let pass as one of arrays."""
-    if load.array is None:
-        raise ValueError("the array workload needs an array")
-    return load.array
+def is_in_files(load: Load) -> bool:
+    """Tell whether a load is of arrays in files, and nothing of it in a bucket."""
+    return load.array is not None and load.array.path is not None

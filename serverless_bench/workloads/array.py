@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from serverless_bench.job.keys import declared_size
-from serverless_bench.job.load import ArraySpec, array_of
+from serverless_bench.job.load import ArraySpec
 from serverless_bench.job.operations import OperationKind, OperationSpec
 from serverless_bench.job.planned_objects import planned_object
 from serverless_bench.job.spec import InvocationSpec
@@ -18,7 +18,7 @@ class Array(Workload):
 
     def keys(self, invocation: InvocationSpec) -> Iterator[str]:
         """Yield the key of every chunk and of the metadata; arrays in files have none."""
-        array = array_of(invocation.load)
+        array = _array(invocation)
         if array.path is not None:
             return
         for key in new_arrays(invocation):
@@ -28,7 +28,7 @@ class Array(Workload):
         """Yield the operations, all to the first thread: a library has threads of its own."""
         if thread:
             return
-        array = array_of(invocation.load)
+        array = _array(invocation)
         if array.operation == "append":
             yield from _appends(invocation, array)
             return
@@ -41,7 +41,7 @@ class Array(Workload):
 
 def new_arrays(invocation: InvocationSpec) -> Iterator[str]:
     """Yield the keys of the arrays that an invocation makes: of each, all begins with it."""
-    array = array_of(invocation.load)
+    array = _array(invocation)
     if array.operation == "read":
         return
     size, count = array_bytes(array), invocation.objects
@@ -64,6 +64,12 @@ def _appends(invocation: InvocationSpec, array: ArraySpec) -> Iterator[Operation
             offset=number * size,
             length=size,
         )
+
+
+def _array(invocation: InvocationSpec) -> ArraySpec:
+    if invocation.load.array is None:
+        raise ValueError("the array workload needs an array")
+    return invocation.load.array
 
 
 WORKLOAD = Array()

@@ -25,8 +25,9 @@ from serverless_bench.aws.cost.forecast import (
     load_of,
 )
 from serverless_bench.aws.cost.usage import BilledUsage
-from serverless_bench.job.load import OWN_FUNCTION, ArraySpec, array_of
+from serverless_bench.job.load import OWN_FUNCTION, ArraySpec
 from serverless_bench.job.operations import OperationKind
+from serverless_bench.job.planned_objects import mean_size
 from serverless_bench.job.sizes import parse_sizes
 from serverless_bench.job.spec import JobSpec
 from serverless_bench.job.transfer import Stat, Transfer
@@ -150,11 +151,8 @@ def at_most(job: JobSpec, setting: Setting) -> BilledUsage:
 
 def mean_bytes(job: JobSpec, setting: Setting) -> int | None:
     """Return the mean size of the job's objects; None if it is unknown."""
-    if job.object_bytes is not None:
-        return job.object_bytes
-    if job.load.sizes is not None:
-        return max(1, round(parse_sizes(job.load.sizes).mean()))
-    return setting.object_bytes
+    size = mean_size(job)
+    return setting.object_bytes if size is None else max(1, round(size))
 
 
 def _usage(job: JobSpec, setting: Setting, seconds: float, work: _Work) -> BilledUsage:
@@ -236,7 +234,7 @@ def _load(job: JobSpec, setting: Setting, kind: OperationKind, object_bytes: int
 
 def _array_load(job: JobSpec, setting: Setting) -> PlannedLoad:
     """Return an array as its objects; in files it costs no request."""
-    array = array_of(job.load)
+    array = _array(job)
     kind = OperationKind.GET if array.operation == "read" else OperationKind.PUT
     pieces = _pieces(array)
     load = _load(job, setting, kind, array_bytes(array) // pieces)
@@ -253,6 +251,12 @@ def _array_load(job: JobSpec, setting: Setting) -> PlannedLoad:
         return load
     from_time = job.duration_s / max(busy_s(replace(load, repeats=1)), 1e-9)
     return replace(load, repeats=max(1, math.ceil(from_time)) + job.warmup)
+
+
+def _array(job: JobSpec) -> ArraySpec:
+    if job.load.array is None:
+        raise ValueError("the array workload needs an array")
+    return job.load.array
 
 
 def _pieces(array: ArraySpec) -> int:
