@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any, Final
 
+from serverless_bench.job.keys import check_ratios, parse_layout
 from serverless_bench.job.types import at_least, check_types, positive, wrong
 from serverless_bench.units import MIB
 
@@ -147,12 +148,8 @@ class Load:
         at_least("range_bytes", self.range_bytes, 1)
         if self.rate_per_s is not None:
             positive("rate_per_s", self.rate_per_s)
-        for name, ratio, most in (
-            ("compressibility", self.compressibility, 50),
-            ("duplication", self.duplication, 100),
-        ):
-            if not 1 <= ratio <= most:
-                raise wrong(name, f"must be between 1 and {most}, got {ratio:g}")
+        parse_layout(self.layout)
+        check_ratios(self.compressibility, self.duplication)
         if self.arrivals not in {"uniform", "poisson"}:
             raise wrong("arrivals", f"must be uniform or poisson, got {self.arrivals!r}")
 
