@@ -150,12 +150,12 @@ class _Progress:
                 yield step
 
     def _say_what_is_left(self) -> None:
-        from serverless_bench.driver.array_files import is_in_files
+        from serverless_bench.job.load import is_in_files
         from serverless_bench.rundir.run import load_run
 
         for step in self._written(len(self.job.stages) + 1):
             run = load_run(self.root / step.folder, detail=False)
-            if step.number >= self.cleaned and (run.ledger() or is_in_files(run.job)):
+            if step.number >= self.cleaned and (run.ledger() or is_in_files(run.job.load)):
                 click.echo(
                     f"note: the objects of {step.stage.where} stay; sbench clean {run.path}",
                     err=True,

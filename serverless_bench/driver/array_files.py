@@ -7,15 +7,9 @@ from pathlib import Path
 from serverless_bench.arrays.base import place
 from serverless_bench.errors import ArchiveError
 from serverless_bench.job.invocations import invocation_specs
-from serverless_bench.job.spec import JobSpec
 from serverless_bench.payload.array_layout import METADATA
 from serverless_bench.rundir.run import Run
 from serverless_bench.workloads.array import new_arrays
-
-
-def is_in_files(job: JobSpec) -> bool:
-    """Tell whether a job's arrays are in files, and none of it in a bucket."""
-    return job.load.array is not None and job.load.array.path is not None
 
 
 def remove_arrays(run: Run) -> int:

@@ -28,10 +28,10 @@ from serverless_bench.errors import UsageError
 from serverless_bench.executors import open_executor
 from serverless_bench.job.defaults import DEFAULT_NUMBER, DEFAULT_OBJECTS, USUAL_NUMBER
 from serverless_bench.job.keys import check_prefix, read_key_file
-from serverless_bench.job.load import ArraySpec
+from serverless_bench.job.load import ArraySpec, is_in_files
 from serverless_bench.job.operations import OperationKind
+from serverless_bench.job.planned_objects import mean_size
 from serverless_bench.job.read_assignment import functions_for
-from serverless_bench.job.sizes import parse_sizes
 from serverless_bench.job.spec import JobSpec
 from serverless_bench.job.target import Target
 from serverless_bench.job.transfer import Stat
@@ -74,8 +74,8 @@ class CheckedJob:
         StoreError
             If the store does not answer or start, or the bucket is not ours to use.
         """
-        array, location = self.job.load.array, self.location
-        if array is not None and array.path is not None and location.embedded:
+        location = self.location
+        if location.embedded and is_in_files(self.job.load):
             yield Target(
                 client=location.client,
                 bucket="files",
@@ -85,7 +85,7 @@ class CheckedJob:
             return
         count, mean_bytes = self.new_objects()
         if location.embedded and count:
-            what = "objects" if array is None else "arrays"
+            what = "objects" if self.job.load.array is None else "arrays"
             check_room(count * mean_bytes, f"{count} {what} of {format_size(mean_bytes)}")
         with open_target(location) as target:
             yield target
@@ -99,9 +99,7 @@ class CheckedJob:
         count = job.invocations * job.objects
         if load.array is not None:
             return (0 if self.keys else count), array_bytes(load.array)
-        mean = (
-            job.object_bytes or 0 if load.sizes is None else round(parse_sizes(load.sizes).mean())
-        )
+        mean = round(mean_size(job) or 0)
         # A mix may add as many again as there are.
         return (count * (2 if load.mix else 1) if mean else 0), mean
 
@@ -185,13 +183,13 @@ def _checked(settings: JobSettings, keys: Sequence[str] | None) -> CheckedJob:
     check_prefix(remote.prefix or "")
     _check_client(job)
     open_executor(job)
-    if load.array is not None and load.array.path is not None and job.gate is not None:
+    if is_in_files(load) and job.gate is not None:
         raise UsageError("a gate needs a bucket", hint="leave `gate` or `path` out", field="gate")
     return CheckedJob(settings=settings, job=job, keys=keys, location=location, remote=remote)
 
 
 def _check_mix(settings: JobSettings) -> None:
-    """Refuse a mix without an end, or one whose threads have no objects."""
+    """Refuse a mix without an end, or with two."""
     if settings.workload != "mixed":
         return
     if settings.operations is None and settings.duration is None:
@@ -200,13 +198,6 @@ def _check_mix(settings: JobSettings) -> None:
         )
     if settings.operations is not None and settings.duration is not None:
         raise UsageError("`operations` and `duration` both end a mix", hint="give one of them")
-    objects = _objects(settings)
-    if settings.threads > objects >= 1:
-        raise UsageError(
-            f"`threads` {settings.threads} need as many objects, there are {objects}",
-            hint="each thread has objects of its own: raise `objects`",
-            field="threads",
-        )
 
 
 def _objects(settings: JobSettings) -> int:

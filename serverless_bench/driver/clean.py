@@ -11,10 +11,11 @@ import numpy as np
 
 from serverless_bench.analysis.display import Printed
 from serverless_bench.clock import sleep, wall_ns
-from serverless_bench.driver.array_files import is_in_files, remove_arrays
+from serverless_bench.driver.array_files import remove_arrays
 from serverless_bench.driver.cleanup import Deleted, delete, delete_control
 from serverless_bench.driver.run import resume_job
 from serverless_bench.driver.target import explained, open_s3, open_uploads, target_of
+from serverless_bench.job.load import is_in_files
 from serverless_bench.job.target import Target
 from serverless_bench.rundir.archive import refuse_if_locked
 from serverless_bench.rundir.run import Run, load_run
@@ -105,7 +106,7 @@ def clean(
     """
     if not isinstance(run, Run):
         run = load_run(run, detail=False)
-    if is_in_files(run.job):
+    if is_in_files(run.job.load):
         return Cleaned(deleted=Deleted(objects=remove_arrays(run)))
     ledger, control = run.ledger(), run.job.control
     if not ledger and control is None:

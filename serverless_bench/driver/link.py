@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from serverless_bench.job.keys import declared_size
 from serverless_bench.job.operations import OperationKind
-from serverless_bench.job.sizes import parse_sizes
+from serverless_bench.job.planned_objects import mean_size
 from serverless_bench.job.spec import JobSpec
 from serverless_bench.units import format_rate, format_size
 
@@ -37,9 +37,7 @@ def mean_bytes(job: JobSpec, keys: Sequence[str]) -> float:
     if keys:
         sizes = [declared_size(key) or 0 for key in keys]
         return sum(sizes) / len(sizes) / (load.split or 1)
-    size = float(job.object_bytes or 0)
-    if load.sizes is not None:
-        size = parse_sizes(load.sizes).mean()
+    size = float(mean_size(job) or 0)
     if not load.mix:
         return size
     whole = sum(weight for kind, weight in load.mix if kind in _WHOLE)

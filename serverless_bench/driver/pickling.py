@@ -49,17 +49,6 @@ def function_job(function: OwnFunction, **settings: Any) -> JobSpec:  # noqa: AN
         If cloudpickle is not installed.
     """
     load: Load = settings.pop("load", Load())
-    idle = {
-        "rate_per_s": load.rate_per_s,
-        "mix": load.mix,
-        "array": load.array,
-        "threads": load.threads > 1,
-    }
-    for name, value in idle.items():
-        if value:
-            raise UsageError(
-                f"{name} means nothing to a function of your own: it decides what it does"
-            )
     return JobSpec(workload=OWN_FUNCTION, load=replace(load, code=pack(function)), **settings)
 
 

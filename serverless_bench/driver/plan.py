@@ -7,6 +7,7 @@ from serverless_bench.errors import UsageError
 from serverless_bench.executors import EXECUTORS
 from serverless_bench.job.endpoint import parse_endpoint
 from serverless_bench.job.keys import MAX_KEY_BYTES, check_key, check_prefix, declared_size
+from serverless_bench.job.load import is_in_files
 from serverless_bench.job.read_assignment import check_groups
 from serverless_bench.job.spec import InvocationSpec, JobSpec
 from serverless_bench.worker.barrier import gate_keys
@@ -66,8 +67,7 @@ def check_names(job: JobSpec) -> None:
 
 def uses_store(job: JobSpec) -> bool:
     """Tell whether anything of a job goes to a store: not of a noop, or of arrays in files."""
-    in_files = job.load.array is not None and job.load.array.path is not None
-    return job.gate is not None or not (job.workload == "noop" or in_files)
+    return job.gate is not None or not (job.workload == "noop" or is_in_files(job.load))
 
 
 def ledger(job: JobSpec, invocations: Iterable[InvocationSpec]) -> Iterator[str]:

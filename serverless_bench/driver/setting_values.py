@@ -6,7 +6,6 @@ from pathlib import Path
 from serverless_bench.driver.settings import JobSettings
 from serverless_bench.errors import UsageError
 from serverless_bench.job.defaults import DEFAULT_MB, DEFAULT_MIX
-from serverless_bench.job.keys import parse_layout
 from serverless_bench.job.load import ArraySpec, Load
 from serverless_bench.job.sizes import parse_sizes
 from serverless_bench.job.transfer import Transfer
@@ -31,7 +30,6 @@ def transfer_of(settings: JobSettings) -> Transfer:
 
 def load_of(settings: JobSettings) -> Load:
     """Return what the settings say of a function's operations."""
-    parse_layout(settings.layout)
     mixed = settings.workload == "mixed"
     return Load(
         threads=settings.threads,

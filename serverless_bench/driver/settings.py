@@ -13,31 +13,11 @@ from typing import Any, Final, Literal
 from serverless_bench.driver.schema import checked
 from serverless_bench.errors import UsageError
 from serverless_bench.job.defaults import DEFAULT_MIX, DEFAULT_PREFIX
-from serverless_bench.job.load import OWN_FUNCTION
+from serverless_bench.job.load import BUILT_IN, MEANT_FOR, OWN_FUNCTION
 from serverless_bench.job.target import Addressing
 from serverless_bench.job.transfer import Stat, Verify
 from serverless_bench.job.types import wrong
 from serverless_bench.units import KIB, MIB, parse_size
-
-WORKLOADS: Final = ("write", "read", "mixed", "array", OWN_FUNCTION)
-"""Workloads that have settings of their own; one of a plugin takes those of all."""
-
-
-_PACED: Final = ("write", "read", "mixed")
-_MAKING: Final = ("write", "mixed", OWN_FUNCTION)
-_ONLY: Final[Mapping[str, tuple[str, ...]]] = {
-    "prefix": ("write", "mixed", "array", OWN_FUNCTION),
-    **dict.fromkeys(("threads", "rate", "arrivals"), _PACED),
-    **dict.fromkeys(("mb", "size", "sizes", "layout", "compressibility", "duplication"), _MAKING),
-    **dict.fromkeys(("key", "split"), ("read",)),
-    "key_file": ("read", "array", OWN_FUNCTION),
-    "read_times": ("read", "array"),
-    **dict.fromkeys(("mix", "operations", "range_kib"), ("mixed",)),
-    **dict.fromkeys(("operation", "library", "driver", "shape", "chunks", "shards"), ("array",)),
-    **dict.fromkeys(("dtype", "codec", "source", "path", "library_option"), ("array",)),
-    "code": (OWN_FUNCTION,),
-}
-"""Settings that not every workload has, and which have them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -174,13 +154,29 @@ def setting_names(workload: str | None = None) -> tuple[str, ...]:
         one.name
         for one in fields(JobSettings)
         if one.name != "workload"
-        and (workload not in WORKLOADS or workload in _ONLY.get(one.name, WORKLOADS))
+        and (workload not in BUILT_IN or workload in _ONLY.get(one.name, BUILT_IN))
     )
 
 
 def setting_of(name: str) -> str:
     """Return the setting that a field of a specification stands for; other names as they are."""
     return _FIELDS.get(name, (name, None))[0]
+
+
+_ARRAYS: Final = ("array",)
+_ONLY: Final[Mapping[str, tuple[str, ...]]] = {
+    **{setting_of(name): workloads for name, workloads in MEANT_FOR.items()},
+    # Arrays at a rate are for Python alone.
+    **dict.fromkeys(("rate", "arrivals"), MEANT_FOR["threads"]),
+    "prefix": ("write", "mixed", "array", OWN_FUNCTION, "noop"),
+    **dict.fromkeys(("mb", "size"), MEANT_FOR["sizes"]),
+    "key": ("read",),
+    "key_file": ("read", "array", OWN_FUNCTION),
+    "read_times": ("read", "array"),
+    **dict.fromkeys(("operation", "library", "driver", "shape", "chunks", "shards"), _ARRAYS),
+    **dict.fromkeys(("dtype", "codec", "source", "path", "library_option"), _ARRAYS),
+}
+"""Settings that not every workload has, and which have them; one of a plugin has all."""
 
 
 def field_of(setting: str) -> str:

@@ -2,11 +2,11 @@
 
 import hashlib
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 
 from serverless_bench.job.load import Load
 from serverless_bench.job.read_assignment import positions
-from serverless_bench.job.spec import InvocationSpec, JobSpec
+from serverless_bench.job.spec import InvocationSpec, JobSpec, Work
 from serverless_bench.job.target import Target
 from serverless_bench.units import NS_PER_S
 
@@ -44,27 +44,19 @@ def invocation_specs(
     # Batches run one after the other; each may take as long as one invocation may.
     batches = -(-count // job.concurrency)
     not_after_ns = created_ns + round((batches + 1) * job.deadline_s * NS_PER_S)
+    shared = {one.name: getattr(job, one.name) for one in fields(Work)}
+    shared["load"] = _share(job)
     for index in range(job.invocations) if indexes is None else sorted(indexes):
+        shared["target"] = _target(job, index)
+        shared["seed"] = derive_seed(job.seed, index)
         yield InvocationSpec(
+            **shared,
             run_id=run_id,
             index=index,
             launch=wave,
-            workload=job.workload,
-            target=_target(job, index),
-            transfer=job.transfer,
-            objects=job.objects,
-            object_bytes=job.object_bytes,
-            repeats=job.repeats,
             keys=_dealt(job, index, keys),
-            deadline_s=job.deadline_s,
-            duration_s=job.duration_s,
-            warmup=job.warmup,
             gate_poll_s=None if job.gate is None else job.gate_poll_s,
-            gate_timeout_s=job.gate_timeout_s,
             not_after_ns=not_after_ns,
-            seed=derive_seed(job.seed, index),
-            control=job.control,
-            load=_share(job),
         )
 
 

@@ -31,6 +31,7 @@ from typing import Final
 
 from serverless_bench.clock import utc_stamp
 from serverless_bench.errors import UsageError
+from serverless_bench.job.types import wrong
 
 _OURS: Final = re.compile(
     r".*[0-9a-f]{32}\.([1-9][0-9]{0,15})"
@@ -110,6 +111,7 @@ def parse_layout(text: str) -> int | None:
     raise UsageError(
         f"{text!r} is no layout of keys",
         hint=f"write random, sequential, or sharded:N with 1 to {_MAX_FOLDERS} folders",
+        field="layout",
     )
 
 
@@ -126,8 +128,9 @@ def check_ratios(compressibility: float, duplication: float) -> None:
         ("duplication", duplication, MAX_DUPLICATION),
     ):
         if not 1 <= value <= most:
-            raise UsageError(
-                f"--{name} must be from 1 to {most}, got {value:g}",
+            raise wrong(
+                name,
+                f"must be between 1 and {most}, got {value:g}",
                 hint="it is a ratio: 1 for none, 2 for twice as many bytes as are left",
             )
 

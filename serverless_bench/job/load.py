@@ -1,9 +1,10 @@
 """What one function does: how many operations, of which kinds, when, and on which objects."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any, Final
 
+from serverless_bench.job.keys import check_ratios, parse_layout
 from serverless_bench.job.types import at_least, check_types, positive, wrong
 from serverless_bench.units import MIB
 
@@ -11,6 +12,19 @@ OWN_FUNCTION: Final = "function"
 """The workload whose operations are decided by code that comes with the invocation."""
 MAX_DUE: Final = 10_000_000
 """Operations that the schedules of a run may ask for in all; nobody could hold more records."""
+BUILT_IN: Final = ("write", "read", "mixed", "array", OWN_FUNCTION, "noop")
+"""Workloads that come with sbench."""
+_MAKING: Final = ("write", "mixed", OWN_FUNCTION)
+MEANT_FOR: Final[Mapping[str, tuple[str, ...]]] = {
+    "threads": ("write", "read", "mixed"),
+    **dict.fromkeys(("rate_per_s", "arrivals"), ("write", "read", "mixed", "array")),
+    **dict.fromkeys(("sizes", "layout", "compressibility", "duplication"), _MAKING),
+    **dict.fromkeys(("mix", "operations", "range_bytes"), ("mixed",)),
+    "split": ("read",),
+    "array": ("array",),
+    "code": (OWN_FUNCTION,),
+}
+"""Which of ``BUILT_IN`` each field of a load means something to; a workload of a plugin has all."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -134,14 +148,8 @@ class Load:
         at_least("range_bytes", self.range_bytes, 1)
         if self.rate_per_s is not None:
             positive("rate_per_s", self.rate_per_s)
-        for name, ratio, most in (
-            ("compressibility", self.compressibility, 50),
-            ("duplication", self.duplication, 100),
-        ):
-            if not 1 <= ratio <= most:
-                raise wrong(name, f"must be between 1 and {most}, got {ratio:g}")
-            if self.array is not None and ratio != 1:
-                raise wrong(name, "is for objects, not for arrays")
+        parse_layout(self.layout)
+        check_ratios(self.compressibility, self.duplication)
         if self.arrivals not in {"uniform", "poisson"}:
             raise wrong("arrivals", f"must be uniform or poisson, got {self.arrivals!r}")
 
@@ -150,3 +158,24 @@ def load_of(data: Mapping[str, Any]) -> Load:
     """Return the load that ``asdict`` made ``data`` from."""
     array = data.get("array")
     return Load(**{**data, "array": None if array is None else ArraySpec(**array)})
+
+
+def check_meant(load: Load, workload: str) -> None:
+    """Refuse a load that lacks what a workload is about, or has what means nothing to it."""
+    needed = {"mixed": "mix", "array": "array"}.get(workload)
+    if needed is not None and not getattr(load, needed):
+        raise wrong(needed, f"is missing: the workload {workload} needs it")
+    for one in fields(load):
+        meant_for = MEANT_FOR[one.name]
+        given = getattr(load, one.name) != one.default
+        if given and workload in BUILT_IN and workload not in meant_for:
+            raise wrong(
+                one.name,
+                f"means nothing to the workload {workload}",
+                hint=f"it is for {' and '.join(meant_for)}",
+            )
+
+
+def is_in_files(load: Load) -> bool:
+    """Tell whether a load is of arrays in files, and nothing of it in a bucket."""
+    return load.array is not None and load.array.path is not None

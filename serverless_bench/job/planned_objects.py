@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from serverless_bench.job.keys import object_key
 from serverless_bench.job.sizes import parse_sizes
-from serverless_bench.job.spec import InvocationSpec
+from serverless_bench.job.spec import InvocationSpec, Work
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,3 +59,10 @@ def planned_object(invocation: InvocationSpec, number: int, *, size: int | None 
         duplication=load.duplication,
     )
     return Planned(key, size)
+
+
+def mean_size(work: Work) -> float | None:
+    """Return the mean size of the objects that are made; None if it is not said."""
+    if work.object_bytes is not None or work.load.sizes is None:
+        return work.object_bytes
+    return parse_sizes(work.load.sizes).mean()

@@ -106,11 +106,8 @@ class Uniform(Sizes):
 
 
 @dataclass(frozen=True, slots=True)
-class LogUniform(Sizes):
+class LogUniform(Uniform):
     """The logarithm is uniform: every doubling is as likely as any other."""
-
-    low: int
-    high: int
 
     def draw(self, source: random.Random) -> int:
         size = round(math.exp(source.uniform(math.log(self.low), math.log(self.high))))
@@ -120,9 +117,6 @@ class LogUniform(Sizes):
         if self.low == self.high:
             return float(self.low)
         return (self.high - self.low) / math.log(self.high / self.low)
-
-    def maximum(self) -> int:
-        return self.high
 
     def __str__(self) -> str:
         return f"loguniform:{_text(self.low)}:{_text(self.high)}"
@@ -231,14 +225,11 @@ def _parsed(text: str) -> Sizes:
 
 def _bounded(kind: str, rest: str) -> Sizes:
     low, high = _numbers(kind, rest, "MIN:MAX")
-    _ordered(kind, low, high)
     return Uniform(low, high) if kind == "uniform" else LogUniform(low, high)
 
 
 def _lognormal(kind: str, rest: str) -> Sizes:
-    centre, deviation, low, high = _numbers(kind, rest, "MEAN:STD:MIN:MAX")
-    _ordered(kind, low, high)
-    return LogNormal(centre, deviation, low, high)
+    return LogNormal(*_numbers(kind, rest, "MEAN:STD:MIN:MAX"))
 
 
 def _buckets(kind: str, rest: str) -> Sizes:
@@ -258,14 +249,13 @@ def _numbers(kind: str, rest: str, form: str) -> list[int]:
     parts = rest.split(":")
     if len(parts) != form.count(":") + 1:
         raise UsageError(f"{kind}:{rest} has {len(parts)} sizes", hint=f"write {kind}:{form}")
-    return [parse_size(part) for part in parts]
-
-
-def _ordered(kind: str, low: int, high: int) -> None:
+    sizes = [parse_size(part) for part in parts]
+    low, high = sizes[-2:]
     if low > high:
         raise UsageError(
             f"the lowest size of {kind}, {_text(low)}, is above the highest, {_text(high)}"
         )
+    return sizes
 
 
 def _from_listing(path: Path) -> Buckets:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any, Final, Self
 
 from serverless_bench.errors import UsageError
-from serverless_bench.job.load import MAX_DUE, OWN_FUNCTION, Load, load_of
+from serverless_bench.job.load import MAX_DUE, Load, check_meant, load_of
 from serverless_bench.job.target import Target
 from serverless_bench.job.transfer import (
     MAX_PART_BYTES,
@@ -27,57 +27,76 @@ LEAST_POLL_S: Final = 0.05
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class JobSpec:  # noqa: PLW1641 - the dataclass makes its hash
+class Work:
+    """What a job and each of its invocations have in common, as ``JobSpec`` says."""
+
+    workload: str
+    target: Target
+    control: Target | None = None
+    transfer: Transfer = field(default_factory=Transfer)
+    objects: int = 1
+    object_bytes: int | None = None
+    repeats: int = 1
+    load: Load = field(default_factory=Load)
+    duration_s: float | None = None
+    warmup: int = 0
+    deadline_s: float = 900.0
+    seed: int = 0
+    gate_timeout_s: float = 60.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobSpec(Work):  # noqa: PLW1641 - the dataclass makes its hash
     """One benchmark: a workload, run by many invocations against one target.
 
     Parameters
     ----------
-    name
-        What reports call the run.
     workload
         What a function does: write, read, mixed, array, function or noop; docs/workloads.md.
     target
         Where the objects are, and which library reaches them.
+    control
+        Where functions claim their work and leave their records, and the driver finds them; None
+        for executors that bring records back by themselves.
     transfer
         How one object is moved and checked.
-    executor
-        Where functions run: local, inline, lambda or lithops; docs/executors.md.
-    invocations
-        Functions to call in all.
-    concurrency
-        Invocations alive at once, at most.
     objects
         Objects that one invocation moves, one after the other.
     object_bytes
         Size of a new object; None for workloads that make none, or if ``load`` has sizes.
     repeats
         How often an invocation reads each of its objects.
-    deadline_s
-        An invocation stops by itself after this long, with a partial record.
+    load
+        What the operations of a function are like, beyond how many objects there are.
     duration_s
         Invocations go through their objects again and again for this long; None for once.
     warmup
         Rounds through the objects of an invocation that reports leave out.
-    gate
-        Share of the invocations that have to be there before any begins; None for no gate.
-    gate_timeout_s
-        The gate opens after this long, whoever is there.
-    link_bytes_per_s
-        What the network between functions and store carries at most, as the user declares.
+    deadline_s
+        An invocation stops by itself after this long, with a partial record.
     seed
         Decides what is drawn at random, sizes for instance, but neither keys nor bytes.
+    gate_timeout_s
+        The gate opens after this long, whoever is there.
+    gate
+        Share of the invocations that have to be there before any begins; None for no gate.
+    invocations
+        Functions to call in all.
+    concurrency
+        Invocations alive at once, at most.
+    executor
+        Where functions run: local, inline, lambda or lithops; docs/executors.md.
     functions
         Names of the deployed functions to invoke, for executors that invoke such.
-    control
-        Where functions claim their work and leave their records, and the driver finds them; None
-        for executors that bring records back by themselves.
     start_timeout_s
         What has not begun this long after its launch is launched again, and can not begin any
         more; only with ``control``.
-    load
-        What the operations of a function are like, beyond how many objects there are.
     endpoints
         Further endpoints of the same bucket; the functions take turns.
+    link_bytes_per_s
+        What the network between functions and store carries at most, as the user declares.
+    name
+        What reports call the run.
 
     Raises
     ------
@@ -98,28 +117,15 @@ class JobSpec:  # noqa: PLW1641 - the dataclass makes its hash
     serverless_bench.errors.UsageError: `invocations` must be a whole number, got '4'
     """
 
-    name: str = "job"
-    workload: str
-    target: Target
-    transfer: Transfer = field(default_factory=Transfer)
-    executor: str = "local"
+    gate: float | None = None
     invocations: int
     concurrency: int = 8
-    objects: int = 1
-    object_bytes: int | None = None
-    repeats: int = 1
-    deadline_s: float = 900.0
-    duration_s: float | None = None
-    warmup: int = 0
-    gate: float | None = None
-    gate_timeout_s: float = 60.0
-    link_bytes_per_s: float | None = None
-    seed: int = 0
+    executor: str = "local"
     functions: tuple[str, ...] = ()
-    control: Target | None = None
     start_timeout_s: float = 60.0
-    load: Load = field(default_factory=Load)
     endpoints: tuple[str, ...] = ()
+    link_bytes_per_s: float | None = None
+    name: str = "job"
 
     def __post_init__(self) -> None:
         self._check_values()
@@ -136,16 +142,23 @@ class JobSpec:  # noqa: PLW1641 - the dataclass makes its hash
         Raises
         ------
         UsageError
-            If new objects have no size.
+            If new objects have no size, or ``load`` does not fit the workload or their number.
         PluginError
             If nobody has the workload, the executor or the client.
         """
+        check_meant(self.load, self.workload)
         sizes = self.object_bytes or self.load.sizes
         if self.workload in {"write", "mixed"} and sizes is None:
             raise UsageError(
                 f"`object_bytes` is missing: a {self.workload} makes objects",
                 hint="object_bytes=64 << 20 for 64 MiB, or sizes in `load`",
                 field="object_bytes",
+            )
+        if self.workload == "mixed" and self.load.threads > self.objects:
+            raise UsageError(
+                f"`threads` {self.load.threads} need as many objects, there are {self.objects}",
+                hint="each thread has objects of its own: raise `objects`",
+                field="threads",
             )
         # Their tables stand in rooms above this one, which only the package's front may enter.
         from serverless_bench import check_names  # noqa: PLC0415
@@ -194,12 +207,6 @@ class JobSpec:  # noqa: PLW1641 - the dataclass makes its hash
         rate = self.load.rate_per_s
         if rate is None:
             return
-        if self.workload in {OWN_FUNCTION, "noop"}:
-            raise wrong(
-                "rate_per_s",
-                f"means nothing to the workload {self.workload}",
-                hint="it has no operations of its own that could be due",
-            )
         due = rate * (self.duration_s or 0) * -(-self.invocations // self.concurrency)
         if due > MAX_DUE:
             raise wrong(
@@ -216,17 +223,7 @@ class JobSpec:  # noqa: PLW1641 - the dataclass makes its hash
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> "JobSpec":
         """Return the job that ``asdict`` made ``data`` from."""
-        return DescribedJob(
-            **{
-                **data,
-                "target": Target(**data["target"]),
-                "transfer": Transfer(**data["transfer"]),
-                "functions": tuple(data.get("functions", ())),
-                "control": _target_or_none(data.get("control")),
-                "load": load_of(data.get("load", {})),
-                "endpoints": tuple(data.get("endpoints", ())),
-            }
-        )
+        return DescribedJob(**_values(data))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -241,56 +238,39 @@ class DescribedJob(JobSpec):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class InvocationSpec:
+class InvocationSpec(Work):
     """Everything one function call needs, and no more; below 4 KB as JSON.
 
-    It carries no credentials: a worker has its own, from its environment or its role.
+    Its target is at one of the job's endpoints, its seed unrelated to those of the other
+    invocations, and the rate of its load this function's share. It carries no credentials: a
+    worker has its own, from its environment or its role.
     """
 
     run_id: str
     index: int
     launch: int = 0
     """0, and one more each time the driver invokes this index again."""
-    workload: str
-    target: Target
-    transfer: Transfer
-    objects: int
-    object_bytes: int | None
-    repeats: int
     keys: tuple[str, ...] = ()
     """Existing objects to read; empty for workloads that make their own keys."""
-    deadline_s: float
-    duration_s: float | None = None
-    """Go through the objects again and again for this long; None for once."""
-    warmup: int = 0
-    """Rounds through the objects that come first and do not count."""
     gate_poll_s: float | None = None
     """How often to ask for the common start; None to begin at once."""
-    gate_timeout_s: float = 0.0
-    """How long the driver waits at the gate."""
     not_after_ns: int
     """Refuse to start after this instant (driver clock): the run is long over."""
-    seed: int
-    """Unrelated to the seeds of the other invocations."""
-    control: Target | None = None
-    """As in ``JobSpec``."""
-    load: Load = field(default_factory=Load)
-    """As in ``JobSpec``; its rate is this function's share."""
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Self:
         """Return the invocation that ``asdict`` made ``data`` from."""
-        return cls(
-            **{
-                **data,
-                "target": Target(**data["target"]),
-                "transfer": Transfer(**data["transfer"]),
-                "keys": tuple(data["keys"]),
-                "control": _target_or_none(data.get("control")),
-                "load": load_of(data.get("load", {})),
-            }
-        )
+        return cls(**_values(data))
 
 
-def _target_or_none(data: Mapping[str, Any] | None) -> Target | None:
-    return None if data is None else Target(**data)
+def _values(data: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the values of fields that ``asdict``, and perhaps JSON, made ``data`` from."""
+    values = {name: tuple(v) if isinstance(v, list) else v for name, v in data.items()}
+    control = data.get("control")
+    return {
+        **values,
+        "target": Target(**data["target"]),
+        "transfer": Transfer(**data["transfer"]),
+        "control": None if control is None else Target(**control),
+        "load": load_of(data.get("load", {})),
+    }

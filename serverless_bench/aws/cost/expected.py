@@ -27,6 +27,7 @@ from serverless_bench.aws.cost.forecast import (
 from serverless_bench.aws.cost.usage import BilledUsage
 from serverless_bench.job.load import OWN_FUNCTION, ArraySpec
 from serverless_bench.job.operations import OperationKind
+from serverless_bench.job.planned_objects import mean_size
 from serverless_bench.job.sizes import parse_sizes
 from serverless_bench.job.spec import JobSpec
 from serverless_bench.job.transfer import Stat, Transfer
@@ -150,11 +151,8 @@ def at_most(job: JobSpec, setting: Setting) -> BilledUsage:
 
 def mean_bytes(job: JobSpec, setting: Setting) -> int | None:
     """Return the mean size of the job's objects; None if it is unknown."""
-    if job.object_bytes is not None:
-        return job.object_bytes
-    if job.load.sizes is not None:
-        return max(1, round(parse_sizes(job.load.sizes).mean()))
-    return setting.object_bytes
+    size = mean_size(job)
+    return setting.object_bytes if size is None else max(1, round(size))
 
 
 def _usage(job: JobSpec, setting: Setting, seconds: float, work: _Work) -> BilledUsage:

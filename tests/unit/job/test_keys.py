@@ -120,7 +120,7 @@ def test_ratios_stand_at_the_end(compressibility: float, duplication: float, suf
     ("compressibility", "duplication"), [(0.99, 1), (50.1, 1), (1, 0), (1, 101), (float("nan"), 1)]
 )
 def test_a_ratio_out_of_bounds_is_refused(compressibility: float, duplication: float) -> None:
-    with pytest.raises(UsageError, match="must be from 1 to"):
+    with pytest.raises(UsageError, match="must be between 1 and"):
         check_ratios(compressibility, duplication)
 
 

@@ -36,10 +36,15 @@ RATE = 100.0
 
 
 def loop(
-    objects: int = 1, *, duration_s: float | None = 3.0, warmup: int = 0, **load: object
+    objects: int = 1,
+    *,
+    workload: str = "write",
+    duration_s: float | None = 3.0,
+    warmup: int = 0,
+    **load: object,
 ) -> JobSpec:
     return JobSpec(
-        workload="write",
+        workload=workload,
         target=TARGET,
         transfer=Transfer(retries=0),
         invocations=1,
@@ -110,7 +115,7 @@ def test_rounds_of_nothing_end() -> None:
 
 def test_a_mix_goes_on_with_what_its_warm_up_has_left() -> None:
     mix = (("get", 40.0), ("put", 30.0), ("delete", 30.0))
-    job = replace(loop(6, warmup=2, mix=mix, operations=50, rate_per_s=None), workload="mixed")
+    job = loop(6, workload="mixed", warmup=2, mix=mix, operations=50, rate_per_s=None)
     record = run(replace(job, duration_s=None))
     assert record.ok
     assert sum(op.warmup for op in record.operations) == 6 + 2 * 50
@@ -245,9 +250,8 @@ def test_an_instant_behind_the_deadline_is_not_due() -> None:
 
 
 def test_what_never_began_of_a_mix_is_dealt_by_its_weights(tmp_path: Path) -> None:
-    job = replace(
-        loop(4, mix=(("get", 50.0), ("put", 25.0), ("head", 25.0))), workload="mixed", warmup=1
-    )
+    mix = (("get", 50.0), ("put", 25.0), ("head", 25.0))
+    job = loop(4, workload="mixed", mix=mix, warmup=1)
     latencies, _ = report(tmp_path, job, service_s=0.1)
     whole = {row.kind: row for row in latencies.by_kind if row.size_class is None}
     assert latencies.due == 300
@@ -413,9 +417,9 @@ def test_more_than_the_link_carries_is_warned_of(
     load: dict[str, Any], object_bytes: int | None, keys: list[str], warned: str
 ) -> None:
     # What is read has a size of its own.
-    workload = "read" if keys else loop().workload
+    workload = "read" if keys else "mixed" if "mix" in load else "write"
     job = replace(
-        loop(**load), workload=workload, object_bytes=object_bytes, link_bytes_per_s=120e6
+        loop(workload=workload, **load), object_bytes=object_bytes, link_bytes_per_s=120e6
     )
     notes = list(beyond_the_link(job, keys))
     assert [warned in note for note in notes] == ([True] if warned else []), notes

@@ -20,9 +20,9 @@ from tests.unit.flaky import FlakyClient
 from tests.virtual import SlowClient, virtual_time
 
 
-def writes(objects: int = 8, **load: object) -> JobSpec:
+def writes(objects: int = 8, *, workload: str = "write", **load: object) -> JobSpec:
     return JobSpec(
-        workload="write",
+        workload=workload,
         target=TARGET,
         transfer=Transfer(retries=0),
         invocations=1,
@@ -204,7 +204,7 @@ def test_jitter_is_of_each_thread_and_always_the_same() -> None:
 
 def test_what_prepares_must_succeed() -> None:
     mix = (("get", 1.0),)
-    job = replace(writes(3, mix=mix, operations=5), workload="mixed", object_bytes=100)
+    job = replace(writes(3, workload="mixed", mix=mix, operations=5), object_bytes=100)
     record = run(job, FlakyClient({"put": [None, ServerFault("no", status=500)]}))
     second = record.operations[1]
     assert record.error == f"prepare: put of {second.key} failed: server_fault"

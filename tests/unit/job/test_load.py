@@ -1,0 +1,94 @@
+from dataclasses import fields, replace
+from typing import Any
+
+import pytest
+
+from serverless_bench.errors import UsageError
+from serverless_bench.job.load import BUILT_IN, MEANT_FOR, ArraySpec, Load
+from serverless_bench.job.spec import JobSpec
+from serverless_bench.workloads import WORKLOADS
+from tests.runs import TARGET
+
+ARRAY = ArraySpec(library="zarr", shape=(8,), chunks=(2,))
+NEEDED: dict[str, dict[str, Any]] = {"mixed": {"mix": (("get", 1.0),)}, "array": {"array": ARRAY}}
+GIVEN: dict[str, Any] = {
+    "threads": 2,
+    "sizes": "uniform:1:9",
+    "layout": "sequential",
+    "compressibility": 2.0,
+    "duplication": 2.0,
+    "mix": (("put", 1.0),),
+    "operations": 3,
+    "rate_per_s": 5.0,
+    "arrivals": "poisson",
+    "split": 2,
+    "range_bytes": 7,
+    "array": ARRAY,
+    "code": "x",
+}
+
+
+def job(workload: str, **load: Any) -> JobSpec:
+    load = {**NEEDED.get(workload, {}), **load}
+    return JobSpec(
+        workload=workload,
+        target=TARGET,
+        invocations=1,
+        objects=2,
+        object_bytes=1,
+        load=Load(**load),
+    )
+
+
+def test_it_is_known_what_each_field_and_each_workload_is() -> None:
+    assert set(MEANT_FOR) == set(GIVEN) == {one.name for one in fields(Load)}
+    assert set(BUILT_IN) == {name for name in WORKLOADS.names() if not name.startswith("fault-")}
+
+
+@pytest.mark.parametrize("workload", BUILT_IN)
+@pytest.mark.parametrize("name", GIVEN)
+def test_a_job_has_nothing_that_means_nothing_to_its_workload(workload: str, name: str) -> None:
+    given = {name: GIVEN[name]}
+    if workload in MEANT_FOR[name]:
+        assert getattr(job(workload, **given).load, name) == GIVEN[name]
+        return
+    with pytest.raises(UsageError, match=f"`{name}` means nothing to the workload {workload}"):
+        job(workload, **given)
+
+
+@pytest.mark.parametrize(("workload", "name"), [("mixed", "mix"), ("array", "array")])
+def test_a_job_has_what_its_workload_is_about(workload: str, name: str) -> None:
+    with pytest.raises(UsageError, match=f"`{name}` is missing") as caught:
+        replace(job(workload), load=Load())
+    assert caught.value.field == name
+
+
+@pytest.mark.parametrize(
+    ("load", "message"),
+    [
+        ({"layout": "folders"}, "'folders' is no layout of keys"),
+        ({"duplication": 0.5}, "`duplication` must be between 1 and 100, got 0.5"),
+    ],
+)
+def test_what_no_key_could_be_made_with_is_refused_at_once(
+    load: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(UsageError, match=message):
+        Load(**load)
+
+
+def test_each_thread_of_a_mix_has_an_object() -> None:
+    assert replace(job("mixed"), objects=3, load=Load(threads=3, mix=GIVEN["mix"])).objects == 3
+    with pytest.raises(UsageError, match="`threads` 3 need as many objects, there are 2"):
+        job("mixed", threads=3)
+
+
+def test_a_saved_job_is_read_whatever_it_has() -> None:
+    saved = {
+        "workload": "write",
+        "target": {"bucket": "b"},
+        "transfer": {},
+        "invocations": 1,
+        "load": {"split": 2, "mix": [["get", 1]]},
+    }
+    assert JobSpec.from_json(saved).load == Load(split=2, mix=(("get", 1.0),))
