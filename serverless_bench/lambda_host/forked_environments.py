@@ -19,7 +19,7 @@ import time  # noqa: TID251 - sets the time zone, reads no clock
 import traceback
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Final, NoReturn
+from typing import Any, Final
 
 _INSTALLATION: Final = str(Path(__file__).parents[2])
 sys.path.insert(0, _INSTALLATION)
@@ -40,21 +40,27 @@ _HARMLESS: Final = (
 """What every environment imports and what does not look at its environment variables."""
 
 
-def main(control_fd: int, settings_json: str) -> None:
+def main(control: str, settings_json: str, handler: str = "") -> None:
     """Serve the host until its end of the control socket closes.
 
     Parameters
     ----------
-    control_fd
-        Socket to the host.
+    control
+        Descriptor of the socket to the host; with ``fresh`` this process becomes an
+        execution environment itself, in an interpreter that has nothing preloaded.
     settings_json
         JSON: ``paths`` come first on ``sys.path``, ``last`` last, ``preload`` are
         modules, ``rehearse`` are calls, and ``scratch`` is the host's directory, which
         goes with a host that died.
+    handler
+        Of a fresh environment.
     """
-    server = ForkServer(control_fd, _become, ended=_remove_cgroups)
     settings = json.loads(settings_json)
     _set_path(settings["paths"], settings["last"])
+    if control == "fresh":
+        _run(handler)
+        return
+    server = ForkServer(int(control), _become, ended=_remove_cgroups)
     _prepare(settings)
     if not server.serve():
         shutil.rmtree(settings["scratch"], ignore_errors=True)
@@ -115,15 +121,5 @@ def _run(handler: str) -> None:
     runtime(["awslambdaric", handler])
 
 
-def run_fresh(settings_json: str, handler: str) -> NoReturn:
-    """Be an execution environment in an interpreter that has nothing preloaded."""
-    settings = json.loads(settings_json)
-    _set_path(settings["paths"], settings["last"])
-    _run(handler)
-    sys.exit(0)
-
-
 if __name__ == "__main__":
-    if sys.argv[1] == "fresh":
-        run_fresh(sys.argv[2], sys.argv[3])
-    main(int(sys.argv[1]), sys.argv[2])
+    main(*sys.argv[1:])
