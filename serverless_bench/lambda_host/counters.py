@@ -54,27 +54,17 @@ class HostCounters:
         if self.first_accepted_ns is None:
             self.first_accepted_ns = now_ns
 
-    def count_ready(self, init_ms: float) -> None:
-        """Count an environment that has requested its first event."""
-        self.ready += 1
-        self.init_ms.append(init_ms)
-
-    def count_environment(self) -> None:
-        """Count an environment."""
-        self.alive += 1
-        self.peak_alive = max(self.peak_alive, self.alive)
-
     def count_delivery(self) -> None:
         """Count a delivery."""
         self.delivered += 1
         self.running += 1
         self.peak_running = max(self.peak_running, self.running)
 
-    def count_end(self, kind: str, error: str) -> None:
-        """Count the end of a delivery; ``kind`` and ``error`` as in ``InvokeResponse``."""
+    def count_end(self, kind: str) -> None:
+        """Count the end of a delivery; ``kind`` as in ``InvokeResponse``."""
         self.running -= 1
-        self.succeeded += not error
-        self.failed += bool(error)
+        self.succeeded += not kind
+        self.failed += bool(kind)
         self.timeouts += kind == "Sandbox.Timedout"
         self.exits += kind == "Runtime.ExitError"
 

@@ -27,7 +27,7 @@ from serverless_bench.lambda_host.environment import (
 from serverless_bench.lambda_host.functions import LambdaFunction
 from serverless_bench.lambda_host.host import Host
 from serverless_bench.lambda_host.pool import Pool
-from serverless_bench.lambda_host.responses import ApiError, reply
+from serverless_bench.lambda_host.responses import ApiError, outcome, reply
 from serverless_bench.lambda_host.settings import MAX_TIMEOUT_S, MIB_PER_CPU
 
 
@@ -94,7 +94,7 @@ class EnvironmentsApi:
         except ValueError as exc:
             raise ApiError(400, "InvalidParameterValueException", str(exc)) from exc
         async with lent.turn:
-            return _web_response(await _run(lent, call, timeout_s))
+            return outcome(call, await _run(lent, call, timeout_s), log=True)
 
     async def logs(self, request: web.Request) -> web.Response:
         """Return all that the function has printed."""
@@ -147,10 +147,3 @@ def _function(body: dict[str, object]) -> LambdaFunction:
         foreign=True,
         memory_mib=int(str(body.get("memory_mib") or MIB_PER_CPU)),
     )
-
-
-def _web_response(response: InvokeResponse) -> web.Response:
-    headers = {"X-Amz-Log-Result": response.tail()}
-    if response.error:
-        headers["X-Amz-Function-Error"] = response.error
-    return web.Response(body=response.body, headers=headers, content_type="application/json")
