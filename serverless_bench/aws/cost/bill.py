@@ -150,16 +150,12 @@ def outcome_usage(
     spent_ns = result.end_ns - result.start_ns + (result.import_ns or 0)
     spent_ns += round(CONTROL_S * NS_PER_S) if controlled else 0
     billed_ms = -(-spent_ns // _NS_PER_MS)
-    requests = requests_of_record(result, job)
     return BilledUsage(
         architecture=architecture,
         gb_s=billed_ms / 1000 * (result.memory_mib or memory_mib) / 1024,
         invocations=1,
-        puts=requests.puts,
-        gets=requests.gets,
-        control_puts=requests.control_puts,
-        control_gets=requests.control_gets,
         log_bytes=LOG_BYTES,
+        **requests_of_record(result, job).billed(),
     )
 
 
@@ -179,11 +175,8 @@ def _usage(run: Run, there: Mask, requests: Requests) -> BilledUsage:
         architecture=_architecture(run, there),
         gb_s=float((billed_ns(run, there) / NS_PER_S * gib).sum()),
         invocations=count,
-        puts=requests.puts,
-        gets=requests.gets,
-        control_puts=requests.control_puts,
-        control_gets=requests.control_gets,
         log_bytes=LOG_BYTES * count,
+        **requests.billed(),
     )
 
 

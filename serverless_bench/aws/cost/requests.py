@@ -50,28 +50,15 @@ class Requests:
     """Whether these are all of them: False where a library makes requests that it does not
     show, and for runs whose gate or control requests were not counted."""
 
-    @property
-    def puts(self) -> int:
-        """Those of the PUT class in the data bucket."""
-        return self._in_data_bucket(is_get=False)
-
-    @property
-    def gets(self) -> int:
-        """Those of the GET class in the data bucket."""
-        return self._in_data_bucket(is_get=True)
-
-    @property
-    def control_puts(self) -> int:
-        """Those of the PUT class below the control prefix."""
-        return _of_class(self.control, is_get=False)
-
-    @property
-    def control_gets(self) -> int:
-        """Those of the GET class below the control prefix."""
-        return _of_class(self.control, is_get=True)
-
-    def _in_data_bucket(self, *, is_get: bool) -> int:
-        return sum(_of_class(part, is_get=is_get) for part in (self.data, self.gate, self.probes))
+    def billed(self) -> dict[str, int]:
+        """Return them by price class, called as in ``BilledUsage``."""
+        in_data_bucket = (self.data, self.gate, self.probes)
+        parts = [*(("", part) for part in in_data_bucket), ("control_", self.control)]
+        found = Counter[str]()
+        for prefix, part in parts:
+            for name, count in part.items():
+                found[prefix + ("gets" if name in GET_CLASS else "puts")] += count
+        return dict(found)
 
 
 def requests_of(run: Run) -> Requests:
@@ -166,7 +153,3 @@ def _shows_all(run: Run) -> bool:
 def _some(counts: Mapping[str, int]) -> dict[str, int]:
     free = FREE | _CALLS
     return {name: count for name, count in sorted(counts.items()) if count and name not in free}
-
-
-def _of_class(counts: Mapping[str, int], *, is_get: bool) -> int:
-    return sum(count for name, count in counts.items() if (name in GET_CLASS) is is_get)
