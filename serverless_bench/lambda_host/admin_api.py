@@ -23,10 +23,7 @@ class AdminApi:
 
     def __init__(self, host: Host) -> None:
         self._host = host
-
-    def routes(self) -> list[web.RouteDef]:
-        """Return its routes."""
-        return [
+        self.routes = [
             web.get("/sbench/status", self._status),
             operation("PUT", "/sbench/faults", 200, self._set_faults),
             operation("POST", "/sbench/release", 200, self._release),

@@ -52,14 +52,11 @@ class ControlApi:
         self._host = host
         self._layers = layers
         self._directory = directory
-
-    def routes(self) -> list[web.RouteDef]:
-        """Return its routes."""
         one = f"{_FUNCTIONS}/{{name}}"
         reserved = "/functions/{name}/concurrency"
         events = "/2019-09-25/functions/{name}/event-invoke-config"
         # botocore's paths lost their last slash in 2025: "/?".
-        return [
+        self.routes = [
             web.post("/", _get_caller_identity),
             operation("POST", _FUNCTIONS, 201, self._create_function),
             operation("GET", f"{_FUNCTIONS}{{_:/?}}", 200, self._list_functions),

@@ -124,7 +124,7 @@ class Host:
             if installed is not None and self._scripted is not None:
                 response = await self._scripted(installed.function, call)
             elif installed is not None:
-                response = await installed.pool.run(call)
+                response = await installed.pool.run(call, installed.function.timeout_s)
         finally:
             self.counters.count_end(response.kind)
             self.concurrency.leave(name)

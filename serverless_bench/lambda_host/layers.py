@@ -45,12 +45,9 @@ class Layers:
         self._directory = directory
         self._versions: dict[tuple[str, int], Layer] = {}
         self._last: Counter[str] = Counter()
-
-    def routes(self) -> list[web.RouteDef]:
-        """Return its routes."""
         all_of = f"{_LAYERS}/{{layer}}/versions"
         one = f"{all_of}/{{version}}"
-        return [
+        self.routes = [
             operation("GET", _LAYERS, 200, self._list_layers),
             operation("GET", all_of, 200, self._list_layer_versions),
             operation("POST", all_of, 201, self._publish_layer_version),

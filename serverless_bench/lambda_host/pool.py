@@ -61,27 +61,32 @@ class Pool:
         self._host = host
         self._idle: list[Environment] = []
         self._all: set[Environment] = set()
+        self.logs: list[Path] = []
+        """Of all that came to a first event, in order."""
         self._parent: ForkClient | None = None
         self._ended = False
 
     def __iter__(self) -> Iterator[Environment]:
         return iter(tuple(self._all))
 
-    async def run(self, call: InvokeRequest) -> InvokeResponse:
+    async def run(self, call: InvokeRequest, timeout_s: float) -> InvokeResponse:
         """Have an idle environment handle an event, the last used first, or a new one."""
         try:
-            environment = self._idle.pop() if self._idle else await self.spawn()
+            if not self._idle:
+                await self.spawn()
         except InitError as exc:
             return exc.response
-        response = await environment.invoke(call, self.function.timeout_s)
+        # Nothing else can run, and so take a new one away, before this line.
+        environment = self._idle.pop()
+        response = await environment.invoke(call, timeout_s)
         if environment.alive and self._ended:
             await environment.end()
         elif environment.alive:
             self._idle.append(environment)
         return response
 
-    async def spawn(self) -> Environment:
-        """Return a new environment that has requested its first event.
+    async def spawn(self) -> None:
+        """Have one more idle environment, which has requested its first event.
 
         Raises
         ------
@@ -121,7 +126,8 @@ class Pool:
         await environment.started()
         host.counters.ready += 1
         host.counters.init_ms.append(environment.init_ms or 0.0)
-        return environment
+        self.logs.append(environment.log)
+        self._idle.append(environment)
 
     async def end(self) -> None:
         """End every environment, and the parent that they were forked from.

@@ -79,7 +79,7 @@ async def serving(
         layers = Layers(settings.region, Path(scratch, "layers"))
         control = ControlApi(host, layers, Path(scratch))
         apis = (InvokeApi(host), control, layers, AdminApi(host), lent)
-        runner = await _listen(settings.port, [route for api in apis for route in api.routes()])
+        runner = await _listen(settings.port, [route for api in apis for route in api.routes])
         host.url = "http://{}:{}".format(*runner.addresses[0])
         sweeping = asyncio.create_task(_drop_expired(host))
         try:
