@@ -189,7 +189,7 @@ class ControlApi:
         return self._host.find(request.match_info["name"], request.query.get("Qualifier", ""))
 
     def _configured(self, function: LambdaFunction, body: Mapping[str, Any]) -> LambdaFunction:
-        layers = tuple(self._layers.find(arn).directory for arn in body.get("Layers") or ())
+        layers = tuple(self._layers.find(arn) for arn in body.get("Layers") or ())
         return replace(
             function,
             handler=body.get("Handler", function.handler),

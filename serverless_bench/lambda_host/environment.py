@@ -46,15 +46,14 @@ def failed(kind: str, message: str) -> InvokeResponse:
     return InvokeResponse(body=json.dumps(body).encode(), kind=kind)
 
 
+@dataclass(eq=False)
 class InitError(Exception):
     """The environment did not come to its first event; ``response`` says why."""
 
-    def __init__(self, response: InvokeResponse) -> None:
-        super().__init__(response.kind)
-        self.response = response
+    response: InvokeResponse
 
 
-def not_started(kind: str, why: str) -> InitError:
+def not_started(why: str, kind: str = "Runtime.ExitError") -> InitError:
     """Return the error of an environment that itself said nothing."""
     return InitError(failed(kind, f"RequestId:  Error: {why}"))
 
@@ -118,13 +117,13 @@ class Environment:
         if not await self._in_time(self._idle.wait(), self.init_s):
             await self.end()
             text = f"INIT_REPORT Status: timeout after {self.init_s:.2f} s"
-            raise not_started("Sandbox.Timedout", text)
+            raise not_started(text, "Sandbox.Timedout")
         if self._idle.is_set():
             self.init_ms = (monotonic_ns() - self.started_ns) / 1e6
             return
         if self.failure:
             raise InitError(InvokeResponse(body=self.failure, kind="Init"))
-        raise not_started("Runtime.ExitError", _exit_text(self.exited.result()))
+        raise not_started(_exit_text(self.exited.result()))
 
     async def invoke(self, call: InvokeRequest, timeout_s: float) -> InvokeResponse:
         """Have the process handle one event; afterwards it may have ended."""

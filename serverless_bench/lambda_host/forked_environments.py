@@ -81,16 +81,13 @@ def _set_path(paths: list[str], last: list[str]) -> None:
 
 def _prepare(settings: dict[str, Any]) -> None:
     """Import, and do once for all, what the environments would each do by themselves."""
-    for name in (*_HARMLESS, *settings["preload"]):
-        try:
-            importlib.import_module(name)
-        except Exception:  # noqa: BLE001 - whoever invokes it gets the error
-            traceback.print_exc()
-    for call in settings["rehearse"]:
+    modules = (*_HARMLESS, *settings["preload"])
+    imports = [{"call": "importlib:import_module", "arguments": [name]} for name in modules]
+    for call in (*imports, *settings["rehearse"]):
         module, _, function = call["call"].partition(":")
         try:
             getattr(importlib.import_module(module), function)(*call["arguments"])
-        except Exception:  # noqa: BLE001 - as above
+        except Exception:  # noqa: BLE001 - whoever invokes it gets the error
             traceback.print_exc()
 
 

@@ -117,7 +117,10 @@ class Host:
 
     async def deliver(self, name: str, call: InvokeRequest) -> InvokeResponse:
         """Run a function once; the gate was entered for it, and is left here."""
-        self.counters.count_delivery()
+        counters = self.counters
+        counters.delivered += 1
+        counters.running += 1
+        counters.peak_running = max(counters.peak_running, counters.running)
         response = InvokeResponse(body=b"null", kind="ResourceNotFoundException")
         try:
             installed = self.functions.get(name)
@@ -126,7 +129,11 @@ class Host:
             elif installed is not None:
                 response = await installed.pool.run(call, installed.function.timeout_s)
         finally:
-            self.counters.count_end(response.kind)
+            counters.running -= 1
+            counters.succeeded += not response.kind
+            counters.failed += bool(response.kind)
+            counters.timeouts += response.kind == "Sandbox.Timedout"
+            counters.exits += response.kind == "Runtime.ExitError"
             self.concurrency.leave(name)
             self.events.pump()
         return response

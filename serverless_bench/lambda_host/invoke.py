@@ -90,8 +90,7 @@ class InvokeApi:
             return self._cut(request)
         if delivery is None:
             return web.Response(status=202, headers=headers)
-        log = request.headers.get("X-Amz-Log-Type") == "Tail"
-        return outcome(call, await delivery, log=log)
+        return outcome(call, await delivery, log=request.headers.get("X-Amz-Log-Type") == "Tail")
 
     def _enqueue(self, event: Event, faults: frozenset[InvokeFault]) -> None:
         host = self._host

@@ -7,7 +7,6 @@ import stat
 import zipfile
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -18,15 +17,6 @@ from serverless_bench.lambda_host.responses import ApiError, operation
 from serverless_bench.lambda_host.settings import ACCOUNT
 
 _LAYERS: Final = "/2018-10-31/layers"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Layer:
-    """One version of a layer."""
-
-    directory: Path
-    description: dict[str, Any]
-    """As the API describes it."""
 
 
 class Layers:
@@ -43,7 +33,8 @@ class Layers:
     def __init__(self, region: str, directory: Path) -> None:
         self._prefix = f"arn:aws:lambda:{region}:{ACCOUNT}:layer"
         self._directory = directory
-        self._versions: dict[tuple[str, int], Layer] = {}
+        self._versions: dict[tuple[str, int], dict[str, Any]] = {}
+        """As the API describes them."""
         self._last: Counter[str] = Counter()
         all_of = f"{_LAYERS}/{{layer}}/versions"
         one = f"{all_of}/{{version}}"
@@ -55,24 +46,25 @@ class Layers:
             operation("DELETE", one, 204, self._delete_layer_version),
         ]
 
-    def find(self, arn: str) -> Layer:
-        """Return the version with an address.
+    def find(self, arn: str) -> Path:
+        """Return the directory of the version with an address.
 
         Raises
         ------
         ApiError
             400 if there is no such one.
         """
-        try:
-            return self._versions[_key(*arn.split(":")[-2:])]
-        except (KeyError, TypeError) as exc:
+        layer, _, version = arn.rpartition(":")
+        name, number = key = _key(layer, version)
+        if key not in self._versions:
             raise ApiError(
                 400, "InvalidParameterValueException", f"Layer version {arn} does not exist."
-            ) from exc
+            )
+        return self._directory / name / str(number)
 
     def _list_layers(self, request: web.Request, body: dict[str, Any]) -> dict[str, Any]:
         # They were published in order: of each the last one stays.
-        latest = {name: layer.description for (name, _), layer in self._versions.items()}
+        latest = {name: described for (name, _), described in self._versions.items()}
         return {
             "Layers": [
                 {"LayerName": name, "LayerArn": last["LayerArn"], "LatestMatchingVersion": last}
@@ -82,16 +74,15 @@ class Layers:
 
     def _list_layer_versions(self, request: web.Request, body: dict[str, Any]) -> dict[str, Any]:
         wanted = request.match_info["layer"]
-        found = [layer.description for (name, _), layer in self._versions.items() if name == wanted]
+        found = [described for (name, _), described in self._versions.items() if name == wanted]
         return {"LayerVersions": found[::-1]}
 
     def _publish_layer_version(self, request: web.Request, body: dict[str, Any]) -> dict[str, Any]:
         name = request.match_info["layer"]
         self._last[name] += 1
         version = self._last[name]
-        directory = self._directory / name / str(version)
-        data = unzip(body.get("Content", {}), directory)
-        description = {
+        data = unzip(body.get("Content", {}), self._directory / name / str(version))
+        self._versions[name, version] = {
             "Content": {"CodeSize": len(data), "CodeSha256": sha256(data), "Location": ""},
             "LayerArn": f"{self._prefix}:{name}",
             "LayerVersionArn": f"{self._prefix}:{name}:{version}",
@@ -100,8 +91,7 @@ class Layers:
             "Version": version,
             "CompatibleRuntimes": body.get("CompatibleRuntimes", []),
         }
-        self._versions[name, version] = Layer(directory=directory, description=description)
-        return description
+        return self._versions[name, version]
 
     def _get_layer_version(self, request: web.Request, body: dict[str, Any]) -> dict[str, Any]:
         found = self._versions.get(_key(**request.match_info))
@@ -109,7 +99,7 @@ class Layers:
             raise ApiError(
                 404, "ResourceNotFoundException", "The resource you requested does not exist."
             )
-        return found.description
+        return found
 
     def _delete_layer_version(self, request: web.Request, body: dict[str, Any]) -> None:
         # Functions that have it keep it.

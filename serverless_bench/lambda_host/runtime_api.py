@@ -88,12 +88,15 @@ class RuntimeApi:
             case ["invocation", "next"]:
                 return await _next(environment)
             case ["invocation", request_id, "response"]:
-                return await _response(environment, request_id, request)
+                response = InvokeResponse(body=await request.content.read())
+                return _taken(environment, request_id, response)
             case ["invocation", request_id, "error"]:
-                return await _error(environment, request_id, request)
+                kind = request.headers.get("Lambda-Runtime-Function-Error-Type") or "Unhandled"
+                response = InvokeResponse(body=await request.content.read(), kind=kind)
+                return _taken(environment, request_id, response)
             case ["init", "error"]:
                 environment.failure = await request.content.read()
-                return _accepted(taken=True)
+                return web.json_response({"status": "OK"}, status=202)
             case _:
                 return web.json_response(
                     {"errorType": "NotFound", "errorMessage": request.path}, status=404
@@ -116,31 +119,15 @@ async def _next(environment: Environment) -> web.Response:
     return web.Response(body=order["payload"], headers=headers, content_type="application/json")
 
 
-async def _response(
-    environment: Environment, request_id: str, request: web.BaseRequest
-) -> web.Response:
-    body = await request.content.read()
-    if len(body) <= MAX_RESPONSE_BYTES:
-        return _accepted(taken=environment.respond(request_id, InvokeResponse(body=body)))
-    text = f"exceeded maximum allowed payload size ({MAX_RESPONSE_BYTES} bytes)."
-    environment.respond(
-        request_id, failed("Function.ResponseSizeTooLarge", f"Response payload size {text}")
-    )
-    return web.json_response(
-        {"errorType": "RequestEntityTooLarge", "errorMessage": text.capitalize()}, status=413
-    )
-
-
-async def _error(
-    environment: Environment, request_id: str, request: web.BaseRequest
-) -> web.Response:
-    kind = request.headers.get("Lambda-Runtime-Function-Error-Type") or "Unhandled"
-    response = InvokeResponse(body=await request.content.read(), kind=kind)
-    return _accepted(taken=environment.respond(request_id, response))
-
-
-def _accepted(*, taken: bool) -> web.Response:
-    if taken:
+def _taken(environment: Environment, request_id: str, response: InvokeResponse) -> web.Response:
+    if len(response.body) > MAX_RESPONSE_BYTES and not response.kind:
+        text = f"exceeded maximum allowed payload size ({MAX_RESPONSE_BYTES} bytes)."
+        environment.respond(
+            request_id, failed("Function.ResponseSizeTooLarge", f"Response payload size {text}")
+        )
+        error = {"errorType": "RequestEntityTooLarge", "errorMessage": text.capitalize()}
+        return web.json_response(error, status=413)
+    if environment.respond(request_id, response):
         return web.json_response({"status": "OK"}, status=202)
     error = {"errorType": "InvalidRequestID", "errorMessage": "Invalid request ID"}
     return web.json_response(error, status=400)
