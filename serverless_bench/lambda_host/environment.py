@@ -116,8 +116,9 @@ class Environment:
         """
         if not await self._in_time(self._idle.wait(), self.init_s):
             await self.end()
-            text = f"INIT_REPORT Status: timeout after {self.init_s:.2f} s"
-            raise not_started(text, "Sandbox.Timedout")
+            raise not_started(
+                f"INIT_REPORT Status: timeout after {self.init_s:.2f} s", "Sandbox.Timedout"
+            )
         if self._idle.is_set():
             self.init_ms = (monotonic_ns() - self.started_ns) / 1e6
             return

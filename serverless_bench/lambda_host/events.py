@@ -105,9 +105,9 @@ class Events:
                 event = queue.popleft()
                 if self._too_old(event):
                     self._counts.expired += 1
-                    continue
-                self._concurrency.enter(name)
-                self._begin(self._run(event))
+                else:
+                    self._concurrency.enter(name)
+                    self._begin(self._run(event))
 
     def _too_old(self, event: Event) -> bool:
         age_s = (monotonic_ns() - event.accepted_ns) / NS_PER_S

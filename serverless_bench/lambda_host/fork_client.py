@@ -103,15 +103,13 @@ class ForkClient:
                 message = json.loads(line)
                 if "status" in message:
                     self._exits.pop(message["pid"]).set_result(message["status"])
-                    continue
-                started = self._starts.pop(message["fork"])
-                if "error" in message:
-                    started.set_exception(not_started(message["error"]))
+                elif "error" in message:
+                    self._starts.pop(message["fork"]).set_exception(not_started(message["error"]))
                 else:
                     exited = asyncio.get_running_loop().create_future()
                     self._exits[message["pid"]] = exited
                     # With it: the next line may already say that it has ended.
-                    started.set_result((message["pid"], exited))
+                    self._starts.pop(message["fork"]).set_result((message["pid"], exited))
         for started in self._starts.values():
             started.set_exception(not_started(f"its parent has ended, see {self._log}"))
         self._starts.clear()

@@ -56,7 +56,11 @@ def main(control: str, settings_json: str, handler: str = "") -> None:
         Of a fresh environment.
     """
     settings = json.loads(settings_json)
-    _set_path(settings["paths"], settings["last"])
+    if settings["paths"]:
+        # The directory of this very file is first otherwise, and not the function's.
+        own = str(Path(__file__).parent)
+        sys.path[:] = [*settings["paths"], *(path for path in sys.path if path != own)]
+    sys.path += settings["last"]
     if control == "fresh":
         _run(handler)
         return
@@ -70,13 +74,6 @@ def _remove_cgroups(order: dict[str, Any]) -> None:
     for directory in order["cgroups"]:
         with suppress(OSError):
             Path(directory).rmdir()
-
-
-def _set_path(paths: list[str], last: list[str]) -> None:
-    if paths:
-        # The directory of this very file is first otherwise, and not the function's.
-        sys.path[:] = [*paths, *(p for p in sys.path if p != str(Path(__file__).parent))]
-    sys.path += last
 
 
 def _prepare(settings: dict[str, Any]) -> None:

@@ -1,7 +1,6 @@
 """The Invoke API (AWS Lambda API reference, Invoke)."""
 
 import base64
-import binascii
 import json
 import socket
 import struct
@@ -135,7 +134,7 @@ def _payload(body: bytes, kind: str) -> bytes:
 def _context(header: str) -> str:
     try:
         return base64.b64decode(header, validate=True).decode()
-    except (binascii.Error, UnicodeDecodeError) as exc:
+    except ValueError as exc:
         raise ApiError(
             400, "InvalidRequestContentException", "Client context must be base64-encoded JSON"
         ) from exc

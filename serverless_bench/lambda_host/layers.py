@@ -79,8 +79,7 @@ class Layers:
 
     def _publish_layer_version(self, request: web.Request, body: dict[str, Any]) -> dict[str, Any]:
         name = request.match_info["layer"]
-        self._last[name] += 1
-        version = self._last[name]
+        version = self._last[name] = self._last[name] + 1
         data = unzip(body.get("Content", {}), self._directory / name / str(version))
         self._versions[name, version] = {
             "Content": {"CodeSize": len(data), "CodeSha256": sha256(data), "Location": ""},

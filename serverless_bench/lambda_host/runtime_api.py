@@ -129,5 +129,6 @@ def _taken(environment: Environment, request_id: str, response: InvokeResponse) 
         return web.json_response(error, status=413)
     if environment.respond(request_id, response):
         return web.json_response({"status": "OK"}, status=202)
-    error = {"errorType": "InvalidRequestID", "errorMessage": "Invalid request ID"}
-    return web.json_response(error, status=400)
+    return web.json_response(
+        {"errorType": "InvalidRequestID", "errorMessage": "Invalid request ID"}, status=400
+    )

@@ -46,9 +46,8 @@ class Scripted:
             for _ in range(places):
                 await self._free.acquire()
             self._run = event.get("run_id")
-        loop = asyncio.get_running_loop()
         try:
-            await loop.run_in_executor(self._threads, self._deliver, event)
+            await asyncio.get_running_loop().run_in_executor(self._threads, self._deliver, event)
             response = InvokeResponse(body=b"null")
         except Exception as exc:  # noqa: BLE001 - as the runtime does
             response = failed(type(exc).__name__, str(exc))

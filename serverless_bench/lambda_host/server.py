@@ -45,7 +45,7 @@ async def serving(
     settings
         How it behaves.
     functions
-        What can be invoked from the beginning; ``arn`` empty is filled in.
+        What can be invoked from the beginning.
     scripted
         Stands in for every process.
 
