@@ -2,12 +2,10 @@
 
 from contextlib import closing
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any
 
 from serverless_bench.aws.client import error_code, explained, open_client
 from serverless_bench.errors import ExecutorError
-
-_ABSENT: Final = "ResourceNotFoundException"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,7 +93,7 @@ def _unless_absent(client: Any, call: str, name: str) -> dict[str, Any]:  # noqa
         with explained(f"lambda:{call}"):
             answer: dict[str, Any] = getattr(client, call)(FunctionName=name)
     except ExecutorError as exc:
-        if error_code(exc) == _ABSENT:
+        if error_code(exc) == "ResourceNotFoundException":
             return {}
         raise
     return answer

@@ -26,8 +26,7 @@ from serverless_bench.plugins import extra
 from serverless_bench.stores.embedded import embedded_store
 
 if TYPE_CHECKING:
-    from serverless_bench.lambda_host.host import Deliver
-    from serverless_bench.lambda_host.server import Serving
+    from serverless_bench.lambda_host.host import Deliver, Host
 
 _HANDLER: Final = "serverless_bench.worker.handler.handler"
 _BANNER: Final = """\
@@ -146,28 +145,28 @@ def command(command: tuple[str, ...], log_dir: Path | None, **flags: Any) -> int
 
 
 async def _run(
-    serving: "AbstractAsyncContextManager[Serving]",
+    serving: "AbstractAsyncContextManager[Host]",
     flags: Mapping[str, Any],
     command: Sequence[str],
 ) -> int:
     stop = stop_on_signals()
-    async with serving as served:
+    async with serving as host:
         if flags["reserved"] is not None:
-            served.host.concurrency.reserved |= dict.fromkeys(flags["function"], flags["reserved"])
-        variables = _exports(flags["region"], served.url)
+            host.concurrency.reserved |= dict.fromkeys(flags["function"], flags["reserved"])
+        variables = _exports(flags["region"], host.url)
         if command:
             return await until_end(command, variables, stop)
         click.echo(
             _BANNER.format(
-                url=served.url,
-                limits=served.host.shared.limits.describe(),
+                url=host.url,
+                limits=host.shared.limits.describe(),
                 exports=" ".join(f"{name}={value}" for name, value in variables.items()),
                 name=flags["function"][0],
-                logs=served.host.shared.logs,
+                logs=host.shared.logs,
             )
         )
         await stop.wait()
-        click.echo(json.dumps(served.statistics()))
+        click.echo(json.dumps(host.statistics()))
     return 0
 
 

@@ -13,8 +13,7 @@ from serverless_bench.aws.cloudformation import Stack, read_stack
 from serverless_bench.aws.cost.advice import Trap, traps, warnings
 from serverless_bench.aws.cost.forecast import (
     DEFAULT_QUOTA,
-    GET_LIMIT_PER_S,
-    PUT_LIMIT_PER_S,
+    LIMIT_PER_S,
     VCPU_MIB,
     Forecast,
     PlannedLoad,
@@ -327,9 +326,8 @@ def _expectations(plan: _Plan) -> Iterator[tuple[str, ...]]:
 
 
 def _requests(phase: _Phase) -> str:
-    is_put = phase.load.kind is OperationKind.PUT
-    limit = PUT_LIMIT_PER_S if is_put else GET_LIMIT_PER_S
-    return f"{phase.expected.requests_per_s:,.0f} of {limit:,} {'PUT' if is_put else 'GET'}/s"
+    kind = phase.load.kind
+    return f"{phase.expected.requests_per_s:,.0f} of {LIMIT_PER_S[kind]:,} {kind.upper()}/s"
 
 
 def _part(phase: _Phase) -> str:

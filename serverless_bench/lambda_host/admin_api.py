@@ -1,8 +1,6 @@
 """What tests read and set while a host runs: ``/sbench/...``."""
 
 import asyncio
-import json
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +9,7 @@ from aiohttp import web
 from serverless_bench.errors import UsageError
 from serverless_bench.lambda_host.faults import FaultRule, InvokeFault, InvokeFaultPlan
 from serverless_bench.lambda_host.host import Host
-from serverless_bench.lambda_host.responses import ApiError, reply
+from serverless_bench.lambda_host.responses import ApiError, operation, reply
 
 
 class AdminApi:
@@ -25,18 +23,15 @@ class AdminApi:
 
     def __init__(self, host: Host) -> None:
         self._host = host
-
-    def routes(self) -> list[web.RouteDef]:
-        """Return its routes."""
-        return [
-            web.get("/sbench/status", self.status),
-            web.put("/sbench/faults", self.faults),
-            web.post("/sbench/release", self.release),
+        self.routes = [
+            web.get("/sbench/status", self._status),
+            operation("PUT", "/sbench/faults", 200, self._set_faults),
+            operation("POST", "/sbench/release", 200, self._release),
         ]
 
-    async def status(self, request: web.Request) -> web.Response:
+    async def _status(self, request: web.Request) -> web.Response:
         """Say what happened so far; with ``?memory=1`` also what the environments use."""
-        status = self.statistics()
+        status = self._host.statistics()
         if request.query.get("memory"):
             pids = [
                 environment.pid
@@ -46,36 +41,24 @@ class AdminApi:
             status["memory"] = await asyncio.to_thread(_memory, pids)
         return reply(200, status)
 
-    def statistics(self) -> dict[str, Any]:
-        """Return what happened so far."""
-        return {
-            **self._host.counters.to_json(),
-            "queued": len(self._host.events),
-            "held": self._host.events.held,
-        }
-
-    async def faults(self, request: web.Request) -> web.Response:
+    def _set_faults(self, request: web.Request, body: dict[str, Any]) -> dict[str, Any]:
         """Take a new plan; faults that it does not name are off."""
+        host = self._host
         try:
-            request_body = json.loads(await request.read())
-            if not isinstance(request_body, Mapping):
-                raise UsageError("faults are a JSON object")  # noqa: TRY301 - as any other
             rules = {
                 InvokeFault(name): FaultRule.from_json(rule)
-                for name, rule in request_body.items()
+                for name, rule in body.items()
                 if name not in {"seed", "late_s"}
             }
-            self._host.plan = InvokeFaultPlan(
-                int(request_body.get("seed", self._host.settings.seed)), rules
-            )
-            self._host.late_s = float(request_body.get("late_s", self._host.late_s))
+            host.plan = InvokeFaultPlan(int(body.get("seed", host.settings.seed)), rules)
+            host.late_s = float(body.get("late_s", host.late_s))
         except (ValueError, TypeError, UsageError) as exc:
             raise ApiError(400, "InvalidParameterValueException", str(exc)) from exc
-        return reply(200, {"faults": sorted(rules)})
+        return {"faults": sorted(rules)}
 
-    async def release(self, request: web.Request) -> web.Response:
+    def _release(self, request: web.Request, body: dict[str, Any]) -> dict[str, Any]:
         """Deliver the events that are held."""
-        return reply(200, {"released": self._host.events.release()})
+        return {"released": self._host.events.release()}
 
 
 def _memory(pids: list[int]) -> dict[str, Any]:

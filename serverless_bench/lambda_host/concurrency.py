@@ -46,5 +46,3 @@ class ConcurrencyLimits:
     def leave(self, name: str) -> None:
         """Give it back."""
         self._running[name] -= 1
-        if not self._running[name]:
-            del self._running[name]

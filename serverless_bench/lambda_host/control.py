@@ -17,7 +17,7 @@ from serverless_bench.lambda_host.events import EventRules
 from serverless_bench.lambda_host.functions import LATEST, RUNTIME, LambdaFunction
 from serverless_bench.lambda_host.host import Host, InstalledFunction
 from serverless_bench.lambda_host.layers import Layers, sha256, stamp, unzip
-from serverless_bench.lambda_host.responses import ApiError, json_body, reply
+from serverless_bench.lambda_host.responses import ApiError, operation
 from serverless_bench.lambda_host.settings import ACCOUNT, MAX_TIMEOUT_S, MEMORY_MIB, arn
 
 _FUNCTIONS: Final = "/2015-03-31/functions"
@@ -27,13 +27,16 @@ _IDENTITY: Final = """\
 <UserId>AIDASBENCHLAMBDAHOST</UserId><Account>{account}</Account></GetCallerIdentityResult>
 <ResponseMetadata><RequestId>{request}</RequestId></ResponseMetadata>
 </GetCallerIdentityResponse>"""
+_RESERVED: Final = "ReservedConcurrentExecutions"
 _DESCRIBED: Final = frozenset(
     ["Architectures", "Description", "EphemeralStorage", "PackageType", "Role", "Runtime"]
 )
 
+_Members = dict[str, Any]
+
 
 class ControlApi:
-    """Creates, describes and deletes functions.
+    """Creates, describes and deletes functions; a method for each operation, and called so.
 
     Parameters
     ----------
@@ -49,109 +52,83 @@ class ControlApi:
         self._host = host
         self._layers = layers
         self._directory = directory
-
-    def routes(self) -> list[web.RouteDef]:
-        """Return its routes."""
         one = f"{_FUNCTIONS}/{{name}}"
-        return [
-            web.post("/", self.identity),
-            web.post(_FUNCTIONS, self.create),
-            # botocore's paths lost their last slash in 2025.
-            web.get(_FUNCTIONS, self.all),
-            web.get(f"{_FUNCTIONS}/", self.all),
-            web.get(one, self.get),
-            web.delete(one, self.delete),
-            web.get(f"{one}/configuration", self.configuration),
-            web.put(f"{one}/configuration", self.configure),
-            web.put(f"{one}/code", self.update),
-            web.get("/2019-09-30/functions/{name}/concurrency", self.concurrency),
-            web.put("/2017-10-31/functions/{name}/concurrency", self.reserve),
-            web.delete("/2017-10-31/functions/{name}/concurrency", self.reserve),
-            web.get("/2019-09-25/functions/{name}/event-invoke-config", self.events),
-            web.put("/2019-09-25/functions/{name}/event-invoke-config", self.set_events),
-            web.get("/2016-08-19/account-settings", self.account),
-            web.get("/2016-08-19/account-settings/", self.account),
-            web.get("/2017-03-31/tags/{name}", self.tags),
+        reserved = "/functions/{name}/concurrency"
+        events = "/2019-09-25/functions/{name}/event-invoke-config"
+        # botocore's paths lost their last slash in 2025: "/?".
+        self.routes = [
+            web.post("/", _get_caller_identity),
+            operation("POST", _FUNCTIONS, 201, self._create_function),
+            operation("GET", f"{_FUNCTIONS}{{_:/?}}", 200, self._list_functions),
+            operation("GET", one, 200, self._get_function),
+            operation("DELETE", one, 204, self._delete_function),
+            operation("GET", f"{one}/configuration", 200, self._get_function_configuration),
+            operation("PUT", f"{one}/configuration", 200, self._update_function_configuration),
+            operation("PUT", f"{one}/code", 200, self._update_function_code),
+            operation("GET", f"/2019-09-30{reserved}", 200, self._get_function_concurrency),
+            operation("PUT", f"/2017-10-31{reserved}", 200, self._put_function_concurrency),
+            operation("DELETE", f"/2017-10-31{reserved}", 204, self._delete_function_concurrency),
+            operation("GET", events, 200, self._get_function_event_invoke_config),
+            operation("PUT", events, 200, self._put_function_event_invoke_config),
+            operation("GET", "/2016-08-19/account-settings{_:/?}", 200, self._get_account_settings),
+            operation("GET", "/2017-03-31/tags/{name}", 200, self._list_tags),
         ]
 
     # Functions.
 
-    async def create(self, request: web.Request) -> web.Response:
-        """CreateFunction."""
-        body = await json_body(request)
+    def _create_function(self, request: web.Request, body: dict[str, Any]) -> _Members:
         name = body.get("FunctionName", "").rpartition(":")[2]
         if name in self._host.functions:
             raise ApiError(409, "ResourceConflictException", f"Function already exist: {name}")
-        directory = self._directory / "functions" / f"{name}-{uuid.uuid4().hex[:8]}"
-        data = unzip(body.get("Code", {}), directory)
         function = LambdaFunction(
             name=name,
             arn=arn(self._host.settings.region, name),
             handler=body["Handler"],
-            code=directory,
             shared=self._host.settings.share_packages,
             preload=self._host.settings.preload,
         )
-        installed = self._host.install(self._configured(function, body))
-        self._describe(installed, body, data)
-        return reply(201, self._description(installed))
+        return self._deploy(self._configured(function, body), body.get("Code", {}), body)
 
-    async def all(self, request: web.Request) -> web.Response:
-        """ListFunctions."""
-        described = [self._description(installed) for installed in self._host.functions.values()]
-        return reply(200, {"Functions": described})
+    def _list_functions(self, request: web.Request, body: dict[str, Any]) -> _Members:
+        return {"Functions": [_description(each) for each in self._host.functions.values()]}
 
-    async def get(self, request: web.Request) -> web.Response:
-        """GetFunction."""
+    def _get_function(self, request: web.Request, body: dict[str, Any]) -> _Members:
         installed = self._find(request)
         described = {
-            "Configuration": self._description(installed),
+            "Configuration": _description(installed),
             "Code": {"RepositoryType": "S3", "Location": ""},
             "Tags": installed.created.get("Tags", {}),
         }
-        if installed.function.name in self._host.concurrency.reserved:
-            described["Concurrency"] = self._reserved(installed.function.name)
-        return reply(200, described)
+        if reserved := self._get_function_concurrency(request, body):
+            described["Concurrency"] = reserved
+        return described
 
-    async def configuration(self, request: web.Request) -> web.Response:
-        """GetFunctionConfiguration."""
-        return reply(200, self._description(self._find(request)))
+    def _get_function_configuration(self, request: web.Request, body: dict[str, Any]) -> _Members:
+        return _description(self._find(request))
 
-    async def configure(self, request: web.Request) -> web.Response:
-        """UpdateFunctionConfiguration."""
-        body = await json_body(request)
-        installed = self._find(request)
-        installed = self._host.install(self._configured(installed.function, body))
+    def _update_function_configuration(
+        self, request: web.Request, body: dict[str, Any]
+    ) -> _Members:
+        installed = self._host.install(self._configured(self._find(request).function, body))
         installed.created.update({k: v for k, v in body.items() if k in _DESCRIBED})
-        return reply(200, self._description(installed))
+        return _description(installed)
 
-    async def update(self, request: web.Request) -> web.Response:
-        """UpdateFunctionCode."""
-        body = await json_body(request)
+    def _update_function_code(self, request: web.Request, body: dict[str, Any]) -> _Members:
         installed = self._find(request)
-        name = installed.function.name
-        directory = self._directory / "functions" / f"{name}-{uuid.uuid4().hex[:8]}"
-        data = unzip(body, directory)
-        installed = self._host.install(replace(installed.function, code=directory))
-        self._describe(installed, installed.created, data)
-        return reply(200, self._description(installed))
+        return self._deploy(installed.function, body, installed.created)
 
-    async def delete(self, request: web.Request) -> web.Response:
-        """DeleteFunction."""
+    def _delete_function(self, request: web.Request, body: dict[str, Any]) -> None:
         function = self._find(request).function
         self._host.uninstall(function.name)
         if function.code is not None and function.code.is_relative_to(self._directory):
             shutil.rmtree(function.code, ignore_errors=True)
-        return reply(204, None)
 
-    async def tags(self, request: web.Request) -> web.Response:
-        """ListTags."""
-        return reply(200, {"Tags": self._find(request).created.get("Tags", {})})
+    def _list_tags(self, request: web.Request, body: dict[str, Any]) -> _Members:
+        return {"Tags": self._find(request).created.get("Tags", {})}
 
     # Concurrency and events.
 
-    async def account(self, request: web.Request) -> web.Response:
-        """GetAccountSettings."""
+    def _get_account_settings(self, request: web.Request, body: dict[str, Any]) -> _Members:
         concurrency = self._host.concurrency
         limit = {
             "TotalCodeSize": 80_530_636_800,
@@ -162,56 +139,49 @@ class ControlApi:
             - sum(concurrency.reserved.values()),
         }
         usage = {"TotalCodeSize": 0, "FunctionCount": len(self._host.functions)}
-        return reply(200, {"AccountLimit": limit, "AccountUsage": usage})
+        return {"AccountLimit": limit, "AccountUsage": usage}
 
-    async def concurrency(self, request: web.Request) -> web.Response:
-        """GetFunctionConcurrency."""
-        return reply(200, self._reserved(self._find(request).function.name))
+    def _get_function_concurrency(self, request: web.Request, body: dict[str, Any]) -> _Members:
+        reserved = self._host.concurrency.reserved.get(self._find(request).function.name)
+        return {} if reserved is None else {_RESERVED: reserved}
 
-    async def reserve(self, request: web.Request) -> web.Response:
-        """PutFunctionConcurrency and DeleteFunctionConcurrency."""
-        name = self._find(request).function.name
-        if request.method == "DELETE":
-            self._host.concurrency.reserved.pop(name, None)
-            return reply(204, None)
-        body = await json_body(request)
-        self._host.concurrency.reserved[name] = _whole(
-            body, "ReservedConcurrentExecutions", range(1 << 31)
-        )
+    def _put_function_concurrency(self, request: web.Request, body: dict[str, Any]) -> _Members:
+        reserved = _whole(body, _RESERVED, range(1 << 31))
+        self._host.concurrency.reserved[self._find(request).function.name] = reserved
         self._host.events.pump()
-        return reply(200, self._reserved(name))
+        return {_RESERVED: reserved}
 
-    async def events(self, request: web.Request) -> web.Response:
-        """GetFunctionEventInvokeConfig."""
+    def _delete_function_concurrency(self, request: web.Request, body: dict[str, Any]) -> None:
+        self._host.concurrency.reserved.pop(self._find(request).function.name, None)
+
+    def _get_function_event_invoke_config(
+        self, request: web.Request, body: dict[str, Any]
+    ) -> _Members:
         installed = self._find(request)
+        address = f"{installed.function.arn}:{LATEST}"
         # The host's own functions have those of its flags.
         if "Events" not in installed.created and installed.function.code is not None:
-            text = (
-                f"The function {installed.function.arn}:{LATEST} doesn't have an EventInvokeConfig"
+            raise ApiError(
+                404,
+                "ResourceNotFoundException",
+                f"The function {address} doesn't have an EventInvokeConfig",
             )
-            raise ApiError(404, "ResourceNotFoundException", text)
-        return reply(200, self._event_rules(installed))
+        return {
+            "FunctionArn": address,
+            "MaximumRetryAttempts": installed.events.retries,
+            "MaximumEventAgeInSeconds": int(installed.events.age_s),
+        }
 
-    async def set_events(self, request: web.Request) -> web.Response:
-        """PutFunctionEventInvokeConfig."""
-        body = await json_body(request)
+    def _put_function_event_invoke_config(
+        self, request: web.Request, body: dict[str, Any]
+    ) -> _Members:
         installed = self._find(request)
         installed.events = EventRules(
             retries=_whole(body, "MaximumRetryAttempts", range(3), 2),
             age_s=_whole(body, "MaximumEventAgeInSeconds", range(60, 21_601), 21_600),
         )
         installed.created["Events"] = True
-        return reply(200, self._event_rules(installed))
-
-    # Another service, on the same address.
-
-    async def identity(self, request: web.Request) -> web.Response:
-        """STS' GetCallerIdentity."""
-        body = parse_qs((await request.read()).decode()).get("Action")
-        if body != ["GetCallerIdentity"]:
-            raise ApiError(400, "InvalidAction", f"this host cannot do {body}")
-        text = _IDENTITY.format(account=ACCOUNT, request=uuid.uuid4())
-        return web.Response(text=text, content_type="text/xml")
+        return self._get_function_event_invoke_config(request, body)
 
     # What they share.
 
@@ -219,8 +189,7 @@ class ControlApi:
         return self._host.find(request.match_info["name"], request.query.get("Qualifier", ""))
 
     def _configured(self, function: LambdaFunction, body: Mapping[str, Any]) -> LambdaFunction:
-        environment = body.get("Environment", {}).get("Variables", function.environment)
-        layers = [self._layers.find(arn).directory for arn in body.get("Layers") or ()]
+        layers = tuple(self._layers.find(arn) for arn in body.get("Layers") or ())
         return replace(
             function,
             handler=body.get("Handler", function.handler),
@@ -228,53 +197,63 @@ class ControlApi:
                 _whole(body, "Timeout", range(1, int(MAX_TIMEOUT_S) + 1), int(function.timeout_s))
             ),
             memory_mib=_whole(body, "MemorySize", MEMORY_MIB, function.memory_mib),
-            environment=environment,
-            layers=tuple(layers) if "Layers" in body else function.layers,
+            environment=body.get("Environment", {}).get("Variables", function.environment),
+            layers=layers if "Layers" in body else function.layers,
         )
 
-    def _describe(self, installed: InstalledFunction, body: Mapping[str, Any], data: bytes) -> None:
-        kept = {k: v for k, v in body.items() if k in _DESCRIBED | {"Tags", "Layers", "Events"}}
+    def _deploy(
+        self, function: LambdaFunction, code: Mapping[str, Any], described: Mapping[str, Any]
+    ) -> _Members:
+        """Install a function with new code, and return its description."""
+        directory = self._directory / "functions" / f"{function.name}-{uuid.uuid4().hex[:8]}"
+        data = unzip(code, directory)
+        installed = self._host.install(replace(function, code=directory))
+        kept = {
+            k: v for k, v in described.items() if k in _DESCRIBED | {"Tags", "Layers", "Events"}
+        }
         installed.created = {**kept, "CodeSize": len(data), "CodeSha256": sha256(data)}
+        return _description(installed)
 
-    def _description(self, installed: InstalledFunction) -> dict[str, Any]:
-        function = installed.function
-        layers: list[str] = installed.created.get("Layers") or []
-        return {
-            "Runtime": RUNTIME,
-            "Role": f"arn:aws:iam::{ACCOUNT}:role/sbench",
-            "Architectures": ["x86_64"],
-            "PackageType": "Zip",
-            "CodeSize": 0,
-            "CodeSha256": sha256(b""),
-            **{k: v for k, v in installed.created.items() if k not in {"Tags", "Events"}},
-            "FunctionName": function.name,
-            "FunctionArn": function.arn,
-            "Handler": function.handler,
-            "Timeout": int(function.timeout_s),
-            "MemorySize": function.memory_mib,
-            "LastModified": stamp(),
-            "Version": LATEST,
-            "Environment": {"Variables": dict(function.environment)},
-            "Layers": [{"Arn": arn, "CodeSize": 0} for arn in layers],
-            "State": "Active",
-            "LastUpdateStatus": "Successful",
-        }
 
-    def _reserved(self, name: str) -> dict[str, int]:
-        reserved = self._host.concurrency.reserved.get(name)
-        return {} if reserved is None else {"ReservedConcurrentExecutions": reserved}
+async def _get_caller_identity(request: web.Request) -> web.Response:
+    """Answer for STS, another service, on the same address."""
+    action = parse_qs((await request.read()).decode()).get("Action")
+    if action != ["GetCallerIdentity"]:
+        raise ApiError(400, "InvalidAction", f"this host cannot do {action}")
+    text = _IDENTITY.format(account=ACCOUNT, request=uuid.uuid4())
+    return web.Response(text=text, content_type="text/xml")
 
-    def _event_rules(self, installed: InstalledFunction) -> dict[str, Any]:
-        return {
-            "FunctionArn": f"{installed.function.arn}:{LATEST}",
-            "MaximumRetryAttempts": installed.events.retries,
-            "MaximumEventAgeInSeconds": int(installed.events.age_s),
-        }
+
+def _description(installed: InstalledFunction) -> _Members:
+    function = installed.function
+    return {
+        "Runtime": RUNTIME,
+        "Role": f"arn:aws:iam::{ACCOUNT}:role/sbench",
+        "Architectures": ["x86_64"],
+        "PackageType": "Zip",
+        "CodeSize": 0,
+        "CodeSha256": sha256(b""),
+        **{k: v for k, v in installed.created.items() if k not in {"Tags", "Events"}},
+        "FunctionName": function.name,
+        "FunctionArn": function.arn,
+        "Handler": function.handler,
+        "Timeout": int(function.timeout_s),
+        "MemorySize": function.memory_mib,
+        "LastModified": stamp(),
+        "Version": LATEST,
+        "Environment": {"Variables": dict(function.environment)},
+        "Layers": [{"Arn": arn, "CodeSize": 0} for arn in installed.created.get("Layers") or ()],
+        "State": "Active",
+        "LastUpdateStatus": "Successful",
+    }
 
 
 def _whole(body: Mapping[str, Any], name: str, allowed: range, otherwise: int | None = None) -> int:
     value = body.get(name, otherwise)
     if not isinstance(value, int) or value not in allowed:
-        text = f"Value {value!r} at {name!r} must be {allowed.start} to {allowed.stop - 1}"
-        raise ApiError(400, "InvalidParameterValueException", text)
+        raise ApiError(
+            400,
+            "InvalidParameterValueException",
+            f"Value {value!r} at {name!r} must be {allowed.start} to {allowed.stop - 1}",
+        )
     return value

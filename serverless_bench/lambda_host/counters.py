@@ -54,36 +54,11 @@ class HostCounters:
         if self.first_accepted_ns is None:
             self.first_accepted_ns = now_ns
 
-    def count_ready(self, init_ms: float) -> None:
-        """Count an environment that has requested its first event."""
-        self.ready += 1
-        self.init_ms.append(init_ms)
-
-    def count_environment(self) -> None:
-        """Count an environment."""
-        self.alive += 1
-        self.peak_alive = max(self.peak_alive, self.alive)
-
-    def count_delivery(self) -> None:
-        """Count a delivery."""
-        self.delivered += 1
-        self.running += 1
-        self.peak_running = max(self.peak_running, self.running)
-
-    def count_end(self, kind: str, error: str) -> None:
-        """Count the end of a delivery; ``kind`` and ``error`` as in ``InvokeResponse``."""
-        self.running -= 1
-        self.succeeded += not error
-        self.failed += bool(error)
-        self.timeouts += kind == "Sandbox.Timedout"
-        self.exits += kind == "Runtime.ExitError"
-
     def to_json(self) -> dict[str, Any]:
         """Return all of it; durations as median and largest."""
-        counters: dict[str, Any] = {
-            name: getattr(self, name) for name in self.__slots__ if name != "init_ms"
+        durations: list[float | None] = [*sorted(self.init_ms)] or [None]
+        return {
+            **{name: getattr(self, name) for name in self.__slots__ if name != "init_ms"},
+            "init_ms_median": durations[len(durations) // 2],
+            "init_ms_max": durations[-1],
         }
-        durations = sorted(self.init_ms)
-        counters["init_ms_median"] = durations[len(durations) // 2] if durations else None
-        counters["init_ms_max"] = durations[-1] if durations else None
-        return counters

@@ -1,16 +1,14 @@
 """One execution environment: a process that asks for events and answers them."""
 
 import asyncio
-import base64
 import json
 import signal
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Coroutine, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
 from serverless_bench.clock import monotonic_ns, utc_stamp, wall_ns
-from serverless_bench.lambda_host.fork_client import ForkClient
 from serverless_bench.lambda_host.functions import LATEST, LambdaFunction
 from serverless_bench.units import MIB
 
@@ -36,24 +34,28 @@ class InvokeResponse:
     """How a delivery ended."""
 
     body: bytes
-    error: str = ""
-    """``Unhandled`` if the function did not answer; else empty."""
     kind: str = ""
     """AWS' word for the failure; empty if there was none."""
     log: bytes = b""
     """Its part of the log, at most ``TAIL_BYTES``."""
 
-    def tail(self) -> str:
-        """Return the log as a header has it."""
-        return base64.b64encode(self.log).decode()
+
+def failed(kind: str, message: str) -> InvokeResponse:
+    """Return the response in place of a function that gave none."""
+    body = {"errorType": kind, "errorMessage": message}
+    return InvokeResponse(body=json.dumps(body).encode(), kind=kind)
 
 
+@dataclass(eq=False)
 class InitError(Exception):
     """The environment did not come to its first event; ``response`` says why."""
 
-    def __init__(self, response: InvokeResponse) -> None:
-        super().__init__(response.kind)
-        self.response = response
+    response: InvokeResponse
+
+
+def not_started(why: str, kind: str = "Runtime.ExitError") -> InitError:
+    """Return the error of an environment that itself said nothing."""
+    return InitError(failed(kind, f"RequestId:  Error: {why}"))
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
@@ -67,7 +69,8 @@ class Environment:
     stream: str
     """Name of its log stream."""
     log: Path
-    parent: ForkClient
+    kill: Callable[[int], None]
+    """Ends the process with a number, and all that it started."""
     init_s: float
     pid: int = 0
     exited: asyncio.Future[int] = field(init=False)
@@ -111,27 +114,23 @@ class Environment:
         InitError
             If it does not.
         """
-        ended = await self._until(self._idle.wait(), self.init_s)
-        if ended is None:
+        if not await self._in_time(self._idle.wait(), self.init_s):
+            await self.end()
+            raise not_started(
+                f"INIT_REPORT Status: timeout after {self.init_s:.2f} s", "Sandbox.Timedout"
+            )
+        if self._idle.is_set():
             self.init_ms = (monotonic_ns() - self.started_ns) / 1e6
             return
-        if ended == _LATE:
-            await self.end()
-            text = f"INIT_REPORT Status: timeout after {self.init_s:.2f} s"
-            raise InitError(self._failed("", "Sandbox.Timedout", text))
         if self.failure:
-            raise InitError(InvokeResponse(body=self.failure, error="Unhandled", kind="Init"))
-        raise InitError(self._failed("", "Runtime.ExitError", _exit_text(self.exited.result())))
-
-    def not_started(self, why: str) -> InvokeResponse:
-        """Return the response for those who wait for a process that could not be made."""
-        return self._failed("", "Runtime.ExitError", why)
+            raise InitError(InvokeResponse(body=self.failure, kind="Init"))
+        raise not_started(_exit_text(self.exited.result()))
 
     async def invoke(self, call: InvokeRequest, timeout_s: float) -> InvokeResponse:
         """Have the process handle one event; afterwards it may have ended."""
         answered: asyncio.Future[InvokeResponse] = asyncio.get_running_loop().create_future()
         self._current = (call.request_id, answered)
-        start_ns, peak_mib = monotonic_ns(), 0
+        start_ns = monotonic_ns()
         began = self._note(f"START RequestId: {call.request_id} Version: {LATEST}\n")
         self._orders.put_nowait(
             {
@@ -144,50 +143,40 @@ class Environment:
         )
         if call.fatal:
             # It may have done everything by then; its response is not read.
-            self.parent.kill(self.pid)
+            self.kill(self.pid)
             await asyncio.wait({self.exited})
-        ended = await self._until(_both(answered, self._idle), timeout_s)
-        if answered.done() and ended != _LATE and not call.fatal:
-            response = answered.result()
-        elif ended == _LATE:
-            peak_mib = _peak_mib(self.pid)
+        in_time = await self._in_time(_both(answered, self._idle), timeout_s)
+        peak_mib = _peak_mib(self.pid)
+        whose = f"RequestId: {call.request_id} Error: "
+        if not in_time:
             await self.end()
             text = f"Task timed out after {timeout_s:.2f} seconds"
             self._note(f"{utc_stamp(separators=True)} {call.request_id} {text}\n\n")
-            response = self._failed(call.request_id, "Sandbox.Timedout", text)
+            response = failed("Sandbox.Timedout", whose + text)
+        elif answered.done() and not call.fatal:
+            response = answered.result()
         else:
-            text = _exit_text(self.exited.result())
-            response = self._failed(call.request_id, "Runtime.ExitError", text)
-        self._current = None
-        took_ms = (monotonic_ns() - start_ns) / 1e6
-        self._report(call.request_id, took_ms, peak_mib or _peak_mib(self.pid))
-        return InvokeResponse(
-            body=response.body, error=response.error, kind=response.kind, log=self._tail(began)
-        )
+            response = failed("Runtime.ExitError", whose + _exit_text(self.exited.result()))
+        self._report(call.request_id, (monotonic_ns() - start_ns) / 1e6, peak_mib)
+        return replace(response, log=self._tail(began))
 
     async def end(self) -> None:
         """Kill the process, and wait for its end."""
         if self.alive:
-            self.parent.kill(self.pid)
+            self.kill(self.pid)
             await asyncio.shield(self.exited)
         self._orders.put_nowait(None)
 
-    async def _until(self, happens: Any, timeout_s: float) -> str | None:  # noqa: ANN401
-        """Wait for something; return why it did not happen, None if it did."""
-        task = asyncio.ensure_future(happens)
+    async def _in_time(self, happens: Coroutine[Any, Any, Any], timeout_s: float) -> bool:
+        """Wait for something, or for the end of the process; return whether either came."""
+        task: asyncio.Future[Any] = asyncio.create_task(happens)
         try:
-            await asyncio.wait(
+            done, _ = await asyncio.wait(
                 {task, self.exited}, timeout=timeout_s, return_when=asyncio.FIRST_COMPLETED
             )
-            if task.done():
-                return None
-            return _DEAD if self.exited.done() else _LATE
+            return bool(done)
         finally:
             task.cancel()
-
-    def _failed(self, request_id: str, kind: str, text: str) -> InvokeResponse:
-        body = {"errorType": kind, "errorMessage": f"RequestId: {request_id} Error: {text}"}
-        return InvokeResponse(body=json.dumps(body).encode(), error="Unhandled", kind=kind)
 
     def _note(self, text: str) -> int:
         """Append to the log; return where."""
@@ -212,10 +201,6 @@ class Environment:
             log.seek(0, 2)
             log.seek(max(began, log.tell() - TAIL_BYTES))
             return log.read(TAIL_BYTES)
-
-
-_DEAD: Final = "dead"
-_LATE: Final = "late"
 
 
 async def _both(answered: "asyncio.Future[InvokeResponse]", idle: asyncio.Event) -> None:

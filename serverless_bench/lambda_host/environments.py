@@ -18,24 +18,17 @@ from pathlib import Path
 
 from aiohttp import web
 
-from serverless_bench.lambda_host.environment import (
-    Environment,
-    InitError,
-    InvokeRequest,
-    InvokeResponse,
-)
+from serverless_bench.lambda_host.environment import InitError, InvokeRequest
 from serverless_bench.lambda_host.functions import LambdaFunction
 from serverless_bench.lambda_host.host import Host
 from serverless_bench.lambda_host.pool import Pool
-from serverless_bench.lambda_host.responses import ApiError, reply
+from serverless_bench.lambda_host.responses import ApiError, outcome, reply
 from serverless_bench.lambda_host.settings import MAX_TIMEOUT_S, MIB_PER_CPU
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class _Lent:
     pool: Pool
-    environment: Environment
-    logs: list[Path]
     turn: asyncio.Lock = field(default_factory=asyncio.Lock)
     """One event at a time."""
 
@@ -52,34 +45,30 @@ class EnvironmentsApi:
     def __init__(self, host: Host) -> None:
         self._host = host
         self._lent: dict[str, _Lent] = {}
-
-    def routes(self) -> list[web.RouteDef]:
-        """Return its routes."""
         one = "/sbench/environments/{id}"
-        return [
-            web.post("/sbench/environments", self.make),
-            web.post(f"{one}/invocations", self.invoke),
-            web.get(f"{one}/logs", self.logs),
-            web.delete(one, self.end),
+        self.routes = [
+            web.post("/sbench/environments", self._make),
+            web.post(f"{one}/invocations", self._invoke),
+            web.get(f"{one}/logs", self._logs),
+            web.delete(one, self._end),
         ]
 
-    async def make(self, request: web.Request) -> web.Response:
-        """Make an environment."""
+    async def _make(self, request: web.Request) -> web.Response:
         try:
             function = _function(json.loads(await request.read()))
         except (ValueError, TypeError, KeyError, AttributeError) as exc:
             raise ApiError(400, "InvalidParameterValueException", repr(exc)) from exc
         pool = Pool(function, self._host.shared)
         try:
-            environment = await pool.spawn()
+            await pool.spawn()
         except InitError as exc:
             await pool.kill()
             return web.Response(status=502, body=exc.response.body, content_type="application/json")
         name = uuid.uuid4().hex
-        self._lent[name] = _Lent(pool=pool, environment=environment, logs=[environment.log])
+        self._lent[name] = _Lent(pool=pool)
         return reply(201, {"id": name})
 
-    async def invoke(self, request: web.Request) -> web.Response:
+    async def _invoke(self, request: web.Request) -> web.Response:
         """Have an environment handle an event; a dead one is replaced before that."""
         lent = self._find(request)
         call = InvokeRequest(
@@ -94,15 +83,16 @@ class EnvironmentsApi:
         except ValueError as exc:
             raise ApiError(400, "InvalidParameterValueException", str(exc)) from exc
         async with lent.turn:
-            return _web_response(await _run(lent, call, timeout_s))
+            return outcome(call, await lent.pool.run(call, timeout_s), log=True)
 
-    async def logs(self, request: web.Request) -> web.Response:
+    async def _logs(self, request: web.Request) -> web.Response:
         """Return all that the function has printed."""
-        text = b"".join(path.read_bytes() for path in self._find(request).logs if path.exists())
+        text = b"".join(
+            path.read_bytes() for path in self._find(request).pool.logs if path.exists()
+        )
         return web.Response(body=text, content_type="text/plain")
 
-    async def end(self, request: web.Request) -> web.Response:
-        """End an environment."""
+    async def _end(self, request: web.Request) -> web.Response:
         lent = self._find(request)
         del self._lent[request.match_info["id"]]
         await lent.pool.kill()
@@ -118,16 +108,6 @@ class EnvironmentsApi:
         if name not in self._lent:
             raise ApiError(404, "ResourceNotFoundException", f"no environment {name}")
         return self._lent[name]
-
-
-async def _run(lent: _Lent, call: InvokeRequest, timeout_s: float) -> InvokeResponse:
-    try:
-        if not lent.environment.alive:
-            lent.environment = await lent.pool.spawn()
-            lent.logs.append(lent.environment.log)
-    except InitError as exc:
-        return exc.response
-    return await lent.environment.invoke(call, timeout_s)
 
 
 def _function(body: dict[str, object]) -> LambdaFunction:
@@ -147,10 +127,3 @@ def _function(body: dict[str, object]) -> LambdaFunction:
         foreign=True,
         memory_mib=int(str(body.get("memory_mib") or MIB_PER_CPU)),
     )
-
-
-def _web_response(response: InvokeResponse) -> web.Response:
-    headers = {"X-Amz-Log-Result": response.tail()}
-    if response.error:
-        headers["X-Amz-Function-Error"] = response.error
-    return web.Response(body=response.body, headers=headers, content_type="application/json")

@@ -7,8 +7,9 @@ asynchronous invocation").
 
 import asyncio
 from collections import defaultdict, deque
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from serverless_bench.clock import monotonic_ns
 from serverless_bench.lambda_host.concurrency import ConcurrencyLimits
@@ -25,7 +26,7 @@ class EventRules:
     age_s: float
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Event:
     """An event that was accepted."""
 
@@ -36,10 +37,6 @@ class Event:
     """False for one that is late on purpose: it is delivered however old it is."""
     failures: int = 0
     accepted_ns: int = field(default_factory=monotonic_ns)
-
-    def age_s(self) -> float:
-        """Return how long it has been here."""
-        return (monotonic_ns() - self.accepted_ns) / NS_PER_S
 
 
 class Events:
@@ -53,6 +50,10 @@ class Events:
         Count what it does.
     deliver
         Runs a function; the gate has been entered for it, and it leaves the gate.
+    begin
+        Runs something that nobody has to await.
+    rules
+        Of a function, by its name.
     retry_delay_s
         Before the first further delivery; doubles.
     """
@@ -62,25 +63,22 @@ class Events:
         concurrency: ConcurrencyLimits,
         counters: HostCounters,
         deliver: Callable[[str, InvokeRequest], Awaitable[InvokeResponse]],
+        begin: Callable[[Coroutine[Any, Any, Any]], object],
+        rules: Callable[[str], EventRules],
         retry_delay_s: float,
     ) -> None:
         self._concurrency = concurrency
         self._counts = counters
         self._deliver = deliver
+        self._begin = begin
+        self._rules = rules
         self._retry_delay_s = retry_delay_s
         self._queues: defaultdict[str, deque[Event]] = defaultdict(deque)
-        self._held: list[Event] = []
-        self._tasks: set[asyncio.Task[None]] = set()
-        self.rules: Callable[[str], EventRules] = lambda _: EventRules(retries=0, age_s=60)
-        """Of a function, by its name."""
+        self.held: list[Event] = []
+        """What waits for its time, or for ``release``."""
 
     def __len__(self) -> int:
         return sum(map(len, self._queues.values()))
-
-    @property
-    def held(self) -> int:
-        """How many wait for ``release``."""
-        return len(self._held)
 
     def put(self, event: Event) -> None:
         """Take an event."""
@@ -90,12 +88,12 @@ class Events:
     def hold(self, event: Event, seconds: float) -> None:
         """Take an event that is delivered after ``seconds``, or on ``release``."""
         late = replace(event, ages=False)
-        self._held.append(late)
+        self.held.append(late)
         asyncio.get_running_loop().call_later(seconds, self._let_go, late)
 
     def release(self) -> int:
         """Deliver every event that is held; return how many."""
-        held = list(self._held)
+        held = list(self.held)
         for event in held:
             self._let_go(event)
         return len(held)
@@ -107,25 +105,23 @@ class Events:
                 event = queue.popleft()
                 if self._too_old(event):
                     self._counts.expired += 1
-                    continue
-                self._concurrency.enter(name)
-                task = asyncio.create_task(self._run(event))
-                self._tasks.add(task)
-                task.add_done_callback(self._tasks.discard)
+                else:
+                    self._concurrency.enter(name)
+                    self._begin(self._run(event))
 
     def _too_old(self, event: Event) -> bool:
-        return event.ages and event.age_s() > self.rules(event.name).age_s
+        age_s = (monotonic_ns() - event.accepted_ns) / NS_PER_S
+        return event.ages and age_s > self._rules(event.name).age_s
 
     def _let_go(self, event: Event) -> None:
         # A release may have been faster.
-        if any(event is held for held in self._held):
-            self._held = [held for held in self._held if held is not event]
+        if event in self.held:
+            self.held.remove(event)
             self.put(event)
 
     async def _run(self, event: Event) -> None:
         response = await self._deliver(event.name, event.call)
-        rules = self.rules(event.name)
-        if not response.error or event.failures >= rules.retries:
+        if not response.kind or event.failures >= self._rules(event.name).retries:
             return
         await asyncio.sleep(self._retry_delay_s * 2**event.failures)
         self._counts.retried += 1

@@ -10,11 +10,8 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
+from serverless_bench.lambda_host.environment import not_started
 from serverless_bench.lambda_host.functions import LambdaFunction
-
-
-class NotStartedError(Exception):
-    """An execution environment could not be made."""
 
 
 class ForkClient:
@@ -35,9 +32,9 @@ class ForkClient:
         self._scratch = scratch
         self._log = log
         self._numbers = count()
-        self._starts: dict[int, asyncio.Future[int]] = {}
+        self._starts: dict[int, asyncio.Future[tuple[int, asyncio.Future[int]]]] = {}
         self._exits: dict[int, asyncio.Future[int]] = {}
-        self._starting: asyncio.Task[None] | None = None
+        self._starting = asyncio.create_task(self._start())
         self._process: subprocess.Popen[bytes] | None = None
         self._writer: asyncio.StreamWriter | None = None
         self._reading: asyncio.Task[None] | None = None
@@ -52,17 +49,15 @@ class ForkClient:
 
         Raises
         ------
-        NotStartedError
+        InitError
             If the machine gives no process, or the fork server has died.
         """
-        if self._starting is None:
-            self._starting = asyncio.create_task(self._start())
         await asyncio.shield(self._starting)
         number = next(self._numbers)
-        started = self._starts[number] = asyncio.get_running_loop().create_future()
+        self._starts[number] = asyncio.get_running_loop().create_future()
+        started = self._starts[number]
         self._send({"fork": number, **order})
-        pid = await started
-        return pid, self._exits[pid]
+        return await started
 
     def kill(self, pid: int) -> None:
         """End a process and all that it started."""
@@ -100,14 +95,23 @@ class ForkClient:
         if self._writer is not None and not self._writer.is_closing():
             self._writer.write(json.dumps(message).encode() + b"\n")
         elif "fork" in message:
-            self._starts.pop(message["fork"]).set_exception(NotStartedError("its parent has ended"))
+            self._starts.pop(message["fork"]).set_exception(not_started("its parent has ended"))
 
     async def _read(self, reader: asyncio.StreamReader) -> None:
         with suppress(ConnectionResetError):
             while line := await reader.readline():
-                self._on_message(json.loads(line))
+                message = json.loads(line)
+                if "status" in message:
+                    self._exits.pop(message["pid"]).set_result(message["status"])
+                elif "error" in message:
+                    self._starts.pop(message["fork"]).set_exception(not_started(message["error"]))
+                else:
+                    exited = asyncio.get_running_loop().create_future()
+                    self._exits[message["pid"]] = exited
+                    # With it: the next line may already say that it has ended.
+                    self._starts.pop(message["fork"]).set_result((message["pid"], exited))
         for started in self._starts.values():
-            started.set_exception(NotStartedError(f"its parent has ended, see {self._log}"))
+            started.set_exception(not_started(f"its parent has ended, see {self._log}"))
         self._starts.clear()
         # The kernel ends them with their parent.
         for ended in self._exits.values():
@@ -115,12 +119,3 @@ class ForkClient:
         self._exits.clear()
         if self._writer is not None:
             self._writer.close()
-
-    def _on_message(self, message: dict[str, Any]) -> None:
-        if "error" in message:
-            self._starts.pop(message["fork"]).set_exception(NotStartedError(message["error"]))
-        elif "fork" in message:
-            self._exits[message["pid"]] = asyncio.get_running_loop().create_future()
-            self._starts.pop(message["fork"]).set_result(message["pid"])
-        else:
-            self._exits.pop(message["pid"]).set_result(message["status"])

@@ -19,7 +19,7 @@ import time  # noqa: TID251 - sets the time zone, reads no clock
 import traceback
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Final, NoReturn
+from typing import Any, Final
 
 _INSTALLATION: Final = str(Path(__file__).parents[2])
 sys.path.insert(0, _INSTALLATION)
@@ -40,21 +40,31 @@ _HARMLESS: Final = (
 """What every environment imports and what does not look at its environment variables."""
 
 
-def main(control_fd: int, settings_json: str) -> None:
+def main(control: str, settings_json: str, handler: str = "") -> None:
     """Serve the host until its end of the control socket closes.
 
     Parameters
     ----------
-    control_fd
-        Socket to the host.
+    control
+        Descriptor of the socket to the host; with ``fresh`` this process becomes an
+        execution environment itself, in an interpreter that has nothing preloaded.
     settings_json
         JSON: ``paths`` come first on ``sys.path``, ``last`` last, ``preload`` are
         modules, ``rehearse`` are calls, and ``scratch`` is the host's directory, which
         goes with a host that died.
+    handler
+        Of a fresh environment.
     """
-    server = ForkServer(control_fd, _become, ended=_remove_cgroups)
     settings = json.loads(settings_json)
-    _set_path(settings["paths"], settings["last"])
+    if settings["paths"]:
+        # The directory of this very file is first otherwise, and not the function's.
+        own = str(Path(__file__).parent)
+        sys.path[:] = [*settings["paths"], *(path for path in sys.path if path != own)]
+    sys.path += settings["last"]
+    if control == "fresh":
+        _run(handler)
+        return
+    server = ForkServer(int(control), _become, ended=_remove_cgroups)
     _prepare(settings)
     if not server.serve():
         shutil.rmtree(settings["scratch"], ignore_errors=True)
@@ -66,25 +76,15 @@ def _remove_cgroups(order: dict[str, Any]) -> None:
             Path(directory).rmdir()
 
 
-def _set_path(paths: list[str], last: list[str]) -> None:
-    if paths:
-        # The directory of this very file is first otherwise, and not the function's.
-        sys.path[:] = [*paths, *(p for p in sys.path if p != str(Path(__file__).parent))]
-    sys.path += last
-
-
 def _prepare(settings: dict[str, Any]) -> None:
     """Import, and do once for all, what the environments would each do by themselves."""
-    for name in (*_HARMLESS, *settings["preload"]):
-        try:
-            importlib.import_module(name)
-        except Exception:  # noqa: BLE001 - whoever invokes it gets the error
-            traceback.print_exc()
-    for call in settings["rehearse"]:
+    modules = (*_HARMLESS, *settings["preload"])
+    imports = [{"call": "importlib:import_module", "arguments": [name]} for name in modules]
+    for call in (*imports, *settings["rehearse"]):
         module, _, function = call["call"].partition(":")
         try:
             getattr(importlib.import_module(module), function)(*call["arguments"])
-        except Exception:  # noqa: BLE001 - as above
+        except Exception:  # noqa: BLE001 - whoever invokes it gets the error
             traceback.print_exc()
 
 
@@ -115,15 +115,5 @@ def _run(handler: str) -> None:
     runtime(["awslambdaric", handler])
 
 
-def run_fresh(settings_json: str, handler: str) -> NoReturn:
-    """Be an execution environment in an interpreter that has nothing preloaded."""
-    settings = json.loads(settings_json)
-    _set_path(settings["paths"], settings["last"])
-    _run(handler)
-    sys.exit(0)
-
-
 if __name__ == "__main__":
-    if sys.argv[1] == "fresh":
-        run_fresh(sys.argv[2], sys.argv[3])
-    main(int(sys.argv[1]), sys.argv[2])
+    main(*sys.argv[1:])

@@ -1,6 +1,7 @@
 """A function: its code, and what its execution environments are given."""
 
 import os
+import re
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -152,13 +153,9 @@ def _with_needs(names: tuple[str, ...]) -> list[Distribution]:
             found[name] = distribution(name)
         except PackageNotFoundError:
             continue  # boto3, or what only other platforms need
-        wanted += [_name(need) for need in found[name].requires or () if "extra ==" not in need]
+        needs = (need for need in found[name].requires or () if "extra ==" not in need)
+        wanted += (re.split(r"[^\w.-]", need)[0] for need in needs)
     return list(found.values())
-
-
-def _name(requirement: str) -> str:
-    end = next((i for i, c in enumerate(requirement) if not (c.isalnum() or c in "._-")), None)
-    return requirement[:end]
 
 
 def shared_paths() -> list[str]:

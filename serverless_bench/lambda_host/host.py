@@ -1,7 +1,7 @@
 """The host: its functions, what runs, and what is to go wrong."""
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from serverless_bench.clock import monotonic_ns
@@ -12,7 +12,7 @@ from serverless_bench.lambda_host.events import EventRules, Events
 from serverless_bench.lambda_host.faults import InvokeFaultPlan
 from serverless_bench.lambda_host.functions import LATEST, LambdaFunction
 from serverless_bench.lambda_host.pool import Pool, Shared
-from serverless_bench.lambda_host.responses import not_found
+from serverless_bench.lambda_host.responses import ApiError
 from serverless_bench.lambda_host.settings import HostSettings, arn
 from serverless_bench.token_bucket import TokenBucket
 
@@ -55,9 +55,25 @@ class Host:
         self.plan = InvokeFaultPlan(settings.seed, settings.rules)
         self.late_s = settings.late_s
         self.functions: dict[str, InstalledFunction] = {}
-        self.events = Events(self.concurrency, self.counters, self.deliver, settings.retry_delay_s)
-        self.events.rules = self._rules
+        self.events = Events(
+            self.concurrency,
+            self.counters,
+            self.deliver,
+            shared.begin,
+            self._rules,
+            settings.retry_delay_s,
+        )
+        self.url = ""
+        """Where it listens."""
         self._scripted = scripted
+
+    def statistics(self) -> dict[str, Any]:
+        """Return what happened so far."""
+        return {
+            **self.counters.to_json(),
+            "queued": len(self.events),
+            "held": len(self.events.held),
+        }
 
     def install(self, function: LambdaFunction) -> InstalledFunction:
         """Add a function, or replace the one of its name."""
@@ -95,28 +111,32 @@ class Host:
         found = self.functions.get(name)
         if found is None or version not in {"", LATEST}:
             address = arn(self.settings.region, name)
-            raise not_found(f"{address}:{version}" if version else address)
+            missing = f"{address}:{version}" if version else address
+            raise ApiError(404, "ResourceNotFoundException", f"Function not found: {missing}")
         return found
 
     async def deliver(self, name: str, call: InvokeRequest) -> InvokeResponse:
         """Run a function once; the gate was entered for it, and is left here."""
-        self.counters.count_delivery()
-        response = InvokeResponse(body=b"null", error="Unhandled", kind="ResourceNotFoundException")
+        counters = self.counters
+        counters.delivered += 1
+        counters.running += 1
+        counters.peak_running = max(counters.peak_running, counters.running)
+        response = InvokeResponse(body=b"null", kind="ResourceNotFoundException")
         try:
             installed = self.functions.get(name)
             if installed is not None and self._scripted is not None:
                 response = await self._scripted(installed.function, call)
             elif installed is not None:
-                response = await installed.pool.run(call)
+                response = await installed.pool.run(call, installed.function.timeout_s)
         finally:
-            self.counters.count_end(response.kind, response.error)
+            counters.running -= 1
+            counters.succeeded += not response.kind
+            counters.failed += bool(response.kind)
+            counters.timeouts += response.kind == "Sandbox.Timedout"
+            counters.exits += response.kind == "Runtime.ExitError"
             self.concurrency.leave(name)
             self.events.pump()
         return response
-
-    def set_events(self, name: str, rules: EventRules) -> None:
-        """Say how often and how long the events of a function are delivered."""
-        self.functions[name].events = replace(rules)
 
     async def stop(self) -> None:
         """End every process."""

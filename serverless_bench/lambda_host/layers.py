@@ -1,32 +1,26 @@
-"""Layers of the control API: published, listed, deleted, never changed."""
+"""The part of the control API that is about layers: published, listed, deleted, never changed."""
 
 import base64
 import hashlib
 import io
 import stat
 import zipfile
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
+
+from aiohttp import web
 
 from serverless_bench.clock import utc_stamp
-from serverless_bench.lambda_host.responses import ApiError
+from serverless_bench.lambda_host.responses import ApiError, operation
 from serverless_bench.lambda_host.settings import ACCOUNT
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Layer:
-    """One version of a layer."""
-
-    name: str
-    version: int
-    directory: Path
-    description: dict[str, Any]
-    """As the API describes it."""
+_LAYERS: Final = "/2018-10-31/layers"
 
 
 class Layers:
-    """Every layer of the account.
+    """Every layer of the account; a method for each operation, and called so.
 
     Parameters
     ----------
@@ -39,15 +33,55 @@ class Layers:
     def __init__(self, region: str, directory: Path) -> None:
         self._prefix = f"arn:aws:lambda:{region}:{ACCOUNT}:layer"
         self._directory = directory
-        self._versions: dict[str, dict[int, Layer]] = {}
-        self._last: dict[str, int] = {}
+        self._versions: dict[tuple[str, int], dict[str, Any]] = {}
+        """As the API describes them."""
+        self._last: Counter[str] = Counter()
+        all_of = f"{_LAYERS}/{{layer}}/versions"
+        one = f"{all_of}/{{version}}"
+        self.routes = [
+            operation("GET", _LAYERS, 200, self._list_layers),
+            operation("GET", all_of, 200, self._list_layer_versions),
+            operation("POST", all_of, 201, self._publish_layer_version),
+            operation("GET", one, 200, self._get_layer_version),
+            operation("DELETE", one, 204, self._delete_layer_version),
+        ]
 
-    def publish(self, name: str, body: dict[str, Any]) -> dict[str, Any]:
-        """Add a version and return its description."""
-        version = self._last[name] = self._last.get(name, 0) + 1
-        directory = self._directory / name / str(version)
-        data = unzip(body["Content"], directory)
-        description = {
+    def find(self, arn: str) -> Path:
+        """Return the directory of the version with an address.
+
+        Raises
+        ------
+        ApiError
+            400 if there is no such one.
+        """
+        layer, _, version = arn.rpartition(":")
+        name, number = key = _key(layer, version)
+        if key not in self._versions:
+            raise ApiError(
+                400, "InvalidParameterValueException", f"Layer version {arn} does not exist."
+            )
+        return self._directory / name / str(number)
+
+    def _list_layers(self, request: web.Request, body: dict[str, Any]) -> dict[str, Any]:
+        # They were published in order: of each the last one stays.
+        latest = {name: described for (name, _), described in self._versions.items()}
+        return {
+            "Layers": [
+                {"LayerName": name, "LayerArn": last["LayerArn"], "LatestMatchingVersion": last}
+                for name, last in latest.items()
+            ]
+        }
+
+    def _list_layer_versions(self, request: web.Request, body: dict[str, Any]) -> dict[str, Any]:
+        wanted = request.match_info["layer"]
+        found = [described for (name, _), described in self._versions.items() if name == wanted]
+        return {"LayerVersions": found[::-1]}
+
+    def _publish_layer_version(self, request: web.Request, body: dict[str, Any]) -> dict[str, Any]:
+        name = request.match_info["layer"]
+        version = self._last[name] = self._last[name] + 1
+        data = unzip(body.get("Content", {}), self._directory / name / str(version))
+        self._versions[name, version] = {
             "Content": {"CodeSize": len(data), "CodeSha256": sha256(data), "Location": ""},
             "LayerArn": f"{self._prefix}:{name}",
             "LayerVersionArn": f"{self._prefix}:{name}:{version}",
@@ -56,67 +90,26 @@ class Layers:
             "Version": version,
             "CompatibleRuntimes": body.get("CompatibleRuntimes", []),
         }
-        layer = Layer(name=name, version=version, directory=directory, description=description)
-        self._versions.setdefault(name, {})[version] = layer
-        return description
+        return self._versions[name, version]
 
-    def latest(self) -> list[dict[str, Any]]:
-        """Return the last version of each."""
-        newest = (versions[max(versions)] for versions in self._versions.values())
-        return [
-            {
-                "LayerName": layer.name,
-                "LayerArn": layer.description["LayerArn"],
-                "LatestMatchingVersion": layer.description,
-            }
-            for layer in newest
-        ]
-
-    def versions(self, name: str) -> list[dict[str, Any]]:
-        """Return all versions of one, the last first."""
-        return [
-            v.description for _, v in sorted(self._versions.get(name, {}).items(), reverse=True)
-        ]
-
-    def get(self, name: str, version: int) -> Layer:
-        """Return one version.
-
-        Raises
-        ------
-        ApiError
-            404 if there is no such one.
-        """
-        found = self._versions.get(name.rpartition(":")[2], {}).get(version)
+    def _get_layer_version(self, request: web.Request, body: dict[str, Any]) -> dict[str, Any]:
+        found = self._versions.get(_key(**request.match_info))
         if found is None:
             raise ApiError(
                 404, "ResourceNotFoundException", "The resource you requested does not exist."
             )
         return found
 
-    def find(self, arn: str) -> Layer:
-        """Return the version with an address.
-
-        Raises
-        ------
-        ApiError
-            400 if there is no such one.
-        """
-        layer, _, version = arn.rpartition(":")
-        try:
-            return self.get(layer, int(version))
-        except (ApiError, ValueError) as exc:
-            text = f"Layer version {arn} does not exist."
-            raise ApiError(400, "InvalidParameterValueException", text) from exc
-
-    def delete(self, name: str, version: int) -> None:
-        """Forget a version; functions that have it keep it."""
-        versions = self._versions.get(name.rpartition(":")[2], {})
-        versions.pop(version, None)
-        if not versions:
-            self._versions.pop(name.rpartition(":")[2], None)
+    def _delete_layer_version(self, request: web.Request, body: dict[str, Any]) -> None:
+        # Functions that have it keep it.
+        self._versions.pop(_key(**request.match_info), None)
 
 
-def unzip(content: dict[str, Any], directory: Path) -> bytes:
+def _key(layer: str, version: str) -> tuple[str, int]:
+    return layer.rpartition(":")[2], int(version) if version.isdigit() else 0
+
+
+def unzip(content: Mapping[str, Any], directory: Path) -> bytes:
     """Unpack the ``ZipFile`` of a request into a new directory, and return the zip.
 
     Raises
@@ -125,8 +118,9 @@ def unzip(content: dict[str, Any], directory: Path) -> bytes:
         400 if there is none in it.
     """
     if "ZipFile" not in content:
-        text = "this host takes code as a ZipFile only"
-        raise ApiError(400, "InvalidParameterValueException", text)
+        raise ApiError(
+            400, "InvalidParameterValueException", "this host takes code as a ZipFile only"
+        )
     data = base64.b64decode(content["ZipFile"])
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
@@ -137,8 +131,11 @@ def unzip(content: dict[str, Any], directory: Path) -> bytes:
                 if mode & 0o111:
                     (directory / member.filename).chmod(mode | 0o600)
     except (zipfile.BadZipFile, OSError) as exc:
-        text = "Could not unzip uploaded file. Please check your file, then try to upload again."
-        raise ApiError(400, "InvalidParameterValueException", text) from exc
+        raise ApiError(
+            400,
+            "InvalidParameterValueException",
+            "Could not unzip uploaded file. Please check your file, then try to upload again.",
+        ) from exc
     return data
 
 

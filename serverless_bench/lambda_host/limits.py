@@ -37,71 +37,57 @@ class Limits:
     """
 
     def __init__(self, *, memory: bool, cpu: bool) -> None:
-        name = f"sbench-lambda-{os.getpid()}"
-        self._memory = _group("memory", name) if memory else None
-        self._cpu = _group("cpu", name) if cpu else None
-        self._wanted = (memory, cpu)
+        wanted = [name for name, limited in (("memory", memory), ("cpu", cpu)) if limited]
+        self._groups = {controller: _group(controller) for controller in wanted}
 
     def describe(self) -> str:
         """Return one line about what holds here."""
-        memory, cpu = self._wanted
-        words = {
-            "memory": f"by {_kind(self._memory)}" if self._memory else "by RLIMIT_DATA",
-            "processors": f"by {_kind(self._cpu)}" if self._cpu else "not here (no cgroup)",
-        }
-        requested = {"memory": memory, "processors": cpu}
-        return "limits: " + ", ".join(
-            f"{what} {words[what] if wanted else 'none asked for'}"
-            for what, wanted in requested.items()
-        )
+        without = {"memory": "by RLIMIT_DATA", "cpu": "not here (no cgroup)"}
+        holds = dict.fromkeys(without, "none asked for")
+        for controller, group in self._groups.items():
+            version = "v2" if group and (group / "cgroup.controllers").exists() else "v1"
+            holds[controller] = f"by cgroup {version}" if group else without[controller]
+        return f"limits: memory {holds['memory']}, processors {holds['cpu']}"
 
     def new_limits(self, name: str, memory_mib: int, cpus: float) -> ResourceLimits:
         """Return a new box that holds ``memory_mib`` and ``cpus`` processors."""
+        size, quota_us = memory_mib * MIB, max(round(cpus * _PERIOD_US), 1000)
         made: dict[Path, None] = {}
-        if self._memory is not None:
-            group = self._memory / name
-            made[_made(group)] = None
-            _limit_memory(group, memory_mib * MIB)
-        if self._cpu is not None:
-            group = self._cpu / name
-            made[_made(group)] = None
-            _limit_cpu(group, max(round(cpus * _PERIOD_US), 1000))
-        rough = self._wanted[0] and self._memory is None
-        return ResourceLimits(cgroups=tuple(made), data_bytes=memory_mib * MIB if rough else 0)
+        for controller, group in self._groups.items():
+            if group is not None:
+                made[_made(group / name)] = None
+                _limit(group / name, controller, size, quota_us)
+        rough = "memory" in self._groups and self._groups["memory"] is None
+        return ResourceLimits(cgroups=tuple(made), data_bytes=size if rough else 0)
 
     def close(self) -> None:
         """Remove the groups; the environments have ended."""
-        for group in {self._memory, self._cpu} - {None}:
-            assert group is not None  # noqa: S101 - for the type checker
-            for inner in group.glob("*/"):
-                _remove(inner)
-            _remove(group)
+        for group in self._groups.values():
+            if group is not None:
+                _remove(group)
 
 
-def _limit_memory(group: Path, size: int) -> None:
-    if (group / "memory.max").exists():
-        (group / "memory.max").write_text(str(size))
-        with suppress(OSError):
-            (group / "memory.swap.max").write_text("0")
-        return
-    (group / "memory.limit_in_bytes").write_text(str(size))
-    with suppress(OSError):
-        (group / "memory.memsw.limit_in_bytes").write_text(str(size))
+def _limit(group: Path, controller: str, size: int, quota_us: int) -> None:
+    """Write the limits that a group has files for: those of version 2, or of version 1."""
+    limits = {
+        "memory.max": size,
+        "memory.swap.max": 0,
+        "memory.limit_in_bytes": size,
+        "memory.memsw.limit_in_bytes": size,
+        "cpu.max": f"{quota_us} {_PERIOD_US}",
+        "cpu.cfs_period_us": _PERIOD_US,
+        "cpu.cfs_quota_us": quota_us,
+    }
+    for name, limit in limits.items():
+        if name.startswith(controller) and (group / name).exists():
+            (group / name).write_text(str(limit))
 
 
-def _limit_cpu(group: Path, quota_us: int) -> None:
-    if (group / "cpu.max").exists():
-        (group / "cpu.max").write_text(f"{quota_us} {_PERIOD_US}")
-        return
-    (group / "cpu.cfs_period_us").write_text(str(_PERIOD_US))
-    (group / "cpu.cfs_quota_us").write_text(str(quota_us))
-
-
-def _group(controller: str, name: str) -> Path | None:
+def _group(controller: str) -> Path | None:
     """Return a group of ours for ``controller``; None where we may make none."""
     for top in _tops(controller):
         _remove_leftovers(top)
-        group = top / name
+        group = top / f"sbench-lambda-{os.getpid()}"
         try:
             _made(group)
             with suppress(OSError):
@@ -148,8 +134,6 @@ def _remove_leftovers(top: Path) -> None:
     """Remove what hosts that were killed have left."""
     for old in top.glob("sbench-lambda-*/"):
         if not Path("/proc", old.name.rpartition("-")[2]).exists():
-            for inner in old.glob("*/"):
-                _remove(inner)
             _remove(old)
 
 
@@ -159,9 +143,6 @@ def _made(group: Path) -> Path:
 
 
 def _remove(group: Path) -> None:
-    with suppress(OSError):
-        group.rmdir()
-
-
-def _kind(group: Path | None) -> str:
-    return "cgroup v2" if group and (group / "cgroup.controllers").exists() else "cgroup v1"
+    for each in (*group.glob("*/"), group):
+        with suppress(OSError):
+            each.rmdir()

@@ -16,7 +16,7 @@ from serverless_bench.lambda_host.environment import (
     InvokeRequest,
     InvokeResponse,
 )
-from serverless_bench.lambda_host.fork_client import ForkClient, NotStartedError
+from serverless_bench.lambda_host.fork_client import ForkClient
 from serverless_bench.lambda_host.functions import LATEST, LambdaFunction
 from serverless_bench.lambda_host.limits import Limits, ResourceLimits
 from serverless_bench.lambda_host.runtime_api import RuntimeApi
@@ -37,11 +37,12 @@ class Shared:
     counters: HostCounters
     _tasks: set["asyncio.Task[Any]"] = field(default_factory=set)
 
-    def begin(self, work: Coroutine[Any, Any, Any]) -> None:
-        """Run something that nobody awaits."""
+    def begin(self, work: Coroutine[Any, Any, Any]) -> "asyncio.Task[Any]":
+        """Run something that nobody has to await."""
         task = asyncio.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+        return task
 
 
 class Pool:
@@ -60,30 +61,32 @@ class Pool:
         self._host = host
         self._idle: list[Environment] = []
         self._all: set[Environment] = set()
+        self.logs: list[Path] = []
+        """Of all that came to a first event, in order."""
         self._parent: ForkClient | None = None
         self._ended = False
 
     def __iter__(self) -> Iterator[Environment]:
         return iter(tuple(self._all))
 
-    def __len__(self) -> int:
-        return len(self._all)
-
-    async def run(self, call: InvokeRequest) -> InvokeResponse:
+    async def run(self, call: InvokeRequest, timeout_s: float) -> InvokeResponse:
         """Have an idle environment handle an event, the last used first, or a new one."""
         try:
-            environment = self._idle.pop() if self._idle else await self.spawn()
+            if not self._idle:
+                await self.spawn()
         except InitError as exc:
             return exc.response
-        response = await environment.invoke(call, self.function.timeout_s)
+        # Nothing else can run, and so take a new one away, before this line.
+        environment = self._idle.pop()
+        response = await environment.invoke(call, timeout_s)
         if environment.alive and self._ended:
             await environment.end()
         elif environment.alive:
             self._idle.append(environment)
         return response
 
-    async def spawn(self) -> Environment:
-        """Return a new environment that has requested its first event.
+    async def spawn(self) -> None:
+        """Have one more idle environment, which has requested its first event.
 
         Raises
         ------
@@ -98,15 +101,14 @@ class Pool:
                 function = replace(function, preload=(), rehearse=())
             self._parent = ForkClient(function, host.scratch, log)
         stream = f"{utc_stamp()[:8]}/[{LATEST}]{uuid.uuid4().hex}"
-        address = host.runtime_api.address()
         environment = Environment(
             function=self.function,
             stream=stream,
             log=self._directory() / f"{stream.replace('/', '_')}.log",
-            parent=self._parent,
+            kill=self._parent.kill,
             init_s=host.settings.init_s,
         )
-        host.runtime_api.add(address, environment)
+        address = host.runtime_api.add(environment)
         host.counters.cold_starts += 1
         cpus = host.settings.cpus or self.function.memory_mib / MIB_PER_CPU
         limits = host.limits.new_limits(stream[-32:], self.function.memory_mib, cpus)
@@ -114,15 +116,18 @@ class Pool:
             environment.pid, environment.exited = await self._parent.fork(
                 self._order(environment, f"{address}:{host.runtime_api.port}", limits)
             )
-        except NotStartedError as exc:
-            host.runtime_api.remove(address)
-            raise InitError(environment.not_started(str(exc))) from exc
+        except InitError:
+            host.runtime_api.environments.pop(address)
+            raise
         self._all.add(environment)
-        host.counters.count_environment()
+        host.counters.alive += 1
+        host.counters.peak_alive = max(host.counters.peak_alive, host.counters.alive)
         environment.exited.add_done_callback(lambda _: self._on_exit(environment, address))
         await environment.started()
-        host.counters.count_ready(environment.init_ms or 0.0)
-        return environment
+        host.counters.ready += 1
+        host.counters.init_ms.append(environment.init_ms or 0.0)
+        self.logs.append(environment.log)
+        self._idle.append(environment)
 
     async def end(self) -> None:
         """End every environment, and the parent that they were forked from.
@@ -142,7 +147,7 @@ class Pool:
             await self._parent.stop()
 
     def _on_exit(self, environment: Environment, address: str) -> None:
-        self._host.runtime_api.remove(address)
+        self._host.runtime_api.environments.pop(address)
         self._all.discard(environment)
         self._host.counters.alive -= 1
         if environment in self._idle:

@@ -1,15 +1,18 @@
 """Answers in the words of AWS' own Lambda."""
 
+import base64
 import json
 import uuid
-from collections.abc import Mapping
-from typing import Any, Final
+from collections.abc import Callable, Mapping
+from typing import Any
 
 from aiohttp import web
 
-MAX_SYNC_BYTES: Final = 6 * 1024 * 1024
-MAX_ASYNC_BYTES: Final = 1024 * 1024
-"""AWS Lambda developer guide, "Lambda quotas", invocation payload."""
+from serverless_bench.lambda_host.environment import InvokeRequest, InvokeResponse
+from serverless_bench.lambda_host.functions import LATEST
+
+Answer = Callable[[web.Request, dict[str, Any]], Mapping[str, Any] | None]
+"""What an operation does with a request and the JSON object in it; None is no content."""
 
 
 class ApiError(Exception):
@@ -42,6 +45,11 @@ class ApiError(Exception):
         )
 
 
+def too_many(reason: str) -> ApiError:
+    """Return the error for a request that may be tried again later."""
+    return ApiError(429, "TooManyRequestsException", "Rate Exceeded.", Reason=reason)
+
+
 def reply(
     status: int, members: Mapping[str, Any] | None, headers: Mapping[str, str] | None = None
 ) -> web.Response:
@@ -52,39 +60,24 @@ def reply(
     return web.json_response(members, status=status, headers=own)
 
 
-def not_found(address: str) -> ApiError:
-    """Return the error for a function that there is not."""
-    return ApiError(404, "ResourceNotFoundException", f"Function not found: {address}")
+def outcome(call: InvokeRequest, response: InvokeResponse, *, log: bool) -> web.Response:
+    """Return the response to a request that waited for a function, with its log if wanted."""
+    headers = {"x-amzn-RequestId": call.request_id, "X-Amz-Executed-Version": LATEST}
+    if response.kind:
+        headers["X-Amz-Function-Error"] = "Unhandled"
+    if log:
+        headers["X-Amz-Log-Result"] = base64.b64encode(response.log).decode()
+    return web.Response(body=response.body, headers=headers, content_type="application/json")
 
 
-def too_many(reason: str) -> ApiError:
-    """Return the error for a request that may be tried again later."""
-    return ApiError(429, "TooManyRequestsException", "Rate Exceeded.", Reason=reason)
+def operation(method: str, path: str, status: int, answer: Answer) -> web.RouteDef:
+    """Return the route of an operation that takes JSON, or nothing, and returns JSON."""
 
+    async def handle(request: web.Request) -> web.Response:
+        try:
+            body = dict(json.loads(await request.read() or b"{}"))
+        except (ValueError, TypeError) as exc:
+            raise ApiError(400, "InvalidRequestContentException", "not a JSON object") from exc
+        return reply(status, answer(request, body))
 
-def too_large(size: int, *, event: bool) -> ApiError:
-    """Return the error for a payload of ``size`` bytes."""
-    if event:
-        text = (
-            f"{size} byte payload is too large for the Event invocation type "
-            f"(limit {MAX_ASYNC_BYTES} bytes)"
-        )
-    else:
-        text = (
-            f"Request must be smaller than {MAX_SYNC_BYTES} bytes for the InvokeFunction operation"
-        )
-    return ApiError(413, "RequestTooLargeException", text)
-
-
-async def json_body(request: web.Request) -> dict[str, Any]:
-    """Return the JSON object that a request carries.
-
-    Raises
-    ------
-    ApiError
-        400 if it carries none.
-    """
-    try:
-        return dict(json.loads(await request.read()))
-    except (ValueError, TypeError) as exc:
-        raise ApiError(400, "InvalidRequestContentException", "not a JSON object") from exc
+    return web.route(method, path, handle)

@@ -7,14 +7,18 @@ handler cannot be imported.
 """
 
 import asyncio
-import json
 import socket
 from typing import Final
 
 from aiohttp import web
 
 from serverless_bench.errors import PluginError
-from serverless_bench.lambda_host.environment import MAX_RESPONSE_BYTES, Environment, InvokeResponse
+from serverless_bench.lambda_host.environment import (
+    MAX_RESPONSE_BYTES,
+    Environment,
+    InvokeResponse,
+    failed,
+)
 
 _ROOT: Final = "/2018-06-01/runtime/"
 _NET: Final = 127 << 24 | 1 << 16
@@ -29,7 +33,7 @@ class RuntimeApi:
     """Serves every execution environment of the host."""
 
     def __init__(self) -> None:
-        self._environments: dict[str, Environment] = {}
+        self.environments: dict[str, Environment] = {}
         self._next = 1
         self._server: web.Server | None = None
         self._listener: asyncio.Server | None = None
@@ -64,47 +68,45 @@ class RuntimeApi:
             self._listener.close()
             await self._server.shutdown(0.1)
 
-    def address(self) -> str:
-        """Return an address that no living environment has."""
+    def add(self, environment: Environment) -> str:
+        """Return the address that ``environment`` is known by, until it is taken from the table."""
         for _ in range(_ADDRESSES):
             number = _NET + self._next
             self._next = self._next % (_ADDRESSES - 2) + 1
             address = socket.inet_ntoa(number.to_bytes(4))
-            if address not in self._environments:
+            if address not in self.environments:
+                self.environments[address] = environment
                 return address
         raise OverflowError("every address of 127.1/16 is taken")
 
-    def add(self, address: str, environment: Environment) -> None:
-        """Know ``environment`` by ``address`` until its process ends."""
-        self._environments[address] = environment
-
-    def remove(self, address: str) -> None:
-        """Forget who had ``address``."""
-        self._environments.pop(address, None)
-
     async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
         own = request.transport.get_extra_info("sockname") if request.transport else None
-        environment = self._environments.get(own[0]) if own else None
+        environment = self.environments.get(own[0]) if own else None
         if environment is None:
-            return _reply(410, {})
+            return web.json_response({}, status=410)
         match request.path.removeprefix(_ROOT).split("/"):
             case ["invocation", "next"]:
                 return await _next(environment)
             case ["invocation", request_id, "response"]:
-                return await _response(environment, request_id, request)
+                response = InvokeResponse(body=await request.content.read())
+                return _taken(environment, request_id, response)
             case ["invocation", request_id, "error"]:
-                return await _error(environment, request_id, request)
+                kind = request.headers.get("Lambda-Runtime-Function-Error-Type") or "Unhandled"
+                response = InvokeResponse(body=await request.content.read(), kind=kind)
+                return _taken(environment, request_id, response)
             case ["init", "error"]:
                 environment.failure = await request.content.read()
-                return _accepted(taken=True)
+                return web.json_response({"status": "OK"}, status=202)
             case _:
-                return _reply(404, {"errorType": "NotFound", "errorMessage": request.path})
+                return web.json_response(
+                    {"errorType": "NotFound", "errorMessage": request.path}, status=404
+                )
 
 
 async def _next(environment: Environment) -> web.Response:
     order = await environment.next_order()
     if order is None:
-        return _reply(410, {})
+        return web.json_response({}, status=410)
     headers = {
         "Lambda-Runtime-Aws-Request-Id": order["request_id"],
         "Lambda-Runtime-Deadline-Ms": str(order["deadline_ms"]),
@@ -117,36 +119,16 @@ async def _next(environment: Environment) -> web.Response:
     return web.Response(body=order["payload"], headers=headers, content_type="application/json")
 
 
-async def _response(
-    environment: Environment, request_id: str, request: web.BaseRequest
-) -> web.Response:
-    body = await request.content.read()
-    if len(body) <= MAX_RESPONSE_BYTES:
-        return _accepted(taken=environment.respond(request_id, InvokeResponse(body=body)))
-    kind = "Function.ResponseSizeTooLarge"
-    text = (
-        f"Response payload size exceeded maximum allowed payload size ({MAX_RESPONSE_BYTES} bytes)"
+def _taken(environment: Environment, request_id: str, response: InvokeResponse) -> web.Response:
+    if len(response.body) > MAX_RESPONSE_BYTES and not response.kind:
+        text = f"exceeded maximum allowed payload size ({MAX_RESPONSE_BYTES} bytes)."
+        environment.respond(
+            request_id, failed("Function.ResponseSizeTooLarge", f"Response payload size {text}")
+        )
+        error = {"errorType": "RequestEntityTooLarge", "errorMessage": text.capitalize()}
+        return web.json_response(error, status=413)
+    if environment.respond(request_id, response):
+        return web.json_response({"status": "OK"}, status=202)
+    return web.json_response(
+        {"errorType": "InvalidRequestID", "errorMessage": "Invalid request ID"}, status=400
     )
-    body = json.dumps({"errorMessage": f"{text}.", "errorType": kind}).encode()
-    environment.respond(request_id, InvokeResponse(body=body, error="Unhandled", kind=kind))
-    too_large = f"Exceeded maximum allowed payload size ({MAX_RESPONSE_BYTES} bytes)."
-    return _reply(413, {"errorType": "RequestEntityTooLarge", "errorMessage": too_large})
-
-
-async def _error(
-    environment: Environment, request_id: str, request: web.BaseRequest
-) -> web.Response:
-    kind = request.headers.get("Lambda-Runtime-Function-Error-Type", "Unhandled")
-    body = await request.content.read()
-    respond = InvokeResponse(body=body, error="Unhandled", kind=kind)
-    return _accepted(taken=environment.respond(request_id, respond))
-
-
-def _accepted(*, taken: bool) -> web.Response:
-    if taken:
-        return _reply(202, {"status": "OK"})
-    return _reply(400, {"errorType": "InvalidRequestID", "errorMessage": "Invalid request ID"})
-
-
-def _reply(status: int, body: dict[str, str]) -> web.Response:
-    return web.json_response(body, status=status)

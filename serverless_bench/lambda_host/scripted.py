@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final
 
-from serverless_bench.lambda_host.environment import InvokeRequest, InvokeResponse
+from serverless_bench.lambda_host.environment import InvokeRequest, InvokeResponse, failed
 from serverless_bench.lambda_host.functions import LambdaFunction
 
 _THREADS: Final = 8
@@ -38,35 +38,21 @@ class Scripted:
     async def __call__(self, function: LambdaFunction, call: InvokeRequest) -> InvokeResponse:
         """Deliver one invocation."""
         event = json.loads(call.payload)
-        response = await self._handle(event if isinstance(event, dict) else {})
-        await asyncio.sleep(self._duration_s)
-        return response
-
-    async def _handle(self, event: dict[str, Any]) -> InvokeResponse:
+        if not isinstance(event, dict):
+            event = {}
         async with self._turns:
             # Workers keep connections for one run: what begins another is alone.
-            if event.get("run_id") != self._run:
-                for _ in range(_THREADS):
-                    await self._free.acquire()
-                try:
-                    return await self._in_thread(event)
-                finally:
-                    self._run = event.get("run_id")
-                    for _ in range(_THREADS):
-                        self._free.release()
-            await self._free.acquire()
+            places = 1 if event.get("run_id") == self._run else _THREADS
+            for _ in range(places):
+                await self._free.acquire()
+            self._run = event.get("run_id")
         try:
-            return await self._in_thread(event)
-        finally:
-            self._free.release()
-
-    async def _in_thread(self, event: dict[str, Any]) -> InvokeResponse:
-        loop = asyncio.get_running_loop()
-        try:
-            await loop.run_in_executor(self._threads, self._deliver, event)
+            await asyncio.get_running_loop().run_in_executor(self._threads, self._deliver, event)
+            response = InvokeResponse(body=b"null")
         except Exception as exc:  # noqa: BLE001 - as the runtime does
-            error = {"errorType": type(exc).__name__, "errorMessage": str(exc)}
-            return InvokeResponse(
-                body=json.dumps(error).encode(), error="Unhandled", kind="Unhandled"
-            )
-        return InvokeResponse(body=b"null")
+            response = failed(type(exc).__name__, str(exc))
+        finally:
+            for _ in range(places):
+                self._free.release()
+        await asyncio.sleep(self._duration_s)
+        return response

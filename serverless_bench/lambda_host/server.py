@@ -2,10 +2,10 @@
 
 import asyncio
 import tempfile
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Final, Protocol
+from typing import Final
 
 from aiohttp import web
 
@@ -18,7 +18,6 @@ from serverless_bench.lambda_host.functions import PACKAGES, LambdaFunction, mak
 from serverless_bench.lambda_host.host import Deliver, Host
 from serverless_bench.lambda_host.invoke import InvokeApi
 from serverless_bench.lambda_host.layers import Layers
-from serverless_bench.lambda_host.layers_api import LayersApi
 from serverless_bench.lambda_host.limits import Limits
 from serverless_bench.lambda_host.pool import Shared
 from serverless_bench.lambda_host.responses import ApiError, reply
@@ -38,7 +37,7 @@ _MAX_BODY: Final = 256 * MIB
 @asynccontextmanager
 async def serving(
     settings: HostSettings, functions: Sequence[LambdaFunction], scripted: Deliver | None = None
-) -> AsyncIterator["Serving"]:
+) -> AsyncIterator[Host]:
     """Run a host for the length of a block.
 
     Parameters
@@ -46,7 +45,7 @@ async def serving(
     settings
         How it behaves.
     functions
-        What can be invoked from the beginning; ``arn`` empty is filled in.
+        What can be invoked from the beginning.
     scripted
         Stands in for every process.
 
@@ -79,44 +78,18 @@ async def serving(
         lent = EnvironmentsApi(host)
         layers = Layers(settings.region, Path(scratch, "layers"))
         control = ControlApi(host, layers, Path(scratch))
-        admin = AdminApi(host)
-        apis: list[Api] = [InvokeApi(host), control, LayersApi(layers), admin, lent]
-        runner, port = await _listen(settings.port, apis)
+        apis = (InvokeApi(host), control, layers, AdminApi(host), lent)
+        runner = await _listen(settings.port, [route for api in apis for route in api.routes])
+        host.url = "http://{}:{}".format(*runner.addresses[0])
         sweeping = asyncio.create_task(_drop_expired(host))
         try:
-            yield Serving(host, port, admin)
+            yield host
         finally:
             sweeping.cancel()
             await runner.cleanup()
             await lent.stop()
             await host.stop()
             await runtime_api.stop()
-
-
-class Serving:
-    """A host that listens.
-
-    Parameters
-    ----------
-    host
-        What it serves.
-    port
-        Where.
-    admin
-        Knows what happened.
-    """
-
-    def __init__(self, host: Host, port: int, admin: AdminApi) -> None:
-        self.host = host
-        self.statistics = admin.statistics
-        self.url = f"http://127.0.0.1:{port}"
-
-
-class Api(Protocol):
-    """Answers some of the requests."""
-
-    def routes(self) -> list[web.RouteDef]:
-        """Return its routes."""
 
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
@@ -142,10 +115,9 @@ async def _drop_expired(host: Host) -> None:
         host.events.pump()
 
 
-async def _listen(port: int, apis: Sequence[Api]) -> tuple[web.AppRunner, int]:
+async def _listen(port: int, routes: Iterable[web.RouteDef]) -> web.AppRunner:
     app = web.Application(middlewares=[_errors], client_max_size=_MAX_BODY)
-    for api in apis:
-        app.add_routes(api.routes())
+    app.add_routes(routes)
     runner = web.AppRunner(app, access_log=None, keepalive_timeout=3600.0, shutdown_timeout=0.1)
     await runner.setup()
     site = web.TCPSite(runner, "127.0.0.1", port, backlog=BACKLOG)
@@ -154,5 +126,4 @@ async def _listen(port: int, apis: Sequence[Api]) -> tuple[web.AppRunner, int]:
     except OSError as exc:
         await runner.cleanup()
         raise UsageError(f"cannot listen on port {port}: {exc.strerror}") from exc
-    address = runner.addresses[0]
-    return runner, int(address[1])
+    return runner

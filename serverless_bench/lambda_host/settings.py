@@ -57,27 +57,26 @@ class HostSettings:
     late_s: float = 3600.0
 
     def __post_init__(self) -> None:
-        _at_least("--port", self.port, 0)
-        _at_least("--concurrency", self.concurrency, 0)
-        _at_least("--burst", self.burst, 1)
-        _at_least("--event-retries", self.event_retries, 0)
-        for flag, value in (
-            ("--request-rate", self.request_per_s),
-            ("--cpus", self.cpus),
-            ("--event-age", self.event_age_s),
-            ("--init-timeout", self.init_s),
+        for flag, value, fits, limit in (
+            ("--port", self.port, self.port >= 0, "at least 0"),
+            ("--port", self.port, self.port <= 65_535, "at most 65535"),
+            ("--concurrency", self.concurrency, self.concurrency >= 0, "at least 0"),
+            ("--burst", self.burst, self.burst >= 1, "at least 1"),
+            ("--event-retries", self.event_retries, self.event_retries >= 0, "at least 0"),
+            ("--retry-delay", self.retry_delay_s, self.retry_delay_s >= 0, "at least 0"),
+            ("--late-s", self.late_s, self.late_s >= 0, "at least 0"),
+            ("--event-age", self.event_age_s, self.event_age_s > 0, "above 0"),
+            ("--init-timeout", self.init_s, self.init_s > 0, "above 0"),
+            (
+                "--request-rate",
+                self.request_per_s,
+                self.request_per_s is None or self.request_per_s > 0,
+                "above 0",
+            ),
+            ("--cpus", self.cpus, self.cpus is None or self.cpus > 0, "above 0"),
         ):
-            if value is not None and not value > 0:
-                raise UsageError(f"{flag} must be above 0, got {value:g}")
-        for flag, seconds in (("--retry-delay", self.retry_delay_s), ("--late-s", self.late_s)):
-            _at_least(flag, seconds, 0)
-        if self.port > 65_535:
-            raise UsageError(f"--port must be at most 65535, got {self.port}")
-
-
-def _at_least(flag: str, value: float, least: int) -> None:
-    if not value >= least:
-        raise UsageError(f"{flag} must be at least {least}, got {value:g}")
+            if not fits:
+                raise UsageError(f"{flag} must be {limit}, got {value:g}")
 
 
 def arn(region: str, name: str) -> str:

@@ -5,10 +5,8 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from serverless_bench.aws.cost.forecast import (
-    GET_LIMIT_PER_S,
-    GET_WARN_PER_S,
-    PUT_LIMIT_PER_S,
-    PUT_WARN_PER_S,
+    LIMIT_PER_S,
+    WARN_PER_S,
     Forecast,
     PlannedLoad,
     Route,
@@ -63,19 +61,18 @@ def warnings(load: PlannedLoad, expected: Forecast) -> Iterator[str]:
 
 
 def _partition(load: PlannedLoad, expected: Forecast) -> Iterator[str]:
-    is_put = load.kind is OperationKind.PUT
-    word, warn, limit = ("PUT", PUT_WARN_PER_S, PUT_LIMIT_PER_S)
-    if not is_put:
-        word, warn, limit = ("GET", GET_WARN_PER_S, GET_LIMIT_PER_S)
+    warn = WARN_PER_S[load.kind]
     if expected.requests_per_s <= warn:
         return
     at_all = expected.requests_per_s * load.functions / expected.at_once
     more = f" ({at_all:,.0f} if all were at once)" if expected.waves > 1 else ""
     part = load.part_bytes / MIB
-    what = f"{part:g} MiB {'parts' if is_put else 'ranges'}" if load.parts > 1 else "whole objects"
+    pieces = "parts" if load.kind is OperationKind.PUT else "ranges"
+    what = f"{part:g} MiB {pieces}" if load.parts > 1 else "whole objects"
     text = (
-        f"S3: {what} make {expected.requests_per_s:,.0f} {word}/s{more}; one partition, which is"
-        f" what a new bucket has, takes {limit:,}, and answers 503 above"
+        f"S3: {what} make {expected.requests_per_s:,.0f} {load.kind.upper()}/s{more}; one"
+        f" partition, which is what a new bucket has, takes {LIMIT_PER_S[load.kind]:,}, and"
+        " answers 503 above"
     )
     if load.object_bytes > expected.part_bytes:
         text += f". --part-mb {expected.part_bytes // MIB} stays below {warn:,}"
@@ -95,17 +92,17 @@ def traps(loads: Sequence[PlannedLoad], prices: Prices) -> list[Trap]:
     month = BilledUsage(storage_byte_h=kept * HOURS_PER_MONTH)
     compute = sum(price(forecast(load).usage, prices).compute for load in loads)
     runaway = sum(load.functions * load.memory_mib / 1024 * MAX_FUNCTION_S for load in loads)
-    architecture = loads[0].architecture
+    free = _network(loads, Route.NONE, prices)
     found = [
         *_small_parts(loads, prices),
         Trap(
             name="nat",
-            amount=_routed(loads, Route.NAT, prices),
+            amount=_network(loads, Route.NAT, prices) - free,
             text="if the functions sit in a VPC behind NAT",
         ),
         Trap(
             name="endpoint",
-            amount=_routed(loads, Route.ENDPOINT, prices),
+            amount=_network(loads, Route.ENDPOINT, prices) - free,
             text="if they reach S3 through an interface endpoint (a gateway endpoint is free)",
         ),
         Trap(
@@ -136,7 +133,7 @@ def traps(loads: Sequence[PlannedLoad], prices: Prices) -> list[Trap]:
         ),
         Trap(
             name="runaway",
-            amount=runaway * prices.gb_s(architecture) - compute,
+            amount=runaway * prices.gb_s(loads[0].architecture) - compute,
             text=f"if every function runs into its timeout of {MAX_FUNCTION_S} s",
         ),
     ]
@@ -154,9 +151,7 @@ def _small_parts(loads: Sequence[PlannedLoad], prices: Prices) -> Iterator[Trap]
         amount += then.puts + then.gets - now.puts - now.gets
         # What the functions would make if the quota let all of them run at once.
         per_s = forecast(replace(small, quota=load.functions)).requests_per_s
-        is_put = load.kind is OperationKind.PUT
-        limit = PUT_LIMIT_PER_S if is_put else GET_LIMIT_PER_S
-        words.append(f"{per_s:,.0f} of {limit:,} {'PUT' if is_put else 'GET'}/s")
+        words.append(f"{per_s:,.0f} of {LIMIT_PER_S[load.kind]:,} {load.kind.upper()}/s")
     if words:
         yield Trap(
             name="small_parts",
@@ -166,10 +161,6 @@ def _small_parts(loads: Sequence[PlannedLoad], prices: Prices) -> Iterator[Trap]
         )
 
 
-def _routed(loads: Sequence[PlannedLoad], route: Route, prices: Prices) -> float:
+def _network(loads: Sequence[PlannedLoad], route: Route, prices: Prices) -> float:
     usages = (forecast(replace(load, route=route)).usage for load in loads)
-    there = [price(usage, prices).network for usage in usages]
-    plain = [
-        price(forecast(replace(load, route=Route.NONE)).usage, prices).network for load in loads
-    ]
-    return sum(there) - sum(plain)
+    return sum(price(usage, prices).network for usage in usages)

@@ -85,19 +85,15 @@ def bill(run: Run, prices: Prices | None = None) -> Bill | None:
     setting = _setting(run, there, usage.architecture)
     foreseen = expected(run.job, setting)
     estimate = None if foreseen is None else price(foreseen.usage, prices).total
+    host = urlsplit(run.job.target.endpoint_url).hostname or ""
     lost = _lost(run)
     memory = int(run.functions["memory_mib"][there].max())
     lost_at_most = price(at_most(run.job, replace(setting, memory_mib=memory)), prices).total
-    overhead = {
-        name: counts
-        for name in ("control", "gate", "probes")
-        if (counts := getattr(requests, name)) or name == "control"
-    }
     return Bill(
         as_of=prices.as_of,
         region=prices.region,
         currency=prices.currency,
-        on_aws=_is_aws(run.job.target.endpoint_url),
+        on_aws=host.endswith((".amazonaws.com", ".amazonaws.com.cn")),
         architecture=usage.architecture,
         total=dollars.total,
         dollars=dollars,
@@ -110,9 +106,9 @@ def bill(run: Run, prices: Prices | None = None) -> Bill | None:
         gb_s=usage.gb_s,
         requests={
             **requests.data,
-            **{name: sum(counts.values()) for name, counts in overhead.items()},
+            **{name: sum(counts.values()) for name, counts in requests.overhead.items()},
         },
-        overhead=overhead,
+        overhead=requests.overhead,
         requests_exact=requests.exact,
         unknown=lost,
         unknown_at_most=lost * lost_at_most,
@@ -150,16 +146,12 @@ def outcome_usage(
     spent_ns = result.end_ns - result.start_ns + (result.import_ns or 0)
     spent_ns += round(CONTROL_S * NS_PER_S) if controlled else 0
     billed_ms = -(-spent_ns // _NS_PER_MS)
-    requests = requests_of_record(result, job)
     return BilledUsage(
         architecture=architecture,
         gb_s=billed_ms / 1000 * (result.memory_mib or memory_mib) / 1024,
         invocations=1,
-        puts=requests.puts,
-        gets=requests.gets,
-        control_puts=requests.control_puts,
-        control_gets=requests.control_gets,
         log_bytes=LOG_BYTES,
+        **requests_of_record(result, job).billed(),
     )
 
 
@@ -179,11 +171,8 @@ def _usage(run: Run, there: Mask, requests: Requests) -> BilledUsage:
         architecture=_architecture(run, there),
         gb_s=float((billed_ns(run, there) / NS_PER_S * gib).sum()),
         invocations=count,
-        puts=requests.puts,
-        gets=requests.gets,
-        control_puts=requests.control_puts,
-        control_gets=requests.control_gets,
         log_bytes=LOG_BYTES * count,
+        **requests.billed(),
     )
 
 
@@ -244,8 +233,3 @@ def _kept_at_most(run: Run) -> int:
         places *= 4  # new ones, and a copy of each
     size = float(operations["size"][made].mean())
     return round(min(int(made.sum()), places) * size)
-
-
-def _is_aws(endpoint_url: str) -> bool:
-    host = urlsplit(endpoint_url).hostname or ""
-    return host.endswith((".amazonaws.com", ".amazonaws.com.cn"))

@@ -25,7 +25,7 @@ from serverless_bench.aws.cost.forecast import (
     load_of,
 )
 from serverless_bench.aws.cost.usage import BilledUsage
-from serverless_bench.job.load import OWN_FUNCTION, ArraySpec
+from serverless_bench.job.load import OWN_FUNCTION
 from serverless_bench.job.operations import OperationKind
 from serverless_bench.job.planned_objects import mean_size
 from serverless_bench.job.sizes import parse_sizes
@@ -91,7 +91,7 @@ class Expected:
 class _Work:
     """What one function does, without its gate and its record."""
 
-    seconds: float
+    seconds: float = 0.0
     operations: float = 0.0
     bytes: float = 0.0
     puts: float = 0.0
@@ -107,29 +107,20 @@ def expected(job: JobSpec, setting: Setting) -> Expected | None:
     load = _load(job, setting, OperationKind.PUT, 1)
     first, last = launch(replace(load, functions=min(count, load.quota)), function_s)
     polls = lists = 0.0
-    if job.gate is not None:
+    gated = job.gate is not None
+    if gated:
         # Those that came first wait for all the others, at most until the timeout.
         waited_s = min(job.gate_timeout_s, (last - first) / 2 + _LOOK_EVERY_S)
         function_s += waited_s
         polls = 1 + waited_s / job.gate_poll_s
         lists = (last - first + _LOOK_EVERY_S) / _LOOK_EVERY_S * -(-count // _PAGE)
-    moves = job.workload != "noop"
-    each = replace(work, puts=work.puts + (job.gate is not None), gets=work.gets + polls)
-    one = _usage(job, setting, function_s, each)
+    each = _Work(seconds=function_s, puts=work.puts + gated, gets=work.gets + polls)
+    driver = _Work(puts=lists + gated, gets=_PROBES * (job.workload != "noop"))
     return Expected(
         function_s=function_s,
         operations=work.operations,
         bytes=round(count * work.bytes),
-        usage=replace(
-            one,
-            gb_s=count * one.gb_s,
-            invocations=count,
-            puts=math.ceil(count * each.puts + lists + (job.gate is not None)),
-            gets=math.ceil(count * each.gets) + _PROBES * moves,
-            control_puts=_control_puts(job, count),
-            control_gets=math.ceil(CONTROL_GETS * count) if job.control else 0,
-            log_bytes=count * LOG_BYTES,
-        ),
+        usage=_usage(job, setting, each, count, driver),
     )
 
 
@@ -146,7 +137,7 @@ def at_most(job: JobSpec, setting: Setting) -> BilledUsage:
     if job.gate is not None:
         polls = (job.gate_timeout_s + _GATE_SLACK_S) / (0.8 * job.gate_poll_s)
         work = replace(work, puts=work.puts + 1, gets=work.gets + polls)
-    return _usage(job, setting, seconds, work)
+    return _usage(job, setting, replace(work, seconds=seconds), 1, _Work())
 
 
 def mean_bytes(job: JobSpec, setting: Setting) -> int | None:
@@ -155,27 +146,24 @@ def mean_bytes(job: JobSpec, setting: Setting) -> int | None:
     return setting.object_bytes if size is None else max(1, round(size))
 
 
-def _usage(job: JobSpec, setting: Setting, seconds: float, work: _Work) -> BilledUsage:
-    """Return the usage of one function."""
+def _usage(job: JobSpec, setting: Setting, each: _Work, count: int, driver: _Work) -> BilledUsage:
+    """Return the usage of ``count`` functions, and of the driver's requests."""
+    controlled = count if job.control else 0
     return BilledUsage(
         architecture=setting.architecture,
-        gb_s=seconds * setting.memory_mib / 1024,
-        invocations=1,
-        puts=math.ceil(work.puts),
-        gets=math.ceil(work.gets),
-        control_puts=_control_puts(job, 1),
-        control_gets=math.ceil(CONTROL_GETS) if job.control else 0,
-        log_bytes=LOG_BYTES,
+        gb_s=count * each.seconds * setting.memory_mib / 1024,
+        invocations=count,
+        puts=math.ceil(count * each.puts + driver.puts),
+        gets=math.ceil(count * each.gets + driver.gets),
+        control_puts=CONTROL_PUTS * controlled + math.ceil(CONTROL_LISTS * controlled),
+        control_gets=math.ceil(CONTROL_GETS * controlled),
+        log_bytes=LOG_BYTES * count,
     )
-
-
-def _control_puts(job: JobSpec, count: int) -> int:
-    return CONTROL_PUTS * count + math.ceil(CONTROL_LISTS * count) if job.control else 0
 
 
 def _work(job: JobSpec, setting: Setting) -> _Work | None:
     if job.workload == "noop":
-        return _Work(seconds=0.0)
+        return _Work()
     if job.workload == "array":
         return _of_load(_array_load(job, setting))
     size = mean_bytes(job, setting)
@@ -234,9 +222,11 @@ def _load(job: JobSpec, setting: Setting, kind: OperationKind, object_bytes: int
 
 def _array_load(job: JobSpec, setting: Setting) -> PlannedLoad:
     """Return an array as its objects; in files it costs no request."""
-    array = _array(job)
+    array = job.load.array
+    if array is None:
+        raise ValueError("the array workload needs an array")
     kind = OperationKind.GET if array.operation == "read" else OperationKind.PUT
-    pieces = _pieces(array)
+    pieces = objects_of(array, _ARRAY_KINDS[array.operation], array_bytes(array))
     load = _load(job, setting, kind, array_bytes(array) // pieces)
     rounds = (job.repeats if kind is OperationKind.GET else 1) * (1 + job.warmup)
     load = replace(
@@ -251,16 +241,6 @@ def _array_load(job: JobSpec, setting: Setting) -> PlannedLoad:
         return load
     from_time = job.duration_s / max(busy_s(replace(load, repeats=1)), 1e-9)
     return replace(load, repeats=max(1, math.ceil(from_time)) + job.warmup)
-
-
-def _array(job: JobSpec) -> ArraySpec:
-    if job.load.array is None:
-        raise ValueError("the array workload needs an array")
-    return job.load.array
-
-
-def _pieces(array: ArraySpec) -> int:
-    return objects_of(array, _ARRAY_KINDS[array.operation], array_bytes(array))
 
 
 def _mixed(job: JobSpec, setting: Setting, size: int) -> _Work:
@@ -289,7 +269,7 @@ def _mixed(job: JobSpec, setting: Setting, size: int) -> _Work:
 def _mean_of_mix(job: JobSpec, setting: Setting, size: int) -> _Work:
     """Return what one operation of the mix comes to on average."""
     total = sum(weight for _, weight in job.load.mix)
-    found = _Work(seconds=0.0)
+    found = _Work()
     for name, weight in job.load.mix:
         kind, share = OperationKind(name), weight / total
         like = _LIKE.get(kind, OperationKind.PUT)
@@ -339,7 +319,7 @@ def _planned(job: JobSpec, setting: Setting, due: int | None = None) -> _Work:
     once = _work(job, setting)
     if once is None:
         # A read of objects of unknown size: each whole.
-        once = _Work(seconds=0.0, gets=job.objects * job.repeats * (1 + job.warmup))
+        once = _Work(gets=job.objects * job.repeats * (1 + job.warmup))
     if due is None or job.workload == "mixed":
         return once
     rounds = 1 + due / (job.objects * job.repeats)

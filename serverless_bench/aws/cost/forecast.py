@@ -78,9 +78,9 @@ CONTROL_LISTS: Final = 0.2
 LOG_BYTES: Final = 700
 """Per invocation, assumed: the lines START, END and REPORT."""
 
-PUT_LIMIT_PER_S, GET_LIMIT_PER_S = 3500, 5500
+LIMIT_PER_S: Final = {OperationKind.PUT: 3500, OperationKind.GET: 5500}
 """Of one partition (Amazon S3 user guide, "Best practices design patterns")."""
-PUT_WARN_PER_S, GET_WARN_PER_S = 2500, 4000
+WARN_PER_S: Final = {OperationKind.PUT: 2500, OperationKind.GET: 4000}
 _PART_STEP: Final = 8 * MIB
 
 
@@ -177,6 +177,7 @@ class Forecast:
     part_bytes: int
     """The smallest part or range, in steps of 8 MiB, that keeps the former below the warning."""
     memory_needed_mib: int
+    """Of one function: its base, and two blocks per connection."""
     usage: BilledUsage
 
 
@@ -281,6 +282,7 @@ def forecast(load: PlannedLoad) -> Forecast:
     first, last = launch(load, function_s)
     per_s = at_once * load.operations * load.parts / moving_s
     run_s = last - first + function_s
+    blocks = 2 * load.threads * load.transfer.connections * load.transfer.block_bytes
     return Forecast(
         function_s=function_s,
         transfer_s=moving_s,
@@ -290,8 +292,9 @@ def forecast(load: PlannedLoad) -> Forecast:
         run_s=run_s,
         requests_per_s=per_s,
         burst_per_s=at_once * line_rate(load) / load.part_bytes,
-        part_bytes=_part_bytes(load, per_s),
-        memory_needed_mib=memory_needed_mib(load),
+        part_bytes=math.ceil(per_s * load.part_bytes / WARN_PER_S[load.kind] / _PART_STEP)
+        * _PART_STEP,
+        memory_needed_mib=BASE_MIB.get(load.client, BASE_MIB["boto3"]) + math.ceil(blocks / MIB),
         usage=_usage(load, function_s, run_s),
     )
 
@@ -314,17 +317,6 @@ def launch(load: PlannedLoad, function_s: float) -> tuple[float, float]:
         tokens, now = tokens + wait * per_s - 1, at + wait
         starts.append(now)
     return starts[0], starts[-1]
-
-
-def memory_needed_mib(load: PlannedLoad) -> int:
-    """Return what one function needs: its base, and two blocks per connection."""
-    blocks = 2 * load.threads * load.transfer.connections * load.transfer.block_bytes
-    return BASE_MIB.get(load.client, BASE_MIB["boto3"]) + math.ceil(blocks / MIB)
-
-
-def _part_bytes(load: PlannedLoad, per_s: float) -> int:
-    allowed = PUT_WARN_PER_S if load.kind is OperationKind.PUT else GET_WARN_PER_S
-    return math.ceil(per_s * load.part_bytes / allowed / _PART_STEP) * _PART_STEP
 
 
 def _usage(load: PlannedLoad, function_s: float, run_s: float) -> BilledUsage:

@@ -8,7 +8,7 @@ count. HEAD costs what GET costs; COPY and LIST cost what PUT costs (Amazon S3 p
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
@@ -39,39 +39,23 @@ class Requests:
 
     data: Mapping[str, int]
     """Of the functions, for their operations."""
-    gate: Mapping[str, int] = field(default_factory=dict)
-    """Announcements and polls of the functions; of the driver its lists, its start, and its
-    looks at what it deletes in the end."""
-    control: Mapping[str, int] = field(default_factory=dict)
-    """Claims and records of the functions, and what the driver did to find these."""
-    probes: Mapping[str, int] = field(default_factory=dict)
-    """The driver's looks at the store's clock."""
+    overhead: Mapping[str, Mapping[str, int]]
+    """``control``: claims and records of the functions, and what the driver did to find these;
+    ``gate``: announcements and polls of the functions, and of the driver its lists, its start,
+    and its looks at what it deletes in the end; ``probes``: the driver's looks at the store's
+    clock. Without parts that made none, but always with ``control``."""
     exact: bool = True
     """Whether these are all of them: False where a library makes requests that it does not
     show, and for runs whose gate or control requests were not counted."""
 
-    @property
-    def puts(self) -> int:
-        """Those of the PUT class in the data bucket."""
-        return self._in_data_bucket(is_get=False)
-
-    @property
-    def gets(self) -> int:
-        """Those of the GET class in the data bucket."""
-        return self._in_data_bucket(is_get=True)
-
-    @property
-    def control_puts(self) -> int:
-        """Those of the PUT class below the control prefix."""
-        return _of_class(self.control, is_get=False)
-
-    @property
-    def control_gets(self) -> int:
-        """Those of the GET class below the control prefix."""
-        return _of_class(self.control, is_get=True)
-
-    def _in_data_bucket(self, *, is_get: bool) -> int:
-        return sum(_of_class(part, is_get=is_get) for part in (self.data, self.gate, self.probes))
+    def billed(self) -> dict[str, int]:
+        """Return them by price class, called as in ``BilledUsage``."""
+        found = Counter[str]()
+        for part, counts in {"data": self.data, **self.overhead}.items():
+            prefix = "control_" if part == "control" else ""
+            for name, count in counts.items():
+                found[prefix + ("gets" if name in GET_CLASS else "puts")] += count
+        return dict(found)
 
 
 def requests_of(run: Run) -> Requests:
@@ -81,11 +65,10 @@ def requests_of(run: Run) -> Requests:
     heads, answers = (run.store_requests or {}).get("head", 0), len(run.probes)
     # Versions that did not count their requests kept the answers.
     driver_known = run.drivers_reported and heads >= answers
+    overhead = {"control": control, "gate": gate, "probes": {"head": max(heads, answers)}}
     return Requests(
         data=_data(run),
-        gate=gate,
-        control=control,
-        probes=_some({"head": max(heads, answers)}),
+        overhead=_parts(overhead),
         exact=gate_known and control_known and driver_known and _shows_all(run),
     )
 
@@ -99,7 +82,7 @@ def requests_of_record(record: InvocationRecord, job: JobSpec) -> Requests:
     if job.control is not None:
         puts = CONTROL_PUTS if record.control_puts is None else record.control_puts
         control = {"put": puts, "get": (record.control_gets or 0) + round(CONTROL_GETS)}
-    return Requests(data=_some(data), gate=_some(gate), control=_some(control))
+    return Requests(data=_some(data), overhead=_parts({"control": control, "gate": gate}))
 
 
 def _data(run: Run) -> dict[str, int]:
@@ -137,10 +120,10 @@ def _gate(run: Run) -> tuple[dict[str, int], bool]:
         "get": int(gets[gets != ABSENT].sum()) + driver.get("get", 0),
         "list": driver.get("list", 0),
     }
-    return _some(found), known
+    return found, known
 
 
-def _control(run: Run) -> tuple[dict[str, int], bool]:
+def _control(run: Run) -> tuple[Mapping[str, int], bool]:
     if run.job.control is None:
         return {}, True
     functions = run.functions
@@ -154,7 +137,7 @@ def _control(run: Run) -> tuple[dict[str, int], bool]:
         found += Counter(get=round(CONTROL_GETS * count), list=math.ceil(CONTROL_LISTS * count))
     else:
         found += Counter(run.requests)
-    return _some(found), bool(counted.all()) and run.requests is not None
+    return found, bool(counted.all()) and run.requests is not None
 
 
 def _shows_all(run: Run) -> bool:
@@ -163,10 +146,14 @@ def _shows_all(run: Run) -> bool:
     return not (hidden or is_text(kinds, OperationKind.CALL).any())
 
 
+def _parts(overhead: Mapping[str, Mapping[str, int]]) -> dict[str, dict[str, int]]:
+    return {
+        part: some
+        for part, counts in overhead.items()
+        if (some := _some(counts)) or part == "control"
+    }
+
+
 def _some(counts: Mapping[str, int]) -> dict[str, int]:
     free = FREE | _CALLS
     return {name: count for name, count in sorted(counts.items()) if count and name not in free}
-
-
-def _of_class(counts: Mapping[str, int], *, is_get: bool) -> int:
-    return sum(count for name, count in counts.items() if (name in GET_CLASS) is is_get)

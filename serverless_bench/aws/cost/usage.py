@@ -2,13 +2,16 @@
 
 import math
 from dataclasses import dataclass, fields
-from typing import Final, Self
+from typing import Final
 
 from serverless_bench.aws.cost.prices import Prices
 from serverless_bench.units import GIB
 
 HOURS_PER_MONTH: Final = 730.0
 """AWS bills S3 by byte-hours; its calculator takes 730 hours for a month."""
+
+_FORMS: Final = ((100, ",.0f"), (1, ".2f"), (0.01, ".3f"), (5e-7, ".6f"))
+"""How an amount of at least so much is written."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,11 +59,6 @@ class Dollars:
         """The sum of all components."""
         return math.fsum(getattr(self, field.name) for field in fields(self))
 
-    def __add__(self, other: Self) -> "Dollars":
-        return Dollars(
-            **{f.name: getattr(self, f.name) + getattr(other, f.name) for f in fields(self)}
-        )
-
 
 def price(usage: BilledUsage, prices: Prices) -> Dollars:
     """Return what a usage costs."""
@@ -78,25 +76,19 @@ def price(usage: BilledUsage, prices: Prices) -> Dollars:
 
 def _network(usage: BilledUsage, prices: Prices) -> float:
     cost = usage.cross_region_bytes / GIB * prices.network_cross_region_gb
-    if usage.nat_bytes:
-        cost += usage.nat_bytes / GIB * prices.network_nat_gb
-        cost += usage.route_h * prices.network_nat_hour
-    if usage.endpoint_bytes:
-        cost += usage.endpoint_bytes / GIB * prices.network_endpoint_gb
-        cost += usage.route_h * prices.network_endpoint_hour
+    for moved, per_gb, per_hour in (
+        (usage.nat_bytes, prices.network_nat_gb, prices.network_nat_hour),
+        (usage.endpoint_bytes, prices.network_endpoint_gb, prices.network_endpoint_hour),
+    ):
+        if moved:
+            cost += moved / GIB * per_gb + usage.route_h * per_hour
     return cost
 
 
 def format_money(amount: float, currency: str = "USD") -> str:
     """Return an amount with three digits or so: ``$316``, ``$2.04``, ``$0.0091``."""
-    if amount >= 100:
-        text = f"{amount:,.0f}"
-    elif amount >= 1:
-        text = f"{amount:.2f}"
-    elif amount >= 0.01:
-        text = f"{amount:.3f}"
-    elif amount >= 5e-7 or amount == 0:
-        text = f"{amount:.6f}".rstrip("0").rstrip(".")
-    else:
-        text = f"{amount:.1e}"
+    form = next((form for least, form in _FORMS if amount >= least or amount == 0), ".1e")
+    text = f"{amount:{form}}"
+    if form == ".6f":
+        text = text.rstrip("0")
     return f"${text}" if currency == "USD" else f"{text} {currency}"

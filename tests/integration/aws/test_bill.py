@@ -168,6 +168,6 @@ def test_an_old_run_whose_requests_were_not_counted_says_so(
     functions = {n: c * 0 - 1 if n in unknown else c for n, c in run.functions.items()}
     old = requests_of(replace(run, functions=functions, requests=None, store_requests=None))
     assert not old.exact
-    assert old.control["put"] == 2 * 3
+    assert old.overhead["control"]["put"] == 2 * 3
     assert old.data == {"put": 6} == requests_of(run).data
     assert found.requests_exact

@@ -1,9 +1,11 @@
 """The parts of the Lambda host that need no process and no connection."""
 
+import asyncio
 import json
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -12,6 +14,7 @@ from hypothesis import strategies as st
 from serverless_bench.errors import UsageError
 from serverless_bench.lambda_host.concurrency import ACCOUNT, RESERVED, ConcurrencyLimits
 from serverless_bench.lambda_host.faults import FaultRule, InvokeFault, InvokeFaultPlan
+from serverless_bench.lambda_host.fork_client import ForkClient
 from serverless_bench.lambda_host.functions import LambdaFunction, make_runtime
 from serverless_bench.lambda_host.settings import HostSettings, arn
 
@@ -103,6 +106,28 @@ def test_the_runtime_is_what_aws_brings_along_and_nothing_else(tmp_path: Path) -
     assert {"awslambdaric", "simplejson", "botocore", "urllib3"} <= names
     assert not {"numpy", "lithops", "serverless_bench"} & names
     assert all((tmp_path / name).exists() for name in names)
+
+
+class ShortLived(ForkClient):
+    """A fork server whose processes have ended before anybody hears of them."""
+
+    async def _start(self) -> None:
+        self.lines = asyncio.StreamReader()
+        self._reading = asyncio.create_task(self._read(self.lines))
+
+    def _send(self, message: dict[str, Any]) -> None:
+        told = {"fork": message["fork"], "pid": 7}, {"pid": 7, "status": 3}
+        self.lines.feed_data(b"".join(json.dumps(one).encode() + b"\n" for one in told))
+
+
+def test_a_process_that_has_ended_already_is_told_with_its_status(tmp_path: Path) -> None:
+    function = LambdaFunction(name="f", arn="", handler="app.handler")
+
+    async def fork() -> tuple[int, int]:
+        pid, exited = await ShortLived(function, tmp_path, tmp_path / "log").fork({})
+        return pid, await exited
+
+    assert asyncio.run(fork()) == (7, 3)
 
 
 def test_the_command_line_module_does_not_need_the_servers_library() -> None:
