@@ -11,7 +11,6 @@ from serverless_bench.analysis.requirements import require_scipy
 from serverless_bench.cli.exit_codes import ExitCode
 from serverless_bench.cli.exp_plan import (
     cell_options,
-    check_plan,
     make_plan,
     placed,
     show_plan,
@@ -22,6 +21,7 @@ from serverless_bench.cli.options import choose_format, option, run_dir_option
 from serverless_bench.cli.plot import require_plots
 from serverless_bench.cli.terminal import working
 from serverless_bench.clock import utc_stamp
+from serverless_bench.driver.location import check_room
 from serverless_bench.errors import INTERRUPTED, SbenchError, UsageError
 
 if TYPE_CHECKING:
@@ -130,7 +130,9 @@ def run_command(
         plan = make_plan(experiment, flags)
         root = flags["run_dir"] / (flags["label"] or _directory_name(experiment))
     here = plan.target is None and flags["bucket"] is None and flags["endpoint_url"] is None
-    check_plan(plan, room=here and not dry_run)
+    largest = plan.check()
+    if here and not dry_run:
+        check_room(largest, "the objects of one run")
     if dry_run:
         show_plan(plan)
         return ExitCode.OK

@@ -16,13 +16,11 @@ from serverless_bench.cli.options import (
     option,
     remote_options,
 )
-from serverless_bench.driver.location import check_room, open_target
+from serverless_bench.driver.location import open_target
 from serverless_bench.errors import UsageError
 from serverless_bench.experiments import DESIGNS, SCALES
-from serverless_bench.job.target import Target
 
 if TYPE_CHECKING:
-    from serverless_bench.experiments.cells import Cell
     from serverless_bench.experiments.definition import Experiment, Setting
     from serverless_bench.experiments.plan import Plan
 
@@ -96,6 +94,7 @@ def _only(texts: Sequence[str]) -> dict[str, list[str]]:
 
 
 def _changes(flags: Mapping[str, Any]) -> "dict[str, Setting]":
+    from serverless_bench.driver.schema import located
     from serverless_bench.experiments.loading import as_settings
 
     found: dict[str, Setting] = {}
@@ -108,40 +107,11 @@ def _changes(flags: Mapping[str, Any]) -> "dict[str, Setting]":
         except tomllib.TOMLDecodeError:
             # A text without quotes, as the shell leaves it.
             data = {"value": value}
-        found[name] = as_settings(data, f"--set {name}")["value"]
+        with located(f"--set {name}"):
+            found[name] = as_settings(data)["value"]
     if flags.get("executor"):
         found["executor"] = flags["executor"]
     return found
-
-
-def check_plan(plan: "Plan", *, room: bool) -> None:
-    """Refuse cells that make no job, before anything runs for hours.
-
-    Parameters
-    ----------
-    plan
-        What is to be run.
-    room
-        Whether to refuse what the embedded store has no room for, too.
-
-    Raises
-    ------
-    UsageError
-        If there is one.
-    """
-    plan.check()
-    cells = [cell for cell in plan.cells() if not cell.skipped]
-    largest = max((_bytes(plan, cell) for cell in cells), default=0)
-    if room:
-        check_room(largest, "the objects of one run")
-
-
-def _bytes(plan: "Plan", cell: "Cell") -> int:
-    from serverless_bench.experiments.settings import planned_bytes
-
-    if cell.settings.get("store", "embedded") == "loopback":
-        return 0
-    return planned_bytes(plan.job(cell, Target(bucket="any", endpoint_url="http://any")))
 
 
 def show_plan(plan: "Plan") -> None:

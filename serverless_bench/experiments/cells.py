@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from itertools import product
 from typing import Final
 
+from serverless_bench.driver.schema import located
 from serverless_bench.errors import UsageError
 from serverless_bench.experiments.definition import (
     Axis,
@@ -16,7 +17,7 @@ from serverless_bench.experiments.definition import (
     Settings,
     Value,
 )
-from serverless_bench.experiments.settings import check_settings, processors
+from serverless_bench.experiments.settings import check_settings, merged, processors
 
 CELL: Final = "cell"
 """What the names of cells are called where an axis is expected."""
@@ -85,12 +86,13 @@ def make_cells(
         If ``only`` names no axis, or a value that no cell has, or a setting is unknown.
     """
     changes = changes or {}
-    check_settings(changes, "--set")
+    with located("--set"):
+        check_settings(changes)
     controls = {cell.name for cell in experiment.controls}
     found: list[Cell] = []
     for name, own in _points(experiment, scale, design or experiment.design):
         at = _at(experiment, own)
-        settings = {**_settings(experiment, scale, own), **changes}
+        settings = merged(_settings(experiment, scale, own), changes)
         if any(cell.at == at and cell.settings == settings for cell in found):
             continue
         skipped, not_here = _skipped(experiment, name, at, settings)
@@ -161,8 +163,9 @@ def _settings(experiment: Experiment, scale: str, own: Mapping[str, Setting]) ->
         if axis.name in own:
             value = rest.pop(axis.name)
             level = axis.levels.get(str(value))
-            settings |= {axis.setting: value} if level is None else level[scale]
-    return settings | rest
+            given = {axis.setting: value} if level is None else level[scale]
+            settings = merged(settings, given)
+    return merged(settings, rest)
 
 
 def _skipped(

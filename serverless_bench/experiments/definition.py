@@ -5,9 +5,11 @@
 
 import re
 from collections.abc import Mapping
-from typing import Annotated, Final
+from typing import Final
 
-from msgspec import Meta, Struct
+from msgspec import Struct
+
+from serverless_bench.job.types import at_least, wrong
 
 TESTS: Final = ("faster", "slower", "same", "no-gain", "linear", "knee")
 """What a hypothesis may say of the second value of a segment, seen from the first."""
@@ -44,23 +46,16 @@ Value = str | int | float | bool
 """Of an axis."""
 Setting = Value | tuple[Value, ...] | None
 Settings = Mapping[str, Setting]
-"""By dotted name, as in ``array.chunks``; ``settings`` knows the names."""
+"""By dotted name, as in ``mix.get``; ``settings`` knows the names."""
 Figure = float | str | tuple[float, float]
 """As published: a number, words, or a range."""
-Amount = Annotated[float, Meta(ge=0, le=1e12)]
+_MOST: Final = 1e12
+"""Of anything that a scale has a number for."""
 _APPROXIMATELY: Final = re.compile(r"~(\d+(?:\.\d+)?)(?:-(\d+(?:\.\d+)?))?")
 """As in ``~1.2`` and ``~4-5``."""
 
 
-class Size(int):
-    """Bytes; a file may give them a unit, as in ``"8MiB"``."""
-
-
-class _Table(Struct, frozen=True, forbid_unknown_fields=True):
-    """Of a file; what is not declared is refused."""
-
-
-class Publication(_Table, frozen=True, kw_only=True):
+class Publication(Struct, frozen=True, kw_only=True):
     """Where the published figures come from."""
 
     source: str
@@ -70,25 +65,31 @@ class Publication(_Table, frozen=True, kw_only=True):
     """Machine, store and network, as far as they are known."""
 
 
-class Scale(_Table, frozen=True, kw_only=True):
+class Scale(Struct, frozen=True, kw_only=True):
     """How large the experiment is."""
 
     about: str = ""
-    min_bytes: Size
+    min_bytes: int
     """A run that moves less is no evidence."""
-    repeats: Annotated[int, Meta(ge=1)] = DEFAULT_REPEATS
+    repeats: int = DEFAULT_REPEATS
     """Rounds; in each, every cell runs once."""
-    minutes: Amount = 0.0
+    minutes: float = 0.0
     """More rounds, as many as fit into it by the pilots; 0 for no more."""
-    seconds: Amount = 0.0
+    seconds: float = 0.0
     """How long a run lasts at most; 0 for as long as its objects take."""
-    standard_error: Amount = DEFAULT_ERROR
+    standard_error: float = DEFAULT_ERROR
     """Of its rate: a cell that a pilot run knows so well in less time takes less."""
     settings: Settings
     """Of every cell, unless an axis or the cell itself says otherwise."""
 
+    def __post_init__(self) -> None:
+        at_least("repeats", self.repeats, 1)
+        for name in ("minutes", "seconds", "standard_error"):
+            if not 0 <= getattr(self, name) <= _MOST:
+                raise wrong(name, f"must be between 0 and {_MOST:g}, got {getattr(self, name):g}")
 
-class Axis(_Table, frozen=True, kw_only=True):
+
+class Axis(Struct, frozen=True, kw_only=True):
     """One thing that is varied."""
 
     name: str
@@ -105,7 +106,7 @@ class Axis(_Table, frozen=True, kw_only=True):
     """Whether the i-th small value stands for the i-th one of the paper."""
 
 
-class NamedCell(_Table, frozen=True, kw_only=True):
+class NamedCell(Struct, frozen=True, kw_only=True):
     """A cell that sets several axes and settings at once."""
 
     name: str
@@ -113,14 +114,14 @@ class NamedCell(_Table, frozen=True, kw_only=True):
     """By scale; axes by name, everything else is a setting."""
 
 
-class Unsupported(_Table, frozen=True, kw_only=True):
+class Unsupported(Struct, frozen=True, kw_only=True):
     """Cells that cannot be: they stand in the table with the reason, and are not run."""
 
     at: Mapping[str, Value] = {}
     reason: str
 
 
-class Metric(_Table, frozen=True, kw_only=True):
+class Metric(Struct, frozen=True, kw_only=True):
     """A column of the published table."""
 
     name: str
@@ -128,7 +129,7 @@ class Metric(_Table, frozen=True, kw_only=True):
     of: str
     """A figure of a run, see ``figures``."""
     unit: str = ""
-    for_bytes: Size = Size(0)
+    for_bytes: int = 0
     """Scaled from what a run moved to so many bytes; 0 for the figure as it is."""
     digits: int | None = None
     """After the decimal point; None for three that count."""
@@ -139,7 +140,7 @@ class Metric(_Table, frozen=True, kw_only=True):
     """Axis whose first value ``relative`` relates to."""
 
 
-class Hypothesis(_Table, frozen=True, kw_only=True):
+class Hypothesis(Struct, frozen=True, kw_only=True):
     """A claim, and how it is tested."""
 
     id: str
@@ -161,7 +162,7 @@ class Hypothesis(_Table, frozen=True, kw_only=True):
     """What was found, in the publication's words."""
 
 
-class PublishedRow(_Table, frozen=True, kw_only=True):
+class PublishedRow(Struct, frozen=True, kw_only=True):
     """A published row."""
 
     cell: str = ""
@@ -186,7 +187,7 @@ class PublishedRow(_Table, frozen=True, kw_only=True):
         return (low + high) / 2, low, high
 
 
-class Plot(_Table, frozen=True, kw_only=True):
+class Plot(Struct, frozen=True, kw_only=True):
     """How the picture is drawn."""
 
     kind: str = "lines"
@@ -200,7 +201,7 @@ class Plot(_Table, frozen=True, kw_only=True):
     """Whether x doubles from one tick to the next."""
 
 
-class Experiment(_Table, frozen=True, kw_only=True):
+class Experiment(Struct, frozen=True, kw_only=True):
     """A study: what to run, what to look at, what was claimed and published."""
 
     name: str

@@ -14,6 +14,7 @@ import numpy as np
 import orjson
 
 from serverless_bench.analysis.timeline import segments
+from serverless_bench.driver.settings import setting_of
 from serverless_bench.experiments.definition import Setting, Settings
 from serverless_bench.experiments.figures import operation_rates
 from serverless_bench.experiments.settings import workload_of
@@ -29,7 +30,7 @@ BATCHES: Final = 10
 """Parts of a pilot whose means tell its standard error: long enough to be nearly
 independent, many enough to know it within a quarter (Alexopoulos and Seila 1998)."""
 MOST_ROUNDS: Final = 20
-_SIZES: Final = ("duration_s", "objects", "total_objects", "repeats", "operations")
+_SIZES: Final = frozenset({"duration", "objects", "total_objects", "read_times", "operations"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,7 +49,7 @@ class RunLength:
 
 def is_fixed(changes: Settings) -> bool:
     """Tell whether the user sets how much a run does."""
-    return any(name in changes for name in _SIZES)
+    return not _SIZES.isdisjoint(map(setting_of, changes))
 
 
 def pilot_settings(settings: Settings, most_s: float) -> dict[str, Setting]:
@@ -144,4 +145,4 @@ def replace_json(path: Path, value: object) -> None:
 
 
 def _is_append(settings: Settings) -> bool:
-    return workload_of(settings) == "array" and settings.get("array.operation") == "append"
+    return workload_of(settings) == "array" and settings.get("operation") == "append"

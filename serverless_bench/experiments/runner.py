@@ -17,11 +17,10 @@ from serverless_bench.experiments.cells import Cell
 from serverless_bench.experiments.definition import Setting, Settings
 from serverless_bench.experiments.observations import failure_path, run_path
 from serverless_bench.experiments.plan import Plan, overwrite_plan
-from serverless_bench.experiments.settings import job_of, prepared_by, workload_of
+from serverless_bench.experiments.settings import merged
 from serverless_bench.experiments.stores import Stores, files_of, on_processors
 from serverless_bench.rundir.run import Run, load_run
 from serverless_bench.units import GIB, NS_PER_S
-from serverless_bench.workloads import open_workload
 
 GARBAGE_BYTES: Final = 4 * GIB
 """The embedded store gives space back after so much was deleted; in the end, from a
@@ -164,12 +163,12 @@ class _Runner:
 
     def _run(self, cell: Cell, path: Path, length: Settings) -> Run:
         target = self._stores.target(cell.settings)
-        keys = self._keys(cell)
-        job, files = self._plan.job(cell, target, length), files_of(path)
-        if cell.settings.get("store") == "files" and job.load.array is not None:
+        keys, files, place = self._keys(cell), files_of(path), dict[str, Setting]()
+        if cell.settings.get("store") == "files":
             files.mkdir(parents=True)
-            array = replace(job.load.array, path=str(files))
-            job = replace(job, load=replace(job.load, array=array))
+            place["path"] = str(files)
+        settings = merged(cell.settings, length, place)
+        job = self._plan.job(settings, target, name=cell.slug, keys=keys)
         try:
             with on_processors(cell.settings.get("cpus")):
                 return run_job(job, path, keys=keys)
@@ -203,10 +202,9 @@ class _Runner:
 
     def _keys(self, cell: Cell) -> list[str]:
         """Return what a cell reads: written once for all cells with objects like its own."""
-        prepare = self._plan.experiment.prepare
-        if prepare is None or open_workload(workload_of(cell.settings)).creates_objects:
+        settings = self._plan.prepared(cell)
+        if settings is None:
             return []
-        settings = prepared_by(prepare[self._plan.scale], cell.settings)
         store = cell.settings.get("store", "embedded")
         # A loopback store makes what is read from its key: any plain one can prepare.
         settings["store"] = store if store != "files" else "embedded"
@@ -219,8 +217,7 @@ class _Runner:
         return prepared.keys()
 
     def _prepare(self, settings: dict[str, Setting]) -> Run:
-        job = job_of(settings, self._stores.target(settings), name="prepare")
-        job = replace(job, control=self._plan.control, functions=self._plan.functions)
+        job = self._plan.job(settings, self._stores.target(settings), name="prepare")
         return run_job(job, _free(self._root / "prepare"))
 
 
