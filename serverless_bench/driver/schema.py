@@ -44,6 +44,10 @@ def converted(annotation: Any, name: str, value: object) -> Any:  # noqa: ANN401
     UsageError
         If it is none; ``name`` is what it is called.
     """
+    if get_origin(annotation) is Mapping and isinstance(value, Mapping):
+        # Its keys are the user's, and say best which value is wrong.
+        (_, kind) = get_args(annotation)
+        return {key: converted(kind, key, one) for key, one in value.items()}
     import msgspec  # noqa: PLC0415 - only what makes a job waits for it
 
     try:
@@ -64,7 +68,7 @@ def words(annotation: Any) -> str:  # noqa: ANN401 - a type or a type form
     inner = [one for one in get_args(annotation) if one is not type(None)]
     origin = get_origin(annotation)
     if origin is Literal:
-        return f"one of {', '.join(map(str, inner))}"
+        return f"one of {', '.join(filter(None, map(str, inner)))}"
     if origin in {tuple, list}:
         count = "" if Ellipsis in inner or origin is list else f"{len(inner)} "
         return f"a list of {count}{_PLURAL.get(inner[0], 'values')}"

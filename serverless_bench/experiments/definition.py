@@ -5,24 +5,12 @@
 
 import re
 from collections.abc import Mapping
-from typing import Final
+from typing import Final, Literal
 
 from msgspec import Struct
 
 from serverless_bench.job.types import at_least, wrong
 
-TESTS: Final = ("faster", "slower", "same", "no-gain", "linear", "knee")
-"""What a hypothesis may say of the second value of a segment, seen from the first."""
-RELATIVES: Final = ("speedup", "efficiency", "change")
-"""What a metric may be in relation to the first value of an axis."""
-PLOTS: Final = ("lines", "bars")
-FORMER_PLOTS: Final = ("operations", "runs")
-"""Of experiments that were begun before there was one bar for each cell; drawn as bars."""
-SEGMENTS: Final = ("neighbours", "first")
-"""Each value against the one before it; each against the first."""
-BETTER: Final = ("more", "less")
-DEFAULT_REPEATS: Final = 5
-DEFAULT_ERROR: Final = 0.03
 DEFAULT_THRESHOLD: Final = 0.05
 UNITS: Final[Mapping[str, float]] = {
     "": 1.0,
@@ -71,13 +59,13 @@ class Scale(Struct, frozen=True, kw_only=True):
     about: str = ""
     min_bytes: int
     """A run that moves less is no evidence."""
-    repeats: int = DEFAULT_REPEATS
+    repeats: int = 5
     """Rounds; in each, every cell runs once."""
     minutes: float = 0.0
     """More rounds, as many as fit into it by the pilots; 0 for no more."""
     seconds: float = 0.0
     """How long a run lasts at most; 0 for as long as its objects take."""
-    standard_error: float = DEFAULT_ERROR
+    standard_error: float = 0.03
     """Of its rate: a cell that a pilot run knows so well in less time takes less."""
     settings: Settings
     """Of every cell, unless an axis or the cell itself says otherwise."""
@@ -133,11 +121,11 @@ class Metric(Struct, frozen=True, kw_only=True):
     """Scaled from what a run moved to so many bytes; 0 for the figure as it is."""
     digits: int | None = None
     """After the decimal point; None for three that count."""
-    better: str = "more"
-    relative: str = ""
-    """One of ``RELATIVES``, or empty for the figure itself."""
+    better: Literal["more", "less"] = "more"
+    relative: Literal["", "speedup", "efficiency", "change"] = ""
+    """What it is in relation to the first value of an axis; empty for the figure itself."""
     to: str = ""
-    """Axis whose first value ``relative`` relates to."""
+    """That axis."""
 
 
 class Hypothesis(Struct, frozen=True, kw_only=True):
@@ -145,11 +133,13 @@ class Hypothesis(Struct, frozen=True, kw_only=True):
 
     id: str
     text: str
-    test: str
+    test: Literal["faster", "slower", "same", "no-gain", "linear", "knee"]
+    """What is said of the second value of a segment, seen from the first."""
     metric: str
     along: str
     """Axis that the segments lie on."""
-    segments: str | tuple[tuple[Value, Value], ...] = "neighbours"
+    segments: Literal["neighbours", "first"] | tuple[tuple[Value, Value], ...] = "neighbours"
+    """Each value against the one before it; each against the first; or these pairs."""
     where: Mapping[str, Value] = {}
     """Only cells with these values."""
     across: str = ""
@@ -190,7 +180,8 @@ class PublishedRow(Struct, frozen=True, kw_only=True):
 class Plot(Struct, frozen=True, kw_only=True):
     """How the picture is drawn."""
 
-    kind: str = "lines"
+    kind: Literal["lines", "bars", "operations", "runs"] = "lines"
+    """The last two of experiments that were begun before there was one bar for each cell."""
     x: str = ""
     """An axis."""
     y: str = ""
@@ -213,7 +204,7 @@ class Experiment(Struct, frozen=True, kw_only=True):
     prepare: Mapping[str, Settings] | None = None
     """By scale: of the write that makes what is read; None for experiments that need none."""
     axes: tuple[Axis, ...] = ()
-    design: str = "full"
+    design: Literal["full", "one-factor", "list"] = "full"
     cells: tuple[NamedCell, ...] = ()
     """Run by the design ``list``."""
     controls: tuple[NamedCell, ...] = ()

@@ -3,6 +3,7 @@
 import tomllib
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from functools import partial
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, Final, TypeVar
@@ -12,18 +13,11 @@ from msgspec.structs import fields
 
 from serverless_bench.driver.schema import checked, converted, located
 from serverless_bench.errors import UsageError
-from serverless_bench.experiments import DESIGNS, SCALES
+from serverless_bench.experiments import SCALES
 from serverless_bench.experiments.definition import (
-    BETTER,
-    FORMER_PLOTS,
-    PLOTS,
-    RELATIVES,
-    SEGMENTS,
-    TESTS,
     UNITS,
     Axis,
     Experiment,
-    Figure,
     Hypothesis,
     Metric,
     NamedCell,
@@ -113,29 +107,27 @@ def as_settings(data: Mapping[str, Any]) -> dict[str, Setting]:
 
 
 def _experiment(data: dict[str, Any], *, name: str, text: str) -> Experiment:
-    for key, made in (
-        ("axes", _axis),
-        ("cells", _cell),
-        ("controls", _cell),
-        ("hypotheses", _hypothesis),
-        ("metrics", _metric),
-        ("published", _row),
-        ("unsupported", _unsupported),
-    ):
+    parts: dict[str, Callable[[dict[str, Any]], Struct]] = {
+        "axes": _axis,
+        "cells": _cell,
+        "controls": _cell,
+        "hypotheses": partial(_made, Hypothesis),
+        "metrics": _metric,
+        "published": _row,
+        "unsupported": partial(_made, Unsupported),
+    }
+    for key, made in parts.items():
         if isinstance(data.get(key), dict):
             raise UsageError(f"{key}: is a list of tables", hint=f"[[{key}]]")
         tables, data[key] = converted(list[dict[str, Any]], key, data.get(key, [])), []
         for number, table in enumerate(tables, 1):
             with located(f"{key} {number}"):
                 data[key].append(made(table))
-    shared, scales = _inner(data, "settings", as_settings), {}
-    for scale in SCALES:
-        scales[scale] = _inner(data, scale, lambda table: _scale(table, shared))
-    if "prepare" in data:
-        data["prepare"] = _inner(data, "prepare", _by_scale)
-    if "plot" in data:
-        data["plot"] = _inner(data, "plot", lambda table: _made(Plot, table))
-    data["seed"] = _inner(data, "seed", _seed)
+    scale = partial(_scale, _inner(data, "settings", as_settings))
+    scales = {name: _inner(data, name, scale) for name in SCALES}
+    for key, made_of in (("prepare", _by_scale), ("plot", partial(_made, Plot)), ("seed", _seed)):
+        if key in data:
+            data[key] = _inner(data, key, made_of)
     return _made(Experiment, data, scales=scales, name=name, text=text)
 
 
@@ -158,7 +150,7 @@ def _made(kind: type[S], table: Mapping[str, Any], **more: object) -> S:
     return kind(**{name: checked(kind, name, value) for name, value in {**table, **more}.items()})
 
 
-def _scale(table: dict[str, Any], shared: Settings) -> Scale:
+def _scale(shared: Settings, table: dict[str, Any]) -> Scale:
     settings = merged(shared, _inner(table, "settings", as_settings))
     return _made(Scale, _sized(table, "min_bytes"), settings=settings)
 
@@ -191,25 +183,13 @@ def _cell(cell: dict[str, Any]) -> NamedCell:
     return _made(NamedCell, cell, at=_inner(cell, "at", lambda at: _by_scale({**at, **own})))
 
 
-def _hypothesis(table: dict[str, Any]) -> Hypothesis:
-    return _made(Hypothesis, {**table, "where": _inner(table, "where", _point)})
-
-
 def _metric(table: dict[str, Any]) -> Metric:
     return _made(Metric, {"header": table.get("name", ""), **_sized(table, "for_bytes")})
 
 
 def _row(row: dict[str, Any]) -> PublishedRow:
-    figures = {name: converted(Figure, name, row.pop(name)) for name in [*row] if name not in _ROW}
-    return _made(PublishedRow, {**row, "at": _inner(row, "at", _point)}, values=figures)
-
-
-def _unsupported(table: dict[str, Any]) -> Unsupported:
-    return _made(Unsupported, {**table, "at": _inner(table, "at", _point)})
-
-
-def _point(table: Mapping[str, Any]) -> dict[str, Value]:
-    return {name: converted(Value, name, value) for name, value in table.items()}
+    figures = {name: row.pop(name) for name in [*row] if name not in _ROW}
+    return _made(PublishedRow, row, values=figures)
 
 
 def _sized(table: Mapping[str, Any], name: str) -> dict[str, Any]:
@@ -279,23 +259,17 @@ def _references(experiment: Experiment) -> Iterator[tuple[str, Collection[str], 
     axes = [axis.name for axis in experiment.axes]
     metrics = [metric.name for metric in experiment.metrics]
     cells = [cell.name for cell in (*experiment.cells, *experiment.controls)]
-    yield experiment.design, DESIGNS, "design"
     yield experiment.pivot, [*axes, ""], "pivot"
     for metric in experiment.metrics:
         here = f"metric {metric.name}"
         yield metric.unit, UNITS, f"{here}, unit"
-        yield metric.better, BETTER, f"{here}, better"
-        yield metric.relative, ["", *RELATIVES], f"{here}, relative"
         if metric.relative:
             yield metric.to, axes, f"{here}, to"
     for one in experiment.hypotheses:
         here = f"hypothesis {one.id}"
-        yield one.test, TESTS, f"{here}, test"
         yield one.metric, metrics, f"{here}, metric"
         yield one.along, [*axes, "cell"], f"{here}, along"
         yield one.across, [*axes, ""], f"{here}, across"
-        if isinstance(one.segments, str):
-            yield one.segments, SEGMENTS, f"{here}, segments"
         yield from ((name, [*axes, "cell"], f"{here}, where") for name in one.where)
     for number, row in enumerate(experiment.published, 1):
         here = f"published {number}"
@@ -305,7 +279,6 @@ def _references(experiment: Experiment) -> Iterator[tuple[str, Collection[str], 
     for number, cells_there in enumerate(experiment.unsupported, 1):
         yield from ((name, [*axes, "cell"], f"unsupported {number}") for name in cells_there.at)
     if experiment.plot is not None:
-        yield experiment.plot.kind, [*PLOTS, *FORMER_PLOTS], "plot, kind"
         yield experiment.plot.x, [*axes, "cell", ""], "plot, x"
         yield experiment.plot.y, [*metrics, ""], "plot, y"
         yield experiment.plot.series, [*axes, ""], "plot, series"

@@ -197,8 +197,8 @@ def test_small_experiments_are_jobs() -> None:
         ),
         ("[[published]]\nspeed = 3", "no 'speed'"),
         ("[[published]]\nat = {colour = 1}", "no 'colour'"),
-        ("[[published]]\nat = {threads = [1]}", "published 1: at: threads must be"),
-        ("[plot]\nkind = 'pie'", "kind: there is no 'pie'"),
+        ("[[published]]\nat = {threads = [1]}", "published 1: threads must be"),
+        ("[plot]\nkind = 'pie'", "plot: kind must be one of lines, bars"),
         ("[[cells]]\nname = 'a'\nat = {bogus = 1}", "no setting 'bogus'"),
         ("title", "is not TOML"),
         ("[prepare.mix]\nget = 2020-01-01", "prepare: mix: get must be"),
@@ -214,14 +214,14 @@ def test_small_experiments_are_jobs() -> None:
                 "[[hypotheses]]\nid='h'\ntext='t'\ntest='same'\nmetric='rate'\nalong='threads'\n"
                 "segments='some'"
             ),
-            "segments: there is no 'some'",
+            "segments must be one of neighbours, first or a list of values, got 'some'",
         ),
         (
             (
                 "[[hypotheses]]\nid='h'\ntext='t'\ntest='same'\nmetric='rate'\nalong='threads'\n"
                 "segments=[[1]]"
             ),
-            "hypotheses 1: segments must be text or a list",
+            "hypotheses 1: segments must be one of neighbours, first or a list",
         ),
     ],
 )
