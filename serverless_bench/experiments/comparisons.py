@@ -17,8 +17,8 @@ from typing import Final, TypeVar
 
 import numpy as np
 
-from serverless_bench.analysis.compare import ALPHA, Interval, Verdict
-from serverless_bench.experiments.definition import DEFAULT_THRESHOLD, Metric
+from serverless_bench.analysis.compare import ALPHA, THRESHOLD, Interval, Verdict
+from serverless_bench.experiments.definition import Metric
 from serverless_bench.experiments.observations import CellRuns
 from serverless_bench.rundir.tables import Floats
 
@@ -119,7 +119,7 @@ class CellComparison:
     """Second over first; for ``linear``, over what would be proportional."""
     test: str = "same"
     """As in ``Hypothesis``."""
-    threshold: float = DEFAULT_THRESHOLD
+    threshold: float = THRESHOLD
     published_times: float = 1.0
     """For ``linear``: what would be proportional of the published cells."""
 

@@ -9,9 +9,9 @@ from typing import Final, Literal
 
 from msgspec import Struct
 
+from serverless_bench.analysis.compare import THRESHOLD
 from serverless_bench.job.types import at_least, wrong
 
-DEFAULT_THRESHOLD: Final = 0.05
 UNITS: Final[Mapping[str, float]] = {
     "": 1.0,
     "B/s": 1.0,
@@ -146,7 +146,7 @@ class Hypothesis(Struct, frozen=True, kw_only=True):
     """For ``knee``: the knee is the same for all values of this axis."""
     expect: Value | None = None
     """For ``knee``: where it is claimed to be."""
-    threshold: float = DEFAULT_THRESHOLD
+    threshold: float = THRESHOLD
     """Relative difference from which on it matters."""
     published: str = ""
     """What was found, in the publication's words."""
