@@ -3,7 +3,7 @@
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import product
 from typing import Final
 
@@ -95,19 +95,20 @@ def make_cells(
         settings = merged(_settings(experiment, scale, own), changes)
         if any(cell.at == at and cell.settings == settings for cell in found):
             continue
-        skipped, not_here = _skipped(experiment, name, at, settings)
-        found.append(
-            Cell(
-                slug=_slug(len(found) + 1, name or "-".join(f"{n}-{v}" for n, v in at.items())),
-                name=name,
-                control=name in controls,
-                at=at,
-                settings=settings,
-                skipped=skipped,
-                not_here=not_here,
-                paper_at={n: paper_value(experiment.axis(n), scale, v) for n, v in at.items()},
-            )
+        cell = Cell(
+            slug=_slug(len(found) + 1, name or "-".join(f"{n}-{v}" for n, v in at.items())),
+            name=name,
+            control=name in controls,
+            at=at,
+            settings=settings,
+            paper_at={n: paper_value(experiment.axis(n), scale, v) for n, v in at.items()},
         )
+        reasons = (one.reason for one in experiment.unsupported if cell.matches(one.at))
+        if reason := next(reasons, ""):
+            cell = replace(cell, skipped=reason)
+        elif lacking := _lacking(settings):
+            cell = replace(cell, skipped=f"not identifiable here: {lacking}", not_here=True)
+        found.append(cell)
     if not found:
         raise UsageError(f"experiment {experiment.name} has no cells by this design")
     return tuple(_kept(found, only or {}))
@@ -168,20 +169,11 @@ def _settings(experiment: Experiment, scale: str, own: Mapping[str, Setting]) ->
     return merged(settings, rest)
 
 
-def _skipped(
-    experiment: Experiment, name: str, at: Mapping[str, Value], settings: Settings
-) -> tuple[str, bool]:
-    here = Cell(slug="", name=name, at=at, settings=settings)
-    for one in experiment.unsupported:
-        if here.matches(one.at):
-            return one.reason, False
-    cpus, executor = settings.get("cpus"), str(settings.get("executor", "local"))
-    why = _without_processors(cpus, executor) if isinstance(cpus, int) else ""
-    return (f"not identifiable here: {why}", True) if why else ("", False)
-
-
-def _without_processors(cpus: int, executor: str) -> str:
+def _lacking(settings: Settings) -> str:
     """Return why functions cannot be kept to so many processors; empty if they can."""
+    cpus, executor = settings.get("cpus"), settings.get("executor", "local")
+    if not isinstance(cpus, int):
+        return ""
     if executor not in {"local", "inline"}:
         return f"processors are chosen by affinity, which {executor} does not have"
     if not hasattr(os, "sched_setaffinity"):

@@ -67,10 +67,13 @@ class Plan:
             self.experiment, self.scale, design=self.design, only=self.only, changes=self.changes
         )
 
+    def runnable(self) -> list[Cell]:
+        """Return the cells that are not skipped."""
+        return [cell for cell in self.cells() if not cell.skipped]
+
     def order(self) -> Iterator[tuple[Cell, int]]:
         """Yield every cell and repeat: each cell once in random order, then again, and so on."""
-        cells = [cell for cell in self.cells() if not cell.skipped]
-        rng = np.random.default_rng(self.seed)
+        cells, rng = self.runnable(), np.random.default_rng(self.seed)
         for repeat in range(1, self.repeats + 1):
             for index in rng.permutation(len(cells)):
                 yield cells[int(index)], repeat
@@ -98,7 +101,7 @@ class Plan:
             If an executor is unknown, or lacks its library. Cells whose client or array
             library is missing are rows of the table.
         """
-        cells, largest = [cell for cell in self.cells() if not cell.skipped], 0
+        cells, largest = self.runnable(), 0
         for executor in {cell.settings.get("executor", "local") for cell in cells}:
             check_cell({"executor": executor})
         for cell in cells:

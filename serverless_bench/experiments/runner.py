@@ -98,20 +98,17 @@ class _Runner:
 
     def warm_up(self, cell: Cell) -> None:
         """Run a cell once for nothing: a store that has just started is slow."""
-        path = _free(self._root / "warm-up")
-        self._tried(cell, path, {})
+        self._attempt(cell, _free(self._root / "warm-up"), {})
 
     def find_lengths(self, say: Callable[[str], object]) -> Plan:
         """Run a pilot of each cell that has none; return the plan with its rounds.
 
         How long runs are to be, and how many rounds, is kept before the first that counts.
         """
-        plan = self._plan
-        cells = [cell for cell in plan.cells() if not cell.skipped]
+        plan, cells = self._plan, self._plan.runnable()
         for cell in cells:
             if cell.slug not in self._lengths:
-                found = self._pilot(cell)
-                self._lengths[cell.slug] = found
+                found = self._lengths[cell.slug] = self._pilot(cell)
                 pilot.save_lengths(self._root, self._lengths)
                 error = found.standard_error
                 known = "" if error is None else f", standard error {error:.1%}"
@@ -127,16 +124,11 @@ class _Runner:
     def _pilot(self, cell: Cell) -> pilot.RunLength:
         scale, most_s = self._plan.experiment.scales[self._plan.scale], self._plan.most_s
         path, begun_ns = _free(self._root / "pilot"), monotonic_ns()
-        pilot_run = self._tried(cell, path, pilot.pilot_settings(cell.settings, most_s))
+        done = self._attempt(cell, path, pilot.pilot_settings(cell.settings, most_s))
         took_s = (monotonic_ns() - begun_ns) / NS_PER_S
-        spread = (None, None) if pilot_run is None else pilot.spread_of(pilot_run)
+        spread = pilot.spread_of(done) if isinstance(done, Run) else (None, None)
         found = pilot.length_of(spread, cell.settings, most_s, scale.standard_error)
         return replace(found, around_s=max(0.0, took_s - (spread[0] or 0.0)))
-
-    def _tried(self, cell: Cell, path: Path, length: Settings) -> Run | None:
-        """Run a cell where it does not count; return None if that fails."""
-        done = _or_problem(lambda: self._run(cell, path, length))
-        return None if isinstance(done, SbenchError) else done
 
     def perform(self, cell: Cell, repeat: int) -> str:
         """Run a cell; return what went wrong, or nothing."""
@@ -146,8 +138,8 @@ class _Runner:
         if path.exists():
             path.rename(_free(self._root / "cut-off"))
         length = self._lengths.get(cell.slug)
-        done = _or_problem(lambda: self._run(cell, path, length.settings if length else {}))
-        if not isinstance(done, SbenchError):
+        done = self._attempt(cell, path, length.settings if length else {})
+        if isinstance(done, Run):
             return ""
         text = f"{type(done).__name__}: {done}"
         failure.parent.mkdir(parents=True, exist_ok=True)
@@ -161,6 +153,9 @@ class _Runner:
                 self._delete(prepared)
         self._give_back(GARBAGE_BYTES // 16)
 
+    def _attempt(self, cell: Cell, path: Path, length: Settings) -> Run | SbenchError:
+        return _or_problem(lambda: self._run(cell, path, length))
+
     def _run(self, cell: Cell, path: Path, length: Settings) -> Run:
         target = self._stores.target(cell.settings)
         keys, files, place = self._keys(cell), files_of(path), dict[str, Setting]()
@@ -173,14 +168,10 @@ class _Runner:
             with on_processors(cell.settings.get("cpus")):
                 return run_job(job, path, keys=keys)
         finally:
-            self._tidy(cell, path, files)
-
-    def _tidy(self, cell: Cell, path: Path, files: Path) -> None:
-        if self._keep:
-            return
-        shutil.rmtree(files, ignore_errors=True)
-        if cell.settings.get("store") != "files" and (path / "run.json").exists():
-            self._delete(load_run(path, detail=False))
+            if not self._keep:
+                shutil.rmtree(files, ignore_errors=True)
+            if not place and (path / "run.json").exists():
+                self._delete(load_run(path, detail=False))
 
     def _delete(self, run: Run) -> None:
         # A loopback store keeps nothing.
