@@ -103,12 +103,12 @@ def _changes(flags: Mapping[str, Any]) -> "dict[str, Setting]":
         if not equals:
             raise UsageError(f"--set {text!r} is not NAME=VALUE", hint="--set objects=10")
         try:
-            data = tomllib.loads(f"value = {value}")
+            data = {name: tomllib.loads(f"value = {value}")["value"]}
         except tomllib.TOMLDecodeError:
             # A text without quotes, as the shell leaves it.
-            data = {"value": value}
-        with located(f"--set {name}"):
-            found[name] = as_settings(data)["value"]
+            data = {name: value}
+        with located("--set"):
+            found |= as_settings(data)
     if flags.get("executor"):
         found["executor"] = flags["executor"]
     return found

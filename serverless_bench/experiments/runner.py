@@ -196,9 +196,6 @@ class _Runner:
         settings = self._plan.prepared(cell)
         if settings is None:
             return []
-        store = cell.settings.get("store", "embedded")
-        # A loopback store makes what is read from its key: any plain one can prepare.
-        settings["store"] = store if store != "files" else "embedded"
         name = repr(sorted((n, str(v)) for n, v in settings.items()))
         if name not in self._prepared:
             self._prepared[name] = _or_problem(lambda: self._prepare(settings))

@@ -122,21 +122,22 @@ def check_cell(
     """
     workload = workload_of(settings)
     given: dict[str, Any] = {"workload": workload, "name": name, "bucket": "any"}
-    for spelled, value in settings.items():
-        table, _, inner_name = spelled.partition(".")
+    # Objects that are read were made as their cell says.
+    left_out = {*OWN, "serve", *(set(_CONTENT) - set(setting_names(workload)))}
+    for name_in_cell, value in settings.items():
+        table, _, entry = name_in_cell.partition(".")
         setting = setting_of(table)
-        # Objects that are read were made as their cell says.
-        made_before = setting in _CONTENT and setting not in setting_names(workload)
-        if inner_name:
-            given.setdefault(table, {})[inner_name] = value
-        elif not made_before:
-            given[spelled] = None if value == "none" and setting in _MAY_BE_NONE else value
+        if entry:
+            given.setdefault(table, {})[entry] = value
+        else:
+            given[table] = None if value == "none" and setting in _MAY_BE_NONE else value
+    given = {name: value for name, value in given.items() if setting_of(name) not in left_out}
     number = given.setdefault("number", given.pop("invocations", 1))
     given.setdefault("concurrency", number)
-    own = {name: given.pop(name, None) for name in (*OWN, "serve")}
-    if isinstance(own["total_objects"], int) and isinstance(number, int):
-        given["objects"] = max(1, own["total_objects"] // max(1, number))
-    if own["store"] == "files":
+    total = settings.get("total_objects")
+    if isinstance(total, int) and isinstance(number, int):
+        given["objects"] = max(1, total // max(1, number))
+    if settings.get("store") == "files":
         given.setdefault("path", ".")
     if given.get("executor") == "lambda":
         given["function"] = functions or ("any",)
@@ -176,8 +177,12 @@ def workload_of(settings: Settings) -> str:
 def prepared_by(prepare: Settings, cell: Settings) -> dict[str, Setting]:
     """Return the settings of the write that makes what a cell reads."""
     content = {name: value for name, value in cell.items() if setting_of(name) in _CONTENT}
-    executor = cell.get("executor", "local")
-    return merged({"workload": "write", "executor": executor}, content, prepare)
+    # A loopback store makes what is read from its key: a plain one can prepare for any.
+    place = {name: cell[name] for name in ("executor", "store") if name in cell}
+    if place.get("store") == "files":
+        # Only arrays are in files; objects to be read are in a bucket.
+        del place["store"]
+    return merged({"workload": "write"}, place, content, prepare)
 
 
 def inner(settings: Settings, table: str) -> dict[str, Setting]:

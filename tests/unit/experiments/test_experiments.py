@@ -391,7 +391,6 @@ def test_what_is_read_is_written_as_its_cell_says() -> None:
     cell: Settings = {"workload": "read", "object_bytes": "1MiB", "threads": 8, "client": "boto3"}
     assert prepared_by({"objects": 5}, cell) == {
         "workload": "write",
-        "executor": "local",
         "object_bytes": "1MiB",
         "objects": 5,
     }
