@@ -119,9 +119,12 @@ def show_plan(plan: "Plan") -> None:
     cells = plan.cells()
     runs = sum(not cell.skipped for cell in cells) * plan.repeats
     about = plan.experiment.scales[plan.scale].about
+    lasting = f", of {plan.most_s:g} s at most" if plan.most_s else ""
+    if plan.most_s and plan.minutes:
+        lasting += f"; more in {plan.minutes:g} minutes"
     click.echo(
         f"--scale {plan.scale}{f' ({about})' if about else ''}: {len(cells)} cells,"
-        f" {plan.repeats} runs of each, {runs} in all{_lasting(plan)}"
+        f" {plan.repeats} runs of each, {runs} in all{lasting}"
     )
     common = {
         name: value
@@ -132,13 +135,6 @@ def show_plan(plan: "Plan") -> None:
     for cell in cells:
         own = {name: value for name, value in cell.settings.items() if name not in common}
         click.echo(f"  {cell.label}: {cell.skipped or _shown(own)}")
-
-
-def _lasting(plan: "Plan") -> str:
-    if not plan.most_s:
-        return ""
-    more = f"; more in {plan.minutes:g} minutes" if plan.minutes else ""
-    return f", of {plan.most_s:g} s at most{more}"
 
 
 def _shown(settings: "Mapping[str, Setting]") -> str:
@@ -176,7 +172,10 @@ def placed(plan: "Plan", flags: dict[str, Any]) -> "Plan":
     if location.embedded:
         return replace(plan, functions=remote.functions, changes=changes)
     with open_target(location) as target:
-        control = remote.control(target)
-    return replace(
-        plan, target=target, control=control, functions=remote.functions, changes=changes
-    )
+        return replace(
+            plan,
+            target=target,
+            control=remote.control(target),
+            functions=remote.functions,
+            changes=changes,
+        )

@@ -173,7 +173,7 @@ def _axis(axis: dict[str, Any]) -> Axis:
     if not isinstance(axis.get("baseline", {}), Mapping):
         axis["baseline"] = dict.fromkeys(SCALES, axis["baseline"])
     axis["levels"] = _inner(
-        axis, "levels", lambda levels: {name: _inner(levels, name, _by_scale) for name in [*levels]}
+        axis, "levels", lambda levels: {one: _inner(levels, one, _by_scale) for one in [*levels]}
     )
     return _made(Axis, axis)
 

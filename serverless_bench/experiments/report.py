@@ -1,7 +1,7 @@
 """An experiment's report: the question, the table, what holds, and what is wrong with it."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Final, TextIO
 
@@ -80,13 +80,10 @@ def show(report: Report, out: TextIO, style: str) -> None:
     UsageError
         If the style is none of ``FORMATS``.
     """
-    _check(style)
-    if style == "json":
-        out.write(orjson.dumps(to_json(report)).decode() + "\n")
-        return
-    write = Writer(out, markdown=style == "markdown")
     experiment, scale = report.experiment, report.experiment.scales[report.plan.scale]
-    _head(write, experiment)
+    write = _begun(experiment, out, style, lambda: to_json(report))
+    if write is None:
+        return
     write.line(
         f"measured: --scale {report.plan.scale}{f' ({scale.about})' if scale.about else ''},"
         f" {report.plan.repeats} rounds that hold each cell once{_run_lengths(report)}"
@@ -123,12 +120,9 @@ def show_reference(experiment: Experiment, out: TextIO, style: str) -> None:
     UsageError
         If the style is none of ``FORMATS``.
     """
-    _check(style)
-    if style == "json":
-        out.write(orjson.dumps(_reference_json(experiment)).decode() + "\n")
+    write = _begun(experiment, out, style, lambda: _reference_json(experiment))
+    if write is None:
         return
-    write = Writer(out, markdown=style == "markdown")
-    _head(write, experiment)
     write.table(reference(experiment))
     claims = [
         f"{one.id}: {one.text}{f' Published: {one.published}' if one.published else ''}"
@@ -161,18 +155,23 @@ def to_json(report: Report) -> dict[str, Any]:
     }
 
 
-def _check(style: str) -> None:
+def _begun(
+    experiment: Experiment, out: TextIO, style: str, document: Callable[[], dict[str, Any]]
+) -> Writer | None:
+    """Write the head of a text, to go on with; or the whole document as JSON, and return None."""
     if style not in FORMATS:
         raise UsageError(f"there is no format {style!r}", hint=f"known: {', '.join(FORMATS)}")
-
-
-def _head(write: Writer, experiment: Experiment) -> None:
+    if style == "json":
+        out.write(orjson.dumps(document()).decode() + "\n")
+        return None
+    write = Writer(out, markdown=style == "markdown")
     seed = experiment.seed
     write.title(f"{experiment.name}: {experiment.title}", top=True)
     write.line(f"question: {experiment.question}")
     write.line(f"null hypothesis: {experiment.null_hypothesis}")
     where = ", ".join(filter(None, (seed.source, seed.date, seed.url)))
     write.line(f"published: {where}{f' ({seed.setup})' if seed.setup else ''}")
+    return write
 
 
 def _bullets(write: Writer, title: str, texts: Sequence[str]) -> None:

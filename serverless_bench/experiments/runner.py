@@ -18,7 +18,7 @@ from serverless_bench.experiments.definition import Setting, Settings
 from serverless_bench.experiments.observations import failure_path, run_path
 from serverless_bench.experiments.plan import Plan, overwrite_plan
 from serverless_bench.experiments.settings import merged
-from serverless_bench.experiments.stores import Stores, files_of, on_processors
+from serverless_bench.experiments.stores import Stores, on_processors
 from serverless_bench.rundir.run import Run, load_run
 from serverless_bench.units import GIB, NS_PER_S
 
@@ -158,7 +158,8 @@ class _Runner:
 
     def _run(self, cell: Cell, path: Path, length: Settings) -> Run:
         target = self._stores.target(cell.settings)
-        keys, files, place = self._keys(cell), files_of(path), dict[str, Setting]()
+        keys, place = self._keys(cell), dict[str, Setting]()
+        files = path.with_name(f"{path.name}.arrays")
         if cell.settings.get("store") == "files":
             files.mkdir(parents=True)
             place["path"] = str(files)
