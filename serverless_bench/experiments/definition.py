@@ -10,6 +10,7 @@ from typing import Final, Literal
 from msgspec import Struct
 
 from serverless_bench.analysis.compare import THRESHOLD
+from serverless_bench.experiments import Design
 from serverless_bench.job.types import at_least, wrong
 
 UNITS: Final[Mapping[str, float]] = {
@@ -204,7 +205,7 @@ class Experiment(Struct, frozen=True, kw_only=True):
     prepare: Mapping[str, Settings] | None = None
     """By scale: of the write that makes what is read; None for experiments that need none."""
     axes: tuple[Axis, ...] = ()
-    design: Literal["full", "one-factor", "list"] = "full"
+    design: Design = "full"
     cells: tuple[NamedCell, ...] = ()
     """Run by the design ``list``."""
     controls: tuple[NamedCell, ...] = ()

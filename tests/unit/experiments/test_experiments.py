@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import structs
 
-from serverless_bench.errors import ArchiveError, SbenchError, UsageError
+from serverless_bench.errors import ArchiveError, PluginError, SbenchError, UsageError
 from serverless_bench.experiments import DESIGNS, SCALES, loading
 from serverless_bench.experiments.cells import Cell, make_cells, published_row
 from serverless_bench.experiments.definition import Experiment, Settings
@@ -855,6 +855,18 @@ def test_a_plan_is_kept_and_found_again(tmp_path: Path) -> None:
         save_plan(plan, tmp_path / "e")
     with pytest.raises(ArchiveError, match="no directory of an experiment"):
         load_plan(tmp_path)
+
+
+def test_a_plan_knows_what_its_largest_cell_writes_and_what_is_prepared() -> None:
+    assert plan_of(made("[settings]\nobject_bytes = '4KiB'")).check() == 3 * 4096
+    assert plan_of(made("[settings]\nstore = 'loopback'")).check() == 0
+    reads = made("[settings]\nworkload='read'\nobject_bytes='8KiB'\n[prepare]\nobjects=5")
+    assert plan_of(reads).check() == 5 * 8192
+    # A client that is not there is a row of the table, an executor is not.
+    lacking = "[[axes]]\nname = 'c'\nsetting = 'client'\nvalues = ['nope']"
+    assert plan_of(made(lacking)).check() == 0
+    with pytest.raises(PluginError, match="nope"):
+        plan_of(made("[settings]\nexecutor = 'nope'")).check()
 
 
 def test_cells_are_told_apart() -> None:
