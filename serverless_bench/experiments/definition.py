@@ -167,12 +167,9 @@ class PublishedRow(Struct, frozen=True, kw_only=True):
     def range(self, metric: str) -> tuple[float, float, float] | None:
         """Return the middle of a figure, and the ends of its range; None for words."""
         value = self.values.get(metric)
-        if isinstance(value, str):
-            match = _APPROXIMATELY.fullmatch(value)
-            if match is None:
-                return None
+        if isinstance(value, str) and (match := _APPROXIMATELY.fullmatch(value)):
             value = (float(match[1]), float(match[2] or match[1]))
-        if value is None:
+        if value is None or isinstance(value, str):
             return None
         low, high = value if isinstance(value, tuple) else (value, value)
         return (low + high) / 2, low, high

@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from functools import partial
 from importlib.resources import files
+from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
@@ -55,19 +56,18 @@ def load_experiment(name: str) -> Experiment:
     UsageError
         If there is none of that name, or its file says what it cannot say.
     """
+    file: Traversable = Path(name)
     if name in names():
-        text = files("serverless_bench.experiments").joinpath(f"{name}.toml").read_text("utf-8")
-        return parse(text, name)
-    path = Path(name)
-    if path.suffix != ".toml":
+        file = files("serverless_bench.experiments") / f"{name}.toml"
+    elif not name.endswith(".toml"):
         raise UsageError(
             f"there is no experiment {name!r}",
             hint=f"known: {', '.join(names())}; or name a file of yours, as in my.toml",
         )
     try:
-        return parse(path.read_text(encoding="utf-8"), path.stem)
+        return parse(file.read_text(encoding="utf-8"), Path(name).stem)
     except (OSError, UnicodeDecodeError) as exc:
-        raise UsageError(f"cannot read the experiment {path}: {exc}") from exc
+        raise UsageError(f"cannot read the experiment {file}: {exc}") from exc
 
 
 def parse(text: str, name: str) -> Experiment:
