@@ -11,7 +11,6 @@ from serverless_bench.analysis.requirements import require_scipy
 from serverless_bench.cli.exit_codes import ExitCode
 from serverless_bench.cli.exp_plan import (
     cell_options,
-    check_plan,
     make_plan,
     placed,
     show_plan,
@@ -22,13 +21,12 @@ from serverless_bench.cli.options import choose_format, option, run_dir_option
 from serverless_bench.cli.plot import require_plots
 from serverless_bench.cli.terminal import working
 from serverless_bench.clock import utc_stamp
+from serverless_bench.driver.location import check_room
 from serverless_bench.errors import INTERRUPTED, SbenchError, UsageError
 
 if TYPE_CHECKING:
-    from serverless_bench.experiments.definition import Experiment
     from serverless_bench.experiments.plan import Plan
 
-_START: Final = "exp-"
 _FORMATS: Final = ("text", "markdown", "json")
 
 _format_option = choose_format(*_FORMATS)
@@ -128,9 +126,12 @@ def run_command(
     else:
         experiment = load_experiment(name or "")
         plan = make_plan(experiment, flags)
-        root = flags["run_dir"] / (flags["label"] or _directory_name(experiment))
+        made_up = f"exp-{experiment.name}-{utc_stamp()}-{secrets.token_hex(2)}"
+        root = flags["run_dir"] / (flags["label"] or made_up)
     here = plan.target is None and flags["bucket"] is None and flags["endpoint_url"] is None
-    check_plan(plan, room=here and not dry_run)
+    largest = plan.check()
+    if here and not dry_run:
+        check_room(largest, "the objects of one run")
     if dry_run:
         show_plan(plan)
         return ExitCode.OK
@@ -189,10 +190,6 @@ def _find(name: str, run_dir: Path) -> Path:
         f"{run_dir} has no experiment {name!r}",
         hint="sbench exp report DIR, or --run-dir for where it lies; sbench exp list has the names",
     )
-
-
-def _directory_name(experiment: "Experiment") -> str:
-    return f"{_START}{experiment.name}-{utc_stamp()}-{secrets.token_hex(2)}"
 
 
 def _report(plan: "Plan", root: Path, style: str, plot: Path | None) -> int:

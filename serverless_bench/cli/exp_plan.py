@@ -16,13 +16,11 @@ from serverless_bench.cli.options import (
     option,
     remote_options,
 )
-from serverless_bench.driver.location import check_room, open_target
+from serverless_bench.driver.location import open_target
 from serverless_bench.errors import UsageError
 from serverless_bench.experiments import DESIGNS, SCALES
-from serverless_bench.job.target import Target
 
 if TYPE_CHECKING:
-    from serverless_bench.experiments.cells import Cell
     from serverless_bench.experiments.definition import Experiment, Setting
     from serverless_bench.experiments.plan import Plan
 
@@ -96,6 +94,7 @@ def _only(texts: Sequence[str]) -> dict[str, list[str]]:
 
 
 def _changes(flags: Mapping[str, Any]) -> "dict[str, Setting]":
+    from serverless_bench.driver.schema import located
     from serverless_bench.experiments.loading import as_settings
 
     found: dict[str, Setting] = {}
@@ -104,44 +103,15 @@ def _changes(flags: Mapping[str, Any]) -> "dict[str, Setting]":
         if not equals:
             raise UsageError(f"--set {text!r} is not NAME=VALUE", hint="--set objects=10")
         try:
-            data = tomllib.loads(f"value = {value}")
+            data = {name: tomllib.loads(f"value = {value}")["value"]}
         except tomllib.TOMLDecodeError:
             # A text without quotes, as the shell leaves it.
-            data = {"value": value}
-        found[name] = as_settings(data, f"--set {name}")["value"]
+            data = {name: value}
+        with located("--set"):
+            found |= as_settings(data)
     if flags.get("executor"):
         found["executor"] = flags["executor"]
     return found
-
-
-def check_plan(plan: "Plan", *, room: bool) -> None:
-    """Refuse cells that make no job, before anything runs for hours.
-
-    Parameters
-    ----------
-    plan
-        What is to be run.
-    room
-        Whether to refuse what the embedded store has no room for, too.
-
-    Raises
-    ------
-    UsageError
-        If there is one.
-    """
-    plan.check()
-    cells = [cell for cell in plan.cells() if not cell.skipped]
-    largest = max((_bytes(plan, cell) for cell in cells), default=0)
-    if room:
-        check_room(largest, "the objects of one run")
-
-
-def _bytes(plan: "Plan", cell: "Cell") -> int:
-    from serverless_bench.experiments.settings import planned_bytes
-
-    if cell.settings.get("store", "embedded") == "loopback":
-        return 0
-    return planned_bytes(plan.job(cell, Target(bucket="any", endpoint_url="http://any")))
 
 
 def show_plan(plan: "Plan") -> None:
@@ -149,9 +119,12 @@ def show_plan(plan: "Plan") -> None:
     cells = plan.cells()
     runs = sum(not cell.skipped for cell in cells) * plan.repeats
     about = plan.experiment.scales[plan.scale].about
+    lasting = f", of {plan.most_s:g} s at most" if plan.most_s else ""
+    if plan.most_s and plan.minutes:
+        lasting += f"; more in {plan.minutes:g} minutes"
     click.echo(
         f"--scale {plan.scale}{f' ({about})' if about else ''}: {len(cells)} cells,"
-        f" {plan.repeats} runs of each, {runs} in all{_lasting(plan)}"
+        f" {plan.repeats} runs of each, {runs} in all{lasting}"
     )
     common = {
         name: value
@@ -162,13 +135,6 @@ def show_plan(plan: "Plan") -> None:
     for cell in cells:
         own = {name: value for name, value in cell.settings.items() if name not in common}
         click.echo(f"  {cell.label}: {cell.skipped or _shown(own)}")
-
-
-def _lasting(plan: "Plan") -> str:
-    if not plan.most_s:
-        return ""
-    more = f"; more in {plan.minutes:g} minutes" if plan.minutes else ""
-    return f", of {plan.most_s:g} s at most{more}"
 
 
 def _shown(settings: "Mapping[str, Setting]") -> str:
@@ -206,7 +172,10 @@ def placed(plan: "Plan", flags: dict[str, Any]) -> "Plan":
     if location.embedded:
         return replace(plan, functions=remote.functions, changes=changes)
     with open_target(location) as target:
-        control = remote.control(target)
-    return replace(
-        plan, target=target, control=control, functions=remote.functions, changes=changes
-    )
+        return replace(
+            plan,
+            target=target,
+            control=remote.control(target),
+            functions=remote.functions,
+            changes=changes,
+        )

@@ -8,13 +8,12 @@ import json
 import re
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 from typing import Any, Final
 
-from serverless_bench.driver.schema import checked, converted, renamed
+from serverless_bench.driver.schema import checked, converted, located
 from serverless_bench.errors import UsageError
 
 Setting = str | int | float | bool | tuple[str, ...]
@@ -136,7 +135,7 @@ def _stage(path: Path, number: int, table: Mapping[str, Any]) -> Stage:
     where = f"stage {number}"
     name = _plain_name(path, where, table)
     where = f"stage {name!r}"
-    with _located(path, where):
+    with located(f"{path}: {where}"):
         own = {key: checked(Stage, key, table[key]) for key in _OWN if key in table}
     for key, example in (("kind", "execute"), ("workload", "write")):
         if not own.get(key) and own.get("kind") is not Kind.CLEANUP:
@@ -186,18 +185,8 @@ def _plain_name(path: Path, where: str, table: Mapping[str, Any]) -> str:
 def _settings(path: Path, where: str, table: object) -> dict[str, Setting]:
     if not isinstance(table, dict):
         raise wrong(path, where, f"it must be a table, got {table!r}")
-    with _located(path, where):
+    with located(f"{path}: {where}"):
         return {key: converted(Setting, key, value) for key, value in table.items()}
-
-
-@contextmanager
-def _located(path: Path, where: str) -> Iterator[None]:
-    """Put the file, and the place in it, before what is wrong."""
-    try:
-        yield
-    except UsageError as exc:
-        what, hint = (renamed(text, str) for text in (str(exc), exc.hint))
-        raise wrong(path, where, what, hint=hint) from exc
 
 
 def _refuse_others(

@@ -1,7 +1,8 @@
 """What users write, checked against declared types, and those types in words."""
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from enum import Enum
 from functools import cache
 from pathlib import Path
@@ -13,8 +14,13 @@ from serverless_bench.job.types import WORDS
 _WORDS: Final[Mapping[object, str]] = {
     **WORDS,
     Path: "text",
-    tuple: "a list of text",
     dict: "a table",
+}
+_PLURAL: Final[Mapping[object, str]] = {
+    str: "text",
+    int: "whole numbers",
+    float: "numbers",
+    dict[str, Any]: "tables",
 }
 _NAME: Final = re.compile(r"`(\w+)`")
 
@@ -38,6 +44,10 @@ def converted(annotation: Any, name: str, value: object) -> Any:  # noqa: ANN401
     UsageError
         If it is none; ``name`` is what it is called.
     """
+    if get_origin(annotation) is Mapping and isinstance(value, Mapping):
+        # Its keys are the user's, and say best which value is wrong.
+        (_, kind) = get_args(annotation)
+        return {key: converted(kind, key, one) for key, one in value.items()}
     import msgspec  # noqa: PLC0415 - only what makes a job waits for it
 
     try:
@@ -58,16 +68,36 @@ def words(annotation: Any) -> str:  # noqa: ANN401 - a type or a type form
     inner = [one for one in get_args(annotation) if one is not type(None)]
     origin = get_origin(annotation)
     if origin is Literal:
-        return f"one of {', '.join(map(str, inner))}"
-    if origin is tuple:
-        return "a list of whole numbers" if inner[0] is int else _WORDS[tuple]
-    if origin is dict:
+        return f"one of {', '.join(filter(None, map(str, inner)))}"
+    if origin in {tuple, list}:
+        count = "" if Ellipsis in inner or origin is list else f"{len(inner)} "
+        return f"a list of {count}{_PLURAL.get(inner[0], 'values')}"
+    if origin in {dict, Mapping}:
         return _WORDS[dict]
     if inner:
         return " or ".join(dict.fromkeys(map(words, inner)))
     if isinstance(annotation, type) and issubclass(annotation, Enum):
         return f"one of {', '.join(str(each.value) for each in annotation)}"
     return _WORDS[annotation]
+
+
+@contextmanager
+def located(place: str, *, hint: str = "") -> Iterator[None]:
+    """Put a place before what is wrong there, in an error of this block.
+
+    Parameters
+    ----------
+    place
+        As in ``FILE: stage 2``.
+    hint
+        For errors that have none.
+    """
+    try:
+        yield
+    except UsageError as exc:
+        # In a file names need no quotes.
+        what, better = (renamed(text, str) for text in (str(exc), exc.hint))
+        raise UsageError(f"{place}: {what}", hint=better or hint) from exc
 
 
 def renamed(text: str, spell: Callable[[str], str]) -> str:

@@ -4,7 +4,6 @@ Each ``*.toml`` here is one: its axes, its metrics, what it claims, and the rows
 published. From a file to a page::
 
     definition    what a file may say               Experiment
-    conversion    values of the declared types, by msgspec
     loading       the file, checked
     settings      a cell's settings as a job        JobSpec
     cells         all that is to be run             Cell
@@ -26,9 +25,10 @@ published. From a file to a page::
 docs/experiments/README.md is the guide.
 """
 
-from typing import Final
+from typing import Final, Literal, get_args
 
 SCALES: Final = ("small", "paper")
 """Small enough for a laptop, and as it was published."""
-DESIGNS: Final = ("full", "one-factor", "list")
+Design = Literal["full", "one-factor", "list"]
+DESIGNS: Final[tuple[str, ...]] = get_args(Design)
 """All combinations of the axes; a baseline and one change at a time; the cells by name."""

@@ -3,10 +3,11 @@
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import product
 from typing import Final
 
+from serverless_bench.driver.schema import located
 from serverless_bench.errors import UsageError
 from serverless_bench.experiments.definition import (
     Axis,
@@ -16,7 +17,7 @@ from serverless_bench.experiments.definition import (
     Settings,
     Value,
 )
-from serverless_bench.experiments.settings import check_settings, processors
+from serverless_bench.experiments.settings import check_settings, merged, processors
 
 CELL: Final = "cell"
 """What the names of cells are called where an axis is expected."""
@@ -85,27 +86,29 @@ def make_cells(
         If ``only`` names no axis, or a value that no cell has, or a setting is unknown.
     """
     changes = changes or {}
-    check_settings(changes, "--set")
+    with located("--set"):
+        check_settings(changes)
     controls = {cell.name for cell in experiment.controls}
     found: list[Cell] = []
     for name, own in _points(experiment, scale, design or experiment.design):
         at = _at(experiment, own)
-        settings = {**_settings(experiment, scale, own), **changes}
+        settings = merged(_settings(experiment, scale, own), changes)
         if any(cell.at == at and cell.settings == settings for cell in found):
             continue
-        skipped, not_here = _skipped(experiment, name, at, settings)
-        found.append(
-            Cell(
-                slug=_slug(len(found) + 1, name or "-".join(f"{n}-{v}" for n, v in at.items())),
-                name=name,
-                control=name in controls,
-                at=at,
-                settings=settings,
-                skipped=skipped,
-                not_here=not_here,
-                paper_at={n: paper_value(experiment.axis(n), scale, v) for n, v in at.items()},
-            )
+        cell = Cell(
+            slug=_slug(len(found) + 1, name or "-".join(f"{n}-{v}" for n, v in at.items())),
+            name=name,
+            control=name in controls,
+            at=at,
+            settings=settings,
+            paper_at={n: paper_value(experiment.axis(n), scale, v) for n, v in at.items()},
         )
+        reasons = (one.reason for one in experiment.unsupported if cell.matches(one.at))
+        if reason := next(reasons, ""):
+            cell = replace(cell, skipped=reason)
+        elif lacking := _lacking(settings):
+            cell = replace(cell, skipped=f"not identifiable here: {lacking}", not_here=True)
+        found.append(cell)
     if not found:
         raise UsageError(f"experiment {experiment.name} has no cells by this design")
     return tuple(_kept(found, only or {}))
@@ -161,24 +164,16 @@ def _settings(experiment: Experiment, scale: str, own: Mapping[str, Setting]) ->
         if axis.name in own:
             value = rest.pop(axis.name)
             level = axis.levels.get(str(value))
-            settings |= {axis.setting: value} if level is None else level[scale]
-    return settings | rest
+            given = {axis.setting: value} if level is None else level[scale]
+            settings = merged(settings, given)
+    return merged(settings, rest)
 
 
-def _skipped(
-    experiment: Experiment, name: str, at: Mapping[str, Value], settings: Settings
-) -> tuple[str, bool]:
-    here = Cell(slug="", name=name, at=at, settings=settings)
-    for one in experiment.unsupported:
-        if here.matches(one.at):
-            return one.reason, False
-    cpus, executor = settings.get("cpus"), str(settings.get("executor", "local"))
-    why = _without_processors(cpus, executor) if isinstance(cpus, int) else ""
-    return (f"not identifiable here: {why}", True) if why else ("", False)
-
-
-def _without_processors(cpus: int, executor: str) -> str:
+def _lacking(settings: Settings) -> str:
     """Return why functions cannot be kept to so many processors; empty if they can."""
+    cpus, executor = settings.get("cpus"), settings.get("executor", "local")
+    if not isinstance(cpus, int):
+        return ""
     if executor not in {"local", "inline"}:
         return f"processors are chosen by affinity, which {executor} does not have"
     if not hasattr(os, "sched_setaffinity"):

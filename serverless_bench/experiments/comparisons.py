@@ -12,13 +12,14 @@ procedure; a comparison that stands in several hypotheses is one comparison.
 
 from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, replace
+from itertools import accumulate
 from math import exp, inf, isnan, log1p, sqrt
 from typing import Final, TypeVar
 
 import numpy as np
 
-from serverless_bench.analysis.compare import ALPHA, Interval, Verdict
-from serverless_bench.experiments.definition import DEFAULT_THRESHOLD, Metric
+from serverless_bench.analysis.compare import ALPHA, THRESHOLD, Interval, Verdict
+from serverless_bench.experiments.definition import Metric
 from serverless_bench.experiments.observations import CellRuns
 from serverless_bench.rundir.tables import Floats
 
@@ -119,7 +120,7 @@ class CellComparison:
     """Second over first; for ``linear``, over what would be proportional."""
     test: str = "same"
     """As in ``Hypothesis``."""
-    threshold: float = DEFAULT_THRESHOLD
+    threshold: float = THRESHOLD
     published_times: float = 1.0
     """For ``linear``: what would be proportional of the published cells."""
 
@@ -223,9 +224,6 @@ def holm(p: Mapping[K, float]) -> dict[K, float]:
     Whoever believes all whose adjusted p is at most 5 % believes nothing false in 95 % of
     such families, however the comparisons depend on each other.
     """
-    found: dict[K, float] = {}
-    highest = 0.0
-    for place, key in enumerate(sorted(p, key=lambda key: p[key])):
-        highest = max(highest, min(1.0, (len(p) - place) * p[key]))
-        found[key] = highest
-    return found
+    keys = sorted(p, key=lambda key: p[key])
+    adjusted = (min(1.0, (len(p) - place) * p[key]) for place, key in enumerate(keys))
+    return dict(zip(keys, accumulate(adjusted, max), strict=True))

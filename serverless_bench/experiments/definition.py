@@ -5,23 +5,14 @@
 
 import re
 from collections.abc import Mapping
-from typing import Annotated, Final
+from typing import Final, Literal
 
-from msgspec import Meta, Struct
+from msgspec import Struct
 
-TESTS: Final = ("faster", "slower", "same", "no-gain", "linear", "knee")
-"""What a hypothesis may say of the second value of a segment, seen from the first."""
-RELATIVES: Final = ("speedup", "efficiency", "change")
-"""What a metric may be in relation to the first value of an axis."""
-PLOTS: Final = ("lines", "bars")
-FORMER_PLOTS: Final = ("operations", "runs")
-"""Of experiments that were begun before there was one bar for each cell; drawn as bars."""
-SEGMENTS: Final = ("neighbours", "first")
-"""Each value against the one before it; each against the first."""
-BETTER: Final = ("more", "less")
-DEFAULT_REPEATS: Final = 5
-DEFAULT_ERROR: Final = 0.03
-DEFAULT_THRESHOLD: Final = 0.05
+from serverless_bench.analysis.compare import THRESHOLD
+from serverless_bench.experiments import Design
+from serverless_bench.job.types import at_least, wrong
+
 UNITS: Final[Mapping[str, float]] = {
     "": 1.0,
     "B/s": 1.0,
@@ -44,23 +35,16 @@ Value = str | int | float | bool
 """Of an axis."""
 Setting = Value | tuple[Value, ...] | None
 Settings = Mapping[str, Setting]
-"""By dotted name, as in ``array.chunks``; ``settings`` knows the names."""
+"""By dotted name, as in ``mix.get``; ``settings`` knows the names."""
 Figure = float | str | tuple[float, float]
 """As published: a number, words, or a range."""
-Amount = Annotated[float, Meta(ge=0, le=1e12)]
+_MOST: Final = 1e12
+"""Of anything that a scale has a number for."""
 _APPROXIMATELY: Final = re.compile(r"~(\d+(?:\.\d+)?)(?:-(\d+(?:\.\d+)?))?")
 """As in ``~1.2`` and ``~4-5``."""
 
 
-class Size(int):
-    """Bytes; a file may give them a unit, as in ``"8MiB"``."""
-
-
-class _Table(Struct, frozen=True, forbid_unknown_fields=True):
-    """Of a file; what is not declared is refused."""
-
-
-class Publication(_Table, frozen=True, kw_only=True):
+class Publication(Struct, frozen=True, kw_only=True):
     """Where the published figures come from."""
 
     source: str
@@ -70,25 +54,31 @@ class Publication(_Table, frozen=True, kw_only=True):
     """Machine, store and network, as far as they are known."""
 
 
-class Scale(_Table, frozen=True, kw_only=True):
+class Scale(Struct, frozen=True, kw_only=True):
     """How large the experiment is."""
 
     about: str = ""
-    min_bytes: Size
+    min_bytes: int
     """A run that moves less is no evidence."""
-    repeats: Annotated[int, Meta(ge=1)] = DEFAULT_REPEATS
+    repeats: int = 5
     """Rounds; in each, every cell runs once."""
-    minutes: Amount = 0.0
+    minutes: float = 0.0
     """More rounds, as many as fit into it by the pilots; 0 for no more."""
-    seconds: Amount = 0.0
+    seconds: float = 0.0
     """How long a run lasts at most; 0 for as long as its objects take."""
-    standard_error: Amount = DEFAULT_ERROR
+    standard_error: float = 0.03
     """Of its rate: a cell that a pilot run knows so well in less time takes less."""
     settings: Settings
     """Of every cell, unless an axis or the cell itself says otherwise."""
 
+    def __post_init__(self) -> None:
+        at_least("repeats", self.repeats, 1)
+        for name in ("minutes", "seconds", "standard_error"):
+            if not 0 <= getattr(self, name) <= _MOST:
+                raise wrong(name, f"must be between 0 and {_MOST:g}, got {getattr(self, name):g}")
 
-class Axis(_Table, frozen=True, kw_only=True):
+
+class Axis(Struct, frozen=True, kw_only=True):
     """One thing that is varied."""
 
     name: str
@@ -105,7 +95,7 @@ class Axis(_Table, frozen=True, kw_only=True):
     """Whether the i-th small value stands for the i-th one of the paper."""
 
 
-class NamedCell(_Table, frozen=True, kw_only=True):
+class NamedCell(Struct, frozen=True, kw_only=True):
     """A cell that sets several axes and settings at once."""
 
     name: str
@@ -113,14 +103,14 @@ class NamedCell(_Table, frozen=True, kw_only=True):
     """By scale; axes by name, everything else is a setting."""
 
 
-class Unsupported(_Table, frozen=True, kw_only=True):
+class Unsupported(Struct, frozen=True, kw_only=True):
     """Cells that cannot be: they stand in the table with the reason, and are not run."""
 
     at: Mapping[str, Value] = {}
     reason: str
 
 
-class Metric(_Table, frozen=True, kw_only=True):
+class Metric(Struct, frozen=True, kw_only=True):
     """A column of the published table."""
 
     name: str
@@ -128,40 +118,42 @@ class Metric(_Table, frozen=True, kw_only=True):
     of: str
     """A figure of a run, see ``figures``."""
     unit: str = ""
-    for_bytes: Size = Size(0)
+    for_bytes: int = 0
     """Scaled from what a run moved to so many bytes; 0 for the figure as it is."""
     digits: int | None = None
     """After the decimal point; None for three that count."""
-    better: str = "more"
-    relative: str = ""
-    """One of ``RELATIVES``, or empty for the figure itself."""
+    better: Literal["more", "less"] = "more"
+    relative: Literal["", "speedup", "efficiency", "change"] = ""
+    """What it is in relation to the first value of an axis; empty for the figure itself."""
     to: str = ""
-    """Axis whose first value ``relative`` relates to."""
+    """That axis."""
 
 
-class Hypothesis(_Table, frozen=True, kw_only=True):
+class Hypothesis(Struct, frozen=True, kw_only=True):
     """A claim, and how it is tested."""
 
     id: str
     text: str
-    test: str
+    test: Literal["faster", "slower", "same", "no-gain", "linear", "knee"]
+    """What is said of the second value of a segment, seen from the first."""
     metric: str
     along: str
     """Axis that the segments lie on."""
-    segments: str | tuple[tuple[Value, Value], ...] = "neighbours"
+    segments: Literal["neighbours", "first"] | tuple[tuple[Value, Value], ...] = "neighbours"
+    """Each value against the one before it; each against the first; or these pairs."""
     where: Mapping[str, Value] = {}
     """Only cells with these values."""
     across: str = ""
     """For ``knee``: the knee is the same for all values of this axis."""
     expect: Value | None = None
     """For ``knee``: where it is claimed to be."""
-    threshold: float = DEFAULT_THRESHOLD
+    threshold: float = THRESHOLD
     """Relative difference from which on it matters."""
     published: str = ""
     """What was found, in the publication's words."""
 
 
-class PublishedRow(_Table, frozen=True, kw_only=True):
+class PublishedRow(Struct, frozen=True, kw_only=True):
     """A published row."""
 
     cell: str = ""
@@ -175,21 +167,19 @@ class PublishedRow(_Table, frozen=True, kw_only=True):
     def range(self, metric: str) -> tuple[float, float, float] | None:
         """Return the middle of a figure, and the ends of its range; None for words."""
         value = self.values.get(metric)
-        if isinstance(value, str):
-            match = _APPROXIMATELY.fullmatch(value)
-            if match is None:
-                return None
+        if isinstance(value, str) and (match := _APPROXIMATELY.fullmatch(value)):
             value = (float(match[1]), float(match[2] or match[1]))
-        if value is None:
+        if value is None or isinstance(value, str):
             return None
         low, high = value if isinstance(value, tuple) else (value, value)
         return (low + high) / 2, low, high
 
 
-class Plot(_Table, frozen=True, kw_only=True):
+class Plot(Struct, frozen=True, kw_only=True):
     """How the picture is drawn."""
 
-    kind: str = "lines"
+    kind: Literal["lines", "bars", "operations", "runs"] = "lines"
+    """The last two of experiments that were begun before there was one bar for each cell."""
     x: str = ""
     """An axis."""
     y: str = ""
@@ -200,7 +190,7 @@ class Plot(_Table, frozen=True, kw_only=True):
     """Whether x doubles from one tick to the next."""
 
 
-class Experiment(_Table, frozen=True, kw_only=True):
+class Experiment(Struct, frozen=True, kw_only=True):
     """A study: what to run, what to look at, what was claimed and published."""
 
     name: str
@@ -212,7 +202,7 @@ class Experiment(_Table, frozen=True, kw_only=True):
     prepare: Mapping[str, Settings] | None = None
     """By scale: of the write that makes what is read; None for experiments that need none."""
     axes: tuple[Axis, ...] = ()
-    design: str = "full"
+    design: Design = "full"
     cells: tuple[NamedCell, ...] = ()
     """Run by the design ``list``."""
     controls: tuple[NamedCell, ...] = ()

@@ -1,6 +1,5 @@
 """From a saved run to the numbers that metrics are made of. Pure."""
 
-from collections.abc import Callable
 from typing import Any, Final
 
 import numpy as np
@@ -39,16 +38,15 @@ def figures(run: Run) -> dict[str, float]:
         **found,
         **_processor(run, summary.span_s),
         **_operations(run, good, summary.span_s),
-        **_starts(run, good),
+        **_heads(run.operations),
         **_watched(run, good),
     }
 
 
 def _processor(run: Run, span_s: float | None) -> dict[str, float]:
     functions, there = run.functions, counted(run)
-    user = float(functions["cpu_user_s"][there].sum())
-    system = float(functions["cpu_sys_s"][there].sum())
-    found = {"user_cpu_s": user, "sys_cpu_s": system}
+    figures_of = (("user_cpu_s", "cpu_user_s"), ("sys_cpu_s", "cpu_sys_s"))
+    found = {name: float(functions[column][there].sum()) for name, column in figures_of}
     if span_s:
         found["elapsed_s"] = span_s
         measured_s = measured_cpu_s(run)
@@ -62,11 +60,16 @@ def _operations(run: Run, good: Mask, span_s: float | None) -> dict[str, float]:
     found: dict[str, float] = {}
     if span_s:
         found["ops_per_s"] = float(good.sum()) / span_s
-    first = good & (_rank(operations, good) == 0)
-    for name, mask in (("first", first), ("later", good & ~first)):
-        rate = _rate(operations, mask)
-        if rate is not None:
-            found[f"{name}_bytes_per_s"] = rate
+    # The first of each function, by start.
+    rows = np.flatnonzero(good)
+    rows = rows[np.argsort(operations["start_ns"][rows], kind="stable")]
+    firsts = rows[np.unique(operations["function"][rows], return_index=True)[1]]
+    if len(firsts):
+        found["start_spread_s"] = float(np.ptp(operations["start_ns"][firsts])) / NS_PER_S
+    for name, some in (("first", firsts), ("later", np.setdiff1d(rows, firsts))):
+        if len(some):
+            moved = float(operations["bytes"][some].sum())
+            found[f"{name}_bytes_per_s"] = moved * NS_PER_S / max(_span_ns(operations, some), 1)
     rates = operation_rates(run)
     if len(rates):
         found["mean_op_bytes_per_s"] = float(rates.mean())
@@ -86,74 +89,45 @@ def operation_rates(run: Run) -> Floats:
     return np.asarray(operations["bytes"][rows] * NS_PER_S / np.maximum(spans, 1), np.float64)
 
 
-def _rank(operations: Table, good: Mask) -> Floats:
-    """Return the number of each operation among the good ones of its function, by start."""
-    rank = np.full(len(good), -1.0)
-    rows = np.flatnonzero(good)
-    order = rows[np.lexsort((operations["start_ns"][rows], operations["function"][rows]))]
-    if len(order):
-        function = operations["function"][order]
-        begins = np.flatnonzero(np.concatenate(([True], function[1:] != function[:-1])))
-        sizes = np.diff(np.append(begins, len(order)))
-        rank[order] = np.arange(len(order)) - np.repeat(begins, sizes)
-    return rank
+def _span_ns(operations: Table, some: Any) -> int:  # noqa: ANN401 - a mask, or rows
+    return int(operations["end_ns"][some].max() - operations["start_ns"][some].min())
 
 
-def _rate(operations: Table, mask: Mask) -> float | None:
-    if not mask.any():
-        return None
-    span = int(operations["end_ns"][mask].max() - operations["start_ns"][mask].min())
-    return float(operations["bytes"][mask].sum()) * NS_PER_S / max(span, 1)
-
-
-def _starts(run: Run, good: Mask) -> dict[str, float]:
-    operations, found = run.operations, {}
-    if good.any():
-        first = np.full(len(run.functions["status"]), np.iinfo(np.int64).max)
-        np.minimum.at(first, operations["function"][good], operations["start_ns"][good])
-        there = first[first < np.iinfo(np.int64).max]
-        found["start_spread_s"] = float(there.max() - there.min()) / NS_PER_S
+def _heads(operations: Table) -> dict[str, float]:
+    """Return how long the function took that took longest for the HEADs before its gets."""
     heads = is_text(operations["kind"], "head") & (operations["warmup"] > 0)
-    if heads.any():
-        functions = np.unique(operations["function"][heads])
-        spans = [_span(operations, heads & (operations["function"] == row)) for row in functions]
-        found["stat_s"] = max(spans) / NS_PER_S
-    return found
-
-
-def _span(table: Table, mask: Mask) -> int:
-    return int(table["end_ns"][mask].max() - table["start_ns"][mask].min())
+    functions = np.unique(operations["function"][heads])
+    spans = [_span_ns(operations, heads & (operations["function"] == row)) for row in functions]
+    return {"stat_s": max(spans) / NS_PER_S} if spans else {}
 
 
 def _watched(run: Run, good: Mask) -> dict[str, float]:
     """Return what libraries used, in the operations in which they were watched."""
-    usages = run.usages
-    if not usages or not len(usages["operation"]):
+    usages, operations = run.usages, run.operations
+    if not usages:
         return {}
-    keys = {
-        (function, index): row
-        for row, (function, index) in enumerate(
-            zip(run.operations["function"], run.operations["index"], strict=True)
-        )
-    }
-    pairs = zip(usages["function"], usages["operation"], strict=True)
-    rows = np.array([keys.get(pair, -1) for pair in pairs])
+    pairs = zip(operations["function"], operations["index"], strict=True)
+    keys = {pair: row for row, pair in enumerate(pairs)}
+    watched = zip(usages["function"], usages["operation"], strict=True)
+    rows = np.array([keys.get(pair, -1) for pair in watched], dtype=np.int64)
     there = (rows >= 0) & good[rows]
     if not there.any():
         return {}
     rows = rows[there]
     took = {name: column[there] for name, column in usages.items()}
-    span_s = (run.operations["end_ns"] - run.operations["start_ns"])[rows] / NS_PER_S
+    span_s = (operations["end_ns"] - operations["start_ns"])[rows] / NS_PER_S
     user, system = float(took["cpu_user_s"].sum()), float(took["cpu_sys_s"].sum())
     found = {"work_user_cpu_s": user, "work_cpu_share": (user + system) / float(span_s.sum())}
-    moved, before = run.operations["bytes"][rows], took["rss_before_bytes"]
-    peaks: tuple[tuple[str, Any, Callable[[Any], Any]], ...] = (
-        ("threads_peak", took["threads_peak"], np.max),
-        ("rss_peak_bytes", took["rss_peak_bytes"], np.max),
+    for name in ("threads_peak", "rss_peak_bytes"):
+        known = took[name] != ABSENT
+        if known.any():
+            found[name] = float(took[name][known].max())
+    moved, before, peak = (
+        operations["bytes"][rows],
+        took["rss_before_bytes"],
+        took["rss_peak_bytes"],
     )
-    found |= {name: float(of(v[v != ABSENT])) for name, v, of in peaks if (v != ABSENT).any()}
-    known = (took["rss_peak_bytes"] != ABSENT) & (before != ABSENT) & (moved > 0)
+    known = (peak != ABSENT) & (before != ABSENT) & (moved > 0)
     if known.any():
-        grown = (took["rss_peak_bytes"] - before)[known] / moved[known]
-        found["rss_ratio"] = float(np.median(grown))
+        found["rss_ratio"] = float(np.median((peak - before)[known] / moved[known]))
     return found

@@ -1,7 +1,7 @@
 """What holds of the hypotheses: one comparison per segment, one knee per line. Pure."""
 
-from collections.abc import Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from math import log
 from typing import Final
@@ -18,7 +18,6 @@ from serverless_bench.experiments.comparisons import (
 from serverless_bench.experiments.definition import Experiment, Hypothesis, Metric, Value
 from serverless_bench.experiments.knee import (
     CellLine,
-    Knee,
     KneeTest,
     knee_test_of,
     p_across,
@@ -39,44 +38,17 @@ _CONFIRMING: Final[Mapping[str, frozenset[Verdict]]] = {
 """Verdicts that confirm a claim; any other one rejects it."""
 _UNDECIDED: Final = frozenset({Verdict.UNDECIDED, Verdict.NOT_ENOUGH_RUNS})
 
-Knees = Mapping[Hashable, tuple[float, float]]
-"""Of each claim about a knee, by its key: the p against it, and for it."""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Segment:
-    """Two values of an axis, before they are judged."""
+class _Draft:
+    """A judgement for which all others of the experiment have to be known, too."""
 
-    group: Mapping[str, Value]
-    values: tuple[Value, Value]
+    judgement: Judgement
     comparison: CellComparison | None = None
-    why: str = ""
-    """Why there is no comparison."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Claim:
-    """A hypothesis before it is judged."""
-
-    hypothesis: Hypothesis
-    segments: tuple[_Segment, ...]
-    lines: tuple[tuple[CellLine, KneeTest | None], ...]
-
-    @property
-    def known(self) -> list[tuple[CellLine, KneeTest]]:
-        """Lines that have a knee."""
-        return [(line, test) for line, test in self.lines if test is not None]
-
-    def knees(self) -> Iterator[tuple[Hashable, tuple[float, float]]]:
-        """Yield each claim about knees by its key."""
-        one = self.hypothesis
-        if one.test != "knee":
-            return
-        if one.expect is not None:
-            for line, test in self.known:
-                yield _knee_key(one, line), p_expected(test, one.expect)
-        if one.across:
-            yield _across_key(one), p_across([test for _, test in self.known])
+    knee: tuple[float, float] | None = None
+    """Of a claim about a knee: the p against it, and for it."""
+    key: str = ""
+    """Of that claim; unlike that of any other."""
 
 
 def judge(
@@ -97,12 +69,25 @@ def judge(
     one_factor
         Whether to say what each change did by itself, too.
     """
-    claims = [_claim(experiment, scale, one, observed) for one in experiment.hypotheses]
+    drafts, knees = {}, {}
+    for one in experiment.hypotheses:
+        tests = [(line, knee_test_of(experiment, one, line)) for line in _lines(one, observed)]
+        found = (
+            _knee_claims(one, tests)
+            if one.test == "knee"
+            else _segments(experiment, scale, one, [line for line, _ in tests])
+        )
+        drafts[one.id] = list(found)
+        knees[one.id] = tuple((line.group, test.knee()) for line, test in tests if test)
     changes = list(_changes(experiment, scale, observed)) if one_factor else []
-    comparisons = [s.comparison for one in claims for s in one.segments if s.comparison]
-    comparisons += [comparison for *_, comparison in changes]
-    knees = dict(pair for one in claims for pair in one.knees())
-    family = family_of(comparisons, knees)
+    everything = [draft for some in drafts.values() for draft in some]
+    family = family_of(
+        [
+            *(draft.comparison for draft in everything if draft.comparison),
+            *(comparison for *_, comparison in changes),
+        ],
+        {draft.key: draft.knee for draft in everything if draft.knee},
+    )
     effects = [
         Effect(
             metric=comparison.metric.name,
@@ -116,7 +101,14 @@ def judge(
         for axis, base, value, comparison in changes
     ]
     return Verdicts(
-        judged=tuple(_judged(experiment, one, family, knees) for one in claims),
+        judged=tuple(
+            Judged(
+                hypothesis=one,
+                judgements=tuple(_judged(experiment, one, d, family) for d in drafts[one.id]),
+                knees=knees[one.id],
+            )
+            for one in experiment.hypotheses
+        ),
         effects=tuple(sorted(effects, key=lambda effect: -abs(log(effect.ratio)))),
         among=len(family.difference),
     )
@@ -143,34 +135,6 @@ def _changes(
             (axis,) = changed
             comparison = CellComparison(metric=metric, first=start, second=one, paired=found)
             yield axis, base[axis], one.cell.at[axis], comparison
-
-
-def _claim(
-    experiment: Experiment, scale: str, hypothesis: Hypothesis, observed: Sequence[CellRuns]
-) -> _Claim:
-    lines = _lines(hypothesis, observed)
-    segments: tuple[_Segment, ...] = ()
-    if hypothesis.test != "knee":
-        segments = tuple(
-            _segment(experiment.metric(hypothesis.metric), hypothesis, line, values)
-            for line in lines
-            for values in _segment_values(experiment, scale, hypothesis, line)
-        )
-    tests = tuple((line, knee_test_of(experiment, hypothesis, line)) for line in lines)
-    return _Claim(hypothesis=hypothesis, segments=segments, lines=tests)
-
-
-def _judged(experiment: Experiment, claim: _Claim, family: Family, knees: Knees) -> Judged:
-    found = [(line, test.knee()) for line, test in claim.known]
-    if claim.hypothesis.test == "knee":
-        judgements = list(_knee_judgements(claim, found, family, knees))
-    else:
-        judgements = [_judgement(experiment, claim.hypothesis, s, family) for s in claim.segments]
-    return Judged(
-        hypothesis=claim.hypothesis,
-        judgements=tuple(judgements),
-        knees=tuple((line.group, knee) for line, knee in found),
-    )
 
 
 def _lines(hypothesis: Hypothesis, observed: Sequence[CellRuns]) -> list[CellLine]:
@@ -206,7 +170,7 @@ def _segment_values(
         yield from pairwise(values)
     elif segments == "first":
         yield from ((values[0], value) for value in values[1:])
-    elif not isinstance(segments, str):
+    else:
         back: dict[str, Value] = {}
         if hypothesis.along != CELL:
             axis = experiment.axis(hypothesis.along)
@@ -215,27 +179,44 @@ def _segment_values(
         yield from ((back.get(str(a), a), back.get(str(b), b)) for a, b in segments)
 
 
-def _segment(
+def _segments(
+    experiment: Experiment, scale: str, hypothesis: Hypothesis, lines: Sequence[CellLine]
+) -> Iterator[_Draft]:
+    """Yield each pair of values, compared where both have runs."""
+    for line in lines:
+        for values in _segment_values(experiment, scale, hypothesis, line):
+            draft = Judgement(group=line.group, segment=values, outcome=_UNKNOWN)
+            metric = experiment.metric(hypothesis.metric)
+            found = _compared(metric, hypothesis, line, values)
+            if isinstance(found, str):
+                yield _Draft(judgement=replace(draft, why=found))
+            else:
+                yield _Draft(judgement=draft, comparison=found)
+
+
+def _compared(
     metric: Metric, hypothesis: Hypothesis, line: CellLine, values: tuple[Value, Value]
-) -> _Segment:
+) -> CellComparison | str:
+    """Return two cells compared, or why they cannot be."""
     by_value = {str(value): one for value, one in line.cells}
     cells = []
     for value in values:
         one = by_value.get(str(value))
-        if one is None or not any(v > 0 for v in one.by_round(metric).values()):
-            why = f"{value} is not run at this scale" if one is None else one.why_empty(metric.of)
-            return _Segment(group=line.group, values=values, why=why)
+        if one is None:
+            return f"{value} is not run at this scale"
+        if not any(v > 0 for v in one.by_round(metric).values()):
+            return one.why_empty(metric.of)
         cells.append(one)
     first, second = cells
     found, published_times = paired_ratio(first.by_round(metric), second.by_round(metric)), 1.0
     if found is None:
-        return _Segment(group=line.group, values=values, why="no round has a run of both")
+        return "no round has a run of both"
     if hypothesis.test == "linear":
         times = log(float(values[1]) / float(values[0]))
         found = found.shifted(-times if metric.better == "more" else times)
         low, high = (float(one.cell.paper_at[hypothesis.along]) for one in cells)
         published_times = high / low
-    comparison = CellComparison(
+    return CellComparison(
         metric=metric,
         first=first,
         second=second,
@@ -244,98 +225,89 @@ def _segment(
         threshold=hypothesis.threshold,
         published_times=published_times,
     )
-    return _Segment(group=line.group, values=values, comparison=comparison)
 
 
-def _judgement(
-    experiment: Experiment, hypothesis: Hypothesis, segment: _Segment, family: Family
-) -> Judgement:
-    one = segment.comparison
-    if one is None:
-        return Judgement(
-            group=segment.group, segment=segment.values, outcome=_UNKNOWN, why=segment.why
+def _knee_claims(
+    hypothesis: Hypothesis, tests: Sequence[tuple[CellLine, KneeTest | None]]
+) -> Iterator[_Draft]:
+    """Yield what is claimed about knees: of each line, and across them."""
+    known = [(line.group, test, test.knee()) for line, test in tests if test is not None]
+    for line, test in tests:
+        if test is None:
+            why = f"a value has fewer than {MIN_ROUNDS} runs, or is no number"
+            yield _Draft(
+                judgement=Judgement(group=line.group, segment=None, outcome=_UNKNOWN, why=why)
+            )
+    if hypothesis.expect is not None:
+        for group, test, knee in known:
+            why = f"between {knee.low} and {knee.high}"
+            yield _Draft(
+                judgement=Judgement(
+                    group=group, segment=None, outcome=_UNKNOWN, knee=knee, why=why
+                ),
+                knee=p_expected(test, hypothesis.expect),
+                key=f"{hypothesis.id} {group}",
+            )
+    if hypothesis.across:
+        each = (
+            f"{group.get(hypothesis.across, '')}: {knee.at} ({knee.low} to {knee.high})"
+            for group, _, knee in known
         )
+        why = f"knees by {hypothesis.across}: {', '.join(each) or 'none'}"
+        yield _Draft(
+            judgement=Judgement(group={}, segment=None, outcome=_UNKNOWN, why=why),
+            knee=p_across([test for _, test, _ in known]),
+            key=f"{hypothesis.id} across",
+        )
+
+
+def _judged(
+    experiment: Experiment, hypothesis: Hypothesis, draft: _Draft, family: Family
+) -> Judgement:
+    if draft.comparison is not None:
+        return _of_segment(experiment, hypothesis, draft.judgement, draft.comparison, family)
+    if draft.knee is not None:
+        return _of_knee(draft.judgement, draft.key, draft.knee, family)
+    return draft.judgement
+
+
+def _of_segment(
+    experiment: Experiment,
+    hypothesis: Hypothesis,
+    draft: Judgement,
+    one: CellComparison,
+    family: Family,
+) -> Judgement:
     verdict, p, alone = family.verdict(one)
-    among, why, power = len(family.difference), "", None
-    if verdict in _UNDECIDED:
-        outcome = _UNKNOWN
-        why = "too much spread"
-        if alone <= ALPHA:
-            why = f"alone p would be {alone:.2g}, and it is one of {among} comparisons"
-        if verdict is Verdict.NOT_ENOUGH_RUNS:
-            why = f"{verdict}: {MIN_ROUNDS} rounds with both cells at least"
-        power = power_for(experiment, one, among)
-    else:
-        confirmed = verdict in _CONFIRMING[hypothesis.test]
-        outcome = Decision.CONFIRMED if confirmed else Decision.REJECTED
-    return Judgement(
-        group=segment.group,
-        segment=segment.values,
-        outcome=outcome,
+    found = replace(
+        draft,
         verdict=verdict,
         ratio=one.paired.ratio,
         interval=one.paired.interval(),
         p=p,
         alone=alone,
-        among=among,
-        power=power,
-        why=why,
-    )
-
-
-def _knee_judgements(
-    claim: _Claim, found: Sequence[tuple[CellLine, Knee]], family: Family, knees: Knees
-) -> Iterator[Judgement]:
-    """Yield what holds of a claim about knees: one per line, and one across them."""
-    hypothesis = claim.hypothesis
-    for line, test in claim.lines:
-        if test is None:
-            why = f"a value has fewer than {MIN_ROUNDS} runs, or is no number"
-            yield Judgement(group=line.group, segment=None, outcome=_UNKNOWN, why=why)
-    if hypothesis.expect is not None:
-        for line, knee in found:
-            key = _knee_key(hypothesis, line)
-            why = f"between {knee.low} and {knee.high}"
-            yield _knee_judgement(line.group, key, family, knees, knee=knee, why=why)
-    if hypothesis.across:
-        each = (
-            f"{line.group.get(hypothesis.across, '')}: {knee.at} ({knee.low} to {knee.high})"
-            for line, knee in found
-        )
-        why = f"knees by {hypothesis.across}: {', '.join(each) or 'none'}"
-        yield _knee_judgement({}, _across_key(hypothesis), family, knees, knee=None, why=why)
-
-
-def _knee_judgement(
-    group: Mapping[str, Value],
-    key: Hashable,
-    family: Family,
-    knees: Knees,
-    *,
-    knee: Knee | None,
-    why: str,
-) -> Judgement:
-    against, for_it = family.difference[key], family.within[key]
-    outcome, p, alone = _UNKNOWN, min(against, for_it), min(knees[key])
-    if against <= ALPHA:
-        outcome, p, alone = Decision.REJECTED, against, knees[key][0]
-    elif for_it <= ALPHA:
-        outcome, p, alone = Decision.CONFIRMED, for_it, knees[key][1]
-    return Judgement(
-        group=group,
-        segment=None,
-        outcome=outcome,
-        knee=knee,
-        p=p,
-        alone=alone,
         among=len(family.difference),
-        why="" if knee is not None and outcome is not _UNKNOWN else why,
     )
+    if verdict not in _UNDECIDED:
+        confirmed = verdict in _CONFIRMING[hypothesis.test]
+        return replace(found, outcome=Decision.CONFIRMED if confirmed else Decision.REJECTED)
+    why = "too much spread"
+    if alone <= ALPHA:
+        why = f"alone p would be {alone:.2g}, and it is one of {found.among} comparisons"
+    if verdict is Verdict.NOT_ENOUGH_RUNS:
+        why = f"{verdict}: {MIN_ROUNDS} rounds with both cells at least"
+    return replace(found, why=why, power=power_for(experiment, one, found.among))
 
 
-def _knee_key(hypothesis: Hypothesis, line: CellLine) -> Hashable:
-    return hypothesis.id, tuple((name, str(value)) for name, value in line.group.items())
-
-
-def _across_key(hypothesis: Hypothesis) -> Hashable:
-    return hypothesis.id, "across"
+def _of_knee(draft: Judgement, key: str, alone: tuple[float, float], family: Family) -> Judgement:
+    found = replace(draft, among=len(family.difference))
+    against, for_it = family.difference[key], family.within[key]
+    for outcome, p, by_itself in (
+        (Decision.REJECTED, against, alone[0]),
+        (Decision.CONFIRMED, for_it, alone[1]),
+    ):
+        if p <= ALPHA:
+            # Across lines it says what the knees are, whatever holds.
+            why = "" if draft.knee is not None else draft.why
+            return replace(found, outcome=outcome, p=p, alone=by_itself, why=why)
+    return replace(found, p=min(against, for_it), alone=min(alone))

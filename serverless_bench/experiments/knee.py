@@ -11,15 +11,17 @@ from math import log
 from statistics import median
 from typing import Final
 
+import numpy as np
+
 from serverless_bench.analysis.compare import ALPHA
 from serverless_bench.experiments.comparisons import MIN_ROUNDS, paired_ratio
 from serverless_bench.experiments.definition import Experiment, Hypothesis, Value
 from serverless_bench.experiments.observations import CellRuns
+from serverless_bench.rundir.tables import Floats
 
 WITHIN: Final = 0.05
 """The knee is the first value that is this close to the best."""
 _LIMIT: Final = -log(1 - WITHIN)
-_NONE: Final = 1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,9 +50,9 @@ class KneeTest:
     values: tuple[Value, ...]
     medians: tuple[float, ...]
     """More is better."""
-    above: Mapping[tuple[int, int], float]
-    """Of each pair of places, the p of "the second is not more than ``WITHIN`` better"."""
-    below: Mapping[tuple[int, int], float]
+    above: Floats
+    """Of each place and each other, the p of "the second is not more than ``WITHIN`` better"."""
+    below: Floats
     """The p of "it is"."""
 
     def p_not(self, place: int) -> float:
@@ -59,25 +61,20 @@ class KneeTest:
         Either another value is more than ``WITHIN`` better, or a smaller one is close to
         all others; each of these may be it by chance, so p is multiplied by their number.
         """
-        better = [self.above[place, n] for n in self._others(place)]
-        found = [*better, *(self._p_close(n) for n in range(place))]
-        return min(1.0, len(found) * min(found, default=_NONE))
+        found = [float(self.above[place].min()), *(self._p_close(n) for n in range(place))]
+        return min(1.0, (len(self.values) - 1 + place) * min(found))
 
     def p_is(self, place: int) -> float:
         """Return the p of "the knee is elsewhere": small if it is here."""
         return max([self._p_close(place), *(self._p_far(n) for n in range(place))])
 
-    def _others(self, place: int) -> list[int]:
-        return [n for n in range(len(self.values)) if n != place]
-
     def _p_close(self, place: int) -> float:
         """Return the p of "something is more than ``WITHIN`` better than this"."""
-        return max((self.below[place, n] for n in self._others(place)), default=_NONE)
+        return float(self.below[place].max())
 
     def _p_far(self, place: int) -> float:
         """Return the p of "this is close to the best"."""
-        found = [self.above[place, n] for n in self._others(place)]
-        return min(1.0, len(found) * min(found, default=_NONE))
+        return min(1.0, (len(self.values) - 1) * float(self.above[place].min()))
 
     def knee(self) -> Knee:
         """Return the knee of the medians, and what the runs leave of the others."""
@@ -107,20 +104,16 @@ def knee_test(
     if len(runs) < 2 or not all(rates and min(rates.values()) > 0 for _, rates in runs):
         return None
     rates = [{n: v if more_is_better else 1 / v for n, v in by.items()} for _, by in runs]
-    found = {
-        (a, b): paired_ratio(one, other)
-        for a, one in enumerate(rates)
-        for b, other in enumerate(rates)
-        if a != b
-    }
-    gains = {pair: gain for pair, gain in found.items() if gain is not None}
-    if len(gains) < len(found):
+    gains = [paired_ratio(one, other) for one in rates for other in rates]
+    known = [gain for gain in gains if gain is not None]
+    if len(known) < len(gains):
         return None
+    shape = len(rates), len(rates)
     return KneeTest(
         values=tuple(value for value, _ in runs),
         medians=tuple(median(by.values()) for by in rates),
-        above={pair: gain.p_above(_LIMIT) for pair, gain in gains.items()},
-        below={pair: gain.p_below(_LIMIT) for pair, gain in gains.items()},
+        above=np.reshape([gain.p_above(_LIMIT) for gain in known], shape),
+        below=np.reshape([gain.p_below(_LIMIT) for gain in known], shape),
     )
 
 
@@ -149,8 +142,9 @@ def p_expected(test: KneeTest, expect: Value) -> tuple[float, float]:
         return test.p_not(place), test.p_is(place)
     # What was not measured can be excluded, but not be met: a knee between two values
     # makes the larger one the first that is close to the best, one beyond them the last.
-    larger = [n for n, value in enumerate(test.values) if float(value) > float(expect)]
-    return test.p_not(larger[0] if larger else len(test.values) - 1), 1.0
+    last = len(test.values) - 1
+    place = next((n for n, value in enumerate(test.values) if float(value) > float(expect)), last)
+    return test.p_not(place), 1.0
 
 
 def p_across(tests: Sequence[KneeTest]) -> tuple[float, float]:

@@ -1,35 +1,45 @@
 """From the text of an experiment to its values; what is unknown or missing is an error."""
 
 import tomllib
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from functools import partial
 from importlib.resources import files
+from importlib.resources.abc import Traversable
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
+from msgspec import Struct
+from msgspec.structs import fields
+
+from serverless_bench.driver.schema import checked, converted, located
 from serverless_bench.errors import UsageError
-from serverless_bench.experiments import DESIGNS, SCALES
-from serverless_bench.experiments.conversion import HINT, converted
+from serverless_bench.experiments import SCALES
 from serverless_bench.experiments.definition import (
-    BETTER,
-    FORMER_PLOTS,
-    PLOTS,
-    RELATIVES,
-    SEGMENTS,
-    TESTS,
     UNITS,
+    Axis,
     Experiment,
-    Figure,
+    Hypothesis,
+    Metric,
+    NamedCell,
+    Plot,
+    Publication,
+    PublishedRow,
     Scale,
     Setting,
     Settings,
+    Unsupported,
     Value,
 )
-from serverless_bench.experiments.settings import check_settings, is_setting
+from serverless_bench.experiments.settings import check_settings, is_setting, merged
+from serverless_bench.units import parse_size
 
-_KEYS: Final = {*Experiment.__struct_fields__, *SCALES, "settings"} - {"name", "scales", "text"}
-"""Of a file; what it is called, and its text, are not in it."""
-_ROW: Final = {"at", "cell", "note"}
+_HINT: Final = "docs/experiments/README.md has the keys"
+_ROW: Final = ("at", "cell", "note")
 """Keys of a published row that are no metrics."""
+
+S = TypeVar("S", bound=Struct)
+T = TypeVar("T")
 
 
 def names() -> list[str]:
@@ -46,19 +56,18 @@ def load_experiment(name: str) -> Experiment:
     UsageError
         If there is none of that name, or its file says what it cannot say.
     """
+    file: Traversable = Path(name)
     if name in names():
-        text = files("serverless_bench.experiments").joinpath(f"{name}.toml").read_text("utf-8")
-        return parse(text, name)
-    path = Path(name)
-    if path.suffix != ".toml":
+        file = files("serverless_bench.experiments") / f"{name}.toml"
+    elif not name.endswith(".toml"):
         raise UsageError(
             f"there is no experiment {name!r}",
             hint=f"known: {', '.join(names())}; or name a file of yours, as in my.toml",
         )
     try:
-        return parse(path.read_text(encoding="utf-8"), path.stem)
+        return parse(file.read_text(encoding="utf-8"), Path(name).stem)
     except (OSError, UnicodeDecodeError) as exc:
-        raise UsageError(f"cannot read the experiment {path}: {exc}") from exc
+        raise UsageError(f"cannot read the experiment {file}: {exc}") from exc
 
 
 def parse(text: str, name: str) -> Experiment:
@@ -69,18 +78,17 @@ def parse(text: str, name: str) -> Experiment:
     UsageError
         If it is no TOML, or says what an experiment cannot say.
     """
-    where = f"experiment {name}"
-    try:
-        data = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as exc:
-        raise UsageError(f"{where}: is not TOML: {exc}") from exc
-    values = {**_arranged(data, where), "name": name, "text": text}
-    experiment: Experiment = converted(values, Experiment, where)
-    _check(experiment, where)
+    with located(f"experiment {name}", hint=_HINT):
+        try:
+            data = tomllib.loads(text)
+        except tomllib.TOMLDecodeError as exc:
+            raise UsageError(f"is not TOML: {exc}") from exc
+        experiment = _experiment(data, name=name, text=text)
+        _check(experiment)
     return experiment
 
 
-def as_settings(data: Mapping[str, Any], where: str) -> dict[str, Setting]:
+def as_settings(data: Mapping[str, Any]) -> dict[str, Setting]:
     """Return a table, and the tables in it, as one with dotted names.
 
     Raises
@@ -91,137 +99,130 @@ def as_settings(data: Mapping[str, Any], where: str) -> dict[str, Setting]:
     found: dict[str, Setting] = {}
     for name, value in data.items():
         if isinstance(value, Mapping):
-            inner = as_settings(value, f"{where}, {name}")
-            found |= {f"{name}.{key}": one for key, one in inner.items()}
+            with located(name):
+                found |= {f"{name}.{key}": one for key, one in as_settings(value).items()}
         else:
-            found[name] = converted(value, Setting, f"{where}, {name}")
+            found[name] = converted(Setting, name, value)
     return found
 
 
-def _arranged(data: Mapping[str, Any], where: str) -> dict[str, Any]:
-    """Return a file's tables in the shape of ``Experiment``: what differs by scale, by scale."""
-    found = dict(data)
-    for key in sorted(data.keys() - _KEYS):
-        raise UsageError(f"{where}: contains unknown field {key!r}", hint=HINT)
-    for key, arranged in (
-        ("axes", _axis),
-        ("cells", _cell),
-        ("controls", _cell),
-        ("hypotheses", _point),
-        ("metrics", _metric),
-        ("published", _row),
-        ("unsupported", _point),
-    ):
-        if isinstance(found.get(key), dict):
-            raise UsageError(f"{where}, {key}: is a list of tables", hint=f"[[{key}]]")
-        tables = converted(found.pop(key, []), list[dict[str, Any]], f"{where}, {key}")
-        found[key] = [arranged(one, f"{where}, {key} {n}") for n, one in enumerate(tables, 1)]
-    shared = found.pop("settings", {})
-    found["scales"] = {s: _scale(found.pop(s, {}), shared, f"{where}, {s}") for s in SCALES}
-    if "prepare" in found:
-        found["prepare"] = _by_scale(found["prepare"], f"{where}, prepare")
-    seed = _table(found.pop("seed", {}), f"{where}, seed")
-    # Without quotes it is a date of TOML's.
-    found["seed"] = {n: str(v) if n == "date" else v for n, v in seed.items()}
-    return found
-
-
-def _table(value: object, where: str) -> dict[str, Any]:
-    found: dict[str, Any] = converted(value, dict[str, Any], where)
-    return found
-
-
-def _scale(own: object, shared: object, where: str) -> dict[str, Any]:
-    table = _table(own, where)
-    both = {**_table(shared, f"{where}, settings"), **_table(table.get("settings", {}), where)}
-    table["settings"] = as_settings(both, f"{where}, settings")
-    converted(table, Scale, where)
-    return table
-
-
-def _by_scale(value: object, where: str) -> dict[str, dict[str, Setting]]:
-    """Return settings of which some, in tables of their own, are of one scale only."""
-    table = _table(value, where)
-    shared = {name: one for name, one in table.items() if name not in SCALES}
-    return {
-        scale: as_settings({**shared, **_table(table.get(scale, {}), where)}, where)
-        for scale in SCALES
+def _experiment(data: dict[str, Any], *, name: str, text: str) -> Experiment:
+    parts: dict[str, Callable[[dict[str, Any]], Struct]] = {
+        "axes": _axis,
+        "cells": _cell,
+        "controls": _cell,
+        "hypotheses": partial(_made, Hypothesis),
+        "metrics": _metric,
+        "published": _row,
+        "unsupported": partial(_made, Unsupported),
     }
+    for key, made in parts.items():
+        if isinstance(data.get(key), dict):
+            raise UsageError(f"{key}: is a list of tables", hint=f"[[{key}]]")
+        tables, data[key] = converted(list[dict[str, Any]], key, data.get(key, [])), []
+        for number, table in enumerate(tables, 1):
+            with located(f"{key} {number}"):
+                data[key].append(made(table))
+    scale = partial(_scale, _inner(data, "settings", as_settings))
+    scales = {name: _inner(data, name, scale) for name in SCALES}
+    for key, made_of in (("prepare", _by_scale), ("plot", partial(_made, Plot)), ("seed", _seed)):
+        if key in data:
+            data[key] = _inner(data, key, made_of)
+    return _made(Experiment, data, scales=scales, name=name, text=text)
 
 
-def _axis(axis: dict[str, Any], where: str) -> dict[str, Any]:
-    shared = axis.pop("values", ())
-    values = {scale: axis.pop(scale, shared) for scale in SCALES}
-    levels = _table(axis.pop("levels", {}), f"{where}, levels").items()
+def _inner(table: dict[str, Any], name: str, made: Callable[[dict[str, Any]], T]) -> T:
+    """Return what is made of a table in a table, which is taken out of it."""
+    inner: dict[str, Any] = converted(dict[str, Any], name, table.pop(name, {}))
+    with located(name):
+        return made(inner)
+
+
+def _made(kind: type[S], table: Mapping[str, Any], **more: object) -> S:
+    """Return the part of an experiment that a table describes, with more that is not in it."""
+    known = {one.name: one for one in fields(kind)}
+    for name in table:
+        if name not in known or name in more:
+            raise UsageError(f"contains unknown field {name!r}")
+    for name, one in known.items():
+        if one.required and name not in table and name not in more:
+            raise UsageError(f"missing required field {name!r}")
+    return kind(**{name: checked(kind, name, value) for name, value in {**table, **more}.items()})
+
+
+def _scale(shared: Settings, table: dict[str, Any]) -> Scale:
+    settings = merged(shared, _inner(table, "settings", as_settings))
+    return _made(Scale, _sized(table, "min_bytes"), settings=settings)
+
+
+def _seed(table: dict[str, Any]) -> Publication:
+    # Without quotes it is a date of TOML's.
+    return _made(Publication, {n: str(v) if n == "date" else v for n, v in table.items()})
+
+
+def _by_scale(table: dict[str, Any]) -> dict[str, Settings]:
+    """Return settings of which some, in tables of their own, are of one scale only."""
+    own = {scale: _inner(table, scale, as_settings) for scale in SCALES}
+    return {scale: merged(as_settings(table), own[scale]) for scale in SCALES}
+
+
+def _axis(axis: dict[str, Any]) -> Axis:
+    name, shared = axis.get("name", ""), axis.pop("values", ())
+    axis = {"header": name, "setting": name, **axis}
+    axis["values"] = {s: converted(tuple[Value, ...], s, axis.pop(s, shared)) for s in SCALES}
     if not isinstance(axis.get("baseline", {}), Mapping):
         axis["baseline"] = dict.fromkeys(SCALES, axis["baseline"])
-    name = axis.get("name", "")
-    return {
-        "header": name,
-        "setting": name,
-        "values": values,
-        **axis,
-        "levels": {level: _by_scale(one, f"{where}, level {level}") for level, one in levels},
-    }
+    axis["levels"] = _inner(
+        axis, "levels", lambda levels: {one: _inner(levels, one, _by_scale) for one in [*levels]}
+    )
+    return _made(Axis, axis)
 
 
-def _cell(cell: dict[str, Any], where: str) -> dict[str, Any]:
-    shared = _table(cell.pop("at", {}), where)
-    own = {scale: _table(cell.pop(scale, {}), where) for scale in SCALES}
-    return {**cell, "at": {s: as_settings({**shared, **at}, where) for s, at in own.items()}}
+def _cell(cell: dict[str, Any]) -> NamedCell:
+    own: dict[str, Any] = {scale: cell.pop(scale) for scale in SCALES if scale in cell}
+    return _made(NamedCell, cell, at=_inner(cell, "at", lambda at: _by_scale({**at, **own})))
 
 
-def _metric(metric: dict[str, Any], where: str) -> dict[str, Any]:
-    del where
-    return {"header": metric.get("name", ""), **metric}
+def _metric(table: dict[str, Any]) -> Metric:
+    return _made(Metric, {"header": table.get("name", ""), **_sized(table, "for_bytes")})
 
 
-def _row(row: dict[str, Any], where: str) -> dict[str, Any]:
-    figures = {name: row.pop(name) for name in list(row) if name not in _ROW}
-    return {**_point(row, where), "values": _each(figures, Figure, where)}
+def _row(row: dict[str, Any]) -> PublishedRow:
+    figures = {name: row.pop(name) for name in [*row] if name not in _ROW}
+    return _made(PublishedRow, row, values=figures)
 
 
-def _point(table: dict[str, Any], where: str) -> dict[str, Any]:
-    points = {key: table[key] for key in ("at", "where") if key in table}
-    return {**table, **{key: _each(at, Value, f"{where}, {key}") for key, at in points.items()}}
+def _sized(table: Mapping[str, Any], name: str) -> dict[str, Any]:
+    """Return a table whose size may have a unit."""
+    with located(name):
+        return {n: parse_size(str(v)) if n == name else v for n, v in table.items()}
 
 
-def _each(value: object, kind: Any, where: str) -> dict[str, Any]:  # noqa: ANN401 - of that kind
-    """Return a table whose keys are the author's: errors name them."""
-    table = _table(value, where)
-    return {name: converted(one, kind, f"{where}, {name}") for name, one in table.items()}
-
-
-def _check(experiment: Experiment, where: str) -> None:
+def _check(experiment: Experiment) -> None:
     """Refuse an experiment whose parts name what is not there."""
     if not experiment.metrics:
-        raise UsageError(f"{where}: has no [[metrics]]", hint=HINT)
-    for names_there, what in _named(experiment):
-        _once(names_there, f"{where}, {what}")
-    for settings, what in _settings(experiment):
-        check_settings(settings, f"{where}, {what}")
-    _check_axes(experiment, where)
-    for name, known, what in _references(experiment):
+        raise UsageError("has no [[metrics]]")
+    _once("axes", (axis.name for axis in experiment.axes))
+    _once("metrics", (metric.name for metric in experiment.metrics))
+    _once("hypotheses", (one.id for one in experiment.hypotheses))
+    _once("cells", (cell.name for cell in (*experiment.cells, *experiment.controls)))
+    for settings, place in _settings(experiment):
+        with located(place):
+            check_settings(settings)
+    for axis in experiment.axes:
+        with located(f"axis {axis.name}"):
+            _check_axis(axis, may_be_empty=experiment.design == "list")
+    for name, known, place in _references(experiment):
         if name not in known:
             raise UsageError(
-                f"{where}, {what}: there is no {name!r}",
-                hint=f"known: {', '.join(filter(None, known))}",
+                f"{place}: there is no {name!r}", hint=f"known: {', '.join(filter(None, known))}"
             )
 
 
-def _named(experiment: Experiment) -> Iterator[tuple[list[str], str]]:
-    yield [axis.name for axis in experiment.axes], "axes"
-    yield [metric.name for metric in experiment.metrics], "metrics"
-    yield [one.id for one in experiment.hypotheses], "hypotheses"
-    yield [cell.name for cell in (*experiment.cells, *experiment.controls)], "cells"
-
-
-def _once(names_there: Iterable[str], what: str) -> None:
-    seen: set[str] = set()
-    for name in names_there:
-        if name in seen:
+def _once(what: str, names_there: Iterable[object]) -> None:
+    for name, count in Counter(names_there).items():
+        if count > 1:
             raise UsageError(f"{what}: {name!r} stands there twice", hint="names differ")
-        seen.add(name)
 
 
 def _settings(experiment: Experiment) -> Iterator[tuple[Settings, str]]:
@@ -238,24 +239,19 @@ def _settings(experiment: Experiment) -> Iterator[tuple[Settings, str]]:
             yield {n: v for n, v in at.items() if n not in axes}, f"cell {cell.name}"
 
 
-def _check_axes(experiment: Experiment, where: str) -> None:
-    used_by_cells = experiment.design == "list"
-    for axis in experiment.axes:
-        here = f"{where}, axis {axis.name}"
-        for scale in SCALES:
-            values = axis.values[scale]
-            if not values and not used_by_cells:
-                raise UsageError(f"{here}: has no values for {scale}", hint=f"{scale} = [...]")
-            _once(map(str, values), here)
-            plain = [value for value in values if str(value) not in axis.levels]
-            if plain and not is_setting(axis.setting):
-                raise UsageError(
-                    f"{here}: {plain[0]!r} is no level, and {axis.setting!r} no setting",
-                    hint=f"[axes.levels.{plain[0]}] says what it stands for",
-                )
-        sizes = {len(axis.values[scale]) for scale in SCALES}
-        if axis.paired and len(sizes) > 1:
-            raise UsageError(f"{here}: is paired, and small and paper differ in length", hint=HINT)
+def _check_axis(axis: Axis, *, may_be_empty: bool) -> None:
+    for scale, values in axis.values.items():
+        if not values and not may_be_empty:
+            raise UsageError(f"has no values for {scale}", hint=f"{scale} = [...]")
+        _once("values", map(str, values))
+        plain = [value for value in values if str(value) not in axis.levels]
+        if plain and not is_setting(axis.setting):
+            raise UsageError(
+                f"{plain[0]!r} is no level, and {axis.setting!r} no setting",
+                hint=f"[axes.levels.{plain[0]}] says what it stands for",
+            )
+    if axis.paired and len(set(map(len, axis.values.values()))) > 1:
+        raise UsageError("is paired, and small and paper differ in length")
 
 
 def _references(experiment: Experiment) -> Iterator[tuple[str, Collection[str], str]]:
@@ -263,36 +259,26 @@ def _references(experiment: Experiment) -> Iterator[tuple[str, Collection[str], 
     axes = [axis.name for axis in experiment.axes]
     metrics = [metric.name for metric in experiment.metrics]
     cells = [cell.name for cell in (*experiment.cells, *experiment.controls)]
-    yield experiment.design, DESIGNS, "design"
     yield experiment.pivot, [*axes, ""], "pivot"
     for metric in experiment.metrics:
         here = f"metric {metric.name}"
         yield metric.unit, UNITS, f"{here}, unit"
-        yield metric.better, BETTER, f"{here}, better"
-        yield metric.relative, ["", *RELATIVES], f"{here}, relative"
         if metric.relative:
             yield metric.to, axes, f"{here}, to"
     for one in experiment.hypotheses:
         here = f"hypothesis {one.id}"
-        yield one.test, TESTS, f"{here}, test"
         yield one.metric, metrics, f"{here}, metric"
         yield one.along, [*axes, "cell"], f"{here}, along"
         yield one.across, [*axes, ""], f"{here}, across"
-        if isinstance(one.segments, str):
-            yield one.segments, SEGMENTS, f"{here}, segments"
+        yield from ((name, [*axes, "cell"], f"{here}, where") for name in one.where)
     for number, row in enumerate(experiment.published, 1):
-        yield row.cell, [*cells, ""], f"published {number}, cell"
-        yield from ((name, metrics, f"published {number}") for name in row.values)
-    for place, at in _points(experiment):
-        yield from ((name, [*axes, "cell"], place) for name in at)
+        here = f"published {number}"
+        yield row.cell, [*cells, ""], f"{here}, cell"
+        yield from ((name, metrics, here) for name in row.values)
+        yield from ((name, [*axes, "cell"], here) for name in row.at)
+    for number, cells_there in enumerate(experiment.unsupported, 1):
+        yield from ((name, [*axes, "cell"], f"unsupported {number}") for name in cells_there.at)
     if experiment.plot is not None:
-        yield experiment.plot.kind, [*PLOTS, *FORMER_PLOTS], "plot, kind"
         yield experiment.plot.x, [*axes, "cell", ""], "plot, x"
         yield experiment.plot.y, [*metrics, ""], "plot, y"
         yield experiment.plot.series, [*axes, ""], "plot, series"
-
-
-def _points(experiment: Experiment) -> Iterator[tuple[str, Mapping[str, Value]]]:
-    yield from ((f"hypothesis {one.id}, where", one.where) for one in experiment.hypotheses)
-    yield from ((f"unsupported {n}", one.at) for n, one in enumerate(experiment.unsupported, 1))
-    yield from ((f"published {n}", row.at) for n, row in enumerate(experiment.published, 1))

@@ -1,9 +1,11 @@
 """What the runs of each cell came to, read from the directory of an experiment."""
 
+from bisect import bisect
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from math import comb, floor
+from itertools import accumulate
+from math import comb
 from pathlib import Path
 from statistics import median
 
@@ -12,7 +14,7 @@ from serverless_bench.errors import SbenchError
 from serverless_bench.experiments.cells import Cell
 from serverless_bench.experiments.definition import Metric
 from serverless_bench.experiments.figures import figures
-from serverless_bench.rundir.run import load_run
+from serverless_bench.rundir.run import Run, load_run
 from serverless_bench.rundir.tables import ABSENT
 
 CELLS = "cells"
@@ -103,7 +105,10 @@ def observe(
         CellRuns(
             cell=cell,
             planned=repeats,
-            results=() if cell.skipped else tuple(_results(root, cell, repeats)),
+            results=tuple(
+                _result(run_path(root, cell, n))
+                for n in range(1, 1 + (0 if cell.skipped else repeats))
+            ),
             min_bytes=min_bytes,
         )
         for cell in cells
@@ -120,32 +125,30 @@ def failure_path(path: Path) -> Path:
     return path.with_name(f"{path.name}.{FAILURE}")
 
 
-def _results(root: Path, cell: Cell, repeats: int) -> Iterator[CellRun]:
-    for repeat in range(1, repeats + 1):
-        path = run_path(root, cell, repeat)
-        failure = failure_path(path)
-        if failure.exists():
-            problem = failure.read_text(encoding="utf-8").strip()
-            yield CellRun(path=path, figures=None, problem=problem)
-        elif not (path / "run.json").exists():
-            yield CellRun(path=path, figures=None, problem="not run")
-        else:
-            yield _result(path)
-
-
 def _result(path: Path) -> CellRun:
+    found, problem, failure = None, "", failure_path(path)
+    if failure.exists():
+        problem = failure.read_text(encoding="utf-8").strip()
+    elif not (path / "run.json").exists():
+        problem = "not run"
+    else:
+        try:
+            run = load_run(path, detail=False)
+            found, problem = _figures(run)
+        except SbenchError as exc:
+            problem = str(exc)
+    return CellRun(path=path, figures=found, problem=problem)
+
+
+def _figures(run: Run) -> tuple[dict[str, float] | None, str]:
+    """Return the figures of a run, or why it has none."""
     try:
-        run = load_run(path, detail=False)
-    except SbenchError as exc:
-        return CellRun(path=path, figures=None, problem=str(exc))
-    try:
-        return CellRun(path=path, figures=figures(run))
+        return figures(run), ""
     except SbenchError as exc:
         # The path is different each time, the cause may be the same.
-        problem = str(exc).removeprefix(f"{path} cannot be compared: ")
+        problem = str(exc).removeprefix(f"{run.path} cannot be compared: ")
         errors = {str(error) for error in run.functions["error"] if error not in {None, "", ABSENT}}
-        cause = f" ({min(errors)})" if errors else ""
-        return CellRun(path=path, figures=None, problem=f"{problem}{cause}")
+        return None, problem + (f" ({min(errors)})" if errors else "")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -174,14 +177,8 @@ def median_of(values: Collection[float]) -> Estimate | None:
     if not values:
         return None
     ordered, n = sorted(values), len(values)
-    outside, cut = 0.0, 0
-    for k in range(floor(n / 2)):
-        more = outside + 2 * comb(n, k) / 2**n
-        if more > 0.05 and k:
-            break
-        outside, cut = more, k
-    if n == 1:
-        outside = 1.0
+    outside = list(accumulate(2 * comb(n, k) / 2**n for k in range(n // 2))) or [1.0]
+    cut = max(0, bisect(outside, 0.05) - 1)
     return Estimate(
-        at=median(ordered), low=ordered[cut], high=ordered[-1 - cut], confidence=1 - outside
+        at=median(ordered), low=ordered[cut], high=ordered[-1 - cut], confidence=1 - outside[cut]
     )

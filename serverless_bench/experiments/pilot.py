@@ -14,6 +14,7 @@ import numpy as np
 import orjson
 
 from serverless_bench.analysis.timeline import segments
+from serverless_bench.driver.settings import setting_of
 from serverless_bench.experiments.definition import Setting, Settings
 from serverless_bench.experiments.figures import operation_rates
 from serverless_bench.experiments.settings import workload_of
@@ -29,7 +30,7 @@ BATCHES: Final = 10
 """Parts of a pilot whose means tell its standard error: long enough to be nearly
 independent, many enough to know it within a quarter (Alexopoulos and Seila 1998)."""
 MOST_ROUNDS: Final = 20
-_SIZES: Final = ("duration_s", "objects", "total_objects", "repeats", "operations")
+_SIZES: Final = frozenset({"duration", "objects", "total_objects", "read_times", "operations"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,7 +49,7 @@ class RunLength:
 
 def is_fixed(changes: Settings) -> bool:
     """Tell whether the user sets how much a run does."""
-    return any(name in changes for name in _SIZES)
+    return not _SIZES.isdisjoint(map(setting_of, changes))
 
 
 def pilot_settings(settings: Settings, most_s: float) -> dict[str, Setting]:
@@ -84,16 +85,13 @@ def length_of(
         wanted_s = took_s * (pilot_error / error) ** 2 if error else most_s
         seconds = min(most_s, max(min(LEAST_S, most_s), wanted_s))
         reached = pilot_error * sqrt(took_s / seconds)
-    if not _is_append(settings):
-        return RunLength(
-            seconds=seconds, settings={"duration_s": round(seconds, 2)}, standard_error=reached
-        )
-    # An array that is appended to begins once: more time is more appends.
-    objects = settings.get("objects", 1)
-    count = objects if isinstance(objects, int) else 1
-    if took_s:
-        count = max(2, ceil(count * seconds / took_s))
-    return RunLength(seconds=seconds, settings={"objects": count}, standard_error=reached)
+    length: dict[str, Setting] = {"duration_s": round(seconds, 2)}
+    if _is_append(settings):
+        # An array that is appended to begins once: more time is more appends.
+        length = {"objects": settings.get("objects", 1)}
+        if took_s and isinstance(length["objects"], int):
+            length["objects"] = max(2, ceil(length["objects"] * seconds / took_s))
+    return RunLength(seconds=seconds, settings=length, standard_error=reached)
 
 
 def spread_of(run: Run) -> tuple[float | None, float | None]:
@@ -107,19 +105,13 @@ def spread_of(run: Run) -> tuple[float | None, float | None]:
     except ValueError:
         return None, None
     took_s = len(moved) / 1000
+    size = len(moved) // BATCHES
+    rates: Floats = moved[: size * BATCHES].reshape(BATCHES, size).mean(axis=1)
     if run.job.workload == "array":
         rates = operation_rates(run)
-        enough = len(rates) >= BATCHES // 2
-        return took_s, _relative_error(rates) if enough else None
-    size = len(moved) // BATCHES
-    if not size or not moved.any():
+    if len(rates) < BATCHES // 2 or not rates.any():
         return took_s, None
-    means: Floats = moved[: size * BATCHES].reshape(BATCHES, size).mean(axis=1)
-    return took_s, _relative_error(means)
-
-
-def _relative_error(values: Floats) -> float:
-    return float(values.std(ddof=1) / np.sqrt(len(values)) / values.mean())
+    return took_s, float(rates.std(ddof=1) / np.sqrt(len(rates)) / rates.mean())
 
 
 def load_lengths(root: Path) -> dict[str, RunLength]:
@@ -144,4 +136,4 @@ def replace_json(path: Path, value: object) -> None:
 
 
 def _is_append(settings: Settings) -> bool:
-    return workload_of(settings) == "array" and settings.get("array.operation") == "append"
+    return workload_of(settings) == "array" and settings.get("operation") == "append"

@@ -1,23 +1,25 @@
 """What is to be run of an experiment, kept so that it can go on."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, fields, replace
+from math import prod
 from pathlib import Path
 from typing import Any, Final
 
+import msgspec
 import numpy as np
 import orjson
 
-from serverless_bench.driver.plan import check
-from serverless_bench.errors import ArchiveError
-from serverless_bench.executors import open_executor
+from serverless_bench.errors import ArchiveError, PluginError
 from serverless_bench.experiments.cells import Cell, make_cells
 from serverless_bench.experiments.definition import Experiment, Setting, Settings
 from serverless_bench.experiments.loading import parse
 from serverless_bench.experiments.pilot import is_fixed, replace_json
-from serverless_bench.experiments.settings import job_of
+from serverless_bench.experiments.settings import check_cell, job_of, prepared_by, workload_of
 from serverless_bench.job.spec import JobSpec
 from serverless_bench.job.target import Target
+from serverless_bench.workloads import open_workload
 
 STATE: Final = "experiment.json"
 FILE: Final = "experiment.toml"
@@ -65,34 +67,58 @@ class Plan:
             self.experiment, self.scale, design=self.design, only=self.only, changes=self.changes
         )
 
+    def runnable(self) -> list[Cell]:
+        """Return the cells that are not skipped."""
+        return [cell for cell in self.cells() if not cell.skipped]
+
     def order(self) -> Iterator[tuple[Cell, int]]:
         """Yield every cell and repeat: each cell once in random order, then again, and so on."""
-        cells = [cell for cell in self.cells() if not cell.skipped]
-        rng = np.random.default_rng(self.seed)
+        cells, rng = self.runnable(), np.random.default_rng(self.seed)
         for repeat in range(1, self.repeats + 1):
             for index in rng.permutation(len(cells)):
                 yield cells[int(index)], repeat
 
-    def check(self) -> None:
+    def prepared(self, cell: Cell) -> dict[str, Setting] | None:
+        """Return the settings of the write that makes what a cell reads; None for no such."""
+        prepare = self.experiment.prepare
+        if prepare is None or open_workload(workload_of(cell.settings)).creates_objects:
+            return None
+        return prepared_by(prepare[self.scale], cell.settings)
+
+    def check(self) -> int:
         """Refuse cells that make no job, before anything runs.
+
+        Returns
+        -------
+        int
+            Bytes that the largest cell has in the embedded store at once.
 
         Raises
         ------
         UsageError
             With the first of them.
         PluginError
-            If an executor is unknown, or lacks its library.
+            If an executor is unknown, or lacks its library. Cells whose client or array
+            library is missing are rows of the table.
         """
-        for cell in self.cells():
-            if not cell.skipped:
-                job = self.job(cell, Target(bucket="any", endpoint_url="http://any"))
-                check(job, ())
-                open_executor(job)
+        cells, largest = self.runnable(), 0
+        for executor in {cell.settings.get("executor", "local") for cell in cells}:
+            check_cell({"executor": executor})
+        for cell in cells:
+            with suppress(PluginError):
+                found = check_cell(cell.settings)
+                prepared = self.prepared(cell)
+                written = found if prepared is None else check_cell(prepared)
+                if cell.settings.get("store") != "loopback":
+                    largest = max(largest, prod(written.new_objects()))
+        return largest
 
-    def job(self, cell: Cell, target: Target, length: Settings | None = None) -> JobSpec:
-        """Return the job of a cell, as long as settings of its length make it."""
-        job = job_of({**cell.settings, **(length or {})}, target, name=cell.slug)
-        return replace(job, control=self.control, functions=self.functions)
+    def job(
+        self, settings: Settings, target: Target, *, name: str, keys: Sequence[str] = ()
+    ) -> JobSpec:
+        """Return a job of the experiment, of a cell or of what is written for it."""
+        job = job_of(settings, target, name=name, keys=keys, functions=self.functions)
+        return replace(job, control=self.control)
 
 
 def save_plan(plan: Plan, root: Path) -> None:
@@ -143,9 +169,5 @@ def load_plan(root: Path) -> Plan:
         ) from exc
     if data.pop("schema") != SCHEMA:
         raise ArchiveError(f"{root} was written by another version of sbench")
-    for name in ("target", "control"):
-        data[name] = None if data[name] is None else Target(**data[name])
-    changes = {n: tuple(v) if isinstance(v, list) else v for n, v in data.pop("changes").items()}
-    functions = tuple(data.pop("functions"))
     experiment = parse(text, str(data.pop("name")))
-    return Plan(experiment=experiment, changes=changes, functions=functions, **data)
+    return msgspec.convert({**data, "experiment": experiment}, Plan)

@@ -62,16 +62,12 @@ def power_for(experiment: Experiment, comparison: CellComparison, tests: int) ->
 
 def published_ratio(experiment: Experiment, comparison: CellComparison) -> float | None:
     """Return the published figure of the second cell over that of the first."""
-    metric, figures = comparison.metric, []
-    for one in (comparison.first, comparison.second):
-        row = published_row(experiment, one.cell)
-        within = None if row is None else row.range(metric.name)
-        figures.append(0.0 if within is None else within[0])
-    first, second = figures
-    if not first or not second:
+    metric, times = comparison.metric, comparison.published_times
+    rows = (published_row(experiment, one.cell) for one in (comparison.first, comparison.second))
+    first, second = (None if row is None else row.range(metric.name) for row in rows)
+    if first is None or second is None or not first[0] or not second[0]:
         return None
-    times = comparison.published_times
-    return second / first / (times if metric.better == "more" else 1 / times)
+    return second[0] / first[0] / (times if metric.better == "more" else 1 / times)
 
 
 def found_share(sd: float, rounds: int, tests: int, *, ratio: float, threshold: float) -> float:

@@ -1,7 +1,7 @@
 """An experiment's report: the question, the table, what holds, and what is wrong with it."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Final, TextIO
 
@@ -80,13 +80,10 @@ def show(report: Report, out: TextIO, style: str) -> None:
     UsageError
         If the style is none of ``FORMATS``.
     """
-    _check(style)
-    if style == "json":
-        out.write(orjson.dumps(to_json(report)).decode() + "\n")
-        return
-    write = Writer(out, markdown=style == "markdown")
     experiment, scale = report.experiment, report.experiment.scales[report.plan.scale]
-    _head(write, experiment)
+    write = _begun(experiment, out, style, lambda: to_json(report))
+    if write is None:
+        return
     write.line(
         f"measured: --scale {report.plan.scale}{f' ({scale.about})' if scale.about else ''},"
         f" {report.plan.repeats} rounds that hold each cell once{_run_lengths(report)}"
@@ -123,12 +120,9 @@ def show_reference(experiment: Experiment, out: TextIO, style: str) -> None:
     UsageError
         If the style is none of ``FORMATS``.
     """
-    _check(style)
-    if style == "json":
-        out.write(orjson.dumps(_reference_json(experiment)).decode() + "\n")
+    write = _begun(experiment, out, style, lambda: _reference_json(experiment))
+    if write is None:
         return
-    write = Writer(out, markdown=style == "markdown")
-    _head(write, experiment)
     write.table(reference(experiment))
     claims = [
         f"{one.id}: {one.text}{f' Published: {one.published}' if one.published else ''}"
@@ -149,7 +143,11 @@ def to_json(report: Report) -> dict[str, Any]:
         "complete": report.complete,
         "cells": [_line_json(line) for line in report.rows],
         "hypotheses": [
-            {**structs.asdict(one.hypothesis), **dict(_judged_json(one))}
+            {
+                **structs.asdict(one.hypothesis),
+                "judgements": [asdict(found) for found in one.judgements],
+                "knees": [{"group": dict(group), **asdict(knee)} for group, knee in one.knees],
+            }
             for one in report.verdicts.judged
         ],
         "effects": [asdict(effect) for effect in report.verdicts.effects],
@@ -157,18 +155,23 @@ def to_json(report: Report) -> dict[str, Any]:
     }
 
 
-def _check(style: str) -> None:
+def _begun(
+    experiment: Experiment, out: TextIO, style: str, document: Callable[[], dict[str, Any]]
+) -> Writer | None:
+    """Write the head of a text, to go on with; or the whole document as JSON, and return None."""
     if style not in FORMATS:
         raise UsageError(f"there is no format {style!r}", hint=f"known: {', '.join(FORMATS)}")
-
-
-def _head(write: Writer, experiment: Experiment) -> None:
+    if style == "json":
+        out.write(orjson.dumps(document()).decode() + "\n")
+        return None
+    write = Writer(out, markdown=style == "markdown")
     seed = experiment.seed
     write.title(f"{experiment.name}: {experiment.title}", top=True)
     write.line(f"question: {experiment.question}")
     write.line(f"null hypothesis: {experiment.null_hypothesis}")
     where = ", ".join(filter(None, (seed.source, seed.date, seed.url)))
     write.line(f"published: {where}{f' ({seed.setup})' if seed.setup else ''}")
+    return write
 
 
 def _bullets(write: Writer, title: str, texts: Sequence[str]) -> None:
@@ -192,8 +195,8 @@ def _run_lengths(report: Report) -> str:
     took = [one.run_s for one in report.observed if one.counted]
     if not took:
         return ""
-    low, high = f"{min(took):.1f}", f"{max(took):.1f}"
-    return f", runs of {low} s" if low == high else f", runs of {low} to {high} s"
+    ends = dict.fromkeys(f"{s:.1f}" for s in (min(took), max(took)))
+    return f", runs of {' to '.join(ends)} s"
 
 
 def _interval_note(report: Report) -> str:
@@ -207,9 +210,8 @@ def _interval_note(report: Report) -> str:
         return "no run counts"
     if report.plan.repeats == 1:
         return "one run of each cell: no intervals, and no verdicts"
-    reached = f"{min(levels):.0%}"
-    if max(levels) > min(levels):
-        reached = f"{min(levels):.0%} to {max(levels):.0%}"
+    ends = sorted({min(levels), max(levels)})
+    reached = " to ".join(f"{level:.0%}" for level in ends)
     return f"medians over the runs, in brackets their interval ({reached} by order statistics)"
 
 
@@ -221,10 +223,9 @@ def _hypothesis(write: Writer, one: Judged) -> None:
     write.line(f"{claim.id}: {claim.text} {overall}{published}", deep=1)
     for found in one.judgements:
         write.line(_sentence(found), deep=2)
-    if claim.test != "knee":
-        for group, knee in one.knees:
-            where = _where(group)
-            write.line(f"{where}knee of {claim.metric} by {claim.along}: {_knee(knee)}", deep=2)
+    about = f"knee of {claim.metric} by {claim.along}"
+    for group, knee in one.knees if claim.test != "knee" else ():
+        write.line(f"{_where(group)}{about}: {_knee(knee)}", deep=2)
 
 
 def _sentence(found: Judgement) -> str:
@@ -274,8 +275,7 @@ def _knee(knee: Knee) -> str:
 
 
 def _where(group: Mapping[str, Value]) -> str:
-    text = " ".join(f"{name}={value}" for name, value in group.items())
-    return f"{text}: " if text else ""
+    return " ".join(f"{name}={value}" for name, value in group.items()) + ": " * bool(group)
 
 
 def _reference_json(experiment: Experiment) -> dict[str, Any]:
@@ -303,8 +303,3 @@ def _line_json(line: TableRow) -> dict[str, Any]:
         "metrics": {name: asdict(entry) for name, entry in line.entries.items()},
         "runs": [{"path": str(result.path), "problem": result.problem} for result in one.results],
     }
-
-
-def _judged_json(one: Judged) -> Iterator[tuple[str, Any]]:
-    yield "judgements", [asdict(found) for found in one.judgements]
-    yield "knees", [{"group": dict(group), **asdict(knee)} for group, knee in one.knees]

@@ -17,11 +17,10 @@ from serverless_bench.experiments.cells import Cell
 from serverless_bench.experiments.definition import Setting, Settings
 from serverless_bench.experiments.observations import failure_path, run_path
 from serverless_bench.experiments.plan import Plan, overwrite_plan
-from serverless_bench.experiments.settings import job_of, prepared_by, workload_of
-from serverless_bench.experiments.stores import Stores, files_of, on_processors
+from serverless_bench.experiments.settings import merged
+from serverless_bench.experiments.stores import Stores, on_processors
 from serverless_bench.rundir.run import Run, load_run
 from serverless_bench.units import GIB, NS_PER_S
-from serverless_bench.workloads import open_workload
 
 GARBAGE_BYTES: Final = 4 * GIB
 """The embedded store gives space back after so much was deleted; in the end, from a
@@ -99,20 +98,17 @@ class _Runner:
 
     def warm_up(self, cell: Cell) -> None:
         """Run a cell once for nothing: a store that has just started is slow."""
-        path = _free(self._root / "warm-up")
-        self._tried(cell, path, {})
+        self._attempt(cell, _free(self._root / "warm-up"), {})
 
     def find_lengths(self, say: Callable[[str], object]) -> Plan:
         """Run a pilot of each cell that has none; return the plan with its rounds.
 
         How long runs are to be, and how many rounds, is kept before the first that counts.
         """
-        plan = self._plan
-        cells = [cell for cell in plan.cells() if not cell.skipped]
+        plan, cells = self._plan, self._plan.runnable()
         for cell in cells:
             if cell.slug not in self._lengths:
-                found = self._pilot(cell)
-                self._lengths[cell.slug] = found
+                found = self._lengths[cell.slug] = self._pilot(cell)
                 pilot.save_lengths(self._root, self._lengths)
                 error = found.standard_error
                 known = "" if error is None else f", standard error {error:.1%}"
@@ -128,16 +124,11 @@ class _Runner:
     def _pilot(self, cell: Cell) -> pilot.RunLength:
         scale, most_s = self._plan.experiment.scales[self._plan.scale], self._plan.most_s
         path, begun_ns = _free(self._root / "pilot"), monotonic_ns()
-        pilot_run = self._tried(cell, path, pilot.pilot_settings(cell.settings, most_s))
+        done = self._attempt(cell, path, pilot.pilot_settings(cell.settings, most_s))
         took_s = (monotonic_ns() - begun_ns) / NS_PER_S
-        spread = (None, None) if pilot_run is None else pilot.spread_of(pilot_run)
+        spread = pilot.spread_of(done) if isinstance(done, Run) else (None, None)
         found = pilot.length_of(spread, cell.settings, most_s, scale.standard_error)
         return replace(found, around_s=max(0.0, took_s - (spread[0] or 0.0)))
-
-    def _tried(self, cell: Cell, path: Path, length: Settings) -> Run | None:
-        """Run a cell where it does not count; return None if that fails."""
-        done = _or_problem(lambda: self._run(cell, path, length))
-        return None if isinstance(done, SbenchError) else done
 
     def perform(self, cell: Cell, repeat: int) -> str:
         """Run a cell; return what went wrong, or nothing."""
@@ -147,8 +138,8 @@ class _Runner:
         if path.exists():
             path.rename(_free(self._root / "cut-off"))
         length = self._lengths.get(cell.slug)
-        done = _or_problem(lambda: self._run(cell, path, length.settings if length else {}))
-        if not isinstance(done, SbenchError):
+        done = self._attempt(cell, path, length.settings if length else {})
+        if isinstance(done, Run):
             return ""
         text = f"{type(done).__name__}: {done}"
         failure.parent.mkdir(parents=True, exist_ok=True)
@@ -162,26 +153,26 @@ class _Runner:
                 self._delete(prepared)
         self._give_back(GARBAGE_BYTES // 16)
 
+    def _attempt(self, cell: Cell, path: Path, length: Settings) -> Run | SbenchError:
+        return _or_problem(lambda: self._run(cell, path, length))
+
     def _run(self, cell: Cell, path: Path, length: Settings) -> Run:
         target = self._stores.target(cell.settings)
-        keys = self._keys(cell)
-        job, files = self._plan.job(cell, target, length), files_of(path)
-        if cell.settings.get("store") == "files" and job.load.array is not None:
+        keys, place = self._keys(cell), dict[str, Setting]()
+        files = path.with_name(f"{path.name}.arrays")
+        if cell.settings.get("store") == "files":
             files.mkdir(parents=True)
-            array = replace(job.load.array, path=str(files))
-            job = replace(job, load=replace(job.load, array=array))
+            place["path"] = str(files)
+        settings = merged(cell.settings, length, place)
+        job = self._plan.job(settings, target, name=cell.slug, keys=keys)
         try:
             with on_processors(cell.settings.get("cpus")):
                 return run_job(job, path, keys=keys)
         finally:
-            self._tidy(cell, path, files)
-
-    def _tidy(self, cell: Cell, path: Path, files: Path) -> None:
-        if self._keep:
-            return
-        shutil.rmtree(files, ignore_errors=True)
-        if cell.settings.get("store") != "files" and (path / "run.json").exists():
-            self._delete(load_run(path, detail=False))
+            if not self._keep:
+                shutil.rmtree(files, ignore_errors=True)
+            if not place and (path / "run.json").exists():
+                self._delete(load_run(path, detail=False))
 
     def _delete(self, run: Run) -> None:
         # A loopback store keeps nothing.
@@ -203,13 +194,9 @@ class _Runner:
 
     def _keys(self, cell: Cell) -> list[str]:
         """Return what a cell reads: written once for all cells with objects like its own."""
-        prepare = self._plan.experiment.prepare
-        if prepare is None or open_workload(workload_of(cell.settings)).creates_objects:
+        settings = self._plan.prepared(cell)
+        if settings is None:
             return []
-        settings = prepared_by(prepare[self._plan.scale], cell.settings)
-        store = cell.settings.get("store", "embedded")
-        # A loopback store makes what is read from its key: any plain one can prepare.
-        settings["store"] = store if store != "files" else "embedded"
         name = repr(sorted((n, str(v)) for n, v in settings.items()))
         if name not in self._prepared:
             self._prepared[name] = _or_problem(lambda: self._prepare(settings))
@@ -219,8 +206,7 @@ class _Runner:
         return prepared.keys()
 
     def _prepare(self, settings: dict[str, Setting]) -> Run:
-        job = job_of(settings, self._stores.target(settings), name="prepare")
-        job = replace(job, control=self._plan.control, functions=self._plan.functions)
+        job = self._plan.job(settings, self._stores.target(settings), name="prepare")
         return run_job(job, _free(self._root / "prepare"))
 
 

@@ -1,35 +1,26 @@
 """What a cell may set, and the job that comes of it.
 
-Settings are the fields of ``JobSpec`` and of what it holds (``Transfer``, ``Load`` and
-``Target``), all in one table; those of an array, and the options of libraries, have tables
-of their own.
+Settings are those of any job (docs/settings.md), by their own names or by the fields of
+``JobSpec``; the entries of a table have dotted names. A few are of experiments only.
 """
 
 import os
-from collections.abc import Mapping
-from dataclasses import asdict, fields
-from math import prod
-from typing import Final
+from collections.abc import Sequence
+from dataclasses import replace
+from types import NoneType
+from typing import Any, Final, get_args, get_type_hints
 
-import numpy as np
-
+from serverless_bench.driver.checked_job import CheckedJob, check_job
+from serverless_bench.driver.settings import JobSettings, setting_names, setting_of
 from serverless_bench.errors import UsageError
-from serverless_bench.experiments.conversion import converted
 from serverless_bench.experiments.definition import Setting, Settings
-from serverless_bench.job.load import ArraySpec, Load
-from serverless_bench.job.spec import DescribedJob, JobSpec
+from serverless_bench.job.spec import JobSpec
 from serverless_bench.job.target import Target
-from serverless_bench.job.transfer import Transfer
-from serverless_bench.units import parse_size
 
 STORES: Final = ("embedded", "loopback", "files")
 """Where objects go: the store that sbench runs, one that keeps nothing, a directory."""
-OWN: Final[Mapping[str, str]] = {
-    "cpus": "Processors that functions run on here, by affinity.",
-    "store": f"{', '.join(STORES)}; a target of the user takes the place of embedded.",
-    "total_objects": "Objects of all functions together, shared evenly.",
-}
-"""Settings that are no field of a job."""
+OWN: Final = ("cpus", "store", "total_objects")
+"""Settings that are none of a job; docs/experiments/README.md has what they mean."""
 SERVE: Final = (
     "check",
     "connection_rate",
@@ -40,56 +31,38 @@ SERVE: Final = (
     "put_limit",
 )
 """Flags of ``sbench serve`` that shape the loopback store, below ``serve.``."""
-_OPEN: Final = ("options", "array.options", "mix")
-"""Tables whose names the clients, the array libraries and the mixed workload know."""
 _CONTENT: Final = (
-    "object_bytes",
+    "mb",
+    "size",
     "sizes",
     "layout",
     "compressibility",
     "duplication",
-    "block_bytes",
+    "block_kib",
 )
 """What says how objects are made, which a write in preparation takes over from its cells."""
-
-
-def _names(kind: type, *without: str, optional: bool = False) -> set[str]:
-    found = (one for one in fields(kind) if not optional or "None" in str(one.type))
-    return {one.name for one in found} - set(without)
-
-
-_FIELDS: Final = frozenset(
-    _names(JobSpec, "name", "target", "transfer", "load", "control", "functions")
-    | _names(Transfer)
-    | _names(Load, "array", "mix", "code")
-    | _names(Target, "bucket", "endpoint_url", "store", "options", "region")
-    | {f"array.{name}" for name in _names(ArraySpec, "options")}
+_OTHERS: Final = (
+    *("name", "bucket", "endpoint_url", "region", "stack", "function", "control_prefix"),
+    *("key", "key_file", "code"),
 )
+"""Settings of a job that are no cell's: where it runs, what it is called, what it reads."""
+_KNOWN: Final = frozenset(
+    {"workload", *setting_names(), *OWN, *(f"serve.{name}" for name in SERVE)}
+    | {f"{table}.*" for table in ("client_option", "library_option", "mix")}
+) - {*_OTHERS}
+"""All settings; a star stands for whatever a library, or the workload, knows."""
 _MAY_BE_NONE: Final = frozenset(
-    {name for kind in (JobSpec, Transfer, Load) for name in _names(kind, optional=True)}
-    | {f"array.{name}" for name in _names(ArraySpec, optional=True)}
+    name for name, kind in get_type_hints(JobSettings).items() if NoneType in get_args(kind)
 )
-
-
-def known() -> list[str]:
-    """Return the names of all settings; a star stands for whatever a library knows."""
-    return sorted(
-        [
-            *_FIELDS,
-            *OWN,
-            *(f"serve.{name}" for name in SERVE),
-            *(f"{name}.*" for name in _OPEN),
-        ]
-    )
 
 
 def is_setting(name: str) -> bool:
     """Tell whether there is a setting of this name."""
-    table, _, rest = name.rpartition(".")
-    return name in known() or (bool(rest) and table in _OPEN)
+    table, dot, _ = name.partition(".")
+    return name in _KNOWN or setting_of(table) + ".*" * len(dot) in _KNOWN
 
 
-def check_settings(settings: Settings, where: str) -> None:
+def check_settings(settings: Settings) -> None:
     """Refuse settings that no job has.
 
     Raises
@@ -99,10 +72,20 @@ def check_settings(settings: Settings, where: str) -> None:
     """
     for name in settings:
         if not is_setting(name):
-            raise UsageError(f"{where}: there is no setting {name!r}", hint=", ".join(known()))
+            raise UsageError(f"there is no setting {name!r}", hint=", ".join(sorted(_KNOWN)))
     store = settings.get("store", STORES[0])
     if store not in STORES:
-        raise UsageError(f"{where}: store is one of {', '.join(STORES)}, not {store!r}")
+        raise UsageError(f"store is one of {', '.join(STORES)}, not {store!r}")
+
+
+def merged(*tables: Settings) -> dict[str, Setting]:
+    """Return one table of several; the last word counts, by whichever name it is said."""
+    found: dict[str, tuple[str, Setting]] = {}
+    for table in tables:
+        for name, value in table.items():
+            head, *rest = name.split(".", 1)
+            found[".".join([setting_of(head), *rest])] = name, value
+    return dict(found.values())
 
 
 def processors() -> int:
@@ -110,43 +93,80 @@ def processors() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 0
 
 
-def job_of(settings: Settings, target: Target, *, name: str) -> JobSpec:
-    """Return the job of a cell.
+def check_cell(
+    settings: Settings,
+    *,
+    name: str = "cell",
+    keys: Sequence[str] = (),
+    functions: tuple[str, ...] = (),
+) -> CheckedJob:
+    """Return the job of a cell, checked as far as that can be without a store.
 
     Parameters
     ----------
     settings
         All of the cell, by dotted name.
-    target
-        Where its objects go; the cell may name a client, its options and a prefix.
     name
         Of the job.
+    keys
+        Objects that it reads.
+    functions
+        To be invoked, by executors that invoke such, as far as they are known.
 
     Raises
     ------
     UsageError
         If a value is none that the job can have.
+    PluginError
+        If a library is missing.
     """
-    given = {name: _value(name, value) for name, value in settings.items()}
-    total, invocations = given.get("total_objects"), given.setdefault("invocations", 1)
-    if isinstance(total, int) and isinstance(invocations, int):
-        given["objects"] = max(1, total // invocations)
-    place: dict[str, object] = {**asdict(target), "options": _options(given)}
-    place |= {n: given[n] for n in ("client", "prefix", "addressing") if n in given}
-    array = inner(given, "array")
-    load: dict[str, object] = {**given, "mix": tuple(inner(given, "mix").items())}
-    load["array"] = {**array, "options": _options(array)} if array else None
-    values: dict[str, object] = {
-        "concurrency": invocations,
-        **given,
-        "name": name,
-        "workload": workload_of(settings),
-        "target": place,
-        "transfer": given,
-        "load": load,
+    workload = workload_of(settings)
+    given: dict[str, Any] = {"workload": workload, "name": name, "bucket": "any"}
+    # Objects that are read were made as their cell says.
+    left_out = {*OWN, "serve", *(set(_CONTENT) - set(setting_names(workload)))}
+    for name_in_cell, value in settings.items():
+        table, _, entry = name_in_cell.partition(".")
+        setting = setting_of(table)
+        if entry:
+            given.setdefault(table, {})[entry] = value
+        else:
+            given[table] = None if value == "none" and setting in _MAY_BE_NONE else value
+    given = {name: value for name, value in given.items() if setting_of(name) not in left_out}
+    number = given.setdefault("number", given.pop("invocations", 1))
+    given.setdefault("concurrency", number)
+    total = settings.get("total_objects")
+    if isinstance(total, int) and isinstance(number, int):
+        given["objects"] = max(1, total // max(1, number))
+    if settings.get("store") == "files":
+        given.setdefault("path", ".")
+    if given.get("executor") == "lambda":
+        given["function"] = functions or ("any",)
+    return check_job(given, keys)
+
+
+def job_of(
+    settings: Settings,
+    target: Target,
+    *,
+    name: str,
+    keys: Sequence[str] = (),
+    functions: tuple[str, ...] = (),
+) -> JobSpec:
+    """Return the job of a cell, see ``check_cell``.
+
+    Parameters
+    ----------
+    settings, name, keys, functions
+        As for ``check_cell``.
+    target
+        Where its objects go; the cell may name a client, its options and a prefix.
+    """
+    job = check_cell(settings, name=name, keys=keys, functions=functions).job
+    place: dict[str, Any] = {
+        name: settings[name] for name in ("client", "prefix", "addressing") if name in settings
     }
-    job: JobSpec = converted(values, DescribedJob, f"cell {name}")
-    return job
+    target = replace(target, **place, options=job.target.options)
+    return replace(job, target=target, functions=functions)
 
 
 def workload_of(settings: Settings) -> str:
@@ -154,33 +174,18 @@ def workload_of(settings: Settings) -> str:
     return str(settings.get("workload", "write"))
 
 
-def planned_bytes(job: JobSpec) -> int:
-    """Return the bytes that a job is going to have in the store; 0 if nobody can say."""
-    count = job.invocations * job.objects
-    array = job.load.array
-    if array is not None:
-        return count * prod(array.shape) * np.dtype(array.dtype).itemsize
-    return count * (job.object_bytes or 0)
-
-
 def prepared_by(prepare: Settings, cell: Settings) -> dict[str, Setting]:
     """Return the settings of the write that makes what a cell reads."""
-    content = {name: cell[name] for name in _CONTENT if name in cell}
-    return {"workload": "write", "executor": cell.get("executor", "local"), **content, **prepare}
+    content = {name: value for name, value in cell.items() if setting_of(name) in _CONTENT}
+    # A loopback store makes what is read from its key: a plain one can prepare for any.
+    place = {name: cell[name] for name in ("executor", "store") if name in cell}
+    if place.get("store") == "files":
+        # Only arrays are in files; objects to be read are in a bucket.
+        del place["store"]
+    return merged({"workload": "write"}, place, content, prepare)
 
 
 def inner(settings: Settings, table: str) -> dict[str, Setting]:
     """Return the settings of a table, as in ``serve``, by their names in it."""
     start = f"{table}."
     return {n.removeprefix(start): v for n, v in settings.items() if n.startswith(start)}
-
-
-def _options(given: Settings) -> tuple[tuple[str, str], ...]:
-    options = inner(given, "options").items()
-    return tuple((n, str(v).lower() if isinstance(v, bool) else str(v)) for n, v in options)
-
-
-def _value(name: str, value: Setting) -> Setting:
-    if value == "none" and name in _MAY_BE_NONE:
-        return None
-    return parse_size(value) if name.endswith("_bytes") and isinstance(value, str) else value

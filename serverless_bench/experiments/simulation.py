@@ -150,7 +150,7 @@ class _Simulation:
     def __init__(self, plan: Plan, noise: Mapping[str, Noise], rng: np.random.Generator) -> None:
         self._plan = plan
         self._rng = rng
-        self._cells = [cell for cell in plan.cells() if not cell.skipped]
+        self._cells = plan.runnable()
         assumed = {cell.slug: ASSUMED[n % 2] for n, cell in enumerate(self._cells)}
         self._noise = {
             metric.of: Noise(

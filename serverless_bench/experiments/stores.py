@@ -3,7 +3,6 @@
 import os
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
-from pathlib import Path
 from typing import Final
 
 from serverless_bench.driver.target import embedded_target
@@ -96,8 +95,3 @@ def on_processors(count: object) -> Iterator[None]:
         yield
     finally:
         os.sched_setaffinity(0, before)
-
-
-def files_of(directory: Path) -> Path:
-    """Return where a run with ``store = "files"`` puts its arrays."""
-    return directory.with_name(f"{directory.name}.arrays")

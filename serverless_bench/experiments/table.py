@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from serverless_bench.analysis.compare import Interval
-from serverless_bench.experiments.cells import CELL, published_row
+from serverless_bench.experiments.cells import CELL, Cell, published_row
 from serverless_bench.experiments.comparisons import paired_ratio
 from serverless_bench.experiments.definition import (
     UNITS,
@@ -56,19 +56,22 @@ class TextTable:
 
 def table_rows(experiment: Experiment, observed: Sequence[CellRuns]) -> tuple[TableRow, ...]:
     """Return a line for every cell, those that have no figures included."""
-    found = []
-    for one in observed:
-        row = published_row(experiment, one.cell)
-        entries = {
-            metric.name: TableCell(
-                measured=_measured(metric, one, observed),
-                published=None if row is None else row.values.get(metric.name),
-                words=one.cell.skipped,
-            )
-            for metric in experiment.metrics
-        }
-        found.append(TableRow(observed=one, row=row, entries=entries))
-    return tuple(found)
+    rows = [published_row(experiment, one.cell) for one in observed]
+    return tuple(
+        TableRow(
+            observed=one,
+            row=row,
+            entries={
+                metric.name: TableCell(
+                    measured=_measured(metric, one, observed),
+                    published=None if row is None else row.values.get(metric.name),
+                    words=one.cell.skipped,
+                )
+                for metric in experiment.metrics
+            },
+        )
+        for one, row in zip(observed, rows, strict=True)
+    )
 
 
 def grid(experiment: Experiment, found: Sequence[TableRow]) -> TextTable:
@@ -123,13 +126,25 @@ def _columns(
 
 def reference(experiment: Experiment) -> TextTable:
     """Return the published rows alone."""
-    return _published(experiment, experiment.published)
+    return left_over(experiment, ())
 
 
 def left_over(experiment: Experiment, found: Sequence[TableRow]) -> TextTable:
     """Return the published rows that stand beside no cell."""
-    shown = [line.row for line in found if line.row is not None]
-    return _published(experiment, [row for row in experiment.published if row not in shown])
+    shown = [line.row for line in found]
+    rows = [row for row in experiment.published if row not in shown]
+    names = [axis.name for axis in experiment.axes if any(axis.name in row.at for row in rows)]
+    metrics = [m for m in experiment.metrics if any(m.name in row.values for row in rows)]
+    naming = [("experiment", [row.cell for row in rows])] if any(row.cell for row in rows) else []
+    naming += [(experiment.axis(n).header, [_shown(r.at.get(n)) for r in rows]) for n in names]
+    columns = [
+        *naming,
+        *((title_of(m), [_published_text(m, r.values.get(m.name)) for r in rows]) for m in metrics),
+        *([("note", [row.note for row in rows])] if any(row.note for row in rows) else []),
+    ]
+    body = tuple(zip(*(texts for _, texts in columns), strict=True))
+    header = tuple(title for title, _ in columns)
+    return TextTable(header=header, rows=body, named=_naming(body, len(naming)))
 
 
 def title_of(metric: Metric) -> str:
@@ -146,29 +161,6 @@ def number(metric: Metric, value: float) -> str:
     if abs(value) >= 100:
         return f"{value:,.0f}"
     return f"{value:.3g}"
-
-
-def _published(experiment: Experiment, rows: Sequence[PublishedRow]) -> TextTable:
-    names = [axis.name for axis in experiment.axes if any(axis.name in row.at for row in rows)]
-    metrics = [m for m in experiment.metrics if any(m.name in row.values for row in rows)]
-    named, noted = any(row.cell for row in rows), any(row.note for row in rows)
-    header = [
-        *(["experiment"] if named else []),
-        *(experiment.axis(name).header for name in names),
-        *map(title_of, metrics),
-        *(["note"] if noted else []),
-    ]
-    body = [
-        (
-            *([row.cell] if named else []),
-            *(_shown(row.at.get(name)) for name in names),
-            *(_published_text(metric, row.values.get(metric.name)) for metric in metrics),
-            *([row.note] if noted else []),
-        )
-        for row in rows
-    ]
-    naming = _naming(body, len(names) + named)
-    return TextTable(header=tuple(header), rows=tuple(body), named=naming)
 
 
 def _naming(rows: Sequence[Sequence[str]], most: int) -> int:
@@ -225,12 +217,12 @@ def _measured(metric: Metric, one: CellRuns, observed: Sequence[CellRuns]) -> Es
 
 def _base(metric: Metric, one: CellRuns, observed: Sequence[CellRuns]) -> CellRuns | None:
     """Return the first cell that differs from one in the axis of a relation only."""
-    rest = {n: str(v) for n, v in one.cell.at.items() if n != metric.to}
-    for other in observed:
-        same = {n: str(v) for n, v in other.cell.at.items() if n != metric.to} == rest
-        if same and metric.to in other.cell.at and other.cell.control == one.cell.control:
-            return other
-    return None
+
+    def rest(cell: Cell) -> tuple[bool, dict[str, str]]:
+        return cell.control, {n: str(v) for n, v in cell.at.items() if n != metric.to}
+
+    cells = (other for other in observed if metric.to in other.cell.at)
+    return next((other for other in cells if rest(other.cell) == rest(one.cell)), None)
 
 
 def _ratio(metric: Metric, one: CellRuns, base: CellRuns) -> Estimate | None:

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import structs
 
-from serverless_bench.errors import ArchiveError, UsageError
+from serverless_bench.errors import ArchiveError, PluginError, SbenchError, UsageError
 from serverless_bench.experiments import DESIGNS, SCALES, loading
 from serverless_bench.experiments.cells import Cell, make_cells, published_row
 from serverless_bench.experiments.definition import Experiment, Settings
@@ -32,7 +32,7 @@ from serverless_bench.experiments.observations import (
 from serverless_bench.experiments.plan import Plan, load_plan, save_plan
 from serverless_bench.experiments.plot import save_plot
 from serverless_bench.experiments.report import Report, make_report, show, show_reference, to_json
-from serverless_bench.experiments.settings import job_of, planned_bytes, prepared_by
+from serverless_bench.experiments.settings import check_cell, job_of, merged, prepared_by
 from serverless_bench.experiments.stores import on_processors
 from serverless_bench.experiments.table import grid, left_over, table_rows
 from serverless_bench.experiments.verdicts import Decision, Judged
@@ -187,32 +187,41 @@ def test_small_experiments_are_jobs() -> None:
         ("[[metrics]]\nname = 'x'", "missing required field 'of'"),
         ("[[metrics]]\nname = 'x'\nof = 'y'\nunit = 'furlong'", "unit: there is no 'furlong'"),
         ("[[metrics]]\nname = 'x'\nof = 'y'\nrelative = 'speedup'\nto = 'z'", "no 'z'"),
-        ("[[published]]\nrate = true", "rate: expected number, text or list, got true or false"),
-        ("[[published]]\nrate = [1]", "rate: expected list of length 2"),
+        (
+            "[[published]]\nrate = true",
+            "published 1: rate must be a number or text or a list of 2 numbers, got True",
+        ),
+        (
+            "[[published]]\nrate = [1]",
+            "rate must be a number or text or a list of 2 numbers, got [1]",
+        ),
         ("[[published]]\nspeed = 3", "no 'speed'"),
         ("[[published]]\nat = {colour = 1}", "no 'colour'"),
-        ("[[published]]\nat = {threads = [1]}", "at, threads: expected"),
-        ("[plot]\nkind = 'pie'", "kind: there is no 'pie'"),
+        ("[[published]]\nat = {threads = [1]}", "published 1: threads must be"),
+        ("[plot]\nkind = 'pie'", "plot: kind must be one of lines, bars"),
         ("[[cells]]\nname = 'a'\nat = {bogus = 1}", "no setting 'bogus'"),
         ("title", "is not TOML"),
-        ("[prepare.mix]\nget = 2020-01-01", "prepare, mix, get: expected"),
-        ("[[controls]]\nname = 'c'\nat = 4", "controls 1: expected table, got whole number"),
-        ("[[metrics]]\nname = 'x'\nof = 'y'\nfor_bytes = 'much'", "metrics 2, for_bytes: 'much'"),
-        ("[[metrics]]\nname = 'x'\nof = 'y'\ndigits = true", "digits: expected whole number"),
-        ("[plot]\nlog = 1", "plot, log: expected true or false"),
+        ("[prepare.mix]\nget = 2020-01-01", "prepare: mix: get must be"),
+        ("[[controls]]\nname = 'c'\nat = 4", "controls 1: at must be a table, got 4"),
+        ("[[metrics]]\nname = 'x'\nof = 'y'\nfor_bytes = 'much'", "metrics 2: for_bytes: 'much'"),
+        (
+            "[[metrics]]\nname = 'x'\nof = 'y'\ndigits = true",
+            "digits must be a whole number, got True",
+        ),
+        ("[plot]\nlog = 1", "plot: log must be true or false, got 1"),
         (
             (
                 "[[hypotheses]]\nid='h'\ntext='t'\ntest='same'\nmetric='rate'\nalong='threads'\n"
                 "segments='some'"
             ),
-            "segments: there is no 'some'",
+            "segments must be one of neighbours, first or a list of values, got 'some'",
         ),
         (
             (
                 "[[hypotheses]]\nid='h'\ntext='t'\ntest='same'\nmetric='rate'\nalong='threads'\n"
                 "segments=[[1]]"
             ),
-            "segments 1: expected list of length 2",
+            "hypotheses 1: segments must be one of neighbours, first or a list",
         ),
     ],
 )
@@ -325,49 +334,63 @@ def test_published_rows_stand_beside_the_cells_that_they_are_of() -> None:
 
 
 def test_settings_become_the_fields_of_a_job() -> None:
-    job = job_of(
-        {
-            "workload": "array",
-            "total_objects": 10,
-            "invocations": 2,
-            "part_bytes": "8MiB",
-            "min_split_bytes": "none",
-            "timeout_s": 5,
-            "options.signing": True,
-            "array.library": "zarr",
-            "array.shape": (4, 8),
-            "array.chunks": (2, 8),
-            "array.codec": "none",
-            "array.options.threads": 3,
-            "mix.get": 3,
-            "cpus": 1,
-            "store": "loopback",
-            "serve.latency": "fixed:5",
-        },
-        TARGET,
-        name="n",
-    )
+    settings: Settings = {
+        "workload": "array",
+        "operation": "write",
+        "total_objects": 10,
+        "invocations": 2,
+        "part_bytes": "8MiB",
+        "min_split_bytes": "none",
+        "timeout_s": 5,
+        "client_option.payload_signing": "sha256",
+        "library": "zarr",
+        "shape": (64, 64),
+        "chunks": (32, 64),
+        "codec": "none",
+        "library_option.async_concurrency": 3,
+        "cpus": 1,
+        "store": "loopback",
+        "serve.latency": "fixed:5",
+    }
+    job = job_of(settings, TARGET, name="n")
     assert (job.objects, job.concurrency, job.workload) == (5, 2, "array")
     assert job.transfer.part_bytes == 8 << 20
-    assert job.transfer.min_split_bytes is None
-    assert job.target.options == (("signing", "true"),)
-    assert job.load.mix == (("get", 3.0),)
+    assert (job.transfer.min_split_bytes, job.transfer.timeout_s) == (None, 5)
+    assert job.target == replace(TARGET, options=(("payload_signing", "sha256"),))
     assert job.load.array is not None
-    assert (job.load.array.codec, job.load.array.options) == ("none", (("threads", "3"),))
-    assert planned_bytes(job) == 10 * 4 * 8 * 4
+    assert (job.load.array.codec, job.load.array.options) == ("none", (("async_concurrency", "3"),))
+    assert check_cell(settings).new_objects() == (10, 64 * 64 * 4)
 
 
-@pytest.mark.parametrize("settings", [{"threads": "many"}, {"threads": 0}, {"array.library": "x"}])
-def test_settings_that_make_no_job_are_refused(settings: dict[str, str | int]) -> None:
-    with pytest.raises(UsageError):
+def test_a_mix_is_a_table_and_names_are_those_of_fields_or_settings() -> None:
+    one: Settings = {"workload": "mixed", "mix.get": 3, "operations": 5, "object_bytes": "4KiB"}
+    other: Settings = {"workload": "mixed", "mix": "get=3", "operations": 5, "size": "4KiB"}
+    assert job_of(one, TARGET, name="n") == job_of(other, TARGET, name="n")
+    assert job_of(one, TARGET, name="n").load.mix == (("get", 3.0),)
+    changed = merged(one, {"size": "8KiB"})
+    assert (changed["size"], "object_bytes" in changed) == ("8KiB", False)
+
+
+@pytest.mark.parametrize(
+    ("settings", "field"),
+    [
+        ({"threads": "many"}, "threads"),
+        ({"threads": 0}, "threads"),
+        ({"duration_s": -1}, "duration"),
+        ({"key": "x"}, "key"),
+        ({"workload": "array", "operation": "write", "library": "x"}, ""),
+    ],
+)
+def test_settings_that_make_no_job_are_refused(settings: Settings, field: str) -> None:
+    with pytest.raises(SbenchError) as caught:
         job_of(settings, TARGET, name="n")
+    assert getattr(caught.value, "field", "") == field
 
 
 def test_what_is_read_is_written_as_its_cell_says() -> None:
     cell: Settings = {"workload": "read", "object_bytes": "1MiB", "threads": 8, "client": "boto3"}
     assert prepared_by({"objects": 5}, cell) == {
         "workload": "write",
-        "executor": "local",
         "object_bytes": "1MiB",
         "objects": 5,
     }
@@ -832,6 +855,18 @@ def test_a_plan_is_kept_and_found_again(tmp_path: Path) -> None:
         save_plan(plan, tmp_path / "e")
     with pytest.raises(ArchiveError, match="no directory of an experiment"):
         load_plan(tmp_path)
+
+
+def test_a_plan_knows_what_its_largest_cell_writes_and_what_is_prepared() -> None:
+    assert plan_of(made("[settings]\nobject_bytes = '4KiB'")).check() == 3 * 4096
+    assert plan_of(made("[settings]\nstore = 'loopback'")).check() == 0
+    reads = made("[settings]\nworkload='read'\nobject_bytes='8KiB'\n[prepare]\nobjects=5")
+    assert plan_of(reads).check() == 5 * 8192
+    # A client that is not there is a row of the table, an executor is not.
+    lacking = "[[axes]]\nname = 'c'\nsetting = 'client'\nvalues = ['nope']"
+    assert plan_of(made(lacking)).check() == 0
+    with pytest.raises(PluginError, match="nope"):
+        plan_of(made("[settings]\nexecutor = 'nope'")).check()
 
 
 def test_cells_are_told_apart() -> None:

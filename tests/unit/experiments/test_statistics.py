@@ -178,7 +178,7 @@ def test_a_steady_cell_takes_less_time_than_one_that_is_not(tmp_path: Path) -> N
 
 
 def test_more_time_for_appends_is_more_appends(tmp_path: Path) -> None:
-    settings: Settings = {"workload": "array", "array.operation": "append", "objects": 20}
+    settings: Settings = {"workload": "array", "operation": "append", "objects": 20}
     assert pilot.pilot_settings(settings, 5) == {}
     assert pilot.pilot_settings({}, 5) == {"duration_s": pilot.PILOT_S}
     assert pilot.pilot_settings({}, 0.5) == {"duration_s": 0.5}
