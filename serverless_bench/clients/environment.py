@@ -1,20 +1,10 @@
 """AWS's environment variables, for libraries that do not read them by themselves."""
 
 import os
-from dataclasses import dataclass
 from pathlib import Path
 
+from serverless_bench.clients.sigv4 import Keys
 from serverless_bench.errors import AccessDenied
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Keys:
-    """Credentials of AWS's environment variables."""
-
-    access: str
-    secret: str
-    token: str | None
-    """Of a session; on Lambda there is always one."""
 
 
 def find_keys() -> Keys | None:
@@ -23,7 +13,7 @@ def find_keys() -> Keys | None:
     secret = os.environ.get("AWS_SECRET_ACCESS_KEY")
     if not access or not secret:
         return None
-    return Keys(access=access, secret=secret, token=os.environ.get("AWS_SESSION_TOKEN") or None)
+    return Keys(access, secret, os.environ.get("AWS_SESSION_TOKEN") or None)
 
 
 def no_keys() -> AccessDenied:

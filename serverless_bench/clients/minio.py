@@ -187,8 +187,8 @@ class MinioClient(LibraryClient[MinioOptions]):
         self._signs = keys is not None
         self._minio = CountedMinio(
             self._endpoint.netloc,
-            access_key=keys.access if keys else None,
-            secret_key=keys.secret if keys else None,
+            access_key=keys.access_key if keys else None,
+            secret_key=keys.secret_key if keys else None,
             session_token=keys.token if keys else None,
             secure=self._endpoint.scheme == "https",
             # With a region, the library does not ask for the bucket's.

@@ -224,8 +224,8 @@ class ObstoreClient(LibraryClient[ObstoreOptions]):
         if self._options.checksum != "none":
             config["checksum_algorithm"] = self._options.checksum
         if keys is not None:
-            config["access_key_id"] = keys.access
-            config["secret_access_key"] = keys.secret
+            config["access_key_id"] = keys.access_key
+            config["secret_access_key"] = keys.secret_key
             if keys.token:
                 config["session_token"] = keys.token
         connection: ClientConfig = {

@@ -17,6 +17,7 @@ from typing import ClassVar, Final, Literal
 from urllib.parse import SplitResult, urlsplit
 
 from serverless_bench.clients.base import ClientInfo, Exchange, Sink, Source
+from serverless_bench.clients.environment import find_keys
 from serverless_bench.clients.options import option
 from serverless_bench.clients.s3_http import (
     METHODS,
@@ -206,10 +207,8 @@ def _find_keys() -> Callable[[], Keys | None]:
     The environment stands first in the AWS chain, and on Lambda it is all there is; botocore
     would cost every cold start 100 ms, so it is imported when needed.
     """
-    access_key = os.environ.get("AWS_ACCESS_KEY_ID")
-    secret_key = os.environ.get("AWS_SECRET_ACCESS_KEY")
-    if access_key and secret_key and "AWS_CREDENTIAL_EXPIRATION" not in os.environ:
-        keys = Keys(access_key, secret_key, os.environ.get("AWS_SESSION_TOKEN") or None)
+    keys = find_keys()
+    if keys is not None and "AWS_CREDENTIAL_EXPIRATION" not in os.environ:
         return lambda: keys
     from botocore.session import Session  # noqa: PLC0415
 
