@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any, Final, Protocol
 
 from serverless_bench.driver.job_file import JobFile, Kind, Setting, Stage
-from serverless_bench.errors import PluginError, UsageError
+from serverless_bench.errors import UsageError
+from serverless_bench.plugins import extra
 from serverless_bench.units import MIB, parse_size
 
 _TEMPLATE: Final = re.compile(r"\{\{|\$\{")
@@ -212,13 +213,8 @@ def load_yaml(path: Path) -> dict[str, Any]:
     PluginError
         If PyYAML is not installed.
     """
-    try:
+    with extra("convert", "sbench convert"):
         import yaml  # noqa: PLC0415 - an extra
-    except ModuleNotFoundError as exc:
-        raise PluginError(
-            "sbench convert needs 'yaml', which is not installed",
-            hint="pip install 'serverless-bench[convert]'",
-        ) from exc
     try:
         text = path.read_text(encoding="utf-8")
         _refuse_templates(path, text)
@@ -296,11 +292,9 @@ def job_of(
     notes: Iterable[str],
 ) -> Converted:
     """Return a job file of one stage, and a cleanup if the original has one."""
-    stages = [stage]
-    if clean:
-        stages.append(Stage(name="cleanup", kind=Kind.CLEANUP))
+    stages = (stage, Stage(name="cleanup", kind=Kind.CLEANUP)) if clean else (stage,)
     name = _SPACES.sub("-", path.stem).strip("-._")[:64] or "converted"
-    job = JobFile(name=name, target=dict(target), stages=tuple(stages), path=path)
+    job = JobFile(name=name, target=dict(target), stages=stages, path=path)
     return Converted(job=job, notes=tuple(notes))
 
 
