@@ -7,7 +7,6 @@ distribution.
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -200,9 +199,11 @@ def _sizes(fields: Fields, key: str) -> str | None:
         return str(fields.size(key, _SIZE))
     if not fields.has(f"{key}.type"):
         return None
-    kind = fields.take(f"{key}.type")
-    size = partial(_sub_size, fields, key)
-    match kind:
+
+    def size(name: str, default: int) -> int:
+        return fields.size(f"{key}.{name}", default)
+
+    match kind := fields.take(f"{key}.type"):
         case "fixed":
             return f"{size('size', _SIZE)}"
         case "uniform":
@@ -216,10 +217,6 @@ def _sizes(fields: Fields, key: str) -> str | None:
             )
         case _:
             raise fields.wrong(f"{key}.type", kind, "fixed, uniform or lognormal")
-
-
-def _sub_size(fields: Fields, key: str, name: str, default: int) -> int:
-    return fields.size(f"{key}.{name}", default)
 
 
 def _payload(sets: Sequence[_Set], notes: list[str]) -> dict[str, Setting]:
