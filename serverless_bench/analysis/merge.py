@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from functools import reduce
 from typing import Any
 
 from serverless_bench.analysis.histogram import Histogram
@@ -76,16 +77,14 @@ def _sum(counts: Sequence[int | None]) -> int | None:
 def _merged(
     kind: str, size_class: str | None, rows: Sequence[Mapping[str, Any]], span_s: float
 ) -> Latency:
-    names = ("ok", "failed", "keys", "bytes")
-    totals = {name: sum(int(row[name]) for row in rows) for name in names}
+    totals = {
+        name: sum(int(row[name]) for row in rows) for name in ("ok", "failed", "keys", "bytes")
+    }
     return Latency(
         kind=kind,
         size_class=size_class,
-        ok=totals["ok"],
-        failed=totals["failed"],
+        **totals,
         overdue=_sum([row.get("overdue") for row in rows]),
-        keys=totals["keys"],
-        bytes=totals["bytes"],
         operations_per_s=rate(totals["ok"], span_s),
         bytes_per_s=rate(totals["bytes"], span_s),
         latency=_together(row["latency"] for row in rows),
@@ -99,8 +98,6 @@ def _merged(
 
 
 def _together(times: Iterable[Mapping[str, Any] | None]) -> Times | None:
-    whole = Histogram()
-    for one in times:
-        if one is not None:
-            whole = whole.merge(Histogram.from_json(one["histogram"]))
+    histograms = (Histogram.from_json(one["histogram"]) for one in times if one is not None)
+    whole = reduce(Histogram.merge, histograms, Histogram())
     return Times.from_histogram(whole) if whole.count else None

@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from itertools import pairwise
+from itertools import chain, pairwise
 from pathlib import Path
 from typing import Any, Final
 
@@ -219,7 +219,7 @@ def check_comparable(samples: Sequence[Sample], *, allowed: Collection[str] = ()
         in one that makes another job of it.
     """
     seen: dict[str, Path] = {}
-    for run in (run for sample in samples for run in sample.runs):
+    for run in chain.from_iterable(sample.runs for sample in samples):
         if run.run_id in seen:
             raise UsageError(f"{run.path} and {seen[run.run_id]} are the same run")
         seen[run.run_id] = run.path
@@ -309,13 +309,11 @@ def _mean_object_bytes(run: Run) -> float | None:
 
 def _flaws(summary: Summary) -> Iterator[str]:
     """Yield why the figures of a run do not stand for its configuration."""
-    if not summary.ended:
-        yield "its driver has not come to an end"
-    for count, noun, what in (
-        (summary.failed, "function", "failed"),
-        (summary.lost, "function", "lost"),
-        (summary.corrupt_objects, "object", "corrupt"),
-    ):
-        if count:
-            yield f"{format_count(count, noun)} {what}"
+    flaws = {
+        "its driver has not come to an end": not summary.ended,
+        f"{format_count(summary.failed, 'function')} failed": summary.failed,
+        f"{format_count(summary.lost, 'function')} lost": summary.lost,
+        f"{format_count(summary.corrupt_objects, 'object')} corrupt": summary.corrupt_objects,
+    }
+    yield from (flaw for flaw, is_there in flaws.items() if is_there)
     yield from summary.withheld
