@@ -39,7 +39,7 @@ from typing import Final
 import numpy as np
 
 from serverless_bench.analysis.elapsed import elapsed
-from serverless_bench.analysis.timeline import function_spans
+from serverless_bench.analysis.timeline import elapsed_before, function_spans
 from serverless_bench.job.load import OWN_FUNCTION
 from serverless_bench.rundir.run import Run
 from serverless_bench.rundir.tables import (
@@ -291,11 +291,8 @@ def _curves(run: Run, good: Mask, rows: Ints) -> Iterator[tuple[Floats, Floats]]
         start = operations["start_ns"][of_operations]
         number = steps["operation"][of_steps]
         length = steps["step_ns"][of_steps]
-        elapsed = np.cumsum(length)
         # Steps follow one another from their operation's start.
-        begins = np.searchsorted(number, number, side="left")
-        before = (elapsed - length)[begins]
-        ends = start[number] + elapsed - before
+        ends = start[number] + elapsed_before(length, number) + length
         keep = wanted[number]
         order = np.argsort(ends[keep], kind="stable")
         at_ns = ends[keep][order] - start[wanted].min(initial=LATEST)

@@ -10,7 +10,7 @@ from serverless_bench.analysis.summary import Summary, summarize
 from serverless_bench.analysis.timeline import good_operations
 from serverless_bench.analysis.visibility import SEEN
 from serverless_bench.errors import ArchiveError, UsageError
-from serverless_bench.rundir.run import Run, load_run
+from serverless_bench.rundir.run import Run
 from serverless_bench.rundir.tables import ABSENT, flattened
 from serverless_bench.units import format_count
 
@@ -137,22 +137,8 @@ def more_is_better(metric: str) -> bool:
     return field in MORE_IS_BETTER
 
 
-def load_sample(path: Path, *, label: str) -> Sample:
-    """Return the run in a directory, or all runs in the directories inside it, by age.
-
-    Raises
-    ------
-    ArchiveError
-        If there is none, or one cannot be read.
-    UsageError
-        If a run cannot stand for its configuration: it lacks functions, or is corrupt.
-    """
-    runs = [measured_run(load_run(directory, detail=False)) for directory in run_directories(path)]
-    return sample_of(runs, label=label, directory=path)
-
-
 def sample_of(runs: Iterable[MeasuredRun], *, label: str, directory: Path) -> Sample:
-    """Return a sample of these runs."""
+    """Return a sample of these runs, by age."""
     ordered = tuple(sorted(runs, key=lambda run: run.created_ns))
     return Sample(label=label, directory=directory, runs=ordered)
 

@@ -140,18 +140,16 @@ def _acknowledged(summary: Summary, name: str, values: Mapping[str, float] | Non
 
 def problems(summary: Summary) -> Iterator[str]:
     """Yield one line for each kind of failure, and for each corrupt range."""
-    for why in summary.withheld:
-        yield f"headline withheld: {why}"
+    yield from (f"headline withheld: {why}" for why in summary.withheld)
     yield from pace.overdue(summary)
-    for error, count in summary.errors.items():
-        yield f"{count} x {error}"
+    yield from (f"{count} x {error}" for error, count in summary.errors.items())
     if summary.clocks.suspect:
         suspect = format_count(summary.clocks.suspect, "function")
         yield f"clocks of {suspect} contradict the evidence, and were left as they are"
     for bad in summary.bad_ranges:
-        many = bad["length"] != 1
-        text = f"{format_count(bad['length'], 'byte')} at {bad['offset']}"
-        yield f"{bad['key']}: {text} {'are' if many else 'is'} {_found(bad)}"
+        verb = "is" if bad["length"] == 1 else "are"
+        place = f"{format_count(bad['length'], 'byte')} at {bad['offset']}"
+        yield f"{bad['key']}: {place} {verb} {_found(bad)}"
     if summary.unknown_objects:
         objects = format_count(summary.unknown_objects, "object")
         verb = "was" if summary.unknown_objects == 1 else "were"
