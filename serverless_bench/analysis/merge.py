@@ -32,14 +32,13 @@ def merge_reports(reports: Sequence[Mapping[str, Any]]) -> Latencies:
     """
     merged: dict[tuple[str, str | None], list[Mapping[str, Any]]] = {}
     spans: list[float] = []
-    paces: dict[str, list[int | None]] = {"due": [], "begun": [], "overdue": []}
+    open_loops: list[Mapping[str, Any]] = []
     for number, report in enumerate(reports, 1):
         try:
             section = report["latencies"]
             spans.append(section["span_s"] or 0.0)
             if section["open_loop"]:
-                for name, counts in paces.items():
-                    counts.append(section.get(name))
+                open_loops.append(section)
             for row in section["by_kind"]:
                 # Called ``count`` until report_schema 3.
                 ok = row["ok"] if "ok" in row else row["count"]
@@ -57,12 +56,11 @@ def merge_reports(reports: Sequence[Mapping[str, Any]]) -> Latencies:
     blocks = sorted({name for _, name in merged if name is not None} - set(SIZE_CLASSES))
     order = [(kind, name) for kind in kinds for name in (None, *SIZE_CLASSES, *blocks)]
     rows = [_merged(*key, merged[key], span_s) for key in order if key in merged]
-    due, begun, overdue = (_sum(counts) for counts in paces.values())
     return Latencies(
-        open_loop=bool(paces["due"]),
-        due=due,
-        begun=begun,
-        overdue=overdue,
+        open_loop=bool(open_loops),
+        due=_sum([each.get("due") for each in open_loops]),
+        begun=_sum([each.get("begun") for each in open_loops]),
+        overdue=_sum([each.get("overdue") for each in open_loops]),
         span_s=span_s or None,
         by_kind=tuple(rows),
     )
