@@ -49,7 +49,8 @@ _HEADER: Final = (
 
 def main(arguments: Sequence[str]) -> int:
     """Do what is asked; return how many experiments did not come to an end."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=_AsItIs)
+    line_by_line = argparse.RawDescriptionHelpFormatter
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=line_by_line)
     parser.add_argument("names", nargs="*")
     parser.add_argument("--pages", action="store_true")
     parser.add_argument("--simulate", action="store_true")
@@ -115,9 +116,8 @@ def write_simulations(into: Path, wanted: Sequence[str]) -> None:
     readme = into / "README.md"
     before, _, rest = readme.read_text(encoding="utf-8").partition(BEGIN)
     _, _, after = rest.partition(END)
-    rows = [_row(name, into) for name in wanted]
-    table = f"{BEGIN}{_HEADER}{''.join(rows)}{END}"
-    readme.write_text(before + table + after, encoding="utf-8")
+    rows = "".join(_row(name, into) for name in wanted)
+    readme.write_text(f"{before}{BEGIN}{_HEADER}{rows}{END}{after}", encoding="utf-8")
 
 
 def _row(name: str, into: Path) -> str:
@@ -143,10 +143,6 @@ def _cells(found: Simulated) -> list[str]:
         f"{found.false_among_true:.1%}",
         "-" if found.power != found.power else f"{found.power:.0%}",
     ]
-
-
-class _AsItIs(argparse.RawDescriptionHelpFormatter):
-    """The text above, line by line."""
 
 
 if __name__ == "__main__":

@@ -61,32 +61,28 @@ def rows(cells: Cells) -> Iterator[tuple[str, ...]]:
     yield ("fault", *(f"`{column}`" for column in COLUMNS))
     yield ("---",) * (1 + len(COLUMNS))
     for fault, row in MATRIX.items():
-        words = []
-        for column in COLUMNS:
-            reason = row[column]
-            words.append(
+        reasons = ((column, row[column]) for column in COLUMNS)
+        yield (
+            fault,
+            *(
                 f"n/a: {reason}" if isinstance(reason, str) else cell(cells[fault, column])
-            )
-        yield (fault, *words)
+                for column, reason in reasons
+            ),
+        )
 
 
 def cell(result: Mapping[str, Any]) -> str:
     """Return the words of one cell."""
-    words = [
-        result["outcome"],
-        f"records {result['recovered']}/{result['requested']}",
-        f"orphans {result['orphans']}",
-    ]
-    if result["detect_s"] is not None:
-        words.insert(2, f"known after {result['detect_s']:.1f} s")
+    after_s, records = result["detect_s"], f"{result['recovered']}/{result['requested']}"
+    known = [] if after_s is None else [f"known after {after_s:.1f} s"]
+    words = [result["outcome"], f"records {records}", *known, f"orphans {result['orphans']}"]
     return "; ".join(words)
 
 
 def replaced(page: str, text: str) -> str:
     """Return the page with another table."""
     head, _, rest = page.partition(BEGIN)
-    _, _, tail = rest.partition(END)
-    return head + BEGIN + text + END + tail
+    return head + BEGIN + text + END + rest.partition(END)[2]
 
 
 if __name__ == "__main__":

@@ -6,8 +6,9 @@ make reference
 import ast
 import inspect
 import re
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+import tomllib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, fields
 from itertools import pairwise
 from pathlib import Path
 from typing import Final
@@ -15,6 +16,7 @@ from typing import Final
 import serverless_bench
 
 PAGE: Final = Path(__file__).parent / "reference.md"
+FIGURES: Final = PAGE.with_name("figures.toml")
 SETUP: Final = """\
 from pathlib import Path
 
@@ -40,10 +42,8 @@ CHAPTERS: Final = {
 }
 _SECTION: Final = re.compile(r"^(\w[\w ]*)\n-{3,}\n", re.MULTILINE)
 _ENTRY: Final = re.compile(r"^(?=\S)", re.MULTILINE)
-_STARS: Final[Mapping[object, str]] = {
-    inspect.Parameter.VAR_POSITIONAL: "*",
-    inspect.Parameter.VAR_KEYWORD: "**",
-}
+_FUNCTION: Final = re.compile(r"<function .*? at \w+>")
+
 _HEAD: Final = """\
 # Reference
 
@@ -103,11 +103,11 @@ def _lines(found: Documented, thing: object) -> Iterator[str]:
     if not inspect.isclass(thing) and callable(thing):
         yield f"```text\n{_signature(found.name, thing)}\n```\n"
     yield f"{_markdown(found.text)}\n"
-    fields = dict(entries(found.sections.get("Parameters", "")))
-    if inspect.isclass(thing) and not fields:
-        fields = _attributes(thing)
+    members = dict(entries(found.sections.get("Parameters", "")))
+    if inspect.isclass(thing) and not members:
+        members = _attributes(thing)
     for title in ("Parameters", "Attributes", "Returns", "Raises"):
-        named = fields if title == "Parameters" else entries(found.sections.get(title, ""))
+        named = members if title == "Parameters" else entries(found.sections.get(title, ""))
         rows = dict(named)
         if rows:
             yield f"| {title.lower()} | |\n| --- | --- |"
@@ -118,26 +118,19 @@ def _lines(found: Documented, thing: object) -> Iterator[str]:
     yield f"```pycon\n{found.sections.get('Examples', '')}\n```\n"
 
 
-def _signature(name: str, thing: object) -> str:
-    if not callable(thing):
-        raise TypeError(f"{name} cannot be called")
-    lines = []
-    starred = False
-    for parameter in inspect.signature(thing).parameters.values():
-        if parameter.kind is parameter.KEYWORD_ONLY and not starred:
-            lines.append("*")
-        starred = starred or parameter.kind in (parameter.KEYWORD_ONLY, parameter.VAR_POSITIONAL)
-        default = "..." if callable(parameter.default) else repr(parameter.default)
-        value = "" if parameter.default is parameter.empty else f"={default}"
-        lines.append(f"{_STARS.get(parameter.kind, '')}{parameter.name}{value}")
-    return f"{name}({', '.join(lines)})"
+def _signature(name: str, thing: Callable[..., object]) -> str:
+    """Return a call without the types, which the table below has in words."""
+    found = inspect.signature(thing)
+    parameters = [each.replace(annotation=each.empty) for each in found.parameters.values()]
+    brief = found.replace(parameters=parameters, return_annotation=found.empty)
+    return f"{name}{_FUNCTION.sub('...', str(brief))}"
 
 
 def _attributes(thing: type) -> dict[str, str]:
     """Return the fields of a class with the text below each, where there is some."""
     tree = ast.parse(inspect.getsource(thing)).body[0]
     body = tree.body if isinstance(tree, ast.ClassDef) else []
-    found = {}
+    found = dict(_defined(thing)) if thing is serverless_bench.Summary else {}
     for field, text in pairwise(body):
         match field, text:
             case (
@@ -148,6 +141,14 @@ def _attributes(thing: type) -> dict[str, str]:
             case _:
                 pass
     return found
+
+
+def _defined(summary: type) -> Iterator[tuple[str, str]]:
+    """Yield the fields of the report, whose definitions are data."""
+    figures = tomllib.loads(FIGURES.read_text(encoding="utf-8"))["report"]
+    for name in (field.name for field in fields(summary) if field.name in figures):
+        parts = filter(None, (figures[name]["is"], figures[name].get("null")))
+        yield name, "; null ".join(parts).replace("](#", "](report.md#")
 
 
 def _methods(thing: type) -> Iterator[str]:

@@ -24,6 +24,7 @@ _MORE: Final = {
     "workload": "What the functions do: write, read, mixed, array or function; no flag, but the"
     " command.",
     "code": "The function of `sbench call`, as `driver.pickling.pack` makes it.",
+    "operation": "What to do with arrays; behind `sbench array`.",
 }
 
 
@@ -49,9 +50,6 @@ def rows() -> Iterator[tuple[str, ...]]:
         what = next(
             (flag.help or "" for flag in flags.values() if isinstance(flag, click.Option)), ""
         )
-        if one.name == "operation":
-            what = "What to do with arrays; behind `sbench array`."
-        what = _MORE.get(one.name, what)
         other = field_of(one.name)
         yield (
             f"`{one.name}`",
@@ -59,7 +57,7 @@ def rows() -> Iterator[tuple[str, ...]]:
             words(types[one.name]).replace("|", "\\|"),
             _default(flags),
             "" if len(flags) == len(COMMANDS) else ", ".join(flags),
-            _DEFAULT.sub("", what),
+            _DEFAULT.sub("", _MORE.get(one.name, what)),
         )
 
 

@@ -95,7 +95,7 @@ class Registry(Generic[T]):
 
 
 @contextmanager
-def extra(name: str, what: str) -> Iterator[None]:
+def extra(name: str, what: str, *, otherwise: str = "") -> Iterator[None]:
     """Have an import in this block that fails name the extra to install.
 
     Parameters
@@ -104,6 +104,8 @@ def extra(name: str, what: str) -> Iterator[None]:
         Of the extra.
     what
         What needs it.
+    otherwise
+        What else the user may do, for the end of the hint.
 
     Raises
     ------
@@ -115,5 +117,5 @@ def extra(name: str, what: str) -> Iterator[None]:
     except ModuleNotFoundError as exc:
         raise PluginError(
             f"{what} needs {exc.name!r}, which is not installed",
-            hint=f"pip install 'serverless-bench[{name}]'",
+            hint=f"pip install 'serverless-bench[{name}]'{otherwise}",
         ) from exc

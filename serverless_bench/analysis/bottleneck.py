@@ -31,6 +31,7 @@ several requests at once of its own and hides how many: its share is only known 
 between two bounds.
 """
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final
@@ -38,7 +39,7 @@ from typing import Final
 import numpy as np
 
 from serverless_bench.analysis.elapsed import elapsed
-from serverless_bench.analysis.timeline import function_spans
+from serverless_bench.analysis.timeline import elapsed_before, function_spans
 from serverless_bench.job.load import OWN_FUNCTION
 from serverless_bench.rundir.run import Run
 from serverless_bench.rundir.tables import (
@@ -128,32 +129,25 @@ def bottleneck(run: Run, good: Mask) -> Bottleneck:
     sample = _sample(len(rows))
     buckets = _buckets(run, good, rows, sample)
     limited = _limited(buckets)
-    is_launch = launch > 0.5
-    is_client = ~is_launch & (share.least >= CLIENT_SHARE)
-    is_lock = ~is_launch & ~is_client & share.lock.is_queue
-    is_schedule = ~is_launch & ~is_client & ~is_lock & _on_schedule(run, rows)
-    left = ~is_launch & ~is_client & ~is_lock & ~is_schedule
-    is_store = left & (share.most < STORE_SHARE)
-    # Of a sample: the share of the sample stands for all that are left.
-    network = {
-        name: round(int(mask.sum()) * _share_of_sample(sample, limited, mask))
-        for name, mask in (("store", is_store), ("unknown", left & ~is_store))
+    applies = {
+        "launch": launch > 0.5,
+        "client": share.least >= CLIENT_SHARE,
+        "interpreter_lock": share.is_queue,
+        "schedule": _on_schedule(run, rows),
+        "store": share.most < STORE_SHARE,
     }
-    found = {
-        "launch": int(is_launch.sum()),
-        "client": int(is_client.sum()),
-        "interpreter_lock": int(is_lock.sum()),
-        "schedule": int(is_schedule.sum()),
-        "function_network": sum(network.values()),
-        "store": int(is_store.sum()) - network["store"],
-        "unknown": int((left & ~is_store).sum()) - network["unknown"],
-    }
+    cause = np.select(list(applies.values()), list(applies), "unknown")
+    found = Counter(cause.tolist())
+    for name in ("store", "unknown"):
+        # Of a sample: the share of the sample stands for all that are left.
+        network = round(found[name] * _share_of_sample(sample, limited, cause == name))
+        found.update({"function_network": network, name: -network})
     speeds = run.functions["generator_bytes_per_s"][rows]
     shown = [buckets[i] for i in limited] if found["function_network"] else []
     return Bottleneck(
-        functions={name: count for name, count in found.items() if count},
+        functions={name: found[name] for name in CAUSES if found[name]},
         client_share=_median(share.least[~np.isnan(share.least)]),
-        lock_share=_median(share.lock.share[~np.isnan(share.lock.share)]),
+        lock_share=_median(share.lock[~np.isnan(share.lock)]),
         launch_share=_median(launch[~np.isnan(launch)]),
         generator_bytes_per_s=_median(speeds[speeds != ABSENT]),
         burst_bytes=_median([one.burst_bytes for one in shown]),
@@ -201,8 +195,12 @@ class _ClientShare:
 
     least: Floats
     most: Floats
-    """MissingFunctions of the share, 0 to 1; NaN, which is below and above nothing, if unknown."""
-    lock: "_Lock"
+    """Bounds of the share, 0 to 1; NaN, which is below and above nothing, if unknown."""
+    lock: Floats
+    """Share of the time, or of the probes, in which the interpreter's lock was taken; NaN where
+    no threads share it, and where it is unknown."""
+    is_queue: Mask
+    """Whether threads queued for the lock."""
 
 
 def _client_share(run: Run, rows: Ints) -> _ClientShare:
@@ -220,9 +218,9 @@ def _client_share(run: Run, rows: Ints) -> _ClientShare:
     requests_ns = np.maximum(attempts["end_ns"] - attempts["start_ns"], 0)
     in_flight_ns = sum_by(attempts["function"], requests_ns, len(table["index"]))[rows]
     lanes = np.minimum(1, awake_ns / np.maximum(in_flight_ns, wall_ns))
-    lock = _lock(run, rows, wall_ns)
+    lock, is_queue = _lock(run, rows, wall_ns)
     at_least = np.maximum(processors, lanes) if _lanes_are_known(run) else processors
-    at_most = np.fmax(np.maximum(processors, lanes), lock.share)
+    at_most = np.fmax(np.maximum(processors, lanes), lock)
     # Records of before do not have the waits of threads.
     silent = table["cpus"][rows] == ABSENT
     if _shares_threads(run):
@@ -231,6 +229,7 @@ def _client_share(run: Run, rows: Ints) -> _ClientShare:
         least=np.where(silent, np.nan, at_least),
         most=np.where(silent, np.nan, at_most),
         lock=lock,
+        is_queue=is_queue,
     )
 
 
@@ -245,37 +244,22 @@ def _lanes_are_known(run: Run) -> bool:
     return bool(run.provenance.get("client", {}).get("attempts") == "exact")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class _Lock:
-    """How busy the interpreter's lock was, shape ``(rows,)`` each."""
-
-    share: Floats
-    """Of the time, or of the probes, in which it was taken; NaN where no threads share it,
-    and where it is unknown."""
-    is_queue: Mask
-    """Whether threads queued for it."""
-
-
-def _lock(run: Run, rows: Ints, wall_ns: Ints) -> _Lock:
-    """Return how busy the interpreter's lock was.
+def _lock(run: Run, rows: Ints, wall_ns: Ints) -> tuple[Floats, Mask]:
+    """Return how busy the interpreter's lock was, and whether threads queued for it.
 
     The user time of Python's threads bounds how long they kept it, unless they encrypt:
     OpenSSL works without it. Beyond that a thread that asks for it tells, where the run was
     long enough.
     """
     table = run.functions
-    nothing = np.full(len(rows), np.nan)
     if not _shares_threads(run):
-        return _Lock(share=nothing, is_queue=np.zeros(len(rows), dtype=np.bool_))
+        return np.full(len(rows), np.nan), np.zeros(len(rows), dtype=np.bool_)
     probes, delayed = table["lock_probes"][rows], table["lock_delayed"][rows]
     probed = np.where(probes >= _LEAST_PROBES, delayed / np.maximum(probes, 1), np.nan)
     plain = not run.job.target.endpoint_url.startswith("https:")
     known = (table["interpreter_ns"][rows] != ABSENT) & plain
     kept = np.where(known, np.minimum(1, table["interpreter_ns"][rows] / wall_ns), np.nan)
-    return _Lock(
-        share=np.fmax(probed, kept),
-        is_queue=(kept >= KEPT_SHARE) | (probed >= DELAYED_SHARE),
-    )
+    return np.fmax(probed, kept), (kept >= KEPT_SHARE) | (probed >= DELAYED_SHARE)
 
 
 def _on_schedule(run: Run, rows: Ints) -> Mask:
@@ -294,14 +278,8 @@ def _on_schedule(run: Run, rows: Ints) -> Mask:
 
 def _buckets(run: Run, good: Mask, rows: Ints, sample: Ints) -> dict[int, BucketFit]:
     """Return the buckets of a sample that show one, by position in ``rows``."""
-    found = {}
-    for position, (at_s, moved) in zip(
-        sample.tolist(), _curves(run, good, rows[sample]), strict=True
-    ):
-        bucket = fit_bucket(at_s, moved)
-        if bucket is not None:
-            found[position] = bucket
-    return found
+    fits = (fit_bucket(at_s, moved) for at_s, moved in _curves(run, good, rows[sample]))
+    return {at: fit for at, fit in zip(sample.tolist(), fits, strict=True) if fit is not None}
 
 
 def _curves(run: Run, good: Mask, rows: Ints) -> Iterator[tuple[Floats, Floats]]:
@@ -313,11 +291,8 @@ def _curves(run: Run, good: Mask, rows: Ints) -> Iterator[tuple[Floats, Floats]]
         start = operations["start_ns"][of_operations]
         number = steps["operation"][of_steps]
         length = steps["step_ns"][of_steps]
-        elapsed = np.cumsum(length)
         # Steps follow one another from their operation's start.
-        begins = np.searchsorted(number, number, side="left")
-        before = (elapsed - length)[begins]
-        ends = start[number] + elapsed - before
+        ends = start[number] + elapsed_before(length, number) + length
         keep = wanted[number]
         order = np.argsort(ends[keep], kind="stable")
         at_ns = ends[keep][order] - start[wanted].min(initial=LATEST)

@@ -30,7 +30,7 @@ _STEP_NS: Final = 100_000_000
 """NTP slews a clock by 0.5 ms a second at most (adjtime(3)); this is a step, or a freeze."""
 _MOVED: Final = frozenset(
     {
-        *("start_ns", "end_ns", "first_byte_ns", "last_byte_sent_ns", "answered_ns"),
+        *("born_ns", "start_ns", "end_ns", "first_byte_ns", "last_byte_sent_ns", "answered_ns"),
         *("intended_ns", "first_ns", "last_ns", "until_ns"),
     }
 )
@@ -122,23 +122,16 @@ def aligned(run: Run, offsets: Offsets) -> Run:
     shift = offsets.best_ns
     if not shift.any():
         return run
-    functions = {
-        name: np.where(column == ABSENT, ABSENT, column - shift)
-        if name in {"born_ns", "end_ns", "start_ns"}
-        else column
-        for name, column in run.functions.items()
-    }
     return replace(
         run,
-        functions=functions,
-        operations=_moved(run.operations, shift),
-        attempts=_moved(run.attempts, shift),
-        overdue=_moved(run.overdue, shift),
+        functions=_moved(run.functions, shift),
+        operations=_moved(run.operations, shift[run.operations["function"]]),
+        attempts=_moved(run.attempts, shift[run.attempts["function"]]),
+        overdue=_moved(run.overdue, shift[run.overdue["function"]]),
     )
 
 
-def _moved(table: Table, shift: Ints) -> Table:
-    by = shift[table["function"]]
+def _moved(table: Table, by: Ints) -> Table:
     return {
         name: np.where(column == ABSENT, ABSENT, column - by) if name in _MOVED else column
         for name, column in table.items()
@@ -163,8 +156,7 @@ def _shared(functions: Table, known: Mask, low: Ints, high: Ints) -> tuple[Ints,
     """
     rows = np.flatnonzero(known)
     names, worker = np.unique(functions["worker_id"][rows].astype(str), return_inverse=True)
-    lows = np.full(len(names), -_UNKNOWN)
-    highs = np.full(len(names), _UNKNOWN)
+    lows, highs = np.full(len(names), -_UNKNOWN), np.full(len(names), _UNKNOWN)
     np.maximum.at(lows, worker, low[rows])
     np.minimum.at(highs, worker, high[rows])
     agree = (lows <= highs)[worker]
@@ -177,5 +169,4 @@ def _stepped(functions: Table) -> Mask:
     """Tell which invocations saw their wall clock move by another time than passed."""
     wall = functions["wall_end_ns"] - functions["wall_start_ns"]
     passed = functions["end_ns"] - functions["start_ns"]
-    stepped: Mask = (functions["wall_start_ns"] > 0) & (np.abs(wall - passed) > _STEP_NS)
-    return stepped
+    return np.asarray((functions["wall_start_ns"] > 0) & (np.abs(wall - passed) > _STEP_NS))

@@ -26,20 +26,16 @@ class Elapsed:
 
     def paused_ns(self, start_ns: int, end_ns: int) -> int:
         """Return how much of a stretch were pauses."""
-        inside = np.minimum(self.ends, end_ns) - np.maximum(self.begins, start_ns)
-        return int(np.maximum(inside, 0).sum())
+        return end_ns - start_ns - self.between_ns(start_ns, end_ns)
 
     def between_each_ns(self, start_ns: Ints, end_ns: Ints) -> Ints:
         """Return how long each of several stretches was without its pauses."""
-        taken = end_ns - start_ns
-        for begin, end in zip(self.begins.tolist(), self.ends.tolist(), strict=True):
-            inside = np.minimum(end, end_ns) - np.maximum(begin, start_ns)
-            taken = taken - np.maximum(inside, 0)
-        return np.asarray(taken, dtype=np.int64)
+        inside = np.minimum.outer(self.ends, end_ns) - np.maximum.outer(self.begins, start_ns)
+        return np.asarray(end_ns - start_ns - np.maximum(inside, 0).sum(axis=0), dtype=np.int64)
 
     def between_ns(self, start_ns: int, end_ns: int) -> int:
         """Return how long a stretch was without its pauses."""
-        return end_ns - start_ns - self.paused_ns(start_ns, end_ns)
+        return int(self.between_each_ns(np.asarray(start_ns), np.asarray(end_ns)))
 
 
 def elapsed(run: Run) -> Elapsed:

@@ -12,14 +12,14 @@ and their buckets are no JSON. What is saved is what this package is for: a redu
 """
 
 import math
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
-Ints = NDArray[np.int64]
+from serverless_bench.rundir.tables import Ints
 
 _BITS: Final = 6
 """Of a duration that decide, with its magnitude, in which bucket it is."""
@@ -74,9 +74,8 @@ class Histogram:
 
     def merge(self, other: "Histogram") -> "Histogram":
         """Return the histogram of both's durations: the same in any order and grouping."""
-        counts = dict(zip(self.buckets, self.counts, strict=True))
-        for bucket, count in zip(other.buckets, other.counts, strict=True):
-            counts[bucket] = counts.get(bucket, 0) + count
+        counts = Counter(dict(zip(self.buckets, self.counts, strict=True)))
+        counts.update(dict(zip(other.buckets, other.counts, strict=True)))
         lows = [one.min_ns for one in (self, other) if one.min_ns is not None]
         highs = [one.max_ns for one in (self, other) if one.max_ns is not None]
         return Histogram(

@@ -172,15 +172,15 @@ def latencies(run: Run, good: Mask, *, raw_limit: int = RAW_LIMIT) -> Latencies:
         for name, of_class, overdue in _parts(operations, of_kind, sizes, kind, late):
             wanted = of_kind & of_class
             if wanted.any() or overdue.any():
-                picked = _Picked(
-                    kind,
-                    name,
-                    good=wanted & good,
-                    bad=wanted & ~good,
-                    waited_ns=late.waited_ns[overdue],
-                    knows_overdue=run.knows_overdue,
+                row = Latency(
+                    kind=kind,
+                    size_class=name,
+                    failed=int((wanted & ~good).sum()),
+                    overdue=int(overdue.sum()) if run.knows_overdue else None,
+                    **_moved(operations, wanted & good, whole_ns / NS_PER_S),
+                    **_times(durations, wanted & good, late.waited_ns[overdue], raw_limit),
                 )
-                rows.append(_row(operations, durations, picked, whole_ns, raw_limit))
+                rows.append(row)
         shown, overdue = durations.get("response", durations["latency"]), late.of(kind)
         done = of_kind & good
         if done.any() or overdue.any():
@@ -219,54 +219,30 @@ def _pace(run: Run, scheduled: Mask, good: Mask, late: OverdueOperations) -> dic
     return found
 
 
-@dataclass(frozen=True, slots=True)
-class _Picked:
-    """The operations of one row."""
-
-    kind: str
-    size_class: str | None
-    good: Mask
-    bad: Mask
-    waited_ns: Ints
-    """Of each that was overdue."""
-    knows_overdue: bool
-
-
-def _row(
-    operations: Table,
-    durations: Mapping[str, Ints],
-    picked: _Picked,
-    whole_ns: int,
-    raw_limit: int,
-) -> Latency:
-    good = picked.good
+def _moved(operations: Table, good: Mask, span_s: float) -> dict[str, Any]:
+    """Return what the good operations of one row moved."""
     ok, moved = int(good.sum()), int(operations["bytes"][good].sum())
+    return {
+        "ok": ok,
+        "keys": int(operations["count"][good].sum()),
+        "bytes": moved,
+        "operations_per_s": rate(ok, span_s),
+        "bytes_per_s": rate(moved, span_s),
+    }
 
-    def times(name: str) -> Times | None:
-        if name not in durations:
-            return None
+
+def _times(
+    durations: Mapping[str, Ints], good: Mask, waited_ns: Ints, raw_limit: int
+) -> dict[str, Any]:
+    """Return the times of the good operations of one row, and of what waited in vain."""
+    found: dict[str, Times | None] = dict.fromkeys(("latency", "service", "response", "queueing"))
+    had_waits = (durations["service"] != durations["latency"])[good].any()
+    for name in (name for name in durations if name != "service" or had_waits):
         # An open loop may have operations that stand in no schedule.
-        values = durations[name][good & (durations[name] != ABSENT)]
-        if name in _FROM_DUE:
-            values = np.concatenate((values, picked.waited_ns))
-        return Times.of(values, raw_limit=raw_limit)
-
-    waited = (durations["service"] != durations["latency"])[good].any()
-    return Latency(
-        kind=picked.kind,
-        size_class=picked.size_class,
-        ok=ok,
-        failed=int(picked.bad.sum()),
-        overdue=len(picked.waited_ns) if picked.knows_overdue else None,
-        keys=int(operations["count"][good].sum()),
-        bytes=moved,
-        operations_per_s=rate(ok, whole_ns / NS_PER_S),
-        bytes_per_s=rate(moved, whole_ns / NS_PER_S),
-        latency=times("latency"),
-        service=times("service") if waited else None,
-        response=times("response"),
-        queueing=times("queueing"),
-    )
+        taken = durations[name][good & (durations[name] != ABSENT)]
+        waited = waited_ns if name in _FROM_DUE else waited_ns[:0]
+        found[name] = Times.of(np.concatenate((taken, waited)), raw_limit=raw_limit)
+    return found
 
 
 def _durations(run: Run, good: Mask, late: OverdueOperations) -> dict[str, Ints]:

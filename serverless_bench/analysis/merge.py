@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from functools import reduce
 from typing import Any
 
 from serverless_bench.analysis.histogram import Histogram
@@ -31,14 +32,13 @@ def merge_reports(reports: Sequence[Mapping[str, Any]]) -> Latencies:
     """
     merged: dict[tuple[str, str | None], list[Mapping[str, Any]]] = {}
     spans: list[float] = []
-    paces: dict[str, list[int | None]] = {"due": [], "begun": [], "overdue": []}
+    open_loops: list[Mapping[str, Any]] = []
     for number, report in enumerate(reports, 1):
         try:
             section = report["latencies"]
             spans.append(section["span_s"] or 0.0)
             if section["open_loop"]:
-                for name, counts in paces.items():
-                    counts.append(section.get(name))
+                open_loops.append(section)
             for row in section["by_kind"]:
                 # Called ``count`` until report_schema 3.
                 ok = row["ok"] if "ok" in row else row["count"]
@@ -56,12 +56,11 @@ def merge_reports(reports: Sequence[Mapping[str, Any]]) -> Latencies:
     blocks = sorted({name for _, name in merged if name is not None} - set(SIZE_CLASSES))
     order = [(kind, name) for kind in kinds for name in (None, *SIZE_CLASSES, *blocks)]
     rows = [_merged(*key, merged[key], span_s) for key in order if key in merged]
-    due, begun, overdue = (_sum(counts) for counts in paces.values())
     return Latencies(
-        open_loop=bool(paces["due"]),
-        due=due,
-        begun=begun,
-        overdue=overdue,
+        open_loop=bool(open_loops),
+        due=_sum([each.get("due") for each in open_loops]),
+        begun=_sum([each.get("begun") for each in open_loops]),
+        overdue=_sum([each.get("overdue") for each in open_loops]),
         span_s=span_s or None,
         by_kind=tuple(rows),
     )
@@ -76,16 +75,14 @@ def _sum(counts: Sequence[int | None]) -> int | None:
 def _merged(
     kind: str, size_class: str | None, rows: Sequence[Mapping[str, Any]], span_s: float
 ) -> Latency:
-    names = ("ok", "failed", "keys", "bytes")
-    totals = {name: sum(int(row[name]) for row in rows) for name in names}
+    totals = {
+        name: sum(int(row[name]) for row in rows) for name in ("ok", "failed", "keys", "bytes")
+    }
     return Latency(
         kind=kind,
         size_class=size_class,
-        ok=totals["ok"],
-        failed=totals["failed"],
+        **totals,
         overdue=_sum([row.get("overdue") for row in rows]),
-        keys=totals["keys"],
-        bytes=totals["bytes"],
         operations_per_s=rate(totals["ok"], span_s),
         bytes_per_s=rate(totals["bytes"], span_s),
         latency=_together(row["latency"] for row in rows),
@@ -99,8 +96,6 @@ def _merged(
 
 
 def _together(times: Iterable[Mapping[str, Any] | None]) -> Times | None:
-    whole = Histogram()
-    for one in times:
-        if one is not None:
-            whole = whole.merge(Histogram.from_json(one["histogram"]))
+    histograms = (Histogram.from_json(one["histogram"]) for one in times if one is not None)
+    whole = reduce(Histogram.merge, histograms, Histogram())
     return Times.from_histogram(whole) if whole.count else None

@@ -1,6 +1,6 @@
 """Compare sets of runs: say whether B is faster than A, slower, or the same."""
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from statistics import median
@@ -16,9 +16,9 @@ from serverless_bench.analysis.samples import (
     Sample,
     check_comparable,
     in_turns,
-    load_sample,
     measured_run,
     more_is_better,
+    run_directories,
     sample_of,
     what_differs,
 )
@@ -180,10 +180,16 @@ def spread(numbers: Sequence[float]) -> float | None:
 
 
 def _side(runs: Runs, label: str) -> Sample:
-    if isinstance(runs, str | Path):
-        return load_sample(Path(runs), label=label)
-    made = [runs] if isinstance(runs, Run) else list(runs)
-    if not made:
+    listed = [runs] if isinstance(runs, str | Path | Run) else list(runs)
+    if not listed:
         raise UsageError(f"side {label} has no runs")
-    loaded = [one if isinstance(one, Run) else load_run(one, detail=False) for one in made]
-    return sample_of(map(measured_run, loaded), label=label, directory=loaded[0].path.parent)
+    measured = [measured_run(run) for each in listed for run in _loaded(each)]
+    directory = Path(runs) if isinstance(runs, str | Path) else measured[0].path.parent
+    return sample_of(measured, label=label, directory=directory)
+
+
+def _loaded(runs: str | Path | Run) -> Iterator[Run]:
+    if isinstance(runs, Run):
+        yield runs
+    else:
+        yield from (load_run(path, detail=False) for path in run_directories(Path(runs)))

@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from itertools import pairwise
+from itertools import chain, pairwise
 from pathlib import Path
 from typing import Any, Final
 
@@ -10,7 +10,7 @@ from serverless_bench.analysis.summary import Summary, summarize
 from serverless_bench.analysis.timeline import good_operations
 from serverless_bench.analysis.visibility import SEEN
 from serverless_bench.errors import ArchiveError, UsageError
-from serverless_bench.rundir.run import Run, load_run
+from serverless_bench.rundir.run import Run
 from serverless_bench.rundir.tables import ABSENT, flattened
 from serverless_bench.units import format_count
 
@@ -137,22 +137,8 @@ def more_is_better(metric: str) -> bool:
     return field in MORE_IS_BETTER
 
 
-def load_sample(path: Path, *, label: str) -> Sample:
-    """Return the run in a directory, or all runs in the directories inside it, by age.
-
-    Raises
-    ------
-    ArchiveError
-        If there is none, or one cannot be read.
-    UsageError
-        If a run cannot stand for its configuration: it lacks functions, or is corrupt.
-    """
-    runs = [measured_run(load_run(directory, detail=False)) for directory in run_directories(path)]
-    return sample_of(runs, label=label, directory=path)
-
-
 def sample_of(runs: Iterable[MeasuredRun], *, label: str, directory: Path) -> Sample:
-    """Return a sample of these runs."""
+    """Return a sample of these runs, by age."""
     ordered = tuple(sorted(runs, key=lambda run: run.created_ns))
     return Sample(label=label, directory=directory, runs=ordered)
 
@@ -219,7 +205,7 @@ def check_comparable(samples: Sequence[Sample], *, allowed: Collection[str] = ()
         in one that makes another job of it.
     """
     seen: dict[str, Path] = {}
-    for run in (run for sample in samples for run in sample.runs):
+    for run in chain.from_iterable(sample.runs for sample in samples):
         if run.run_id in seen:
             raise UsageError(f"{run.path} and {seen[run.run_id]} are the same run")
         seen[run.run_id] = run.path
@@ -309,13 +295,11 @@ def _mean_object_bytes(run: Run) -> float | None:
 
 def _flaws(summary: Summary) -> Iterator[str]:
     """Yield why the figures of a run do not stand for its configuration."""
-    if not summary.ended:
-        yield "its driver has not come to an end"
-    for count, noun, what in (
-        (summary.failed, "function", "failed"),
-        (summary.lost, "function", "lost"),
-        (summary.corrupt_objects, "object", "corrupt"),
-    ):
-        if count:
-            yield f"{format_count(count, noun)} {what}"
+    flaws = {
+        "its driver has not come to an end": not summary.ended,
+        f"{format_count(summary.failed, 'function')} failed": summary.failed,
+        f"{format_count(summary.lost, 'function')} lost": summary.lost,
+        f"{format_count(summary.corrupt_objects, 'object')} corrupt": summary.corrupt_objects,
+    }
+    yield from (flaw for flaw, is_there in flaws.items() if is_there)
     yield from summary.withheld

@@ -10,7 +10,7 @@ fitted by least squares on logarithms, because runs differ by so many percent.
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import exp, inf
-from typing import Final, Generic, Protocol, Self, TypeVar
+from typing import Final, Generic, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,21 +29,6 @@ _ROUNDING: Final = 1e-12
 _STEPS: Final = 8
 _LEAST: Final = 0.1
 """One function alone is at most ten times as fast as any that was measured among others."""
-
-
-class Law(Protocol):
-    """Throughput as a function of the number of functions at once."""
-
-    @classmethod
-    def fit(cls, number: Floats, rate: Floats) -> Self:
-        """Return the law that is closest to ``rate`` at ``number``, both of shape (runs,)."""
-
-    def at(self, number: Floats) -> Floats:
-        """Return the throughput at ``number``, of the same shape."""
-
-    @property
-    def knee(self) -> float:
-        """From where on more functions bring no more throughput; infinite for never."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,7 +120,10 @@ class Capped:
         return self.cap / self.per_function
 
 
-L = TypeVar("L", bound=Law)
+L = TypeVar("L", Usl, Capped)
+"""Throughput as a function of the number of functions at once: ``fit`` finds the law that is
+closest to rates at numbers, ``at`` says the rate at numbers (arrays of shape ``(runs,)``), and
+from ``knee`` on more functions bring no more."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -263,9 +251,8 @@ def _fitted(
 def _off(law: type[L], number: Floats, rate: Floats) -> float:
     """Return the error at a number left out; see ``Fit.off``."""
     squares = []
-    for left_out in np.unique(number):
-        there = number == left_out
-        expected = law.fit(number[~there], rate[~there]).at(np.array([left_out]))
+    for there in (number == left_out for left_out in np.unique(number)):
+        expected = law.fit(number[~there], rate[~there]).at(number[there])
         squares.append((np.log(expected[0]) - np.mean(np.log(rate[there]))) ** 2)
     return float(np.expm1(np.sqrt(np.mean(squares))))
 

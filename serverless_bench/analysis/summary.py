@@ -63,7 +63,7 @@ class GateSummary:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Summary(Displayed):
-    """The totals of one run; docs/report.md explains each for users.
+    """The totals of one run; docs/figures.toml defines each, docs/report.md shows them to users.
 
     ``requested = ok + failed + lost``, and records received = ``ok + failed +
     duplicate``. Rates are None where the run has no such window or no bytes. ``print`` shows
@@ -79,9 +79,7 @@ class Summary(Displayed):
     run_id: str
     name: str
     workload: str
-    """Of the job: ``write``, ``read``, ``mixed`` ..."""
     store: str
-    """Where the objects are: ``BUCKET at ENDPOINT``, or which of the stores that run here."""
     client: str
     executor: str
     requested: int
@@ -90,80 +88,51 @@ class Summary(Displayed):
     lost: int
     duplicate: int
     ended: bool
-    """Whether the driver came to an end."""
     skipped_lines: int
     bytes: int
-    """Moved by operations that succeeded."""
     verified_bytes: int
     corrupt_objects: int
     bad_bytes: int
     unknown_objects: int
-    """Objects that were read but not written by sbench, hence not compared."""
     peak_1s_bytes_per_s: float | None
     peak_5s_bytes_per_s: float | None
     steady_bytes_per_s: float | None
     steady_window_s: float | None
     whole_bytes_per_s: float | None
     span_s: float | None
-    """First operation's start to last operation's end, by the workers' clocks, failed ones
-    included and pauses left out."""
     paused_s: float
-    """Pauses between those: no driver ran and no function worked; see ``elapsed``."""
     makespan_s: float | None
-    """First submission to last return, by the driver's clock, pauses left out."""
     done_s: Mapping[str, float | None]
-    """t50, t90, t99, t100: when that share of the requested functions had succeeded,
-    in seconds since the first operation's start, pauses left out; None if it never did."""
+    """By ``t50``, ``t90``, ``t99`` and ``t100``, which are ``t50_s`` ... in the JSON report."""
     per_function_bytes_per_s: Mapping[str, float] | None
-    """Percentiles p1 ... p99 over functions that are ok: bytes over first start to last end."""
     ttfb_s: Mapping[str, float] | None
-    """Percentiles of first byte minus start; None for writes, and if the client shows no first
-    bytes."""
     ack_s: Mapping[str, float] | None
-    """Percentiles of end minus last byte sent; None for reads, and if the client does not show
-    when it was sent."""
     latency_s: Mapping[str, float] | None
-    """Percentiles of what an operation took, waits between its attempts included."""
     service_s: Mapping[str, float] | None
-    """The same without those waits."""
     operations: int
     failed_operations: int
     warmup_operations: int
-    """Operations of the warm-up: in the records, and in no other figure but those of wrong
-    bytes, of memory, of workers and of the bill."""
     warmup_bytes: int
     attempt_stats: AttemptStats
     errors: Mapping[str, int]
-    """Failed functions by their first error, and lost ones by cause."""
     cold_starts: int
     workers: int
     cpu_s_per_gib: float | None
-    """Workers' user and system time for measured operations per GiB of goodput."""
     max_rss_bytes: int | None
     planned_concurrency: int
     object_bytes: int | None
     clocks: Clocks
     gate: GateSummary | None
-    """None without a gate."""
     bottleneck: Bottleneck
     missing_functions: MissingFunctions | None
-    """None unless functions are missing and others moved bytes."""
     withheld: tuple[str, ...]
-    """Why there is no headline: what cannot be; empty as a rule."""
     bad_ranges: tuple[Mapping[str, Any], ...]
-    """Up to ``MAX_REPORTED_RANGES`` bad ranges, with key, offset, length and what was there."""
     deliveries: Deliveries | None = None
-    """None unless functions were far away, or some were launched again."""
     bill: Bill | None = None
-    """None unless the functions had a memory size, hence a price."""
     threads: int = 1
-    """Operations of one function in flight at once, as planned."""
     latencies: Latencies = field(default_factory=Latencies)
-    """How long operations took, by kind and size class and over time."""
     libraries: tuple[LibraryUsage, ...] = ()
-    """What libraries used that were watched; empty unless arrays were moved."""
     not_shown: tuple[str, ...] = ()
-    """Fields that are None because the client does not show what they are made of."""
 
     def to_json(self) -> dict[str, Any]:
         """Return the JSON document of a report; docs/report.md lists its fields.

@@ -57,7 +57,6 @@ def throughput(run: Run, good: Mask) -> Throughput:
     segment_ns = _step_ns(took_ns)
     fine, in_flight = segments(run, segment_ns=segment_ns)
     running = np.concatenate(([0], np.cumsum(fine)))
-    planned = planned_at_once(run)
     found = Throughput(
         span_s=at_work_ns / NS_PER_S,
         timeline_bytes=int(running[-1]),
@@ -67,13 +66,13 @@ def throughput(run: Run, good: Mask) -> Throughput:
     if not moved:
         # Heads, lists and deletions alone: no byte moved, which is no throughput of zero.
         return found
-    steady = _steady(in_flight, running, segment_ns, planned)
+    steady, steady_s = _steady(in_flight, running, segment_ns, planned_at_once(run))
     return replace(
         found,
         peak_1s=_best(running, took_ns, segment_ns, NS_PER_S),
         peak_5s=_best(running, took_ns, segment_ns, 5 * NS_PER_S),
-        steady=steady[0] if steady else None,
-        steady_s=steady[1] if steady else None,
+        steady=steady,
+        steady_s=steady_s,
         whole=bytes_per_second(moved, at_work_ns) or None,
     )
 
@@ -96,10 +95,8 @@ def whole_and_peak(run: Run, wanted: Mask) -> tuple[float | None, float | None]:
 
 
 def _step_ns(took_ns: int) -> int:
-    for step_ns in _STEPS_NS:
-        if took_ns <= step_ns * _MAX_SEGMENTS:
-            return step_ns
-    return -(-took_ns // _MAX_SEGMENTS)
+    least_ns = -(-took_ns // _MAX_SEGMENTS)
+    return next((step_ns for step_ns in _STEPS_NS if least_ns <= step_ns), least_ns)
 
 
 def planned_at_once(run: Run) -> int:
@@ -121,25 +118,23 @@ def _best(running: Ints, took_ns: int, segment_ns: int, window_ns: int) -> float
 
 def _steady(
     in_flight: Floats, running: Ints, segment_ns: int, planned: int
-) -> tuple[float, float] | None:
+) -> tuple[float, float] | tuple[None, None]:
     """Return rate and length in seconds of the longest steady window, if there is one.
 
     Concurrency is averaged over one second, so that the moment between two functions of
     one worker does not end a window.
     """
     width = max(1, NS_PER_S // segment_ns)
-    if len(in_flight) < width:
-        return None
     total = np.concatenate(([0.0], np.cumsum(in_flight)))
     enough = (total[width:] - total[:-width]) / width >= STEADY_SHARE * planned
     edges = np.flatnonzero(np.diff(np.concatenate(([False], enough, [False]))))
+    if not len(edges):
+        return None, None
     begins, ends = edges[::2], edges[1::2]
-    if not len(begins):
-        return None
     longest = int(np.argmax(ends - begins))
     first, last = int(begins[longest]), int(ends[longest]) + width - 1
     length_ns = (last - first) * segment_ns
     if length_ns < STEADY_S * NS_PER_S:
-        return None
+        return None, None
     moved = int(running[last] - running[first])
     return bytes_per_second(moved, length_ns), length_ns / NS_PER_S

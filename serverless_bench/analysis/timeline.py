@@ -239,7 +239,7 @@ def _spread_steps(run: Run, grid: _Segments, ahead: Ints | None = None) -> Ints:
     for part in _function_slices(steps["function"]):
         row = run.operation_rows({n: steps[n][part] for n in ("function", "operation")})
         length, moved = steps["step_ns"][part], steps["step_bytes"][part]
-        begin = operations["start_ns"][row] + _elapsed_before(length, row) - grid.start_ns
+        begin = operations["start_ns"][row] + elapsed_before(length, row) - grid.start_ns
         if ahead is not None:
             begin -= ahead[steps["function"][part]]
         wanted = grid.good[row] & (moved > 0)
@@ -251,16 +251,22 @@ def _function_slices(function: Ints) -> Iterator[slice]:
     """Yield slices of about ``_CHUNK`` rows that keep each function's rows together."""
     begin = 0
     while begin < len(function):
-        if begin + _CHUNK >= len(function):
-            end = len(function)
-        else:
-            end = int(np.searchsorted(function, function[begin + _CHUNK], side="right"))
+        last = min(begin + _CHUNK, len(function)) - 1
+        end = int(np.searchsorted(function, function[last], side="right"))
         yield slice(begin, end)
         begin = end
 
 
-def _elapsed_before(length: Ints, row: Ints) -> Ints:
-    """Return for each step the sum of its operation's steps before it, in ns."""
+def elapsed_before(length: Ints, row: Ints) -> Ints:
+    """Return for each step the sum of its operation's steps before it, in ns.
+
+    Parameters
+    ----------
+    length
+        How long each step took, in ns.
+    row
+        Which operation it is of, ascending; shape as before.
+    """
     before = np.cumsum(length) - length
     is_first = np.ones(len(row), dtype=bool)
     is_first[1:] = row[1:] != row[:-1]

@@ -59,9 +59,8 @@ def variability(run: Run, summary: Summary) -> Variability:
     times = function_spans(run)
     took = times.took_s
     outliers = times.rows[scores(took) > OUTLIER_SCORE]
-    warnings = (*_spread(times.bytes_per_s), *_circumstances(summary, times))
     return Variability(
-        warnings=warnings,
+        warnings=(*_spread(times.bytes_per_s), *_circumstances(summary, times)),
         outliers=tuple(run.functions["index"][outliers].tolist()),
         max_over_p50=float(took.max() / np.median(took)) if len(took) else None,
         tail_tax=_tail_tax(times, elapsed(run)),
@@ -98,30 +97,23 @@ def _spread(rates: Floats) -> Iterator[str]:
 
 
 def _circumstances(summary: Summary, times: Spans) -> Iterator[str]:
-    cold, stats = summary.cold_starts, summary.attempt_stats
-    if 0 < cold < summary.ok:
-        yield f"{cold} cold and {summary.ok - cold} warm functions are in one figure"
-    if summary.paused_s:
-        yield (
-            f"the run was interrupted: for {format_seconds(summary.paused_s)} nothing was at work,"
-            " which is in no figure"
-        )
-    if stats.failed_attempts:
-        yield f"{stats.failed_attempts} of {stats.attempts} attempts failed"
-    if stats.throttled:
-        yield f"the store throttled {stats.throttled} attempts"
-    open_loop, overdue = summary.latencies.open_loop, summary.latencies.overdue
-    if overdue:
-        yield f"{overdue} of {summary.latencies.due} operations that were due never began"
-    if summary.steady_bytes_per_s is None and not summary.withheld and not open_loop:
-        yield "there is no steady window: never nearly all functions at work for 3 s"
-    width = summary.clocks.width_max_s
-    if width is not None and width > 1:
-        yield f"a clock is known within {format_seconds(width)} only, a segment has 1 s"
-    yield from _starts(summary, times)
-
-
-def _starts(summary: Summary, times: Spans) -> Iterator[str]:
+    cold, stats, found = summary.cold_starts, summary.attempt_stats, summary.latencies
+    is_steady = summary.steady_bytes_per_s is not None or summary.withheld or found.open_loop
+    paused, width_s = format_seconds(summary.paused_s), summary.clocks.width_max_s or 0.0
+    remarks = {
+        f"{cold} cold and {summary.ok - cold} warm functions are in one figure": (
+            0 < cold < summary.ok
+        ),
+        f"the run was interrupted: for {paused} nothing was at work, which is in no figure": (
+            summary.paused_s
+        ),
+        f"{stats.failed_attempts} of {stats.attempts} attempts failed": stats.failed_attempts,
+        f"the store throttled {stats.throttled} attempts": stats.throttled,
+        f"{found.overdue} of {found.due} operations that were due never began": found.overdue,
+        "there is no steady window: never nearly all functions at work for 3 s": not is_steady,
+        f"a clock is known within {format_seconds(width_s)} only, a segment has 1 s": width_s > 1,
+    }
+    yield from (remark for remark, holds in remarks.items() if holds)
     if len(times.rows) > 1:
         first_wave = np.sort(times.start_ns)[: summary.planned_concurrency]
         spread_s = float(first_wave[-1] - first_wave[0]) / NS_PER_S
@@ -147,14 +139,13 @@ def _stragglers(run: Run, times: Spans) -> Iterator[Straggler]:
     took_s = times.took_s
     for place in np.argsort(-took_s, kind="stable")[:WORST].tolist():
         row = int(times.rows[place])
-        ids: tuple[str, ...] = ()
-        if "request_id" in attempts:
-            of = rows_of(attempts, row)
-            slowest = np.argsort(attempts["start_ns"][of] - attempts["end_ns"][of])[:3]
-            ids = tuple(i for i in attempts["request_id"][of][slowest] if i)
+        of = rows_of(attempts, row)
+        slowest = np.argsort(attempts["start_ns"][of] - attempts["end_ns"][of])[:3]
+        # None of a run that was loaded without its details.
+        ids = attempts["request_id"][of][slowest] if "request_id" in attempts else ()
         yield Straggler(
             index=int(run.functions["index"][row]),
             took_s=float(took_s[place]),
             worker_id=run.functions["worker_id"][row],
-            request_ids=ids,
+            request_ids=tuple(filter(None, ids)),
         )

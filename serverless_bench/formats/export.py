@@ -4,8 +4,9 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import BinaryIO
 
-from serverless_bench.errors import ArchiveError, PluginError
+from serverless_bench.errors import ArchiveError
 from serverless_bench.formats.exporters import open_exporter
+from serverless_bench.plugins import extra
 from serverless_bench.rundir.run import Run, load_run
 
 
@@ -51,12 +52,7 @@ def _opened(path: Path, stack: ExitStack) -> BinaryIO:
         raise ArchiveError(f"cannot write {path}: {exc.strerror}") from exc
     if path.suffix != ".zst":
         return file
-    try:
+    with extra("warp", f"{path}", otherwise=", or leave .zst away"):
         import zstandard  # noqa: PLC0415 - an extra
-    except ModuleNotFoundError as exc:
-        raise PluginError(
-            f"{path} needs 'zstandard', which is not installed",
-            hint="pip install 'serverless-bench[warp]', or leave .zst away",
-        ) from exc
     writer = zstandard.ZstdCompressor().stream_writer(file, closefd=False)
     return stack.enter_context(writer)

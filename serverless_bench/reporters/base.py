@@ -1,6 +1,6 @@
 """What a reporter is, and the words that reporters for people share."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final, Protocol, TextIO
 
 from serverless_bench.analysis.bottleneck import Bottleneck
@@ -21,6 +21,9 @@ from serverless_bench.units import (
     format_size,
 )
 
+Row = tuple[str, str | None]
+"""Name and value of a row of the first table; None leaves it out."""
+
 
 class Reporter(Protocol):
     """Formats numbers; computes none."""
@@ -31,57 +34,54 @@ class Reporter(Protocol):
 
 def headline(summary: Summary) -> str:
     """Return the counts that every report begins with: nothing may be missing in silence."""
-    text = (
+    counts = (
         f"{summary.ok} of {summary.requested} functions ok, {summary.failed} failed, "
         f"{summary.lost} lost, {summary.duplicate} duplicate"
     )
-    for counts in pace.counts(summary):
-        text += f"; {counts}"
+    parts = [counts, *pace.counts(summary)]
     if not summary.ended:
-        text += "; the driver has not ended this run"
+        parts.append("the driver has not ended this run")
     if summary.skipped_lines:
-        text += f"; {summary.skipped_lines} unreadable lines skipped"
+        parts.append(f"{summary.skipped_lines} unreadable lines skipped")
     if summary.missing_functions:
-        low, high = summary.missing_functions.whole_bytes_per_s
-        text += (
-            f"; with the {summary.missing_functions.count} missing ones"
-            f" {format_rate(low)} to {format_rate(high)} in the same span"
-        )
-    return text
+        low, high = map(format_rate, summary.missing_functions.whole_bytes_per_s)
+        missing = summary.missing_functions.count
+        parts.append(f"with the {missing} missing ones {low} to {high} in the same span")
+    return "; ".join(parts)
 
 
 def rows(summary: Summary) -> Iterator[tuple[str, str]]:
     """Yield what the table of a report says, name and value."""
-    yield "bytes moved", _bytes(summary)
-    if summary.workload == "read" or summary.verified_bytes or summary.corrupt_objects:
-        yield "verified", _verified(summary)
-    if summary.withheld:
-        yield "throughput", "withheld, see below"
-    else:
-        yield from _throughput(summary)
-    yield from _operations(summary)
-    yield "per function", _per_function(summary)
-    yield from _acknowledged(summary)
-    yield "functions done at", _done(summary)
-    yield "makespan", format_seconds(summary.makespan_s)
-    yield "attempts", _attempts(summary)
-    if summary.warmup_operations:
-        yield "warm-up", f"{summary.warmup_operations} operations, in none of these rates and times"
-    if summary.gate:
-        yield "gate", _gate(summary.gate)
-    if summary.bottleneck.functions:
-        yield "bounded by", _bottleneck(summary.bottleneck)
     at_once = format_count(summary.planned_concurrency, "function")
-    yield "store", f"{summary.store}, {at_once} at once"
-    yield "clocks", _clocks(summary)
-    yield "client", f"{summary.client}, {_cpu(summary)}"
     used = f"{summary.workers} used, {format_count(summary.cold_starts, 'cold start')}"
-    yield "workers", f"{summary.executor}, {used if summary.workers else 'not recorded'}"
-    yield from _remote(summary)
+    table: list[Row] = [
+        ("bytes moved", _bytes(summary)),
+        ("verified", _verified(summary)),
+        *_throughput(summary),
+        ("operations", _operations(summary)),
+        ("per function", _per_function(summary)),
+        ("time to first byte", _acknowledged(summary, "ttfb_s", summary.ttfb_s)),
+        ("last byte to ack", _acknowledged(summary, "ack_s", summary.ack_s)),
+        ("functions done at", _done(summary)),
+        ("makespan", format_seconds(summary.makespan_s)),
+        ("attempts", _attempts(summary)),
+        ("warm-up", _warmup(summary)),
+        ("gate", _gate(summary.gate)),
+        ("bounded by", _bottleneck(summary.bottleneck)),
+        ("store", f"{summary.store}, {at_once} at once"),
+        ("clocks", _clocks(summary)),
+        ("client", f"{summary.client}, {_cpu(summary)}"),
+        ("workers", f"{summary.executor}, {used if summary.workers else 'not recorded'}"),
+        *_deliveries(summary.deliveries),
+        *_bill(summary.bill),
+    ]
+    return ((name, value) for name, value in table if value is not None)
 
 
-def _throughput(summary: Summary) -> Iterator[tuple[str, str]]:
-    """Yield the three throughputs, in one unit; each that there is not has a reason."""
+def _throughput(summary: Summary) -> Sequence[Row]:
+    """Return the three throughputs, in one unit; each that there is not has a reason."""
+    if summary.withheld:
+        return [("throughput", "withheld, see below")]
     like = common_rate(
         (
             summary.peak_1s_bytes_per_s,
@@ -97,27 +97,31 @@ def _throughput(summary: Summary) -> Iterator[tuple[str, str]]:
         rate = format_rate(bytes_per_s, like=like)
         return rate if seconds is None else f"{rate} over {format_seconds(seconds)}"
 
-    no_bytes = "no bytes were moved"
-    short = no_bytes
+    short = no_bytes = "no bytes were moved"
     if summary.whole_bytes_per_s is not None:
         short = f"the run took {format_seconds(summary.span_s)}"
-    yield "peak, best 1 s", over(summary.peak_1s_bytes_per_s, None, short)
-    yield "peak, best 5 s", over(summary.peak_5s_bytes_per_s, None, short)
     steady = over(summary.steady_bytes_per_s, summary.steady_window_s, _not_steady(summary))
-    yield "steady", steady
     whole = over(summary.whole_bytes_per_s, summary.span_s, no_bytes)
-    yield "whole", whole + _paused(summary)
+    if summary.paused_s:
+        whole += f", without a pause of {format_seconds(summary.paused_s)} before it was resumed"
+    return [
+        ("peak, best 1 s", over(summary.peak_1s_bytes_per_s, None, short)),
+        ("peak, best 5 s", over(summary.peak_5s_bytes_per_s, None, short)),
+        ("steady", steady),
+        ("whole", whole),
+    ]
 
 
-def _operations(summary: Summary) -> Iterator[tuple[str, str]]:
-    """Yield how many operations there were in a second, unless a table of them follows."""
+def _operations(summary: Summary) -> str | None:
+    """Return how many operations there were in a second, unless a table of them follows."""
     found = summary.latencies
     if found.open_loop:
-        yield "operations", pace.rates(summary)
-    elif not found.notable:
-        for row in found.by_kind:
-            if row.size_class is None and row.operations_per_s is not None:
-                yield "operations", f"{row.ok} done, {format_per_s(row.operations_per_s)}"
+        return pace.rates(summary)
+    # One kind at most: several are notable.
+    for row in found.by_kind[:1]:
+        if row.operations_per_s is not None and not found.notable:
+            return f"{row.ok} done, {format_per_s(row.operations_per_s)}"
+    return None
 
 
 def _per_function(summary: Summary) -> str:
@@ -128,31 +132,24 @@ def _per_function(summary: Summary) -> str:
     return _percentiles(rates, lambda rate: format_rate(rate, like=like))
 
 
-def _acknowledged(summary: Summary) -> Iterator[tuple[str, str]]:
-    for name, title, values in (
-        ("ttfb_s", "time to first byte", summary.ttfb_s),
-        ("ack_s", "last byte to ack", summary.ack_s),
-    ):
-        if name in summary.not_shown:
-            yield title, f"- ({summary.client} does not show {SEEN[name]})"
-        elif values:
-            yield title, _percentiles(values, format_seconds)
+def _acknowledged(summary: Summary, name: str, values: Mapping[str, float] | None) -> str | None:
+    if name in summary.not_shown:
+        return f"- ({summary.client} does not show {SEEN[name]})"
+    return _percentiles(values, format_seconds) if values else None
 
 
 def problems(summary: Summary) -> Iterator[str]:
     """Yield one line for each kind of failure, and for each corrupt range."""
-    for why in summary.withheld:
-        yield f"headline withheld: {why}"
+    yield from (f"headline withheld: {why}" for why in summary.withheld)
     yield from pace.overdue(summary)
-    for error, count in summary.errors.items():
-        yield f"{count} x {error}"
+    yield from (f"{count} x {error}" for error, count in summary.errors.items())
     if summary.clocks.suspect:
         suspect = format_count(summary.clocks.suspect, "function")
         yield f"clocks of {suspect} contradict the evidence, and were left as they are"
     for bad in summary.bad_ranges:
-        many = bad["length"] != 1
-        text = f"{format_count(bad['length'], 'byte')} at {bad['offset']}"
-        yield f"{bad['key']}: {text} {'are' if many else 'is'} {_found(bad)}"
+        verb = "is" if bad["length"] == 1 else "are"
+        place = f"{format_count(bad['length'], 'byte')} at {bad['offset']}"
+        yield f"{bad['key']}: {place} {verb} {_found(bad)}"
     if summary.unknown_objects:
         objects = format_count(summary.unknown_objects, "object")
         verb = "was" if summary.unknown_objects == 1 else "were"
@@ -187,12 +184,14 @@ def _both_units(size_bytes: int) -> str:
     return binary if binary == decimal else f"{binary} ({decimal})"
 
 
-def _verified(summary: Summary) -> str:
+def _verified(summary: Summary) -> str | None:
     text = format_size(summary.verified_bytes)
     if summary.corrupt_objects:
         corrupt = format_count(summary.corrupt_objects, "object")
         return f"{text}; {corrupt} corrupt, {format_count(summary.bad_bytes, 'byte')} wrong"
-    return f"{text}, every byte" if summary.verified_bytes == summary.bytes > 0 else text
+    if summary.verified_bytes == summary.bytes > 0:
+        return f"{text}, every byte"
+    return text if summary.workload == "read" or summary.verified_bytes else None
 
 
 def _not_steady(summary: Summary) -> str:
@@ -202,12 +201,6 @@ def _not_steady(summary: Summary) -> str:
     if summary.latencies.open_loop and not summary.latencies.overdue:
         why += ": in an open loop they wait until operations are due"
     return why
-
-
-def _paused(summary: Summary) -> str:
-    if not summary.paused_s:
-        return ""
-    return f", without a pause of {format_seconds(summary.paused_s)} before it was resumed"
 
 
 def _percentiles(values: Mapping[str, float] | None, form: Callable[[float], str]) -> str:
@@ -221,10 +214,10 @@ def _percentiles(values: Mapping[str, float] | None, form: Callable[[float], str
 
 
 def _done(summary: Summary) -> str:
-    times = {name: at for name, at in summary.done_s.items() if at is not None}
-    shown = [f"{name} {format_seconds(at)}" for name, at in times.items()]
-    never = [name for name in summary.done_s if name not in times]
-    return "  ".join([*shown, f"{', '.join(never)} never"] if never else shown)
+    done_s = summary.done_s.items()
+    shown = [f"{name} {format_seconds(at)}" for name, at in done_s if at is not None]
+    never = ", ".join(name for name, at in done_s if at is None)
+    return "  ".join([*shown, f"{never} never"] if never else shown)
 
 
 def _attempts(summary: Summary) -> str:
@@ -240,7 +233,14 @@ def _attempts(summary: Summary) -> str:
     return text
 
 
-def _gate(gate: GateSummary) -> str:
+def _warmup(summary: Summary) -> str | None:
+    count = summary.warmup_operations
+    return f"{count} operations, in none of these rates and times" if count else None
+
+
+def _gate(gate: GateSummary | None) -> str | None:
+    if gate is None:
+        return None
     if gate.expected is None:
         text = "never opened by the driver"
     else:
@@ -264,8 +264,10 @@ _BOUND: Final[Mapping[str, str]] = {
 }
 
 
-def _bottleneck(found: Bottleneck) -> str:
+def _bottleneck(found: Bottleneck) -> str | None:
     total = sum(found.functions.values())
+    if not total:
+        return None
     text = ", ".join(
         f"{_BOUND[name]} {count / total:.0%}"
         for name, count in sorted(found.functions.items(), key=lambda item: -item[1])
@@ -293,36 +295,30 @@ def _clocks(summary: Summary) -> str:
     return f"{text}; {clocks.corrected} shifted" if clocks.corrected else text
 
 
-def _remote(summary: Summary) -> Iterator[tuple[str, str]]:
-    if summary.deliveries:
-        yield from _deliveries(summary.deliveries)
-    if summary.bill:
-        yield from _bill(summary.bill)
-
-
-def _deliveries(found: Deliveries) -> Iterator[tuple[str, str]]:
+def _deliveries(found: Deliveries | None) -> Iterator[Row]:
+    if found is None:
+        return
     events = (
         f"{found.received} records received, {found.refusals} launches refused,"
         f" {found.never_began} attempts taken back"
     )
     yield "events", events
     for wave in found.waves:
-        after = format_seconds(wave.after_s)
-        count = format_count(wave.count, "function")
+        count, after = format_count(wave.count, "function"), format_seconds(wave.after_s)
         yield f"wave {wave.number}", f"{count} launched again after {after}"
     if found.lag_s:
-        each = (
-            ""
-            if found.requests_per_function is None
-            else f", {found.requests_per_function:.2f} requests each"
-        )
+        looks = found.requests_per_function
+        each = "" if looks is None else f", {looks:.2f} requests each"
         yield "records arrived after", _percentiles(found.lag_s, format_seconds) + each
     if found.import_s:
         yield "cold start, import", _percentiles(found.import_s, format_seconds)
         yield "to the first byte", _percentiles(found.cold_start_s, format_seconds)
 
 
-def _bill(bill: Bill) -> Iterator[tuple[str, str]]:
+def _bill(bill: Bill | None) -> Iterator[Row]:
+    if bill is None:
+        return
+
     def money(amount: float) -> str:
         return format_money(amount, bill.currency)
 
@@ -347,8 +343,8 @@ def _bill(bill: Bill) -> Iterator[tuple[str, str]]:
     if bill.estimate is not None and bill.estimate_error is not None:
         yield "estimate", f"{money(bill.estimate)}, error {bill.estimate_error:+.1%}"
     if bill.storage_per_h:
-        forgotten = money(bill.storage_per_month)
-        yield "storage", f"{money(bill.storage_per_h)} an hour, {forgotten} a month if forgotten"
+        hour, month = money(bill.storage_per_h), money(bill.storage_per_month)
+        yield "storage", f"{hour} an hour, {month} a month if forgotten"
 
 
 def _cpu(summary: Summary) -> str:

@@ -27,13 +27,13 @@ _TOO_MANY_RUNS: Final = 100
 """Nobody is advised to make more per side."""
 
 
-def lines(comparison: RunComparison, style: str) -> Iterator[str]:
-    """Yield the lines of a comparison; ``style`` is text or markdown."""
+def lines(comparison: RunComparison, style: str) -> list[str]:
+    """Return the lines of a comparison; ``style`` is text or markdown."""
     if style not in _STYLES:
         raise PluginError(
             f"unknown format {style!r} of a comparison", hint=f"known: {', '.join(_STYLES)}"
         )
-    yield from _STYLES[style](comparison.to_json(), comparison.comparisons)
+    return _STYLES[style](comparison.to_json(), comparison.comparisons)
 
 
 def format_metric(metric: str, value: float) -> str:
@@ -46,31 +46,32 @@ def format_metric(metric: str, value: float) -> str:
     return format_seconds(value) if field.endswith("_s") else f"{value:.3g}"
 
 
-def _text(found: Mapping[str, Any], results: Sequence[Comparison]) -> Iterator[str]:
-    yield _headline(found)
-    width = max(len(side["directory"]) for side in found["sides"])
-    for side in found["sides"]:
-        yield f"{side['label']}  {side['directory']:<{width}}  {_side(found, side)}"
-    yield from _remarks(found)
-    for index, result in enumerate(results, 1):
-        yield _sentence(found, index, result)
+def _text(found: Mapping[str, Any], results: Sequence[Comparison]) -> list[str]:
+    sides = found["sides"]
+    width = max(len(side["directory"]) for side in sides)
+    return [
+        _headline(found),
+        *(f"{one['label']}  {one['directory']:<{width}}  {_side(found, one)}" for one in sides),
+        *_remarks(found),
+        *(_sentence(found, index, result) for index, result in enumerate(results, 1)),
+    ]
 
 
-def _markdown(found: Mapping[str, Any], results: Sequence[Comparison]) -> Iterator[str]:
-    yield _headline(found)
-    yield ""
-    yield "| side | directory | runs |"
-    yield "| --- | --- | --- |"
-    for side in found["sides"]:
-        yield f"| {side['label']} | {side['directory']} | {_side(found, side)} |"
-    yield ""
-    for index, result in enumerate(results, 1):
-        yield f"- **{result.verdict}**: {_sentence(found, index, result)}"
-    for remark in _remarks(found):
-        yield f"- {remark}"
+def _markdown(found: Mapping[str, Any], results: Sequence[Comparison]) -> list[str]:
+    sentences = [_sentence(found, index, result) for index, result in enumerate(results, 1)]
+    return [
+        _headline(found),
+        "",
+        "| side | directory | runs |",
+        "| --- | --- | --- |",
+        *(f"| {s['label']} | {s['directory']} | {_side(found, s)} |" for s in found["sides"]),
+        "",
+        *(f"- **{r.verdict}**: {text}" for r, text in zip(results, sentences, strict=True)),
+        *(f"- {remark}" for remark in _remarks(found)),
+    ]
 
 
-_STYLES: Final[Mapping[str, Callable[[Mapping[str, Any], Sequence[Comparison]], Iterator[str]]]] = {
+_STYLES: Final[Mapping[str, Callable[[Mapping[str, Any], Sequence[Comparison]], list[str]]]] = {
     "text": _text,
     "markdown": _markdown,
 }

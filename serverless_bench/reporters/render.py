@@ -1,13 +1,15 @@
 """Results as text or HTML: what ``print`` and notebooks show."""
 
 import io
+from collections.abc import Iterable, Iterator
 from html import escape
 
 from serverless_bench.analysis.display import Displayed
 from serverless_bench.analysis.run_comparison import RunComparison
 from serverless_bench.analysis.summary import Summary
 from serverless_bench.reporters import comparison, open_reporter
-from serverless_bench.reporters.html import html
+from serverless_bench.reporters.base import headline, problems, rows
+from serverless_bench.reporters.tables import sections
 
 
 def render(result: Displayed, format: str = "text") -> str:  # noqa: A002
@@ -37,7 +39,30 @@ def render(result: Displayed, format: str = "text") -> str:  # noqa: A002
     if not isinstance(result, Summary):
         raise TypeError(f"a {type(result).__name__} is no result that can be shown")
     if format == "html":
-        return html(result)
+        return "".join(_html(result))
     out = io.StringIO()
     open_reporter(format)(result, out)
     return out.getvalue()
+
+
+def _html(summary: Summary) -> Iterator[str]:
+    """Yield the counts, then the tables, then what went wrong."""
+    yield f"<p><b>{escape(f'{summary.workload}: {headline(summary)}')}</b></p>"
+    yield _table(rows(summary), names=2)
+    for section in sections(summary):
+        yield f"<p><b>{escape(section.title)}</b></p>"
+        yield _table((section.header, *section.rows), names=section.names)
+    for line in problems(summary):
+        yield f'<p style="color: red">{escape(line)}</p>'
+
+
+def _table(rows: Iterable[tuple[str, ...]], *, names: int) -> str:
+    """Return a table, whose first columns are names and whose others are numbers."""
+    lines = (
+        "".join(
+            f'<td style="text-align: {"left" if number < names else "right"}">{escape(cell)}</td>'
+            for number, cell in enumerate(row)
+        )
+        for row in rows
+    )
+    return f"<table>{''.join(f'<tr>{line}</tr>' for line in lines)}</table>"

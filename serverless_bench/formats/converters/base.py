@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any, Final, Protocol
 
 from serverless_bench.driver.job_file import JobFile, Kind, Setting, Stage
-from serverless_bench.errors import PluginError, UsageError
+from serverless_bench.errors import UsageError
+from serverless_bench.plugins import extra
 from serverless_bench.units import MIB, parse_size
 
 _TEMPLATE: Final = re.compile(r"\{\{|\$\{")
@@ -28,6 +29,10 @@ _SECRET: Final = re.compile(r"secret|password|token|credential|access.?key|env\b
 _SHOWN: Final = 80
 """Characters of a value that a note shows."""
 _SPACES: Final = re.compile(r"[^A-Za-z0-9._-]+")
+
+
+Settings = dict[str, Setting | None]
+"""Of a stage or a target; None leaves one out."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -212,13 +217,8 @@ def load_yaml(path: Path) -> dict[str, Any]:
     PluginError
         If PyYAML is not installed.
     """
-    try:
+    with extra("convert", "sbench convert"):
         import yaml  # noqa: PLC0415 - an extra
-    except ModuleNotFoundError as exc:
-        raise PluginError(
-            "sbench convert needs 'yaml', which is not installed",
-            hint="pip install 'serverless-bench[convert]'",
-        ) from exc
     try:
         text = path.read_text(encoding="utf-8")
         _refuse_templates(path, text)
@@ -249,32 +249,30 @@ def parse_seconds(text: str) -> float | None:
     return total if text.strip() and not rest else None
 
 
-def in_flight(operations: int, threads: int) -> dict[str, Setting]:
+def in_flight(operations: int, threads: int) -> Settings:
     """Return the settings that keep so many operations in flight, begun together."""
     number = -(-operations // threads)
-    settings: dict[str, Setting] = {"number": number, "concurrency": number}
-    if threads > 1:
-        settings["threads"] = min(threads, operations)
-    if number > 1:
-        settings["gate"] = 1.0
-    return settings
+    return {
+        "number": number,
+        "concurrency": number,
+        "threads": min(threads, operations) if threads > 1 else None,
+        "gate": 1.0 if number > 1 else None,
+    }
 
 
-def lasting(duration_s: float) -> dict[str, Setting]:
+def lasting(duration_s: float) -> Settings:
     """Return the settings for a run that lasts so long."""
-    settings: dict[str, Setting] = {"duration": duration_s}
-    if duration_s > _LONG_S:
-        # What comes before it, as making the objects, takes time as well.
-        settings["deadline"] = 2 * duration_s + _LONG_S
-    return settings
+    # What comes before it, as making the objects, takes time as well.
+    deadline_s = 2 * duration_s + _LONG_S
+    return {"duration": duration_s, "deadline": deadline_s if duration_s > _LONG_S else None}
 
 
-def shares(objects: int, number: int, threads: int) -> int:
+def shares(objects: int, operations: int, threads: int) -> int:
     """Return how many objects each function has, so that all have ``objects`` together."""
-    return max(threads, -(-objects // number))
+    return max(threads, -(-objects // -(-operations // threads)))
 
 
-def part_mb(size_bytes: int, what: str) -> tuple[dict[str, Setting], tuple[str, ...]]:
+def part_mb(size_bytes: int, what: str) -> tuple[Settings, tuple[str, ...]]:
     """Return the setting for parts or ranges of a size, and a note if it is another one."""
     mib = min(5120, max(5, round(size_bytes / MIB)))
     exact = mib * MIB == size_bytes
@@ -287,21 +285,23 @@ def weights(mix: Mapping[str, float]) -> str:
     return ",".join(f"{name}={weight:g}" for name, weight in mix.items() if weight > 0)
 
 
+def stage_of(name: str, workload: str, settings: Settings) -> Stage:
+    """Return a stage with the settings that there are."""
+    return Stage(name=name, kind=Kind.EXECUTE, workload=workload, settings=_there(settings))
+
+
 def job_of(
-    path: Path,
-    stage: Stage,
-    *,
-    target: Mapping[str, Setting],
-    clean: bool,
-    notes: Iterable[str],
+    path: Path, stage: Stage, *, target: Settings, clean: bool, notes: Iterable[str]
 ) -> Converted:
     """Return a job file of one stage, and a cleanup if the original has one."""
-    stages = [stage]
-    if clean:
-        stages.append(Stage(name="cleanup", kind=Kind.CLEANUP))
+    stages = (stage, Stage(name="cleanup", kind=Kind.CLEANUP)) if clean else (stage,)
     name = _SPACES.sub("-", path.stem).strip("-._")[:64] or "converted"
-    job = JobFile(name=name, target=dict(target), stages=tuple(stages), path=path)
+    job = JobFile(name=name, target=_there(target), stages=stages, path=path)
     return Converted(job=job, notes=tuple(notes))
+
+
+def _there(settings: Settings) -> dict[str, Setting]:
+    return {name: value for name, value in settings.items() if value is not None}
 
 
 def _flat(data: Mapping[str, Any], where: str) -> Iterator[tuple[str, Any]]:

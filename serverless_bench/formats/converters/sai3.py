@@ -5,23 +5,24 @@ kinds share the objects of a function, so that sizes of several sets become one
 distribution.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Final
 
-from serverless_bench.driver.job_file import Kind, Setting, Stage
+from serverless_bench.driver.job_file import Stage
 from serverless_bench.errors import UsageError
 from serverless_bench.formats.converters.base import (
     Converted,
     Fields,
+    Settings,
     in_flight,
     job_of,
     lasting,
     load_yaml,
     part_mb,
     shares,
+    stage_of,
     weights,
 )
 from serverless_bench.job.keys import MAX_COMPRESSIBILITY, MAX_DUPLICATION
@@ -75,7 +76,7 @@ def convert(path: Path, *, threads: int) -> Converted:
     listed = fields.listed("prepare.ensure_objects")
     operations = [_table(path, f"workload.{n}.", each) for n, each in enumerate(workload)]
     prepared = [_table(path, f"prepare.{n}.", each) for n, each in enumerate(listed)]
-    target = dict(_target(fields, notes))
+    target = _target(fields, notes)
     stage = _stage(fields, operations, prepared, threads, notes)
     clean = fields.flag("prepare.cleanup")
     if clean:
@@ -100,26 +101,29 @@ def _stage(
 ) -> Stage:
     mix, written = _mix(fields, operations, notes)
     sets = [_prepared_set(each, notes) for each in prepared]
-    crew = in_flight(_in_flight(fields, notes), threads)
-    settings: dict[str, Setting] = {**crew}
+    at_once = _in_flight(fields, notes)
     total = sum(each.weight for each in sets)
-    settings["objects"] = shares(round(total) or 1, int(str(crew["number"])), threads)
     if sets and written and _same(sets) != _same(written):
         notes.append("workload: what puts write is like what is prepared, here")
     elif not sets and set(mix) - {"put"}:
         notes.append("prepare: nothing is prepared there; here one object per function is")
-    settings |= _payload(sets or written, notes)
-    settings |= lasting(fields.seconds("duration", _DURATION_S))
-    settings["mix"] = weights(mix)
-    settings |= _rate(fields)
-    settings |= _ranges(fields, notes)
-    if shards := round(fields.number("prepare.key_prefix_shards", 0)):
-        settings["layout"] = f"sharded:{shards}"
-    if fields.flag("error_handling.retry_on_error"):
-        settings["retries"] = round(fields.number("error_handling.max_retries", _RETRIES))
+    shards = round(fields.number("prepare.key_prefix_shards", 0))
+    settings: Settings = {
+        **in_flight(at_once, threads),
+        "objects": shares(round(total) or 1, at_once, threads),
+        **_payload(sets or written, notes),
+        **lasting(fields.seconds("duration", _DURATION_S)),
+        "mix": weights(mix),
+        **_rate(fields),
+        **_ranges(fields, notes),
+        "layout": f"sharded:{shards}" if shards else None,
+        "retries": round(fields.number("error_handling.max_retries", _RETRIES))
+        if fields.flag("error_handling.retry_on_error")
+        else None,
+    }
     if "put" in mix and not fields.flag("dynamic_put_pool"):
         notes.append("dynamic_put_pool: gets may hit what puts wrote, as if it were true")
-    return Stage(name="workload", kind=Kind.EXECUTE, workload="mixed", settings=settings)
+    return stage_of("workload", "mixed", settings)
 
 
 def _in_flight(fields: Fields, notes: list[str]) -> int:
@@ -200,9 +204,11 @@ def _sizes(fields: Fields, key: str) -> str | None:
         return str(fields.size(key, _SIZE))
     if not fields.has(f"{key}.type"):
         return None
-    kind = fields.take(f"{key}.type")
-    size = partial(_sub_size, fields, key)
-    match kind:
+
+    def size(name: str, default: int) -> int:
+        return fields.size(f"{key}.{name}", default)
+
+    match kind := fields.take(f"{key}.type"):
         case "fixed":
             return f"{size('size', _SIZE)}"
         case "uniform":
@@ -218,22 +224,17 @@ def _sizes(fields: Fields, key: str) -> str | None:
             raise fields.wrong(f"{key}.type", kind, "fixed, uniform or lognormal")
 
 
-def _sub_size(fields: Fields, key: str, name: str, default: int) -> int:
-    return fields.size(f"{key}.{name}", default)
-
-
-def _payload(sets: Sequence[_Set], notes: list[str]) -> dict[str, Setting]:
+def _payload(sets: Sequence[_Set], notes: list[str]) -> Settings:
     """Return the settings for the sizes and the bytes of all sets together."""
     if not sets:
         return {"size": str(Fixed(_SIZE))}
-    settings: dict[str, Setting] = {}
+    factors: Settings = {}
     for name in ("compressibility", "duplication"):
-        values = {getattr(each, name): None for each in sets}
+        values = list(dict.fromkeys(getattr(each, name) for each in sets))
         if len(values) > 1:
             shown = ", ".join(f"{value:g}" for value in values)
             notes.append(f"{name} of {shown}: the first one holds for all objects")
-        if (first := next(iter(values))) > 1:
-            settings[name] = first
+        factors[name] = values[0] if values[0] > 1 else None
     if len(_same(sets)) == 1:
         text = sets[0].sizes
     else:
@@ -242,14 +243,14 @@ def _payload(sets: Sequence[_Set], notes: list[str]) -> dict[str, Setting]:
             notes.append("sizes: of several distributions, the mean of each")
         buckets = ",".join(f"{round(sizes.mean())}={weight:g}" for sizes, weight in pairs)
         text = str(parse_sizes(f"buckets:{buckets}"))
-    return {"sizes" if ":" in text else "size": text, **settings}
+    return {"sizes" if ":" in text else "size": text, **factors}
 
 
 def _same(sets: Iterable[_Set]) -> set[str]:
     return {each.sizes for each in sets}
 
 
-def _rate(fields: Fields) -> dict[str, Setting]:
+def _rate(fields: Fields) -> Settings:
     """Return the settings of an open loop; 0 and max are none."""
     distribution = fields.take("io_rate.distribution", "exponential")
     if fields.take_if("io_rate.iops", "max"):
@@ -262,7 +263,7 @@ def _rate(fields: Fields) -> dict[str, Setting]:
     return {"rate": rate, "arrivals": _ARRIVALS[distribution]}
 
 
-def _ranges(fields: Fields, notes: list[str]) -> dict[str, Setting]:
+def _ranges(fields: Fields, notes: list[str]) -> Settings:
     """Return the settings of the range engine; it asks for each object's size first."""
     enabled = fields.flag("range_engine.enabled")
     chunk = fields.size("range_engine.chunk_size", _CHUNK)
@@ -271,38 +272,40 @@ def _ranges(fields: Fields, notes: list[str]) -> dict[str, Setting]:
     timeout = fields.number("range_engine.range_timeout_secs", 0)
     before = fields.flag("pre_stat_and_cache") | fields.flag("range_engine.pre_stat_and_cache")
     if not enabled:
-        return {"stat": "before"} if before else {}
+        return {"stat": "before" if before else None}
     parts, why = part_mb(chunk, "range_engine.chunk_size")
-    notes += why
-    notes.append("range_engine: part-mb and connections hold for uploads, too")
-    settings: dict[str, Setting] = {**parts, "connections": ranges}
-    settings |= {"min-split-mb": least / MIB, "stat": "before" if before else "each"}
-    if timeout:
-        settings["timeout"] = timeout
-    return settings
+    notes += (*why, "range_engine: part-mb and connections hold for uploads, too")
+    return {
+        **parts,
+        "connections": ranges,
+        "min-split-mb": least / MIB,
+        "stat": "before" if before else "each",
+        "timeout": timeout or None,
+    }
 
 
-def _target(fields: Fields, notes: list[str]) -> Iterator[tuple[str, Setting]]:
+def _target(fields: Fields, notes: list[str]) -> Settings:
     endpoints = fields.listed("multi_endpoint.endpoints")
     if (strategy := fields.take("multi_endpoint.strategy", "round_robin")) != "round_robin":
         notes.append(f"multi_endpoint.strategy: {strategy!r}; functions take turns here")
     base = fields.take("target") or next(iter(endpoints), None)
     if base is None:
         notes.append("no target: the job runs against the embedded store")
-        return
+        return {}
     if not str(base).startswith("s3://"):
         notes.append(f"target: {base} is not on S3; name a --bucket, or try the embedded store")
-        return
+        return {}
     host, bucket, prefix = _located(str(base))
     if not bucket:
         raise fields.wrong("target", base, "a bucket, as in s3://bucket/prefix/")
-    yield "bucket", bucket
     hosts = [found for each in endpoints if (found := _located(str(each))[0])] or [host]
     if hosts[0]:
-        yield "endpoint-url", ",".join(f"http://{each}" for each in hosts)
         notes.append(f"target: {hosts[0]} is taken to speak http; write https if it does not")
-    if prefix:
-        yield "prefix", f"{prefix}/"
+    return {
+        "bucket": bucket,
+        "endpoint-url": ",".join(f"http://{each}" for each in hosts) if hosts[0] else None,
+        "prefix": f"{prefix}/" if prefix else None,
+    }
 
 
 def _located(uri: str) -> tuple[str, str, str]:

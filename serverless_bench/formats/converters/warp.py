@@ -11,17 +11,19 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, Final
 
-from serverless_bench.driver.job_file import Kind, Setting, Stage
+from serverless_bench.driver.job_file import Stage
 from serverless_bench.errors import UsageError
 from serverless_bench.formats.converters.base import (
     Converted,
     Fields,
+    Settings,
     in_flight,
     job_of,
     lasting,
     load_yaml,
     part_mb,
     shares,
+    stage_of,
     weights,
 )
 from serverless_bench.job.sizes import parse_sizes
@@ -108,7 +110,7 @@ def convert(path: Path, *, threads: int) -> Converted:
             hint=f"converted are {', '.join(_BENCHMARKS)}",
         )
     notes: list[str] = []
-    target = dict(_target(fields, notes))
+    target = _target(fields, notes)
     stage = _stage(name, fields, threads, notes)
     kept = fields.flag("no-clear") | fields.flag("noclear") | fields.flag("keep-data")
     notes.append("warp empties the bucket before and after; here only own objects are deleted")
@@ -135,27 +137,23 @@ def _stage(name: str, fields: Fields, threads: int, notes: list[str]) -> Stage:
     if instances:
         notes.append(f"warp-client: {instances} instances become as many times the functions")
     operations = fields.count("concurrent", _CONCURRENT) * max(1, instances)
-    settings = in_flight(operations, threads)
-    settings |= _objects(name, fields, settings["number"], threads)
-    settings |= _sizes(fields, benchmark, notes)
-    settings |= lasting(fields.seconds("duration", _DURATION_S))
-    if benchmark.mix:
-        settings["mix"] = weights(_mix(name, fields, notes))
-        settings |= _ranges(name, fields, notes)
+    is_write = not benchmark.mix
+    settings: Settings = {
+        **in_flight(operations, threads),
+        "objects": max(_PUT_OBJECTS, threads)
+        if is_write
+        else shares(fields.count("objects", benchmark.objects), operations, threads),
+        **_sizes(fields, benchmark, notes),
+        **lasting(fields.seconds("duration", _DURATION_S)),
+        "mix": None if is_write else weights(_mix(name, fields, notes)),
+        **_ranges(name, fields, notes),
+    }
     if fields.has("rps-limit") and (rate := fields.number("rps-limit", 0)):
         settings["rate"] = rate * max(1, instances)
         notes.append("rps-limit: warp sends less when the store is slow; --rate goes on sending")
     if not fields.flag("no-prefix") | fields.flag("noprefix"):
         settings["layout"] = f"sharded:{operations}"
-    workload = "mixed" if benchmark.mix else "write"
-    return Stage(name=name, kind=Kind.EXECUTE, workload=workload, settings=settings)
-
-
-def _objects(name: str, fields: Fields, number: Setting, threads: int) -> dict[str, Setting]:
-    if name == "put":
-        return {"objects": max(_PUT_OBJECTS, threads)}
-    objects = fields.count("objects", _BENCHMARKS[name].objects)
-    return {"objects": shares(objects, int(number), threads)}  # type: ignore[arg-type]
+    return stage_of(name, "write" if is_write else "mixed", settings)
 
 
 def _mix(name: str, fields: Fields, notes: list[str]) -> Mapping[str, float]:
@@ -174,7 +172,7 @@ def _mix(name: str, fields: Fields, notes: list[str]) -> Mapping[str, float]:
     return mix
 
 
-def _ranges(name: str, fields: Fields, notes: list[str]) -> dict[str, Setting]:
+def _ranges(name: str, fields: Fields, notes: list[str]) -> Settings:
     """Return the settings for random ranges; warp draws their length, too, unless told."""
     if name != "get":
         return {}
@@ -190,7 +188,7 @@ def _ranges(name: str, fields: Fields, notes: list[str]) -> dict[str, Setting]:
     return {}
 
 
-def _sizes(fields: Fields, benchmark: _Benchmark, notes: list[str]) -> dict[str, Setting]:
+def _sizes(fields: Fields, benchmark: _Benchmark, notes: list[str]) -> Settings:
     """Return the settings for sizes: one, MIN,MAX, or SIZE:WEIGHT,SIZE:WEIGHT."""
     text = str(fields.take("obj.size", benchmark.size)).replace(" ", "")
     random = fields.flag("obj.rand-size") | fields.flag("obj.randsize")
@@ -214,11 +212,9 @@ def _sizes(fields: Fields, benchmark: _Benchmark, notes: list[str]) -> dict[str,
             "obj.rand-size: obj.size is the largest size, as in warp's README; newer versions"
             " take it as the average"
         )
-    settings: dict[str, Setting] = {"sizes" if ":" in form else "size": str(sizes)}
-    parted = fields.has("obj.part-size")
-    if parted:
-        more, why = part_mb(fields.size("obj.part-size", MIB), "obj.part-size")
-        settings |= more
+    parts: Settings = {}
+    if parted := fields.has("obj.part-size"):
+        parts, why = part_mb(fields.size("obj.part-size", MIB), "obj.part-size")
         notes += why
     whole = fields.flag("disable-multipart") or parted
     if not whole and sizes.maximum() > _UPLOAD_PART_BYTES:
@@ -226,7 +222,7 @@ def _sizes(fields: Fields, benchmark: _Benchmark, notes: list[str]) -> dict[str,
             f"objects above {format_size(_UPLOAD_PART_BYTES)}: warp uploads them in parts; here"
             " they go whole, part-mb splits uploads and downloads"
         )
-    return settings
+    return {"sizes" if ":" in form else "size": str(sizes), **parts}
 
 
 def _histogram(text: str) -> str:
@@ -243,26 +239,27 @@ def _histogram(text: str) -> str:
     return f"buckets:{','.join(pairs)}"
 
 
-def _target(fields: Fields, notes: list[str]) -> Iterator[tuple[str, Setting]]:
+def _target(fields: Fields, notes: list[str]) -> Settings:
     secrets = [fields.take(key) for key in ("access-key", "secret-key", "session-token")]
     if any(secrets):
         notes.append("access-key, secret-key: put them into AWS_ACCESS_KEY_ID and so on")
     scheme = "https" if fields.flag("tls") else "http"
     hosts = list(chain.from_iterable(_expanded(host) for host in _listed(fields.take("host"))))
-    bucket = fields.take("bucket")
-    if hosts or bucket:
-        yield "bucket", str(bucket or _BUCKET)
-        notes.append("bucket: it has to be there already")
-    else:
-        notes.append("no host: the job runs against the embedded store")
-    if hosts:
-        yield "endpoint-url", ",".join(f"{scheme}://{host}" for host in hosts)
-    if region := fields.take("region"):
-        yield "region", str(region)
-    if prefix := fields.take("prefix"):
-        yield "prefix", f"{str(prefix).strip('/')}/"
+    bucket = fields.take("bucket") or (_BUCKET if hosts else None)
+    notes.append(
+        "bucket: it has to be there already"
+        if bucket
+        else "no host: the job runs against the embedded store"
+    )
+    region, prefix = fields.take("region"), fields.take("prefix")
     if fields.flag("insecure"):
         notes.append("insecure: certificates are always checked; AWS_CA_BUNDLE names your own")
+    return {
+        "bucket": str(bucket) if bucket else None,
+        "endpoint-url": ",".join(f"{scheme}://{host}" for host in hosts) or None,
+        "region": str(region) if region else None,
+        "prefix": f"{str(prefix).strip('/')}/" if prefix else None,
+    }
 
 
 def _listed(value: object) -> list[str]:

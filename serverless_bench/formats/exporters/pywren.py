@@ -20,13 +20,12 @@ def write_pickle(run: Run, path: Path) -> None:
 
 def _rows(run: Run) -> list[tuple[float, float, float]]:
     spans = function_spans(run)
-    columns = (spans.start_ns.tolist(), spans.end_ns.tolist(), spans.moved.tolist())
-    return [_row(a / NS_PER_S, b / NS_PER_S, moved) for a, b, moved in zip(*columns, strict=True)]
-
-
-def _row(start_s: float, stop_s: float, moved: int) -> tuple[float, float, float]:
+    starts, stops = ([ns / NS_PER_S for ns in of.tolist()] for of in (spans.start_ns, spans.end_ns))
     # Over the rounded seconds, as PyWren does: rate times time is the bytes again.
-    return start_s, stop_s, moved / max(stop_s - start_s, 1e-9) / 1e6
+    return [
+        (start_s, stop_s, moved / max(stop_s - start_s, 1e-9) / 1e6)
+        for start_s, stop_s, moved in zip(starts, stops, spans.moved.tolist(), strict=True)
+    ]
 
 
 def _write(run: Run, out: BinaryIO) -> None:

@@ -3,6 +3,7 @@
 from array import array
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, NoReturn
 
@@ -53,8 +54,7 @@ class PickledData:
     value: object
 
 
-def _numbers() -> "array[int]":
-    return array("q")
+_numbers = partial(array, "q")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,19 +132,15 @@ class Imported:
         return len(self.calls) + len(self.lost)
 
 
-Read = Callable[[Any, Hints], Imported]
-Test = Callable[[object], bool]
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Importer:
     """One format."""
 
-    takes: Test
+    takes: Callable[[object], bool]
     """Whether ``read`` can read a content, if the user names this format."""
-    recognises: Test
+    recognises: Callable[[object], bool]
     """Whether a content is of this format and no other."""
-    read: Read
+    read: Callable[[Any, Hints], Imported]
     """Return what a content says; raises ``UsageError`` if that cannot be."""
 
 

@@ -6,10 +6,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-from serverless_bench.errors import PluginError, UsageError
+from serverless_bench.errors import UsageError
 from serverless_bench.formats.importers.base import PickledData
 from serverless_bench.formats.importers.oplog import OpLog, read_oplog
 from serverless_bench.formats.importers.plain import MAX_PICKLE_BYTES, load_plain
+from serverless_bench.plugins import extra
 
 Content = OpLog | PickledData
 
@@ -64,13 +65,8 @@ def _plain_stream(path: Path, file: io.BufferedReader) -> Iterator[io.BufferedRe
     if not compressed:
         yield file
         return
-    try:
+    with extra("warp", f"{path}", otherwise=", or decompress it with zstd -d"):
         import zstandard  # noqa: PLC0415 - an extra
-    except ModuleNotFoundError as exc:
-        raise PluginError(
-            f"{path} needs 'zstandard', which is not installed",
-            hint="pip install 'serverless-bench[warp]', or decompress it with zstd -d",
-        ) from exc
     try:
         with zstandard.ZstdDecompressor().stream_reader(file, read_across_frames=True) as plain:
             yield io.BufferedReader(plain)

@@ -11,7 +11,7 @@ from array import array
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Final, TextIO
 
@@ -129,8 +129,8 @@ class _Parser:
         self.rows = Rows()
         self._threads: dict[tuple[str, str], int] = {}
         self._endpoints: set[str] = set()
-        self._keys: dict[str, str] = {}
-        self._codes: dict[str, tuple[str, str]] = {}
+        # One object per key, and per error: the same ones come again and again.
+        self._key, self._error = cache(plain_key), cache(_error)
         self._others: Counter[str] = Counter()
         self._durations = array("q")
         self._instant_ns = _instants()
@@ -148,9 +148,6 @@ class _Parser:
             self._others[kind] += 1
             return
         place = _KINDS[kind]
-        moves, is_get = place in {PUT, GET}, place == GET
-        start_ns = self._instant_ns(cells[at["start"]])
-        end_ns = self._instant_ns(cells[at["end"]])
         first, last = cells[at["first_byte"]], cells[at["last_byte"]]
         size, duration = int(cells[at["bytes"]]), int(cells[at["duration_ns"]])
         first_ns = self._instant_ns(first) if first else ABSENT
@@ -160,11 +157,11 @@ class _Parser:
         rows.function.append(self._threads.setdefault(thread, len(self._threads)))
         rows.line.append(number)
         rows.kind.append(place)
-        rows.start_ns.append(start_ns)
-        rows.end_ns.append(end_ns)
-        rows.first_byte_ns.append(first_ns if is_get else ABSENT)
+        rows.start_ns.append(self._instant_ns(cells[at["start"]]))
+        rows.end_ns.append(self._instant_ns(cells[at["end"]]))
+        rows.first_byte_ns.append(first_ns if place == GET else ABSENT)
         rows.last_byte_ns.append(last_ns if place == PUT else ABSENT)
-        rows.size_bytes.append(size if moves else 0)
+        rows.size_bytes.append(size if place in {PUT, GET} else 0)
         rows.key.append(self._key(cells[at["file"]]))
         rows.error.append(code)
         rows.detail.append(detail)
@@ -186,29 +183,17 @@ class _Parser:
             clock_set=int((differ > _CLOCK_SET_NS).sum()),
         )
 
-    def _key(self, text: str) -> str:
-        # One object per key: reads come back to theirs again and again.
-        key = self._keys.get(text)
-        if key is None:
-            key = self._keys[text] = plain_key(text)
-        return key
 
-    def _error(self, text: str) -> tuple[str | None, str | None]:
-        if not text:
-            return None, None
-        if text not in self._codes:
-            self._codes[text] = (error_code(text), text)
-        return self._codes[text]
+def _error(text: str) -> tuple[str | None, str | None]:
+    return (error_code(text), text) if text else (None, None)
 
 
 def error_code(text: str) -> str:
     """Return the word of ``errors.py`` for what a client says about a failed request."""
     if text in _WORDS:
         return text
-    for code, words in _ERRORS:
-        if re.search(words, text, re.IGNORECASE):
-            return code
-    return "error"
+    found = (code for code, words in _ERRORS if re.search(words, text, re.IGNORECASE))
+    return next(found, "error")
 
 
 def _instants() -> Callable[[str], int]:
@@ -231,15 +216,9 @@ def _instants() -> Callable[[str], int]:
     return instant_ns
 
 
-def _epoch_s(whole: str, zone: str) -> int:
-    epoch_s = _utc_s(whole)
-    if zone == "Z":
-        return epoch_s
-    offset_s = int(zone[1:3]) * 3600 + int(zone[4:6]) * 60
-    return epoch_s - offset_s if zone[0] == "+" else epoch_s + offset_s
-
-
 @lru_cache(maxsize=1024)
-def _utc_s(whole: str) -> int:
-    seconds: np.int64 = np.datetime64(whole, "s").astype(np.int64)
-    return int(seconds)
+def _epoch_s(whole: str, zone: str) -> int:
+    utc_s = int(np.datetime64(whole, "s").astype(np.int64))
+    if zone == "Z":
+        return utc_s
+    return utc_s - int(f"{zone[0]}1") * (int(zone[1:3]) * 3600 + int(zone[4:6]) * 60)

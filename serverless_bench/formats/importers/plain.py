@@ -41,14 +41,6 @@ _LITERALS: Final = frozenset(
         "BINBYTES8",
     ]
 )
-_CONSTANTS: Final[Mapping[str, Callable[[], object]]] = {
-    "NONE": lambda: None,
-    "NEWTRUE": lambda: True,
-    "NEWFALSE": lambda: False,
-    "EMPTY_LIST": list,
-    "EMPTY_TUPLE": tuple,
-    "EMPTY_DICT": dict,
-}
 _NAMES: Final = frozenset({"GLOBAL", "INST"})
 
 
@@ -70,9 +62,9 @@ def load_plain(path: Path, data: bytes) -> object:
     try:
         machine = _Machine()
         for opcode, argument, _ in pickletools.genops(data):
-            if opcode.name not in _KNOWN:
+            if opcode.name not in _STEPS:
                 _refuse(path, opcode.name, argument)
-            machine.step(opcode.name, argument)
+            _STEPS[opcode.name](machine, argument)
         (value,) = machine.stack
     except UsageError:
         raise
@@ -100,17 +92,14 @@ class _Machine:
         self._below: list[list[Any]] = []
         self._memo: dict[int, Any] = {}
 
-    def step(self, name: str, argument: Any) -> None:  # noqa: ANN401 - what an opcode carries
-        if name in _LITERALS:
-            self.stack.append(argument)
-        elif name in _CONSTANTS:
-            self.stack.append(_CONSTANTS[name]())
-        elif name in _PUTS:
-            self._memo[len(self._memo) if argument is None else argument] = self.stack[-1]
-        elif name in _GETS:
-            self.stack.append(self._memo[argument])
-        else:
-            _STEPS[name](self)
+    def push(self, value: object) -> None:
+        self.stack.append(value)
+
+    def put(self, place: int | None) -> None:
+        self._memo[len(self._memo) if place is None else place] = self.stack[-1]
+
+    def get(self, place: int) -> None:
+        self.stack.append(self._memo[place])
 
     def mark(self) -> None:
         self._below.append(self.stack)
@@ -142,26 +131,28 @@ class _Machine:
         self.stack.append({})
         self.extend_dict(items)
 
-    def push(self, value: object) -> None:
-        self.stack.append(value)
 
-
-_PUTS: Final = frozenset({"PUT", "BINPUT", "LONG_BINPUT", "MEMOIZE"})
-_GETS: Final = frozenset({"GET", "BINGET", "LONG_BINGET"})
-_STEPS: Final[Mapping[str, Callable[[_Machine], None]]] = {
-    "APPEND": lambda machine: machine.extend_list(machine.take(1)),
-    "APPENDS": lambda machine: machine.extend_list(machine.since_mark()),
-    "DICT": _Machine.new_dict,
-    "FRAME": lambda _: None,
-    "LIST": lambda machine: machine.push(machine.since_mark()),
-    "MARK": _Machine.mark,
-    "PROTO": lambda _: None,
-    "SETITEM": lambda machine: machine.extend_dict(machine.take(2)),
-    "SETITEMS": lambda machine: machine.extend_dict(machine.since_mark()),
-    "STOP": lambda _: None,
-    "TUPLE": lambda machine: machine.push(tuple(machine.since_mark())),
-    "TUPLE1": lambda machine: machine.push(tuple(machine.take(1))),
-    "TUPLE2": lambda machine: machine.push(tuple(machine.take(2))),
-    "TUPLE3": lambda machine: machine.push(tuple(machine.take(3))),
+_STEPS: Final[Mapping[str, Callable[[_Machine, Any], None]]] = {
+    **dict.fromkeys(_LITERALS, _Machine.push),
+    **dict.fromkeys(("PUT", "BINPUT", "LONG_BINPUT", "MEMOIZE"), _Machine.put),
+    **dict.fromkeys(("GET", "BINGET", "LONG_BINGET"), _Machine.get),
+    **dict.fromkeys(("FRAME", "PROTO", "STOP"), lambda _machine, _argument: None),
+    "APPEND": lambda machine, _: machine.extend_list(machine.take(1)),
+    "APPENDS": lambda machine, _: machine.extend_list(machine.since_mark()),
+    "DICT": lambda machine, _: machine.new_dict(),
+    "EMPTY_DICT": lambda machine, _: machine.push({}),
+    "EMPTY_LIST": lambda machine, _: machine.push([]),
+    "EMPTY_TUPLE": lambda machine, _: machine.push(()),
+    "LIST": lambda machine, _: machine.push(machine.since_mark()),
+    "MARK": lambda machine, _: machine.mark(),
+    "NEWFALSE": lambda machine, _: machine.push(False),  # noqa: FBT003 - the value it stands for
+    "NEWTRUE": lambda machine, _: machine.push(True),  # noqa: FBT003 - as above
+    "NONE": lambda machine, _: machine.push(None),
+    "SETITEM": lambda machine, _: machine.extend_dict(machine.take(2)),
+    "SETITEMS": lambda machine, _: machine.extend_dict(machine.since_mark()),
+    "TUPLE": lambda machine, _: machine.push(tuple(machine.since_mark())),
+    "TUPLE1": lambda machine, _: machine.push(tuple(machine.take(1))),
+    "TUPLE2": lambda machine, _: machine.push(tuple(machine.take(2))),
+    "TUPLE3": lambda machine, _: machine.push(tuple(machine.take(3))),
 }
-_KNOWN: Final = _LITERALS | set(_CONSTANTS) | _PUTS | _GETS | set(_STEPS)
+"""What each instruction does that is known."""

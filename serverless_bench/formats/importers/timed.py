@@ -1,6 +1,6 @@
 """What PyWren's and Lithops' pickles have in common: one timed result per function."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -14,6 +14,7 @@ from serverless_bench.formats.importers.base import (
     FunctionCall,
     Hints,
     Imported,
+    PickledData,
     Rows,
     check,
     instant_ns,
@@ -31,7 +32,27 @@ _LOST: Final = "no result in the file"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Timed:
+class Layout:
+    """Where one tool's pickle has what; None for what it lacks."""
+
+    tool: str
+    values: Callable[[Path, int, object], Sequence[object]]
+    """Return start, stop, rate and bytes (or None) of a result; refuse what is none."""
+    lists: tuple[str, ...]
+    """With an entry per function: the statistics, the keys, and others."""
+    begun: str | None
+    submitted: str
+    """This and what follows are entries of the statistics of a function call."""
+    collected: str | None
+    start: tuple[str, ...]
+    """The first of these that is there."""
+    end: tuple[str, ...]
+    is_cold: tuple[str, bool]
+    """Which entry has which value after a cold start."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Timed:
     """What one function measured."""
 
     start_ns: int
@@ -43,44 +64,89 @@ class Timed:
     size_bytes: int | None
     """None if the file has none."""
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Stats:
-    """Where the statistics of a function call have what; None for what they lack."""
-
-    submitted: str
-    collected: str | None
-    start: tuple[str, ...]
-    """The first of these that is there."""
-    end: tuple[str, ...]
-    is_cold: tuple[str, bool]
-    """Which entry has which value after a cold start."""
+    @property
+    def expected_bytes(self) -> float:
+        """What its rate and duration make."""
+        return self.mb_per_s * 1e6 * self.duration_s
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Results:
-    """A whole pickle, taken apart."""
+def imported_from(layout: Layout, content: PickledData, hints: Hints) -> Imported:
+    """Return results as function calls with one operation each.
 
-    path: Path
-    tool: str
-    timed: Sequence[Timed | None]
-    """None where the file has an empty result."""
-    stats: Sequence[object]
-    names: Stats
-    keys: Sequence[object]
-    requested: int
-    start_s: object
-    bucket: object
-
-
-def timed(path: Path, number: int, values: Sequence[object]) -> Timed:
-    """Return a result from its start, stop, rate and bytes, which may be None.
+    Parameters
+    ----------
+    layout
+        Of the tool's pickles.
+    content
+        One of them.
+    hints
+        The phase counts only where the file does not say it; the size goes before
+        what rate and duration make.
 
     Raises
     ------
     UsageError
-        If one of them cannot be.
+        If there is no result, or what the file or a hint says cannot be.
     """
+    path, notes = content.path, list[str]()
+    data = content.value if isinstance(content.value, Mapping) else {"results": content.value}
+    results = _list(path, data, "results")
+    stats, keys, *others = (_list(path, data, name) for name in layout.lists)
+    there = {
+        i: _timed(path, i, layout.values(path, i, one))
+        for i, one in enumerate(results)
+        if one is not None
+    }
+    workload = _phase(path, there, hints, notes)
+    rows, source = _rows(path, there, hints, workload, keys if len(keys) == len(results) else ())
+    check(path, rows, "result")
+    strange = sum(
+        abs(one.expected_bytes - size) > _RATE_SLACK * max(size, 1)
+        for one, size in zip(there.values(), rows.size_bytes, strict=True)
+    )
+    if strange:
+        notes.append(f"{strange} rates are not bytes over time, by more than 1 %: bytes are taken")
+    is_told = _fit(stats, len(results), there, layout)
+    if stats and not is_told:
+        notes.append(
+            "the statistics of the workers do not fit the results one by one: submission,"
+            " collection and cold starts are left out"
+        )
+    requested = max(map(len, (results, stats, keys, *others)))
+    if requested > len(results):
+        notes.append(
+            f"{requested} functions were asked for and {len(there)} have a result; which ones,"
+            " the file does not say: the last ones are counted as lost"
+        )
+    created_ns = instant_ns(data.get(layout.begun) if layout.begun else None)
+    bucket = data.get("bucket_name")
+    return Imported(
+        tool=layout.tool,
+        path=path,
+        workload=workload,
+        calls=tuple(_call(i, stats[i] if is_told else {}, layout) for i in there),
+        lost=dict.fromkeys(set(range(requested)) - set(there), _LOST),
+        rows=rows,
+        concurrency=requested,
+        created_ns=min(rows.start_ns) if created_ns is None else created_ns,
+        bucket=bucket if isinstance(bucket, str) else "",
+        remarks={"bytes": source, "worker_times": is_told},
+        notes=tuple(notes),
+    )
+
+
+def _list(path: Path, data: Mapping[Any, Any], name: str) -> Sequence[Any]:
+    """Return a list of a pickle's dict; empty if it has none."""
+    value = data.get(name)
+    if value is None:
+        return ()
+    if not isinstance(value, list | tuple):
+        refuse(path, f"{name} is no list")
+    return value
+
+
+def _timed(path: Path, number: int, values: Sequence[object]) -> _Timed:
+    """Return a result from its start, stop, rate and bytes, which may be None."""
 
     def number_of(what: str, value: object, most: float) -> float:
         if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= most:
@@ -92,7 +158,7 @@ def timed(path: Path, number: int, values: Sequence[object]) -> Timed:
     stop_s = number_of("end", stop, MAX_INSTANT_S)
     if stop_s < start_s:
         refuse(path, f"result {number} ends before it starts")
-    return Timed(
+    return _Timed(
         start_ns=round(start_s * NS_PER_S),
         end_ns=round(stop_s * NS_PER_S),
         duration_s=stop_s - start_s,
@@ -103,76 +169,27 @@ def timed(path: Path, number: int, values: Sequence[object]) -> Timed:
     )
 
 
-def imported_from(results: Results, hints: Hints) -> Imported:
-    """Return results as function calls with one operation each.
-
-    Parameters
-    ----------
-    results
-        What the file has.
-    hints
-        The phase counts only where the file does not say it; the size goes before
-        what rate and duration make.
-
-    Raises
-    ------
-    UsageError
-        If there is no result, or what the file or a hint says cannot be.
-    """
-    path, notes = results.path, list[str]()
-    there = [(i, one) for i, one in enumerate(results.timed) if one is not None]
-    workload = _phase(results, hints, notes)
-    rows, source = _rows(results, there, hints, workload)
-    check(path, rows, "result")
-    if (strange := _contradictions(there, rows)) > 0:
-        notes.append(f"{strange} rates are not bytes over time, by more than 1 %: bytes are taken")
-    stats = _aligned(results, there, notes)
-    requested = max(results.requested, len(results.timed))
-    lost = dict.fromkeys(set(range(requested)) - {i for i, _ in there}, _LOST)
-    if requested > len(results.timed):
-        notes.append(
-            f"{requested} functions were asked for and {len(there)} have a result; which ones,"
-            " the file does not say: the last ones are counted as lost"
-        )
-    created_ns = instant_ns(results.start_s)
-    return Imported(
-        tool=results.tool,
-        path=path,
-        workload=workload,
-        calls=tuple(_call(i, stats.get(i, {}), results.names) for i, _ in there),
-        lost=lost,
-        rows=rows,
-        concurrency=requested,
-        created_ns=min(rows.start_ns) if created_ns is None else created_ns,
-        bucket=results.bucket if isinstance(results.bucket, str) else "",
-        remarks={"bytes": source, "worker_times": bool(stats)},
-        notes=tuple(notes),
-    )
-
-
-def _phase(results: Results, hints: Hints, notes: list[str]) -> str:
-    if not any(one is not None and one.size_bytes is not None for one in results.timed):
+def _phase(path: Path, there: Mapping[int, _Timed], hints: Hints, notes: list[str]) -> str:
+    if all(one.size_bytes is None for one in there.values()):
         if hints.phase is None:
             notes.append("taken for writes, as there are no bytes; --phase read if they were reads")
         return hints.phase or "write"
     if hints.phase == "write":
         raise UsageError(
-            f"{results.path} has the bytes that were read: these are no writes",
-            hint="leave --phase away",
+            f"{path} has the bytes that were read: these are no writes", hint="leave --phase away"
         )
     return "read"
 
 
 def _rows(
-    results: Results, there: Sequence[tuple[int, Timed]], hints: Hints, workload: str
+    path: Path, there: Mapping[int, _Timed], hints: Hints, workload: str, keys: Sequence[object]
 ) -> tuple[Rows, str]:
     """Return the operations, and where their bytes are from."""
     rows, sources = Rows(), set[str]()
-    keys = results.keys if len(results.keys) == len(results.timed) else ()
-    for index, one in there:
+    for index, one in there.items():
         size, source = _size(one, hints)
         if size > MAX_OPERATION_BYTES:
-            refuse(results.path, f"result {index} moves more bytes than any object has")
+            refuse(path, f"result {index} moves more bytes than any object has")
         sources.add(source)
         row = {
             "function": index,
@@ -192,62 +209,41 @@ def _rows(
     return rows, "; ".join(sorted(sources))
 
 
-def _size(one: Timed, hints: Hints) -> tuple[int, str]:
+def _size(one: _Timed, hints: Hints) -> tuple[int, str]:
     if one.size_bytes is not None:
         return one.size_bytes, "as recorded"
     if hints.size_bytes is not None:
         return hints.size_bytes, "--size"
-    size = one.mb_per_s * 1e6 * one.duration_s
     # Infinite if the rate is absurd; more than any object, in any case.
-    return round(min(size, 2.0 * MAX_OPERATION_BYTES)), "rate times duration, rounded"
+    size = min(one.expected_bytes, 2.0 * MAX_OPERATION_BYTES)
+    return round(size), "rate times duration, rounded"
 
 
-def _contradictions(there: Sequence[tuple[int, Timed]], rows: Rows) -> int:
-    count = 0
-    for (_, one), size in zip(there, rows.size_bytes, strict=True):
-        expected = one.mb_per_s * 1e6 * one.duration_s
-        count += abs(expected - size) > _RATE_SLACK * max(size, 1)
-    return count
-
-
-def _aligned(
-    results: Results, there: Sequence[tuple[int, Timed]], notes: list[str]
-) -> Mapping[int, Mapping[str, Any]]:
-    """Return the statistics by index, if they are of the functions that the results are of.
+def _fit(stats: Sequence[Any], count: int, there: Mapping[int, _Timed], layout: Layout) -> bool:
+    """Return whether the statistics are of the functions that the results are of.
 
     A result lies between its function's start and end, on one clock.
     """
-    stats = results.stats
-    if not stats:
-        return {}
-    names = results.names
-    if len(stats) == len(results.timed):
-        found: dict[int, Mapping[str, Any]] = {}
-        for index, one in there:
-            row = stats[index]
-            if not isinstance(row, Mapping):
-                break
-            start, end = _first(row, names.start), _first(row, names.end)
-            if start is None or end is None:
-                break
-            if start > one.start_ns + _SAME_CLOCK_NS or end < one.end_ns - _SAME_CLOCK_NS:
-                break
-            found[index] = row
-        else:
-            return found
-    notes.append(
-        "the statistics of the workers do not fit the results one by one: submission,"
-        " collection and cold starts are left out"
+    if len(stats) != count:
+        return False
+    for index, one in there.items():
+        if not isinstance(stats[index], Mapping):
+            return False
+        start, end = (_first(stats[index], names) for names in (layout.start, layout.end))
+        if start is None or end is None:
+            return False
+        if start > one.start_ns + _SAME_CLOCK_NS or end < one.end_ns - _SAME_CLOCK_NS:
+            return False
+    return True
+
+
+def _call(index: int, row: Mapping[str, Any], layout: Layout) -> FunctionCall:
+    submitted_ns, collected_ns = (
+        instant_ns(row.get(name)) if name else None for name in (layout.submitted, layout.collected)
     )
-    return {}
-
-
-def _call(index: int, row: Mapping[str, Any], names: Stats) -> FunctionCall:
-    submitted_ns = instant_ns(row.get(names.submitted))
-    collected_ns = instant_ns(row.get(names.collected)) if names.collected else None
     if submitted_ns is None or collected_ns is None or collected_ns < submitted_ns:
         submitted_ns = collected_ns = None
-    entry, value = names.is_cold
+    entry, value = layout.is_cold
     return FunctionCall(
         index=index,
         # Two functions of unknown environments must not look like one environment.
@@ -255,27 +251,11 @@ def _call(index: int, row: Mapping[str, Any], names: Stats) -> FunctionCall:
         cold_start=row.get(entry) is value,
         submitted_ns=submitted_ns,
         collected_ns=collected_ns,
-        start_ns=_first(row, names.start),
-        end_ns=_first(row, names.end),
+        start_ns=_first(row, layout.start),
+        end_ns=_first(row, layout.end),
     )
 
 
 def _first(row: Mapping[str, Any], names: Sequence[str]) -> int | None:
     found = (instant_ns(row.get(name)) for name in names)
     return next((ns for ns in found if ns is not None), None)
-
-
-def sequence(path: Path, data: Mapping[str, object], name: str) -> Sequence[object]:
-    """Return a list of a pickle's dict; empty if it has none.
-
-    Raises
-    ------
-    UsageError
-        If it is there and no list.
-    """
-    value = data.get(name)
-    if value is None:
-        return ()
-    if not isinstance(value, list | tuple):
-        refuse(path, f"{name} is no list")
-    return value

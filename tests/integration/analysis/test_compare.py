@@ -9,12 +9,14 @@ from pathlib import Path
 
 import pytest
 
+from serverless_bench.analysis.compare import Verdict
+from serverless_bench.analysis.run_comparison import compare
 from serverless_bench.driver.target import open_s3
 from serverless_bench.job.load import Load
 from serverless_bench.job.spec import JobSpec
 from serverless_bench.job.target import Target
 from serverless_bench.rundir.archive import Archive
-from serverless_bench.rundir.run import load_run
+from serverless_bench.rundir.run import Run, load_run
 from tests.command import Call, Sbench
 from tests.runs import TARGET, S, header, job, lost, operation, outcome, record
 from tests.servers import Server, credentials
@@ -82,6 +84,15 @@ def test_verdicts_and_exit_codes(
         0.05,
     )
     assert found["differing"] == {"target.client": ["wire", "boto3"]}
+
+
+def test_a_side_may_be_runs_directories_of_runs_and_lists_of_both(tmp_path: Path) -> None:
+    first, second = make_side(tmp_path / "a", BASE[:2]), make_side(tmp_path / "b", BASE[2:])
+    listed: list[str | Path | Run] = [first, str(second / "0"), load_run(second / "1")]
+    other = make_side(tmp_path / "other", (2.0, 2.01, 2.02, 2.03))
+    found = compare(listed, other)
+    assert [side["runs"] for side in found.to_json()["sides"]] == [4, 4]
+    assert found.verdict is Verdict.SLOWER
 
 
 def test_slower_comes_before_undecided_and_less_may_be_better(call: Call, tmp_path: Path) -> None:

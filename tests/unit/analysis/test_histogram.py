@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from serverless_bench.analysis.histogram import RELATIVE_ERROR, Histogram, Ints
+from serverless_bench.analysis.histogram import RELATIVE_ERROR, Histogram
+from serverless_bench.rundir.tables import Ints
 
 US, HOUR = 1_000, 3_600_000_000_000
 

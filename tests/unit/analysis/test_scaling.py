@@ -6,14 +6,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import curve_fit
 
-from serverless_bench.analysis.scaling import Capped, Fit, Law, Usl, fit_scaling
+from serverless_bench.analysis.scaling import Capped, Fit, Usl, fit_scaling
 from serverless_bench.errors import UsageError
 
 NUMBERS = (1, 10, 30, 100, 300)
 
 
 def runs_of(
-    law: Law, *, spread: float = 0.0, repeats: int = 3, seed: int = 0
+    law: Usl | Capped, *, spread: float = 0.0, repeats: int = 3, seed: int = 0
 ) -> dict[int, list[float]]:
     rng = np.random.default_rng(seed)
     return {
@@ -95,7 +95,7 @@ def test_no_cap_is_closer(seed: int) -> None:
         (Capped(per_function=95e6, cap=5e9), "capped"),
     ],
 )
-def test_the_law_behind_the_runs_is_the_better_one(law: Law, name: str) -> None:
+def test_the_law_behind_the_runs_is_the_better_one(law: Usl | Capped, name: str) -> None:
     found = fit_scaling(runs_of(law, spread=0.05, seed=2), resamples=0)
     assert found.better is getattr(found, name)
     assert found.better is not None
