@@ -121,7 +121,7 @@ class Client(Protocol):
     info: ClassVar[ClientInfo]
 
     def put(self, key: str, source: Source, exchange: Exchange) -> None:
-        """Write one object in one request."""
+        """Write one object in one request; stopped halfway, it leaves no object."""
 
     def get(
         self,

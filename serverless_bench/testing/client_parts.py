@@ -56,9 +56,52 @@ class Collector:
         return whole
 
 
-def new_meter(on_moved: Callable[[int], None] = lambda _: None) -> Meter:
+class Listening(Meter):
+    """A meter without a deadline, which keeps the headers of the answer.
+
+    Parameters
+    ----------
+    on_moved
+        Called at every point with the bytes that moved since the last one.
+    """
+
+    __slots__ = ("headers",)
+
+    def __init__(self, on_moved: Callable[[int], None] = lambda _: None) -> None:
+        super().__init__(
+            "test", part=0, number=0, wait_ns=0, deadline_ns=1 << 62, on_moved=on_moved
+        )
+        self.headers: Mapping[str, str] = {}
+
+    def answered(self, status: int, headers: Mapping[str, str]) -> None:
+        super().answered(status, headers)
+        self.headers = dict(headers)
+
+
+class Ended(Listening):
+    """The meter of a function whose time is over as soon as ``at`` bytes have moved.
+
+    Parameters
+    ----------
+    at
+        0 ends it at the first call, before the body of a client without progress has left.
+    """
+
+    __slots__ = ("_at",)
+
+    def __init__(self, at: int = 1) -> None:
+        super().__init__()
+        self._at = at
+
+    def moved(self, count: int) -> None:
+        self.bytes += count
+        if self.bytes >= self._at:
+            raise DeadlineExceeded("the function's own deadline passed")
+
+
+def new_meter(on_moved: Callable[[int], None] = lambda _: None) -> Listening:
     """Return a meter without a deadline."""
-    return Meter("test", part=0, number=0, wait_ns=0, deadline_ns=1 << 62, on_moved=on_moved)
+    return Listening(on_moved)
 
 
 def open_control(target: Target) -> "S3Client":
@@ -71,38 +114,6 @@ def open_control(target: Target) -> "S3Client":
 def _open_control(target: Target, keys: tuple[str | None, str | None]) -> "S3Client":
     del keys
     return open_s3(target)
-
-
-class Listening(Meter):
-    """A meter that keeps the headers of the answer."""
-
-    __slots__ = ("headers",)
-
-    def __init__(self) -> None:
-        super().__init__(
-            "test", part=0, number=0, wait_ns=0, deadline_ns=1 << 62, on_moved=lambda _: None
-        )
-        self.headers: Mapping[str, str] = {}
-
-    def answered(self, status: int, headers: Mapping[str, str]) -> None:
-        super().answered(status, headers)
-        self.headers = dict(headers)
-
-
-class Ended(Meter):
-    """The meter of a function whose time is over as soon as a byte has moved."""
-
-    __slots__ = ()
-
-    def __init__(self) -> None:
-        super().__init__(
-            "test", part=0, number=0, wait_ns=0, deadline_ns=0, on_moved=lambda _: None
-        )
-
-    def moved(self, count: int) -> None:
-        self.bytes += count
-        if self.bytes:
-            raise DeadlineExceeded("the function's own deadline passed")
 
 
 def content(key: str, size: int = SIZE, offset: int = 0) -> bytes:

@@ -20,6 +20,7 @@ import pytest
 
 from serverless_bench.clients import open_client, options
 from serverless_bench.clients.base import ALL_OPERATIONS, Client, ClientInfo
+from serverless_bench.clock import sleep
 from serverless_bench.errors import (
     AccessDenied,
     ConnectionLost,
@@ -36,7 +37,6 @@ from serverless_bench.testing.client_parts import (
     SIZE,
     Collector,
     Ended,
-    Listening,
     RangeOf,
     check_status,
     content,
@@ -96,7 +96,7 @@ class ClientContract(KeyContract):
     ) -> None:
         self.need(target, "range")
         open_control(target).put_object(Bucket=target.bucket, Key=key, Body=content(key))
-        sink, meter = Collector(), Listening()
+        sink, meter = Collector(), new_meter()
         client.get(key, sink, meter, offset=offset, length=length)
         assert sink.joined() == content(key)[offset : offset + length]
         where = f"bytes {offset}-{offset + length - 1}/{SIZE}"
@@ -226,3 +226,15 @@ class ClientContract(KeyContract):
         sink = Collector()
         client.get(key, sink, new_meter())
         assert sink.joined() == content(key)
+
+    def test_a_put_that_is_stopped_halfway_leaves_no_object(
+        self, client: Client, target: Target, key: str, declared: ClientInfo
+    ) -> None:
+        # A client without progress can only be stopped while it makes the body.
+        meter = Ended(0 if declared.progress == "none" else SIZE // 2)
+        with pytest.raises(DeadlineExceeded):
+            client.put(key, RangeOf(key, 0, SIZE), meter)
+        for _ in range(5):
+            # A store may be slow to see that no more is coming.
+            sleep(0.1)
+            assert stored(target) == []
