@@ -12,7 +12,7 @@ import pytest
 from serverless_bench.clients import CLIENTS, open_client
 from serverless_bench.clients.base import Client, ClientInfo
 from serverless_bench.driver.target import open_s3
-from serverless_bench.errors import DeadlineExceeded
+from serverless_bench.errors import DeadlineExceeded, NotFound
 from serverless_bench.job.target import Target
 from serverless_bench.job.transfer import Transfer
 from serverless_bench.payload.keystream import Keystream
@@ -114,6 +114,21 @@ def open_control(target: Target) -> "S3Client":
 def _open_control(target: Target, keys: tuple[str | None, str | None]) -> "S3Client":
     del keys
     return open_s3(target)
+
+
+def fetched(client: Client, key: str, **extent: int) -> bytes:
+    """Return what a client gets, whole or from ``offset`` on ``length`` bytes."""
+    sink = Collector()
+    client.get(key, sink, new_meter(), **extent)
+    return sink.joined()
+
+
+def check_not_found(client: Client, request: Callable[[Meter], object]) -> None:
+    """Check that a request finds nothing."""
+    meter = new_meter()
+    with pytest.raises(NotFound) as caught:
+        request(meter)
+    check_status(client, meter.status or caught.value.status, 404)
 
 
 def content(key: str, size: int = SIZE, offset: int = 0) -> bytes:
