@@ -84,7 +84,7 @@ class Ended(Listening):
     Parameters
     ----------
     at
-        0 ends it at the first call, before the body of a client without progress has left.
+        0 ends it at the first call of the client.
     """
 
     __slots__ = ("_at",)
