@@ -28,7 +28,7 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
 
-from benchmarks.common import BLOCK, bare_request, costs, cpu_s, make_parser, rotated, run_alone
+from benchmarks.common import bare_request, costs, cpu_s, make_parser, rotated, run_alone
 from serverless_bench.clients import CLIENTS, open_client
 from serverless_bench.clock import EpochClock, monotonic_ns
 from serverless_bench.job.keys import object_key
@@ -73,11 +73,11 @@ def floor(url: str, size: int) -> Move:
     if parts.scheme == "https":
         context = ssl.create_default_context(cafile=os.environ["AWS_CA_BUNDLE"])
         line = context.wrap_socket(line, server_hostname=parts.hostname)
-    blocks = [BLOCK] * (size // MIB)
+    room = memoryview(bytearray(MIB))
 
     def move(kind: OperationKind, key: str) -> None:
-        sent = blocks if kind is OperationKind.PUT else ()
-        bare_request(line, kind.upper(), f"/{BUCKET}/{key}", size, sent)
+        sent = [room] * (size // MIB) if kind is OperationKind.PUT else ()
+        bare_request(line, kind.upper(), f"/{BUCKET}/{key}", size, room, sent)
 
     return move
 

@@ -8,12 +8,7 @@ import statistics
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
-from typing import Any, Final
-
-from serverless_bench.units import MIB
-
-BLOCK: Final = memoryview(bytearray(MIB))
-"""What a bare client sends again and again, and receives into."""
+from typing import Any
 
 
 def make_parser(doc: str, **numbers: int) -> argparse.ArgumentParser:
@@ -47,9 +42,14 @@ def rotated(subjects: Sequence[str], rounds: int) -> Iterator[str]:
 
 
 def bare_request(
-    line: socket.socket, method: str, path: str, size: int, blocks: Sequence[memoryview] = ()
+    line: socket.socket,
+    method: str,
+    path: str,
+    size: int,
+    room: memoryview,
+    blocks: Sequence[memoryview] = (),
 ) -> None:
-    """Send ``blocks``, or receive ``size`` bytes, and look at none of them."""
+    """Send ``blocks``, or receive ``size`` bytes into ``room``, and look at none of them."""
     length = sum(map(len, blocks))
     line.sendall(f"{method} {path} HTTP/1.1\r\nContent-Length: {length}\r\n\r\n".encode())
     for block in blocks:
@@ -60,7 +60,7 @@ def bare_request(
     assert answer.startswith(b"HTTP/1.1 200"), answer
     left = 0 if blocks else size - len(answer.partition(b"\r\n\r\n")[2])
     while left:
-        left -= line.recv_into(BLOCK[: min(left, MIB)])
+        left -= line.recv_into(room[:left])
 
 
 def costs(rows: Sequence[dict[str, float]], floor: Sequence[dict[str, float]]) -> str:

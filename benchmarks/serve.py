@@ -67,9 +67,10 @@ def bare() -> None:
 def move(port: int, method: str, key: str, data: memoryview, times: int) -> None:
     """Move one object ``times`` times over a connection."""
     with socket.create_connection(("127.0.0.1", port)) as line:
+        room = memoryview(bytearray(MIB))
+        sent = [data] if method == "put" else ()
         for _ in range(times):
-            sent = [data] if method == "put" else ()
-            bare_request(line, method.upper(), f"/any/{key}", SIZE, sent)
+            bare_request(line, method.upper(), f"/any/{key}", SIZE, room, sent)
 
 
 @contextmanager
