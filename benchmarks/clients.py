@@ -15,13 +15,11 @@ import argparse
 import json
 import os
 import random
-import resource
 import socket
 import ssl
-import statistics
-import subprocess
 import sys
 import tempfile
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -30,6 +28,7 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
 
+from benchmarks.common import bare_request, costs, cpu_s, make_parser, rotated, run_alone
 from serverless_bench.clients import CLIENTS, open_client
 from serverless_bench.clock import EpochClock, monotonic_ns
 from serverless_bench.job.keys import object_key
@@ -76,22 +75,11 @@ def floor(url: str, size: int) -> Move:
         line = context.wrap_socket(line, server_hostname=parts.hostname)
     room = memoryview(bytearray(MIB))
 
-    def put(key: str) -> None:
-        line.sendall(f"PUT /{BUCKET}/{key} HTTP/1.1\r\nContent-Length: {size}\r\n\r\n".encode())
-        for _ in range(size // MIB):
-            line.sendall(room)
-        line.recv(1 << 16)
+    def move(kind: OperationKind, key: str) -> None:
+        sent = [room] * (size // MIB) if kind is OperationKind.PUT else ()
+        bare_request(line, kind.upper(), f"/{BUCKET}/{key}", size, room, sent)
 
-    def get(key: str) -> None:
-        line.sendall(f"GET /{BUCKET}/{key} HTTP/1.1\r\n\r\n".encode())
-        head = b""
-        while b"\r\n\r\n" not in head:
-            head += line.recv(4096)
-        left = size - len(head.partition(b"\r\n\r\n")[2])
-        while left:
-            left -= line.recv_into(room[: min(left, MIB)])
-
-    return lambda kind, key: put(key) if kind is OperationKind.PUT else get(key)
+    return move
 
 
 def client(name: str, url: str, size: int) -> Move:
@@ -128,49 +116,32 @@ def cost(kind: OperationKind, lanes: Sequence[Move], load: Load) -> dict[str, fl
         for key in shares[number]:
             lanes[number](kind, key)
 
-    before, began_ns = resource.getrusage(resource.RUSAGE_SELF), monotonic_ns()
+    before_s, began_ns = cpu_s(), monotonic_ns()
     with ThreadPoolExecutor(load.threads) as pool:
         list(pool.map(work, range(load.threads)))
     seconds = (monotonic_ns() - began_ns) / NS_PER_S
-    after = resource.getrusage(resource.RUSAGE_SELF)
-    cpu_s = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-    moved = load.size * load.objects
-    return {"cpu": cpu_s / (moved / GIB), "rate": moved / seconds / 1e6}
+    used_s, moved = cpu_s() - before_s, load.size * load.objects
+    return {"cpu": used_s / (moved / GIB), "rate": moved / seconds / 1e6}
 
 
 def table(scheme: str, url: str, rounds: int, load: Load) -> None:
     """Measure every subject ``rounds`` times, in turn, and print a table."""
     subjects = [FLOOR, *CLIENTS]
-    found: dict[tuple[str, OperationKind], list[dict[str, float]]] = {}
-    sizes = [str(load.size), str(load.objects), str(load.threads)]
-    for number in range(rounds):
-        turn = number % len(subjects)
-        for subject in subjects[turn:] + subjects[:turn]:
-            command = [sys.executable, "-m", "benchmarks.clients", "--one", subject, url, *sizes]
-            done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
-            for kind, row in json.loads(done.stdout).items():
-                found.setdefault((subject, OperationKind(kind)), []).append(row)
+    found: dict[tuple[str, str], list[dict[str, float]]] = defaultdict(list)
+    for subject in rotated(subjects, rounds):
+        sizes = (load.size, load.objects, load.threads)
+        for kind, row in run_alone("benchmarks.clients", subject, url, *sizes).items():
+            found[subject, kind].append(row)
     for kind in KINDS:
-        base = [row["cpu"] for row in found[FLOOR, kind]]
         for subject in subjects:
-            rows = found[subject, kind]
-            cpu = [row["cpu"] for row in rows]
-            ratio = statistics.median(c / b for c, b in zip(cpu, base, strict=True))
-            rate = statistics.median(row["rate"] for row in rows)
-            span = f"{min(cpu):.2f} to {max(cpu):.2f}"
-            middle = f"{statistics.median(cpu):.2f}"
-            print(
-                f"| {scheme} | {kind} | {subject} | {middle} | {span} | {ratio:.2f} | {rate:.0f} |"
-            )
+            cells = costs(found[subject, kind], found[FLOOR, kind])
+            print(f"| {scheme} | {kind} | {subject} | {cells}")
 
 
 def parser() -> argparse.ArgumentParser:
     """Return what reads the command line."""
-    made = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    made.add_argument("--rounds", type=int, default=7)
-    made.add_argument("--threads", type=int, default=1)
+    made = make_parser(__doc__, rounds=7, threads=1)
     made.add_argument("--scheme", action="append", choices=["http", "https"])
-    made.add_argument("--smallest", action="store_true", help="as little as shows that it runs")
     return made
 
 

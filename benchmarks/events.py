@@ -16,6 +16,7 @@ import tempfile
 from pathlib import Path
 from typing import Final
 
+from benchmarks.common import make_parser
 from serverless_bench import run_job, summarize
 from serverless_bench.executors.aws_lambda import BURST, PER_S
 from serverless_bench.job.spec import JobSpec
@@ -31,11 +32,8 @@ SMALLEST: Final = (20, 2)
 
 def parser() -> argparse.ArgumentParser:
     """Return what reads the command line."""
-    made = argparse.ArgumentParser(description=__doc__)
-    made.add_argument("--number", type=int, default=10_000)
+    made = make_parser(__doc__, number=10_000)
     made.add_argument("--functions", type=int, default=1, help="names that share the load")
-    made.add_argument("--smallest", action="store_true", help="as little as shows that it runs")
-    made.add_argument("--inside", action="store_true", help=argparse.SUPPRESS)
     return made
 
 
@@ -44,14 +42,13 @@ def main() -> None:
     asked = parser().parse_args()
     if asked.smallest:
         asked.number, asked.functions = SMALLEST
-    if asked.inside:
-        print(json.dumps(measure(asked.number, asked.functions)))
-        return
     names = [f"f{i}" for i in range(asked.functions)]
-    inside = [sys.executable, __file__, "--inside"]
-    inside += ["--number", str(asked.number), "--functions", str(asked.functions)]
+    inside = [sys.executable, "-m", "benchmarks.events", "--one"]
+    inside += [str(asked.number), str(asked.functions)]
     with tempfile.TemporaryDirectory() as scratch, served() as url:
         environment = {**os.environ, "AWS_ENDPOINT_URL_S3": url, "AWS_REGION": "us-east-1"}
+        # The functions' own folder is not where this was started.
+        environment["PYTHONPATH"] = str(Path(__file__).parents[1])
         host = [sys.executable, "-m", "serverless_bench", "lambda-host", "--scripted"]
         host += [f"--function={name}" for name in names]
         host += ["--concurrency", "5000", "--", *inside]
@@ -100,4 +97,7 @@ def measure(number: int, functions: int) -> dict[str, float | int | None]:
 
 
 if __name__ == "__main__":
-    main()
+    if sys.argv[1:2] == ["--one"]:
+        print(json.dumps(measure(int(sys.argv[2]), int(sys.argv[3]))))
+    else:
+        main()

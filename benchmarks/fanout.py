@@ -12,11 +12,11 @@ a thousand, because it takes a tenth of a core-second for each. Events to Lambda
 import argparse
 import json
 import resource
-import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
+from benchmarks.common import cpu_s, make_parser, run_alone
 from serverless_bench.analysis.summary import summarize
 from serverless_bench.clock import monotonic_ns
 from serverless_bench.driver.run import run_job
@@ -32,12 +32,6 @@ HERE = [name for name in EXECUTORS if name != "lambda"]
 """Lambda has ``benchmarks.events``."""
 
 
-def cpu_s(who: int) -> float:
-    """Return user and system time."""
-    usage = resource.getrusage(who)
-    return usage.ru_utime + usage.ru_stime
-
-
 def one(executor: str, number: int) -> None:
     """Run one job in this process and print what it cost."""
     job = JobSpec(
@@ -48,7 +42,7 @@ def one(executor: str, number: int) -> None:
         invocations=number,
         concurrency=1 if executor == "inline" else CONCURRENCY,
     )
-    driver, began_ns = cpu_s(resource.RUSAGE_SELF), monotonic_ns()
+    driver, began_ns = cpu_s(), monotonic_ns()
     with tempfile.TemporaryDirectory() as scratch:
         run = run_job(job, Path(scratch) / "run")
         summary = summarize(run)
@@ -57,7 +51,7 @@ def one(executor: str, number: int) -> None:
     print(
         json.dumps(
             {
-                "driver": (cpu_s(resource.RUSAGE_SELF) - driver) / number * 1e3,
+                "driver": (cpu_s() - driver) / number * 1e3,
                 "workers": cpu_s(resource.RUSAGE_CHILDREN) / number * 1e3,
                 "wall": wall_s,
                 "rss": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10,
@@ -68,10 +62,9 @@ def one(executor: str, number: int) -> None:
 
 def parser() -> argparse.ArgumentParser:
     """Return what reads the command line."""
-    made = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    made = make_parser(__doc__)
     made.add_argument("--numbers", type=int, nargs="+", default=[180, 1_800, 18_000])
     made.add_argument("--executors", nargs="+", choices=HERE, default=HERE)
-    made.add_argument("--smallest", action="store_true", help="as little as shows that it runs")
     return made
 
 
@@ -84,9 +77,7 @@ def main() -> None:
         asked_for = SMALLEST if asked.smallest else asked.numbers
         numbers = {min(n, LITHOPS_MOST) if executor == "lithops" else n for n in asked_for}
         for number in sorted(numbers):
-            command = [sys.executable, "-m", "benchmarks.fanout", "--one", executor, str(number)]
-            done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
-            row = json.loads(done.stdout)
+            row = run_alone("benchmarks.fanout", executor, number)
             both = row["driver"] + row["workers"]
             print(
                 f"| {executor} | {number} | {row['driver']:.2f} | {row['workers']:.2f} "

@@ -6,17 +6,18 @@ Each function has 100 operations with 8-point curves and one attempt each. Every
 a process of its own, so that its peak memory is its own.
 """
 
-import argparse
 import json
 import resource
 import subprocess
 import sys
 import tempfile
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 
+from benchmarks.common import make_parser
 from serverless_bench.analysis.summary import summarize
 from serverless_bench.clock import monotonic_ns
 from serverless_bench.job.spec import JobSpec
@@ -142,11 +143,7 @@ def measure(path: Path) -> None:
     assert summary.bytes == summary.ok * OPERATIONS * 8_000_000
 
 
-def parser() -> argparse.ArgumentParser:
-    """Return what reads the command line."""
-    made = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    made.add_argument("--smallest", action="store_true", help="as little as shows that it runs")
-    return made
+parser = partial(make_parser, __doc__)
 
 
 def main() -> None:

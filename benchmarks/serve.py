@@ -12,17 +12,19 @@ all of them.
 import argparse
 import os
 import socket
-import statistics
 import subprocess
 import sys
 import threading
+from collections import defaultdict
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import partial
 from typing import Final
 
 import psutil
 
+from benchmarks.common import bare_request, costs, make_parser, rotated
 from serverless_bench.clock import monotonic_ns
 from serverless_bench.job.keys import object_key
 from serverless_bench.payload.keystream import Keystream
@@ -66,19 +68,9 @@ def move(port: int, method: str, key: str, data: memoryview, times: int) -> None
     """Move one object ``times`` times over a connection."""
     with socket.create_connection(("127.0.0.1", port)) as line:
         room = memoryview(bytearray(MIB))
-        length = SIZE if method == "put" else 0
-        head = f"{method.upper()} /any/{key} HTTP/1.1\r\nContent-Length: {length}\r\n\r\n"
+        sent = [data] if method == "put" else ()
         for _ in range(times):
-            line.sendall(head.encode())
-            if method == "put":
-                line.sendall(data)
-            answer = b""
-            while b"\r\n\r\n" not in answer:
-                answer += line.recv(4096)
-            assert answer.startswith(b"HTTP/1.1 200"), answer
-            left = 0 if method == "put" else SIZE - len(answer.partition(b"\r\n\r\n")[2])
-            while left:
-                left -= line.recv_into(room[: min(left, MIB)])
+            bare_request(line, method.upper(), f"/any/{key}", SIZE, room, sent)
 
 
 @contextmanager
@@ -97,9 +89,7 @@ def cost(subject: str, connections: int, gib: int, key: str, data: memoryview) -
     with running(command) as (port, process), ThreadPoolExecutor(connections) as pool:
 
         def all_of_them(times: int) -> None:
-            calls = [pool.submit(move, port, method, key, data, times) for _ in range(connections)]
-            for call in calls:
-                call.result()
+            list(pool.map(partial(move, port, method, key, data), [times] * connections))
 
         all_of_them(1)  # connections and code are warm after this
         times = max(1, gib * GIB // SIZE // connections)
@@ -118,29 +108,17 @@ def table(connections: int, rounds: int, gib: int) -> None:
     key = object_key(prefix="sbench/", run_id="x", index=0, launch=0, number=0, size=SIZE)
     data = memoryview(bytearray(SIZE))
     Keystream(key).readinto_at(0, data)
-    names = list(SUBJECTS)
-    found: dict[str, list[dict[str, float]]] = {name: [] for name in names}
-    for number in range(rounds):
-        turn = number % len(names)
-        for name in names[turn:] + names[:turn]:
-            found[name].append(cost(name, connections, gib, key, data))
-    for name in names:
-        cpu = [row["cpu"] for row in found[name]]
-        base = [row["cpu"] for row in found[FLOOR[SUBJECTS[name][0]]]]
-        ratio = statistics.median(c / b for c, b in zip(cpu, base, strict=True))
-        rate = statistics.median(row["rate"] for row in found[name])
-        span = f"{min(cpu):.2f} to {max(cpu):.2f}"
-        middle = f"{statistics.median(cpu):.2f}"
-        print(f"| {connections} | {name} | {middle} | {span} | {ratio:.2f} | {rate:.0f} |")
+    found: dict[str, list[dict[str, float]]] = defaultdict(list)
+    for name in rotated(list(SUBJECTS), rounds):
+        found[name].append(cost(name, connections, gib, key, data))
+    for name, (method, _) in SUBJECTS.items():
+        print(f"| {connections} | {name} | {costs(found[name], found[FLOOR[method]])}")
 
 
 def parser() -> argparse.ArgumentParser:
     """Return what reads the command line."""
-    made = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    made.add_argument("--rounds", type=int, default=7)
-    made.add_argument("--gib", type=int, default=2)
+    made = make_parser(__doc__, rounds=7, gib=2)
     made.add_argument("--connections", type=int, action="append")
-    made.add_argument("--smallest", action="store_true", help="as little as shows that it runs")
     made.add_argument("--bare", action="store_true", help=argparse.SUPPRESS)
     return made
 

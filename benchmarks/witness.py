@@ -8,16 +8,16 @@ counts is this process's own processor time. The smallest requests are the worst
 their bodies cost the witness nothing.
 """
 
-import argparse
 import http.client
-import resource
 import statistics
 import subprocess
 import sys
 import tempfile
+from functools import partial
 from pathlib import Path
 from typing import Final
 
+from benchmarks.common import cpu_s, make_parser
 from serverless_bench.stores.loopback.server import LoopbackServer, serving
 from serverless_bench.stores.loopback.witness import Witness
 from serverless_bench.units import MIB
@@ -45,22 +45,16 @@ def ask(port: int) -> None:
         print("done", flush=True)
 
 
-def used_s() -> float:
-    """Return this process's processor time so far."""
-    used = resource.getrusage(resource.RUSAGE_SELF)
-    return used.ru_utime + used.ru_stime
-
-
 def measure(server: LoopbackServer, client: subprocess.Popen[str], line: str) -> float:
     """Return what one batch costs the server."""
     assert client.stdin is not None
     assert client.stdout is not None
-    before = used_s()
+    before = cpu_s()
     client.stdin.write(line)
     client.stdin.flush()
     client.stdout.readline()
     server.state.witness.settle()
-    return used_s() - before
+    return cpu_s() - before
 
 
 def main(rounds: int, requests: int) -> None:
@@ -91,13 +85,7 @@ def main(rounds: int, requests: int) -> None:
         print(f"{path.stat().st_size / count:.0f} bytes a request, of {count:,} requests")
 
 
-def parser() -> argparse.ArgumentParser:
-    """Return what reads the command line."""
-    made = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    made.add_argument("--rounds", type=int, default=60)
-    made.add_argument("--requests", type=int, default=200)
-    made.add_argument("--smallest", action="store_true", help="as little as shows that it runs")
-    return made
+parser = partial(make_parser, __doc__, rounds=60, requests=200)
 
 
 if __name__ == "__main__":

@@ -1,5 +1,6 @@
 """Attempts and requests, one to one."""
 
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
@@ -20,8 +21,8 @@ OPERATIONS: Final[Mapping[str, str | None]] = {
 class Matches:
     """Which request each attempt was."""
 
-    of_operation: dict[tuple[int, int], list[tuple[Row, StoreRequest]]] = field(
-        default_factory=dict
+    of_operation: defaultdict[tuple[int, int], list[tuple[Row, StoreRequest]]] = field(
+        default_factory=lambda: defaultdict(list)
     )
     """By position of the function and number of the operation."""
     unmatched_attempts: list[tuple[ReportedFunction, Row, Row]] = field(default_factory=list)
@@ -32,9 +33,9 @@ class Matches:
 
 def match(run: ReportedRun, requests: RunRequests) -> Matches:
     """Find the request of every attempt: by its id, else by its worker, key and time."""
-    by_id: dict[str, list[StoreRequest]] = {}
+    by_id = defaultdict[str, list[StoreRequest]](list)
     for one in requests.data:
-        by_id.setdefault(one.request_id, []).append(one)
+        by_id[one.request_id].append(one)
     keys, left = by_key(requests.data), {id(one): one for one in requests.data}
     matches, later = Matches(), list[tuple[int, ReportedFunction, Row, Row]]()
 
@@ -42,8 +43,7 @@ def match(run: ReportedRun, requests: RunRequests) -> Matches:
         request = next((one for one in fitting if id(one) in left), None)
         if request is None:
             return False
-        pairs = matches.of_operation.setdefault((position, attempt["operation"]), [])
-        pairs.append((attempt, request))
+        matches.of_operation[position, attempt["operation"]].append((attempt, request))
         del left[id(request)]
         return True
 

@@ -48,6 +48,8 @@ class ReportedRun:
     run_id: str
     created_ns: int
     job: Mapping[str, Any]
+    load: Mapping[str, Any]
+    """What its operations are like."""
     exact: bool
     """Whether every request of the client is an attempt in a record."""
     functions: Sequence[ReportedFunction]
@@ -72,20 +74,13 @@ class ReportedRun:
         return (op for function in self.functions for op in function.operations)
 
     @property
-    def load(self) -> Mapping[str, Any]:
-        """What its operations are like."""
-        load: Mapping[str, Any] = self.job.get("load", {})
-        return load
-
-    @property
     def complete(self) -> bool:
         """Whether everything of the job was done, once, and without a failure."""
         clean = all(function.error is None for function in self.functions)
         clean &= all(op["error"] is None for op in self.operations)
-        indexes = [function.index for function in self.functions]
-        once = sorted(indexes) == list(range(self.job["invocations"]))
-        driven = self.ended and not self.resumed
-        return driven and clean and once and not self.lost and not self.again
+        indexes = sorted(function.index for function in self.functions)
+        once = indexes == list(range(self.job["invocations"])) and not self.again
+        return self.ended and not self.resumed and clean and once and not self.lost
 
 
 def read_reported_run(path: Path) -> ReportedRun:
@@ -110,6 +105,7 @@ def read_reported_run(path: Path) -> ReportedRun:
             run_id=header["run_id"],
             created_ns=header["created_ns"],
             job=header["job"],
+            load=header["job"].get("load", {}),
             exact=header["provenance"].get("client", {}).get("attempts") == "exact",
             functions=functions,
             lost=len(lost | silent),

@@ -94,8 +94,7 @@ class _Sorter:
             found.other_keys.append(one)
 
     def _is_own(self, one: StoreRequest) -> bool:
-        ledger = self.run.ledger
-        return one.key in ledger or any(key in ledger for key in one.keys)
+        return not self.run.ledger.isdisjoint((one.key, *one.keys))
 
     def _is_given(self, one: StoreRequest) -> bool:
         return one.key in self.keys or one.key.startswith(self.arrays)

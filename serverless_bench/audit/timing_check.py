@@ -31,18 +31,15 @@ def check_latencies(run: ReportedRun, requests: RunRequests, matches: Matches) -
         for op in function.operations:
             paired = matches.of_operation.get((position, op["index"]), [])
             for attempt, one in paired if run.exact else ():
-                yield from _attempt(function, attempt, one)
+                if attempt["error"] is None:
+                    what = f"{function.where}: {attempt['request']}"
+                    took_ns = attempt["end_ns"] - attempt["start_ns"]
+                    yield from _faster(what, took_ns, _gone_ns(one) - one.head_ns, one.key)
             own = requests_of(paired) if run.exact else _alone(run, requests, op)
             if own and op["error"] is None:
                 yield from _operation(function, op, own)
                 acknowledged += _acknowledged(op, own)
     yield from _too_soon(acknowledged)
-
-
-def _attempt(function: ReportedFunction, attempt: Row, one: StoreRequest) -> Discrepancies:
-    took_ns, least_ns = attempt["end_ns"] - attempt["start_ns"], _gone_ns(one) - one.head_ns
-    if attempt["error"] is None:
-        yield from _faster(f"{function.where}: {attempt['request']}", took_ns, least_ns, one.key)
 
 
 def _operation(function: ReportedFunction, op: Row, own: Sequence[StoreRequest]) -> Discrepancies:

@@ -121,7 +121,10 @@ class Client(Protocol):
     info: ClassVar[ClientInfo]
 
     def put(self, key: str, source: Source, exchange: Exchange) -> None:
-        """Write one object in one request."""
+        """Write one object in one request.
+
+        What ``exchange.moved`` stops before the last byte has left leaves no object.
+        """
 
     def get(
         self,

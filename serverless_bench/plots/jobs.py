@@ -32,9 +32,8 @@ def draw_jobs(run: Run, axes: Axes, *, style: Style | None = None) -> None:
     there = np.flatnonzero(functions["start_ns"] != ABSENT)
     there = there[np.argsort(functions["start_ns"][there], kind="stable")]
     lost = int(is_text(functions["status"], "lost").sum())
-    axes.set_xlabel("seconds")
-    axes.set_ylabel("functions")
-    axes.set_title(f"{style.label}: jobs over time" + (f", {lost} lost" if lost else ""))
+    title = f"{style.label}: jobs over time" + (f", {lost} lost" if lost else "")
+    axes.set(xlabel="seconds", ylabel="functions", title=title)
     if not len(there):
         return
     origin = functions["start_ns"][there[0]]
@@ -48,8 +47,7 @@ def draw_jobs(run: Run, axes: Axes, *, style: Style | None = None) -> None:
     axes.add_collection(
         LineCollection(list(lines), colors=colors.tolist(), linewidths=1, alpha=0.6)
     )
-    axes.set_xlim(0, max(float(end.max()), 1e-3))
-    axes.set_ylim(0, len(there) + 0.5)
+    axes.set(xlim=(0, max(float(end.max()), 1e-3)), ylim=(0, len(there) + 0.5))
     axes.yaxis.set_major_locator(MaxNLocator(integer=True))
     try:
         active = timeline(run, segment_ns=max(1, round(float(end.max()) * NS_PER_S / 200)))

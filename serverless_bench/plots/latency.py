@@ -45,9 +45,8 @@ def draw_latency(run: Run, axes: Axes, *, style: Style | None = None) -> None:
     style = style or style_of(run)
     found = latencies_of(run)
     time = "response time" if found.open_loop else "latency"
-    axes.set_xlabel("seconds since the first operation was due")
-    axes.set_ylabel(time)
-    axes.set_title(f"{style.label}: {time}, p50 and p99")
+    title = f"{style.label}: {time}, p50 and p99"
+    axes.set(xlabel="seconds since the first operation was due", ylabel=time, title=title)
     if found.segment_s is None:
         return
     axes.set_yscale("log")

@@ -30,9 +30,7 @@ def draw_rates(run: Run, axes: Axes, *, style: Style | None = None) -> None:
     """
     style = style or style_of(run)
     rates = function_spans(run).bytes_per_s / 1e6
-    axes.set_xlabel("MB/s")
-    axes.set_ylabel("functions")
-    axes.set_title(f"{style.label}: rate per function")
+    axes.set(xlabel="MB/s", ylabel="functions", title=f"{style.label}: rate per function")
     if not len(rates):
         return
     if len(rates) < _FEW:

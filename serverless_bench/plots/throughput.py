@@ -32,9 +32,7 @@ def draw_throughput(run: Run, axes: Axes, *, style: Style | None = None) -> None
         Name and colour; the workload's without it.
     """
     style = style or style_of(run)
-    axes.set_xlabel("seconds since the first request")
-    axes.set_ylabel("MB/s")
-    axes.set_title("aggregate throughput")
+    axes.set(xlabel="seconds since the first request", ylabel="MB/s", title="aggregate throughput")
     try:
         whole = timeline(run)
     except ValueError:

@@ -121,13 +121,14 @@ class Lease:
             last = self.ask("status")["last"]
         except (OSError, StoreError):
             last = True
-        self._line.close()
-        if not last:
-            return
-        if self._keeper is not None:
+        with suppress(OSError), self._line:
+            self._line.shutdown(socket.SHUT_WR)
+            # The other end closes at once, or with the store if nobody else is left. Not so
+            # the keeper's number: it is taken until whoever started it has looked.
+            while self._line.recv(1 << 12):
+                pass
+        if last and self._keeper is not None:
             self._keeper.wait()
-        else:
-            _await_end(self.address.keeper_pid)
 
     def _read(self) -> dict[str, Any]:
         data = b""
@@ -226,12 +227,3 @@ def _keeper_error(keeper: subprocess.Popen[bytes], directory: Path) -> Exception
         kind = PluginError if keeper.returncode == PluginError.exit_code else StoreError
         return kind(error["message"], hint=error["hint"])
     return StoreError(f"the embedded store did not start: {last}", hint=f"see {log}")
-
-
-def _await_end(pid: int) -> None:
-    while True:
-        try:
-            os.kill(pid, 0)
-        except ProcessLookupError:
-            return
-        sleep(_TICK_S)

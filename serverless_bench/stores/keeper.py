@@ -27,6 +27,7 @@ import socket
 import subprocess
 import sys
 import urllib.error
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
@@ -73,7 +74,8 @@ def main(directory: Path, address: Path) -> None:
                 "store_pid": process.pid,
                 **keys,
             }
-            _CommandServer(store, hello, address).serve(process)
+            commands = _CommandServer(store, hello, address)
+            commands.serve(process)
         finally:
             address.unlink(missing_ok=True)
             _end(process)
@@ -81,13 +83,18 @@ def main(directory: Path, address: Path) -> None:
 
 def _start(directory: Path, keys: dict[str, str]) -> tuple[SeaweedFS, subprocess.Popen[bytes]]:
     log = directory / "store.log"
+    # The server's only credentials.
+    own = {
+        "AWS_ACCESS_KEY_ID": keys["access_key"],
+        "AWS_SECRET_ACCESS_KEY": keys["secret_key"],
+    }
     for _ in range(_ATTEMPTS):
         # Each time on other ports: another process may have taken one since it was free.
         store = SeaweedFS(directory)
         with log.open("wb") as out:
             process = subprocess.Popen(  # noqa: S603 - the store's own command
                 store.command(),
-                env={**os.environ, **store.environment(**keys)},
+                env={**os.environ, **own},
                 stdin=subprocess.DEVNULL,
                 stdout=out,
                 stderr=subprocess.STDOUT,
@@ -105,34 +112,34 @@ class _CommandServer:
 
     def __init__(self, store: SeaweedFS, hello: dict[str, Any], address: Path) -> None:
         self._store = store
-        self._hello = json.dumps(hello).encode() + b"\n"
+        self._hello = hello
         self._commands: set[socket.socket] = set()
         self._wanted = True
         """Until the command that started us has come, or had its time to come."""
         self._pinned = False
+        self._left: socket.socket | None = None
+        """Who left; the last one waits for this process, with which its connection ends."""
         self._selector = selectors.DefaultSelector()
         self._server = socket.socket(socket.AF_UNIX)
         self._server.bind(str(address))
         address.chmod(0o600)
         self._server.listen(128)
-        self._selector.register(self._server, selectors.EVENT_READ)
+        self._selector.register(self._server, selectors.EVENT_READ, self._accept)
 
     def serve(self, process: subprocess.Popen[bytes]) -> None:
         """Return when no command needs the store any more, or when it has ended by itself."""
         began_ns = monotonic_ns()
         while process.poll() is None and (self._wanted or self._pinned or self._commands):
             for key, _ in self._selector.select(0.5):
-                if isinstance(key.fileobj, socket.socket) and key.fileobj is not self._server:
-                    self._read_command(key.fileobj)
-                else:
-                    self._accept()
+                key.data(key.fileobj)
             if self._commands or monotonic_ns() - began_ns > START_S * NS_PER_S:
                 self._wanted = False
+        self._server.close()
 
-    def _accept(self) -> None:
-        command, _ = self._server.accept()
+    def _accept(self, server: socket.socket) -> None:
+        command, _ = server.accept()
         self._commands.add(command)
-        self._selector.register(command, selectors.EVENT_READ)
+        self._selector.register(command, selectors.EVENT_READ, self._read_command)
         _send(command, self._hello)
 
     def _read_command(self, command: socket.socket) -> None:
@@ -142,8 +149,10 @@ class _CommandServer:
             data = b""
         if not data:
             self._selector.unregister(command)
-            command.close()
             self._commands.discard(command)
+            self._left = command
+            if self._commands or self._pinned:
+                command.close()
             return
         request = json.loads(data)["do"]
         if request in {"pin", "unpin"}:
@@ -151,18 +160,16 @@ class _CommandServer:
         elif request == "reclaim":
             self._store.reclaim()
         others = len(self._commands) - 1
-        last = not (others or self._pinned)
         _send(
-            command, json.dumps({"done": request, "last": last, "others": others}).encode() + b"\n"
+            command,
+            {"done": request, "last": not (others or self._pinned), "others": others},
         )
 
 
-def _send(command: socket.socket, line: bytes) -> None:
-    try:
-        command.sendall(line)
-    except (BrokenPipeError, ConnectionResetError):
-        # It went away; the end of its file comes next.
-        return
+def _send(command: socket.socket, message: dict[str, Any]) -> None:
+    # One that went away is seen by the end of its file, which comes next.
+    with suppress(BrokenPipeError, ConnectionResetError):
+        command.sendall(json.dumps(message).encode() + b"\n")
 
 
 def _await_answer(store: SeaweedFS, process: subprocess.Popen[bytes]) -> bool:

@@ -71,10 +71,6 @@ class SeaweedFS:
             "-volume.preStopSeconds=0",
         ]
 
-    def environment(self, access_key: str, secret_key: str) -> dict[str, str]:
-        """Return the variables that give the server its only credentials."""
-        return {"AWS_ACCESS_KEY_ID": access_key, "AWS_SECRET_ACCESS_KEY": secret_key}
-
     def reclaim(self) -> None:
         """Give the space of deleted objects back to the disk now."""
         url = f"http://127.0.0.1:{self._ports['master']}/vol/vacuum?garbageThreshold=0.001"

@@ -12,7 +12,7 @@ import pytest
 from serverless_bench.clients import CLIENTS, open_client
 from serverless_bench.clients.base import Client, ClientInfo
 from serverless_bench.driver.target import open_s3
-from serverless_bench.errors import DeadlineExceeded
+from serverless_bench.errors import DeadlineExceeded, NotFound
 from serverless_bench.job.target import Target
 from serverless_bench.job.transfer import Transfer
 from serverless_bench.payload.keystream import Keystream
@@ -56,9 +56,52 @@ class Collector:
         return whole
 
 
-def new_meter(on_moved: Callable[[int], None] = lambda _: None) -> Meter:
+class Listening(Meter):
+    """A meter without a deadline, which keeps the headers of the answer.
+
+    Parameters
+    ----------
+    on_moved
+        Called at every point with the bytes that moved since the last one.
+    """
+
+    __slots__ = ("headers",)
+
+    def __init__(self, on_moved: Callable[[int], None] = lambda _: None) -> None:
+        super().__init__(
+            "test", part=0, number=0, wait_ns=0, deadline_ns=1 << 62, on_moved=on_moved
+        )
+        self.headers: Mapping[str, str] = {}
+
+    def answered(self, status: int, headers: Mapping[str, str]) -> None:
+        super().answered(status, headers)
+        self.headers = dict(headers)
+
+
+class Ended(Listening):
+    """The meter of a function whose time is over as soon as ``at`` bytes have moved.
+
+    Parameters
+    ----------
+    at
+        0 ends it at the first call of the client.
+    """
+
+    __slots__ = ("_at",)
+
+    def __init__(self, at: int = 1) -> None:
+        super().__init__()
+        self._at = at
+
+    def moved(self, count: int) -> None:
+        self.bytes += count
+        if self.bytes >= self._at:
+            raise DeadlineExceeded("the function's own deadline passed")
+
+
+def new_meter(on_moved: Callable[[int], None] = lambda _: None) -> Listening:
     """Return a meter without a deadline."""
-    return Meter("test", part=0, number=0, wait_ns=0, deadline_ns=1 << 62, on_moved=on_moved)
+    return Listening(on_moved)
 
 
 def open_control(target: Target) -> "S3Client":
@@ -73,36 +116,19 @@ def _open_control(target: Target, keys: tuple[str | None, str | None]) -> "S3Cli
     return open_s3(target)
 
 
-class Listening(Meter):
-    """A meter that keeps the headers of the answer."""
-
-    __slots__ = ("headers",)
-
-    def __init__(self) -> None:
-        super().__init__(
-            "test", part=0, number=0, wait_ns=0, deadline_ns=1 << 62, on_moved=lambda _: None
-        )
-        self.headers: Mapping[str, str] = {}
-
-    def answered(self, status: int, headers: Mapping[str, str]) -> None:
-        super().answered(status, headers)
-        self.headers = dict(headers)
+def fetched(client: Client, key: str, **extent: int) -> bytes:
+    """Return what a client gets, whole or from ``offset`` on ``length`` bytes."""
+    sink = Collector()
+    client.get(key, sink, new_meter(), **extent)
+    return sink.joined()
 
 
-class Ended(Meter):
-    """The meter of a function whose time is over as soon as a byte has moved."""
-
-    __slots__ = ()
-
-    def __init__(self) -> None:
-        super().__init__(
-            "test", part=0, number=0, wait_ns=0, deadline_ns=0, on_moved=lambda _: None
-        )
-
-    def moved(self, count: int) -> None:
-        self.bytes += count
-        if self.bytes:
-            raise DeadlineExceeded("the function's own deadline passed")
+def check_not_found(client: Client, request: Callable[[Meter], object]) -> None:
+    """Check that a request finds nothing."""
+    meter = new_meter()
+    with pytest.raises(NotFound) as caught:
+        request(meter)
+    check_status(client, meter.status or caught.value.status, 404)
 
 
 def content(key: str, size: int = SIZE, offset: int = 0) -> bytes:

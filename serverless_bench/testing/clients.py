@@ -14,12 +14,14 @@ looked at with botocore, not with the client under test.
 """
 
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import replace
 
 import pytest
 
 from serverless_bench.clients import open_client, options
 from serverless_bench.clients.base import ALL_OPERATIONS, Client, ClientInfo
+from serverless_bench.clock import sleep
 from serverless_bench.errors import (
     AccessDenied,
     ConnectionLost,
@@ -31,15 +33,16 @@ from serverless_bench.errors import (
 from serverless_bench.job.target import Target
 from serverless_bench.job.transfer import MIN_PART_BYTES, Transfer
 from serverless_bench.rundir.record import Shown
-from serverless_bench.testing.client_keys import ODD, KeyContract, stored
+from serverless_bench.testing.client_keys import ODD, KeyContract, bytes_of, stored
 from serverless_bench.testing.client_parts import (
     SIZE,
     Collector,
     Ended,
-    Listening,
     RangeOf,
+    check_not_found,
     check_status,
     content,
+    fetched,
     new_meter,
     open_control,
 )
@@ -68,8 +71,7 @@ class ClientContract(KeyContract):
     def test_put_stores_the_body(self, client: Client, target: Target, key: str) -> None:
         meter = new_meter()
         client.put(key, RangeOf(key, 0, SIZE), meter)
-        body = open_control(target).get_object(Bucket=target.bucket, Key=key)["Body"].read()
-        assert body == content(key)
+        assert bytes_of(target, key) == content(key)
         assert meter.bytes == SIZE
         check_status(client, meter.status, 200)
         assert (meter.last_byte_sent_ns is not None) == (Shown.LAST_BYTE_SENT in client.info.shows)
@@ -96,7 +98,7 @@ class ClientContract(KeyContract):
     ) -> None:
         self.need(target, "range")
         open_control(target).put_object(Bucket=target.bucket, Key=key, Body=content(key))
-        sink, meter = Collector(), Listening()
+        sink, meter = Collector(), new_meter()
         client.get(key, sink, meter, offset=offset, length=length)
         assert sink.joined() == content(key)[offset : offset + length]
         where = f"bytes {offset}-{offset + length - 1}/{SIZE}"
@@ -111,9 +113,7 @@ class ClientContract(KeyContract):
     ) -> None:
         self.need(target, "range")
         open_control(target).put_object(Bucket=target.bucket, Key=key, Body=content(key, 100))
-        sink = Collector()
-        client.get(key, sink, new_meter(), offset=90, length=20)
-        assert sink.joined() == content(key)[90:100]
+        assert fetched(client, key, offset=90, length=20) == content(key)[90:100]
 
     def test_parts_become_one_object(self, client: Client, target: Target, key: str) -> None:
         self.need(target, "multipart")
@@ -127,8 +127,7 @@ class ClientContract(KeyContract):
             etags[number - 1] = client.upload_part(key, upload_id, number, part, meter)
             assert meter.bytes == part.size
         client.complete_multipart(key, upload_id, etags, new_meter())
-        body = open_control(target).get_object(Bucket=target.bucket, Key=key)["Body"].read()
-        assert body == content(key, size)
+        assert bytes_of(target, key) == content(key, size)
 
     def test_an_aborted_upload_leaves_nothing(
         self, client: Client, target: Target, key: str
@@ -142,16 +141,12 @@ class ClientContract(KeyContract):
         assert not s3.list_multipart_uploads(Bucket=target.bucket, Prefix=key).get("Uploads")
 
     def test_a_missing_object_is_not_found(self, client: Client, key: str) -> None:
-        meter = new_meter()
-        with pytest.raises(NotFound) as caught:
-            client.get(key, Collector(), meter)
-        check_status(client, meter.status or caught.value.status, 404)
+        check_not_found(client, lambda meter: client.get(key, Collector(), meter))
 
     def test_a_missing_bucket_is_not_found(self, target: Target, key: str) -> None:
-        client = open_client(replace(target, bucket="there-is-no-such-bucket"), Transfer())
-        with pytest.raises(NotFound):
+        elsewhere = replace(target, bucket="there-is-no-such-bucket")
+        with closing(open_client(elsewhere, Transfer())) as client, pytest.raises(NotFound):
             client.get(key, Collector(), new_meter())
-        client.close()
 
     def test_wrong_credentials_are_refused(
         self, target: Target, key: str, monkeypatch: pytest.MonkeyPatch
@@ -159,33 +154,26 @@ class ClientContract(KeyContract):
         if not self.store_checks_credentials:
             pytest.skip("this store lets everybody in")
         monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "wrong")
-        client = open_client(target, Transfer())
-        with pytest.raises(AccessDenied):
+        with closing(open_client(target, Transfer())) as client, pytest.raises(AccessDenied):
             client.put(key, RangeOf(key, 0, 10), new_meter())
-        client.close()
 
     def test_missing_credentials_are_refused(
         self, target: Target, key: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
             monkeypatch.delenv(name)
-        client = open_client(target, Transfer())
-        with pytest.raises(AccessDenied):
+        with closing(open_client(target, Transfer())) as client, pytest.raises(AccessDenied):
             client.put(key, RangeOf(key, 0, 10), new_meter())
-        client.close()
 
     def test_a_closed_port_is_a_lost_connection(self, target: Target, key: str) -> None:
-        client = open_client(replace(target, endpoint_url="http://127.0.0.1:1"), Transfer())
-        with pytest.raises(ConnectionLost):
+        nowhere = replace(target, endpoint_url="http://127.0.0.1:1")
+        with closing(open_client(nowhere, Transfer())) as client, pytest.raises(ConnectionLost):
             client.get(key, Collector(), new_meter())
-        client.close()
 
     def test_any_printable_key_works(self, client: Client, target: Target) -> None:
         key = f"{target.prefix}{ODD}"
         client.put(key, RangeOf(key, 0, 7), new_meter())
-        sink = Collector()
-        client.get(key, sink, new_meter())
-        assert sink.joined() == content(key, 7)
+        assert fetched(client, key) == content(key, 7)
         assert stored(target) == [key]
 
     def test_threads_share_a_client(self, client: Client, target: Target) -> None:
@@ -193,9 +181,7 @@ class ClientContract(KeyContract):
 
         def there_and_back(key: str) -> bytes:
             client.put(key, RangeOf(key, 0, SIZE), new_meter())
-            sink = Collector()
-            client.get(key, sink, new_meter())
-            return sink.joined()
+            return fetched(client, key)
 
         # Alone once: rclone fails if several requests make one directory at a time.
         there_and_back(f"{target.prefix}first")
@@ -211,9 +197,7 @@ class ClientContract(KeyContract):
         with pytest.raises(NotFound):
             client.get(key, Collector(), new_meter())
         client.put(key, RangeOf(key, 0, 10), new_meter())
-        sink = Collector()
-        client.get(key, sink, new_meter())
-        assert sink.joined() == content(key, 10)
+        assert fetched(client, key) == content(key, 10)
 
     def test_a_function_can_end_in_the_middle(
         self, client: Client, target: Target, key: str
@@ -223,6 +207,18 @@ class ClientContract(KeyContract):
         open_control(target).put_object(Bucket=target.bucket, Key=key, Body=content(key))
         with pytest.raises(DeadlineExceeded):
             client.get(key, Collector(), Ended())
-        sink = Collector()
-        client.get(key, sink, new_meter())
-        assert sink.joined() == content(key)
+        assert fetched(client, key) == content(key)
+
+    @pytest.mark.parametrize("at", [0, SIZE // 2])
+    def test_a_put_that_is_stopped_leaves_no_object(
+        self, client: Client, target: Target, key: str, declared: ClientInfo, at: int
+    ) -> None:
+        """At its first word, and halfway."""
+        if at and declared.progress == "none":
+            pytest.skip("without progress nothing stops it once its body is made")
+        with pytest.raises(DeadlineExceeded):
+            client.put(key, RangeOf(key, 0, SIZE), Ended(at))
+        for _ in range(5):
+            # A store may be slow to see that no more is coming.
+            sleep(0.1)
+            assert stored(target) == []

@@ -70,15 +70,11 @@ class ExecutorContract:
     def test_a_function_that_raises_fails_alone(self) -> None:
         self.only_one_is_bad("fault-raise", InvocationRecord, "planned failure")
 
-    def test_a_function_that_is_killed_is_lost_alone(self) -> None:
+    @pytest.mark.parametrize("fault", ["fault-kill", "fault-hang"])
+    def test_a_function_that_is_killed_or_hangs_is_lost_alone(self, fault: str) -> None:
         if not self.survives_death:
             pytest.skip("this executor runs functions in the caller's process")
-        self.only_one_is_bad("fault-kill", Lost, "")
-
-    def test_a_function_that_hangs_is_lost_alone(self) -> None:
-        if not self.survives_death:
-            pytest.skip("this executor runs functions in the caller's process")
-        self.only_one_is_bad("fault-hang", Lost, "")
+        self.only_one_is_bad(fault, Lost, "")
 
     def only_one_is_bad(self, workload: str, kind: type, words: str) -> None:
         """Check that invocation 1 is a ``kind`` that says ``words``, and all others are ok."""
@@ -86,16 +82,14 @@ class ExecutorContract:
             result = outcome.result
             if result.index == FAULTY_INDEX:
                 assert isinstance(result, kind)
-                message = result.cause if isinstance(result, Lost) else result.error
-                assert words in str(message)
+                assert words in str(result.cause if isinstance(result, Lost) else result.error)
             else:
                 assert isinstance(result, InvocationRecord)
                 assert result.ok
 
     def test_closing_early_ends_the_rest(self) -> None:
-        outcomes = open_executor(self.job("noop", invocations=50)).map(
-            specs(self.job("noop", invocations=50)), RunProgress()
-        )
+        job = self.job("noop", invocations=50)
+        outcomes = open_executor(job).map(specs(job), RunProgress())
         next(outcomes)
         outcomes.close()
         with pytest.raises(StopIteration):

@@ -9,6 +9,7 @@ import signal
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 from serverless_bench.job.operations import OperationKind, OperationSpec
@@ -33,7 +34,7 @@ class _Trap(OperationSpec):
     the trap springs when the body gives it its number.
     """
 
-    misbehave: Callable[[], None]
+    misbehave: Callable[[], object]
 
     def __post_init__(self) -> None:
         if self.index != _UNNUMBERED:
@@ -54,7 +55,7 @@ class FaultWorkload(Workload):
 
     creates_objects = True
 
-    def __init__(self, misbehave: Callable[[], None]) -> None:
+    def __init__(self, misbehave: Callable[[], object]) -> None:
         self._misbehave = misbehave
 
     def operations(self, invocation: InvocationSpec, thread: int = 0) -> Stream:
@@ -78,26 +79,14 @@ def _raise() -> None:
     raise RuntimeError("planned failure")
 
 
-def _exit() -> None:
-    os._exit(3)
-
-
-def _kill() -> None:
-    os.kill(os.getpid(), signal.SIGKILL)
-
-
 def _fill_memory() -> None:
     taken = [b"\1" * _STEP_BYTES for _ in range(_OOM_BYTES // _STEP_BYTES)]
     del taken
-    _kill()
-
-
-def _hang() -> None:
-    threading.Event().wait()
+    signal.raise_signal(signal.SIGKILL)
 
 
 RAISE = FaultWorkload(_raise)
-EXIT = FaultWorkload(_exit)
-KILL = FaultWorkload(_kill)
+EXIT = FaultWorkload(partial(os._exit, 3))
+KILL = FaultWorkload(partial(signal.raise_signal, signal.SIGKILL))
 OOM = FaultWorkload(_fill_memory)
-HANG = FaultWorkload(_hang)
+HANG = FaultWorkload(threading.Event().wait)

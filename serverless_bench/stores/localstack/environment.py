@@ -101,17 +101,17 @@ def _find_python() -> tuple[str, str]:
 def _install(python: str, version: str, home: Path) -> None:
     shutil.rmtree(home, ignore_errors=True)
     pins = str(_DATA.joinpath(f"{version}.txt"))
-    inside = home / "bin" / "python"
+    inside = str(home / "bin" / "python")
     beside = shutil.which("uv", path=Path(sys.executable).parent) or shutil.which("uv")
     if beside:
-        _do([python, "-m", "venv", "--without-pip", str(home)])
+        flags = ["--without-pip"]
         # As pip does it: a thousand modules, of which every start needs most.
-        uv = [beside, "pip", "install", "--compile-bytecode", "--python", str(inside)]
-        _do([*uv, "--require-hashes", "-r", pins])
+        install = [beside, "pip", "install", "--compile-bytecode", "--python", inside]
     else:
-        _do([python, "-m", "venv", str(home)])
-        pip = [str(inside), "-m", "pip", "install", "--disable-pip-version-check"]
-        _do([*pip, "--require-hashes", "-r", pins])
+        flags = []
+        install = [inside, "-m", "pip", "install", "--disable-pip-version-check"]
+    _do([python, "-m", "venv", *flags, str(home)])
+    _do([*install, "--require-hashes", "-r", pins])
     (home / "complete").touch()
 
 

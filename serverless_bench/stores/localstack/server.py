@@ -9,7 +9,7 @@ import socket
 import subprocess
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Final
 
@@ -190,13 +190,10 @@ def _volume() -> Iterator[Path]:
 
 def _sweep(volume: Path) -> None:
     """Delete a directory whose command was killed."""
-    try:
-        with (volume / "lock").open("r+") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            shutil.rmtree(volume, ignore_errors=True)
-    except OSError:
-        # Somebody else's, or in use, or being made at this moment.
-        return
+    # Not if it is somebody else's, or in use, or being made at this moment.
+    with suppress(OSError), (volume / "lock").open("r+") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        shutil.rmtree(volume, ignore_errors=True)
 
 
 def _answers(url: str) -> bool:

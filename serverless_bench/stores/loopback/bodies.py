@@ -61,45 +61,17 @@ def buffered(connection: socket.socket, *, whole: bool) -> io.BufferedReader:
     return io.BufferedReader(SocketReader(connection, whole=whole), HEAD)
 
 
-class Sized(_Readable):
-    """The next ``size`` bytes of ``source``.
+class Framed(_Readable):
+    """The next ``size`` bytes of ``source``, or what is inside of its chunks.
+
+    Chunks are ``SIZE[;extension]``, data, and so on; 0, trailers.
 
     Parameters
     ----------
     source
-        Positioned at the first of them.
+        Positioned at the first byte, or at the first chunk's size.
     size
-        ``Content-Length``.
-    """
-
-    def __init__(self, source: io.BufferedReader, size: int) -> None:
-        super().__init__()
-        self._source = source
-        self._left = size
-
-    def readinto(self, buffer: "WriteableBuffer", /) -> int:
-        """Fill ``buffer`` as far as the body goes.
-
-        Raises
-        ------
-        ConnectionError
-            If the connection ends before the body does.
-        """
-        view = memoryview(buffer).cast("B")[: self._left]
-        count = self._source.readinto(view) if len(view) else 0
-        if count < len(view):
-            raise ConnectionResetError("the body ends before its length")
-        self._left -= count
-        return count
-
-
-class Chunks(_Readable):
-    """What is inside of chunks: ``SIZE[;extension]``, data, and so on; 0, trailers.
-
-    Parameters
-    ----------
-    source
-        Positioned at the first chunk's size.
+        ``Content-Length``; None for chunks.
 
     Notes
     -----
@@ -107,30 +79,29 @@ class Chunks(_Readable):
     payload in multiple chunks". Signatures and checksums in there are not looked at.
     """
 
-    def __init__(self, source: io.BufferedReader) -> None:
+    def __init__(self, source: io.BufferedReader, size: int | None) -> None:
         super().__init__()
         self._source = source
-        self._left = 0
+        self._left = size or 0
         self._begun = False
-        self._ended = False
+        self._ended = size is not None
 
     def readinto(self, buffer: "WriteableBuffer", /) -> int:
-        """Fill ``buffer`` from one chunk.
+        """Fill ``buffer`` as far as the body, or the present chunk, goes.
 
         Raises
         ------
         S3Error
             If these are no chunks.
         ConnectionError
-            If the connection ends before the last chunk.
+            If the connection ends before the body does.
         """
-        view = memoryview(buffer).cast("B")
         if not self._left and not self._ended:
             self._next()
-        view = view[: self._left]
+        view = memoryview(buffer).cast("B")[: self._left]
         count = self._source.readinto(view) if len(view) else 0
         if count < len(view):
-            raise ConnectionResetError("the body ends in the middle of a chunk")
+            raise ConnectionResetError("the body ends before its length")
         self._left -= count
         return count
 
@@ -175,12 +146,11 @@ class Body:
         if not length.isdecimal():
             raise S3Error(400, "InvalidArgument", "Content-Length is no number")
         chunked = headers.get("transfer-encoding", "").lower() == "chunked"
-        self._outer: io.RawIOBase = Chunks(source) if chunked else Sized(source, int(length))
-        self._inner = self._outer
         self.size: int | None = None if chunked else int(length)
         """Bytes of the object; None if the request does not say."""
+        self._inner = self._outer = Framed(source, self.size)
         if is_aws_chunked(headers):
-            self._inner = Chunks(io.BufferedReader(self._outer, 1 << 16))
+            self._inner = Framed(io.BufferedReader(self._outer, 1 << 16), None)
             decoded = headers.get("x-amz-decoded-content-length", "")
             self.size = int(decoded) if decoded.isdecimal() else None
 

@@ -3,7 +3,7 @@
 import socket
 import socketserver
 import struct
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler
 from typing import Any, Final, NoReturn
@@ -14,12 +14,15 @@ from serverless_bench.job.keys import declared_size
 from serverless_bench.stores.loopback.bodies import Body, Inspector, UploadCheck, buffered
 from serverless_bench.stores.loopback.faults import FaultKind, PlannedFault, derived_rng
 from serverless_bench.stores.loopback.s3 import (
+    Element,
     S3Error,
     S3Request,
     error_xml,
     http_date,
     parse_request,
+    xml,
 )
+from serverless_bench.stores.loopback.shaping import Pace
 from serverless_bench.stores.loopback.state import StoreState
 from serverless_bench.stores.loopback.witness import WitnessedRequest
 from serverless_bench.units import NS_PER_S
@@ -68,7 +71,8 @@ class HttpConnection(BaseHTTPRequestHandler):
         self.rfile.close()
         self.rfile = self._source = buffered(self.connection, whole=tls is None)
         self.buffer = memoryview(bytearray(self.state.block_bytes))
-        self._pace = self.state.shaper.new_pace()
+        rate = self.state.settings.shape.connection_bytes_per_s
+        self._pace = None if rate is None else Pace(rate)
         self._connection_number = next(self.state.connection_numbers)
         self.state.counters.add(connections=1)
 
@@ -93,18 +97,9 @@ class HttpConnection(BaseHTTPRequestHandler):
         self._expecting = True
         return True
 
-    def handle_one_request(self) -> None:
-        """Serve one request, and have it witnessed."""
-        self._expecting = False
-        self._witnessing = False
-        try:
-            super().handle_one_request()
-        finally:
-            if self._witnessing:
-                self.state.witness.finish(self.witnessed)
-
     def parse_request(self) -> bool:
         """Take the time at which the request came, and read the rest of its head."""
+        self._expecting = False
         self._received_ns = monotonic_ns()
         return super().parse_request()
 
@@ -119,11 +114,6 @@ class HttpConnection(BaseHTTPRequestHandler):
             self.number, self._connection_number, self.s3_request, self._received_ns
         )
         return self.s3_request
-
-    def start_witnessing(self) -> None:
-        """Have the request witnessed, however it ends."""
-        self._witnessing = True
-        self.state.witness.start(self.witnessed)
 
     def open_body(self) -> Body:
         """Return the body of the request, and have the client send it.
@@ -243,9 +233,9 @@ class HttpConnection(BaseHTTPRequestHandler):
         body = error_xml(error, self.s3_request.path, self.request_id)
         self.reply(error.status, body, {"Content-Type": _XML})
 
-    def reply_document(self, body: bytes) -> None:
+    def reply_document(self, name: str, children: Sequence[Element]) -> None:
         """Send a document."""
-        self.reply(200, body, {"Content-Type": _XML})
+        self.reply(200, xml(name, children), {"Content-Type": _XML})
 
     def hang_up(self, *, reset: bool) -> None:
         """End the connection, with RST instead of FIN for a reset.
@@ -289,9 +279,8 @@ class S3Connection(HttpConnection):
         """
         request = self.s3_request
         prefix = f"{request.bucket}/{request.key.rpartition('/')[0]}"
-        now_ns = monotonic_ns()
         if request.key and not self.state.shaper.admits(
-            prefix, write=request.writes, now_ns=now_ns
+            prefix, write=request.writes, now_ns=monotonic_ns()
         ):
             self.state.counters.add(limited=1)
             self._log_event("limit", "put" if request.writes else "get", name)
@@ -318,7 +307,7 @@ class S3Connection(HttpConnection):
 
     def inject(self, fault: PlannedFault, **more: Any) -> None:  # noqa: ANN401 - anything that JSON has
         """Write a fault to the log, just before the client meets it."""
-        self.state.counters.fault(fault.kind)
+        self.state.counters.count("faults", fault.kind)
         self.witnessed.fault = fault.kind
         self._log_event("fault", fault.kind, self._name, number=fault.number, **more)
 
@@ -358,8 +347,7 @@ class S3Connection(HttpConnection):
         S3Error
             Always.
         """
-        bad = check.bad_bytes or check.size
-        self.state.counters.add(bad_puts=1, bad_put_bytes=bad)
+        self.state.counters.add(bad_puts=1, bad_put_bytes=check.bad_bytes or check.size)
         raise S3Error(400, "BadDigest", message)
 
     def _log_event(self, event: str, kind: str, name: str, **more: Any) -> None:  # noqa: ANN401 - as above

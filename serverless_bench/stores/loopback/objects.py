@@ -9,6 +9,7 @@ it lies is compared with its neighbours when the upload is completed.
 import secrets
 import threading
 from bisect import bisect_left, bisect_right
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -30,13 +31,27 @@ class Upload:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AssembledObject:
-    """What the parts make."""
+class StoredObject:
+    """What an object holds."""
 
+    key: str
     size: int
-    generation: int
+    generation: int = 0
     verbatim: bytes | None = None
-    """The bytes themselves, of an object that sbench did not make; as in ``UploadCheck``."""
+    """The bytes themselves; None if they are the keystream of the key."""
+
+    @property
+    def etag(self) -> str:
+        """An entity tag that is another one when the bytes are."""
+        own = self.generation if self.verbatim is None else hash(self.verbatim) & 0xFFFFFFFF
+        return f'"{hash_key(self.key):016x}-{self.size:x}-{own:x}"'
+
+    def readinto_at(self, offset: int, buffer: memoryview) -> None:
+        """Fill ``buffer`` with the bytes from ``offset`` on."""
+        if self.verbatim is None:
+            content_of(self.key, self.generation).readinto_at(offset, buffer)
+        else:
+            buffer[:] = self.verbatim[offset : offset + len(buffer)]
 
 
 def etag_of(part: UploadCheck) -> str:
@@ -47,7 +62,7 @@ def etag_of(part: UploadCheck) -> str:
 
 def assemble(
     key: str, parts: Mapping[int, UploadCheck], listed: Sequence[tuple[int, str]], *, verifies: bool
-) -> AssembledObject:
+) -> StoredObject:
     """Return the object that the listed parts make.
 
     Parameters
@@ -80,7 +95,7 @@ def assemble(
         if verifies and kept is None:
             generation = _fits(key, number, part, offset, generation)
         offset += part.size
-    return AssembledObject(size=offset, generation=generation or 0, verbatim=kept)
+    return StoredObject(key=key, size=offset, generation=generation or 0, verbatim=kept)
 
 
 def _kept(key: str, parts: Sequence[UploadCheck]) -> bytes | None:
@@ -108,30 +123,6 @@ def _fits(
     return found_generation
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StoredObject:
-    """What an object holds."""
-
-    key: str
-    size: int
-    generation: int = 0
-    verbatim: bytes | None = None
-    """The bytes themselves; None if they are the keystream of the key."""
-
-    @property
-    def etag(self) -> str:
-        """An entity tag that is another one when the bytes are."""
-        own = self.generation if self.verbatim is None else hash(self.verbatim) & 0xFFFFFFFF
-        return f'"{hash_key(self.key):016x}-{self.size:x}-{own:x}"'
-
-    def readinto_at(self, offset: int, buffer: memoryview) -> None:
-        """Fill ``buffer`` with the bytes from ``offset`` on."""
-        if self.verbatim is None:
-            content_of(self.key, self.generation).readinto_at(offset, buffer)
-        else:
-            buffer[:] = self.verbatim[offset : offset + len(buffer)]
-
-
 @dataclass
 class _Bucket:
     kept: dict[str, "int | StoredObject"] = field(default_factory=dict)
@@ -153,7 +144,7 @@ class ObjectTable:
 
     def __init__(self, *, strict: bool) -> None:
         self._strict = strict
-        self._buckets: dict[str, _Bucket] = {}
+        self._buckets: defaultdict[str, _Bucket] = defaultdict(_Bucket)
         self._lock = threading.Lock()
 
     def buckets(self) -> list[str]:
@@ -198,7 +189,7 @@ class ObjectTable:
         key = content.key
         plain = content.verbatim is None and declared_size(key) == content.size
         with self._lock:
-            stored = self._bucket(bucket)
+            stored = self._buckets[bucket]
             if only_new and key in stored.kept:
                 return False
             if key not in stored.kept:
@@ -209,14 +200,14 @@ class ObjectTable:
     def delete(self, bucket: str, key: str) -> None:
         """Forget that an object was written."""
         with self._lock:
-            stored = self._bucket(bucket)
+            stored = self._buckets[bucket]
             if stored.kept.pop(key, None) is not None:
                 stored.order = None
 
     def page(self, bucket: str, prefix: str, after: str, limit: int) -> tuple[list[str], bool]:
         """Return up to ``limit`` keys with ``prefix`` after ``after``, and if more follow."""
         with self._lock:
-            stored = self._bucket(bucket)
+            stored = self._buckets[bucket]
             if stored.order is None:
                 # S3 lists in the order of UTF-8 bytes, which is that of code points.
                 stored.order = sorted(stored.kept)
@@ -230,7 +221,7 @@ class ObjectTable:
         """Begin an upload in parts and return its id."""
         upload = Upload(upload_id=secrets.token_hex(16), key=key)
         with self._lock:
-            self._bucket(bucket).uploads[upload.upload_id] = upload
+            self._buckets[bucket].uploads[upload.upload_id] = upload
         return upload.upload_id
 
     def upload(self, bucket: str, key: str, upload_id: str) -> Upload:
@@ -242,7 +233,7 @@ class ObjectTable:
             If there is none of this key and id.
         """
         with self._lock:
-            found = self._bucket(bucket).uploads.get(upload_id)
+            found = self._buckets[bucket].uploads.get(upload_id)
         if found is None or found.key != key:
             raise S3Error(404, "NoSuchUpload", "this upload is not open")
         return found
@@ -250,15 +241,12 @@ class ObjectTable:
     def end_upload(self, bucket: str, upload_id: str) -> None:
         """Forget an upload."""
         with self._lock:
-            self._bucket(bucket).uploads.pop(upload_id, None)
+            self._buckets[bucket].uploads.pop(upload_id, None)
 
     def uploads(self, bucket: str, prefix: str) -> Iterator[Upload]:
         """Yield the open uploads of keys with ``prefix``, by key and id."""
         with self._lock:
-            found = list(self._bucket(bucket).uploads.values())
+            found = list(self._buckets[bucket].uploads.values())
         for upload in sorted(found, key=lambda upload: (upload.key, upload.upload_id)):
             if upload.key.startswith(prefix):
                 yield upload
-
-    def _bucket(self, name: str) -> _Bucket:
-        return self._buckets.setdefault(name, _Bucket())

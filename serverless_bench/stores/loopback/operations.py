@@ -10,7 +10,7 @@ from serverless_bench.stores.loopback.bodies import TELLING_BYTES
 from serverless_bench.stores.loopback.connection import REFUSALS, S3Connection
 from serverless_bench.stores.loopback.faults import FaultKind, PlannedFault
 from serverless_bench.stores.loopback.objects import StoredObject, Upload, assemble, etag_of
-from serverless_bench.stores.loopback.s3 import Element, S3Error, parse_xml, spelled, texts, xml
+from serverless_bench.stores.loopback.s3 import Element, S3Error, parse_xml, spelled, texts
 
 
 def _head_bucket(connection: S3Connection) -> None:
@@ -27,7 +27,7 @@ def _delete_bucket(connection: S3Connection) -> None:
 
 def _get_location(connection: S3Connection) -> None:
     # Empty stands for us-east-1 (Amazon S3 API reference, "GetBucketLocation").
-    connection.reply_document(xml("LocationConstraint", []))
+    connection.reply_document("LocationConstraint", [])
 
 
 def _delete_objects(connection: S3Connection) -> None:
@@ -38,7 +38,7 @@ def _delete_objects(connection: S3Connection) -> None:
         connection.state.objects.delete(connection.s3_request.bucket, key)
     quiet = (root.findtext("{*}Quiet") or "").lower() == "true"
     deleted = [] if quiet else [("Deleted", [("Key", key)]) for key in keys]
-    connection.reply_document(xml("DeleteResult", deleted))
+    connection.reply_document("DeleteResult", deleted)
 
 
 def _list_objects(connection: S3Connection) -> None:
@@ -51,22 +51,25 @@ def _list_objects(connection: S3Connection) -> None:
     marker = "start-after" if second else "marker"
     after = query.get("continuation-token", "") or query.get(marker, "")
     keys, more = objects.page(request.bucket, prefix, after, _limit(query.get("max-keys", "1000")))
-    contents: list[Element] = []
-    for key in keys:
-        found = objects.find(request.bucket, key, written=True)
-        if found is not None:
-            inside: list[Element] = [
-                ("Key", spelled(key, encoding)),
+    found = [objects.find(request.bucket, key, written=True) for key in keys]
+    contents: list[Element] = [
+        (
+            "Contents",
+            [
+                ("Key", spelled(one.key, encoding)),
                 ("LastModified", connection.state.start_stamp),
-                ("ETag", found.etag),
-                ("Size", str(found.size)),
+                ("ETag", one.etag),
+                ("Size", str(one.size)),
                 ("StorageClass", "STANDARD"),
-            ]
-            contents.append(("Contents", inside))
+            ],
+        )
+        for one in found
+        if one is not None
+    ]
     rest: list[Element] = [("EncodingType", encoding)] if encoding else []
     if more and second:
         rest.append(("NextContinuationToken", keys[-1]))
-    body = xml(
+    connection.reply_document(
         "ListBucketResult",
         [
             ("Name", request.bucket),
@@ -77,7 +80,6 @@ def _list_objects(connection: S3Connection) -> None:
             *contents,
         ],
     )
-    connection.reply_document(body)
 
 
 def _list_uploads(connection: S3Connection) -> None:
@@ -97,17 +99,16 @@ def _list_uploads(connection: S3Connection) -> None:
     ]
     rest: list[Element] = [("EncodingType", encoding)] if encoding else []
     inside: list[Element] = [("Bucket", request.bucket), ("IsTruncated", "false"), *rest, *listed]
-    connection.reply_document(xml("ListMultipartUploadsResult", inside))
+    connection.reply_document("ListMultipartUploadsResult", inside)
 
 
 def _list_buckets(connection: S3Connection) -> None:
     """Send ``ListBuckets``: those that something was written to."""
-    stamp = connection.state.start_stamp
     listed: list[Element] = [
-        ("Bucket", [("Name", name), ("CreationDate", stamp)])
+        ("Bucket", [("Name", name), ("CreationDate", connection.state.start_stamp)])
         for name in connection.state.objects.buckets()
     ]
-    connection.reply_document(xml("ListAllMyBucketsResult", [("Buckets", listed)]))
+    connection.reply_document("ListAllMyBucketsResult", [("Buckets", listed)])
 
 
 def _limit(text: str) -> int:
@@ -274,7 +275,7 @@ def _create_multipart(connection: S3Connection) -> None:
     bucket, key = connection.s3_request.bucket, connection.s3_request.key
     upload_id = connection.state.objects.begin_upload(bucket, key)
     inside = [("Bucket", bucket), ("Key", key), ("UploadId", upload_id)]
-    connection.reply_document(xml("InitiateMultipartUploadResult", inside))
+    connection.reply_document("InitiateMultipartUploadResult", inside)
 
 
 def _upload_part(connection: S3Connection) -> None:
@@ -298,21 +299,15 @@ def _complete_multipart(connection: S3Connection) -> None:
             parse_xml(connection.read_document()), "Part", "PartNumber", "ETag"
         )
     ]
-    made = assemble(request.key, upload.parts, listed, verifies=connection.state.verifies)
+    content = assemble(request.key, upload.parts, listed, verifies=connection.state.verifies)
     declared = declared_size(request.key)
-    if declared is not None and declared != made.size:
-        message = f"the parts have {made.size} bytes, the key declares {declared}"
+    if declared is not None and declared != content.size:
+        message = f"the parts have {content.size} bytes, the key declares {declared}"
         raise S3Error(400, "BadDigest", message)
-    content = StoredObject(
-        key=request.key,
-        size=made.size,
-        generation=made.generation,
-        verbatim=made.verbatim,
-    )
     _commit(connection, content)
     connection.state.objects.end_upload(request.bucket, upload.upload_id)
     inside = [("Bucket", request.bucket), ("Key", request.key), ("ETag", content.etag)]
-    connection.reply_document(xml("CompleteMultipartUploadResult", inside))
+    connection.reply_document("CompleteMultipartUploadResult", inside)
 
 
 def _abort_multipart(connection: S3Connection) -> None:

@@ -15,20 +15,13 @@ Element = tuple[str, "str | Sequence[Element]"]
 """A name with a text, or with further elements."""
 
 
+@dataclass(eq=False)
 class S3Error(Exception):
-    """A response that is an error.
+    """A response that is an error, as in the Amazon S3 API reference, "Error responses"."""
 
-    Parameters
-    ----------
-    status, code, message
-        As in the Amazon S3 API reference, "Error responses".
-    """
-
-    def __init__(self, status: int, code: str, message: str) -> None:
-        super().__init__(message)
-        self.status = status
-        self.code = code
-        self.message = message
+    status: int
+    code: str
+    message: str
 
 
 def xml(name: str, children: Sequence[Element], *, namespace: str = NAMESPACE) -> bytes:

@@ -25,16 +25,18 @@ class Handler(S3Connection):
         if request.path == STATISTICS:
             self.reply(200, json.dumps(self.state.statistics()).encode())
             return
-        self.start_witnessing()
+        self.state.witness.start(self.witnessed)
         try:
             name = request.operation()
             self.witnessed.operation = name
-            self.state.counters.request(name)
+            self.state.counters.count("requests", name)
             self.check_limits(name)
             self.plan_fault(name)
             OPERATIONS[name](self)
         except S3Error as exc:
             self.reply_error(exc)
+        finally:
+            self.state.witness.finish(self.witnessed)
 
     do_DELETE = do_GET = do_HEAD = do_POST = do_PUT = serve  # noqa: N815 - stdlib's names
 

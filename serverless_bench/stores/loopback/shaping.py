@@ -173,32 +173,6 @@ def parse_stall(text: str | None) -> tuple[float, float] | None:
     return at_s, for_s
 
 
-class Stall:
-    """One stretch of time in which nothing leaves the store.
-
-    Parameters
-    ----------
-    at_s, for_s
-        When it begins, counted from the first answer about an object, and how long it lasts.
-    """
-
-    def __init__(self, at_s: float, for_s: float) -> None:
-        self._at_ns = round(at_s * NS_PER_S)
-        self._for_ns = round(for_s * NS_PER_S)
-        self._first_ns: int | None = None
-        self._lock = threading.Lock()
-
-    def wait_ns(self, now_ns: int) -> int:
-        """Return how long an answer that is due now has to wait."""
-        with self._lock:
-            if self._first_ns is None:
-                self._first_ns = now_ns
-        begin_ns = self._first_ns + self._at_ns
-        if not begin_ns <= now_ns < begin_ns + self._for_ns:
-            return 0
-        return begin_ns + self._for_ns - now_ns
-
-
 @dataclass
 class Shaper:
     """All waits of one server; threads may share it.
@@ -215,22 +189,22 @@ class Shaper:
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def __post_init__(self) -> None:
-        self._latency = parse_latency(self.shape.latency)
-        stall = parse_stall(self.shape.stall)
-        self._stall = None if stall is None else Stall(*stall)
-
-    def latency_s(self, rng: random.Random) -> float:
-        """Return what one answer waits before its first byte."""
-        return self._latency(rng)
+        self.latency_s = parse_latency(self.shape.latency)
+        """Draws what one answer waits before its first byte."""
+        self._stall = parse_stall(self.shape.stall)
+        self._first_ns: int | None = None
 
     def stall_ns(self, now_ns: int) -> int:
-        """Return how long nothing leaves the store any more, at an instant."""
-        return 0 if self._stall is None else self._stall.wait_ns(now_ns)
-
-    def new_pace(self) -> Pace | None:
-        """Return the rate of a new connection."""
-        rate = self.shape.connection_bytes_per_s
-        return None if rate is None else Pace(rate)
+        """Return how long nothing leaves the store any more, when an answer is due now."""
+        if self._stall is None:
+            return 0
+        with self._lock:
+            if self._first_ns is None:
+                self._first_ns = now_ns
+        at_s, for_s = self._stall
+        begin_ns = self._first_ns + round(at_s * NS_PER_S)
+        end_ns = begin_ns + round(for_s * NS_PER_S)
+        return end_ns - now_ns if begin_ns <= now_ns < end_ns else 0
 
     def function(self, name: str, *, upload: bool, now_ns: int) -> NetworkBucket | None:
         """Return the network of the function called ``name`` in one direction."""

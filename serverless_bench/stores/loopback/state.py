@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from itertools import count
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from serverless_bench.clock import utc_stamp, wall_ns
 from serverless_bench.errors import UsageError
@@ -88,18 +88,12 @@ class Counters:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._numbers: Counter[str] = Counter()
-        self._requests: Counter[str] = Counter()
-        self._faults: Counter[str] = Counter()
+        self._kinds = {"requests": Counter[str](), "faults": Counter[str]()}
 
-    def request(self, name: str) -> None:
-        """Count one request: get, put, upload_part, list_objects, ..."""
+    def count(self, kind: Literal["requests", "faults"], name: str) -> None:
+        """Count one request (get, put, list_objects, ...), or one injected fault."""
         with self._lock:
-            self._requests[name] += 1
-
-    def fault(self, name: str) -> None:
-        """Count one injected fault."""
-        with self._lock:
-            self._faults[name] += 1
+            self._kinds[kind][name] += 1
 
     def add(self, **numbers: int) -> None:
         """Add to counters by name."""
@@ -110,11 +104,10 @@ class Counters:
         """Return everything as a JSON-able value."""
         used = resource.getrusage(resource.RUSAGE_SELF)
         with self._lock:
-            numbers = {name: self._numbers[name] for name in _COUNTERS}
             return {
-                "requests": dict(sorted(self._requests.items())),
-                **numbers,
-                "faults": dict(sorted(self._faults.items())),
+                "requests": dict(sorted(self._kinds["requests"].items())),
+                **{name: self._numbers[name] for name in _COUNTERS},
+                "faults": dict(sorted(self._kinds["faults"].items())),
                 "cpu_user_s": used.ru_utime,
                 "cpu_sys_s": used.ru_stime,
                 "max_rss_bytes": peak_rss_bytes(),

@@ -134,8 +134,10 @@ class Witness:
         self._open.discard(witnessed.number)
         if len(self._finished) >= _KEPT:
             self.flush()
-        if self._settled is not None and not self._open:
-            self._settled.set()
+        # Read once: whoever settles may have had enough meanwhile.
+        settled = self._settled
+        if settled is not None and not self._open:
+            settled.set()
 
     def flush(self) -> None:
         """Have in the file what was noted so far."""

@@ -183,6 +183,23 @@ def test_a_function_can_end_within_a_library_s_own_parts(
     client.close()
 
 
+@pytest.mark.parametrize(
+    ("client_name", "options", "at"),
+    # minio's own threads say nothing of what they have sent: it ends while the first part is made.
+    [(*case, at) for case, at in zip(OWN_PARTS, (0, 6 * MIB, 6 * MIB), strict=True)],
+)
+def test_what_ends_within_a_library_s_own_parts_leaves_no_object(
+    at_embedded: Target, client_name: str, options: tuple[tuple[str, str], ...], at: int
+) -> None:
+    target = replace(at_embedded, client=client_name, options=options)
+    client = open_client(target, Transfer())
+    with pytest.raises(DeadlineExceeded):
+        client.put(f"{target.prefix}k", RangeOf("k", 0, 13 * MIB), Ended(at))
+    client.close()
+    listed = open_s3(target).list_objects_v2(Bucket=target.bucket, Prefix=target.prefix)
+    assert "Contents" not in listed
+
+
 def test_a_put_of_obstore_has_a_limit_of_its_own(recorder: Recorder) -> None:
     def sleeps(exchange: Exchange) -> bool:
         exchange.over.wait(PATIENCE_S)

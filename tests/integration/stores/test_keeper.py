@@ -1,10 +1,24 @@
-"""Two commands that start at the same time both start a keeper, and one is enough."""
+"""Commands share one keeper: who comes at the same time, and who leaves last."""
 
 import socket
+import subprocess
+import sys
 from pathlib import Path
+
+import psutil
 
 from serverless_bench.stores import embedded
 from serverless_bench.stores.embedded import Lease
+from tests.processes import PATIENCE_S
+
+OTHER = """\
+import pathlib, sys
+from serverless_bench.stores.embedded import Lease
+lease = Lease.take(pathlib.Path(sys.argv[1]))
+print("here", flush=True)
+sys.stdin.readline()
+lease.release()
+"""
 
 
 def test_the_keeper_of_a_command_that_came_second_goes_at_once(tmp_path: Path) -> None:
@@ -19,3 +33,37 @@ def test_the_keeper_of_a_command_that_came_second_goes_at_once(tmp_path: Path) -
     assert second.address == first.address
     second.release()
     first.release()
+
+
+def test_who_leaves_last_does_not_wait_for_who_started_it(tmp_path: Path) -> None:
+    """The keeper is a child of the one that left first, who may never look after it."""
+    first = Lease.take(tmp_path)
+    assert first is not None
+    with subprocess.Popen(
+        [sys.executable, "-c", OTHER, str(tmp_path)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as other:
+        assert other.stdout is not None
+        assert other.stdout.readline() == "here\n"
+        first.release()
+        try:
+            other.communicate("\n", timeout=PATIENCE_S)
+        finally:
+            other.kill()
+    assert other.returncode == 0
+    assert first._keeper is not None
+    assert first._keeper.wait() == 0
+
+
+def test_who_leaves_last_waits_for_the_end_of_the_store(tmp_path: Path) -> None:
+    first, second = Lease.take(tmp_path), Lease.take(tmp_path)
+    assert first is not None
+    assert second is not None
+    first.release()
+    assert psutil.pid_exists(second.address.store_pid)
+    second.release()
+    assert not psutil.pid_exists(second.address.store_pid)
+    assert first._keeper is not None
+    assert first._keeper.wait() == 0
