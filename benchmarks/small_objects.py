@@ -16,11 +16,9 @@ import hashlib
 import hmac
 import json
 import os
-import resource
 import socket
 import ssl
 import statistics
-import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Sequence
@@ -30,6 +28,7 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import quote, urlsplit
 
+from benchmarks.common import cpu_s, make_parser, rotated, run_alone
 from serverless_bench.clock import monotonic_ns, utc_stamp, wall_ns
 from serverless_bench.job.invocations import invocation_specs
 from serverless_bench.job.keys import object_key
@@ -192,11 +191,9 @@ def cost(subject: str, url: str, size: int, threads: int, objects: int) -> dict[
     found = {}
     for kind in KINDS:
         run(kind, keys[: max(threads, objects // 20)])
-        before = resource.getrusage(resource.RUSAGE_SELF)
+        before_s = cpu_s()
         run(kind, keys)
-        after = resource.getrusage(resource.RUSAGE_SELF)
-        used_s = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-        found[kind] = used_s / objects * 1e3
+        found[kind] = (cpu_s() - before_s) / objects * 1e3
     return found
 
 
@@ -211,13 +208,9 @@ def table(
 ) -> None:
     """Measure every subject ``rounds`` times, in turn, and print rows."""
     found: dict[str, list[dict[str, float]]] = {subject: [] for subject in subjects}
-    for number in range(rounds):
-        turn = number % len(subjects)
-        for subject in (*subjects[turn:], *subjects[:turn]):
-            command = [sys.executable, "-m", "benchmarks.small_objects", "--one", subject, url]
-            command += map(str, (size, threads, objects))
-            done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
-            found[subject].append(json.loads(done.stdout))
+    for subject in rotated(subjects, rounds):
+        done = run_alone("benchmarks.small_objects", subject, url, size, threads, objects)
+        found[subject].append(done)
     for kind in KINDS:
         for subject in subjects:
             each = [row[kind] for row in found[subject]]
@@ -233,13 +226,11 @@ def table(
 
 def parser() -> argparse.ArgumentParser:
     """Return what reads the command line."""
-    made = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    made.add_argument("--rounds", type=int, default=7)
+    made = make_parser(__doc__, rounds=7)
     made.add_argument("--threads", type=int, action="append")
     made.add_argument("--size", type=int, action="append", help="bytes")
     made.add_argument("--scheme", action="append", choices=["http", "https"])
     made.add_argument("--client", action="append", help="wire, if none is named")
-    made.add_argument("--smallest", action="store_true", help="as little as shows that it runs")
     return made
 
 

@@ -25,6 +25,10 @@ SMALLEST = [
     pytest.param("fanout --executors lithops", [("lithops", "2")], marks=pytest.mark.full),
     pytest.param("report", [("10",)]),
     pytest.param("serve", [("1", name) for name in ("drained", "checked", "regenerated")]),
+    pytest.param(
+        " ".join(["small_objects --scheme http --threads 1", *(f"--client {c}" for c in CLIENTS)]),
+        product(["http"], ["4"], ["1"], ["put", "get"], ["draft", *CLIENTS]),
+    ),
     pytest.param("witness", [("head",), ("get",), ("put",), ("get", "1", "MiB")]),
 ]
 
