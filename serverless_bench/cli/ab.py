@@ -13,7 +13,7 @@ from serverless_bench.cli.compare import (
     compare_options,
     conclude,
 )
-from serverless_bench.cli.options import DEFAULT_RUN_DIR, group, option
+from serverless_bench.cli.options import DEFAULT_RUN_DIR, FILE, FOLDER, group, keep_option, option
 from serverless_bench.cli.task import load_task, run_directory, store_kept_up
 from serverless_bench.clock import utc_stamp
 from serverless_bench.errors import UsageError
@@ -21,16 +21,13 @@ from serverless_bench.errors import UsageError
 if TYPE_CHECKING:
     from serverless_bench.analysis.samples import MeasuredRun, Sample
 
-_JOB_FILE = click.Path(dir_okay=False, path_type=Path)
-
 series_options = group(
-    option("--seed", type=int, default=0, show_default=True, help="Of the order of the runs."),
-    option("--keep", is_flag=True, help="Leave the objects in the store."),
+    option("--seed", type=int, default=0, help="Of the order of the runs."),
+    keep_option,
     option(
         "--run-dir",
-        type=click.Path(file_okay=False, path_type=Path),
+        type=FOLDER,
         default=DEFAULT_RUN_DIR,
-        show_default=True,
         help="Directory that the series goes into.",
     ),
     option("--name", help="Name of the series; a time stamp without it."),
@@ -38,14 +35,13 @@ series_options = group(
 
 
 @click.command("ab")
-@click.argument("a", type=_JOB_FILE, metavar="A.toml")
-@click.argument("b", type=_JOB_FILE, metavar="B.toml")
-@option("--blocks", type=int, default=6, show_default=True, help="Runs of each side.")
+@click.argument("a", type=FILE, metavar="A.toml")
+@click.argument("b", type=FILE, metavar="B.toml")
+@option("--blocks", type=int, default=6, help="Runs of each side.")
 @option(
     "--warm-up-blocks",
     type=int,
     default=1,
-    show_default=True,
     help="Blocks that come first and are not compared.",
 )
 @series_options

@@ -8,7 +8,7 @@ import click
 
 from serverless_bench.cli.exit_codes import ExitCode, exit_code_of
 from serverless_bench.cli.lookup import run_argument
-from serverless_bench.cli.options import choose_format, option
+from serverless_bench.cli.options import FILE, choose_format, option
 from serverless_bench.errors import UsageError
 
 
@@ -17,7 +17,7 @@ from serverless_bench.errors import UsageError
 @choose_format("text", "json")
 @option(
     "--witness",
-    type=click.Path(dir_okay=False, path_type=Path),
+    type=FILE,
     help="What the store saw (sbench serve --witness): name every difference.",
 )
 @option("--cleaned", is_flag=True, help="With --witness: nothing of the run may be left.")

@@ -7,7 +7,7 @@ from typing import Final
 import click
 
 from serverless_bench.cli.job import check_writable
-from serverless_bench.cli.options import option
+from serverless_bench.cli.options import FILE, option
 from serverless_bench.errors import UsageError
 from serverless_bench.formats.converters import CONVERTERS, open_converter
 from serverless_bench.formats.converters.base import load_yaml
@@ -21,14 +21,13 @@ _KEYS: Final[Mapping[str, str]] = {"warp": "warp", "workload": "sai3"}
 @click.option(
     "-o",
     "--output",
-    type=click.Path(dir_okay=False, path_type=Path),
+    type=FILE,
     help="The job file; standard output without it.",
 )
 @option(
     "--threads",
     type=int,
     default=1,
-    show_default=True,
     help="Of the operations in flight there, how many one function takes here.",
 )
 def command(words: tuple[str, ...], output: Path | None, threads: int) -> int:

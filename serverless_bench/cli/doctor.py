@@ -45,7 +45,6 @@ _STYLES: Final = {Level.OK: "green", Level.WARN: "yellow", Level.FAIL: "bold red
     "--run-seconds",
     type=float,
     default=900.0,
-    show_default=True,
     help="How long the run will take; credentials should last twice as long.",
 )
 @choose_format("text", "json")

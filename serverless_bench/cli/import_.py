@@ -8,14 +8,15 @@ from typing import Any
 import click
 
 from serverless_bench.cli.exit_codes import exit_code_of
-from serverless_bench.cli.options import format_option, link_option, option, run_dir_option
+from serverless_bench.cli.job_flags import settings
+from serverless_bench.cli.options import FILE, format_option, option, run_dir_option
 from serverless_bench.clock import utc_stamp
 from serverless_bench.errors import UsageError
 from serverless_bench.units import parse_link, parse_size
 
 
 @click.command("import")
-@click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
+@click.argument("file", type=FILE)
 @option("--from", help="pywren, lithops, warp or sai3; found out if not given.")
 @option(
     "--phase",
@@ -23,9 +24,9 @@ from serverless_bench.units import parse_link, parse_size
     help="What a pickle without bytes is of.  [default: write]",
 )
 @option("--size", help="Size of each object, for a pickle without bytes, as in 512MiB.")
-@link_option
+@settings("link")
 @run_dir_option
-@option("--name", help="Name of the run directory; a time stamp without it.")
+@settings("name")
 @format_option
 def command(file: Path, run_dir: Path, name: str | None, **flags: Any) -> int:  # noqa: ANN401
     """Read the results of another tool into a run directory, and report on them.

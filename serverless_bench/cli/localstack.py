@@ -10,7 +10,7 @@ from typing import Final
 import click
 
 from serverless_bench.cli.hosting import stop_on_signals, until_end
-from serverless_bench.cli.options import option, port_option
+from serverless_bench.cli.options import FILE, option, port_option
 from serverless_bench.lambda_host.settings import HostSettings
 from serverless_bench.plugins import extra
 from serverless_bench.stores.localstack.environment import (
@@ -31,10 +31,10 @@ _TICK_S: Final = 0.2
 
 @click.command("localstack")
 @port_option
-@option("--concurrency", type=int, default=1000, show_default=True, help="Functions at once.")
+@option("--concurrency", type=int, default=1000, help="Functions at once.")
 @option(
     "--log",
-    type=click.Path(dir_okay=False, path_type=Path),
+    type=FILE,
     help="File for what LocalStack says; one in the cache directory without it.",
 )
 @click.argument("command", nargs=-1, type=click.UNPROCESSED, metavar="[-- COMMAND ...]")

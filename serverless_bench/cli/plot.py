@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from serverless_bench.cli.lookup import RunName, the_run
-from serverless_bench.cli.options import option, run_dir_option
+from serverless_bench.cli.options import FILE, option, run_dir_option
 from serverless_bench.cli.terminal import working
 from serverless_bench.errors import ArchiveError, PluginError
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 @run_dir_option
 @click.option(
     "--output",
-    type=click.Path(dir_okay=False, path_type=Path),
+    type=FILE,
     help="Picture to write, in the format that its name says.  [default: RUN/figure.png]",
 )
 @option("--latency", is_flag=True, help="Draw how long operations took, also of a plain run.")

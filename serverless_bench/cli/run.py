@@ -10,14 +10,13 @@ import click
 
 from serverless_bench.cli.exit_codes import ExitCode
 from serverless_bench.cli.flag_names import spell
-from serverless_bench.cli.options import (
-    format_option,
+from serverless_bench.cli.job_flags import (
     load_options,
-    option,
     run_options,
     target_options,
     transfer_options,
 )
+from serverless_bench.cli.options import FILE, option
 from serverless_bench.cli.task import store_kept_up
 from serverless_bench.clock import utc_stamp
 from serverless_bench.driver.job_file import JobFile, Kind, Stage, load_job_file
@@ -31,14 +30,13 @@ _REPORTED: Final = (ExitCode.INCOMPLETE, ExitCode.WITHHELD, ExitCode.CORRUPT)
 
 
 @click.command("run")
-@click.argument("file", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE.toml")
+@click.argument("file", type=FILE, metavar="FILE.toml")
 @option("--dry-run", is_flag=True, help="Say what would run, and start nothing.")
 @target_options
 @option("--prefix", help="Goes before every new key.")
 @transfer_options
 @load_options
 @run_options
-@format_option
 def command(file: Path, *, dry_run: bool, **flags: Any) -> int:  # noqa: ANN401
     """Run the stages of a job file one after the other, each into a run directory.
 

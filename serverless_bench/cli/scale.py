@@ -10,7 +10,7 @@ import click
 from serverless_bench.analysis.requirements import require_scipy
 from serverless_bench.cli.ab import series_options
 from serverless_bench.cli.exit_codes import ExitCode
-from serverless_bench.cli.options import option
+from serverless_bench.cli.options import FOLDER, choose_format, option
 from serverless_bench.cli.task import (
     COMMANDS,
     OWN_FLAGS,
@@ -36,22 +36,16 @@ _INCOMPLETE: Final = frozenset({ExitCode.INCOMPLETE, ExitCode.CORRUPT, ExitCode.
 
 @click.command("scale")
 @click.argument("job", type=click.Choice(list(COMMANDS)), default="write")
-@option("--numbers", default="1,10,30,100,300", show_default=True, help="Functions at once.")
-@option("--repeats", type=int, default=3, show_default=True, help="Runs of each number.")
+@option("--numbers", default="1,10,30,100,300", help="Functions at once.")
+@option("--repeats", type=int, default=3, help="Runs of each number.")
 @option("--predict", type=int, help="Also say what so many functions would get.")
 @option(
     "--report",
-    type=click.Path(file_okay=False, path_type=Path),
+    type=FOLDER,
     help="Run nothing; fit the runs in this directory.",
 )
 @series_options
-@option(
-    "--format",
-    type=click.Choice(["text", "json", "markdown"]),
-    default="text",
-    show_default=True,
-    help="How to show the result.",
-)
+@choose_format("text", "json", "markdown")
 @click.pass_context
 def command(
     context: click.Context,

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from serverless_bench.cli.options import group, option, port_option
+from serverless_bench.cli.options import FILE, group, option, port_option
 from serverless_bench.stores.loopback.faults import FaultKind
 from serverless_bench.stores.loopback.server import LoopbackServer
 from serverless_bench.stores.loopback.shaping import Shape
@@ -34,14 +34,14 @@ _FAULTS = {
 
 fault_options = group(
     *(
-        option(f"--{kind}", type=float, default=0.0, metavar="RATE", help=text)
+        option(f"--{kind}", type=float, default=0.0, show_default=False, metavar="RATE", help=text)
         for kind, text in _FAULTS.items()
     ),
-    option("--flip-bits", type=int, default=3, show_default=True, help="Bits that --flip flips."),
-    option("--seed", type=int, default=0, show_default=True, help="Decides what fails."),
+    option("--flip-bits", type=int, default=3, help="Bits that --flip flips."),
+    option("--seed", type=int, default=0, help="Decides what fails."),
     option(
         "--log",
-        type=click.Path(dir_okay=False, path_type=Path),
+        type=FILE,
         help="Write every injected fault here, one JSON line each.",
     ),
 )
@@ -57,28 +57,34 @@ shape_options = group(
     option(
         "--stall", metavar="AT:FOR", help="No answer for FOR seconds, AT seconds after the first."
     ),
-    option("--clock-skew", type=float, default=0.0, metavar="S", help="Error of its clock."),
+    option(
+        "--clock-skew",
+        type=float,
+        default=0.0,
+        show_default=False,
+        metavar="S",
+        help="Error of its clock.",
+    ),
 )
 
 
 @click.command("serve")
-@option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
+@option("--host", default="127.0.0.1", help="Address to listen on.")
 @port_option
 @option(
     "--tls",
-    type=click.Path(dir_okay=False, path_type=Path),
+    type=FILE,
     help="Certificate and key in one PEM file.",
 )
 @option(
     "--check",
     type=click.Choice([check.value for check in CheckMode]),
     default=CheckMode.FULL.value,
-    show_default=True,
     help="Whether uploads are compared or only counted.",
 )
 @option(
     "--witness",
-    type=click.Path(dir_okay=False, path_type=Path),
+    type=FILE,
     help="Write every request here, for sbench check.",
 )
 @option("--strict", is_flag=True, help="Only what was written here can be read.")

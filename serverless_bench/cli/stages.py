@@ -2,16 +2,16 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from importlib import import_module
 from pathlib import Path
 from typing import Any, Final
 
 import click
 
 from serverless_bench.cli.file_flags import check_known, flags_of, options_of
-from serverless_bench.cli.flag_names import as_key, spell
+from serverless_bench.cli.flag_names import as_key, spell, spelled
 from serverless_bench.cli.job import Prepared, prepare, run
-from serverless_bench.cli.options import spelled, target_options
+from serverless_bench.cli.job_flags import target_options
+from serverless_bench.cli.main import open_command
 from serverless_bench.driver.job_file import JobFile, Kind, Setting, Stage
 from serverless_bench.driver.outlook import example_keys
 from serverless_bench.errors import SbenchError, UsageError
@@ -113,7 +113,7 @@ def _step(
             hint=f"one of {', '.join(WORKLOADS)}",
         )
     try:
-        flags = _flags(job, stage, command_of(stage.workload), given)
+        flags = _flags(job, stage, open_command(stage.workload), given)
         flags |= {"name": "example", "run_dir": Path(), "format": style, "pickle": None}
         keys = None
         if stage.keys is not None:
@@ -142,12 +142,6 @@ def _source(job: JobFile, stage: Stage, before: Mapping[str, PreparedStage]) -> 
     return source
 
 
-def command_of(workload: str) -> click.Command:
-    """Return the command that runs a workload."""
-    command: click.Command = import_module(f"serverless_bench.cli.{workload}").command
-    return command
-
-
 def given_flags(context: click.Context) -> dict[str, Setting]:
     """Return the flags of ``sbench run`` that stand on its command line."""
     return {
@@ -168,7 +162,7 @@ def _as_setting(value: Any) -> Setting:  # noqa: ANN401 - whatever a flag has be
 
 def _check_common(job: JobFile) -> None:
     """Refuse keys of [target] and [run] that no command has."""
-    known = {flag for name in WORKLOADS for flag in options_of(command_of(name))} - _OWN
+    known = {flag for name in WORKLOADS for flag in options_of(open_command(name))} - _OWN
     where = {
         *options_of(target_options(click.Command("target", callback=lambda: None))),
         "prefix",
@@ -187,7 +181,7 @@ def _check_common(job: JobFile) -> None:
 def _check_given(job: JobFile, given: Mapping[str, Setting]) -> None:
     """Refuse a flag of the command line that changes no stage."""
     workloads = {stage.workload for stage in job.stages} & set(WORKLOADS)
-    known = {flag for name in workloads if name for flag in options_of(command_of(name))}
+    known = {flag for name in workloads if name for flag in options_of(open_command(name))}
     for flag in given:
         if workloads and flag not in known:
             raise UsageError(f"--{flag} means nothing to the stages of {job.path}")

@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 import click
 
 from serverless_bench.cli.file_flags import check_known, flags_of
-from serverless_bench.cli.flag_names import as_key, spell
+from serverless_bench.cli.flag_names import as_key, spell, spelled
 from serverless_bench.cli.job import Prepared, prepare, run
-from serverless_bench.cli.options import spelled
 from serverless_bench.cli.read import command as read_command
 from serverless_bench.cli.write import command as write_command
 from serverless_bench.errors import INTERRUPTED, SbenchError, UsageError

@@ -11,7 +11,8 @@ from docs.make_settings import BEGIN, END, PAGE, table
 from serverless_bench.cli.call import command as call
 from serverless_bench.cli.flag_names import as_flag, as_key, spell
 from serverless_bench.cli.job import Output
-from serverless_bench.cli.stages import WORKLOADS, command_of
+from serverless_bench.cli.main import open_command
+from serverless_bench.cli.stages import WORKLOADS
 from serverless_bench.driver.checked_job import check_job
 from serverless_bench.driver.settings import JobSettings, make_settings, setting_names
 from serverless_bench.errors import PluginError, UsageError
@@ -20,7 +21,7 @@ from serverless_bench.job.spec import JobSpec
 from serverless_bench.job.transfer import Stat, Verify
 
 KIB, MIB = 1 << 10, 1 << 20
-COMMANDS = {**{name: command_of(name) for name in WORKLOADS}, OWN_FUNCTION: call}
+COMMANDS = {**{name: open_command(name) for name in WORKLOADS}, OWN_FUNCTION: call}
 
 
 def job_of(**settings: Any) -> JobSpec:
