@@ -1,6 +1,5 @@
 """``sbench ab``."""
 
-import secrets
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,9 +12,16 @@ from serverless_bench.cli.compare import (
     compare_options,
     conclude,
 )
-from serverless_bench.cli.options import DEFAULT_RUN_DIR, FILE, FOLDER, group, keep_option, option
-from serverless_bench.cli.task import load_task, run_directory, store_kept_up
-from serverless_bench.clock import utc_stamp
+from serverless_bench.cli.options import (
+    DEFAULT_RUN_DIR,
+    FILE,
+    FOLDER,
+    group,
+    keep_option,
+    new_name,
+    option,
+)
+from serverless_bench.cli.task import load_task, run_directory, run_task, store_kept_up
 from serverless_bench.errors import UsageError
 
 if TYPE_CHECKING:
@@ -77,16 +83,16 @@ def command(
             hint="fewer runs allow no verdict",
         )
     tasks = {"A": load_task(a), "B": load_task(b)}
-    root = run_dir / (name or f"{utc_stamp()}-ab-{secrets.token_hex(2)}")
+    root = run_dir / (name or new_name("ab"))
     metric, quiet = flags["metric"], flags["format"] != "text"
     runs: dict[str, list[MeasuredRun]] = {label: [] for label in tasks}
     rng = np.random.default_rng(flags["seed"])
-    with store_kept_up(tasks.values()):
+    with store_kept_up(needed=any(task.embedded for task in tasks.values())):
         for title, block in _blocks(warm_up_blocks, blocks):
             for label in map(str, rng.permutation(list(tasks))):
                 # Every run finds the store as the others do: without the objects of the last.
                 with run_directory(root / label.lower() / block, keep=flags["keep"]) as directory:
-                    run = measured_run(tasks[label].run(directory))
+                    run = measured_run(run_task(tasks[label], directory))
                 runs[label].append(run)
                 value = format_metric(metric, run.metric(metric))
                 click.echo(f"{title}: {label} {value}  {run.path}", err=quiet)

@@ -1,7 +1,6 @@
 """``sbench check``."""
 
 import json
-import sys
 from pathlib import Path
 
 import click
@@ -33,8 +32,7 @@ def command(directory: Path, witness: Path | None, *, cleaned: bool, **flags: st
         raise UsageError("--cleaned needs --witness", hint="name what sbench serve --witness wrote")
     found = check(directory, witness=witness, cleaned=cleaned)
     if flags["format"] == "json":
-        json.dump(found.to_json(), sys.stdout)
-        sys.stdout.write("\n")
+        click.echo(json.dumps(found.to_json()))
     else:
         from serverless_bench.reporters.base import headline
 

@@ -116,10 +116,8 @@ def machine() -> Iterator[Finding]:
     folder = next(path for path in (directory, *directory.parents) if path.exists())
     free = shutil.disk_usage(folder).free
     text = f"{format_size(free)} free in {folder}"
-    if free < _ROOM_BYTES:
-        yield warn("disk", text, "make room, or SBENCH_STORE_DIR names another disk")
-    else:
-        yield ok("disk", text)
+    hint = "make room, or SBENCH_STORE_DIR names another disk"
+    yield warn("disk", text, hint) if free < _ROOM_BYTES else ok("disk", text)
     try:
         find_program()
     except PluginError as exc:
@@ -236,10 +234,8 @@ def function(name: str, patient: Patient) -> Iterator[Finding]:
     patient.setups.append(setup)
     what = f"function {name}"
     text = f"{setup.memory_mib} MB, {setup.architecture}, {setup.runtime}, {setup.state}"
-    if setup.state not in {"Active", "Inactive"}:
-        yield fail(what, text, "wait, or deploy again")
-    else:
-        yield ok(what, text)
+    usable = setup.state in {"Active", "Inactive"}
+    yield ok(what, text) if usable else fail(what, text, "wait, or deploy again")
     if setup.timeout_s < _FUNCTION_TIMEOUT_S:
         hint = f"set its timeout to {_FUNCTION_TIMEOUT_S}"
         yield warn(what, f"AWS ends it after {setup.timeout_s} s", hint)

@@ -1,6 +1,5 @@
 """``sbench demo``: the whole tool in half a minute."""
 
-import secrets
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +12,9 @@ from serverless_bench.cli.job_flags import (
     target_options,
     transfer_options,
 )
-from serverless_bench.cli.options import keep_option, option
+from serverless_bench.cli.options import keep_option, new_name, option
 from serverless_bench.cli.plot import require_plots, save_figure
 from serverless_bench.cli.terminal import working
-from serverless_bench.clock import utc_stamp
 from serverless_bench.driver.settings import meanings
 from serverless_bench.units import format_count
 
@@ -37,7 +35,7 @@ def command(*, keep: bool, **flags: Any) -> int:  # noqa: ANN401 - the shared gr
     from serverless_bench.driver.cleanup import delete
 
     require_plots()
-    name = flags["name"] or f"{utc_stamp()}-demo-{secrets.token_hex(2)}"
+    name = flags["name"] or new_name("demo")
     writing = prepare("write", {**flags, "name": f"{name}-write"})
     with writing.checked.open_target() as target:
         wrote = perform(writing, target)

@@ -24,6 +24,8 @@ from serverless_bench.executors import EXECUTORS
 
 F = TypeVar("F", bound=Callable[..., Any])
 
+TARGET: Final = ("bucket", "endpoint_url", "region", "addressing", "client", "client_option")
+"""Settings that say where objects are, and how they are reached."""
 executor_type = PluginName(EXECUTORS.names)
 
 _TYPES: Final = get_type_hints(JobSettings)
@@ -84,9 +86,7 @@ def _type_of(annotation: Any) -> Any:  # noqa: ANN401 - types, and what click ta
 
 bucket_option = settings("bucket")
 addressing_options = settings("region", "addressing")
-target_options = settings(
-    *("bucket", "endpoint_url", "region", "addressing", "client", "client_option")
-)
+target_options = settings(*TARGET)
 transfer_options = settings(
     *("connections", "part_mb", "block_kib", "verify", "retries", "timeout", "min_split_mb", "stat")
 )
@@ -95,7 +95,9 @@ load_options = settings("threads", "rate", "arrivals")
 remote_options = settings("stack", "function", "control_prefix", "start_timeout")
 """For executors whose functions are remote."""
 
-cost_options = group(
+_outcome_options = group(
+    run_dir_option,
+    # For executors whose functions are billed.
     option("--max-cost", type=float, help="Dollars; a job that would cost more is refused."),
     prices_option,
     option(
@@ -106,10 +108,8 @@ cost_options = group(
         type=arch_type,
         help="Processor of the functions, for their cost.  [default: their own]",
     ),
+    format_option,
 )
-"""For executors whose functions are billed."""
-
-_outcome_options = group(run_dir_option, cost_options, format_option)
 run_options = group(
     settings("executor", "concurrency", "deadline", "duration", "warm_up", "gate", "gate_timeout"),
     settings("link", "seed", "name"),

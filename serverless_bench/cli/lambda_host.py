@@ -54,7 +54,12 @@ _FAULTS: Final = {
     InvokeFault.KILL: "Kill the environment as soon as it has the event.",
 }
 
-function_options = group(
+
+@click.command("lambda-host", context_settings={"ignore_unknown_options": False})
+@port_option
+@option("--region", default="us-east-1", help="Where it says that it is.")
+@group(
+    # What is run, and how.
     option(
         "--function",
         multiple=True,
@@ -80,9 +85,8 @@ function_options = group(
     option("--share-packages", is_flag=True, help="Created functions see this installation."),
     option("--pass", multiple=True, metavar="NAME", help="Variable to hand on."),
 )
-"""What is run, and how."""
-
-wall_options = group(
+@group(
+    # What stops a function, and what stops its callers.
     option("--concurrency", type=int, default=1000, help="In the account."),
     option("--reserved", type=int, help="Reserved for each function."),
     option("--request-rate", type=float, metavar="N", help="Invoke requests per second."),
@@ -105,9 +109,8 @@ wall_options = group(
     option("--cpus", type=float, help="Processors per environment; turns --cpu-limit on."),
     option("--no-memory-limit", is_flag=True, help="Let environments have any memory."),
 )
-"""What stops a function, and what stops its callers."""
-
-fault_options = group(
+@group(
+    # Which requests go wrong.
     *(
         option(f"--{kind}", metavar="RULE", help=f"{text} RULE: 0.3 or 'index=3,5 launch=0'.")
         for kind, text in _FAULTS.items()
@@ -115,15 +118,6 @@ fault_options = group(
     option("--late-s", type=float, default=3600.0, help="How long --late is."),
     option("--seed", type=int, default=0, help="Decides what fails."),
 )
-"""Which requests go wrong."""
-
-
-@click.command("lambda-host", context_settings={"ignore_unknown_options": False})
-@port_option
-@option("--region", default="us-east-1", help="Where it says that it is.")
-@function_options
-@wall_options
-@fault_options
 @option("--scripted", is_flag=True, help="Run no processes; the host answers by itself.")
 @option(
     "--duration",

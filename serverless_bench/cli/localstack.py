@@ -3,7 +3,6 @@
 import asyncio
 import tempfile
 from collections.abc import Sequence
-from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -11,6 +10,7 @@ import click
 
 from serverless_bench.cli.hosting import stop_on_signals, until_end
 from serverless_bench.cli.options import FILE, option, port_option
+from serverless_bench.cli.terminal import aside
 from serverless_bench.lambda_host.settings import HostSettings
 from serverless_bench.plugins import extra
 from serverless_bench.stores.localstack.environment import (
@@ -46,7 +46,7 @@ def command(command: tuple[str, ...], port: int, concurrency: int, log: Path | N
     and end with it.
     """
     root = default_directory()
-    installed = prepare(root, partial(click.echo, err=True))
+    installed = prepare(root, aside)
     with tempfile.TemporaryDirectory(prefix="sbench-lambda-logs-") as logs:
         settings = HostSettings(logs=Path(logs), region=REGION, concurrency=concurrency)
         return asyncio.run(_run(installed, settings, log or root / "localstack.log", port, command))

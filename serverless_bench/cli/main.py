@@ -15,9 +15,10 @@ from click.shell_completion import CompletionItem
 
 from serverless_bench import __version__
 from serverless_bench.cli.defaults import defaults_for
-from serverless_bench.cli.flag_names import spell, spelled
+from serverless_bench.cli.flag_names import spelled
 from serverless_bench.cli.help import Group, in_sections
 from serverless_bench.cli.interrupts import interruptible
+from serverless_bench.cli.terminal import aside, complain
 from serverless_bench.errors import INTERRUPTED, SbenchError
 
 GROUPS: Final = {
@@ -179,14 +180,15 @@ def main(argv: Sequence[str] | None = None) -> int:
             code = commands.main(args=argv, prog_name="sbench", standalone_mode=False)
             sys.stdout.flush()
     except SbenchError as exc:
-        spell(exc)
-        return _say(str(exc), exc.hint, exc.exit_code)
+        return complain(exc)
     except click.ClickException as exc:
         context = exc.ctx if isinstance(exc, click.UsageError) else None
         hint = f"{context.command_path} --help" if context else ""
-        return _say(exc.format_message(), hint, exc.exit_code)
+        complain(SbenchError(exc.format_message(), hint=hint))
+        return int(exc.exit_code)
     except (KeyboardInterrupt, click.Abort):
-        return _say("interrupted", "", INTERRUPTED)
+        aside("sbench: interrupted")
+        return INTERRUPTED
     except BrokenPipeError:
         # Whoever read our output has gone; Python would complain again when it exits.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -195,15 +197,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         if os.environ.get("SBENCH_TRACEBACK"):
             traceback.print_exc()
         hint = "this is a bug; SBENCH_TRACEBACK=1 shows where"
-        return _say(f"{type(exc).__name__}: {exc}", hint, SbenchError.exit_code)
+        return complain(SbenchError(f"{type(exc).__name__}: {exc}", hint=hint))
     return int(code or 0)
-
-
-def _say(message: str, hint: str, code: int) -> int:
-    click.echo(f"sbench: {message}", err=True)
-    if hint:
-        click.echo(f"hint: {hint}", err=True)
-    return int(code)
 
 
 if __name__ == "__main__":

@@ -1,5 +1,6 @@
 """How flags are declared, and those that commands of several kinds have."""
 
+import secrets
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final, TypeVar
@@ -7,6 +8,7 @@ from typing import Any, Final, TypeVar
 import click
 from click.shell_completion import CompletionItem
 
+from serverless_bench.clock import utc_stamp
 from serverless_bench.reporters import REPORTERS
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -60,6 +62,11 @@ class PluginName(click.ParamType):  # type: ignore[type-arg] # generic in click 
         """Return the names that begin so."""
         del ctx, param
         return [CompletionItem(name) for name in self._names() if name.startswith(incomplete)]
+
+
+def new_name(kind: str) -> str:
+    """Return a name for the directory of what a command makes, if the user gives none."""
+    return f"{utc_stamp()}-{kind}-{secrets.token_hex(2)}"
 
 
 port_option = option(

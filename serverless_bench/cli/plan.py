@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 _WIDTH: Final = 100
 _PHASES: Final = {"write": OperationKind.PUT, "read": OperationKind.GET}
-_LEAST: Final = {"read_times": 1, "keep": 0, "function_mb_s": 0.001}
+_LEAST: Final = {"quota": 1, "read_times": 1, "keep": 0, "function_mb_s": 0.001}
 _ASKED: Final = frozenset({"stack", "region"})
 _COMPONENTS: Final = {
     "compute": "Lambda GB-seconds",
@@ -161,7 +161,11 @@ def command(words: tuple[str, ...], **flags: Any) -> int:  # noqa: ANN401 - too 
     from serverless_bench.driver.budget import check_memory
 
     check_memory(flags["memory"])
-    _at_least("--quota", flags["quota"], 1)
+    for name in ("quota",) if words else _LEAST:
+        value, least = flags[name], _LEAST[name]
+        if value is not None and value < least:
+            flag = f"--{name.replace('_', '-')}"
+            raise UsageError(f"{flag} must be at least {least:g}, got {value:g}")
     stack = read_stack(flags["stack"], region=flags["region"]) if flags["stack"] else None
     quota, quota_from = _quota(flags["quota"], stack)
     account: dict[str, Any] = {
@@ -188,8 +192,6 @@ def _plan(flags: Mapping[str, Any], account: Mapping[str, Any], quota_from: str)
     from serverless_bench.driver.checked_job import check_job
     from serverless_bench.driver.settings import setting_names
 
-    for name, least in _LEAST.items():
-        _at_least(f"--{name.replace('_', '-')}", flags[name], least)
     prices, rate = load_prices(flags["prices"]), flags["function_mb_s"]
     # The stack is asked about functions, it does not run this job.
     given = {n: flags[n] for n in setting_names("write") if n in flags and n not in _ASKED}
@@ -220,11 +222,6 @@ def _plan(flags: Mapping[str, Any], account: Mapping[str, Any], quota_from: str)
         quota_from=quota_from,
         keep_h=flags["keep"],
     )
-
-
-def _at_least(flag: str, value: float | None, least: float) -> None:
-    if value is not None and value < least:
-        raise UsageError(f"{flag} must be at least {least:g}, got {value:g}")
 
 
 def _quota(given: int | None, stack: Stack | None) -> tuple[int, str]:

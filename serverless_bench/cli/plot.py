@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     help="Picture to write, in the format that its name says.  [default: RUN/figure.png]",
 )
 @option("--latency", is_flag=True, help="Draw how long operations took, also of a plain run.")
-def command(runs: tuple[str, ...], run_dir: Path, output: Path | None, *, latency: bool) -> int:
+def command(runs: tuple[str, ...], run_dir: Path, output: Path | None, *, latency: bool) -> None:
     """Draw one run, or a write and its read, into one picture.
 
     RUN is a run's name or its directory; the latest run without it.
@@ -37,7 +37,6 @@ def command(runs: tuple[str, ...], run_dir: Path, output: Path | None, *, latenc
     with working("drawing the picture"):
         save_figure(found, path, latency=latency)
     click.echo(f"figure: {path}")
-    return 0
 
 
 def require_plots() -> None:

@@ -32,41 +32,6 @@ _FAULTS = {
     FaultKind.FLIP: "Flipped bits in a download.",
 }
 
-fault_options = group(
-    *(
-        option(f"--{kind}", type=float, default=0.0, show_default=False, metavar="RATE", help=text)
-        for kind, text in _FAULTS.items()
-    ),
-    option("--flip-bits", type=int, default=3, help="Bits that --flip flips."),
-    option("--seed", type=int, default=0, help="Decides what fails."),
-    option(
-        "--log",
-        type=FILE,
-        help="Write every injected fault here, one JSON line each.",
-    ),
-)
-"""One rate per fault, 0 to 1."""
-
-shape_options = group(
-    option("--latency", metavar="DIST", help="fixed:MS, uniform:MS,MS or lognormal:MEDIAN,SIGMA."),
-    option("--connection-rate", type=float, metavar="MIB/S", help="Per connection."),
-    option("--function-burst", type=float, metavar="MIB", help="Per function and direction."),
-    option("--function-rate", type=float, metavar="MIB/S", help="Once the burst is used up."),
-    option("--put-limit", type=float, metavar="N", help="Writes per second and prefix."),
-    option("--get-limit", type=float, metavar="N", help="Reads per second and prefix."),
-    option(
-        "--stall", metavar="AT:FOR", help="No answer for FOR seconds, AT seconds after the first."
-    ),
-    option(
-        "--clock-skew",
-        type=float,
-        default=0.0,
-        show_default=False,
-        metavar="S",
-        help="Error of its clock.",
-    ),
-)
-
 
 @click.command("serve")
 @option("--host", default="127.0.0.1", help="Address to listen on.")
@@ -88,9 +53,41 @@ shape_options = group(
     help="Write every request here, for sbench check.",
 )
 @option("--strict", is_flag=True, help="Only what was written here can be read.")
-@fault_options
-@shape_options
-def command(host: str, port: int, tls: Path | None, **flags: Any) -> int:  # noqa: ANN401 - groups
+@group(
+    # One rate per fault, 0 to 1.
+    *(
+        option(f"--{kind}", type=float, default=0.0, show_default=False, metavar="RATE", help=text)
+        for kind, text in _FAULTS.items()
+    ),
+    option("--flip-bits", type=int, default=3, help="Bits that --flip flips."),
+    option("--seed", type=int, default=0, help="Decides what fails."),
+    option(
+        "--log",
+        type=FILE,
+        help="Write every injected fault here, one JSON line each.",
+    ),
+)
+@group(
+    # None
+    option("--latency", metavar="DIST", help="fixed:MS, uniform:MS,MS or lognormal:MEDIAN,SIGMA."),
+    option("--connection-rate", type=float, metavar="MIB/S", help="Per connection."),
+    option("--function-burst", type=float, metavar="MIB", help="Per function and direction."),
+    option("--function-rate", type=float, metavar="MIB/S", help="Once the burst is used up."),
+    option("--put-limit", type=float, metavar="N", help="Writes per second and prefix."),
+    option("--get-limit", type=float, metavar="N", help="Reads per second and prefix."),
+    option(
+        "--stall", metavar="AT:FOR", help="No answer for FOR seconds, AT seconds after the first."
+    ),
+    option(
+        "--clock-skew",
+        type=float,
+        default=0.0,
+        show_default=False,
+        metavar="S",
+        help="Error of its clock.",
+    ),
+)
+def command(host: str, port: int, tls: Path | None, **flags: Any) -> None:  # noqa: ANN401 - groups
     """Serve S3 without keeping data, for calibration and for planned faults.
 
     Uploads are compared with what their keys say and forgotten; downloads are made anew.
@@ -125,7 +122,6 @@ def command(host: str, port: int, tls: Path | None, **flags: Any) -> int:  # noq
         except KeyboardInterrupt:
             # Ctrl-C and SIGTERM are how it ends.
             click.echo(json.dumps(server.state.statistics()))
-    return 0
 
 
 def _bytes(mebibytes: float | None) -> float | None:

@@ -1,13 +1,14 @@
 """What users write, checked against declared types, and those types in words."""
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from enum import Enum
 from functools import cache
 from pathlib import Path
 from typing import Any, Final, Literal, get_args, get_origin, get_type_hints
 
-from serverless_bench.errors import UsageError
+from serverless_bench.errors import SbenchError, UsageError
 from serverless_bench.job.types import WORDS
 
 _WORDS: Final[Mapping[object, str]] = {
@@ -68,6 +69,25 @@ def words(annotation: Any) -> str:  # noqa: ANN401 - a type or a type form
     if isinstance(annotation, type) and issubclass(annotation, Enum):
         return f"one of {', '.join(str(each.value) for each in annotation)}"
     return _WORDS[annotation]
+
+
+@contextmanager
+def located(place: str, spelling: Callable[[str], str] = str) -> Iterator[None]:
+    """Put a place in a file before what is wrong there.
+
+    Parameters
+    ----------
+    place
+        Begins the message.
+    spelling
+        How the file calls settings.
+    """
+    try:
+        yield
+    except SbenchError as exc:
+        exc.args = (f"{place}: {renamed(str(exc), spelling)}",)
+        exc.hint = renamed(exc.hint, spelling)
+        raise
 
 
 def renamed(text: str, spell: Callable[[str], str]) -> str:
