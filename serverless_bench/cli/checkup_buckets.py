@@ -73,15 +73,17 @@ def look_at(bucket: Bucket, patient: Patient, *, write_test: bool) -> Iterator[F
 
 
 def _refused(bucket: Bucket, exc: SbenchError, *, owned: bool) -> Finding:
-    code = error_code(exc)
-    if code == "404":
-        return fail(bucket.what, "does not exist", "create it, or deploy the stack again")
-    if code in {"301", "400"}:
-        return fail(bucket.what, "is in another region", "name it: --region")
-    if code == "403":
-        text = "is not ours, or refuses us" if owned else "refuses us"
-        return fail(bucket.what, text, "check whose it is, and what these credentials may do")
-    return fail(bucket.what, str(exc), exc.hint)
+    match error_code(exc):
+        case "404":
+            text, hint = "does not exist", "create it, or deploy the stack again"
+        case "301" | "400":
+            text, hint = "is in another region", "name it: --region"
+        case "403":
+            text = "is not ours, or refuses us" if owned else "refuses us"
+            hint = "check whose it is, and what these credentials may do"
+        case _:
+            text, hint = str(exc), exc.hint
+    return fail(bucket.what, text, hint)
 
 
 def _region(bucket: Bucket, patient: Patient, head: Any) -> Iterator[Finding]:  # noqa: ANN401

@@ -14,8 +14,6 @@ OLD_SPELLINGS: Final = {
     "s3-key": "key",
 }
 """PyWren's and Lithops' flags; underscores are hyphens everywhere."""
-_OUTPUT: Final = frozenset({"run_dir", "pickle", "ceiling", "max_cost", "prices", "memory", "arch"})
-"""Flags that are no settings of a job."""
 
 
 def spelled(token: str) -> str:
@@ -25,10 +23,11 @@ def spelled(token: str) -> str:
 
 
 def well_known() -> frozenset[str]:
-    """Return the flags of jobs, as they are spelled: nearly all that are shared by commands."""
+    """Return the flags of jobs, as they are spelled: nearly all that commands share."""
+    from serverless_bench.cli.job import Output
     from serverless_bench.driver.settings import setting_names
 
-    return frozenset(map(spelled, (*setting_names(), *_OUTPUT)))
+    return frozenset(map(spelled, (*setting_names(), *Output.__slots__)))
 
 
 def as_flag(name: str) -> str:

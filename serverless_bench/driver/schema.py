@@ -17,6 +17,7 @@ _WORDS: Final[Mapping[object, str]] = {
     tuple: "a list of text",
     dict: "a table",
 }
+_types: Final = cache(get_type_hints)
 _NAME: Final = re.compile(r"`(\w+)`")
 
 
@@ -47,11 +48,6 @@ def converted(annotation: Any, name: str, value: object) -> Any:  # noqa: ANN401
         raise UsageError(
             f"`{name}` must be {words(annotation)}, got {value!r}", field=name
         ) from None
-
-
-@cache
-def _types(kind: type) -> Mapping[str, Any]:
-    return get_type_hints(kind)
 
 
 def words(annotation: Any) -> str:  # noqa: ANN401 - a type or a type form
