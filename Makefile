@@ -35,7 +35,7 @@ contracts: .venv/dev
 docs: .venv/dev  ## the pictures and tables of the README and docs/, from runs made now
 	$(BIN)/python docs/make_pictures.py
 
-settings: .venv/dev  ## the table of docs/settings.md, from the settings and the help of their flags
+settings: .venv/dev  ## the table of docs/settings.md, from the settings
 	$(BIN)/python docs/make_settings.py
 
 report: .venv/dev  ## the tables of docs/report.md, from docs/figures.toml

@@ -1,6 +1,5 @@
 """``sbench ab``."""
 
-import secrets
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,24 +12,28 @@ from serverless_bench.cli.compare import (
     compare_options,
     conclude,
 )
-from serverless_bench.cli.options import DEFAULT_RUN_DIR, group, option
-from serverless_bench.cli.task import load_task, run_directory, store_kept_up
-from serverless_bench.clock import utc_stamp
+from serverless_bench.cli.options import (
+    DEFAULT_RUN_DIR,
+    FILE,
+    FOLDER,
+    group,
+    keep_option,
+    new_name,
+    option,
+)
+from serverless_bench.cli.task import load_task, run_directory, run_task, store_kept_up
 from serverless_bench.errors import UsageError
 
 if TYPE_CHECKING:
     from serverless_bench.analysis.samples import MeasuredRun, Sample
 
-_JOB_FILE = click.Path(dir_okay=False, path_type=Path)
-
 series_options = group(
-    option("--seed", type=int, default=0, show_default=True, help="Of the order of the runs."),
-    option("--keep", is_flag=True, help="Leave the objects in the store."),
+    option("--seed", type=int, default=0, help="Of the order of the runs."),
+    keep_option,
     option(
         "--run-dir",
-        type=click.Path(file_okay=False, path_type=Path),
+        type=FOLDER,
         default=DEFAULT_RUN_DIR,
-        show_default=True,
         help="Directory that the series goes into.",
     ),
     option("--name", help="Name of the series; a time stamp without it."),
@@ -38,14 +41,13 @@ series_options = group(
 
 
 @click.command("ab")
-@click.argument("a", type=_JOB_FILE, metavar="A.toml")
-@click.argument("b", type=_JOB_FILE, metavar="B.toml")
-@option("--blocks", type=int, default=6, show_default=True, help="Runs of each side.")
+@click.argument("a", type=FILE, metavar="A.toml")
+@click.argument("b", type=FILE, metavar="B.toml")
+@option("--blocks", type=int, default=6, help="Runs of each side.")
 @option(
     "--warm-up-blocks",
     type=int,
     default=1,
-    show_default=True,
     help="Blocks that come first and are not compared.",
 )
 @series_options
@@ -81,16 +83,16 @@ def command(
             hint="fewer runs allow no verdict",
         )
     tasks = {"A": load_task(a), "B": load_task(b)}
-    root = run_dir / (name or f"{utc_stamp()}-ab-{secrets.token_hex(2)}")
+    root = run_dir / (name or new_name("ab"))
     metric, quiet = flags["metric"], flags["format"] != "text"
     runs: dict[str, list[MeasuredRun]] = {label: [] for label in tasks}
     rng = np.random.default_rng(flags["seed"])
-    with store_kept_up(tasks.values()):
+    with store_kept_up(needed=any(task.embedded for task in tasks.values())):
         for title, block in _blocks(warm_up_blocks, blocks):
             for label in map(str, rng.permutation(list(tasks))):
                 # Every run finds the store as the others do: without the objects of the last.
                 with run_directory(root / label.lower() / block, keep=flags["keep"]) as directory:
-                    run = measured_run(tasks[label].run(directory))
+                    run = measured_run(run_task(tasks[label], directory))
                 runs[label].append(run)
                 value = format_metric(metric, run.metric(metric))
                 click.echo(f"{title}: {label} {value}  {run.path}", err=quiet)

@@ -10,16 +10,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from serverless_bench.cli.job import prepare, run
-from serverless_bench.cli.options import (
-    format_option,
-    object_options,
-    option,
-    run_options,
-    target_options,
-    transfer_options,
-)
+from serverless_bench.cli.job_flags import job_options
 from serverless_bench.errors import UsageError
-from serverless_bench.job.defaults import DEFAULT_NUMBER, DEFAULT_PREFIX
 from serverless_bench.job.load import OWN_FUNCTION
 
 if TYPE_CHECKING:
@@ -28,27 +20,14 @@ if TYPE_CHECKING:
 
 @click.command("call")
 @click.argument("own", metavar="FILE.py:FUNCTION")
-@option(
-    "--number",
-    type=int,
-    default=DEFAULT_NUMBER[OWN_FUNCTION],
-    show_default=True,
-    help="Functions.",
+@job_options(
+    OWN_FUNCTION,
+    objects="Per function: new, and given.",
+    mb="Size of a new object in MiB; without a size none may be made.",
+    size="Size of a new object with its unit, as in 2GB or 64MiB.",
+    prefix="Goes before every key.",
+    key_file="Deal out the objects listed here, one key per line.",
 )
-@option("--objects", type=int, default=1, show_default=True, help="Per function: new, and given.")
-@option("--mb", type=int, help="Size of a new object in MiB; without a size none may be made.")
-@option("--size", help="Size of a new object with its unit, as in 2GB or 64MiB.")
-@option("--prefix", default=DEFAULT_PREFIX, show_default=True, help="Goes before every key.")
-@option(
-    "--key-file",
-    type=click.Path(dir_okay=False, path_type=Path),
-    help="Deal out the objects listed here, one key per line.",
-)
-@object_options
-@target_options
-@transfer_options
-@run_options
-@format_option
 def command(**flags: Any) -> int:  # noqa: ANN401 - the shared groups of flags
     """Call a function of your own in many functions, and report what it did.
 

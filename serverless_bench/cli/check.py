@@ -1,14 +1,13 @@
 """``sbench check``."""
 
 import json
-import sys
 from pathlib import Path
 
 import click
 
 from serverless_bench.cli.exit_codes import ExitCode, exit_code_of
 from serverless_bench.cli.lookup import run_argument
-from serverless_bench.cli.options import choose_format, option
+from serverless_bench.cli.options import FILE, choose_format, option
 from serverless_bench.errors import UsageError
 
 
@@ -17,7 +16,7 @@ from serverless_bench.errors import UsageError
 @choose_format("text", "json")
 @option(
     "--witness",
-    type=click.Path(dir_okay=False, path_type=Path),
+    type=FILE,
     help="What the store saw (sbench serve --witness): name every difference.",
 )
 @option("--cleaned", is_flag=True, help="With --witness: nothing of the run may be left.")
@@ -33,8 +32,7 @@ def command(directory: Path, witness: Path | None, *, cleaned: bool, **flags: st
         raise UsageError("--cleaned needs --witness", hint="name what sbench serve --witness wrote")
     found = check(directory, witness=witness, cleaned=cleaned)
     if flags["format"] == "json":
-        json.dump(found.to_json(), sys.stdout)
-        sys.stdout.write("\n")
+        click.echo(json.dumps(found.to_json()))
     else:
         from serverless_bench.reporters.base import headline
 

@@ -4,10 +4,12 @@ import os
 import platform
 import resource
 import shutil
-from collections.abc import Callable, Iterator
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
 from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, Final
@@ -16,8 +18,8 @@ from botocore import exceptions as boto
 
 from serverless_bench import __version__
 from serverless_bench.aws.client import explained, open_client
+from serverless_bench.aws.cloudformation import Stack, read_stack
 from serverless_bench.aws.lambda_account import FunctionSetup, read_function, read_quota
-from serverless_bench.cli.flag_names import with_flags
 from serverless_bench.clock import EpochClock, http_date_s, sleep
 from serverless_bench.errors import PluginError, SbenchError
 from serverless_bench.stores.embedded import default_directory
@@ -47,7 +49,7 @@ class Level(StrEnum):
     FAIL = "fail"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Finding:
     """One line of the doctor's."""
 
@@ -66,28 +68,28 @@ class Patient:
     run_s: float = 900.0
     """How long the run will take."""
     account: str | None = None
+    stack: Stack | None = None
     functions: tuple[str, ...] = ()
     setups: list[FunctionSetup] = field(default_factory=list)
 
 
-def ok(what: str, text: str) -> Finding:
-    """Return a finding that is fine."""
-    return Finding(level=Level.OK, what=what, text=text)
+ok: Final = partial(Finding, Level.OK)
+warn: Final = partial(Finding, Level.WARN)
+"""Of a finding that a run survives."""
+fail: Final = partial(Finding, Level.FAIL)
+"""Of a finding that a run does not survive."""
 
 
-def warn(what: str, text: str, hint: str) -> Finding:
-    """Return a finding that a run survives."""
-    return Finding(level=Level.WARN, what=what, text=with_flags(text), hint=with_flags(hint))
+def unless_it_fails(what: str, check: Iterable[Finding]) -> Iterator[Finding]:
+    """Yield what a check finds; an error that ends it is a finding, too."""
+    try:
+        yield from check
+    except SbenchError as exc:
+        yield fail(what, str(exc), exc.hint)
 
 
-def fail(what: str, text: str, hint: str) -> Finding:
-    """Return a finding that a run does not survive."""
-    return Finding(level=Level.FAIL, what=what, text=with_flags(text), hint=with_flags(hint))
-
-
-def versions(patient: Patient) -> Iterator[Finding]:
+def versions() -> Iterator[Finding]:
     """Look at Python and the libraries."""
-    del patient
     yield ok("python", f"{platform.python_version()} on {platform.system()} {platform.machine()}")
     there = ", ".join(f"{name} {version(name)}" for name in _LIBRARIES)
     yield ok("sbench", f"{__version__} with {there}")
@@ -97,9 +99,8 @@ def versions(patient: Patient) -> Iterator[Finding]:
         yield ok("extras", f"{text}; pip install 'serverless-bench[all]' has them")
 
 
-def machine(patient: Patient) -> Iterator[Finding]:
+def machine() -> Iterator[Finding]:
     """Look at what the driver needs of this machine."""
-    del patient
     folder = Path.cwd()
     if os.access(folder, os.W_OK):
         yield ok("run directory", f"{folder} can be written")
@@ -111,18 +112,12 @@ def machine(patient: Patient) -> Iterator[Finding]:
         yield warn("open files", f"{soft} are allowed, a thousand workers need more", hint)
     else:
         yield ok("open files", f"{soft} are allowed")
-    yield from _embedded()
-
-
-def _embedded() -> Iterator[Finding]:
     directory = default_directory()
     folder = next(path for path in (directory, *directory.parents) if path.exists())
     free = shutil.disk_usage(folder).free
     text = f"{format_size(free)} free in {folder}"
-    if free < _ROOM_BYTES:
-        yield warn("disk", text, "make room, or SBENCH_STORE_DIR names another disk")
-    else:
-        yield ok("disk", text)
+    hint = "make room, or SBENCH_STORE_DIR names another disk"
+    yield warn("disk", text, hint) if free < _ROOM_BYTES else ok("disk", text)
     try:
         find_program()
     except PluginError as exc:
@@ -135,14 +130,10 @@ def credentials(patient: Patient) -> Iterator[Finding]:
     """Look whether there are credentials, and for how long."""
     from botocore.session import Session
 
-    try:
-        with explained("credentials"):
-            found = Session().get_credentials()
-            if found is not None:
-                found.get_frozen_credentials()
-    except SbenchError as exc:
-        yield fail("credentials", str(exc), exc.hint)
-        return
+    with explained("credentials"):
+        found = Session().get_credentials()
+        if found is not None:
+            found.get_frozen_credentials()
     if found is None:
         hint = "set AWS_PROFILE, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"
         yield fail("credentials", "there are none", hint)
@@ -151,12 +142,13 @@ def credentials(patient: Patient) -> Iterator[Finding]:
     if left_s is None:
         text = "no expiry is known" if found.token else "they do not expire"
         yield ok("credentials", f"from {found.method}; {text}")
-    elif left_s < 2 * patient.run_s:
-        text = f"from {found.method}; they last {format_seconds(left_s)} only"
-        wanted = format_seconds(2 * patient.run_s)
-        yield warn("credentials", text, f"renew them: {wanted} are twice the run (--run-seconds)")
+        return
+    text, wanted_s = f"from {found.method}; they last {format_seconds(left_s)}", 2 * patient.run_s
+    if left_s < wanted_s:
+        hint = f"renew them: {format_seconds(wanted_s)} are twice the run (--run-seconds)"
+        yield warn("credentials", f"{text} only", hint)
     else:
-        yield ok("credentials", f"from {found.method}; they last {format_seconds(left_s)} or more")
+        yield ok("credentials", f"{text} or more")
 
 
 def _seconds_left(found: Any) -> float | None:  # noqa: ANN401 - botocore's own
@@ -164,29 +156,27 @@ def _seconds_left(found: Any) -> float | None:  # noqa: ANN401 - botocore's own
     needed = getattr(found, "refresh_needed", None)
     if needed is None or not needed(refresh_in=1 << 40):
         return None
-    low, high = 0, _MOST_MINUTES
-    while low < high:
-        middle = (low + high + 1) // 2
-        if needed(refresh_in=middle * 60):
-            high = middle - 1
-        else:
-            low = middle
-    return low * 60.0
+    minutes = range(1, _MOST_MINUTES + 1)
+    return 60.0 * bisect_left(minutes, x=True, key=lambda each: needed(refresh_in=each * 60))
+
+
+def stack(name: str, patient: Patient) -> Iterator[Finding]:
+    """Look at a stack: what follows is about what it has."""
+    patient.stack = found = read_stack(name, region=patient.region)
+    patient.region = found.region
+    patient.functions = patient.functions or (found.function_name,)
+    yield ok(f"stack {name}", f"in {found.region}")
 
 
 def identity(patient: Patient) -> Iterator[Finding]:
     """Look who we are, and how far this machine's clock is from AWS's."""
-    try:
-        from serverless_bench.analysis.clock_offsets import store_offset
+    from serverless_bench.analysis.clock_offsets import store_offset
 
-        with closing(open_client("sts", region=patient.region)) as client:
-            probes = _probes(client.get_caller_identity)
-            yield _clock("clock", store_offset(probes), bool(probes))
-            with explained("sts:GetCallerIdentity"):
-                who = client.get_caller_identity()
-    except SbenchError as exc:
-        yield fail("identity", str(exc), exc.hint)
-        return
+    with closing(open_client("sts", region=patient.region)) as client:
+        probes = _probes(client.get_caller_identity)
+        yield _clock(store_offset(probes), answered=bool(probes))
+        with explained("sts:GetCallerIdentity"):
+            who = client.get_caller_identity()
     patient.account = who["Account"]
     yield ok("identity", who["Arn"])
 
@@ -211,60 +201,51 @@ def _probes(ask: Callable[[], Any]) -> list[tuple[int, int, int]]:
     return found
 
 
-def _clock(what: str, offset: tuple[int, int] | None, answered: bool) -> Finding:  # noqa: FBT001
+def _clock(offset: tuple[int, int] | None, *, answered: bool) -> Finding:
     """Judge bounds of this machine's clock minus another's."""
     hint = "let NTP set this machine's clock"
     if offset is None:
         text = "its answers contradict each other" if answered else "nobody tells the time"
-        return warn(what, text, "several machines with several clocks may stand behind it")
+        return warn("clock", text, "several machines with several clocks may stand behind it")
     low, high = offset
     text = f"off by {low / NS_PER_S:+.2f} to {high / NS_PER_S:+.2f} s"
     least = max(low, -high, 0)
     if least > _SKEW_FAIL_NS:
-        return fail(what, f"{text}: signatures are refused beyond 15 minutes", hint)
-    return warn(what, text, hint) if least > _SKEW_WARN_NS else ok(what, text)
+        return fail("clock", f"{text}: signatures are refused beyond 15 minutes", hint)
+    return warn("clock", text, hint) if least > _SKEW_WARN_NS else ok("clock", text)
 
 
-def quota(patient: Patient) -> Iterator[Finding]:
+def quota(patient: Patient) -> Finding:
     """Look at how many functions may run at once."""
     try:
         found = read_quota(region=patient.region)
     except SbenchError as exc:
-        yield warn("quota", str(exc), "allow lambda:GetAccountSettings, or name --quota to plan")
-        return
+        return warn("quota", str(exc), "allow lambda:GetAccountSettings, or name --quota to plan")
     text = f"{found.concurrent} functions at once, {found.unreserved} not reserved"
     hint = "ask for more: Service Quotas, Lambda, concurrent executions"
     if found.unreserved < 1:
-        yield fail("quota", text, hint)
-    elif found.concurrent < 1000:
-        yield warn("quota", text, hint)
-    else:
-        yield ok("quota", text)
+        return fail("quota", text, hint)
+    return warn("quota", text, hint) if found.concurrent < 1000 else ok("quota", text)
 
 
-def functions(patient: Patient) -> Iterator[Finding]:
-    """Look at how each function is set up."""
-    for name in patient.functions:
-        try:
-            setup = read_function(name, region=patient.region)
-        except SbenchError as exc:
-            yield fail(f"function {name}", str(exc), exc.hint)
-            continue
-        patient.setups.append(setup)
-        yield from _setup(setup)
-
-
-def _setup(setup: FunctionSetup) -> Iterator[Finding]:
-    what = f"function {setup.name}"
+def function(name: str, patient: Patient) -> Iterator[Finding]:
+    """Look at how a function is set up."""
+    setup = read_function(name, region=patient.region)
+    patient.setups.append(setup)
+    what = f"function {name}"
     text = f"{setup.memory_mib} MB, {setup.architecture}, {setup.runtime}, {setup.state}"
-    if setup.state not in {"Active", "Inactive"}:
-        yield fail(what, text, "wait, or deploy again")
-    else:
-        yield ok(what, text)
+    usable = setup.state in {"Active", "Inactive"}
+    yield ok(what, text) if usable else fail(what, text, "wait, or deploy again")
     if setup.timeout_s < _FUNCTION_TIMEOUT_S:
         hint = f"set its timeout to {_FUNCTION_TIMEOUT_S}"
         yield warn(what, f"AWS ends it after {setup.timeout_s} s", hint)
-    yield from _events(what, setup)
+    if setup.retries != 0:
+        attempts = "twice" if setup.retries is None else f"{setup.retries} times"
+        hint = "set its EventInvokeConfig: MaximumRetryAttempts 0"
+        yield warn(what, f"AWS runs a failed event again, {attempts}", hint)
+    if setup.event_age_s is None or setup.event_age_s > _MOST_EVENT_AGE_S:
+        hint = "set its EventInvokeConfig: MaximumEventAgeInSeconds, a few minutes"
+        yield warn(what, f"an event may come {setup.event_age_s or 21600} s late", hint)
     if setup.in_vpc:
         yield warn(what, "in a VPC: slow, and dear behind NAT", "take it out of the VPC")
     if setup.reserved == 0:
@@ -274,17 +255,6 @@ def _setup(setup: FunctionSetup) -> Iterator[Finding]:
     if setup.version not in {None, __version__}:
         hint = "sam build && sam deploy"
         yield warn(what, f"has sbench {setup.version}, this is {__version__}", hint)
-
-
-def _events(what: str, setup: FunctionSetup) -> Iterator[Finding]:
-    if setup.retries != 0:
-        attempts = "twice" if setup.retries is None else f"{setup.retries} times"
-        hint = "set its EventInvokeConfig: MaximumRetryAttempts 0"
-        yield warn(what, f"AWS runs a failed event again, {attempts}", hint)
-    if setup.event_age_s is None or setup.event_age_s > _MOST_EVENT_AGE_S:
-        hint = "set its EventInvokeConfig: MaximumEventAgeInSeconds, a few minutes"
-        age = setup.event_age_s or 21600
-        yield warn(what, f"an event may come {age} s late", hint)
 
 
 def _installed(name: str) -> bool:

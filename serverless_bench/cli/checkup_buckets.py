@@ -1,7 +1,7 @@
 """What ``sbench doctor`` looks at in a bucket."""
 
 import secrets
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from typing import Any, Final
@@ -11,6 +11,8 @@ from botocore import exceptions as boto
 from serverless_bench.aws.client import error_code, explained, open_client
 from serverless_bench.cli.checkup import Finding, Patient, fail, ok, warn
 from serverless_bench.errors import SbenchError
+
+_Answer = Mapping[str, Any]
 
 _NOTHING: Final = frozenset(
     {"NoSuchLifecycleConfiguration", "NoSuchPublicAccessBlockConfiguration"}
@@ -58,23 +60,30 @@ def look_at(bucket: Bucket, patient: Patient, *, write_test: bool) -> Iterator[F
             yield _refused(bucket, exc, owned=bool(owner))
             return
         yield from _region(bucket, patient, head)
-        yield from _public(bucket, client)
-        yield from _versioning(bucket, client)
-        yield from _lifecycle(bucket, client)
+        for title, call, judge in _QUESTIONS:
+            try:
+                answer = _ask(client, call, bucket)
+            except SbenchError as exc:
+                text = f"{title}: cannot tell ({error_code(exc) or exc})"
+                yield warn(bucket.what, text, "allow it, or look yourself")
+            else:
+                yield judge(bucket.what, answer)
         if write_test:
             yield from _conditional(bucket, client)
 
 
 def _refused(bucket: Bucket, exc: SbenchError, *, owned: bool) -> Finding:
-    code = error_code(exc)
-    if code == "404":
-        return fail(bucket.what, "does not exist", "create it, or deploy the stack again")
-    if code in {"301", "400"}:
-        return fail(bucket.what, "is in another region", "name it: --region")
-    if code == "403":
-        text = "is not ours, or refuses us" if owned else "refuses us"
-        return fail(bucket.what, text, "check whose it is, and what these credentials may do")
-    return fail(bucket.what, str(exc), exc.hint)
+    match error_code(exc):
+        case "404":
+            text, hint = "does not exist", "create it, or deploy the stack again"
+        case "301" | "400":
+            text, hint = "is in another region", "name it: --region"
+        case "403":
+            text = "is not ours, or refuses us" if owned else "refuses us"
+            hint = "check whose it is, and what these credentials may do"
+        case _:
+            text, hint = str(exc), exc.hint
+    return fail(bucket.what, text, hint)
 
 
 def _region(bucket: Bucket, patient: Patient, head: Any) -> Iterator[Finding]:  # noqa: ANN401
@@ -89,48 +98,51 @@ def _region(bucket: Bucket, patient: Patient, head: Any) -> Iterator[Finding]:  
             yield warn(bucket.what, text, "keep functions and buckets in one region")
 
 
-def _public(bucket: Bucket, client: Any) -> Iterator[Finding]:  # noqa: ANN401
-    answer, why = _ask(client, "get_public_access_block", bucket)
-    if why:
-        yield warn(bucket.what, f"public access: cannot tell ({why})", "allow it, or look yourself")
-        return
+def _ask(client: Any, call: str, bucket: Bucket) -> _Answer:  # noqa: ANN401 - botocore's
+    """Return an answer; nothing set is an empty one."""
+    try:
+        with explained(call):
+            answer: _Answer = getattr(client, call)(Bucket=bucket.name)
+    except SbenchError as exc:
+        if error_code(exc) not in _NOTHING:
+            raise
+        return {}
+    return answer
+
+
+def _public(what: str, answer: _Answer) -> Finding:
     blocks = answer.get("PublicAccessBlockConfiguration", {})
     if sum(bool(value) for value in blocks.values()) == _ALL_BLOCKED:
-        yield ok(bucket.what, "public access is blocked")
-    else:
-        yield warn(bucket.what, "public access is not blocked", "block all four kinds of it")
+        return ok(what, "public access is blocked")
+    return warn(what, "public access is not blocked", "block all four kinds of it")
 
 
-def _versioning(bucket: Bucket, client: Any) -> Iterator[Finding]:  # noqa: ANN401
-    answer, why = _ask(client, "get_bucket_versioning", bucket)
-    if why:
-        yield warn(bucket.what, f"versioning: cannot tell ({why})", "allow it, or look yourself")
-    elif answer.get("Status") == "Enabled":
+def _versioning(what: str, answer: _Answer) -> Finding:
+    if answer.get("Status") == "Enabled":
         text = "keeps versions: what is deleted goes on costing"
-        yield warn(bucket.what, text, "suspend versioning, or take another bucket")
-    else:
-        yield ok(bucket.what, "keeps no versions")
+        return warn(what, text, "suspend versioning, or take another bucket")
+    return ok(what, "keeps no versions")
 
 
-def _lifecycle(bucket: Bucket, client: Any) -> Iterator[Finding]:  # noqa: ANN401
-    answer, why = _ask(client, "get_bucket_lifecycle_configuration", bucket)
-    if why:
-        yield warn(bucket.what, f"lifecycle: cannot tell ({why})", "allow it, or look yourself")
-        return
+def _lifecycle(what: str, answer: _Answer) -> Finding:
     rules = [rule for rule in answer.get("Rules", ()) if rule.get("Status") == "Enabled"]
-    expires = any("Expiration" in rule for rule in rules)
-    aborts = any("AbortIncompleteMultipartUpload" in rule for rule in rules)
-    if expires and aborts:
-        yield ok(bucket.what, "forgotten objects and uploads expire")
-        return
-    missing = [
-        word for word, there in (("objects", expires), ("open uploads", aborts)) if not there
-    ]
-    text = f"forgotten {' and '.join(missing)} stay, and cost"
-    yield warn(bucket.what, text, "add a lifecycle rule; sbench's template.yaml has one")
+    needed = {"objects": "Expiration", "open uploads": "AbortIncompleteMultipartUpload"}
+    stay = [word for word, key in needed.items() if not any(key in rule for rule in rules)]
+    if not stay:
+        return ok(what, "forgotten objects and uploads expire")
+    text = f"forgotten {' and '.join(stay)} stay, and cost"
+    return warn(what, text, "add a lifecycle rule; sbench's template.yaml has one")
 
 
-def _conditional(bucket: Bucket, client: Any) -> Iterator[Finding]:  # noqa: ANN401
+_QUESTIONS: Final[Sequence[tuple[str, str, Callable[[str, _Answer], Finding]]]] = (
+    ("public access", "get_public_access_block", _public),
+    ("versioning", "get_bucket_versioning", _versioning),
+    ("lifecycle", "get_bucket_lifecycle_configuration", _lifecycle),
+)
+"""What is asked of a bucket: for a message, for botocore, and who judges the answer."""
+
+
+def _conditional(bucket: Bucket, client: Any) -> Iterator[Finding]:  # noqa: ANN401 - botocore's
     """Write one object twice, the second time only if it is absent."""
     key = f"{bucket.prefix}doctor-{secrets.token_hex(8)}"
     where = {"Bucket": bucket.name, "Key": key}
@@ -147,9 +159,8 @@ def _conditional(bucket: Bucket, client: Any) -> Iterator[Finding]:  # noqa: ANN
         if status == 412:
             yield ok(bucket.what, "can be written, and honours If-None-Match")
         else:
-            yield warn(
-                bucket.what, f"If-None-Match is answered with {status}", "see docs/stores.md"
-            )
+            text = f"If-None-Match is answered with {status}"
+            yield warn(bucket.what, text, "see docs/stores.md")
     else:
         judge = fail if bucket.claims else warn
         text = "ignores If-None-Match: what is delivered twice would run twice"
@@ -160,14 +171,3 @@ def _conditional(bucket: Bucket, client: Any) -> Iterator[Finding]:  # noqa: ANN
     except SbenchError:
         hint = "it expires, or delete it; the cleaner's policy allows that"
         yield warn(bucket.what, f"the test object {key} could not be deleted", hint)
-
-
-def _ask(client: Any, call: str, bucket: Bucket) -> tuple[dict[str, Any], str]:  # noqa: ANN401
-    """Return an answer and why there is none; nothing set is an empty answer."""
-    try:
-        with explained(call):
-            answer: dict[str, Any] = getattr(client, call)(Bucket=bucket.name)
-    except SbenchError as exc:
-        code = error_code(exc)
-        return {}, "" if code in _NOTHING else code or str(exc)
-    return answer, ""

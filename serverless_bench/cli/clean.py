@@ -7,7 +7,7 @@ import click
 from serverless_bench.cli.exit_codes import ExitCode
 from serverless_bench.cli.lookup import RunName, the_run
 from serverless_bench.cli.options import option, run_dir_option
-from serverless_bench.cli.terminal import confirmed, working
+from serverless_bench.cli.terminal import aside, confirmed, working
 from serverless_bench.units import format_count
 
 
@@ -33,12 +33,12 @@ def command(run: str | None, run_dir: Path, *, yes: bool) -> int:
         if not confirmed(f"delete {objects} of {saved.path}", hint="sbench clean RUN, or --yes"):
             return ExitCode.OK
     with working(f"deleting what {saved.path} wrote"):
-        cleaned = clean(saved, survey=True, on_message=lambda text: click.echo(text, err=True))
+        cleaned = clean(saved, survey=True, on_message=aside)
     click.echo(
         f"{saved.path} wrote no objects: nothing to delete" if cleaned.wrote_nothing else cleaned
     )
     for key in cleaned.deleted.failed:
-        click.echo(f"sbench: the store refused to delete {key}", err=True)
+        aside(f"sbench: the store refused to delete {key}")
     for key in cleaned.deleted.foreign:
-        click.echo(f"sbench: {key} is not what this run wrote, and stays", err=True)
+        aside(f"sbench: {key} is not what this run wrote, and stays")
     return ExitCode.OK if cleaned.complete else ExitCode.INCOMPLETE

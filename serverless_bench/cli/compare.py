@@ -8,7 +8,7 @@ import click
 
 from serverless_bench.analysis.requirements import require_scipy
 from serverless_bench.cli.exit_codes import ExitCode
-from serverless_bench.cli.options import choose_format, group, option
+from serverless_bench.cli.options import FOLDER, choose_format, group, option
 from serverless_bench.errors import UsageError
 
 if TYPE_CHECKING:
@@ -27,14 +27,12 @@ compare_options = group(
     option(
         "--metric",
         default="whole_bytes_per_s",
-        show_default=True,
         help="Field of the JSON report, as in t99_s or per_function_bytes_per_s.p50.",
     ),
     option(
         "--threshold",
         type=float,
         default=0.05,
-        show_default=True,
         help="Relative difference from which on it matters.",
     ),
     option("--allow", multiple=True, help="Setting that may differ all the same; repeatable."),
@@ -47,7 +45,7 @@ compare_options = group(
     "directories",
     nargs=-1,
     required=True,
-    type=click.Path(file_okay=False, path_type=Path),
+    type=FOLDER,
     metavar="A B...",
 )
 @compare_options

@@ -7,7 +7,8 @@ from typing import Final
 import click
 
 from serverless_bench.cli.job import check_writable
-from serverless_bench.cli.options import option
+from serverless_bench.cli.options import FILE, option
+from serverless_bench.cli.terminal import note
 from serverless_bench.errors import UsageError
 from serverless_bench.formats.converters import CONVERTERS, open_converter
 from serverless_bench.formats.converters.base import load_yaml
@@ -21,17 +22,16 @@ _KEYS: Final[Mapping[str, str]] = {"warp": "warp", "workload": "sai3"}
 @click.option(
     "-o",
     "--output",
-    type=click.Path(dir_okay=False, path_type=Path),
+    type=FILE,
     help="The job file; standard output without it.",
 )
 @option(
     "--threads",
     type=int,
     default=1,
-    show_default=True,
     help="Of the operations in flight there, how many one function takes here.",
 )
-def command(words: tuple[str, ...], output: Path | None, threads: int) -> int:
+def command(words: tuple[str, ...], output: Path | None, threads: int) -> None:
     """Make a job file of a configuration of warp (`warp run`) or sai3-bench.
 
     Which of them FILE is of shows by itself; the name of the tool may stand before it. What has
@@ -52,14 +52,12 @@ def command(words: tuple[str, ...], output: Path | None, threads: int) -> int:
     if converted.notes:
         remarks += ["", "What is different here:", *(f"  {note}" for note in converted.notes)]
     text = dump_job_file(converted.job, remarks)
-    for note in converted.notes:
-        click.echo(f"note: {note}", err=True)
+    note(converted.notes)
     if output is None:
         click.echo(text, nl=False)
     else:
         output.write_text(text, encoding="utf-8")
         click.echo(f"wrote {output}; sbench run {output} --dry-run shows what it does")
-    return 0
 
 
 def _tool_and_file(words: Sequence[str]) -> tuple[str, Path]:

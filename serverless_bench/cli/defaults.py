@@ -7,21 +7,13 @@ current directory is looked at. Environment variables and the command line win.
 
 import os
 import tomllib
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 import click
 
-from serverless_bench.cli.options import (
-    group,
-    load_options,
-    object_options,
-    run_options,
-    spelled,
-    target_options,
-    transfer_options,
-)
+from serverless_bench.cli.flag_names import spelled, well_known
 from serverless_bench.errors import UsageError
 
 
@@ -44,20 +36,27 @@ def defaults_for(command: click.Command) -> dict[str, Any]:
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as exc:
         raise UsageError(f"cannot read {path}: {exc}") from exc
     known = dict(_parameters(command))
-    _check_names(path, data, known)
-    common = {name: value for name, value in data.items() if not isinstance(value, dict)}
-    own = data.get(str(command.name), {})
-    unknown = sorted(name for name in own if spelled(name) not in known)
-    if unknown:
-        raise UsageError(
-            f"{path}: [{command.name}] has no flag {unknown[0]!r}",
-            hint=f"known flags: {', '.join(sorted(known))}",
-        )
+    tables = {name: value for name, value in data.items() if isinstance(value, dict)}
+    common = {name: value for name, value in data.items() if name not in tables}
+    _check_names(path, tables, {name for name in common if spelled(name) not in known})
+    own = tables.get(str(command.name), {})
+    for name in sorted(own):
+        if spelled(name) not in known:
+            raise _unknown(path, f"[{command.name}] has no flag {name!r}", sorted(known))
     return {known[spelled(n)]: v for n, v in {**common, **own}.items() if spelled(n) in known}
 
 
-def _check_names(path: Path, data: Mapping[str, Any], known: Collection[str]) -> None:
+def _check_names(path: Path, tables: Iterable[str], strange: Iterable[str]) -> None:
     """Refuse tables of no command, and flags at the top that no command has.
+
+    Parameters
+    ----------
+    path
+        The file.
+    tables
+        Those that are in it.
+    strange
+        Flags at its top that the command at hand does not have.
 
     Raises
     ------
@@ -66,30 +65,22 @@ def _check_names(path: Path, data: Mapping[str, Any], known: Collection[str]) ->
     """
     from serverless_bench.cli.main import COMMANDS, open_command
 
-    tables = {name for name, value in data.items() if isinstance(value, dict)}
-    for name in sorted(tables - {*COMMANDS}):
-        raise UsageError(
-            f"{path}: there is no command {name!r} for the table [{name}]",
-            hint=f"known commands: {', '.join(COMMANDS)}",
-        )
-    strange = {name for name in data if name not in tables and spelled(name) not in known}
-    # Most are of the shared groups; only for others all commands have to be imported.
-    strange = {name for name in strange if spelled(name) not in _shared()}
-    if strange:
+    for name in sorted(tables):
+        if name not in COMMANDS:
+            what = f"there is no command {name!r} for the table [{name}]"
+            raise _unknown(path, what, COMMANDS, "commands")
+    # What stands before a job is no flag.
+    shared = well_known() - {"operation"}
+    # Most are those of a job; only for others all commands have to be imported.
+    if stranger := {name for name in strange if spelled(name) not in shared}:
         everywhere = {flag for name in COMMANDS for flag, _ in _all_parameters(open_command(name))}
-        for name in sorted(strange):
+        for name in sorted(stranger):
             if spelled(name) not in everywhere:
-                raise UsageError(
-                    f"{path}: no command has a flag {name!r}",
-                    hint=f"known flags: {', '.join(sorted(everywhere))}",
-                )
+                raise _unknown(path, f"no command has a flag {name!r}", sorted(everywhere))
 
 
-def _shared() -> set[str]:
-    """Return the flags of the groups that commands share."""
-    every = group(target_options, transfer_options, load_options, object_options, run_options)
-    made = every(click.Command("all", callback=lambda: None))
-    return {"number", "objects", "prefix", "format", *dict(_parameters(made))}
+def _unknown(path: Path, what: str, known: Iterable[str], kind: str = "flags") -> UsageError:
+    return UsageError(f"{path}: {what}", hint=f"known {kind}: {', '.join(known)}")
 
 
 def _all_parameters(command: click.Command) -> Iterator[tuple[str, str]]:

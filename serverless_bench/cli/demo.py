@@ -1,36 +1,31 @@
 """``sbench demo``: the whole tool in half a minute."""
 
-import secrets
 from pathlib import Path
 from typing import Any
 
 import click
 
 from serverless_bench.cli.job import perform, prepare
-from serverless_bench.cli.options import (
-    format_option,
-    option,
+from serverless_bench.cli.job_flags import (
     run_options,
+    settings,
     target_options,
     transfer_options,
 )
+from serverless_bench.cli.options import keep_option, new_name, option
 from serverless_bench.cli.plot import require_plots, save_figure
 from serverless_bench.cli.terminal import working
-from serverless_bench.clock import utc_stamp
-from serverless_bench.job.defaults import DEFAULT_MB, DEFAULT_PREFIX, USUAL_NUMBER
+from serverless_bench.driver.settings import meanings
 from serverless_bench.units import format_count
 
 
 @click.command("demo")
-@option("--number", type=int, default=USUAL_NUMBER, show_default=True, help="Functions.")
-@option("--mb", type=int, help=f"Size of an object in MiB.  [default: {DEFAULT_MB}]")
-@option("--read-times", type=int, default=4, show_default=True, help="Reads of each object.")
-@option("--prefix", default=DEFAULT_PREFIX, show_default=True, help="Goes before every random key.")
-@option("--keep", is_flag=True, help="Leave the objects in the store.")
+@settings("number", "mb", "prefix")
+@option("--read-times", type=int, default=4, help=meanings()["read_times"].what)
+@keep_option
 @target_options
 @transfer_options
 @run_options
-@format_option
 def command(*, keep: bool, **flags: Any) -> int:  # noqa: ANN401 - the shared groups of flags
     """Write objects, read them back, report on both and draw them.
 
@@ -40,7 +35,7 @@ def command(*, keep: bool, **flags: Any) -> int:  # noqa: ANN401 - the shared gr
     from serverless_bench.driver.cleanup import delete
 
     require_plots()
-    name = flags["name"] or f"{utc_stamp()}-demo-{secrets.token_hex(2)}"
+    name = flags["name"] or new_name("demo")
     writing = prepare("write", {**flags, "name": f"{name}-write"})
     with writing.checked.open_target() as target:
         wrote = perform(writing, target)

@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from serverless_bench.cli.options import (
+from serverless_bench.cli.job_flags import (
     addressing_options,
     bucket_option,
     executor_type,
-    group,
-    option,
     remote_options,
 )
+from serverless_bench.cli.options import group, option
 from serverless_bench.driver.location import open_target
 from serverless_bench.errors import UsageError
 from serverless_bench.experiments import DESIGNS, SCALES

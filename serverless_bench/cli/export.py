@@ -7,7 +7,7 @@ import click
 
 from serverless_bench.cli.job import check_writable
 from serverless_bench.cli.lookup import run_argument
-from serverless_bench.cli.options import option
+from serverless_bench.cli.options import FILE, option
 from serverless_bench.errors import UsageError
 
 
@@ -16,7 +16,7 @@ from serverless_bench.errors import UsageError
 @click.option("--format", "style", required=True, help="warp, csv, parquet or pywren.")
 @option(
     "--out",
-    type=click.Path(dir_okay=False, path_type=Path),
+    type=FILE,
     help="File to write; .zst at its end compresses it.  [default: standard output, for text]",
 )
 def command(directory: Path, style: str, out: Path | None) -> None:

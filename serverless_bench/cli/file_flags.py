@@ -6,7 +6,7 @@ from typing import Any
 import click
 
 from serverless_bench.cli.defaults import defaults_for
-from serverless_bench.cli.options import spelled
+from serverless_bench.cli.flag_names import spelled
 from serverless_bench.errors import UsageError
 
 

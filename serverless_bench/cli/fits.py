@@ -108,15 +108,11 @@ def _table(rows: Sequence[Mapping[str, Any]], *, markdown: bool) -> Iterator[str
     for row in rows:
         shown = (format_rate(row["median"]), f"{row['efficiency']:.0%}")
         cells.append((str(row["number"]), str(row["runs"]), *shown))
-    for index, line in enumerate(cells):
-        if markdown:
-            yield f"| {' | '.join(line)} |"
-            if index == 0:
-                yield "| ---: | ---: | ---: | ---: |"
-        else:
-            yield " ".join(f"{cell:>12}" for cell in line)
     if markdown:
-        yield ""
+        heading, *lines = (f"| {' | '.join(line)} |" for line in cells)
+        yield from (heading, "| ---: | ---: | ---: | ---: |", *lines, "")
+    else:
+        yield from (" ".join(f"{cell:>12}" for cell in line) for line in cells)
 
 
 def _laws(fitted: Mapping[str, Any]) -> Iterator[str]:

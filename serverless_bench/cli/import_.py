@@ -1,6 +1,5 @@
 """``sbench import``."""
 
-import secrets
 import sys
 from pathlib import Path
 from typing import Any
@@ -8,14 +7,15 @@ from typing import Any
 import click
 
 from serverless_bench.cli.exit_codes import exit_code_of
-from serverless_bench.cli.options import format_option, link_option, option, run_dir_option
-from serverless_bench.clock import utc_stamp
+from serverless_bench.cli.job_flags import settings
+from serverless_bench.cli.options import FILE, format_option, new_name, option, run_dir_option
+from serverless_bench.cli.terminal import note
 from serverless_bench.errors import UsageError
 from serverless_bench.units import parse_link, parse_size
 
 
 @click.command("import")
-@click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
+@click.argument("file", type=FILE)
 @option("--from", help="pywren, lithops, warp or sai3; found out if not given.")
 @option(
     "--phase",
@@ -23,9 +23,9 @@ from serverless_bench.units import parse_link, parse_size
     help="What a pickle without bytes is of.  [default: write]",
 )
 @option("--size", help="Size of each object, for a pickle without bytes, as in 512MiB.")
-@link_option
+@settings("link")
 @run_dir_option
-@option("--name", help="Name of the run directory; a time stamp without it.")
+@settings("name")
 @format_option
 def command(file: Path, run_dir: Path, name: str | None, **flags: Any) -> int:  # noqa: ANN401
     """Read the results of another tool into a run directory, and report on them.
@@ -44,14 +44,13 @@ def command(file: Path, run_dir: Path, name: str | None, **flags: Any) -> int:  
     link_bytes_per_s = None if flags["link"] is None else parse_link(flags["link"])
     size = flags["size"]
     hints = Hints(phase=flags["phase"], size_bytes=None if size is None else parse_size(size))
-    name = name or f"{utc_stamp()}-import-{secrets.token_hex(2)}"
+    name = name or new_name("import")
     if Path(name).name != name:
         raise UsageError(f"--name {name!r} is not a plain name", hint="--run-dir takes a path")
     imported = read_results(file, hints, name=flags["from"])
     directory = run_dir / name
     click.echo(f"run directory: {directory}", err=flags["format"] != "text")
-    for note in imported.notes:
-        click.echo(f"note: {note}", err=True)
+    note(imported.notes)
     save(imported, directory, link_bytes_per_s=link_bytes_per_s)
     # A million operations are not to be in memory twice.
     del imported

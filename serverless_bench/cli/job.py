@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import click
 
 from serverless_bench.cli.exit_codes import exit_code_of
-from serverless_bench.cli.flag_names import spell
+from serverless_bench.cli.terminal import complain, note
 from serverless_bench.errors import UsageError
 from serverless_bench.job.spec import JobSpec
 from serverless_bench.job.target import Target
@@ -18,7 +18,6 @@ from serverless_bench.job.target import Target
 if TYPE_CHECKING:
     from serverless_bench.driver.budget import CostLimit
     from serverless_bench.driver.checked_job import CheckedJob
-    from serverless_bench.driver.run import OnOutcome
     from serverless_bench.reporters.base import Reporter
     from serverless_bench.rundir.run import Run
 
@@ -45,10 +44,17 @@ class Output:
 class Prepared:
     """A job whose flags are all checked; only its store is not there yet."""
 
+    workload: str
+    flags: Mapping[str, Any]
+    """Of its command, by parameter name."""
     checked: "CheckedJob"
     output: Output
     cost: "CostLimit"
     reporter: "Reporter | None"
+
+    def again(self, keys: Sequence[str] | None = None, /, **changes: object) -> "Prepared":
+        """Return it prepared with other flags, and other objects to read."""
+        return prepare(self.workload, {**self.flags, **changes}, keys)
 
     @property
     def job(self) -> JobSpec:
@@ -108,7 +114,8 @@ def prepare(workload: str, flags: Mapping[str, Any], keys: Sequence[str] | None 
     from serverless_bench.driver.settings import setting_names
 
     given = {name: flags[name] for name in Output.__slots__ if name in flags}
-    if not _writes_keys(workload, flags):
+    if workload != "write" and not (workload == "array" and flags.get("operation") != "read"):
+        # Then it is for the keys of objects to read, a setting.
         given.pop("key_file", None)
     output = Output(**{name: checked(Output, name, value) for name, value in given.items()})
     settings = {name: flags[name] for name in setting_names(workload) if name in flags}
@@ -132,12 +139,14 @@ def prepare(workload: str, flags: Mapping[str, Any], keys: Sequence[str] | None 
 
         check_ceiling(found.job)
     check_writable("--key-file", output.key_file)
-    return Prepared(checked=found, output=output, cost=cost, reporter=reporter)
-
-
-def _writes_keys(workload: str, flags: Mapping[str, Any]) -> bool:
-    """Tell whether a key file is for the keys of new objects, and not for those to read."""
-    return workload == "write" or (workload == "array" and flags.get("operation") != "read")
+    return Prepared(
+        workload=workload,
+        flags=flags,
+        checked=found,
+        output=output,
+        cost=cost,
+        reporter=reporter,
+    )
 
 
 def run(prepared: Prepared) -> Finished:
@@ -162,48 +171,31 @@ def perform(prepared: Prepared, target: Target) -> Finished:
     from serverless_bench.formats.exporters.pywren import write_pickle
     from serverless_bench.reporters.pace import overdue
 
-    job, live, output = prepared.checked.at(target), RunProgress(), prepared.output
-    cost, reporter = prepared.cost, prepared.reporter
-    budget = None if cost.limit is None else Budget(job, cost, prepared.keys)
-    _note(beyond_the_link(job, prepared.keys))
-    if reporter is not None:
+    job, keys, output = prepared.checked.at(target), prepared.keys, prepared.output
+    live, how = RunProgress(), dict[str, Any](keys=keys, progress=True)
+    if prepared.cost.limit is not None:
+        how["on_outcome"] = Budget(job, prepared.cost, keys).watch(live, lambda _: None)
+    note(beyond_the_link(job, keys))
+    if prepared.reporter is not None:
         click.echo(f"run directory: {prepared.directory}", err=prepared.quiet)
     problem: CutShort | None = None
-    on_outcome: OnOutcome = lambda _: None  # noqa: E731
-    if budget is not None:
-        on_outcome = budget.watch(live, on_outcome)
     try:
-        run = run_job(
-            job,
-            prepared.directory,
-            keys=prepared.keys,
-            progress=True,
-            live=live,
-            on_outcome=on_outcome,
-        )
+        run = run_job(job, prepared.directory, live=live, **how)
     except CutShort as exc:
         problem, run = exc, exc.run
-    _note(live.notes)
-    summary = summarize(run, prices=cost.prices)
-    if reporter is not None:
-        reporter(summary, sys.stdout)
+    note(live.notes)
+    summary = summarize(run, prices=prepared.cost.prices)
+    if prepared.reporter is not None:
+        prepared.reporter(summary, sys.stdout)
         sys.stdout.flush()
-        _note(overdue(summary) if prepared.quiet else ())
+        note(overdue(summary) if prepared.quiet else ())
         if output.ceiling and problem is None:
-            measured = measure_ceiling(job, prepared.keys)
+            measured = measure_ceiling(job, keys)
             click.echo(measured.sentence(summary.whole_bytes_per_s), err=prepared.quiet)
     if output.pickle is not None:
         write_pickle(run, output.pickle)
-    if problem is None:
-        return Finished(run=run, exit_code=exit_code_of(summary))
-    spell(problem)
-    click.echo(f"sbench: {problem}\nhint: {problem.hint}", err=True)
-    return Finished(run=run, exit_code=problem.exit_code)
-
-
-def _note(notes: Iterable[str]) -> None:
-    for note in notes:
-        click.echo(f"note: {note}", err=True)
+    code = exit_code_of(summary) if problem is None else complain(problem)
+    return Finished(run=run, exit_code=code)
 
 
 def check_writable(flag: str, path: Path | None) -> None:

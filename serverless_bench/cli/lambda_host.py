@@ -3,22 +3,20 @@
 import asyncio
 import json
 import os
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, contextmanager
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 from serverless_bench.cli.hosting import stop_on_signals, until_end
-from serverless_bench.cli.options import group, option, port_option
+from serverless_bench.cli.options import FOLDER, group, option, port_option
 from serverless_bench.errors import PluginError, UsageError
-from serverless_bench.job.invocations import invocation_specs
+from serverless_bench.executors.local import rehearsal
 from serverless_bench.job.spec import JobSpec
 from serverless_bench.job.target import Target
-from serverless_bench.job.transfer import Transfer
 from serverless_bench.lambda_host.faults import FaultRule, InvokeFault
 from serverless_bench.lambda_host.functions import LambdaFunction
 from serverless_bench.lambda_host.settings import MAX_TIMEOUT_S, MEMORY_MIB, HostSettings, arn
@@ -29,6 +27,15 @@ if TYPE_CHECKING:
     from serverless_bench.lambda_host.host import Deliver, Host
 
 _HANDLER: Final = "serverless_bench.worker.handler.handler"
+_REHEARSE: Final = "serverless_bench.executors.local_workers:rehearse"
+_FIRST_JOB: Final = JobSpec(
+    workload="write",
+    invocations=1,
+    concurrency=1,
+    object_bytes=1,
+    target=Target(bucket="rehearsal", endpoint_url="http://127.0.0.1:1"),
+)
+"""Like every first job in what its functions do besides their transfer."""
 _BANNER: Final = """\
 lambda host at {url}
 {limits}
@@ -46,12 +53,16 @@ _FAULTS: Final = {
     InvokeFault.KILL: "Kill the environment as soon as it has the event.",
 }
 
-function_options = group(
+
+@click.command("lambda-host", context_settings={"ignore_unknown_options": False})
+@port_option
+@option("--region", default="us-east-1", help="Where it says that it is.")
+@group(
+    # What is run, and how.
     option(
         "--function",
         multiple=True,
         default=("sbench-worker",),
-        show_default=True,
         help="Name that can be invoked; as often as you like.",
     ),
     option(
@@ -65,69 +76,58 @@ function_options = group(
         type=click.Path(exists=True, file_okay=False, path_type=Path),
         help="Directory with an unzipped layer.",
     ),
-    option("--handler", default=_HANDLER, show_default=True, help="MODULE.FUNCTION."),
+    option("--handler", default=_HANDLER, help="MODULE.FUNCTION."),
     option("--preload", multiple=True, help="Module to import before environments are forked."),
-    option(
-        "--memory", type=int, default=1769, show_default=True, metavar="MIB", help="Per function."
-    ),
-    option("--timeout", type=float, default=900.0, show_default=True, help="Seconds to live."),
+    option("--memory", type=int, default=1769, metavar="MIB", help="Per function."),
+    option("--timeout", type=float, default=900.0, help="Seconds to live."),
     option("--fresh", is_flag=True, help="Start a new interpreter for each environment."),
     option("--share-packages", is_flag=True, help="Created functions see this installation."),
     option("--pass", multiple=True, metavar="NAME", help="Variable to hand on."),
 )
-"""What is run, and how."""
-
-wall_options = group(
-    option("--concurrency", type=int, default=1000, show_default=True, help="In the account."),
+@group(
+    # What stops a function, and what stops its callers.
+    option("--concurrency", type=int, default=1000, help="In the account."),
     option("--reserved", type=int, help="Reserved for each function."),
     option("--request-rate", type=float, metavar="N", help="Invoke requests per second."),
-    option("--burst", type=int, default=1000, show_default=True, help="Requests at once."),
-    option("--event-retries", type=int, default=0, show_default=True, help="Of a failed event."),
-    option(
-        "--event-age", type=float, default=60.0, show_default=True, help="Seconds in the queue."
-    ),
+    option("--burst", type=int, default=1000, help="Requests at once."),
+    option("--event-retries", type=int, default=0, help="Of a failed event."),
+    option("--event-age", type=float, default=60.0, help="Seconds in the queue."),
     option(
         "--retry-delay",
         type=float,
         default=1.0,
-        show_default=True,
         help="Seconds before a retry; doubles.",
     ),
     option(
         "--init-timeout",
         type=float,
         default=60.0,
-        show_default=True,
         help="Seconds that an environment may take to start.",
     ),
     option("--cpu-limit", is_flag=True, help="One processor per 1769 MIB, as on AWS."),
     option("--cpus", type=float, help="Processors per environment; turns --cpu-limit on."),
     option("--no-memory-limit", is_flag=True, help="Let environments have any memory."),
 )
-"""What stops a function, and what stops its callers."""
-
-fault_options = group(
+@group(
+    # Which requests go wrong.
     *(
         option(f"--{kind}", metavar="RULE", help=f"{text} RULE: 0.3 or 'index=3,5 launch=0'.")
         for kind, text in _FAULTS.items()
     ),
-    option("--late-s", type=float, default=3600.0, show_default=True, help="How long --late is."),
-    option("--seed", type=int, default=0, show_default=True, help="Decides what fails."),
+    option("--late-s", type=float, default=3600.0, help="How long --late is."),
+    option("--seed", type=int, default=0, help="Decides what fails."),
 )
-"""Which requests go wrong."""
-
-
-@click.command("lambda-host", context_settings={"ignore_unknown_options": False})
-@port_option
-@option("--region", default="us-east-1", show_default=True, help="Where it says that it is.")
-@function_options
-@wall_options
-@fault_options
 @option("--scripted", is_flag=True, help="Run no processes; the host answers by itself.")
-@option("--duration", type=float, default=0.0, help="Seconds that a --scripted call lasts.")
+@option(
+    "--duration",
+    type=float,
+    default=0.0,
+    show_default=False,
+    help="Seconds that a --scripted call lasts.",
+)
 @option(
     "--log-dir",
-    type=click.Path(file_okay=False, path_type=Path),
+    type=FOLDER,
     help="Directory for what functions print; a temporary one without it.",
 )
 @click.argument("command", nargs=-1, type=click.UNPROCESSED, metavar="[-- COMMAND ...]")
@@ -225,28 +225,11 @@ def _functions(settings: HostSettings, flags: Mapping[str, Any]) -> list[LambdaF
         preload=("serverless_bench.worker.delivery", *flags["preload"])
         if ours
         else flags["preload"],
-        rehearse=(_rehearsal(),) if ours else (),
+        rehearse=({"call": _REHEARSE, "arguments": [rehearsal(_FIRST_JOB)]},) if ours else (),
     )
     return [
         replace(function, name=name, arn=arn(settings.region, name)) for name in flags["function"]
     ]
-
-
-def _rehearsal() -> dict[str, Any]:
-    """Return a call that does once what every first invocation does besides its transfer."""
-    job = JobSpec(
-        workload="write",
-        invocations=1,
-        concurrency=1,
-        object_bytes=1,
-        target=Target(bucket="rehearsal", endpoint_url="http://127.0.0.1:1"),
-        transfer=Transfer(retries=0, timeout_s=1.0),
-    )
-    event = replace(next(invocation_specs(job, run_id="", created_ns=0)), not_after_ns=sys.maxsize)
-    return {
-        "call": "serverless_bench.executors.local_workers:rehearse",
-        "arguments": [asdict(event)],
-    }
 
 
 def _scripted(flags: Mapping[str, Any]) -> "Deliver | None":

@@ -3,14 +3,14 @@
 import asyncio
 import tempfile
 from collections.abc import Sequence
-from functools import partial
 from pathlib import Path
 from typing import Final
 
 import click
 
 from serverless_bench.cli.hosting import stop_on_signals, until_end
-from serverless_bench.cli.options import option, port_option
+from serverless_bench.cli.options import FILE, option, port_option
+from serverless_bench.cli.terminal import aside
 from serverless_bench.lambda_host.settings import HostSettings
 from serverless_bench.plugins import extra
 from serverless_bench.stores.localstack.environment import (
@@ -31,10 +31,10 @@ _TICK_S: Final = 0.2
 
 @click.command("localstack")
 @port_option
-@option("--concurrency", type=int, default=1000, show_default=True, help="Functions at once.")
+@option("--concurrency", type=int, default=1000, help="Functions at once.")
 @option(
     "--log",
-    type=click.Path(dir_okay=False, path_type=Path),
+    type=FILE,
     help="File for what LocalStack says; one in the cache directory without it.",
 )
 @click.argument("command", nargs=-1, type=click.UNPROCESSED, metavar="[-- COMMAND ...]")
@@ -46,7 +46,7 @@ def command(command: tuple[str, ...], port: int, concurrency: int, log: Path | N
     and end with it.
     """
     root = default_directory()
-    installed = prepare(root, partial(click.echo, err=True))
+    installed = prepare(root, aside)
     with tempfile.TemporaryDirectory(prefix="sbench-lambda-logs-") as logs:
         settings = HostSettings(logs=Path(logs), region=REGION, concurrency=concurrency)
         return asyncio.run(_run(installed, settings, log or root / "localstack.log", port, command))

@@ -9,6 +9,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from serverless_bench.cli.options import DEFAULT_RUN_DIR, run_dir_option
+from serverless_bench.cli.terminal import aside
 
 
 class RunName(click.ParamType):  # type: ignore[type-arg] # as PluginName
@@ -52,5 +53,5 @@ def the_run(run: str | None, run_dir: Path) -> Path:
     if run is not None:
         return find_run(run, run_dir)
     latest = latest_run(run_dir)
-    click.echo(f"the latest run: {latest}", err=True)
+    aside(f"the latest run: {latest}")
     return latest

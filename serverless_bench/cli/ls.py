@@ -28,7 +28,6 @@ _RIGHT: Final = frozenset({"functions", "size"})
     "--limit",
     type=click.IntRange(0),
     default=20,
-    show_default=True,
     help="How many at most; 0 for all.",
 )
 @choose_format("text", "json")

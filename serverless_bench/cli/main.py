@@ -8,8 +8,6 @@ import os
 import sys
 import traceback
 from collections.abc import Sequence
-from importlib import import_module
-from keyword import iskeyword
 from typing import Final
 
 import click
@@ -17,10 +15,10 @@ from click.shell_completion import CompletionItem
 
 from serverless_bench import __version__
 from serverless_bench.cli.defaults import defaults_for
-from serverless_bench.cli.flag_names import spell
+from serverless_bench.cli.flag_names import spelled
 from serverless_bench.cli.help import Group, in_sections
 from serverless_bench.cli.interrupts import interruptible
-from serverless_bench.cli.options import spelled
+from serverless_bench.cli.terminal import aside, complain
 from serverless_bench.errors import INTERRUPTED, SbenchError
 
 GROUPS: Final = {
@@ -66,10 +64,63 @@ COMMANDS: Final = {name: line for group in GROUPS.values() for name, line in gro
 _BROKEN_PIPE: Final = 141
 
 
-def open_command(name: str) -> click.Command:
+def open_command(name: str) -> click.Command:  # noqa: C901, PLR0912, PLR0915 - a table of imports
     """Return a command; its module is imported for it."""
-    module = name.replace("-", "_") + "_" * iskeyword(name)
-    command: click.Command = import_module(f"serverless_bench.cli.{module}").command
+    match name:
+        case "demo":
+            from serverless_bench.cli.demo import command
+        case "write":
+            from serverless_bench.cli.write import command
+        case "read":
+            from serverless_bench.cli.read import command
+        case "mixed":
+            from serverless_bench.cli.mixed import command
+        case "array":
+            from serverless_bench.cli.array import command
+        case "call":
+            from serverless_bench.cli.call import command
+        case "run":
+            from serverless_bench.cli.run import command
+        case "convert":
+            from serverless_bench.cli.convert import command
+        case "resume":
+            from serverless_bench.cli.resume import command
+        case "clean":
+            from serverless_bench.cli.clean import command
+        case "ls":
+            from serverless_bench.cli.ls import command
+        case "report":
+            from serverless_bench.cli.report import command
+        case "check":
+            from serverless_bench.cli.check import command
+        case "plot":
+            from serverless_bench.cli.plot import command
+        case "import":
+            from serverless_bench.cli.import_ import command
+        case "export":
+            from serverless_bench.cli.export import command
+        case "ab":
+            from serverless_bench.cli.ab import command
+        case "compare":
+            from serverless_bench.cli.compare import command
+        case "scale":
+            from serverless_bench.cli.scale import command
+        case "exp":
+            from serverless_bench.cli.exp import command
+        case "store":
+            from serverless_bench.cli.store import command
+        case "serve":
+            from serverless_bench.cli.serve import command
+        case "plan":
+            from serverless_bench.cli.plan import command
+        case "doctor":
+            from serverless_bench.cli.doctor import command
+        case "lambda-host":
+            from serverless_bench.cli.lambda_host import command
+        case "localstack":
+            from serverless_bench.cli.localstack import command
+        case _:
+            raise KeyError(name)
     return command
 
 
@@ -129,14 +180,15 @@ def main(argv: Sequence[str] | None = None) -> int:
             code = commands.main(args=argv, prog_name="sbench", standalone_mode=False)
             sys.stdout.flush()
     except SbenchError as exc:
-        spell(exc)
-        return _say(str(exc), exc.hint, exc.exit_code)
+        return complain(exc)
     except click.ClickException as exc:
         context = exc.ctx if isinstance(exc, click.UsageError) else None
         hint = f"{context.command_path} --help" if context else ""
-        return _say(exc.format_message(), hint, exc.exit_code)
+        complain(SbenchError(exc.format_message(), hint=hint))
+        return int(exc.exit_code)
     except (KeyboardInterrupt, click.Abort):
-        return _say("interrupted", "", INTERRUPTED)
+        aside("sbench: interrupted")
+        return INTERRUPTED
     except BrokenPipeError:
         # Whoever read our output has gone; Python would complain again when it exits.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -145,15 +197,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         if os.environ.get("SBENCH_TRACEBACK"):
             traceback.print_exc()
         hint = "this is a bug; SBENCH_TRACEBACK=1 shows where"
-        return _say(f"{type(exc).__name__}: {exc}", hint, SbenchError.exit_code)
+        return complain(SbenchError(f"{type(exc).__name__}: {exc}", hint=hint))
     return int(code or 0)
-
-
-def _say(message: str, hint: str, code: int) -> int:
-    click.echo(f"sbench: {message}", err=True)
-    if hint:
-        click.echo(f"hint: {hint}", err=True)
-    return int(code)
 
 
 if __name__ == "__main__":

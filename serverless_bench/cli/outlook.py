@@ -1,7 +1,7 @@
 """What a job file would do: functions, operations, bytes and keys, without starting any."""
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 
 import click
@@ -13,9 +13,11 @@ from serverless_bench.driver.outlook import Outlook, outlook
 from serverless_bench.units import format_size
 
 
-def show(job: JobFile, steps: Sequence[PreparedStage], style: str) -> None:
+def show(job: JobFile, steps: Mapping[str, PreparedStage], style: str) -> None:
     """Print what the stages would do; every style but json is text."""
-    outlooks = {step.stage.name: outlook(step.prepared.job, step.prepared.keys) for step in steps}
+    outlooks = {
+        name: outlook(step.prepared.job, step.prepared.keys) for name, step in steps.items()
+    }
     if style == "json":
         line = {
             "name": job.name,
@@ -26,8 +28,7 @@ def show(job: JobFile, steps: Sequence[PreparedStage], style: str) -> None:
     total = len(job.stages)
     click.echo(f"{job.name}: {total} stages; this is a dry run, nothing is started")
     for number, stage in enumerate(job.stages, start=1):
-        kind = f"{stage.kind}, {stage.workload}" if stage.workload else stage.kind
-        click.echo(f"\nstage {number} of {total}: {stage.name} ({kind})")
+        click.echo(f"\nstage {number} of {total}: {stage.title}")
         if stage.kind is Kind.CLEANUP:
             click.echo("  deletes     what the stages before it wrote")
             continue

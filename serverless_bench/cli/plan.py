@@ -24,17 +24,19 @@ from serverless_bench.aws.cost.prices import Prices, load_prices, price_text
 from serverless_bench.aws.cost.usage import Dollars, format_money, price
 from serverless_bench.aws.lambda_account import read_function, read_quota
 from serverless_bench.cli.exit_codes import ExitCode
-from serverless_bench.cli.options import option, prices_option, transfer_options
+from serverless_bench.cli.job_flags import settings, transfer_options
+from serverless_bench.cli.options import arch_type, option, prices_option
 from serverless_bench.errors import ExecutorError, UsageError
 from serverless_bench.job.operations import OperationKind
-from serverless_bench.job.transfer import MIN_PART_BYTES, Transfer
-from serverless_bench.units import KIB, MIB, format_rate, format_seconds, format_size
+from serverless_bench.units import MIB, format_rate, format_seconds, format_size
 
 if TYPE_CHECKING:
     from rich.table import Table
 
 _WIDTH: Final = 100
 _PHASES: Final = {"write": OperationKind.PUT, "read": OperationKind.GET}
+_LEAST: Final = {"quota": 1, "read_times": 1, "keep": 0, "function_mb_s": 0.001}
+_ASKED: Final = frozenset({"stack", "region"})
 _COMPONENTS: Final = {
     "compute": "Lambda GB-seconds",
     "invocations": "Lambda requests",
@@ -78,27 +80,44 @@ class _Plan:
         found = (warnings(phase.load, phase.expected) for phase in self.phases)
         return list(dict.fromkeys(text for texts in found for text in texts))
 
+    def to_json(self) -> dict[str, Any]:
+        """Return the JSON document of ``sbench plan``."""
+        return {
+            "phases": {
+                phase.name: {
+                    "load": {**asdict(phase.load), "total_bytes": phase.load.total_bytes},
+                    "expected": asdict(phase.expected),
+                    "dollars": {**asdict(phase.dollars), "total": phase.dollars.total},
+                }
+                for phase in self.phases
+            },
+            "total": self.total,
+            "currency": self.prices.currency,
+            "prices_as_of": self.prices.as_of,
+            "quota_from": self.quota_from,
+            "warnings": self.warnings,
+            "traps": {trap.name: trap.amount for trap in self.traps},
+        }
+
+    def money(self, amount: float) -> str:
+        """Return an amount in the currency of the prices."""
+        return format_money(amount, self.prices.currency)
+
 
 @click.command("plan", context_settings={"allow_interspersed_args": False})
 @click.argument("words", nargs=-1, type=click.UNPROCESSED, metavar="[COMMAND ...]")
-@option("--number", type=int, default=16, show_default=True, help="Functions.")
-@option("--mb", type=int, help="Size of an object in MiB.  [default: 64]")
-@option("--size", help="Size of an object with its unit, as in 2GB or 64MiB.")
-@option("--objects", type=int, default=1, show_default=True, help="Objects per function.")
-@option("--read-times", type=int, default=1, show_default=True, help="Reads of each object.")
+@settings("number", "mb", "size", "objects", "read_times", "client")
 @option(
     "--workload",
     type=click.Choice(["write", "read", "both"]),
     default="both",
-    show_default=True,
     help="What to plan.",
 )
-@option("--client", default="wire", show_default=True, help="Library that moves the bytes.")
 @transfer_options
 @option("--memory", type=int, help=f"MB of a function.  [default: the stack's, or {VCPU_MIB}]")
 @option(
     "--arch",
-    type=click.Choice(["arm64", "x86_64"]),
+    type=arch_type,
     help="Processor of the functions.  [default: the stack's, or arm64]",
 )
 @option("--quota", type=int, help=f"Functions at once.  [default: asked, or {DEFAULT_QUOTA}]")
@@ -113,27 +132,19 @@ class _Plan:
     "--vpc",
     type=click.Choice([route.value for route in Route]),
     default=Route.NONE.value,
-    show_default=True,
     help="How the functions reach the store.",
 )
 @option("--cross-region", is_flag=True, help="The bucket is in another region.")
-@option("--keep", type=float, default=1.0, show_default=True, help="Hours the objects stay.")
+@option("--keep", type=float, default=1.0, help="Hours the objects stay.")
 @prices_option
 @option("--show-prices", is_flag=True, help="Write the price file and stop.")
 @option(
     "--format",
     type=click.Choice(["text", "json"]),
     default="text",
-    show_default=True,
     help="Tables, or one JSON object.",
 )
-def command(
-    words: tuple[str, ...],
-    number: int,
-    mb: int | None,
-    size: str | None,
-    **flags: Any,  # noqa: ANN401 - too many to name
-) -> int:
+def command(words: tuple[str, ...], **flags: Any) -> int:  # noqa: ANN401 - too many to name
     """Say what a job on AWS Lambda would take, how long, and what it would cost.
 
     Nothing is started and, without --stack, AWS is not asked. Behind COMMAND (write, read,
@@ -145,85 +156,71 @@ def command(
             price_text() if flags["prices"] is None else flags["prices"].read_text(), nl=False
         )
         return ExitCode.OK
-    if words:
-        _plan_command(words, flags)
-        return ExitCode.OK
-    from serverless_bench.driver.setting_values import object_size
-
-    plan = _plan(number, object_size(mb, size), flags)
-    if flags["format"] == "json":
-        click.echo(orjson.dumps(_to_json(plan)))
-    else:
-        _show(plan)
-    return ExitCode.OK
-
-
-def _plan_command(words: Sequence[str], flags: Mapping[str, Any]) -> None:
-    from serverless_bench.cli.plan_job import plan_job
-
-    _at_least("--quota", flags["quota"], 1)
-    stack = read_stack(flags["stack"], region=flags["region"]) if flags["stack"] else None
-    quota, _ = _quota(flags["quota"], stack)
-    plan_job(words, flags, quota=quota, stack=stack)
-
-
-def _plan(number: int, object_bytes: int, flags: Mapping[str, Any]) -> _Plan:
+    from serverless_bench.cli.plan_job import plan_command
     from serverless_bench.driver.budget import check_memory
 
     check_memory(flags["memory"])
-    for name in ("objects", "read_times", "quota"):
-        _at_least("--" + name.replace("_", "-"), flags[name], 1)
-    _at_least("--number", number, 1)
-    _at_least("--keep", flags["keep"], 0)
-    _at_least("--function-mb-s", flags["function_mb_s"], 0.001)
-    prices = load_prices(flags["prices"])
-    part_mb = flags["part_mb"]
-    if part_mb is not None and part_mb * MIB < MIN_PART_BYTES:
-        raise UsageError(
-            f"--part-mb must be between 5 and 5120, got {part_mb}",
-            hint="S3 takes parts of 5 MiB to 5 GiB",
-        )
+    for name in ("quota",) if words else _LEAST:
+        value, least = flags[name], _LEAST[name]
+        if value is not None and value < least:
+            flag = f"--{name.replace('_', '-')}"
+            raise UsageError(f"{flag} must be at least {least:g}, got {value:g}")
     stack = read_stack(flags["stack"], region=flags["region"]) if flags["stack"] else None
     quota, quota_from = _quota(flags["quota"], stack)
-    rate = flags["function_mb_s"]
-    common: dict[str, Any] = {
-        "functions": number,
-        "objects": flags["objects"],
-        "object_bytes": object_bytes,
-        "transfer": Transfer(
-            connections=flags["connections"],
-            part_bytes=None if part_mb is None else part_mb * MIB,
-            block_bytes=flags["block_kib"] * KIB,
-        ),
-        "client": flags["client"],
-        "bytes_per_s": None if rate is None else rate * 1e6,
+    account: dict[str, Any] = {
         "memory_mib": flags["memory"] or (stack.memory_mib if stack else VCPU_MIB),
         "architecture": flags["arch"] or (stack.architecture if stack else "arm64"),
         "quota": quota,
+    }
+    found = (
+        plan_command(words, prices=flags["prices"], **account)
+        if words
+        else _plan(flags, account, quota_from)
+    )
+    if flags["format"] == "json":
+        click.echo(orjson.dumps(found.to_json()))
+    elif isinstance(found, _Plan):
+        _show(found)
+    else:
+        for title, text in (("command", " ".join(words)), *found.rows()):
+            click.echo(f"{title:<20} {text}")
+    return ExitCode.OK
+
+
+def _plan(flags: Mapping[str, Any], account: Mapping[str, Any], quota_from: str) -> _Plan:
+    from serverless_bench.driver.checked_job import check_job
+    from serverless_bench.driver.settings import setting_names
+
+    prices, rate = load_prices(flags["prices"]), flags["function_mb_s"]
+    # The stack is asked about functions, it does not run this job.
+    given = {n: flags[n] for n in setting_names("write") if n in flags and n not in _ASKED}
+    job = check_job({**given, "workload": "write"}).job
+    common: dict[str, Any] = {
+        **account,
+        "functions": job.invocations,
+        "objects": job.objects,
+        "object_bytes": job.object_bytes,
+        "transfer": job.transfer,
+        "client": job.target.client,
+        "bytes_per_s": None if rate is None else rate * 1e6,
         "keep_h": flags["keep"],
         "route": Route(flags["vpc"]),
         "cross_region": flags["cross_region"],
     }
-    wanted = list(_PHASES) if flags["workload"] == "both" else [flags["workload"]]
-    repeats = {"write": 1, "read": flags["read_times"]}
-    loads = {n: PlannedLoad(kind=_PHASES[n], repeats=repeats[n], **common) for n in wanted}
     phases = []
-    for name, load in loads.items():
+    for name in _PHASES if flags["workload"] == "both" else (flags["workload"],):
+        repeats = flags["read_times"] if name == "read" else 1
+        load = PlannedLoad(kind=_PHASES[name], repeats=repeats, **common)
         expected = forecast(load)
         dollars = price(expected.usage, prices)
         phases.append(_Phase(name=name, load=load, expected=expected, dollars=dollars))
     return _Plan(
         phases=phases,
         prices=prices,
-        traps=traps(list(loads.values()), prices),
+        traps=traps([phase.load for phase in phases], prices),
         quota_from=quota_from,
         keep_h=flags["keep"],
     )
-
-
-def _at_least(flag: str, value: float | None, least: float) -> None:
-    if value is not None and value < least:
-        raise UsageError(f"{flag} must be at least {least:g}, got {value:g}")
 
 
 def _quota(given: int | None, stack: Stack | None) -> tuple[int, str]:
@@ -241,25 +238,6 @@ def _quota(given: int | None, stack: Stack | None) -> tuple[int, str]:
     except ExecutorError as exc:
         return DEFAULT_QUOTA, f"AWS's default: {exc}"
     return max(1, quota.unreserved), f"the account's in {stack.region}, unreserved"
-
-
-def _to_json(plan: _Plan) -> dict[str, Any]:
-    return {
-        "phases": {
-            phase.name: {
-                "load": {**asdict(phase.load), "total_bytes": phase.load.total_bytes},
-                "expected": asdict(phase.expected),
-                "dollars": {**asdict(phase.dollars), "total": phase.dollars.total},
-            }
-            for phase in plan.phases
-        },
-        "total": plan.total,
-        "currency": plan.prices.currency,
-        "prices_as_of": plan.prices.as_of,
-        "quota_from": plan.quota_from,
-        "warnings": plan.warnings,
-        "traps": {trap.name: trap.amount for trap in plan.traps},
-    }
 
 
 def _show(plan: _Plan) -> None:
@@ -290,7 +268,7 @@ def _show(plan: _Plan) -> None:
         console.print(f"warning: {text}", style="yellow", soft_wrap=True)
     console.print("on top of that would come", soft_wrap=True)
     for trap in plan.traps:
-        console.print(f"  {trap.text}: {_money(plan, trap.amount)}", soft_wrap=True)
+        console.print(f"  {trap.text}: {plan.money(trap.amount)}", soft_wrap=True)
 
 
 def _table(rows: Sequence[Sequence[str]]) -> "Table":
@@ -317,7 +295,7 @@ def _expectations(plan: _Plan) -> Iterator[tuple[str, ...]]:
     rates = (format_rate(p.load.total_bytes / p.expected.run_s) for p in phases)
     yield ("whole throughput", *rates)
     yield ("requests/s of limit", *(_requests(phase) for phase in phases))
-    yield ("part or range at least", *(_part(phase) for phase in phases))
+    yield ("part or range at least", *(f"{one.part_bytes // MIB} MiB" for one in expected))
     yield (
         "memory needed",
         *(f"{p.expected.memory_needed_mib} of {p.load.memory_mib} MB" for p in phases),
@@ -330,21 +308,13 @@ def _requests(phase: _Phase) -> str:
     return f"{phase.expected.requests_per_s:,.0f} of {LIMIT_PER_S[kind]:,} {kind.upper()}/s"
 
 
-def _part(phase: _Phase) -> str:
-    return f"{phase.expected.part_bytes // MIB} MiB"
-
-
 def _costs(plan: _Plan) -> Iterator[tuple[str, ...]]:
     dollars = [phase.dollars for phase in plan.phases]
     yield ("cost", *(phase.name for phase in plan.phases), "together")
     for component, name in _COMPONENTS.items():
         amounts = [getattr(one, component) for one in dollars]
         shown = f"{name}, {plan.keep_h:g} h" if component == "storage" else name
-        yield (shown, *(_money(plan, amount) for amount in (*amounts, sum(amounts))))
+        yield (shown, *(plan.money(amount) for amount in (*amounts, sum(amounts))))
     totals = [one.total for one in dollars]
-    yield ("total", *(_money(plan, amount) for amount in (*totals, plan.total)))
+    yield ("total", *(plan.money(amount) for amount in (*totals, plan.total)))
     yield (f"prices of {plan.prices.as_of}, {plan.prices.region}", *("" for _ in totals), "")
-
-
-def _money(plan: _Plan, amount: float) -> str:
-    return format_money(amount, plan.prices.currency)

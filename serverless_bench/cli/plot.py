@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from serverless_bench.cli.lookup import RunName, the_run
-from serverless_bench.cli.options import option, run_dir_option
+from serverless_bench.cli.options import FILE, option, run_dir_option
 from serverless_bench.cli.terminal import working
 from serverless_bench.errors import ArchiveError, PluginError
 
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 @run_dir_option
 @click.option(
     "--output",
-    type=click.Path(dir_okay=False, path_type=Path),
+    type=FILE,
     help="Picture to write, in the format that its name says.  [default: RUN/figure.png]",
 )
 @option("--latency", is_flag=True, help="Draw how long operations took, also of a plain run.")
-def command(runs: tuple[str, ...], run_dir: Path, output: Path | None, *, latency: bool) -> int:
+def command(runs: tuple[str, ...], run_dir: Path, output: Path | None, *, latency: bool) -> None:
     """Draw one run, or a write and its read, into one picture.
 
     RUN is a run's name or its directory; the latest run without it.
@@ -37,7 +37,6 @@ def command(runs: tuple[str, ...], run_dir: Path, output: Path | None, *, latenc
     with working("drawing the picture"):
         save_figure(found, path, latency=latency)
     click.echo(f"figure: {path}")
-    return 0
 
 
 def require_plots() -> None:

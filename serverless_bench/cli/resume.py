@@ -8,6 +8,7 @@ import click
 from serverless_bench.cli.exit_codes import exit_code_of
 from serverless_bench.cli.lookup import run_argument
 from serverless_bench.cli.options import format_option
+from serverless_bench.cli.terminal import aside, complain, note
 
 
 @click.command("resume")
@@ -31,18 +32,14 @@ def command(directory: Path, format: str) -> int:  # noqa: A002 - the flag's nam
     reporter, run, live = open_reporter(format), load_run(directory), RunProgress()
     problem: CutShort | None = None
     if run.ended and not lost_functions(run):
-        click.echo(f"{directory} is complete: nothing to resume", err=True)
+        aside(f"{directory} is complete: nothing to resume")
     else:
         try:
             run = resume_job(run, progress=True, live=live)
         except CutShort as exc:
             problem, run = exc, exc.run
-    for note in live.notes:
-        click.echo(f"note: {note}", err=True)
+    note(live.notes)
     summary = summarize(run)
     reporter(summary, sys.stdout)
     sys.stdout.flush()
-    if problem is None:
-        return exit_code_of(summary)
-    click.echo(f"sbench: {problem}\nhint: {problem.hint}", err=True)
-    return problem.exit_code
+    return exit_code_of(summary) if problem is None else complain(problem)

@@ -1,6 +1,6 @@
 """``sbench run``."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from serverless_bench.cli.exit_codes import ExitCode
-from serverless_bench.cli.flag_names import spell
-from serverless_bench.cli.options import (
-    format_option,
+from serverless_bench.cli.job import run
+from serverless_bench.cli.job_flags import (
     load_options,
-    option,
     run_options,
     target_options,
     transfer_options,
 )
+from serverless_bench.cli.options import FILE, option
 from serverless_bench.cli.task import store_kept_up
+from serverless_bench.cli.terminal import aside, complain, note
 from serverless_bench.clock import utc_stamp
 from serverless_bench.driver.job_file import JobFile, Kind, Stage, load_job_file
 from serverless_bench.errors import INTERRUPTED, ArchiveError, SbenchError
@@ -31,14 +31,13 @@ _REPORTED: Final = (ExitCode.INCOMPLETE, ExitCode.WITHHELD, ExitCode.CORRUPT)
 
 
 @click.command("run")
-@click.argument("file", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE.toml")
+@click.argument("file", type=FILE, metavar="FILE.toml")
 @option("--dry-run", is_flag=True, help="Say what would run, and start nothing.")
 @target_options
 @option("--prefix", help="Goes before every new key.")
 @transfer_options
 @load_options
 @run_options
-@format_option
 def command(file: Path, *, dry_run: bool, **flags: Any) -> int:  # noqa: ANN401
     """Run the stages of a job file one after the other, each into a run directory.
 
@@ -59,7 +58,7 @@ def command(file: Path, *, dry_run: bool, **flags: Any) -> int:  # noqa: ANN401
     root = flags["run_dir"] / (flags["name"] or f"{job.name}-{utc_stamp()}")
     if root.exists():
         raise ArchiveError(f"{root} is there already", hint="choose another --name")
-    with store_kept_up(steps):
+    with store_kept_up(needed=any(step.prepared.embedded for step in steps.values())):
         return _Progress(job, steps, root, quiet=style != "text").run()
 
 
@@ -68,7 +67,7 @@ class _Progress:
     """One job file on its way through its stages."""
 
     job: JobFile
-    steps: "Sequence[PreparedStage]"
+    steps: "Mapping[str, PreparedStage]"
     root: Path
     quiet: bool = field(kw_only=True)
     """Whether standard output belongs to the reports alone."""
@@ -80,42 +79,38 @@ class _Progress:
 
     def run(self) -> int:
         """Run all stages and return the exit code of the worst one."""
-        steps = {step.stage.name: step for step in self.steps}
         for number, stage in enumerate(self.job.stages, start=1):
             cleanup = stage.kind is Kind.CLEANUP
             if self.failed and not cleanup:
-                click.echo(f"{stage.where} is left out: stage {self.failed!r} failed", err=True)
+                aside(f"{stage.where} is left out: stage {self.failed!r} failed")
                 continue
-            kind = stage.kind if cleanup else f"{stage.kind}, {stage.workload}"
-            title = f"stage {number} of {len(self.job.stages)}: {stage.name} ({kind})"
+            title = f"stage {number} of {len(self.job.stages)}: {stage.title}"
             if cleanup and self.failed:
                 title += f", although stage {self.failed!r} failed"
             click.echo(("\n" if number > 1 else "") + title, err=self.quiet)
             if cleanup:
                 self._survive(stage, partial(self._clean, number))
             else:
-                self._survive(stage, partial(self._perform, steps[stage.name]))
+                self._survive(stage, partial(self._perform, self.steps[stage.name]))
         self._say_what_is_left()
         return worst(self.codes)
 
     def _survive(self, stage: Stage, act: Callable[[], int]) -> None:
         """Do what a stage does; whatever happens, the cleanups still run."""
-        try:
-            code, over = act(), False
-        except SbenchError as exc:
-            spell(exc)
-            hint = f"\nhint: {exc.hint}" if exc.hint else ""
-            click.echo(f"sbench: {stage.where}: {exc}{hint}", err=True)
-            code, over = exc.exit_code, True
-        except KeyboardInterrupt:
-            click.echo(f"sbench: {stage.where}: interrupted", err=True)
-            code, over = INTERRUPTED, True
-        self.codes.append(code)
         # A run without a headline has made its objects, and one that has a report may well
         # be followed by another.
-        allowed = _REPORTED if stage.kind is Kind.EXECUTE else (ExitCode.WITHHELD,)
-        goes_on = stage.kind is Kind.CLEANUP or (not over and code in allowed)
-        if code and not goes_on:
+        allowed: tuple[int, ...] = (ExitCode.OK, ExitCode.WITHHELD)
+        if stage.kind is Kind.EXECUTE:
+            allowed = (ExitCode.OK, *_REPORTED)
+        try:
+            code = act()
+        except SbenchError as exc:
+            code, allowed = complain(exc, f"{stage.where}: "), ()
+        except KeyboardInterrupt:
+            aside(f"sbench: {stage.where}: interrupted")
+            code, allowed = INTERRUPTED, ()
+        self.codes.append(code)
+        if stage.kind is not Kind.CLEANUP and code not in allowed:
             self.failed = self.failed or stage.name
 
     def _perform(self, step: "PreparedStage") -> int:
@@ -123,9 +118,9 @@ class _Progress:
 
         keys = None
         if step.stage.keys is not None:
-            source = next(each for each in self.steps if each.stage.name == step.stage.keys)
+            source = self.steps[step.stage.keys]
             keys = read_key_file(self.root / source.folder / "keys.txt")
-        return step.run(self.root, keys)
+        return run(step.prepared.again(keys, run_dir=self.root, name=step.folder)).exit_code
 
     def _clean(self, until: int) -> int:
         """Delete what the stages before number ``until`` wrote."""
@@ -133,19 +128,19 @@ class _Progress:
 
         code = ExitCode.OK
         for step in self._written(until):
-            cleaned = clean(self.root / step.folder, on_message=_say)
+            cleaned = clean(self.root / step.folder, on_message=aside)
             if cleaned.wrote_nothing:
                 continue
             deleted = cleaned.deleted
             click.echo(f"deleted {deleted.objects} objects of {step.stage.where}", err=self.quiet)
             for key in (*deleted.failed, *deleted.foreign):
-                click.echo(f"sbench: {key} could not be deleted, or is not ours", err=True)
+                aside(f"sbench: {key} could not be deleted, or is not ours")
                 code = ExitCode.INCOMPLETE
         self.cleaned = until
         return code
 
     def _written(self, until: int) -> "Iterator[PreparedStage]":
-        for step in self.steps:
+        for step in self.steps.values():
             if step.number < until and (self.root / step.folder / "run.json").exists():
                 yield step
 
@@ -156,14 +151,7 @@ class _Progress:
         for step in self._written(len(self.job.stages) + 1):
             run = load_run(self.root / step.folder, detail=False)
             if step.number >= self.cleaned and (run.ledger() or is_in_files(run.job.load)):
-                click.echo(
-                    f"note: the objects of {step.stage.where} stay; sbench clean {run.path}",
-                    err=True,
-                )
-
-
-def _say(text: str) -> None:
-    click.echo(text, err=True)
+                note([f"the objects of {step.stage.where} stay; sbench clean {run.path}"])
 
 
 def worst(codes: Sequence[int]) -> int:
@@ -171,7 +159,6 @@ def worst(codes: Sequence[int]) -> int:
 
     What cut a stage short comes before what its report says; docs/exit-codes.md.
     """
-    short = [code for code in codes if code not in (ExitCode.OK, *_REPORTED)]
-    if short:
-        return max(short)
-    return max(codes, key=(ExitCode.OK, *_REPORTED).index, default=ExitCode.OK)
+    whole = (ExitCode.OK, *_REPORTED)
+    short = [code for code in codes if code not in whole]
+    return max(short) if short else max(codes, key=whole.index, default=ExitCode.OK)

@@ -1,6 +1,5 @@
 """``sbench scale``."""
 
-import secrets
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -10,16 +9,18 @@ import click
 from serverless_bench.analysis.requirements import require_scipy
 from serverless_bench.cli.ab import series_options
 from serverless_bench.cli.exit_codes import ExitCode
-from serverless_bench.cli.options import option
+from serverless_bench.cli.job import Prepared
+from serverless_bench.cli.options import FOLDER, choose_format, new_name, option
 from serverless_bench.cli.task import (
     COMMANDS,
     OWN_FLAGS,
     CutOff,
-    Task,
+    prepare_task,
     run_directory,
+    run_task,
     store_kept_up,
 )
-from serverless_bench.clock import utc_stamp
+from serverless_bench.cli.terminal import note
 from serverless_bench.errors import UsageError
 from serverless_bench.units import format_rate
 
@@ -36,22 +37,16 @@ _INCOMPLETE: Final = frozenset({ExitCode.INCOMPLETE, ExitCode.CORRUPT, ExitCode.
 
 @click.command("scale")
 @click.argument("job", type=click.Choice(list(COMMANDS)), default="write")
-@option("--numbers", default="1,10,30,100,300", show_default=True, help="Functions at once.")
-@option("--repeats", type=int, default=3, show_default=True, help="Runs of each number.")
+@option("--numbers", default="1,10,30,100,300", help="Functions at once.")
+@option("--repeats", type=int, default=3, help="Runs of each number.")
 @option("--predict", type=int, help="Also say what so many functions would get.")
 @option(
     "--report",
-    type=click.Path(file_okay=False, path_type=Path),
+    type=FOLDER,
     help="Run nothing; fit the runs in this directory.",
 )
 @series_options
-@option(
-    "--format",
-    type=click.Choice(["text", "json", "markdown"]),
-    default="text",
-    show_default=True,
-    help="How to show the result.",
-)
+@choose_format("text", "json", "markdown")
 @click.pass_context
 def command(
     context: click.Context,
@@ -81,7 +76,7 @@ def command(
         if repeats < 1:
             raise UsageError(f"--repeats must be at least 1, got {repeats}")
         task = _task(context, job, flags)
-        root = flags["run_dir"] / (flags["name"] or f"{utc_stamp()}-scale-{secrets.token_hex(2)}")
+        root = flags["run_dir"] / (flags["name"] or new_name("scale"))
         order = _random_order(wanted, repeats, flags["seed"])
         runs = list(_measure(task, root, order, keep=flags["keep"], quiet=quiet))
         planned = len(order)
@@ -103,7 +98,7 @@ def _job_options() -> Iterator[click.Parameter]:
 command.params.extend(_job_options())
 
 
-def _task(context: click.Context, job: str, flags: dict[str, Any]) -> Task:
+def _task(context: click.Context, job: str, flags: dict[str, Any]) -> Prepared:
     """Return what to run, with the flags that are this job's.
 
     Raises
@@ -122,9 +117,7 @@ def _task(context: click.Context, job: str, flags: dict[str, Any]) -> Task:
     if flags["executor"] == "inline":
         raise UsageError("inline runs one function at a time", hint="--executor local")
     chosen = {name: flags[name] for name in own} | {"seed": flags["seed"], "concurrency": 1}
-    task = Task(workload=job, flags=chosen)
-    task.prepare(Path("any"))
-    return task
+    return prepare_task(job, chosen)
 
 
 def _parse_numbers(text: str) -> list[int]:
@@ -149,18 +142,18 @@ def _random_order(numbers: Sequence[int], repeats: int, seed: int) -> list[tuple
 
 
 def _measure(
-    task: Task, root: Path, order: Sequence[tuple[int, int]], *, keep: bool, quiet: bool
+    task: Prepared, root: Path, order: Sequence[tuple[int, int]], *, keep: bool, quiet: bool
 ) -> "Iterator[MeasuredRun]":
     """Run the task with each number of functions and yield the runs that count."""
     smallest = min(number for number, _ in order)
-    with store_kept_up([task]):
+    with store_kept_up(needed=task.embedded):
         # A store that has just started is slow.
         with run_directory(root / "warm-up" / "1", keep=keep) as directory:
-            task.run(directory, number=smallest, concurrency=smallest)
+            run_task(task, directory, number=smallest, concurrency=smallest)
         for done, (number, turn) in enumerate(order, 1):
             with run_directory(root / f"{number}-{turn}", keep=keep) as directory:
                 try:
-                    task.run(directory, number=number, concurrency=number)
+                    run_task(task, directory, number=number, concurrency=number)
                 except CutOff as exc:
                     if exc.exit_code not in _INCOMPLETE:
                         raise
@@ -182,5 +175,5 @@ def _usable(directories: Iterable[Path]) -> "list[MeasuredRun]":
         try:
             runs.append(measured_run(load_run(directory, detail=False)))
         except UsageError as exc:
-            click.echo(f"note: left out: {exc}", err=True)
+            note([f"left out: {exc}"])
     return runs

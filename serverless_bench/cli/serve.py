@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from serverless_bench.cli.options import group, option, port_option
+from serverless_bench.cli.options import FILE, group, option, port_option
 from serverless_bench.stores.loopback.faults import FaultKind
 from serverless_bench.stores.loopback.server import LoopbackServer
 from serverless_bench.stores.loopback.shaping import Shape
@@ -32,22 +32,43 @@ _FAULTS = {
     FaultKind.FLIP: "Flipped bits in a download.",
 }
 
-fault_options = group(
+
+@click.command("serve")
+@option("--host", default="127.0.0.1", help="Address to listen on.")
+@port_option
+@option(
+    "--tls",
+    type=FILE,
+    help="Certificate and key in one PEM file.",
+)
+@option(
+    "--check",
+    type=click.Choice([check.value for check in CheckMode]),
+    default=CheckMode.FULL.value,
+    help="Whether uploads are compared or only counted.",
+)
+@option(
+    "--witness",
+    type=FILE,
+    help="Write every request here, for sbench check.",
+)
+@option("--strict", is_flag=True, help="Only what was written here can be read.")
+@group(
+    # One rate per fault, 0 to 1.
     *(
-        option(f"--{kind}", type=float, default=0.0, metavar="RATE", help=text)
+        option(f"--{kind}", type=float, default=0.0, show_default=False, metavar="RATE", help=text)
         for kind, text in _FAULTS.items()
     ),
-    option("--flip-bits", type=int, default=3, show_default=True, help="Bits that --flip flips."),
-    option("--seed", type=int, default=0, show_default=True, help="Decides what fails."),
+    option("--flip-bits", type=int, default=3, help="Bits that --flip flips."),
+    option("--seed", type=int, default=0, help="Decides what fails."),
     option(
         "--log",
-        type=click.Path(dir_okay=False, path_type=Path),
+        type=FILE,
         help="Write every injected fault here, one JSON line each.",
     ),
 )
-"""One rate per fault, 0 to 1."""
-
-shape_options = group(
+@group(
+    # None
     option("--latency", metavar="DIST", help="fixed:MS, uniform:MS,MS or lognormal:MEDIAN,SIGMA."),
     option("--connection-rate", type=float, metavar="MIB/S", help="Per connection."),
     option("--function-burst", type=float, metavar="MIB", help="Per function and direction."),
@@ -57,34 +78,16 @@ shape_options = group(
     option(
         "--stall", metavar="AT:FOR", help="No answer for FOR seconds, AT seconds after the first."
     ),
-    option("--clock-skew", type=float, default=0.0, metavar="S", help="Error of its clock."),
+    option(
+        "--clock-skew",
+        type=float,
+        default=0.0,
+        show_default=False,
+        metavar="S",
+        help="Error of its clock.",
+    ),
 )
-
-
-@click.command("serve")
-@option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
-@port_option
-@option(
-    "--tls",
-    type=click.Path(dir_okay=False, path_type=Path),
-    help="Certificate and key in one PEM file.",
-)
-@option(
-    "--check",
-    type=click.Choice([check.value for check in CheckMode]),
-    default=CheckMode.FULL.value,
-    show_default=True,
-    help="Whether uploads are compared or only counted.",
-)
-@option(
-    "--witness",
-    type=click.Path(dir_okay=False, path_type=Path),
-    help="Write every request here, for sbench check.",
-)
-@option("--strict", is_flag=True, help="Only what was written here can be read.")
-@fault_options
-@shape_options
-def command(host: str, port: int, tls: Path | None, **flags: Any) -> int:  # noqa: ANN401 - groups
+def command(host: str, port: int, tls: Path | None, **flags: Any) -> None:  # noqa: ANN401 - groups
     """Serve S3 without keeping data, for calibration and for planned faults.
 
     Uploads are compared with what their keys say and forgotten; downloads are made anew.
@@ -119,7 +122,6 @@ def command(host: str, port: int, tls: Path | None, **flags: Any) -> int:  # noq
         except KeyboardInterrupt:
             # Ctrl-C and SIGTERM are how it ends.
             click.echo(json.dumps(server.state.statistics()))
-    return 0
 
 
 def _bytes(mebibytes: float | None) -> float | None:

@@ -1,20 +1,21 @@
 """From the stages of a job file to commands with flags: every flag as the command has it."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from importlib import import_module
 from pathlib import Path
 from typing import Any, Final
 
 import click
 
 from serverless_bench.cli.file_flags import check_known, flags_of, options_of
-from serverless_bench.cli.flag_names import as_key, spell
-from serverless_bench.cli.job import Prepared, prepare, run
-from serverless_bench.cli.options import spelled, target_options
+from serverless_bench.cli.flag_names import as_key, spelled
+from serverless_bench.cli.job import Prepared, prepare
+from serverless_bench.cli.job_flags import TARGET
+from serverless_bench.cli.main import open_command
 from serverless_bench.driver.job_file import JobFile, Kind, Setting, Stage
 from serverless_bench.driver.outlook import example_keys
-from serverless_bench.errors import SbenchError, UsageError
+from serverless_bench.driver.schema import located
+from serverless_bench.errors import UsageError
 
 WORKLOADS: Final = ("write", "read", "mixed", "array")
 """Workloads of stages; each is the name of the command that runs it."""
@@ -34,9 +35,6 @@ class PreparedStage:
     number: int
     """Among all stages, from 1."""
     stage: Stage
-    workload: str
-    flags: Mapping[str, Any]
-    """Of the command that runs the workload, by parameter name."""
     prepared: Prepared
     """What it starts; with ``keys`` of another stage, these are examples."""
 
@@ -45,29 +43,11 @@ class PreparedStage:
         """Name of its run directory."""
         return f"{self.number:02}-{self.stage.name}"
 
-    @property
-    def embedded(self) -> bool:
-        """Whether it runs against the embedded store."""
-        return self.prepared.embedded
-
-    def run(self, root: Path, keys: Sequence[str] | None) -> int:
-        """Run it into its directory below ``root``; return the exit code.
-
-        Parameters
-        ----------
-        root
-            Of all runs of the file.
-        keys
-            What the stage wrote whose objects this one reads; None if it names none.
-        """
-        flags = {**self.flags, "run_dir": root, "name": self.folder}
-        return run(prepare(self.workload, flags, keys)).exit_code
-
 
 def steps_of(
     job: JobFile, given: Mapping[str, Setting], *, style: str = "text"
-) -> tuple[PreparedStage, ...]:
-    """Return the stages that run, all checked, before any starts.
+) -> Mapping[str, PreparedStage]:
+    """Return the stages that run, by name, all checked, before any starts.
 
     Parameters
     ----------
@@ -91,11 +71,7 @@ def steps_of(
     for number, stage in enumerate(job.stages, start=1):
         if stage.kind is not Kind.CLEANUP:
             steps[stage.name] = _step(job, number, stage, given, steps, style)
-    return tuple(steps.values())
-
-
-def _keys_of(prepared: Prepared) -> Iterator[str]:
-    return example_keys(prepared.job, prepared.keys)
+    return steps
 
 
 def _step(
@@ -106,46 +82,29 @@ def _step(
     before: Mapping[str, PreparedStage],
     style: str,
 ) -> PreparedStage:
-    if stage.workload not in WORKLOADS:
-        raise job.wrong(
-            stage.where,
-            f"workload is {stage.workload!r}",
-            hint=f"one of {', '.join(WORKLOADS)}",
-        )
-    try:
-        flags = _flags(job, stage, command_of(stage.workload), given)
+    with located(f"{job.path}: {stage.where}", as_key):
+        if stage.workload not in WORKLOADS:
+            what = f"workload is {stage.workload!r}"
+            raise UsageError(what, hint=f"one of {', '.join(WORKLOADS)}")
+        flags = _flags(job, stage, open_command(stage.workload), given)
         flags |= {"name": "example", "run_dir": Path(), "format": style, "pickle": None}
         keys = None
         if stage.keys is not None:
-            keys = tuple(_keys_of(_source(job, stage, before).prepared))
+            source = _source(stage, before[stage.keys])
+            keys = tuple(example_keys(source.job, source.keys))
         prepared = prepare(stage.workload, flags, keys)
-    except SbenchError as exc:
-        spell(exc, as_key)
-        if not str(exc).startswith(str(job.path)):
-            exc.args = (f"{job.path}: {stage.where}: {exc}",)
-        raise
-    return PreparedStage(
-        number=number, stage=stage, workload=stage.workload, flags=flags, prepared=prepared
-    )
+    return PreparedStage(number=number, stage=stage, prepared=prepared)
 
 
-def _source(job: JobFile, stage: Stage, before: Mapping[str, PreparedStage]) -> PreparedStage:
-    """Return the stage whose objects another one reads."""
-    source = before[stage.keys or ""]
+def _source(stage: Stage, source: PreparedStage) -> Prepared:
+    """Return what makes the objects that a stage reads."""
     wanted = _SOURCES[stage.workload or ""]
-    if source.stage.workload != wanted:
-        raise job.wrong(
-            stage.where,
-            f"keys names {stage.keys!r}, whose workload is {source.stage.workload!r}",
+    if source.prepared.workload != wanted:
+        raise UsageError(
+            f"keys names {stage.keys!r}, whose workload is {source.prepared.workload!r}",
             hint=f"what a stage of workload {wanted!r} wrote can be read",
         )
-    return source
-
-
-def command_of(workload: str) -> click.Command:
-    """Return the command that runs a workload."""
-    command: click.Command = import_module(f"serverless_bench.cli.{workload}").command
-    return command
+    return source.prepared
 
 
 def given_flags(context: click.Context) -> dict[str, Setting]:
@@ -168,26 +127,24 @@ def _as_setting(value: Any) -> Setting:  # noqa: ANN401 - whatever a flag has be
 
 def _check_common(job: JobFile) -> None:
     """Refuse keys of [target] and [run] that no command has."""
-    known = {flag for name in WORKLOADS for flag in options_of(command_of(name))} - _OWN
-    where = {
-        *options_of(target_options(click.Command("target", callback=lambda: None))),
-        "prefix",
-    }
+    known = {flag for name in WORKLOADS for flag in options_of(open_command(name))} - _OWN
+    where = {"prefix", *map(spelled, TARGET)}
     for title, settings, allowed in (
         ("[target]", job.target, where),
         ("[run]", job.run, known - where - _KEYS),
     ):
         for key in settings:
             if spelled(key) not in allowed:
-                raise job.wrong(
-                    title, f"unknown key {key!r}", hint=f"known: {', '.join(sorted(allowed))}"
+                raise UsageError(
+                    f"{job.path}: {title}: unknown key {key!r}",
+                    hint=f"known: {', '.join(sorted(allowed))}",
                 )
 
 
 def _check_given(job: JobFile, given: Mapping[str, Setting]) -> None:
     """Refuse a flag of the command line that changes no stage."""
     workloads = {stage.workload for stage in job.stages} & set(WORKLOADS)
-    known = {flag for name in workloads if name for flag in options_of(command_of(name))}
+    known = {flag for name in workloads if name for flag in options_of(open_command(name))}
     for flag in given:
         if workloads and flag not in known:
             raise UsageError(f"--{flag} means nothing to the stages of {job.path}")
@@ -199,11 +156,11 @@ def _flags(
     """Return the flags of a stage by parameter name."""
     reads = stage.workload == "read" or stage.settings.get("operation") == "read"
     if stage.keys is not None and not (reads and stage.workload in _SOURCES):
-        raise job.wrong(stage.where, "keys is for what reads", hint='workload = "read"')
+        raise UsageError("keys is for what reads", hint='workload = "read"')
     check_known(command, stage.settings, without=_OWN)
     own = {spelled(key): value for key, value in stage.settings.items()}
     if stage.keys is not None and own.keys() & _KEYS:
-        raise job.wrong(stage.where, "keys and key-file both say what to read")
+        raise UsageError("keys and key-file both say what to read")
     common = {spelled(key): value for key, value in {**job.target, **job.run}.items()}
     if own.keys() & _SIZES:
         common = {flag: value for flag, value in common.items() if flag not in _SIZES}

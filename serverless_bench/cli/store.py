@@ -17,7 +17,7 @@ def command() -> None:
 
 
 @command.command("start")
-def start() -> int:
+def start() -> None:
     """Start the embedded store and leave it running."""
     # It makes the bucket with botocore, which takes long to load: not for the other commands.
     from serverless_bench.driver.target import embedded_target
@@ -28,57 +28,48 @@ def start() -> int:
             lease.ask("pin")
             lease.release()
         click.echo(f"running at {target.endpoint_url}, bucket {target.bucket}")
-    return 0
 
 
 @command.command("stop")
-def stop() -> int:
+def stop() -> None:
     """End the embedded store as soon as no command uses it."""
     lease = Lease.take(default_directory(), start=False)
     if lease is None:
         click.echo("not running")
-        return 0
+        return
     others = lease.ask("unpin")["others"]
     lease.release()
     click.echo(f"ends when {format_count(others, 'other command')} have" if others else "stopped")
-    return 0
 
 
 @command.command("status")
 @click.option("--env", is_flag=True, help="Print shell lines for other S3 tools.")
-def status(*, env: bool) -> int:
+def status(*, env: bool) -> None:
     """Say whether the embedded store runs, where, and how much it keeps."""
     directory = default_directory()
     lease = Lease.take(directory, start=False)
-    if lease is not None and env:
-        address = lease.address
-        click.echo(f"export AWS_ENDPOINT_URL={address.endpoint_url}")
-        click.echo(f"export AWS_ACCESS_KEY_ID={address.access_key}")
-        click.echo(f"export AWS_SECRET_ACCESS_KEY={address.secret_key}")
-    elif lease is not None:
-        address = lease.address
-        click.echo(f"running at {address.endpoint_url}, bucket {address.bucket}")
-    else:
+    if lease is None:
         click.echo("not running")
+    elif env:
+        click.echo(f"export AWS_ENDPOINT_URL={lease.address.endpoint_url}")
+        click.echo(f"export AWS_ACCESS_KEY_ID={lease.address.access_key}")
+        click.echo(f"export AWS_SECRET_ACCESS_KEY={lease.address.secret_key}")
+    else:
+        click.echo(f"running at {lease.address.endpoint_url}, bucket {lease.address.bucket}")
     if not env:
         click.echo(f"{format_size(kept_bytes(directory))} in {directory}")
     if lease is not None:
         lease.release()
-    return 0
 
 
 @command.command("clear")
 @click.option("--yes", is_flag=True, help="Do not ask: for scripts.")
-def clear_command(*, yes: bool) -> int:
+def clear_command(*, yes: bool) -> None:
     """Delete all that the embedded store keeps, of every run; it must not be running."""
     directory = default_directory()
     size = format_size(kept_bytes(directory))
     if not directory.exists():
         click.echo(f"{directory} is not there: nothing to delete")
-        return 0
-    what = f"delete all objects of the embedded store, {size}"
-    if not (yes or confirmed(what, hint="--yes")):
-        return 0
-    clear(directory)
-    click.echo(f"deleted {size} in {directory}")
-    return 0
+    elif yes or confirmed(f"delete all objects of the embedded store, {size}", hint="--yes"):
+        clear(directory)
+        click.echo(f"deleted {size} in {directory}")

@@ -1,20 +1,20 @@
 """``write`` or ``read`` as a thing that ``ab`` and ``scale`` run again and again."""
 
 import tomllib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 from serverless_bench.cli.file_flags import check_known, flags_of
-from serverless_bench.cli.flag_names import as_key, spell
+from serverless_bench.cli.flag_names import as_key, spelled
 from serverless_bench.cli.job import Prepared, prepare, run
-from serverless_bench.cli.options import spelled
 from serverless_bench.cli.read import command as read_command
+from serverless_bench.cli.terminal import aside, working
 from serverless_bench.cli.write import command as write_command
+from serverless_bench.driver.schema import located
 from serverless_bench.errors import INTERRUPTED, SbenchError, UsageError
 
 if TYPE_CHECKING:
@@ -37,47 +37,35 @@ class CutOff(SbenchError):
         self.exit_code = exit_code
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Task:
-    """A workload and the flags of its command."""
+def prepare_task(workload: str, flags: Mapping[str, Any]) -> Prepared:
+    """Check the flags of a run that reports nothing; where it goes is said when it runs.
 
-    workload: str
-    flags: Mapping[str, Any]
-    """By parameter name; all but ``OWN_FLAGS``."""
-
-    @property
-    def embedded(self) -> bool:
-        """Whether it runs against the embedded store."""
-        return self.prepare(Path("any")).embedded
-
-    def prepare(self, directory: Path, **changes: object) -> Prepared:
-        """Check the flags for a run into a directory that reports nothing.
-
-        Raises
-        ------
-        UsageError
-            If one is wrong.
-        PluginError
-            If a client or executor is unknown or lacks its library.
-        """
-        own = {"run_dir": directory.parent, "name": directory.name, "format": None}
-        return prepare(self.workload, {**self.flags, **changes, **own})
-
-    def run(self, directory: Path, **changes: object) -> "Run":
-        """Run it into a new run directory, without a word on standard output.
-
-        Raises
-        ------
-        CutOff
-            If the run has not come to a good end.
-        """
-        done = run(self.prepare(directory, **changes))
-        if done.exit_code:
-            raise CutOff(directory, done.exit_code)
-        return done.run
+    Raises
+    ------
+    UsageError
+        If one is wrong.
+    PluginError
+        If a client or executor is unknown or lacks its library.
+    """
+    own = {"run_dir": Path(), "name": "any", "format": None, "pickle": None}
+    return prepare(workload, {**flags, **own})
 
 
-def load_task(path: Path) -> Task:
+def run_task(task: Prepared, directory: Path, **changes: object) -> "Run":
+    """Run a task into a new run directory, without a word on standard output.
+
+    Raises
+    ------
+    CutOff
+        If the run has not come to a good end.
+    """
+    done = run(task.again(run_dir=directory.parent, name=directory.name, **changes))
+    if done.exit_code:
+        raise CutOff(directory, done.exit_code)
+    return done.run
+
+
+def load_task(path: Path) -> Prepared:
     """Return the task that a job file describes.
 
     ``command`` is write or read, and every other key is a flag of it, spelled as in
@@ -98,38 +86,21 @@ def load_task(path: Path) -> Task:
             f"{path}: the command is {name!r}", hint='command = "write" or command = "read"'
         )
     command = COMMANDS[name]
-    try:
+    with located(str(path), as_key):
         check_known(command, data, without=map(spelled, OWN_FLAGS))
         flags = flags_of(command, {spelled(key): value for key, value in data.items()})
-        task = Task(workload=name, flags=without_own(flags))
-        task.prepare(Path("any"))
-    except SbenchError as exc:
-        spell(exc, as_key)
-        exc.args = (f"{path}: {exc}",)
-        raise
-    return task
-
-
-def without_own(flags: Mapping[str, Any]) -> dict[str, Any]:
-    """Return flags but for those that whoever repeats a task decides."""
-    return {name: value for name, value in flags.items() if name not in OWN_FLAGS}
-
-
-class _Embedded(Protocol):
-    @property
-    def embedded(self) -> bool: ...
+        return prepare_task(name, flags)
 
 
 @contextmanager
-def store_kept_up(tasks: Iterable[_Embedded]) -> Iterator[None]:
-    """Keep the embedded store up from run to run if a task uses it.
+def store_kept_up(*, needed: bool) -> Iterator[None]:
+    """Keep the embedded store up from run to run if one of them uses it.
 
     Only a lease: its credentials are in the environment during the runs that need them,
     because another task may go to a store with credentials of its own.
     """
     from serverless_bench.stores.embedded import Lease, default_directory
 
-    needed = any(task.embedded for task in tasks)
     lease = Lease.take(default_directory()) if needed else None
     try:
         yield
@@ -145,8 +116,7 @@ def run_directory(directory: Path, *, keep: bool) -> Iterator[Path]:
         yield directory
     finally:
         if not keep and (directory / "run.json").exists():
-            from serverless_bench.cli.terminal import working
             from serverless_bench.driver.clean import clean
 
             with working(f"deleting what {directory} wrote"):
-                clean(directory, on_message=lambda text: click.echo(text, err=True))
+                clean(directory, on_message=aside)

@@ -1,12 +1,32 @@
-"""What only somebody at a terminal sees: questions, and that work goes on."""
+"""What is said besides results: problems, notes, questions, and that work goes on."""
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from functools import partial
+from typing import Final
 
 import click
 
-from serverless_bench.errors import UsageError
+from serverless_bench.cli.flag_names import spell
+from serverless_bench.errors import SbenchError, UsageError
+
+aside: Final = partial(click.echo, err=True)
+
+
+def note(texts: Iterable[str]) -> None:
+    """Say what is no result, and no problem either."""
+    for text in texts:
+        aside(f"note: {text}")
+
+
+def complain(error: SbenchError, where: str = "") -> int:
+    """Say what is wrong, with flags in place of settings; return the error's exit code."""
+    spell(error)
+    aside(f"sbench: {where}{error}")
+    if error.hint:
+        aside(f"hint: {error.hint}")
+    return error.exit_code
 
 
 def confirmed(what: str, *, hint: str) -> bool:
@@ -28,7 +48,7 @@ def confirmed(what: str, *, hint: str) -> bool:
         raise UsageError(f"will not {what} without being told to", hint=hint)
     if click.confirm(f"{what[0].upper()}{what[1:]}?", err=True):
         return True
-    click.echo("nothing is deleted", err=True)
+    aside("nothing is deleted")
     return False
 
 

@@ -201,9 +201,8 @@ def _check_mix(settings: JobSettings) -> None:
 
 
 def _objects(settings: JobSettings) -> int:
-    if settings.objects is not None:
-        return settings.objects
-    return DEFAULT_OBJECTS.get(settings.workload, 1)
+    usual = DEFAULT_OBJECTS.get(settings.workload, 1)
+    return usual if settings.objects is None else settings.objects
 
 
 def _invocations(settings: JobSettings, keys: Sequence[str]) -> int:
@@ -211,9 +210,8 @@ def _invocations(settings: JobSettings, keys: Sequence[str]) -> int:
     if settings.workload == "read" and not settings.number:
         objects, split = max(1, _objects(settings)), max(1, settings.split or 1)
         return functions_for(len(keys), objects=objects, split=split)
-    if settings.number is not None:
-        return settings.number
-    return DEFAULT_NUMBER.get(settings.workload, USUAL_NUMBER)
+    usual = DEFAULT_NUMBER.get(settings.workload, USUAL_NUMBER)
+    return usual if settings.number is None else settings.number
 
 
 def _concurrency(settings: JobSettings, invocations: int) -> int:
@@ -228,26 +226,22 @@ def _concurrency(settings: JobSettings, invocations: int) -> int:
 
 def _keys(settings: JobSettings, array: ArraySpec | None) -> Sequence[str]:
     """Return the keys to read that the settings name; none for what makes its own."""
-    path = settings.key_file
-    if settings.workload == "read":
-        if (path is None) == (settings.key is None):
-            raise UsageError(
-                "give `key_file` or `key`, to say what to read",
-                hint="sbench write --key-file FILE makes one; a run directory has its keys.txt",
-            )
-        return [settings.key] if path is None else read_key_file(Path(path))  # type: ignore[list-item]
-    if array is not None and array.operation == "read":
-        if path is None:
-            raise UsageError(
-                "give `key_file`, to say what to read",
-                hint="sbench array write --key-file FILE makes one; a run directory has its"
-                " keys.txt",
-            )
-        keys = read_key_file(Path(path))
+    reads = settings.workload == "read" or (array is not None and array.operation == "read")
+    if reads and (settings.key_file is None) == (settings.key is None):
+        what, command = ("`key_file`", "array write") if array else ("`key_file` or `key`", "write")
+        raise UsageError(
+            f"give {what}, to say what to read",
+            hint=f"sbench {command} --key-file FILE makes one; a run directory has its keys.txt",
+        )
+    if settings.key is not None:
+        return [settings.key]
+    if settings.key_file is None or (array is not None and not reads):
+        return ()
+    keys = read_key_file(Path(settings.key_file))
+    if array is not None:
         for key in keys:
             shape_at(array, key)
-        return keys
-    return () if array is not None or path is None else read_key_file(Path(path))
+    return keys
 
 
 def _check_client(job: JobSpec) -> None:

@@ -53,6 +53,12 @@ class Stage:
         """The stage as a message names it."""
         return f"stage {self.name!r}"
 
+    @property
+    def title(self) -> str:
+        """The stage, and what it is."""
+        kind = f"{self.kind}, {self.workload}" if self.workload else self.kind
+        return f"{self.name} ({kind})"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobFile:
@@ -66,15 +72,6 @@ class JobFile:
     stages: tuple[Stage, ...]
     path: Path = field(default=Path(), compare=False)
     """The file, for messages."""
-
-    def wrong(self, where: str, what: str, *, hint: str = "") -> UsageError:
-        """Return the error that names the file, the place in it, and what is wrong there."""
-        return wrong(self.path, where, what, hint=hint)
-
-
-def wrong(path: Path, where: str, what: str, *, hint: str = "") -> UsageError:
-    """Return the error that names a file, the place in it, and what is wrong there."""
-    return UsageError(f"{path}: {where}: {what}", hint=hint)
 
 
 def load_job_file(path: Path) -> JobFile:
@@ -92,15 +89,16 @@ def load_job_file(path: Path) -> JobFile:
         raise UsageError(
             f"cannot read the job file {path}: {reason}", hint="docs/job-files.md has an example"
         ) from exc
-    top = "the top of the file"
-    _refuse_others(path, top, data, _TOP)
-    tables = data.get("stages")
-    if not isinstance(tables, list) or not tables or not all(isinstance(t, dict) for t in tables):
-        raise wrong(path, top, "there are no [[stages]]", hint="docs/job-files.md has an example")
+    with located(f"{path}: the top of the file"):
+        _refuse_others(data, _TOP)
+        tables = data.get("stages")
+        if not tables or not isinstance(tables, list) or {*map(type, tables)} != {dict}:
+            raise UsageError("there are no [[stages]]", hint="docs/job-files.md has an example")
+        name = _plain_name(data)
     stages = tuple(_stage(path, number, table) for number, table in enumerate(tables, start=1))
     _check_order(path, stages)
     return JobFile(
-        name=_plain_name(path, top, data),
+        name=name,
         target=_settings(path, "[target]", data.get("target", {})),
         run=_settings(path, "[run]", data.get("run", {})),
         stages=stages,
@@ -132,69 +130,61 @@ def dump_job_file(job: JobFile, remarks: Iterable[str] = ()) -> str:
 
 
 def _stage(path: Path, number: int, table: Mapping[str, Any]) -> Stage:
-    where = f"stage {number}"
-    name = _plain_name(path, where, table)
-    where = f"stage {name!r}"
+    with located(f"{path}: stage {number}"):
+        where = f"stage {_plain_name(table)!r}"
     with located(f"{path}: {where}"):
         own = {key: checked(Stage, key, table[key]) for key in _OWN if key in table}
-    for key, example in (("kind", "execute"), ("workload", "write")):
-        if not own.get(key) and own.get("kind") is not Kind.CLEANUP:
-            raise wrong(path, where, f"{key} is missing", hint=f'as in {key} = "{example}"')
-    if own["kind"] is Kind.CLEANUP:
-        _refuse_others(path, where, table, ("name", "kind"))
+        cleanup = own.get("kind") is Kind.CLEANUP
+        for key, example in (("kind", "execute"), ("workload", "write")):
+            if not own.get(key) and not cleanup:
+                raise UsageError(f"{key} is missing", hint=f'as in {key} = "{example}"')
+        if cleanup:
+            _refuse_others(table, ("name", "kind"))
     settings = {key: value for key, value in table.items() if key not in _OWN}
     return Stage(**own, settings=_settings(path, where, settings))
 
 
 def _check_order(path: Path, stages: Iterable[Stage]) -> None:
     """Refuse names that stand twice, and keys of a stage that is not there by then."""
-    seen: set[str] = set()
-    there: set[str] = set()
+    # By name, whether what a stage wrote is there still.
+    there: dict[str, bool] = {}
     for stage in stages:
-        if stage.name in seen:
-            raise wrong(path, stage.where, "this name stands twice")
-        if stage.keys is not None and stage.keys not in there:
-            gone = stage.keys in seen
-            raise wrong(
-                path,
-                stage.where,
-                f"keys names {stage.keys!r}, "
-                + ("whose objects are deleted by then" if gone else "which is no earlier stage"),
-                hint='keys = "NAME" reads the objects of an earlier stage',
-            )
-        seen.add(stage.name)
+        with located(f"{path}: {stage.where}"):
+            if stage.name in there:
+                raise UsageError("this name stands twice")
+            if stage.keys is not None and not there.get(stage.keys):
+                gone = stage.keys in there
+                why = "whose objects are deleted by then" if gone else "which is no earlier stage"
+                raise UsageError(
+                    f"keys names {stage.keys!r}, {why}",
+                    hint='keys = "NAME" reads the objects of an earlier stage',
+                )
         if stage.kind is Kind.CLEANUP:
-            there.clear()
-        else:
-            there.add(stage.name)
+            there = dict.fromkeys(there, False)
+        there[stage.name] = stage.kind is not Kind.CLEANUP
 
 
-def _plain_name(path: Path, where: str, table: Mapping[str, Any]) -> str:
+def _plain_name(table: Mapping[str, Any]) -> str:
     name = table.get("name")
     if not isinstance(name, str) or not _NAME.fullmatch(name):
-        what = f"name is {name!r}" if "name" in table else "name is missing"
-        raise wrong(
-            path,
-            where,
-            what,
+        raise UsageError(
+            f"name is {name!r}" if "name" in table else "name is missing",
             hint="letters, digits, dots, hyphens and underscores: it names a directory",
         )
     return name
 
 
 def _settings(path: Path, where: str, table: object) -> dict[str, Setting]:
-    if not isinstance(table, dict):
-        raise wrong(path, where, f"it must be a table, got {table!r}")
     with located(f"{path}: {where}"):
+        if not isinstance(table, dict):
+            raise UsageError(f"it must be a table, got {table!r}")
         return {key: converted(Setting, key, value) for key, value in table.items()}
 
 
-def _refuse_others(
-    path: Path, where: str, table: Mapping[str, Any], known: tuple[str, ...]
-) -> None:
+def _refuse_others(table: Mapping[str, Any], known: tuple[str, ...]) -> None:
     for key in table:
         if key not in known:
-            raise wrong(path, where, f"unknown key {key!r}", hint=f"known: {', '.join(known)}")
+            raise UsageError(f"unknown key {key!r}", hint=f"known: {', '.join(known)}")
 
 
 def _lines(settings: Mapping[str, Setting]) -> Iterator[str]:
@@ -204,16 +194,11 @@ def _lines(settings: Mapping[str, Setting]) -> Iterator[str]:
 
 
 def _value(value: Setting) -> str:
-    match value:
-        case bool():
-            return "true" if value else "false"
-        case str():
-            # JSON's strings are TOML's basic strings, but for one character.
-            return json.dumps(str(value), ensure_ascii=False).replace("\x7f", "\\u007f")
-        case tuple():
-            return f"[{', '.join(map(_value, value))}]"
-        case _:
-            return repr(value)
+    if isinstance(value, float):
+        # JSON has no infinity.
+        return repr(value)
+    # All else in JSON is TOML, but for one character.
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
 def _printable(text: str) -> str:

@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Final, Literal, get_args, get_origin, get_type_hints
 
-from serverless_bench.errors import UsageError
+from serverless_bench.errors import SbenchError, UsageError
 from serverless_bench.job.types import WORDS
 
 _WORDS: Final[Mapping[object, str]] = {
@@ -22,6 +22,7 @@ _PLURAL: Final[Mapping[object, str]] = {
     float: "numbers",
     dict[str, Any]: "tables",
 }
+_types: Final = cache(get_type_hints)
 _NAME: Final = re.compile(r"`(\w+)`")
 
 
@@ -58,11 +59,6 @@ def converted(annotation: Any, name: str, value: object) -> Any:  # noqa: ANN401
         ) from None
 
 
-@cache
-def _types(kind: type) -> Mapping[str, Any]:
-    return get_type_hints(kind)
-
-
 def words(annotation: Any) -> str:  # noqa: ANN401 - a type or a type form
     """Return what a value of a type is, in words."""
     inner = [one for one in get_args(annotation) if one is not type(None)]
@@ -82,22 +78,24 @@ def words(annotation: Any) -> str:  # noqa: ANN401 - a type or a type form
 
 
 @contextmanager
-def located(place: str, *, hint: str = "") -> Iterator[None]:
-    """Put a place before what is wrong there, in an error of this block.
+def located(place: str, spelling: Callable[[str], str] = str, *, hint: str = "") -> Iterator[None]:
+    """Put a place in a file before what is wrong there.
 
     Parameters
     ----------
     place
-        As in ``FILE: stage 2``.
+        Begins the message.
+    spelling
+        How the file calls settings.
     hint
         For errors that have none.
     """
     try:
         yield
-    except UsageError as exc:
-        # In a file names need no quotes.
-        what, better = (renamed(text, str) for text in (str(exc), exc.hint))
-        raise UsageError(f"{place}: {what}", hint=better or hint) from exc
+    except SbenchError as exc:
+        exc.args = (f"{place}: {renamed(str(exc), spelling)}",)
+        exc.hint = renamed(exc.hint, spelling) or hint
+        raise
 
 
 def renamed(text: str, spell: Callable[[str], str]) -> str:

@@ -2,119 +2,58 @@
 
 A setting is called like its flag, with underscores. The fields of a specification
 (``JobSpec`` and what it holds) are other names for the same: ``object_bytes = 4096`` is
-``size = "4096B"``. msgspec checks types and choices here; what values can be is checked
-where specifications are made, in ``job.spec``.
+``size = "4096B"``. What is said of a setting, in help texts and in docs/settings.md, is said
+here. msgspec checks types and choices; what values can be is checked where specifications
+are made, in ``job.spec``.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields
-from typing import Any, Final, Literal
+from dataclasses import KW_ONLY, dataclass, field, fields
+from functools import cache
+from typing import Annotated, Any, Final, Literal, get_type_hints
 
+from serverless_bench.arrays import ARRAYS
 from serverless_bench.driver.schema import checked
 from serverless_bench.errors import UsageError
-from serverless_bench.job.defaults import DEFAULT_MIX, DEFAULT_PREFIX
-from serverless_bench.job.load import BUILT_IN, MEANT_FOR, OWN_FUNCTION
+from serverless_bench.job.defaults import (
+    CONTROL_PREFIX,
+    DEFAULT_MB,
+    DEFAULT_MIX,
+    DEFAULT_NUMBER,
+    DEFAULT_OBJECTS,
+    DEFAULT_PREFIX,
+    USUAL_NUMBER,
+)
+from serverless_bench.job.load import OWN_FUNCTION
 from serverless_bench.job.target import Addressing
 from serverless_bench.job.transfer import Stat, Verify
 from serverless_bench.job.types import wrong
 from serverless_bench.units import KIB, MIB, parse_size
 
+WORKLOADS: Final = ("write", "read", "mixed", "array", OWN_FUNCTION)
+"""Workloads that have settings of their own; one of a plugin takes those of all."""
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JobSettings:
-    """Settings of one job, of the right types; docs/settings.md says what each means.
+_PACED: Final = ("write", "read", "mixed")
+_MAKING: Final = ("write", "mixed", OWN_FUNCTION)
+_KEYED: Final = ("write", "mixed", "array", OWN_FUNCTION)
+_ARRAY: Final = ("array",)
 
-    Raises
-    ------
-    UsageError
-        If a value is of another type.
-    """
 
-    workload: str
-    name: str | None = None
-    number: int | None = None
-    objects: int | None = None
+@dataclass(frozen=True, slots=True)
+class Meaning:
+    """What a setting is, besides its name, its type and its default."""
 
-    # Where objects are.
-    bucket: str | None = None
-    endpoint_url: str | None = None
-    region: str | None = None
-    addressing: Addressing = Addressing.AUTO
-    client: str = "wire"
-    client_option: str | tuple[str, ...] | dict[str, str | int | float | bool] = ()
-    prefix: str = DEFAULT_PREFIX
-
-    # How an object is moved.
-    connections: int = 1
-    part_mb: float | None = None
-    block_kib: float = 1024
-    verify: Verify = Verify.FULL
-    retries: int = 4
-    timeout: float = 60.0
-    min_split_mb: float | None = None
-    stat: Stat = Stat.KEY
-
-    # How a function goes through its operations.
-    threads: int = 1
-    rate: float | None = None
-    arrivals: Literal["uniform", "poisson"] = "uniform"
-
-    # New objects.
-    mb: int | None = None
-    size: str | None = None
-    sizes: str | None = None
-    layout: str = "random"
-    compressibility: float = 1.0
-    duplication: float = 1.0
-
-    # Reads.
-    key: str | None = None
-    key_file: str | None = None
-    read_times: int = 1
-    split: int | None = None
-
-    # Operations of several kinds.
-    mix: str | dict[str, float] = DEFAULT_MIX
-    operations: int | None = None
-    range_kib: float = 1024
-
-    # Arrays.
-    operation: Literal["write", "append", "read"] | None = None
-    library: str = "tensorstore"
-    driver: str = "zarr"
-    shape: str | tuple[int, ...] = "4096,4096"
-    chunks: str | tuple[int, ...] = "1024,1024"
-    shards: str | tuple[int, ...] | None = None
-    dtype: str = "float32"
-    codec: str = "none"
-    source: str = "numpy"
-    path: str | None = None
-    library_option: str | tuple[str, ...] | dict[str, str | int | float | bool] = ()
-
-    # A function of the user's own, as ``driver.pickling.pack`` makes it.
-    code: str | None = None
-
-    # Where functions run, and for how long.
-    executor: str = "local"
-    concurrency: int | None = None
-    deadline: float = 900.0
-    duration: float | None = None
-    warm_up: int = 0
-    gate: float | None = None
-    gate_timeout: float = 60.0
-    link: str | float | None = None
-    seed: int = 0
-
-    # Functions elsewhere.
-    stack: str | None = None
-    function: str | tuple[str, ...] = ()
-    control_prefix: str | None = None
-    start_timeout: float = 60.0
-
-    def __post_init__(self) -> None:
-        for one in fields(self):
-            value = checked(JobSettings, one.name, getattr(self, one.name))
-            object.__setattr__(self, one.name, value)
+    what: str
+    """Its help text."""
+    _: KW_ONLY
+    of: tuple[str, ...] = WORKLOADS
+    """Those of ``WORKLOADS`` that have it."""
+    also: str = ""
+    """The field of a specification that it becomes, if that has another name."""
+    of_field: Callable[[Any], object] | None = None
+    """Makes the setting of that field's value, if it is another."""
+    otherwise: Mapping[str, object] = field(default_factory=dict)
+    """What holds if it is None, by workload."""
 
 
 def _as_text(size: object) -> str:
@@ -126,62 +65,296 @@ def _in(unit: int) -> Callable[[Any], object]:
     return lambda size: (parse_size(size) if isinstance(size, str) else size) / unit
 
 
-_FIELDS: Final[Mapping[str, tuple[str, Callable[[Any], object] | None]]] = {
-    "invocations": ("number", None),
-    "repeats": ("read_times", None),
-    "deadline_s": ("deadline", None),
-    "duration_s": ("duration", None),
-    "warmup": ("warm_up", None),
-    "gate_timeout_s": ("gate_timeout", None),
-    "start_timeout_s": ("start_timeout", None),
-    "link_bytes_per_s": ("link", None),
-    "functions": ("function", None),
-    "timeout_s": ("timeout", None),
-    "rate_per_s": ("rate", None),
-    "options": ("client_option", None),
-    "object_bytes": ("size", _as_text),
-    "part_bytes": ("part_mb", _in(MIB)),
-    "min_split_bytes": ("min_split_mb", _in(MIB)),
-    "block_bytes": ("block_kib", _in(KIB)),
-    "range_bytes": ("range_kib", _in(KIB)),
-}
-"""Fields of specifications whose settings have other names, and what makes the one of the other."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobSettings:
+    """Settings of one job, of the right types; docs/settings.md has them as a table.
+
+    Raises
+    ------
+    UsageError
+        If a value is of another type.
+    """
+
+    workload: Annotated[
+        str,
+        Meaning(
+            "What the functions do: write, read, mixed, array or function; no flag, but the"
+            " command."
+        ),
+    ]
+    name: Annotated[str | None, Meaning("Name of the run directory; a time stamp without it.")] = (
+        None
+    )
+    number: Annotated[
+        int | None,
+        Meaning(
+            "Functions.",
+            also="invocations",
+            otherwise={
+                "write": USUAL_NUMBER,
+                "read": "as many as read all keys",
+                **DEFAULT_NUMBER,
+            },
+        ),
+    ] = None
+    objects: Annotated[
+        int | None,
+        Meaning(
+            "Objects per function.", otherwise={**dict.fromkeys(WORKLOADS, 1), **DEFAULT_OBJECTS}
+        ),
+    ] = None
+
+    # Where objects are.
+    bucket: Annotated[
+        str | None,
+        Meaning("Bucket; without it, and without an endpoint, a store starts here."),
+    ] = None
+    endpoint_url: Annotated[
+        str | None,
+        Meaning(
+            "Any S3-compatible store; AWS if only a bucket is named. Of several, with commas"
+            " between them, functions take turns."
+        ),
+    ] = None
+    region: Annotated[str | None, Meaning("Where the bucket lives; found out if not given.")] = None
+    addressing: Annotated[Addressing, Meaning("Bucket in the host name or in the path.")] = (
+        Addressing.AUTO
+    )
+    client: Annotated[str, Meaning("Library that moves the bytes.")] = "wire"
+    client_option: Annotated[
+        str | tuple[str, ...] | dict[str, str | int | float | bool],
+        Meaning("An option of that library; docs/clients.md has them.", also="options"),
+    ] = ()
+    prefix: Annotated[str, Meaning("Goes before every random key.", of=_KEYED)] = DEFAULT_PREFIX
+
+    # How an object is moved.
+    connections: Annotated[int, Meaning("Connections of each function.")] = 1
+    part_mb: Annotated[
+        float | None,
+        Meaning(
+            "MiB of a part or range; whole objects without it.",
+            also="part_bytes",
+            of_field=_in(MIB),
+        ),
+    ] = None
+    block_kib: Annotated[
+        float, Meaning("KiB moved at a time.", also="block_bytes", of_field=_in(KIB))
+    ] = 1024
+    verify: Annotated[Verify, Meaning("How much of what is read is compared.")] = Verify.FULL
+    retries: Annotated[
+        int, Meaning("Further attempts of a request that failed for a passing reason.")
+    ] = 4
+    timeout: Annotated[
+        float, Meaning("Seconds without a byte that end an attempt.", also="timeout_s")
+    ] = 60.0
+    min_split_mb: Annotated[
+        float | None,
+        Meaning("MiB; smaller objects are read whole.", also="min_split_bytes", of_field=_in(MIB)),
+    ] = None
+    stat: Annotated[
+        Stat,
+        Meaning(
+            "How sizes are learned before a read: from the key, by a HEAD each, or all before."
+        ),
+    ] = Stat.KEY
+
+    # How a function goes through its operations.
+    threads: Annotated[int, Meaning("Operations at once, in each function.", of=_PACED)] = 1
+    rate: Annotated[
+        float | None,
+        Meaning(
+            "Operations due per second, of the functions that run at once (open loop).",
+            of=_PACED,
+            also="rate_per_s",
+        ),
+    ] = None
+    arrivals: Annotated[
+        Literal["uniform", "poisson"], Meaning("When they begin, with --rate.", of=_PACED)
+    ] = "uniform"
+
+    # New objects.
+    mb: Annotated[
+        int | None,
+        Meaning(
+            "Size of an object in MiB.",
+            of=_MAKING,
+            otherwise=dict.fromkeys(("write", "mixed"), DEFAULT_MB),
+        ),
+    ] = None
+    size: Annotated[
+        str | None,
+        Meaning(
+            "Size of an object with its unit, as in 2GB or 64MiB.",
+            of=_MAKING,
+            also="object_bytes",
+            of_field=_as_text,
+        ),
+    ] = None
+    sizes: Annotated[
+        str | None,
+        Meaning("Distribution of sizes, as in loguniform:4KiB:64MiB; docs/payload.md.", of=_MAKING),
+    ] = None
+    layout: Annotated[str, Meaning("Keys: random, sharded:N or sequential.", of=_MAKING)] = "random"
+    compressibility: Annotated[
+        float, Meaning("How many times smaller a compressor makes the bytes.", of=_MAKING)
+    ] = 1.0
+    duplication: Annotated[
+        float, Meaning("How often each 4 KiB block stands in an object.", of=_MAKING)
+    ] = 1.0
+
+    # Reads.
+    key: Annotated[str | None, Meaning("Read this one object in every function.", of=("read",))] = (
+        None
+    )
+    key_file: Annotated[
+        str | None,
+        Meaning(
+            "Read the objects listed here, one key per line.", of=("read", "array", OWN_FUNCTION)
+        ),
+    ] = None
+    read_times: Annotated[
+        int, Meaning("Reads of each object.", of=("read", "array"), also="repeats")
+    ] = 1
+    split: Annotated[
+        int | None,
+        Meaning("Functions that share each object; each reads a range.", of=("read",)),
+    ] = None
+
+    # Operations of several kinds.
+    mix: Annotated[
+        str | dict[str, float], Meaning("Operations and their weights.", of=("mixed",))
+    ] = DEFAULT_MIX
+    operations: Annotated[int | None, Meaning("Per function; or --duration.", of=("mixed",))] = None
+    range_kib: Annotated[
+        float,
+        Meaning(
+            "KiB that a get_range reads.", of=("mixed",), also="range_bytes", of_field=_in(KIB)
+        ),
+    ] = 1024
+
+    # Arrays.
+    operation: Annotated[
+        Literal["write", "append", "read"] | None,
+        Meaning("What to do with arrays; behind `sbench array`.", of=_ARRAY),
+    ] = None
+    library: Annotated[str, Meaning(f"What writes or reads: {', '.join(ARRAYS)}.", of=_ARRAY)] = (
+        "tensorstore"
+    )
+    driver: Annotated[str, Meaning("Format: zarr (2) or zarr3.", of=_ARRAY)] = "zarr"
+    shape: Annotated[
+        str | tuple[int, ...], Meaning("Of an array, or of what one append adds.", of=_ARRAY)
+    ] = "4096,4096"
+    chunks: Annotated[str | tuple[int, ...], Meaning("Shape of a chunk.", of=_ARRAY)] = "1024,1024"
+    shards: Annotated[
+        str | tuple[int, ...] | None,
+        Meaning("Shape of what becomes one object; a chunk without it.", of=_ARRAY),
+    ] = None
+    dtype: Annotated[str, Meaning("uint8, uint16, uint32 or float32.", of=_ARRAY)] = "float32"
+    codec: Annotated[
+        str, Meaning("none, blosc-lz4, blosc-zstd or zstd, all at level 1.", of=_ARRAY)
+    ] = "none"
+    source: Annotated[str, Meaning("Who holds the data: numpy or jax.", of=_ARRAY)] = "numpy"
+    path: Annotated[
+        str | None,
+        Meaning("Directory for arrays in files; the bucket without it.", of=_ARRAY),
+    ] = None
+    library_option: Annotated[
+        str | tuple[str, ...] | dict[str, str | int | float | bool],
+        Meaning("An option of the library; docs/arrays.md has them.", of=_ARRAY),
+    ] = ()
+
+    code: Annotated[
+        str | None,
+        Meaning(
+            "The function of `sbench call`, as `driver.pickling.pack` makes it.",
+            of=(OWN_FUNCTION,),
+        ),
+    ] = None
+
+    # Where functions run, and for how long.
+    executor: Annotated[str, Meaning("Where functions run.")] = "local"
+    concurrency: Annotated[int | None, Meaning("Functions at once; see docs/executors.md.")] = None
+    deadline: Annotated[
+        float, Meaning("Seconds after which a function stops by itself.", also="deadline_s")
+    ] = 900.0
+    duration: Annotated[
+        float | None,
+        Meaning("Seconds to go through the objects again and again.", also="duration_s"),
+    ] = None
+    warm_up: Annotated[
+        int,
+        Meaning("Rounds through the objects that come first and do not count.", also="warmup"),
+    ] = 0
+    gate: Annotated[
+        float | None, Meaning("Begin together, once this share of functions is there.")
+    ] = None
+    gate_timeout: Annotated[
+        float,
+        Meaning("Seconds after which the gate opens, whoever is there.", also="gate_timeout_s"),
+    ] = 60.0
+    link: Annotated[
+        str | float | None,
+        Meaning(
+            "What the network carries at most, as in 20Gbit: more is not believed.",
+            also="link_bytes_per_s",
+        ),
+    ] = None
+    seed: Annotated[int, Meaning("Seed of everything random.")] = 0
+
+    # Functions elsewhere.
+    stack: Annotated[str | None, Meaning("What `sam deploy` made: its function, its buckets.")] = (
+        None
+    )
+    function: Annotated[
+        str | tuple[str, ...],
+        Meaning("Deployed function to invoke; several share the load.", also="functions"),
+    ] = ()
+    control_prefix: Annotated[
+        str | None,
+        Meaning(
+            "Where functions leave records: PREFIX or s3://BUCKET/PREFIX.",
+            otherwise=dict.fromkeys(WORKLOADS, CONTROL_PREFIX),
+        ),
+    ] = None
+    start_timeout: Annotated[
+        float,
+        Meaning(
+            "Seconds after which a function that has not begun is launched again.",
+            also="start_timeout_s",
+        ),
+    ] = 60.0
+
+    def __post_init__(self) -> None:
+        for one in fields(self):
+            value = checked(JobSettings, one.name, getattr(self, one.name))
+            object.__setattr__(self, one.name, value)
+
+
+@cache
+def meanings() -> Mapping[str, Meaning]:
+    """Return what each setting is, by name, in their order."""
+    hints = get_type_hints(JobSettings, include_extras=True)
+    return {one.name: hints[one.name].__metadata__[0] for one in fields(JobSettings)}
+
+
+@cache
+def _by_field() -> Mapping[str, str]:
+    """Return settings by the fields of specifications that are other names of them."""
+    return {one.also: name for name, one in meanings().items() if one.also}
 
 
 def setting_names(workload: str | None = None) -> tuple[str, ...]:
     """Return the names of the settings that a workload has, or of all, in their order."""
     return tuple(
-        one.name
-        for one in fields(JobSettings)
-        if one.name != "workload"
-        and (workload not in BUILT_IN or workload in _ONLY.get(one.name, BUILT_IN))
+        name
+        for name, one in meanings().items()
+        if name != "workload" and (workload not in WORKLOADS or workload in one.of)
     )
 
 
 def setting_of(name: str) -> str:
     """Return the setting that a field of a specification stands for; other names as they are."""
-    return _FIELDS.get(name, (name, None))[0]
-
-
-_ARRAYS: Final = ("array",)
-_ONLY: Final[Mapping[str, tuple[str, ...]]] = {
-    **{setting_of(name): workloads for name, workloads in MEANT_FOR.items()},
-    # Arrays at a rate are for Python alone.
-    **dict.fromkeys(("rate", "arrivals"), MEANT_FOR["threads"]),
-    "prefix": ("write", "mixed", "array", OWN_FUNCTION, "noop"),
-    **dict.fromkeys(("mb", "size"), MEANT_FOR["sizes"]),
-    "key": ("read",),
-    "key_file": ("read", "array", OWN_FUNCTION),
-    "read_times": ("read", "array"),
-    **dict.fromkeys(("operation", "library", "driver", "shape", "chunks", "shards"), _ARRAYS),
-    **dict.fromkeys(("dtype", "codec", "source", "path", "library_option"), _ARRAYS),
-}
-"""Settings that not every workload has, and which have them; one of a plugin has all."""
-
-
-def field_of(setting: str) -> str:
-    """Return the field of a specification that a setting becomes, if that has another name."""
-    return next((name for name, (other, _) in _FIELDS.items() if other == setting), "")
+    return _by_field().get(name, name)
 
 
 def make_settings(given: Mapping[str, Any]) -> JobSettings:
@@ -204,8 +377,8 @@ def make_settings(given: Mapping[str, Any]) -> JobSettings:
     known = {"workload", *setting_names(workload)}
     values: dict[str, Any] = {}
     for spelled, value in given.items():
-        field_name = spelled.replace("-", "_")
-        name, convert = _FIELDS.get(field_name, (field_name, None))
+        plain = spelled.replace("-", "_")
+        name = setting_of(plain)
         if name not in known:
             raise UsageError(
                 f"the workload {workload} has no setting {spelled!r}",
@@ -214,7 +387,6 @@ def make_settings(given: Mapping[str, Any]) -> JobSettings:
             )
         if name in values:
             raise wrong(name, f"is given twice, once as {spelled}")
-        if convert is not None and value is not None:
-            value = convert(value)  # noqa: PLW2901 - the same in another unit
-        values[name] = value
+        read = meanings()[name].of_field
+        values[name] = read(value) if read and name != plain and value is not None else value
     return JobSettings(**values)

@@ -11,7 +11,7 @@ import sys
 import tempfile
 from collections.abc import Generator, Iterable, Iterator
 from dataclasses import asdict, dataclass, field, replace
-from typing import Final, Self
+from typing import Any, Final, Self
 from urllib.parse import urlsplit
 
 from serverless_bench.clients import CLIENTS
@@ -64,7 +64,7 @@ class LocalExecutor:
     ) -> Generator[Outcome, None, None]:
         size = min(self._job.concurrency, self._job.invocations)
         allow_open_files(size + _SPARE_FDS)
-        with _WorkerPool(size, _rehearsal(self._job), progress) as pool:
+        with _WorkerPool(size, json.dumps(rehearsal(self._job)), progress) as pool:
             yield from pool.run(iter(invocations), self._job.deadline_s + GRACE_S)
 
 
@@ -270,7 +270,7 @@ def _describe_exit(status: int) -> str:
     return f"the worker process exited with status {status}"
 
 
-def _rehearsal(job: JobSpec) -> str:
+def rehearsal(job: JobSpec) -> dict[str, Any]:
     """Return an invocation like the job's that fails at a closed port of this machine."""
     scheme = urlsplit(job.target.endpoint_url).scheme
     # What a read takes at once may be less than any part that can be written.
@@ -290,9 +290,5 @@ def _rehearsal(job: JobSpec) -> str:
     if not CLIENTS.load(target.client).info.forkable:
         # Threads do not come along into a fork: what waits for one would wait for ever.
         target = replace(target, client="wire", options=())
-    rehearsal = replace(
-        next(invocation_specs(once, run_id="", created_ns=0)),
-        target=target,
-        not_after_ns=sys.maxsize,
-    )
-    return json.dumps(asdict(rehearsal))
+    first = next(invocation_specs(once, run_id="", created_ns=0))
+    return asdict(replace(first, target=target, not_after_ns=sys.maxsize))

@@ -11,16 +11,23 @@ from docs.make_settings import BEGIN, END, PAGE, table
 from serverless_bench.cli.call import command as call
 from serverless_bench.cli.flag_names import as_flag, as_key, spell
 from serverless_bench.cli.job import Output
-from serverless_bench.cli.stages import WORKLOADS, command_of
+from serverless_bench.cli.main import open_command
+from serverless_bench.cli.stages import WORKLOADS
 from serverless_bench.driver.checked_job import check_job
-from serverless_bench.driver.settings import JobSettings, make_settings, setting_names
+from serverless_bench.driver.settings import (
+    JobSettings,
+    make_settings,
+    meanings,
+    setting_names,
+    setting_of,
+)
 from serverless_bench.errors import PluginError, UsageError
-from serverless_bench.job.load import OWN_FUNCTION
+from serverless_bench.job.load import MEANT_FOR, OWN_FUNCTION
 from serverless_bench.job.spec import JobSpec
 from serverless_bench.job.transfer import Stat, Verify
 
 KIB, MIB = 1 << 10, 1 << 20
-COMMANDS = {**{name: command_of(name) for name in WORKLOADS}, OWN_FUNCTION: call}
+COMMANDS = {**{name: open_command(name) for name in WORKLOADS}, OWN_FUNCTION: call}
 
 
 def job_of(**settings: Any) -> JobSpec:
@@ -194,3 +201,10 @@ def test_the_command_line_calls_a_setting_by_its_flag(name: str, flag: str) -> N
     spell(error)
     assert (str(error), error.hint) == (f"{flag} is wrong", f"leave {flag} out")
     assert as_key(name) == flag.removeprefix("--") == as_flag(name).removeprefix("--")
+
+
+def test_a_setting_is_of_the_workloads_that_its_field_means_something_to() -> None:
+    for name, workloads in MEANT_FOR.items():
+        if name in {"array", "rate_per_s", "arrivals"}:
+            continue  # several settings; and arrays at a rate, which are for Python alone
+        assert meanings()[setting_of(name)].of == workloads, name
