@@ -18,7 +18,7 @@ from serverless_bench.job.target import Target
 if TYPE_CHECKING:
     from serverless_bench.driver.budget import CostLimit
     from serverless_bench.driver.checked_job import CheckedJob
-    from serverless_bench.driver.run import OnOutcome
+    from serverless_bench.executors.base import OnOutcome
     from serverless_bench.reporters.base import Reporter
     from serverless_bench.rundir.run import Run
 

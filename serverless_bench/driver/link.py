@@ -37,9 +37,7 @@ def mean_bytes(job: JobSpec, keys: Sequence[str]) -> float:
     if keys:
         sizes = [declared_size(key) or 0 for key in keys]
         return sum(sizes) / len(sizes) / (load.split or 1)
-    size = float(job.object_bytes or 0)
-    if load.sizes is not None:
-        size = parse_sizes(load.sizes).mean()
+    size = parse_sizes(load.sizes).mean() if load.sizes else float(job.object_bytes or 0)
     if not load.mix:
         return size
     whole = sum(weight for kind, weight in load.mix if kind in _WHOLE)
