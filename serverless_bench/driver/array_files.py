@@ -27,7 +27,8 @@ def remove_arrays(run: Run) -> int:
     ArchiveError
         If one cannot be removed.
     """
-    found = [folder for folder in _planned(run) if _is_zarr(folder)]
+    planned = _planned(run)
+    found = [path for path in planned if any((path / name).is_file() for name in METADATA)]
     for folder in found:
         try:
             shutil.rmtree(folder)
@@ -47,7 +48,3 @@ def _planned(run: Run) -> Iterator[Path]:
         )
         for invocation in launched:
             yield from (Path(place(array, key)) for key in new_arrays(invocation))
-
-
-def _is_zarr(folder: Path) -> bool:
-    return any((folder / name).is_file() for name in METADATA)

@@ -1,6 +1,6 @@
 """A limit of cost: refuse a job that would or could cost more, and stop one that does."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -13,13 +13,12 @@ from serverless_bench.aws.cost.prices import Prices, load_prices
 from serverless_bench.aws.cost.usage import format_money, price
 from serverless_bench.aws.lambda_account import read_function
 from serverless_bench.errors import CostError, ExecutorError, UsageError
-from serverless_bench.executors.base import RunProgress
+from serverless_bench.executors.base import OnOutcome, RunProgress
 from serverless_bench.job.keys import declared_size
 from serverless_bench.job.spec import JobSpec
 from serverless_bench.job.types import wrong
 from serverless_bench.rundir.record import Lost, Outcome
 
-OnOutcome = Callable[[Outcome], None]
 _FREE: Final = frozenset({"inline", "local"})
 """Executors whose functions nobody bills."""
 _LEAST_DEADLINE_S: Final = 5.0
@@ -129,11 +128,10 @@ class Budget:
         self._setting = setting_of(job, flags, keys)
         foreseen = expected(job, self._setting)
         self._most = self._most_of(job)
-        self.estimate = self._most * job.invocations
+        most = self._most * job.invocations
+        self.estimate = price(foreseen.usage, self._prices).total if foreseen else most
         """What the whole job is expected to cost, without keeping what it writes; of a
         function of the user's own, which may do anything, what it can cost."""
-        if foreseen is not None:
-            self.estimate = price(foreseen.usage, self._prices).total
         self.spent = 0.0
         """The bill of what has arrived."""
         self._arrived = 0
@@ -197,11 +195,10 @@ class Budget:
         job = self._job
         out = min(job.concurrency, job.invocations)
         if out * self._most > self._limit:
-            expected_text = ""
-            if function_s is not None:
-                expected_text = f"is expected to cost {self._money(self.estimate)}, but "
+            foreseen = f"is expected to cost {self._money(self.estimate)}, but "
+            about = "" if function_s is None else foreseen
             raise CostError(
-                f"this job {expected_text}could cost {self._money(out * self._most)} if the"
+                f"this job {about}could cost {self._money(out * self._most)} if the"
                 f" {out} functions that are out at once ran until their `deadline` of"
                 f" {job.deadline_s:g} s, more than {limit}",
                 hint=self._advice(out, function_s),

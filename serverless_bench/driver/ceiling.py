@@ -4,13 +4,11 @@ A result near the ceiling is a result about this machine and this client, not ab
 store. The job is the same but for its length: a few GB, so that it takes seconds.
 """
 
-import json
 import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from serverless_bench.analysis.summary import summarize
 from serverless_bench.driver.run import run_job
@@ -18,10 +16,8 @@ from serverless_bench.errors import StoreError, UsageError
 from serverless_bench.job.keys import declared_size, object_key
 from serverless_bench.job.spec import JobSpec
 from serverless_bench.job.target import Target
-from serverless_bench.stores.direct import open_direct
 from serverless_bench.stores.loopback.process import served
-from serverless_bench.stores.loopback.s3 import STATISTICS
-from serverless_bench.units import GIB, format_rate
+from serverless_bench.units import format_rate
 
 _LIMIT_BYTES: Final = 4_000_000_000
 _LEAST_BYTES: Final = 1_000_000
@@ -34,8 +30,6 @@ class Ceiling:
 
     bytes_per_s: float
     """Of the whole run, as ``Summary.whole_bytes_per_s``."""
-    store_core_s_per_gib: float
-    """What the store that keeps nothing takes of this machine meanwhile."""
 
     def sentence(self, whole_bytes_per_s: float | None) -> str:
         """Return one line for the report of a run."""
@@ -106,23 +100,15 @@ def measure_ceiling(job: JobSpec, keys: Sequence[str] = ()) -> Ceiling:
         )
         made_up = _keys(invocations * objects, size) if reads else ()
         run = run_job(short, Path(scratch) / "ceiling", keys=made_up)
-        summary, counted = summarize(run), _statistics(url)
+        summary = summarize(run)
     if not summary.whole_bytes_per_s:
         raise StoreError("the harness ceiling could not be measured", hint="see `timeout`")
-    cpu_s = counted["cpu_user_s"] + counted["cpu_sys_s"]
-    return Ceiling(
-        bytes_per_s=summary.whole_bytes_per_s,
-        store_core_s_per_gib=cpu_s / (summary.bytes / GIB),
-    )
+    return Ceiling(bytes_per_s=summary.whole_bytes_per_s)
 
 
 def _keys(count: int, size: int) -> list[str]:
     # The loopback store has every object whose key declares its size.
-    make = partial(object_key, prefix="sbench/", run_id="ceiling", index=0, launch=0, size=size)
-    return [make(number=number) for number in range(count)]
-
-
-def _statistics(url: str) -> dict[str, Any]:
-    """Return what the store did so far."""
-    with open_direct(url + STATISTICS, timeout_s=10) as response:
-        return dict(json.load(response))
+    return [
+        object_key(prefix="sbench/", run_id="ceiling", index=0, launch=0, number=number, size=size)
+        for number in range(count)
+    ]

@@ -118,9 +118,7 @@ def check(
 def audited(run: Run, witness: Path, *, cleaned: bool = False) -> Audit:
     """Hold a run, and its bill if it has one, against a witness."""
     found = bill(run)
-    billed = None
-    if found is not None:
-        billed = Billed(requests=found.requests, exact=found.requests_exact)
+    billed = Billed(requests=found.requests, exact=found.requests_exact) if found else None
     return audit(run.path, read_witness(witness), billed=billed, cleaned=cleaned)
 
 

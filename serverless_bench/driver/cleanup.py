@@ -7,15 +7,14 @@ looked at (``If-Match``), where the store can do that.
 """
 
 import json
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass, field, replace
-from enum import Enum
 from functools import partial
 from itertools import islice
-from typing import Final
+from typing import Final, Literal
 
 from serverless_bench.driver.target import explained, open_s3, open_uploads
 from serverless_bench.errors import NotFound, OperationError, StoreError
@@ -52,6 +51,9 @@ _EMPTY_ETAG: Final = '"d41d8cd98f00b204e9800998ecf8427e"'
 _GATE: Final = b"+"
 """What the objects of a gate hold; see ``gate``."""
 
+_End = Literal["deleted", "absent", "foreign", "failed"]
+"""What became of one key."""
+
 
 @dataclass(slots=True, kw_only=True)
 class Deleted:
@@ -70,15 +72,6 @@ class Deleted:
     """Keys at which something is that the run did not write; left as it is."""
     requests: Counter[str] = field(default_factory=Counter, compare=False)
     """Billed requests that this took, by kind: the deletions themselves are free."""
-
-
-class _End(Enum):
-    """What became of one key."""
-
-    DELETED = "deleted"
-    ABSENT = "absent"
-    FOREIGN = "foreign"
-    FAILED = "failed"
 
 
 def delete(target: Target, keys: Iterable[str], *, give_back: bool = True) -> Deleted:
@@ -106,9 +99,7 @@ def delete(target: Target, keys: Iterable[str], *, give_back: bool = True) -> De
     uploads = open_uploads(target) if mine else []
     deleted.lists_uploads = uploads is not None
     with closing(ObjectIO(replace(target, prefix=""))) as objects:
-        for key, end in _delete_all(objects, mine, partial(_is_ours, hashes=hashes)):
-            deleted.objects += end is _End.DELETED
-            _note(deleted, key, end)
+        deleted.objects = _delete_all(objects, mine, partial(_is_ours, hashes=hashes), deleted)
         deleted.requests = objects.requests + Counter(
             list=bool(mine) + len(uploads or ()) // _BATCH
         )
@@ -149,54 +140,53 @@ def delete_control(control: Target, run_id: str) -> Deleted:
     StoreError
         If the prefix cannot be listed.
     """
-    with closing(ObjectIO(for_run(control, run_id))) as objects:
-        return _delete_control(objects, control, run_id)
-
-
-def _delete_control(objects: ObjectIO, control: Target, run_id: str) -> Deleted:
-    deleted = Deleted()
-    for folder, parse in (("records/", parse_record), ("claims/", parse_claim)):
-        try:
-            pages = objects.list_pages(folder, timeout_s=_TIMEOUT_S)
-            names = [folder + name for page in pages for name in page]
-        except OperationError as exc:
-            raise StoreError(f"{control.bucket}/{control.prefix} cannot be listed: {exc}") from exc
-        written = [name for name in names if parse(name.removeprefix(folder)) is not None]
-        for name, end in _delete_all(objects, written, partial(_names_run, run_id=run_id)):
-            deleted.control += end is _End.DELETED
-            _note(deleted, f"{control.prefix}{run_id}/{name}", end)
+    deleted, where = Deleted(), for_run(control, run_id)
+    is_ours = partial(_names_run, run_id=run_id)
+    with closing(ObjectIO(where)) as objects:
+        for folder, parse in (("records/", parse_record), ("claims/", parse_claim)):
+            try:
+                pages = objects.list_pages(folder, timeout_s=_TIMEOUT_S)
+                names = [folder + name for page in pages for name in page if parse(name)]
+            except OperationError as exc:
+                raise StoreError(
+                    f"{control.bucket}/{control.prefix} cannot be listed: {exc}"
+                ) from exc
+            deleted.control += _delete_all(objects, names, is_ours, deleted, where.prefix)
     return deleted
 
 
-def _note(deleted: Deleted, key: str, end: _End) -> None:
-    if end is _End.FAILED:
-        deleted.failed.append(key)
-    elif end is _End.FOREIGN:
-        deleted.foreign.append(key)
-
-
 def _delete_all(
-    objects: ObjectIO, names: Sequence[str], is_ours: Callable[[str, Head], bool]
-) -> Iterator[tuple[str, _End]]:
+    objects: ObjectIO,
+    names: Sequence[str],
+    is_ours: Callable[[str, Head], bool],
+    deleted: Deleted,
+    prefix: str = "",
+) -> int:
+    """Return how many objects were deleted; the keys of those that were left are noted."""
+    keys: dict[_End, list[str]] = defaultdict(list)
     remaining = iter(names)
     with ThreadPoolExecutor(_THREADS) as pool:
         while batch := list(islice(remaining, _BATCH)):
             ends = pool.map(partial(_delete_one, objects, is_ours), batch)
-            yield from zip(batch, ends, strict=True)
+            for name, end in zip(batch, ends, strict=True):
+                keys[end].append(prefix + name)
+    deleted.failed += keys["failed"]
+    deleted.foreign += keys["foreign"]
+    return len(keys["deleted"])
 
 
 def _delete_one(objects: ObjectIO, is_ours: Callable[[str, Head], bool], name: str) -> _End:
     try:
         head = _head_of(objects, name)
         if not is_ours(name, head):
-            return _End.FOREIGN
+            return "foreign"
         _delete_if_same(objects, name, head.etag)
     except NotFound:
-        return _End.ABSENT
+        return "absent"
     except OperationError as exc:
         # 412: somebody has written there since we looked.
-        return _End.FOREIGN if exc.status == _CHANGED else _End.FAILED
-    return _End.DELETED
+        return "foreign" if exc.status == _CHANGED else "failed"
+    return "deleted"
 
 
 def _head_of(objects: ObjectIO, name: str) -> Head:

@@ -53,11 +53,9 @@ class Coordinator:
         self._run_id = run_id
         self._clock = EpochClock()
         self._over = threading.Event()
-        self._probes: list[tuple[int, int, int]] = []
-        self._gate: dict[str, Any] | None = None
+        self._report: dict[str, Any] = {"probes": []}
         self._requests: Counter[str] = Counter()
         self._thread: threading.Thread | None = None
-        self._needed = uses_store(job)
 
     def reach(self) -> None:
         """Ask the store for the time once, before anything is launched or written.
@@ -67,7 +65,7 @@ class Coordinator:
         StoreError
             If the store does not answer, or the bucket is missing or not ours to use.
         """
-        if self._needed:
+        if uses_store(self._job):
             with explained(self._job.target), closing(self._open()) as client:
                 self._probe(client)
 
@@ -77,7 +75,7 @@ class Coordinator:
         return client
 
     def __enter__(self) -> Self:
-        if self._needed:
+        if uses_store(self._job):
             # Here, not in the thread: botocore goes through all variables of the environment,
             # and a client under test may set one meanwhile.
             client = self._open()
@@ -112,10 +110,8 @@ class Coordinator:
         ``probes`` and ``store_requests`` as in ``archive.Run``; ``gate`` with ``expected``
         and ``announced`` functions, ``opened_ns`` (driver's clock) and ``waited_s``.
         """
-        said: dict[str, Any] = {"probes": list(self._probes)}
-        if self._requests:
-            said["store_requests"] = dict(self._requests)
-        return said if self._gate is None else {**said, "gate": self._gate}
+        counted = {"store_requests": dict(self._requests)} if self._requests else {}
+        return {**self._report, **counted}
 
     def _run(self, client: "S3Client") -> None:
         try:
@@ -147,7 +143,7 @@ class Coordinator:
         received_ns = self._clock.now_ns()
         date_s = http_date_s(answer["ResponseMetadata"]["HTTPHeaders"].get("date"))
         if date_s is not None:
-            self._probes.append((sent_ns, received_ns, date_s))
+            self._report["probes"].append((sent_ns, received_ns, date_s))
 
     def _open_gate(self, client: Any, share: float) -> None:  # noqa: ANN401 - botocore's own
         job = self._job
@@ -163,7 +159,7 @@ class Coordinator:
             announced = _count(client, bucket, folder(prefix, self._run_id))
         client.put_object(Bucket=bucket, Key=start_key(prefix, self._run_id), Body=b"+")
         opened_ns = self._clock.now_ns()
-        self._gate = {
+        self._report["gate"] = {
             "expected": expected,
             "announced": announced,
             "opened_ns": opened_ns,

@@ -1,7 +1,7 @@
 """What a job would do: functions, operations, bytes, keys and cost, without starting any."""
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import islice
 from pathlib import Path
@@ -102,12 +102,15 @@ class JobPlan(Printed):
     def to_json(self) -> dict[str, Any]:
         """Return the JSON document of ``sbench plan COMMAND``."""
         job, each, dollars = self.job, price(self.at_most, self.prices).total, self.dollars
-        found: dict[str, Any] = {
+        used = None
+        if self.expected is not None and dollars is not None:
+            used = asdict(self.expected) | {"dollars": asdict(dollars)}
+        return {
             "workload": job.workload,
             "functions": job.invocations,
             "at_once": job.concurrency,
-            "expected": None,
-            "total": None,
+            "expected": used,
+            "total": None if dollars is None else dollars.total,
             "at_most": {
                 "usage_each": asdict(self.at_most),
                 "each": each,
@@ -117,10 +120,6 @@ class JobPlan(Printed):
             "currency": self.prices.currency,
             "prices_as_of": self.prices.as_of,
         }
-        if self.expected is not None and dollars is not None:
-            found["expected"] = asdict(self.expected) | {"dollars": asdict(dollars)}
-            found["total"] = dollars.total
-        return found
 
     def rows(self) -> Iterator[tuple[str, str]]:
         """Yield what there is to say, name and text."""
@@ -220,11 +219,13 @@ def outlook(job: JobSpec, keys: Sequence[str]) -> Outlook:
     seen = looked = prepared_objects = prepared_bytes = moved = 0
     kinds: Counter[str] = Counter()
     for invocation in example_invocations(job, keys):
-        for operation in _made_before(workload, invocation):
-            prepared_objects += 1
-            prepared_bytes += operation.size or 0
-            looked += 1
-        for operation in () if endless else _operations(workload, invocation):
+        for operation in _succeeding(workload, workload.prepare, invocation):
+            if operation.kind.creates:
+                prepared_objects += 1
+                prepared_bytes += operation.size or 0
+                looked += 1
+        operations = _succeeding(workload, workload.operations, invocation)
+        for operation in () if endless else operations:
             kinds[operation.kind.value] += 1
             moved += _bytes(operation)
             looked += 1
@@ -259,29 +260,21 @@ def example_keys(job: JobSpec, keys: Sequence[str]) -> Iterator[str]:
         if job.load.mix:
             yield from workload.keys(invocation)
             continue
-        made = (each.key for each in _operations(workload, invocation) if each.kind in _MAKING)
-        yield from dict.fromkeys(made)
+        operations = _succeeding(workload, workload.operations, invocation)
+        yield from dict.fromkeys(each.key for each in operations if each.kind in _MAKING)
 
 
-def _operations(workload: Workload, invocation: InvocationSpec) -> Iterator[OperationSpec]:
-    """Yield the operations of an invocation, as if each of them succeeded."""
+def _succeeding(
+    workload: Workload,
+    make: Callable[[InvocationSpec, int], Stream],
+    invocation: InvocationSpec,
+) -> Iterator[OperationSpec]:
+    """Yield what a workload makes for an invocation, as if each operation succeeded."""
     for thread in range(invocation.load.threads):
-        yield from _succeeding(workload, workload.operations(invocation, thread))
-
-
-def _made_before(workload: Workload, invocation: InvocationSpec) -> Iterator[OperationSpec]:
-    for thread in range(invocation.load.threads):
-        for operation in _succeeding(workload, workload.prepare(invocation, thread)):
-            if operation.kind.creates:
-                yield operation
-
-
-def _succeeding(workload: Workload, stream: Stream) -> Iterator[OperationSpec]:
-    """Yield the operations of a workload's stream, as if each of them succeeded."""
-    ok: bool | None = None
-    while (operation := next_operation(stream, ok)) is not None:
-        yield operation
-        ok = True if workload.receives_results else None
+        stream, ok = make(invocation, thread), None
+        while (operation := next_operation(stream, ok)) is not None:
+            yield operation
+            ok = True if workload.receives_results else None
 
 
 def _bytes(operation: OperationSpec) -> int:

@@ -6,16 +6,17 @@ import sys
 import sysconfig
 from base64 import b64encode
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
 from types import ModuleType
 from typing import Any, Final, NoReturn
 
-from serverless_bench.errors import PluginError, UsageError
+from serverless_bench.errors import UsageError
 from serverless_bench.job.load import OWN_FUNCTION, Load
 from serverless_bench.job.spec import JobSpec
+from serverless_bench.plugins import extra
 from serverless_bench.worker.context import FunctionContext
 from serverless_bench.worker.user_function import PYTHON
 
@@ -75,13 +76,8 @@ def pack(function: OwnFunction) -> str:
     """
     if not callable(function):
         raise UsageError(f"{function!r} is not a function")
-    try:
+    with extra("function", "a function of your own"):
         import cloudpickle  # noqa: PLC0415 - an extra
-    except ModuleNotFoundError as exc:
-        raise PluginError(
-            "a function of your own needs 'cloudpickle', which is not installed",
-            hint="pip install 'serverless-bench[function]'",
-        ) from exc
     with _by_value(cloudpickle, function):
         try:
             data = _dumped(cloudpickle, function)
@@ -121,16 +117,12 @@ def without_code(job: JobSpec) -> JobSpec:
 def _by_value(cloudpickle: ModuleType, function: object) -> Iterator[None]:
     """Have modules of the user's pickled by value, which workers do not have."""
     modules = [module for module in _beside(function) if module.__name__ != "__main__"]
-    registered: list[ModuleType] = []
-    try:
+    with ExitStack() as registered:
         for module in modules:
             if module.__name__ not in cloudpickle.list_registry_pickle_by_value():
                 cloudpickle.register_pickle_by_value(module)
-                registered.append(module)
+                registered.callback(cloudpickle.unregister_pickle_by_value, module)
         yield
-    finally:
-        for module in registered:
-            cloudpickle.unregister_pickle_by_value(module)
 
 
 def _beside(function: object) -> list[ModuleType]:
@@ -139,7 +131,7 @@ def _beside(function: object) -> list[ModuleType]:
     module = sys.modules.get(name)
     if module is None:
         return []
-    file = getattr(module, "__file__", None)
+    file = _file_of(module)
     folder = Path(file).parent if file else Path.cwd()
     if _is_installed(folder):
         return []

@@ -34,10 +34,9 @@ def check(job: JobSpec, keys: Sequence[str]) -> None:
     targets = [target for target in (job.target, job.control) if target is not None]
     for target in targets:
         check_prefix(target.prefix)
-    for url in (*(target.endpoint_url for target in targets), *job.endpoints):
-        # A command knows its address later.
-        if url:
-            parse_endpoint(url)
+    # A command knows its address later: until then it is empty.
+    for url in filter(None, (*(target.endpoint_url for target in targets), *job.endpoints)):
+        parse_endpoint(url)
     for key in keys:
         check_key(key)
     split = job.load.split

@@ -1,14 +1,12 @@
 """A progress bar, on a terminal or in a notebook."""
 
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-from serverless_bench.executors.base import RunProgress
+from serverless_bench.executors.base import OnOutcome, RunProgress
 from serverless_bench.job.spec import JobSpec
 from serverless_bench.rundir.record import Outcome
-
-OnOutcome = Callable[[Outcome], None]
 
 
 @contextmanager
@@ -30,10 +28,11 @@ def shown(
         return
     from serverless_bench.driver.progress_bar import RunView, progress_bar  # noqa: PLC0415
 
-    with progress_bar(RunView(job, functions, live, keys)) as advance:
+    view = RunView(job, functions, live, keys)
 
-        def both(outcome: Outcome) -> None:
-            advance(outcome)
-            on_outcome(outcome)
+    def both(outcome: Outcome) -> None:
+        view.add(outcome)
+        on_outcome(outcome)
 
+    with progress_bar(view):
         yield both

@@ -2,13 +2,12 @@
 
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from typing import Final
 
 from rich.console import Console
-from rich.progress import BarColumn, Progress, ProgressColumn, Task, TimeElapsedColumn
+from rich.live import Live
 from rich.progress_bar import ProgressBar
-from rich.table import Column
+from rich.table import Column, Table
 from rich.text import Text
 
 from serverless_bench.clock import monotonic_ns
@@ -63,6 +62,7 @@ class RunView:
         self._prepared_bytes = 0
         if job.load.mix and not keys:
             self._prepared_bytes = job.invocations * job.objects * (job.object_bytes or 0)
+        self._created_ns = now_ns()
         self._began_ns: int | None = None
         self._seen: deque[tuple[int, int]] = deque()
         self._done = self._failed = 0
@@ -121,6 +121,15 @@ class RunView:
             parts += self._rates()
         return ", ".join(parts)
 
+    def __rich__(self) -> Table:
+        line = Table.grid(Column(no_wrap=True), "", "", Column(no_wrap=True), padding=(0, 1))
+        # By bytes or time, where functions end all at once.
+        bar = ProgressBar(total=1.0, completed=self.share, width=_BAR_WIDTH)
+        took_s = (self._now_ns() - self._created_ns) // NS_PER_S
+        elapsed = f"{took_s // 3600}:{took_s // 60 % 60:02}:{took_s % 60:02}"
+        line.add_row(self.phase, bar, Text(elapsed, style="progress.elapsed"), self.text())
+        return line
+
     @property
     def _moved(self) -> int:
         return self._live.moved_bytes or 0
@@ -155,42 +164,8 @@ def _roughly(seconds: float) -> str:
     return f"{seconds / 60:.0f} min" if seconds > _MANY_S else f"{max(1, round(seconds))} s"
 
 
-class _Bar(BarColumn):
-    def __init__(self, view: RunView) -> None:
-        super().__init__()
-        self._view = view
-
-    def render(self, task: Task) -> ProgressBar:
-        """Return the bar: by bytes or time, where functions end all at once."""
-        del task
-        return ProgressBar(total=1.0, completed=self._view.share, width=_BAR_WIDTH)
-
-
-class _Words(ProgressColumn):
-    def __init__(self, words: Callable[[], str]) -> None:
-        super().__init__(Column(no_wrap=True))
-        self._words = words
-
-    def render(self, task: Task) -> Text:
-        """Return the text of the column."""
-        del task
-        return Text(self._words())
-
-
-@contextmanager
-def progress_bar(
-    view: RunView, console: Console | None = None
-) -> Iterator[Callable[[Outcome], None]]:
-    """Yield what to call with each outcome while the bar stands."""
-    console = console or Console(stderr=True)
-    bar = Progress(
-        _Words(lambda: view.phase),
-        _Bar(view),
-        TimeElapsedColumn(),
-        _Words(view.text),
-        console=console,
-        transient=True,
+def progress_bar(view: RunView, console: Console | None = None) -> Live:
+    """Return the bar, which stands as long as it is entered."""
+    return Live(
+        view, console=console or Console(stderr=True), refresh_per_second=10, transient=True
     )
-    bar.add_task("")
-    with bar:
-        yield view.add

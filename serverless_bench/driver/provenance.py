@@ -23,6 +23,7 @@ _LIBRARIES: Final = (
 def provenance(job: JobSpec) -> dict[str, Any]:
     """Return what the figures depend on besides the job itself; no names of people or keys."""
     code = job.load.code
+    declared = job.load.compressibility != 1 or job.load.duplication != 1
     return {
         "sbench": __version__,
         "git_commit": _git_commit(),
@@ -30,29 +31,22 @@ def provenance(job: JobSpec) -> dict[str, Any]:
         "libraries": {name: v for name in _LIBRARIES if (v := _version(name))},
         "platform": platform.platform(),
         "cpus": os.cpu_count(),
-        "payload": _payload(job),
+        "payload": f"{keystream.VERSION}, {shaped.VERSION}" if declared else keystream.VERSION,
         "client": _client(job),
         **({} if code is None else {"function": digest(code)}),
     }
 
 
-def _payload(job: JobSpec) -> str:
-    """Return which layout of bytes the objects have."""
-    declared = job.load.compressibility != 1 or job.load.duplication != 1
-    return f"{keystream.VERSION}, {shaped.VERSION}" if declared else keystream.VERSION
-
-
 def _client(job: JobSpec) -> dict[str, str | list[str]]:
     """Return how the library under test makes requests, as far as it lets us see."""
     if job.load.array is not None:
-        its_own = "its own"
         return {
             "array_library": job.load.array.library,
             "attempts": "hidden",
             "progress": "none",
             "shows": [],
-            "signing": its_own,
-            "checksum": its_own,
+            "signing": "its own",
+            "checksum": "its own",
         }
     client = CLIENTS.load(job.target.client).info.with_options(job.target.options)
     return {

@@ -1,9 +1,10 @@
 """Run a job: send every invocation to the executor and save every outcome as it arrives."""
 
 import secrets
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import closing
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import asdict, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -16,7 +17,7 @@ from serverless_bench.driver.provenance import provenance
 from serverless_bench.driver.target import relocated, resolve, target_of
 from serverless_bench.errors import INTERRUPTED, ArchiveError, SbenchError, UsageError
 from serverless_bench.executors import open_executor
-from serverless_bench.executors.base import Executor, Recovering, RunProgress
+from serverless_bench.executors.base import Executor, OnOutcome, Recovering, RunProgress
 from serverless_bench.job.invocations import invocation_specs
 from serverless_bench.job.keys import new_run_id
 from serverless_bench.job.load import OWN_FUNCTION
@@ -28,7 +29,6 @@ from serverless_bench.rundir.run import Run, load_run
 from serverless_bench.rundir.tables import is_text
 from serverless_bench.worker.barrier import gate_keys
 
-OnOutcome = Callable[[Outcome], None]
 RUNS: Final = "sbench-runs"
 """Where runs go whose directory nobody names."""
 NO_CODE: Final = (
@@ -159,22 +159,16 @@ def _launched(
         "job": asdict(without_code(job)),
         "provenance": provenance(job),
     }
-
-    def planned() -> Iterator[InvocationSpec]:
-        return invocation_specs(job, run_id=run_id, created_ns=created_ns, keys=keys)
-
+    planned = partial(invocation_specs, job, run_id=run_id, created_ns=created_ns, keys=keys)
     gated = () if job.gate is None else planned()
     gate = [key for invocation in gated for key in gate_keys(invocation)]
     coordinator = Coordinator(job, run_id, gate)
     coordinator.reach()
     with Archive(directory, header=header, ledger=ledger(job, planned()), keys=keys) as archive:
         fanout = _Fanout(job, run_id, keys, executor, archive, live, on_outcome)
-
-        def act() -> None:
+        with fanout.surviving(coordinator), coordinator:
             fanout.launch(planned())
-            fanout.launch_again(set())
-
-        fanout.survive(coordinator, act)
+            fanout.launch_again()
     return fanout.finished()
 
 
@@ -257,13 +251,11 @@ def _resumed(
             replace(job, gate=None), before.run_id, keys, executor, archive, live, on_outcome
         )
         fanout.wave = max((wave["number"] for wave in before.waves), default=0)
-
-        def act() -> None:
-            missing = fanout.recover(before)
-            if missing and launch:
-                fanout.launch_again(missing)
-
-        fanout.survive(Coordinator(fanout.job, before.run_id), act)
+        coordinator = Coordinator(fanout.job, before.run_id)
+        with fanout.surviving(coordinator), coordinator:
+            fanout.recover(before)
+            if launch:
+                fanout.launch_again()
     return fanout.finished()
 
 
@@ -292,11 +284,11 @@ class _Fanout:
         self._again: set[int] = set()
         self._cause: BaseException | None = None
 
-    def survive(self, coordinator: Coordinator, act: Callable[[], None]) -> None:
-        """Act beside the coordinator, and keep what has arrived when that ends early."""
+    @contextmanager
+    def surviving(self, coordinator: Coordinator) -> Iterator[None]:
+        """Keep what has arrived when the block ends early, and what the coordinator reports."""
         try:
-            with coordinator:
-                act()
+            yield
         except SbenchError as exc:
             if not self._arrived:
                 raise
@@ -308,43 +300,36 @@ class _Fanout:
         if self._live.requests:
             self._archive.closing["requests"] = self._live.requests
 
-    def launch(self, invocations: Iterator[InvocationSpec]) -> None:
+    def launch(self, invocations: Iterable[InvocationSpec]) -> None:
         """Run invocations and save their outcomes."""
-        with closing(self._executor.map(invocations, self._live)) as outcomes:
-            for outcome in outcomes:
-                self._take(outcome)
+        self._collect(self._executor.map(invocations, self._live))
 
-    def launch_again(self, missing: set[int]) -> None:
+    def launch_again(self) -> None:
         """Launch what is missing, and what never began, in waves of its own."""
-        self._again |= missing
         first = self.wave
         while self._again and self.wave - first < MAX_WAVES:
             self.wave += 1
             indexes, created_ns = frozenset(self._again), wall_ns()
             self._again.clear()
-
-            def planned() -> Iterator[InvocationSpec]:
-                return invocation_specs(
-                    self.job,
-                    run_id=self._run_id,
-                    created_ns=created_ns,  # noqa: B023 - used up before the next turn
-                    keys=self._keys,
-                    wave=self.wave,
-                    indexes=indexes,  # noqa: B023
-                )
-
+            planned = partial(
+                invocation_specs,
+                self.job,
+                run_id=self._run_id,
+                created_ns=created_ns,
+                keys=self._keys,
+                wave=self.wave,
+                indexes=indexes,
+            )
             keys = ledger(self.job, planned())
             self._archive.begin_wave(self.wave, created_ns, keys, len(indexes))
             self.launch(planned())
 
-    def recover(self, before: Run) -> set[int]:
-        """Collect what another driver's functions have left; return what is missing then."""
+    def recover(self, before: Run) -> None:
+        """Collect what another driver's functions have left; the rest is to be launched again."""
         functions = before.functions
-        lost = is_text(functions["status"], "lost")
-        missing = {int(index) for index in functions["index"][lost]}
-        executor = self._executor
-        if not isinstance(executor, Recovering) or not missing:
-            return missing
+        self._again = set(functions["index"][is_text(functions["status"], "lost")].tolist())
+        if not isinstance(self._executor, Recovering) or not self._again:
+            return
         rows = zip(functions["index"].tolist(), functions["delivery"], strict=True)
         known = {(index, delivery) for index, delivery in rows if delivery}
         out = invocation_specs(
@@ -353,17 +338,14 @@ class _Fanout:
             created_ns=before.created_ns,
             keys=self._keys,
             wave=self.wave,
-            indexes=missing,
+            indexes=frozenset(self._again),
         )
-        recovered = executor.recover(out, self._live, before.created_ns, known)
-        with closing(recovered) as outcomes:
+        self._collect(self._executor.recover(out, self._live, before.created_ns, known))
+
+    def _collect(self, outcomes: Generator[Outcome, None, None]) -> None:
+        with closing(outcomes):
             for outcome in outcomes:
                 self._take(outcome)
-                result = outcome.result
-                if not isinstance(result, Lost) and not result.duplicate:
-                    missing.discard(result.index)
-        self._again.clear()
-        return missing
 
     def _take(self, outcome: Outcome) -> None:
         self._arrived += 1

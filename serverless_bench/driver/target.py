@@ -14,7 +14,7 @@ from botocore import exceptions as boto
 
 from serverless_bench.errors import StoreError, UsageError
 from serverless_bench.job.spec import JobSpec
-from serverless_bench.job.target import Addressing, Target
+from serverless_bench.job.target import Target
 from serverless_bench.rundir.run import Run
 from serverless_bench.stores.embedded import EMBEDDED, embedded_store
 
@@ -27,20 +27,16 @@ _NOT_OFFERED: Final = frozenset({"MethodNotAllowed", "NoSuchUpload", "NotImpleme
 _NOT_OFFERED_STATUS: Final = frozenset({405, 501})
 
 
-def open_s3(target: Target) -> "S3Client":
-    """Return a botocore client for control requests."""
-    return _client(target.endpoint_url, target.region, target.addressing)
-
-
 @cache
 def _loader(path: str | None) -> "Loader":
     """Return what reads the descriptions of services, which is most of making a client."""
-    from botocore.loaders import create_loader  # noqa: PLC0415 - see _client
+    from botocore.loaders import create_loader  # noqa: PLC0415 - see open_s3
 
     return create_loader(path)
 
 
-def _client(endpoint_url: str | None, region: str | None, addressing: Addressing) -> "S3Client":
+def open_s3(target: Target) -> "S3Client":
+    """Return a botocore client for control requests."""
     # What does not ask a store, as a report and a run into files, need not wait for these.
     from botocore.config import Config  # noqa: PLC0415
     from botocore.session import Session  # noqa: PLC0415
@@ -50,13 +46,13 @@ def _client(endpoint_url: str | None, region: str | None, addressing: Addressing
     try:
         client: S3Client = session.create_client(  # type: ignore[assignment]
             "s3",
-            region_name=region or session.get_config_variable("region") or "us-east-1",
-            endpoint_url=endpoint_url,
+            region_name=target.region or session.get_config_variable("region") or "us-east-1",
+            endpoint_url=target.endpoint_url or None,
             config=Config(
                 connect_timeout=5,
                 read_timeout=30,
                 retries={"mode": "standard", "total_max_attempts": 3},
-                s3={"addressing_style": addressing.value},
+                s3={"addressing_style": target.addressing.value},
                 # Many S3-compatible stores do not take the newer checksums.
                 request_checksum_calculation="when_required",
                 response_checksum_validation="when_required",
@@ -84,13 +80,13 @@ def resolve(target: Target, *, region: str | None) -> Target:
     UsageError
         If the endpoint is no URL.
     """
-    client = _client(target.endpoint_url or None, region, target.addressing)
+    client = open_s3(replace(target, region=region or ""))
     with explained(target), closing(client):
         head = client.head_bucket(Bucket=target.bucket)
     found = head["ResponseMetadata"]["HTTPHeaders"].get("x-amz-bucket-region")
     asked = client.meta.region_name
     if not target.endpoint_url and found and found != asked:
-        client = _client(None, found, target.addressing)
+        client = open_s3(replace(target, region=found))
     return replace(
         target,
         endpoint_url=target.endpoint_url or client.meta.endpoint_url,

@@ -8,7 +8,7 @@ Backoff And Jitter"); what was accepted twice runs once, because the launch is c
 
 import json
 import random
-from collections.abc import Collection, Generator, Iterable
+from collections.abc import Callable, Collection, Generator, Iterable
 from dataclasses import asdict
 from itertools import count
 from typing import Any, Final
@@ -111,18 +111,18 @@ class _Invoker:
         """Whether the service has ever taken an event: then a lost connection is no reason
         to give up."""
 
-    def room(self, in_flight: int) -> int:
-        return min(self._most - in_flight, self._bucket.available(monotonic_ns()))
+    def admit(self, wanted: int, in_flight: int) -> int:
+        now_ns = monotonic_ns()
+        number = max(0, min(wanted, self._most - in_flight, self._bucket.available(now_ns)))
+        self._bucket.take(now_ns, number)
+        return number
 
-    def take(self, count: int) -> None:
-        self._bucket.take(monotonic_ns(), count)
-
-    def launch(self, invocations: Iterable[InvocationSpec]) -> int:
+    def launch(self, events: Callable[[], Iterable[InvocationSpec]]) -> int:
         functions = self._job.functions
         deadline_ns = monotonic_ns() + round(_TIMEOUT_S * NS_PER_S)
         for refusals in count():
             name = functions[next(self._turn) % len(functions)]
-            (invocation,) = invocations
+            (invocation,) = events()
             payload = json.dumps(asdict(invocation)).encode()
             try:
                 self._client.invoke(FunctionName=name, InvocationType="Event", Payload=payload)
@@ -157,15 +157,15 @@ class _Invoker:
                 "there are no credentials to invoke functions with",
                 hint="set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE",
             ) from exc
-        elif not isinstance(exc, _LOST) or self._is_nowhere(exc):
+        elif (
+            # There never was anybody at the endpoint.
+            (isinstance(exc, boto.EndpointConnectionError) and not self._accepted)
+            or not isinstance(exc, _LOST)
+        ):
             raise ExecutorError(
                 f"function {name!r} cannot be invoked: {exc}",
                 hint="check the region, the network, and AWS_ENDPOINT_URL_LAMBDA if it is set",
             ) from exc
-
-    def _is_nowhere(self, exc: Exception) -> bool:
-        """Tell whether there never was anybody at the endpoint."""
-        return isinstance(exc, boto.EndpointConnectionError) and not self._accepted
 
     def _renew(self, code: str) -> None:
         """Look for credentials again: those of a profile may have been renewed."""
@@ -178,7 +178,17 @@ class _Invoker:
                 self._progress.notes.append(note)
 
     def _open(self) -> Any:  # noqa: ANN401 - made at run time by botocore
-        return open_lambda(self._job.target.region, connections=_THREADS)
+        """Return a botocore client for Lambda that tries nothing twice by itself."""
+        return botocore.session.Session().create_client(
+            "lambda",
+            region_name=self._job.target.region,
+            config=Config(
+                connect_timeout=5,
+                read_timeout=30,
+                max_pool_connections=_THREADS,
+                retries={"mode": "standard", "total_max_attempts": 1},
+            ),
+        )
 
     def _quota(self) -> int:
         """Return how many functions may be alive at once."""
@@ -207,17 +217,3 @@ class _Invoker:
                 f"the quota lets {quota} functions run at once: {batches} batches instead of one"
             )
         return min(wanted, quota)
-
-
-def open_lambda(region: str, *, connections: int = 10) -> Any:  # noqa: ANN401
-    """Return a botocore client for Lambda that tries nothing twice by itself."""
-    return botocore.session.Session().create_client(
-        "lambda",
-        region_name=region,
-        config=Config(
-            connect_timeout=5,
-            read_timeout=30,
-            max_pool_connections=connections,
-            retries={"mode": "standard", "total_max_attempts": 1},
-        ),
-    )

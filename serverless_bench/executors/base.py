@@ -1,13 +1,14 @@
 """What the driver needs of something that runs functions."""
 
 from collections import Counter
-from collections.abc import Collection, Generator, Iterable
+from collections.abc import Callable, Collection, Generator, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 from serverless_bench.job.spec import InvocationSpec, JobSpec
-from serverless_bench.rundir.record import Outcome
+from serverless_bench.rundir.record import InvocationRecord, Lost, Outcome
 
+OnOutcome = Callable[[Outcome], None]
 GRACE_S = 5.0
 """An invocation stops by itself at its deadline; this much later it is given up."""
 
@@ -83,3 +84,16 @@ class ExecutorFactory(Protocol):
 
     def __call__(self, job: JobSpec) -> Executor:
         """Return an executor for one job; nothing starts before ``map``."""
+
+
+def read_record(
+    data: bytes | Mapping[str, Any], index: int, launch: int
+) -> InvocationRecord | Lost:
+    """Return the record that a worker has sent, or a loss if it is none."""
+    import orjson  # noqa: PLC0415 - the workers of this machine load this module, too
+
+    try:
+        return InvocationRecord.from_json(orjson.loads(data) if isinstance(data, bytes) else data)
+    except (AttributeError, KeyError, TypeError, ValueError) as exc:
+        cause = f"unreadable record: {type(exc).__name__}: {exc}"
+        return Lost(index=index, launch=launch, cause=cause)

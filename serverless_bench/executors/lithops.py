@@ -9,15 +9,17 @@ import json
 import selectors
 import subprocess
 import sys
-from collections.abc import Collection, Generator, Iterable, Iterator
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator
+from contextlib import closing, suppress
 from dataclasses import asdict
 from importlib.util import find_spec
-from typing import IO, Any, Final, Self
+from io import BufferedReader, BufferedWriter
+from typing import Any, Final, cast
 from weakref import finalize
 
 from serverless_bench.clock import EpochClock
 from serverless_bench.errors import ExecutorError, PluginError
-from serverless_bench.executors.base import GRACE_S, RunProgress
+from serverless_bench.executors.base import GRACE_S, RunProgress, read_record
 from serverless_bench.executors.remote.map import RemoteMap
 from serverless_bench.executors.remote.requested_records import RequestedRecords
 from serverless_bench.job.spec import InvocationSpec, JobSpec
@@ -55,14 +57,12 @@ class LithopsExecutor:
     def map(
         self, invocations: Iterable[InvocationSpec], progress: RunProgress
     ) -> Generator[Outcome, None, None]:
-        with self._host() as host:
+        with closing(self._host()) as host:
             if self._backend == _LOCAL or self._job.control is None:
                 yield from self._follow(host, invocations, progress)
             else:
-                launcher = _Launcher(host, self._job)
-                yield from RemoteMap(self._job, launcher, progress, seen=self._seen).run(
-                    invocations
-                )
+                remote = RemoteMap(self._job, host, progress, seen=self._seen)
+                yield from remote.run(invocations)
 
     def recover(
         self,
@@ -87,14 +87,16 @@ class LithopsExecutor:
             host, self._waiting = self._waiting, None
             return host
         job = self._job
-        order = {
-            "concurrency": min(job.concurrency, job.invocations),
-            "timeout_s": round(job.deadline_s + GRACE_S),
-            "event_age_s": round(job.start_timeout_s),
-        }
-        host = _Host(order)
+        most = min(job.concurrency, job.invocations)
+        host = _Host(most)
         try:
-            self._backend = host.backend()
+            host.send(
+                concurrency=most,
+                timeout_s=round(job.deadline_s + GRACE_S),
+                event_age_s=round(job.start_timeout_s),
+            )
+            # Nothing but a complaint comes where Lithops' configuration cannot be used.
+            self._backend = host.await_message("backend")["backend"]
         except BaseException:
             host.close()
             raise
@@ -107,11 +109,11 @@ class LithopsExecutor:
         job = self._job
         waiting = {spec.index: spec for spec in invocations}
         timeout_s = job.deadline_s + 2 * GRACE_S
-        host.send({"invocations": [asdict(spec) for spec in waiting.values()]})
+        host.send(invocations=[asdict(spec) for spec in waiting.values()])
         clock = EpochClock()
         submitted_ns = clock.now_ns()
         received_ns = submitted_ns + round(_DEPLOY_S * NS_PER_S)
-        for message in host.lines():
+        for message in host.messages:
             now_ns = clock.now_ns()
             if message is None:
                 if now_ns - received_ns > timeout_s * NS_PER_S:
@@ -121,12 +123,8 @@ class LithopsExecutor:
             progress.started = max(progress.started, message.get("started", 0))
             submitted_ns = message.get("submitted_ns", submitted_ns)
             if "index" in message:
-                spec = waiting.pop(message["index"])
-                yield Outcome(
-                    submitted_ns=submitted_ns,
-                    collected_ns=now_ns,
-                    result=_result(message, spec),
-                )
+                result = _result(message, waiting.pop(message["index"]))
+                yield Outcome(submitted_ns=submitted_ns, collected_ns=now_ns, result=result)
             if not waiting:
                 return
         problem = host.problem
@@ -139,45 +137,50 @@ class LithopsExecutor:
 
 
 class _Host:
-    """The driver's end of the process that runs Lithops."""
+    """The driver's end of the process that runs Lithops; launches, see ``remote.launcher``.
 
-    def __init__(self, order: dict[str, Any]) -> None:
+    Lithops is believed about nothing after that: a call that it lost is one that has not
+    begun in time.
+
+    Parameters
+    ----------
+    most
+        Functions that may be in flight at once.
+    """
+
+    batch = 10_000
+    threads = 1
+
+    def __init__(self, most: int) -> None:
+        self._most = most
         self._process = subprocess.Popen(  # noqa: S603 - our own module
             [sys.executable, "-P", "-m", _HOST],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             start_new_session=True,
         )
-        self._lines = self._read()
-        self.send(order)
+        self._stdin = cast("BufferedWriter", self._process.stdin)
+        self._stdout = cast("BufferedReader", self._process.stdout)
+        self.messages = self._read()
+        """The messages of the host, and None whenever it was silent for a second."""
         self.problem = ""
         """Why the host ended before its time; empty as long as it did not."""
 
-    def __enter__(self) -> Self:
-        return self
+    def admit(self, wanted: int, in_flight: int) -> int:
+        return min(wanted, self._most - in_flight)
 
-    def __exit__(self, *_: object) -> None:
-        self.close()
+    def launch(self, events: Callable[[], Iterable[InvocationSpec]]) -> int:
+        self.send(launch=[asdict(spec) for spec in events()])
+        self.await_message("launched")
+        return 0
 
     def close(self) -> None:
         """End the host, if it has not ended, and wait until it has."""
-        for pipe in (self._process.stdin, self._process.stdout):
-            if pipe is not None:
-                pipe.close()
+        self._stdin.close()
+        self._stdout.close()
         self._process.wait()
 
-    def backend(self) -> str:
-        """Return the name of the backend that Lithops is configured for.
-
-        Raises
-        ------
-        ExecutorError
-            If the host cannot use that configuration.
-        """
-        message = self.await_message("backend", _DEPLOY_S)
-        return str(message["backend"])
-
-    def await_message(self, word: str, timeout_s: float) -> dict[str, Any]:
+    def await_message(self, word: str) -> dict[str, Any]:
         """Return the next message of the host with ``word`` in it.
 
         Raises
@@ -186,10 +189,10 @@ class _Host:
             If it ends, complains, or is silent for too long.
         """
         silent_s = 0
-        for message in self._lines:
+        for message in self.messages:
             if message is None:
                 silent_s += 1
-                if silent_s > timeout_s:
+                if silent_s > _DEPLOY_S:
                     break
             elif word in message:
                 return message
@@ -197,23 +200,18 @@ class _Host:
                 raise ExecutorError(
                     f"Lithops could not start: {message['problem']}", hint=message["hint"]
                 )
-        problem = self.problem or f"no answer for {timeout_s:g} s"
+        problem = self.problem or f"no answer for {_DEPLOY_S:g} s"
         raise ExecutorError(f"Lithops could not start: {problem}")
 
-    def lines(self) -> Iterator[dict[str, Any] | None]:
-        """Yield the messages of the host, and None whenever it was silent for a second."""
-        return self._lines
-
     def _read(self) -> Iterator[dict[str, Any] | None]:
-        out = _there(self._process.stdout)
         unread = b""
         with selectors.DefaultSelector() as selector:
-            selector.register(out, selectors.EVENT_READ)
+            selector.register(self._stdout, selectors.EVENT_READ)
             while True:
                 if not selector.select(1.0):
                     yield None
                     continue
-                data = out.read1()  # type: ignore[attr-defined]
+                data = self._stdout.read1()
                 if not data:
                     break
                 *lines, unread = (unread + data).split(b"\n")
@@ -223,57 +221,15 @@ class _Host:
                     yield message
         self.problem = self.problem or f"its host process ended with {self._process.wait()}"
 
-    def send(self, order: dict[str, Any]) -> None:
+    def send(self, **order: Any) -> None:  # noqa: ANN401 - JSON
         """Send the host a message."""
-        pipe = _there(self._process.stdin)
-        try:
-            pipe.write(json.dumps(order).encode() + b"\n")
-            pipe.flush()
-        except BrokenPipeError:
-            # It has died; `lines` shows it.
-            return
-
-
-class _Launcher:
-    """Hands batches to Lithops; see ``remote.launcher``.
-
-    Lithops is believed about nothing after that: a call that it lost is one that has not
-    begun in time.
-    """
-
-    batch = 10_000
-    threads = 1
-
-    def __init__(self, host: _Host, job: JobSpec) -> None:
-        self._host = host
-        self._most = min(job.concurrency, job.invocations)
-
-    def room(self, in_flight: int) -> int:
-        return self._most - in_flight
-
-    def take(self, count: int) -> None:
-        """Count nothing: Lithops has no limit that is known."""
-
-    def launch(self, invocations: Iterable[InvocationSpec]) -> int:
-        self._host.send({"launch": [asdict(spec) for spec in invocations]})
-        self._host.await_message("launched", _DEPLOY_S)
-        return 0
-
-    def close(self) -> None:
-        """Nothing to close: the host ends with the executor."""
-
-
-def _there(pipe: IO[bytes] | None) -> IO[bytes]:
-    if pipe is None:
-        raise ExecutorError("the Lithops host has no pipes")
-    return pipe
+        # If it has died, `messages` shows it.
+        with suppress(BrokenPipeError):
+            self._stdin.write(json.dumps(order).encode() + b"\n")
+            self._stdin.flush()
 
 
 def _result(message: dict[str, Any], spec: InvocationSpec) -> InvocationRecord | Lost:
-    cause = message.get("lost")
-    if cause is None:
-        try:
-            return InvocationRecord.from_json(message["record"])
-        except (ValueError, TypeError, KeyError) as exc:
-            cause = f"unreadable record: {type(exc).__name__}: {exc}"
-    return Lost(index=spec.index, launch=spec.launch, cause=cause)
+    if "lost" in message:
+        return Lost(index=spec.index, launch=spec.launch, cause=message["lost"])
+    return read_record(message["record"], spec.index, spec.launch)

@@ -80,7 +80,8 @@ def launch_all(
     # log shows, with a traceback. What it was for is found by its silence.
     logging.getLogger("concurrent.futures").setLevel(logging.CRITICAL)
     backend = executor.compute_handler.backend
-    if endpoint := _endpoint():
+    endpoint = os.environ.get("AWS_ENDPOINT_URL_LAMBDA") or os.environ.get("AWS_ENDPOINT_URL")
+    if endpoint:
         _redirect(backend, endpoint)
     timeout_s = min(order["timeout_s"], MAX_TIMEOUT_S)
     futures: list[Any] = []
@@ -102,10 +103,6 @@ def launch_all(
             message = receive()
     finally:
         _delete_all(executor, futures)
-
-
-def _endpoint() -> str | None:
-    return os.environ.get("AWS_ENDPOINT_URL_LAMBDA") or os.environ.get("AWS_ENDPOINT_URL")
 
 
 def _redirect(backend: Any, endpoint: str) -> None:  # noqa: ANN401 - Lithops is untyped

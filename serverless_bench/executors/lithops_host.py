@@ -130,14 +130,18 @@ def _configured(
     # Its cleaner would outlive us as a detached process.
     settings["data_cleaner"] = False
     config["lithops"] = settings
-    concurrency, timeout_s = order["concurrency"], order["timeout_s"]
+    timeout_s = order["timeout_s"]
     if settings.get("backend", "localhost") == "localhost":
         settings.setdefault("monitoring_interval", _POLL_S)
         # Version 2 starts an interpreter per call; "python" on PATH may be another one.
         settings["execution_timeout"] = timeout_s
-        return config, {"version": 1, "runtime": sys.executable, "worker_processes": concurrency}
+        return config, {
+            "version": 1,
+            "runtime": sys.executable,
+            "worker_processes": order["concurrency"],
+        }
     return config, {
-        "max_workers": concurrency,
+        "max_workers": order["concurrency"],
         "worker_processes": 1,
         "runtime_timeout": min(timeout_s, MAX_TIMEOUT_S),
     }

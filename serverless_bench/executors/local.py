@@ -10,14 +10,15 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Generator, Iterable, Iterator
+from contextlib import closing, suppress
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any, Final, Self
+from typing import Any, Final
 from urllib.parse import urlsplit
 
 from serverless_bench.clients import CLIENTS
 from serverless_bench.clock import EpochClock
 from serverless_bench.errors import ExecutorError
-from serverless_bench.executors.base import GRACE_S, RunProgress
+from serverless_bench.executors.base import GRACE_S, RunProgress, read_record
 from serverless_bench.job.invocations import invocation_specs
 from serverless_bench.job.load import Load
 from serverless_bench.job.spec import InvocationSpec, JobSpec
@@ -64,7 +65,7 @@ class LocalExecutor:
     ) -> Generator[Outcome, None, None]:
         size = min(self._job.concurrency, self._job.invocations)
         allow_open_files(size + _SPARE_FDS)
-        with _WorkerPool(size, json.dumps(rehearsal(self._job)), progress) as pool:
+        with closing(_WorkerPool(size, json.dumps(rehearsal(self._job)), progress)) as pool:
             yield from pool.run(iter(invocations), self._job.deadline_s + GRACE_S)
 
 
@@ -77,7 +78,6 @@ class _WorkerPool:
         self._clock = EpochClock()
         self._selector = selectors.DefaultSelector()
         self._workers: dict[int, _Worker] = {}
-        self._starting = 0
         self._exits: dict[int, str] = {}
         self._unread = b""
         self._failure = ""
@@ -98,12 +98,10 @@ class _WorkerPool:
         )
         theirs.close()
         counters.close()
-
-    def __enter__(self) -> Self:
         self._selector.register(self._control, selectors.EVENT_READ, None)
-        return self
 
-    def __exit__(self, *_: object) -> None:
+    def close(self) -> None:
+        """End the fork server and its workers, and wait until they have."""
         for worker in self._workers.values():
             worker.stream.close()
         self._control.close()
@@ -135,7 +133,7 @@ class _WorkerPool:
             self._progress.moved_bytes = sum(self._counters)
 
     def _await_starts(self, fewer_than: int) -> Iterator[Outcome]:
-        while self._starting >= fewer_than:
+        while sum(not worker.pid for worker in self._workers.values()) >= fewer_than:
             yield from self._listen(None)
 
     def _fork(self, slot: int) -> None:
@@ -148,21 +146,17 @@ class _WorkerPool:
             raise ExecutorError(f"the local worker parent died: {exc}") from exc
         finally:
             theirs.close()
-        self._starting += 1
         self._selector.register(ours, selectors.EVENT_READ, self._workers[slot])
 
     def _hand_out(self, worker: _Worker, invocations: Iterator[InvocationSpec]) -> None:
-        task = next(invocations, None)
-        worker.task = task
+        worker.task = task = next(invocations, None)
         if task is None:
             return
         worker.submitted_ns = self._clock.now_ns()
         self._progress.started += 1
-        try:
+        # If it is dead, its end of the socket will say so next.
+        with suppress(OSError):
             worker.stream.sendall(json.dumps(asdict(task)).encode() + b"\n")
-        except OSError:
-            # It is dead; its end of the socket will say so next.
-            return
 
     def _listen(self, invocations: Iterator[InvocationSpec] | None) -> Iterator[Outcome]:
         for key, _ in self._selector.select(_TICK_S):
@@ -185,12 +179,9 @@ class _WorkerPool:
             message = json.loads(line)
             if "error" in message:
                 self._failure = message["error"]
-                self._starting -= 1
                 self._drop(self._workers[message["fork"]])
             elif "fork" in message:
-                worker = self._workers[message["fork"]]
-                worker.pid = message["pid"]
-                self._starting -= 1
+                self._workers[message["fork"]].pid = message["pid"]
             else:
                 self._exits[message["pid"]] = _describe_exit(message["status"])
 
@@ -205,13 +196,11 @@ class _WorkerPool:
             yield from self._on_worker_exit(worker, invocations)
             return
         worker.received += data
-        if not data.endswith(b"\n"):
+        task = worker.task
+        if task is None or not data.endswith(b"\n"):
             return
         line, worker.received = bytes(worker.received), bytearray()
-        task = worker.task
-        if task is None:
-            return
-        yield self._outcome(worker, _parse(line, task))
+        yield self._outcome(worker, read_record(line, task.index, task.launch))
         if invocations is not None:
             self._hand_out(worker, invocations)
 
@@ -252,14 +241,6 @@ class _WorkerPool:
             if worker.task and not worker.killed_for and worker.submitted_ns < latest_ns:
                 worker.killed_for = f"no answer after {timeout_s:g} s: killed"
                 self._control.sendall(json.dumps({"kill": worker.pid}).encode() + b"\n")
-
-
-def _parse(line: bytes, task: InvocationSpec) -> InvocationRecord | Lost:
-    try:
-        return InvocationRecord.from_json(json.loads(line))
-    except (ValueError, TypeError, KeyError) as exc:
-        cause = f"unreadable record: {type(exc).__name__}: {exc}"
-        return Lost(index=task.index, launch=task.launch, cause=cause)
 
 
 def _describe_exit(status: int) -> str:

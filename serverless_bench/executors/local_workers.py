@@ -42,8 +42,7 @@ def rehearse(event: dict[str, Any]) -> None:
     from serverless_bench.payload import keystream  # noqa: PLC0415 - not what a worker needs first
     from serverless_bench.worker import invocation  # noqa: PLC0415 - not what a worker needs first
 
-    stream = keystream.Keystream("")
-    stream.agrees(0, memoryview(bytes(1)))
+    keystream.Keystream("").agrees(0, memoryview(bytes(1)))
     invocation.handle(event)
     invocation.forget_clients()
 

@@ -15,23 +15,20 @@ from serverless_bench.units import KIB
 
 _NO_TOKEN: Final = re.compile(r"[^A-Za-z0-9._-]+")
 
-
-_birth: tuple[int, int, int] | None = None
-_forgotten_peak: tuple[int, int] = (0, 0)
-"""A process and its largest resident set before the kernel was made to forget it."""
+# By process: a fork inherits both.
+_births: dict[int, tuple[int, int]] = {}
+_forgotten_peaks: dict[int, int] = {}
+"""The largest resident set before the kernel was made to forget it."""
 
 
 def note_birth(born_ns: int, import_ns: int) -> None:
     """Keep when this process began to load its code, and how long that took."""
-    global _birth  # noqa: PLW0603 - a process is born once
-    _birth = (os.getpid(), born_ns, import_ns)
+    _births[os.getpid()] = (born_ns, import_ns)
 
 
 def birth() -> tuple[int | None, int | None]:
     """Return what ``note_birth`` was given; nothing in a fork, for which nobody loaded code."""
-    if _birth is None or _birth[0] != os.getpid():
-        return None, None
-    return _birth[1:]
+    return _births.get(os.getpid(), (None, None))
 
 
 def worker_id() -> str:
@@ -102,20 +99,18 @@ def forget_peak_rss() -> bool:
     Linux does so when 5 is written to ``/proc/self/clear_refs`` (proc_pid_clear_refs(5)).
     ``peak_rss_bytes`` still remembers the peak so far.
     """
-    global _forgotten_peak  # noqa: PLW0603 - one process, one peak
-    peak = (os.getpid(), peak_rss_bytes())
+    peak = peak_rss_bytes()
     try:
         Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
     except OSError:
         return False
-    _forgotten_peak = peak
+    _forgotten_peaks[os.getpid()] = peak
     return True
 
 
 def peak_rss_bytes() -> int:
     """Return the largest resident set that this process has had."""
-    forgotten = _forgotten_peak[1] if _forgotten_peak[0] == os.getpid() else 0
-    return max(forgotten, _peak_rss_bytes())
+    return max(_forgotten_peaks.get(os.getpid(), 0), _peak_rss_bytes())
 
 
 def _peak_rss_bytes() -> int:

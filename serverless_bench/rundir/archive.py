@@ -10,6 +10,7 @@ keys that are not listed, and whoever goes on with the run adds them.
 
 import errno
 import fcntl
+import mmap
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -23,8 +24,6 @@ from serverless_bench.errors import ArchiveError
 from serverless_bench.job.operations import OperationKind
 from serverless_bench.rundir.record import InvocationRecord, Outcome
 from serverless_bench.rundir.run import SCHEMA, Run, read_header, read_lines, read_run
-
-_TAIL_BYTES: Final = 1 << 20
 
 _WRITING: Final = frozenset({OperationKind.WRITE_ARRAY, OperationKind.APPEND_ARRAY})
 
@@ -83,28 +82,23 @@ class Archive:
         self, header: Mapping[str, Any], ledger: Iterable[str], keys: Sequence[str]
     ) -> None:
         self.path.mkdir(parents=True, exist_ok=True)
-        _write_durably(self.path / "ledger.txt", "".join(f"{key}\n" for key in ledger).encode())
-        with (self.path / "run.json").open("xb") as file:
-            file.write(orjson.dumps({"schema": SCHEMA, **header}, option=orjson.OPT_INDENT_2))
-            file.flush()
-            os.fsync(file.fileno())
+        _write_durably(self.path / "ledger.txt", "wb", _lines(ledger))
+        about = orjson.dumps({"schema": SCHEMA, **header}, option=orjson.OPT_INDENT_2)
+        _write_durably(self.path / "run.json", "xb", about)
         self._open()
-        self._keys.write("".join(f"{key}\n" for key in keys).encode())
+        self._keys.write(_lines(keys))
 
     def _reopen(self) -> None:
         read_header(self.path)
         self._open()
         for name in ("ledger.txt", "records.jsonl", "keys.txt"):
             _cut_partial_line(self.path / name)
-        self._add_missing_keys()
-
-    def _add_missing_keys(self) -> None:
-        """Add the keys of records whose driver was killed before it added them itself."""
+        # Some records' driver may have been killed before it added their keys itself.
         there = set(read_lines(self.path / "keys.txt"))
         for record in _records(self.path / "records.jsonl"):
             missing = [key for key in readable_keys(record) if key not in there]
             there.update(missing)
-            self._keys.write("".join(f"{key}\n" for key in missing).encode())
+            self._keys.write(_lines(missing))
 
     def _open(self) -> None:
         self._records: BinaryIO = (self.path / "records.jsonl").open("ab", buffering=0)
@@ -131,10 +125,7 @@ class Archive:
             If the disk does not take it: nothing must be launched then.
         """
         try:
-            with (self.path / "ledger.txt").open("ab") as file:
-                file.write("".join(f"{key}\n" for key in ledger).encode())
-                file.flush()
-                os.fsync(file.fileno())
+            _write_durably(self.path / "ledger.txt", "ab", _lines(ledger))
         except OSError as exc:
             raise ArchiveError(
                 f"cannot write the ledger of {self.path}: {exc.strerror}", hint="make room"
@@ -170,8 +161,7 @@ class Archive:
         self._append(self._records, orjson.dumps(outcome.to_json()) + b"\n")
         result = outcome.result
         if isinstance(result, InvocationRecord):
-            keys = "".join(f"{key}\n" for key in readable_keys(result))
-            self._append(self._keys, keys.encode())
+            self._append(self._keys, _lines(readable_keys(result)))
 
     def load(self) -> Run:
         """Return the run so far, with what could not be saved."""
@@ -203,9 +193,7 @@ def _records(path: Path) -> Iterator[InvocationRecord]:
     with path.open("rb") as lines:
         for line in lines:
             with suppress(AttributeError, KeyError, TypeError, ValueError):
-                data = orjson.loads(line).get("record")
-                if data is not None:
-                    yield InvocationRecord.from_json(data)
+                yield InvocationRecord.from_json(orjson.loads(line)["record"])
 
 
 def readable_keys(record: InvocationRecord) -> list[str]:
@@ -271,20 +259,19 @@ def _lock(file: BinaryIO, path: Path) -> None:
 def _cut_partial_line(path: Path) -> None:
     """Cut what was written after the last whole line: half a key is nobody's key."""
     with path.open("r+b") as file:
-        end = file.seek(0, os.SEEK_END)
-        while end:
-            begin = max(0, end - _TAIL_BYTES)
-            file.seek(begin)
-            line_end = file.read(end - begin).rfind(b"\n")
-            if line_end >= 0:
-                end = begin + line_end + 1
-                break
-            end = begin
+        if not file.seek(0, os.SEEK_END):
+            return
+        with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+            end = data.rfind(b"\n") + 1
         file.truncate(end)
 
 
-def _write_durably(path: Path, data: bytes) -> None:
-    with path.open("wb") as file:
+def _lines(keys: Iterable[str]) -> bytes:
+    return "".join(f"{key}\n" for key in keys).encode()
+
+
+def _write_durably(path: Path, mode: str, data: bytes) -> None:
+    with path.open(mode) as file:
         file.write(data)
         file.flush()
         os.fsync(file.fileno())

@@ -1,6 +1,6 @@
 """Runs that are saved below a directory: by age, by name, and the last one."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
@@ -28,15 +28,13 @@ class ListedRun:
 
 def entries(root: Path) -> list[ListedRun]:
     """Return the runs and the series directly below ``root``, the most recent one first."""
-    found = [entry for path in _directories(root) if (entry := _entry(path, root))]
-    return sorted(found, key=lambda entry: (entry.saved_ns, entry.name), reverse=True)
+    paths = root.iterdir() if root.is_dir() else ()
+    return _listed((path for path in paths if path.is_dir()), root)
 
 
 def runs_below(root: Path, path: Path) -> list[ListedRun]:
     """Return all runs of a series, the most recent one first; names are those below ``root``."""
-    found = [_entry(header.parent, root) for header in path.rglob(HEADER)]
-    there = [entry for entry in found if entry]
-    return sorted(there, key=lambda entry: (entry.saved_ns, entry.name), reverse=True)
+    return _listed((header.parent for header in path.rglob(HEADER)), root)
 
 
 def latest_run(root: Path) -> Path:
@@ -88,9 +86,9 @@ def find_run(name: str | Path, root: Path) -> Path:
     )
 
 
-def _directories(root: Path) -> Iterator[Path]:
-    if root.is_dir():
-        yield from (path for path in root.iterdir() if path.is_dir())
+def _listed(paths: Iterable[Path], root: Path) -> list[ListedRun]:
+    found = [entry for path in paths if (entry := _entry(path, root))]
+    return sorted(found, key=lambda entry: (entry.saved_ns, entry.name), reverse=True)
 
 
 def _entry(path: Path, root: Path) -> ListedRun | None:

@@ -5,7 +5,7 @@ No object is made per row: a million operations would take 1.8 GiB as objects.
 
 from array import array
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import MISSING, fields
 from typing import Any, Final, get_type_hints
 
@@ -22,46 +22,47 @@ class _Builder:
     """Columns that grow; the types come from the fields of a record type."""
 
     def __init__(self, columns: Mapping[str, object], skip: frozenset[str]) -> None:
-        self._ints = {n: array("q") for n, t in columns.items() if t in _INTEGERS}
-        self._floats = {n: array("d") for n, t in columns.items() if t is float}
-        known = {*self._ints, *self._floats, *skip}
-        self._texts: dict[str, list[Any]] = {n: [] for n in columns if n not in known}
+        ints = {n: array("q") for n, t in columns.items() if t in _INTEGERS}
+        floats = {n: array("d") for n, t in columns.items() if t is float}
+        known = {*ints, *floats, *skip}
+        texts: dict[str, list[Any]] = {n: [] for n in columns if n not in known}
+        self._columns: dict[str, Any] = {**ints, **floats, **texts}
         self._same: dict[Any, Any] = {}
 
     def convert(self, columns: Mapping[str, list[Any]]) -> dict[str, Any]:
         """Return ``columns`` ready for ``extend``, or raise before anything has changed."""
         ready: dict[str, Any] = {}
-        for name in self._ints:
-            values = columns[name]
-            if None in values:
-                values = [ABSENT if value is None else value for value in values]
-            ready[name] = array("q", values)
-        for name in self._floats:
-            ready[name] = array("d", columns[name])
-        for name in self._texts:
-            # One object per distinct text: "put" stands in every row. Where every row has
-            # its own, the index of them would only cost memory.
-            texts = columns[name]
-            same = self._same.setdefault
-            ready[name] = texts if name in _DISTINCT else [same(text, text) for text in texts]
+        same = self._same.setdefault
+        for name, column in self._columns.items():
+            values: Any = columns[name]
+            if isinstance(column, array):
+                if column.typecode == "q" and None in values:
+                    values = [ABSENT if value is None else value for value in values]
+                values = array(column.typecode, values)
+            elif name not in _DISTINCT:
+                # One object per distinct text: "put" stands in every row. Where every row has
+                # its own, the index of them would only cost memory.
+                values = [same(text, text) for text in values]
+            ready[name] = values
         return ready
 
     def extend(self, ready: Mapping[str, Any]) -> None:
-        for columns in (self._ints, self._floats, self._texts):
-            for name, column in columns.items():
-                column.extend(ready[name])
+        for name, column in self._columns.items():
+            column.extend(ready[name])
 
     def finish(self) -> Table:
-        table: Table = {n: np.frombuffer(c, dtype=np.int64) for n, c in self._ints.items()}
-        table |= {n: np.frombuffer(c, dtype=np.float64) for n, c in self._floats.items()}
-        for name, texts in self._texts.items():
-            table[name] = np.empty(len(texts), dtype=object)
-            table[name][:] = texts
+        table: Table = {}
+        for name, column in self._columns.items():
+            if isinstance(column, array):
+                table[name] = np.frombuffer(column, dtype=_TYPES[column.typecode])
+            else:
+                table[name] = np.fromiter(column, dtype=object, count=len(column))
         return table
 
 
 _DISTINCT: Final = frozenset({"delivery", "host_id", "key", "request_id"})
 _INTEGERS: Final = frozenset({int, int | None, bool})
+_TYPES: Final = {"q": np.int64, "d": np.float64}
 
 _FUNCTION_COLUMNS: Final[Mapping[str, object]] = {
     "submitted_ns": int,
@@ -73,6 +74,12 @@ _FUNCTION_COLUMNS: Final[Mapping[str, object]] = {
 }
 
 
+_BLANK: Final = {
+    **dict.fromkeys(name for name in _FUNCTION_COLUMNS if name not in TABLES),
+    **dict.fromkeys(("cold_start", "cpu_sys_s", "cpu_user_s", "max_rss_bytes"), 0),
+    **dict.fromkeys(("duplicate", "lost", "never_began", "refusals"), 0),
+}
+"""A row of ``functions`` of which nothing is known."""
 _WAVE: Final = ("number", "created_ns", "count")
 
 _NEWER: Final = {
@@ -97,8 +104,7 @@ class RecordReader:
 
     def __init__(self, planned: int, skip: frozenset[str]) -> None:
         self._planned = planned
-        columns = {n: t for n, t in _FUNCTION_COLUMNS.items() if n not in TABLES}
-        self.functions = _Builder(columns, skip)
+        self.functions = _Builder({name: _FUNCTION_COLUMNS[name] for name in _BLANK}, skip)
         self.tables = {
             name: _Builder(
                 {"function": int, **get_type_hints(row_type)},
@@ -107,7 +113,6 @@ class RecordReader:
             )
             for name, row_type in TABLES.items()
         }
-        self._columns = columns
         self._rows = 0
         self.end: Mapping[str, Any] = {}
         self.ended = False
@@ -129,13 +134,6 @@ class RecordReader:
                 self.skipped += 1
 
     def _take(self, data: Mapping[str, Any]) -> None:
-        if not {"end", "resumed", "wave"}.isdisjoint(data):
-            self._take_driver_line(data)
-        else:
-            self._take_outcome(data)
-
-    def _take_driver_line(self, data: Mapping[str, Any]) -> None:
-        """Take a line about a driver."""
         if "end" in data:
             self.end = _merged_end(self.end, data["end"])
             self._seen(data["end"].get("ended_ns", 0))
@@ -143,28 +141,28 @@ class RecordReader:
         elif "resumed" in data:
             self.was_killed = self.was_killed or not self.ended
             self._resumed(int(data["resumed"]["resumed_ns"]))
-        else:
+        elif "wave" in data:
             self.waves.append({name: int(data["wave"][name]) for name in _WAVE})
             # Versions that noted no resumption: an end before a wave was that of a driver.
             if self.ended:
                 self._resumed(self.waves[-1]["created_ns"])
+        else:
+            self._take_outcome(data)
 
     def _take_outcome(self, data: Mapping[str, Any]) -> None:
-        record = data.get("record")
-        silent = record is not None and "overdue" not in record
-        tables = {} if record is None else {n: _completed(n, _found(n, record)) for n in TABLES}
-        row: dict[str, Any] = dict.fromkeys(self._columns)
-        row |= {"cpu_user_s": 0.0, "cpu_sys_s": 0.0, "max_rss_bytes": 0, "cold_start": 0}
-        row |= {"submitted_ns": data["submitted_ns"], "collected_ns": data["collected_ns"]}
-        row |= {"refusals": data.get("refusals", 0), "duplicate": 0, "never_began": 0}
-        if record is None:
-            lost = data["lost"]
-            row |= {"lost": 1, "index": lost["index"], "launch": launch_of(lost)}
-            row |= {"error": lost["cause"], "never_began": lost.get("never_began", 0)}
+        record: Any = data.get("record")
+        lost = record is None
+        given = data["lost"] if lost else record
+        tables = {} if lost else {name: _completed(name, record) for name in TABLES}
+        row: dict[str, Any] = {**_BLANK, "submitted_ns": data["submitted_ns"]}
+        row |= {"collected_ns": data["collected_ns"], "refusals": data.get("refusals", 0)}
+        row |= {name: given[name] for name in row if name in given}
+        row |= {"lost": lost, "launch": launch_of(given)}
+        if lost:
+            row["error"] = given["cause"]
         else:
-            row |= {name: record[name] for name in row if name in record} | {"lost": 0}
-            row["launch"] = launch_of(record)
-            row["error"] = record["error"] or _first_error(tables["operations"]["error"])
+            failed = (error for error in tables["operations"]["error"] if error)
+            row["error"] = record["error"] or next(failed, None)
         if not 0 <= row["index"] < self._planned:
             raise ValueError("no invocation of this run")
         _check_numbers(tables)
@@ -178,7 +176,7 @@ class RecordReader:
         for name, columns in ready.items():
             self.tables[name].extend(columns)
         self._rows += 1
-        self.knows_overdue = self.knows_overdue and not silent
+        self.knows_overdue = self.knows_overdue and (lost or "overdue" in record)
         self._seen(row["collected_ns"])
 
     def _seen(self, now_ns: int) -> None:
@@ -193,16 +191,11 @@ class RecordReader:
         self.ended = False
 
 
-def _found(name: str, record: Mapping[str, Any]) -> Mapping[str, list[Any]]:
-    """Return a table of a record; one that its version of sbench did not know is empty."""
+def _completed(name: str, record: Mapping[str, Any]) -> dict[str, list[Any]]:
+    """Return a table of a record, with the columns that its version of sbench did not know yet."""
     if name in _NEWER_TABLES and name not in record:
         return {field.name: [] for field in fields(TABLES[name])}
     columns: Mapping[str, list[Any]] = record[name]
-    return columns
-
-
-def _completed(name: str, columns: Mapping[str, list[Any]]) -> dict[str, list[Any]]:
-    """Return a table with the columns that its version of sbench did not know yet."""
     count = len(next(iter(columns.values()), ()))
     return {column: [default] * count for column, default in _NEWER[name]} | dict(columns)
 
@@ -223,10 +216,6 @@ def _check_numbers(tables: Mapping[str, Mapping[str, list[Any]]]) -> None:
         raise ValueError("more operations overdue than a run can ask for")
 
 
-def _first_error(errors: Sequence[str | None]) -> str | None:
-    return next((error for error in errors if error), None)
-
-
 def with_status(received: Table, planned: int) -> Table:
     """Give every planned invocation one row that counts, and name the others duplicates.
 
@@ -239,12 +228,11 @@ def with_status(received: Table, planned: int) -> Table:
     lost = received.pop("lost").astype(bool)
     rank = np.where(lost, 2, failed.astype(int))
     rank[received["duplicate"] == 1] = 3
-    order = np.lexsort((np.arange(count), rank, received["index"]))
-    index = received["index"][order]
-    is_first = np.ones(count, dtype=bool)
-    is_first[1:] = index[1:] != index[:-1]
+    # The sort is stable: what came first stays first.
+    order = np.lexsort((rank, received["index"]))
+    _, first = np.unique(received["index"][order], return_index=True)
     counts = np.zeros(count, dtype=bool)
-    counts[order[is_first]] = True
+    counts[order[first]] = True
     counts &= rank < 3
     status = np.array(["ok", "failed", "lost", "duplicate"], dtype=object)[rank]
     status[~counts] = "duplicate"
@@ -270,9 +258,5 @@ def _merged_end(before: Mapping[str, Any], end: Mapping[str, Any]) -> dict[str, 
 
 
 def _padded(column: NDArray[Any], count: int) -> NDArray[Any]:
-    if not count:
-        return column
-    if column.dtype == object:
-        return np.concatenate([column, np.full(count, None, dtype=object)])
-    absent = 0 if column.dtype == np.float64 else ABSENT
+    absent = {"O": None, "f": 0.0}.get(column.dtype.kind, ABSENT)
     return np.concatenate([column, np.full(count, absent, dtype=column.dtype)])

@@ -275,10 +275,8 @@ class InvocationRecord:
 
     def to_json(self) -> dict[str, Any]:
         """Return a JSON-able value with one table of columns per kind of row."""
-        data = {f.name: getattr(self, f.name) for f in fields(self)}
-        for name, row_type in TABLES.items():
-            data[name] = to_columns(row_type, data[name])
-        return data
+        values = {f.name: getattr(self, f.name) for f in fields(self)}
+        return values | {name: to_columns(kind, values[name]) for name, kind in TABLES.items()}
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Self:
@@ -294,7 +292,8 @@ class InvocationRecord:
             for name, row_type in TABLES.items()
             if name in data
         }
-        return cls(**{**_with_launch(data), **rows})
+        rest = {name: value for name, value in data.items() if name != "attempt"}
+        return cls(**{**rest, "launch": launch_of(data), **rows})
 
 
 TABLES: Mapping[str, type] = {
@@ -332,39 +331,22 @@ class Outcome:
 
     def to_json(self) -> dict[str, Any]:
         """Return a JSON-able value."""
-        data: dict[str, Any] = {
+        if isinstance(self.result, Lost):
+            result = {"lost": asdict(self.result)}
+        else:
+            result = {"record": self.result.to_json()}
+        return {
             "submitted_ns": self.submitted_ns,
             "collected_ns": self.collected_ns,
             "refusals": self.refusals,
+            **result,
         }
-        if isinstance(self.result, Lost):
-            data["lost"] = asdict(self.result)
-        else:
-            data["record"] = self.result.to_json()
-        return data
-
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> Self:
-        """Return the outcome that ``to_json`` made ``data`` from."""
-        lost = data.get("lost")
-        result = Lost(**_with_launch(lost)) if lost else InvocationRecord.from_json(data["record"])
-        return cls(
-            submitted_ns=data["submitted_ns"],
-            collected_ns=data["collected_ns"],
-            refusals=data.get("refusals", 0),
-            result=result,
-        )
 
 
 def launch_of(data: Mapping[str, Any]) -> int:
     """Return the launch of a record or of a loss; schema 1 calls it ``attempt``."""
     launch: int = data["launch"] if "launch" in data else data["attempt"]
     return launch
-
-
-def _with_launch(data: Mapping[str, Any]) -> dict[str, Any]:
-    rest = {name: value for name, value in data.items() if name != "attempt"}
-    return {**rest, "launch": launch_of(data)}
 
 
 def to_columns(row_type: type, rows: Sequence[Any]) -> dict[str, list[Any]]:

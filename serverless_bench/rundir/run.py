@@ -21,6 +21,7 @@ Schema history
 """
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -109,10 +110,8 @@ class Run:
 
     def frames(self) -> Frames:
         """Return the tables as tidy pandas frames."""
-        functions = to_frame(self.functions)
-        functions.index.name = "function"
         return Frames(
-            functions=functions,
+            functions=to_frame(self.functions).rename_axis("function"),
             operations=to_frame(self.operations),
             attempts=to_frame(self.attempts),
             progress=to_frame(self.steps),
@@ -174,11 +173,9 @@ def read_run(path: Path, unsaved: Sequence[bytes], *, detail: bool) -> Run:
     # A block of the user's own has its name where an object has its key.
     skip = _DETAIL - {"key"} if job.workload == OWN_FUNCTION else _DETAIL
     reader = RecordReader(job.invocations, frozenset() if detail else skip)
-    try:
-        with (path / "records.jsonl").open("rb") as lines:
-            reader.read(lines)
-    except FileNotFoundError:
-        pass  # killed before the first function: a run of which nothing is known
+    # Without that file it was killed before the first function: nothing is known of it.
+    with suppress(FileNotFoundError), (path / "records.jsonl").open("rb") as lines:
+        reader.read(lines)
     reader.read(unsaved)
     tables = {name: table.finish() for name, table in reader.tables.items()}
     bad_ranges = tables["bad_ranges"]
@@ -217,9 +214,7 @@ def _names(hashes: NDArray[Any], path: Path) -> NDArray[Any]:
     if len(hashes):
         known = (*read_lines(path / "keys.txt"), *read_lines(path / "ledger.txt"))
         names = {f"{hash_key(key):016x}": key for key in known}
-    found = np.empty(len(hashes), dtype=object)
-    found[:] = [names.get(digits) for digits in hashes]
-    return found
+    return np.fromiter(map(names.get, hashes), dtype=object, count=len(hashes))
 
 
 def read_header(path: Path) -> dict[str, Any]:

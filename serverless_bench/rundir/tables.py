@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from serverless_bench.errors import PluginError
+from serverless_bench.plugins import extra
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -129,13 +129,8 @@ def to_frame(table: Table) -> "pd.DataFrame":
     PluginError
         If pandas is not installed.
     """
-    try:
+    with extra("frames", "a frame"):
         import pandas as pd  # noqa: PLC0415 - an extra, and slow
-    except ModuleNotFoundError as exc:
-        raise PluginError(
-            "frames need 'pandas', which is not installed",
-            hint="pip install 'serverless-bench[frames]'",
-        ) from exc
     frame = pd.DataFrame(table)
     for name in table:
         column = frame[name]

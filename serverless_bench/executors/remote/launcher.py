@@ -1,6 +1,6 @@
 """What hands invocations over, and how fast it may."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Protocol
 
 from serverless_bench.errors import SbenchError
@@ -31,19 +31,16 @@ class Launcher(Protocol):
     threads: int
     """How many calls of ``launch`` may be under way at once."""
 
-    def room(self, in_flight: int) -> int:
-        """Return how many more may be launched now, with ``in_flight`` under way."""
+    def admit(self, wanted: int, in_flight: int) -> int:
+        """Return how many of ``wanted`` more are launched now, with ``in_flight`` under way."""
 
-    def take(self, count: int) -> None:
-        """Note that ``count`` of them are going to be launched."""
-
-    def launch(self, invocations: Iterable[InvocationSpec]) -> int:
+    def launch(self, events: Callable[[], Iterable[InvocationSpec]]) -> int:
         """Hand over a batch and return how often it was refused before.
 
         Parameters
         ----------
-        invocations
-            Iterated over once per attempt: how late each may begin counts from then.
+        events
+            Makes its invocations, anew for each attempt: how late each may begin counts from then.
 
         Raises
         ------

@@ -8,9 +8,9 @@ went silent is lost when its own time is over.
 from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import islice
+from itertools import chain, islice
 from queue import SimpleQueue
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from serverless_bench.clock import EpochClock
 from serverless_bench.errors import ExecutorError, OperationError
@@ -41,6 +41,8 @@ _TIMEOUT_S: Final = 300.0
 """How long the control prefix may be out of reach before the driver gives up."""
 _NEVER_NS: Final = 1 << 62
 
+T = TypeVar("T")
+
 
 @dataclass(slots=True, kw_only=True)
 class _Pending:
@@ -59,16 +61,6 @@ class _Pending:
     """A thread is checking on it."""
     problem: str = ""
     """Why it was not launched."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Batch:
-    """Events that are made anew for each attempt to send them."""
-
-    make: Callable[[], Iterator[InvocationSpec]]
-
-    def __iter__(self) -> Iterator[InvocationSpec]:
-        return self.make()
 
 
 class RemoteMap:
@@ -132,10 +124,12 @@ class RemoteMap:
                 seconds = self._ahead_ns / NS_PER_S
                 note = f"this machine's clock is {seconds:+.0f} s off the store's; allowed for"
                 self._progress.notes.append(note)
-            ahead = [first]
-            while self._launch_more(ahead, waiting) or self._in_flight or self._fetching:
+            waiting = chain((first,), waiting)
+            while self._launch_more(waiting) or self._in_flight or self._fetching:
                 self._poll()
-                yield from handle_completions(self._completions, _TICK_S)
+                for outcome in handle_completions(self._completions, _TICK_S):
+                    self._progress.in_flight = len(self._in_flight)
+                    yield outcome
             yield from self._poll_last()
         finally:
             self._launchers.shut_down()
@@ -147,32 +141,35 @@ class RemoteMap:
 
     # Launching
 
-    def _launch_more(self, ahead: list[InvocationSpec], waiting: Iterator[InvocationSpec]) -> bool:
+    def _launch_more(self, waiting: Iterator[InvocationSpec]) -> bool:
         """Launch what there is room for; return whether there is more to launch."""
         launcher = self._launcher
         if launcher is None:
-            for spec in (*ahead, *waiting):
-                self._follow(spec)
-            ahead.clear()
+            # What another driver may have launched is taken back, if possible.
+            for spec in waiting:
+                self._in_flight[spec.index] = _Pending(
+                    index=spec.index,
+                    launch=spec.launch,
+                    submitted_ns=self._since_ns,
+                    check_ns=0,
+                    problem="the driver that launched it has ended",
+                )
             return False
         # What waits for a thread only takes memory.
-        least = _AHEAD * launcher.threads * launcher.batch - self._launching
-        room = min(launcher.room(len(self._in_flight)), least)
+        wanted = _AHEAD * launcher.threads * launcher.batch - self._launching
         if self._progress.limit is not None:
-            room = min(room, self._progress.limit - len(self._in_flight))
+            wanted = min(wanted, self._progress.limit - len(self._in_flight))
+        room = launcher.admit(wanted, len(self._in_flight))
         while room > 0:
-            batch = [*ahead, *islice(waiting, min(room, launcher.batch) - len(ahead))]
-            ahead.clear()
+            batch = list(islice(waiting, min(room, launcher.batch)))
             if not batch:
                 return False
             room -= len(batch)
-            launcher.take(len(batch))
             sent = [
                 _Pending(index=spec.index, launch=spec.launch, submitted_ns=self._clock.now_ns())
                 for spec in batch
             ]
             self._in_flight |= {pending.index: pending for pending in sent}
-            self._progress.in_flight = len(self._in_flight)
             self._launching += len(sent)
             self._launchers.submit(
                 partial(self._launch, launcher, batch, sent),
@@ -182,33 +179,25 @@ class RemoteMap:
             )
         return True
 
-    def _follow(self, spec: InvocationSpec) -> None:
-        """Take over an attempt that another driver may have launched: back, if possible."""
-        pending = _Pending(
-            index=spec.index, launch=spec.launch, submitted_ns=self._since_ns, check_ns=0
-        )
-        pending.problem = "the driver that launched it has ended"
-        self._in_flight[spec.index] = pending
-
     def _launch(
         self, launcher: Launcher, batch: Sequence[InvocationSpec], sent: Sequence[_Pending]
     ) -> int:
         now_ns = self._clock.now_ns()
         for pending in sent:
             pending.submitted_ns = now_ns
-        return launcher.launch(_Batch(partial(self._send, batch, sent)))
+        return launcher.launch(partial(self._events, batch, sent))
 
-    def _send(
+    def _events(
         self, batch: Sequence[InvocationSpec], sent: Sequence[_Pending]
     ) -> Iterator[InvocationSpec]:
         """Yield the events of one attempt, which may begin late by its own time."""
-        late_ns = self._late_ns(self._clock.now_ns())
+        late_ns = self._clock.now_ns() + round(self._job.start_timeout_s * NS_PER_S)
         for pending, spec in zip(sent, batch, strict=True):
             pending.late_ns = late_ns
             # By the store's clock, which workers' clocks are nearer to than ours may be.
             yield replace(spec, not_after_ns=late_ns - self._ahead_ns)
 
-    def _on_launched(self, sent: Sequence[_Pending], refusals: int) -> Iterable[Outcome]:
+    def _on_launched(self, sent: Sequence[_Pending], refusals: int) -> None:
         # One that has begun may be silent for its whole time; only then it is checked.
         over_ns = self._clock.now_ns() + round((self._job.deadline_s + GRACE_S) * NS_PER_S)
         self._launching -= len(sent)
@@ -216,13 +205,11 @@ class RemoteMap:
             pending.refusals = refusals
             pending.check_ns = min(pending.late_ns, over_ns)
         self._progress.started += len(sent)
-        return ()
 
-    def _on_refused(self, sent: Sequence[_Pending], error: NotLaunchedError) -> Iterable[Outcome]:
+    def _on_refused(self, sent: Sequence[_Pending], error: NotLaunchedError) -> None:
         self._launching -= len(sent)
         for pending in sent:
             pending.refusals, pending.problem, pending.check_ns = error.refusals, str(error), 0
-        return ()
 
     # Finding records
 
@@ -232,12 +219,8 @@ class RemoteMap:
             targets = sorted(i for i, pending in self._in_flight.items() if not pending.busy)
             if targets:
                 self._listing = True
-                self._fetchers.submit(
-                    partial(self._view.records, targets),
-                    self._on_listed,
-                    OperationError,
-                    self._on_not_listed,
-                )
+                records = partial(self._view.records, targets)
+                self._request(records, self._on_listed, self._pause_listing)
         if now_ns >= self._next_check_ns:
             self._next_check_ns = now_ns + round(_CHECK_S * NS_PER_S)
             for pending in self._in_flight.values():
@@ -245,16 +228,24 @@ class RemoteMap:
                     pending.busy = True
                     self._check(pending)
 
-    def _on_listed(self, keys: Iterable[RecordKey]) -> Iterable[Outcome]:
+    def _request(
+        self,
+        task: Callable[[], T],
+        on_result: Callable[[T], Outcome | None],
+        after_error: Callable[[], None],
+    ) -> None:
+        """Have a thread ask the store, which may refuse for a while."""
+
+        def on_error(error: OperationError) -> None:
+            self._tolerate(error)
+            after_error()
+
+        self._fetchers.submit(task, on_result, OperationError, on_error)
+
+    def _on_listed(self, keys: Iterable[RecordKey]) -> None:
         self._reached_ns = self._clock.now_ns()
         self._pause_listing()
         self._take(keys)
-        return ()
-
-    def _on_not_listed(self, error: OperationError) -> Iterable[Outcome]:
-        self._pause_listing()
-        self._tolerate(error)
-        return ()
 
     def _pause_listing(self) -> None:
         self._listing = False
@@ -272,32 +263,20 @@ class RemoteMap:
         return len(new)
 
     def _fetch(self, key: RecordKey) -> None:
-        self._fetchers.submit(
-            partial(self._view.fetch, key),
-            partial(self._on_fetched, key),
-            OperationError,
-            partial(self._on_not_fetched, key),
-        )
+        record = partial(self._view.fetch, key)
+        self._request(record, partial(self._on_fetched, key), partial(self._fetch, key))
 
-    def _on_not_fetched(self, key: RecordKey, error: OperationError) -> Iterable[Outcome]:
-        self._tolerate(error)
-        self._fetch(key)
-        return ()
-
-    def _on_fetched(self, key: RecordKey, result: InvocationRecord | str) -> Iterator[Outcome]:
+    def _on_fetched(self, key: RecordKey, result: InvocationRecord | Lost) -> Outcome | None:
         self._fetching -= 1
         self._reached_ns = self._clock.now_ns()
         pending = self._in_flight.get(key.index)
         if pending is not None and pending.launch != key.launch:
             pending = None
-        if isinstance(result, str):
-            if pending is not None:
-                yield from self._report_lost(pending, result)
-            return
+        if isinstance(result, Lost):
+            return None if pending is None else self._report_lost(pending, result.cause)
         if pending is not None and not result.duplicate:
             del self._in_flight[key.index]
-            self._progress.in_flight = len(self._in_flight)
-        yield Outcome(
+        return Outcome(
             submitted_ns=self._since_ns if pending is None else pending.submitted_ns,
             collected_ns=self._reached_ns,
             result=result,
@@ -318,15 +297,13 @@ class RemoteMap:
 
     def _check(self, pending: _Pending) -> None:
         """Find out why an attempt is silent, and take it back if it has not begun."""
-        on_error = partial(self._on_check_failed, pending)
+        again = partial(setattr, pending, "busy", False)  # noqa: FBT003 - by its name
         if pending.began:
-            task = partial(self._view.records_of, pending.index)
-            self._fetchers.submit(task, partial(self._on_silent, pending), OperationError, on_error)
+            records = partial(self._view.records_of, pending.index)
+            self._request(records, partial(self._on_silent, pending), again)
         else:
             holder = partial(self._find_holder, pending)
-            self._fetchers.submit(
-                holder, partial(self._on_holder, pending), OperationError, on_error
-            )
+            self._request(holder, partial(self._on_holder, pending), again)
 
     def _find_holder(self, pending: _Pending) -> Mapping[str, Any] | None:
         holder = self._view.holder(pending.index, pending.launch)
@@ -335,15 +312,7 @@ class RemoteMap:
             holder = self._view.take_back(pending.index, pending.launch, now_ns)
         return holder
 
-    def _late_ns(self, sent_ns: int) -> int:
-        return sent_ns + round(self._job.start_timeout_s * NS_PER_S)
-
-    def _on_check_failed(self, pending: _Pending, error: OperationError) -> Iterable[Outcome]:
-        pending.busy = False
-        self._tolerate(error)
-        return ()
-
-    def _on_holder(self, pending: _Pending, holder: Mapping[str, Any] | None) -> Iterable[Outcome]:
+    def _on_holder(self, pending: _Pending, holder: Mapping[str, Any] | None) -> Outcome | None:
         pending.busy = False
         self._reached_ns = now_ns = self._clock.now_ns()
         if holder is None:
@@ -358,35 +327,31 @@ class RemoteMap:
             waited_s = (now_ns - pending.submitted_ns) / NS_PER_S
             cause = pending.problem or f"not begun {waited_s:.0f} s after its launch: taken back"
             return self._report_lost(pending, cause, never_began=True)
-        return ()
+        return None
 
-    def _on_silent(self, pending: _Pending, keys: Sequence[RecordKey]) -> Iterable[Outcome]:
+    def _on_silent(self, pending: _Pending, keys: Sequence[RecordKey]) -> Outcome | None:
         pending.busy = False
         self._reached_ns = self._clock.now_ns()
         mine = (pending.index, pending.launch)
         there = any((key.index, key.launch) == mine for key in keys)
         if there and (self._take(keys) or self._fetching):
             pending.check_ns = self._reached_ns + round(GRACE_S * NS_PER_S)
-            return ()
+            return None
         cause = "it began and left no record: killed, out of memory, or out of time"
         return self._report_lost(pending, cause)
 
     def _report_lost(
         self, pending: _Pending, cause: str, *, never_began: bool = False
-    ) -> Iterable[Outcome]:
+    ) -> Outcome | None:
         if self._in_flight.pop(pending.index, None) is None:
-            return ()
-        self._progress.in_flight = len(self._in_flight)
-        lost = Lost(
-            index=pending.index, launch=pending.launch, cause=cause, never_began=never_began
-        )
-        return (
-            Outcome(
-                submitted_ns=pending.submitted_ns,
-                collected_ns=self._clock.now_ns(),
-                result=lost,
-                refusals=pending.refusals,
+            return None
+        return Outcome(
+            submitted_ns=pending.submitted_ns,
+            collected_ns=self._clock.now_ns(),
+            result=Lost(
+                index=pending.index, launch=pending.launch, cause=cause, never_began=never_began
             ),
+            refusals=pending.refusals,
         )
 
     def _tolerate(self, error: OperationError) -> None:

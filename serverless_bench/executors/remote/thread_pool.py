@@ -1,6 +1,6 @@
 """Threads that wait for the network, so that one thread can decide."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from functools import partial
 from queue import Empty, SimpleQueue
@@ -12,7 +12,7 @@ from serverless_bench.rundir.record import Outcome
 
 T = TypeVar("T")
 E = TypeVar("E", bound=SbenchError)
-Completions = SimpleQueue[Callable[[], Iterable[Outcome]]]
+Completions = SimpleQueue[Callable[[], Outcome | None]]
 """What threads have finished, as what is to be done about it."""
 
 
@@ -46,9 +46,9 @@ class ThreadPool:
     def submit(
         self,
         task: Callable[[], T],
-        on_result: Callable[[T], Iterable[Outcome]],
+        on_result: Callable[[T], Outcome | None],
         expected: type[E],
-        on_error: Callable[[E], Iterable[Outcome]],
+        on_error: Callable[[E], Outcome | None],
     ) -> None:
         """Have a thread do ``task``.
 
@@ -65,17 +65,12 @@ class ThreadPool:
 
         def run() -> None:
             try:
-                result = task()
+                completion = partial(on_result, task())
             except expected as exc:
-                self._completions.put(partial(on_error, exc))
-            except SbenchError as exc:
-                self._completions.put(partial(_raise, exc))
+                completion = partial(on_error, exc)
             except Exception as exc:  # noqa: BLE001 - a thread must not end in silence
-                self._completions.put(
-                    partial(_raise, ExecutorError(f"{type(exc).__name__}: {exc}"))
-                )
-            else:
-                self._completions.put(partial(on_result, result))
+                completion = partial(_raise, exc)
+            self._completions.put(completion)
 
         self._tasks.put(run)
 
@@ -91,9 +86,12 @@ def handle_completions(completions: Completions, timeout_s: float) -> Iterator[O
     with suppress(Empty):
         handle = completions.get(timeout=timeout_s)
         while True:
-            yield from handle()
+            if (outcome := handle()) is not None:
+                yield outcome
             handle = completions.get_nowait()
 
 
-def _raise(error: SbenchError) -> Iterable[Outcome]:
-    raise error
+def _raise(error: Exception) -> Outcome | None:
+    if isinstance(error, SbenchError):
+        raise error
+    raise ExecutorError(f"{type(error).__name__}: {error}") from error

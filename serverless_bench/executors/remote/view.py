@@ -4,12 +4,11 @@ from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
-import orjson
-
 from serverless_bench.clock import Clock, http_date_s
 from serverless_bench.errors import OperationError, StoreError
+from serverless_bench.executors.base import read_record
 from serverless_bench.job.target import Target
-from serverless_bench.rundir.record import InvocationRecord
+from serverless_bench.rundir.record import InvocationRecord, Lost
 from serverless_bench.units import NS_PER_S
 from serverless_bench.worker.claims import (
     RecordKey,
@@ -30,7 +29,7 @@ SKEW_S: Final = 2.0
 """What a clock may be off without a word about it."""
 
 
-class ControlView:
+class ControlView(ObjectIO):
     """Claims and records of one run; threads may share it.
 
     Parameters
@@ -44,12 +43,7 @@ class ControlView:
     def __init__(self, control: Target, run_id: str) -> None:
         self._where = f"{control.bucket}/{control.prefix}"
         self._run_id = run_id
-        self._store = ObjectIO(for_run(control, run_id))
-
-    @property
-    def requests(self) -> Mapping[str, int]:
-        """Requests so far that cost money, by kind."""
-        return self._store.requests
+        super().__init__(for_run(control, run_id))
 
     def reach(self, clock: Clock) -> int:
         """Look whether the prefix can be listed, and return how far our clock is ahead, in ns.
@@ -68,7 +62,7 @@ class ControlView:
                 f"the control prefix {self._where} cannot be listed: {exc}",
                 hint="check `control_prefix`, `stack`, and what these credentials may do",
             ) from exc
-        date_s = http_date_s(self._store.date)
+        date_s = http_date_s(self.date)
         if date_s is None:
             return 0
         ahead_s = clock.now_ns() / NS_PER_S - date_s - 0.5
@@ -106,39 +100,29 @@ class ControlView:
 
     def pages(self) -> Iterator[list[RecordKey]]:
         """Yield every record of the run, a page at a time."""
-        for names in self._store.list_pages(_FOLDER, timeout_s=_REQUEST_S):
+        for names in self.list_pages(_FOLDER, timeout_s=_REQUEST_S):
             yield _parsed(names)
 
-    def fetch(self, key: RecordKey) -> InvocationRecord | str:
-        """Return a record, or why it is none."""
-        data = self._store.get(record_name(key), timeout_s=_REQUEST_S)
-        try:
-            record = InvocationRecord.from_json(orjson.loads(data))
-        except (ValueError, TypeError, KeyError) as exc:
-            return f"unreadable record: {type(exc).__name__}: {exc}"
-        if (record.run_id, record.delivery) != (self._run_id, key.delivery):
-            return "the record is of another run"
-        return record
+    def fetch(self, key: RecordKey) -> InvocationRecord | Lost:
+        """Return a record, or a loss if it is none."""
+        data = self.get(record_name(key), timeout_s=_REQUEST_S)
+        found = read_record(data, key.index, key.launch)
+        mine = (self._run_id, key.delivery)
+        if isinstance(found, Lost) or (found.run_id, found.delivery) == mine:
+            return found
+        return Lost(index=key.index, launch=key.launch, cause="the record is of another run")
 
     def holder(self, index: int, launch: int) -> Mapping[str, Any] | None:
         """Return the claim of a launch; None if nobody has made it."""
-        return get_claim(self._store, index, launch, timeout_s=_REQUEST_S)
+        return get_claim(self, index, launch, timeout_s=_REQUEST_S)
 
     def take_back(self, index: int, launch: int, now_ns: int) -> Mapping[str, Any]:
         """Claim a launch so that no worker can begin it; return whose it is then."""
         mine = {"run_id": self._run_id, "taken_back_ns": now_ns}
-        return claim(self._store, claim_name(index, launch), mine, timeout_s=_REQUEST_S)
-
-    def renew(self) -> None:
-        """Look for credentials again: those of a profile may have been renewed."""
-        self._store.renew()
-
-    def close(self) -> None:
-        """Close its connections."""
-        self._store.close()
+        return claim(self, claim_name(index, launch), mine, timeout_s=_REQUEST_S)
 
     def _page(self, after: str) -> tuple[list[str], bool]:
-        return self._store.list_page(_FOLDER, after, timeout_s=_REQUEST_S)
+        return self.list_page(_FOLDER, after, timeout_s=_REQUEST_S)
 
 
 def _parsed(names: Iterable[str]) -> list[RecordKey]:

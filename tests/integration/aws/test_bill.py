@@ -1,7 +1,7 @@
 """The bill against what a store saw: every request, of functions, gate, claims and driver."""
 
 from collections import Counter
-from collections.abc import Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 
@@ -45,16 +45,13 @@ class Delivered:
     ) -> Generator[Outcome, None, None]:
         return RemoteMap(self._job, self, live).run(invocations)
 
-    def room(self, in_flight: int) -> int:
-        return 1 - in_flight
+    def admit(self, wanted: int, in_flight: int) -> int:
+        return min(wanted, 1 - in_flight)
 
-    def take(self, count: int) -> None:
-        assert count == 1
-
-    def launch(self, invocations: Iterable[InvocationSpec]) -> int:
-        for one in invocations:
-            for _ in range(1 + (one.index in self._twice)):
-                handle_delivery(asdict(one))
+    def launch(self, events: Callable[[], Iterable[InvocationSpec]]) -> int:
+        (one,) = events()
+        for _ in range(1 + (one.index in self._twice)):
+            handle_delivery(asdict(one))
         return 0
 
     def close(self) -> None:

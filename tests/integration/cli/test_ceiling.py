@@ -35,12 +35,11 @@ def test_a_job_has_a_ceiling(
     keys = [key(number) for number in range(4)] if workload == "read" else []
     ceiling = measure_ceiling(job, keys)
     assert ceiling.bytes_per_s > 1e6
-    assert ceiling.store_core_s_per_gib > 0
     assert list(tmp_path.iterdir()) == []
 
 
 def test_it_is_one_sentence() -> None:
-    ceiling = Ceiling(bytes_per_s=2e9, store_core_s_per_gib=0.2)
+    ceiling = Ceiling(bytes_per_s=2e9)
     assert ceiling.sentence(5e8).endswith("; the result is 25 % of it")
     assert ceiling.sentence(None).startswith("harness ceiling: 2.00 GB/s (")
 

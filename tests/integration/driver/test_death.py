@@ -90,8 +90,12 @@ def test_an_interrupt_gives_a_report_of_what_finished(
 ) -> None:
     process = alone.start(*MANY, "--format", "json")
     until(lambda: lines(alone.directory) >= 3)
-    # A terminal sends Ctrl-C to everything that it started; the store is in there.
-    for member in family.members() if number == signal.SIGINT else [psutil.Process(process.pid)]:
+    # A terminal sends Ctrl-C to everything that it started, and all at once: the store is in
+    # there, but it does not end before the driver hears of it.
+    members = [psutil.Process(process.pid)]
+    if number == signal.SIGINT:
+        members += [member for member in family.members() if member.pid != process.pid]
+    for member in members:
         with suppress(ProcessLookupError):  # it ended while we looked
             os.kill(member.pid, number)
     code, out, err = finished(process)

@@ -75,15 +75,13 @@ class Here:
         if not self.left:
             self.repeated.set()
 
-    def room(self, in_flight: int) -> int:
+    def admit(self, wanted: int, in_flight: int) -> int:
         self.most_flying = max(self.most_flying, in_flight)
-        return self.most - in_flight
+        return min(wanted, self.most - in_flight)
 
-    def take(self, count: int) -> None:
-        assert count <= self.batch
-
-    def launch(self, invocations: Iterable[InvocationSpec]) -> int:
-        for one in invocations:
+    def launch(self, events: Callable[[], Iterable[InvocationSpec]]) -> int:
+        for number, one in enumerate(events(), 1):
+            assert number <= self.batch
             self.sent.append(one)
             if one.index == COUNT - 1:
                 # The run may end with the last record: what comes twice has come by then.
@@ -147,9 +145,9 @@ def test_an_event_says_until_when_it_may_begin(job: JobSpec, workers: ProcessPoo
 class RefusedOnce(Here):
     """Makes its events twice, as one whose first attempt was refused."""
 
-    def launch(self, invocations: Iterable[InvocationSpec]) -> int:
-        self.refused = next(iter(invocations))
-        super().launch(invocations)
+    def launch(self, events: Callable[[], Iterable[InvocationSpec]]) -> int:
+        self.refused = next(iter(events()))
+        super().launch(events)
         return 1
 
 

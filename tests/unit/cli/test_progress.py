@@ -106,7 +106,8 @@ def test_only_a_terminal_sees_it() -> None:
         out = io.StringIO()
         console = Console(file=out, force_terminal=terminal, width=120)
         live = RunProgress(started=1)
-        with progress_bar(view(job(invocations=2), live, Hands()), console) as on_outcome:
-            on_outcome(OK)
+        seen = view(job(invocations=2), live, Hands())
+        with progress_bar(seen, console):
+            seen.add(OK)
         assert ("1/2 done" in out.getvalue()) == terminal
         assert ("write" in out.getvalue()) == terminal

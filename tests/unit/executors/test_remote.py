@@ -38,7 +38,7 @@ NAMES = st.builds(name, st.integers(0, 49), st.integers(0, 2), st.integers(1, 9)
 
 def look(names: list[str], targets: list[int]) -> tuple[list[str], Listing]:
     view, store = ControlView(TARGET, "run"), Listing(names)
-    view._store = store  # type: ignore[assignment]
+    view.list_page = store.list_page  # type: ignore[method-assign]
     found = [record_name(key).removeprefix("records/") for key in view.records(targets)]
     return found, store
 

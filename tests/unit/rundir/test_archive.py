@@ -3,6 +3,7 @@ import resource
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import asdict
 from pathlib import Path
 from typing import cast, get_args, get_type_hints
 
@@ -29,6 +30,7 @@ from serverless_bench.rundir.record import (
     Overdue,
     Step,
     Usage,
+    launch_of,
 )
 from serverless_bench.rundir.run import load_run
 from serverless_bench.rundir.tables import ABSENT, Table
@@ -83,7 +85,8 @@ def test_a_record_survives_json(one: InvocationRecord) -> None:
 @given(rows(Lost))
 def test_a_loss_survives_json(one: Lost) -> None:
     original = Outcome(submitted_ns=1, collected_ns=2, result=one)
-    assert Outcome.from_json(json.loads(json.dumps(original.to_json()))) == original
+    there = json.loads(json.dumps(original.to_json()))
+    assert there == {"submitted_ns": 1, "collected_ns": 2, "refusals": 0, "lost": asdict(one)}
 
 
 @given(st.data())
@@ -217,8 +220,10 @@ def test_a_run_of_schema_1_is_read() -> None:
     rows = zip(functions["index"], functions["launch"], functions["status"], strict=True)
     assert sorted(rows) == [(0, 0, "superseded"), (0, 1, "ok"), (1, 0, "ok"), (2, 1, "lost")]
     lines = (path / "records.jsonl").read_text().splitlines()[:-1]
-    outcomes = [Outcome.from_json(json.loads(line)) for line in lines]
-    assert [one.result.launch for one in outcomes] == [0, 0, 1, 1]
+    outcomes = [json.loads(line) for line in lines]
+    records = [InvocationRecord.from_json(one["record"]) for one in outcomes if "record" in one]
+    losses = [launch_of(one["lost"]) for one in outcomes if "lost" in one]
+    assert sorted([*(one.launch for one in records), *losses]) == [0, 0, 1, 1]
     claims = read_reported_run(path)
     assert sorted((one.index, one.launch) for one in claims.functions) == [(0, 1), (1, 0)]
 
