@@ -27,6 +27,8 @@ from serverless_bench.experiments.observations import CellRuns
 from serverless_bench.experiments.power import power_for
 from serverless_bench.experiments.verdicts import Decision, Effect, Judged, Judgement, Verdicts
 
+_Change = tuple[str, Value, Value, CellComparison]
+"""An axis, its baseline, its other value, and what that did."""
 _UNKNOWN: Final = Decision.NOT_IDENTIFIABLE
 _CONFIRMING: Final[Mapping[str, frozenset[Verdict]]] = {
     "faster": frozenset({Verdict.FASTER}),
@@ -88,18 +90,7 @@ def judge(
         ],
         {draft.key: draft.knee for draft in everything if draft.knee},
     )
-    effects = [
-        Effect(
-            metric=comparison.metric.name,
-            axis=axis,
-            base=base,
-            value=value,
-            verdict=family.verdict(comparison)[0],
-            ratio=comparison.paired.ratio,
-            interval=comparison.paired.interval(),
-        )
-        for axis, base, value, comparison in changes
-    ]
+    effects = [_effect(change, family) for change in changes]
     return Verdicts(
         judged=tuple(
             Judged(
@@ -114,10 +105,8 @@ def judge(
     )
 
 
-def _changes(
-    experiment: Experiment, scale: str, observed: Sequence[CellRuns]
-) -> Iterator[tuple[str, Value, Value, CellComparison]]:
-    """Yield each change of one axis: the axis, its baseline, its value, and what it did.
+def _changes(experiment: Experiment, scale: str, observed: Sequence[CellRuns]) -> Iterator[_Change]:
+    """Yield each change of one axis.
 
     Of the first hypothesis' metric, or the first one; nothing if the baseline has no runs.
     """
@@ -135,6 +124,19 @@ def _changes(
             (axis,) = changed
             comparison = CellComparison(metric=metric, first=start, second=one, paired=found)
             yield axis, base[axis], one.cell.at[axis], comparison
+
+
+def _effect(change: _Change, family: Family) -> Effect:
+    axis, base, value, comparison = change
+    return Effect(
+        metric=comparison.metric.name,
+        axis=axis,
+        base=base,
+        value=value,
+        verdict=family.verdict(comparison)[0],
+        ratio=comparison.paired.ratio,
+        interval=comparison.paired.interval(),
+    )
 
 
 def _lines(hypothesis: Hypothesis, observed: Sequence[CellRuns]) -> list[CellLine]:
@@ -261,11 +263,9 @@ def _knee_claims(
         )
 
 
-def _judged(
-    experiment: Experiment, hypothesis: Hypothesis, draft: _Draft, family: Family
-) -> Judgement:
+def _judged(experiment: Experiment, one: Hypothesis, draft: _Draft, family: Family) -> Judgement:
     if draft.comparison is not None:
-        return _of_segment(experiment, hypothesis, draft.judgement, draft.comparison, family)
+        return _of_segment(experiment, one, draft.judgement, draft.comparison, family)
     if draft.knee is not None:
         return _of_knee(draft.judgement, draft.key, draft.knee, family)
     return draft.judgement

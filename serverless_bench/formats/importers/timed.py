@@ -1,6 +1,6 @@
 """What PyWren's and Lithops' pickles have in common: one timed result per function."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -100,12 +100,7 @@ def imported_from(layout: Layout, content: PickledData, hints: Hints) -> Importe
     workload = _phase(path, there, hints, notes)
     rows, source = _rows(path, there, hints, workload, keys if len(keys) == len(results) else ())
     check(path, rows, "result")
-    strange = sum(
-        abs(one.expected_bytes - size) > _RATE_SLACK * max(size, 1)
-        for one, size in zip(there.values(), rows.size_bytes, strict=True)
-    )
-    if strange:
-        notes.append(f"{strange} rates are not bytes over time, by more than 1 %: bytes are taken")
+    notes += _strange_rates(there.values(), rows.size_bytes)
     is_told = _fit(stats, len(results), there, layout)
     if stats and not is_told:
         notes.append(
@@ -138,11 +133,9 @@ def imported_from(layout: Layout, content: PickledData, hints: Hints) -> Importe
 def _list(path: Path, data: Mapping[Any, Any], name: str) -> Sequence[Any]:
     """Return a list of a pickle's dict; empty if it has none."""
     value = data.get(name)
-    if value is None:
-        return ()
-    if not isinstance(value, list | tuple):
+    if not isinstance(value, list | tuple | None):
         refuse(path, f"{name} is no list")
-    return value
+    return value or ()
 
 
 def _timed(path: Path, number: int, values: Sequence[object]) -> _Timed:
@@ -207,6 +200,14 @@ def _rows(
         for name, value in row.items():
             getattr(rows, name).append(value)
     return rows, "; ".join(sorted(sources))
+
+
+def _strange_rates(timed: Iterable[_Timed], sizes: Iterable[int]) -> Iterator[str]:
+    """Yield a note if rates are not what bytes and time make."""
+    each = zip(timed, sizes, strict=True)
+    strange = sum(abs(one.expected_bytes - n) > _RATE_SLACK * max(n, 1) for one, n in each)
+    if strange:
+        yield f"{strange} rates are not bytes over time, by more than 1 %: bytes are taken"
 
 
 def _size(one: _Timed, hints: Hints) -> tuple[int, str]:
