@@ -56,11 +56,9 @@ class Offsets:
 
     @property
     def best_ns(self) -> Ints:
-        """The offset to correct with: 0 where the evidence allows it, else the middle.
-
-        A clock that may be right is taken for right; correcting it within its interval
-        would only move the error about.
-        """
+        """The offset to correct with: 0 where the evidence allows it, else the middle."""
+        # A clock that may be right is taken for right; correcting it within its interval
+        # would only move the error about.
         middle = self.low_ns + (self.high_ns - self.low_ns) // 2
         right = (self.low_ns <= 0) & (self.high_ns >= 0)
         return np.where(self.known & ~self.suspect & ~right, middle, 0)

@@ -68,11 +68,8 @@ def _gaps(starts: Ints, ends: Ints, down_ns: int, up_ns: int) -> Iterator[tuple[
 
 
 def span(run: Run) -> tuple[int, int] | None:
-    """Return when the first measured operation began and the last one ended.
-
-    Failed ones count: whoever started the run waited for them as well. None if there is
-    no measured operation.
-    """
+    """Return when the first measured operation began and the last one ended; None if none did."""
+    # Failed ones count: whoever started the run waited for them as well.
     measured, operations = measured_operations(run), run.operations
     if not measured.any():
         return None

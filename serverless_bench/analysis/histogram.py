@@ -123,11 +123,9 @@ class Histogram:
 
 
 def _bucket(durations_ns: Ints) -> Ints:
-    """Return the bucket of each duration.
-
-    Beyond 2**53 ``frexp`` may round up to the next power of two; what is shifted by one
-    more bit then is 63 of that octave, which is 127 of the one below: the same bucket.
-    """
+    """Return the bucket of each duration."""
+    # Beyond 2**53 ``frexp`` may round up to the next power of two; what is shifted by one
+    # more bit then is 63 of that octave, which is 127 of the one below: the same bucket.
     magnitude = np.frexp(durations_ns.astype(np.float64))[1].astype(np.int64)
     shift = np.maximum(magnitude - (_BITS + 1), 0)
     return np.asarray(shift * _PER_OCTAVE + (durations_ns >> shift), dtype=np.int64)

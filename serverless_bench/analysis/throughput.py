@@ -105,10 +105,7 @@ def planned_at_once(run: Run) -> int:
 
 
 def _best(running: Ints, took_ns: int, segment_ns: int, window_ns: int) -> float | None:
-    """Return the rate of the best window; None if the run is shorter than one.
-
-    Or so long that windows are no whole number of segments.
-    """
+    """Return the best window's rate; None if the run is shorter or segments do not divide it."""
     width, rest = divmod(window_ns, segment_ns)
     if took_ns < window_ns or rest:
         return None

@@ -219,10 +219,7 @@ def good_operations(run: Run) -> Mask:
 
 
 def measured_operations(run: Run) -> Mask:
-    """Return which rows of ``operations`` are measurements, whether they succeeded or not.
-
-    Those of invocations that count, and not of the warm-up.
-    """
+    """Return which ``operations`` are measured, failed ones too: all that count but the warm-up."""
     operations = run.operations
     measured: Mask = counted(run)[operations["function"]] & (operations["warmup"] == 0)
     return measured

@@ -69,10 +69,7 @@ def variability(run: Run, summary: Summary) -> Variability:
 
 
 def scores(values: Floats) -> Floats:
-    """Return how many median absolute deviations each value is from the median.
-
-    0 throughout when more than half of the values are equal.
-    """
+    """Return how many median absolute deviations each value is off; 0 if most are equal."""
     if not len(values):
         return values
     away = np.abs(values - np.median(values))

@@ -19,10 +19,7 @@ _AROUND: Final = ("control", "gate", "probes")
 
 
 def billed(requests: Sequence[StoreRequest]) -> Counter[str]:
-    """Return how many requests cost something, by the words of the bill.
-
-    Deletions and aborts are free, and so are responses with 5xx.
-    """
+    """Count requests that cost something, by the words of the bill: no deletion, abort or 5xx."""
     return Counter(
         _NAMES.get(one.operation or "", one.operation or "copy")
         for one in requests

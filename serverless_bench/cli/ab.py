@@ -108,10 +108,8 @@ def command(
 
 
 def _blocks(warm_ups: int, blocks: int) -> Iterator[tuple[str, str]]:
-    """Yield a title and a directory name for each block.
-
-    Those of the warm-up lie one deeper, where ``sbench compare`` does not look.
-    """
+    """Yield a title and a directory name for each block."""
+    # Those of the warm-up lie one deeper, where ``sbench compare`` does not look.
     for number in range(1, warm_ups + 1):
         yield f"warm-up {number} of {warm_ups}", f"warm-up/{number}"
     for number in range(1, blocks + 1):

@@ -189,10 +189,8 @@ class ClientClass(Protocol):
 
 
 def is_virtual(addressing: Addressing, host: str, bucket: str) -> bool:
-    """Tell whether the bucket belongs into the host name.
-
-    A bucket with a dot does not match the certificate of ``*.s3.amazonaws.com``.
-    """
+    """Tell whether the bucket belongs into the host name."""
     if addressing is Addressing.AUTO:
+        # A bucket with a dot does not match the certificate of ``*.s3.amazonaws.com``.
         return AWS_HOST in host and "." not in bucket
     return addressing is Addressing.VIRTUAL

@@ -29,10 +29,7 @@ aws-c-io, aws-c-http, aws-c-auth and aws-c-s3."""
 
 
 def crt_error(name: str, message: str) -> OperationError:
-    """Return the error that the runtime's error ``name`` stands for.
-
-    The runtime keeps the response to itself where it might have tried again (500, 503), so
-    there is no status.
-    """
+    """Return the error that the runtime's error ``name`` stands for, without a status."""
+    # The runtime keeps a response to itself where it might have tried again (500, 503).
     found = (ours for part, ours in _BY_NAME.items() if re.search(part, name))
     return next(found, OperationError)(f"{name}: {message}"[:200])

@@ -56,11 +56,9 @@ class KneeTest:
     """The p of "it is"."""
 
     def p_not(self, place: int) -> float:
-        """Return the p of "the knee is here": small if it is elsewhere.
-
-        Either another value is more than ``WITHIN`` better, or a smaller one is close to
-        all others; each of these may be it by chance, so p is multiplied by their number.
-        """
+        """Return the p of "the knee is here": small if it is elsewhere."""
+        # Either another value is more than ``WITHIN`` better, or a smaller one is close to
+        # all others; each of these may be it by chance, so p is multiplied by their number.
         found = [float(self.above[place].min()), *(self._p_close(n) for n in range(place))]
         return min(1.0, (len(self.values) - 1 + place) * min(found))
 

@@ -85,8 +85,7 @@ def _share(job: JobSpec) -> Load:
 def derive_seed(seed: int, *path: int) -> int:
     """Return a 63-bit seed for the node at ``path`` below ``seed``.
 
-    ``seed + index`` would give invocation 1 of seed 0 the draws of invocation 0 of
-    seed 1.
+    ``seed + index`` would give invocation 1 of seed 0 the draws of invocation 0 of seed 1.
     """
     text = "/".join(map(str, (seed, *path)))
     return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest()) >> 1

@@ -142,12 +142,10 @@ def declared_size(key: str) -> int | None:
 
 
 def declared_ratios(key: str) -> tuple[int, int] | None:
-    """Return compressibility and duplication that a key declares, in hundredths.
-
-    None if it declares neither: the object is plain keystream, or not of sbench.
-    """
+    """Return compressibility and duplication in a key, in hundredths; None if it has neither."""
     match = _OURS.fullmatch(key)
     if match is None or (match[2] is None and match[3] is None):
+        # Plain keystream, or not of sbench.
         return None
     return int(match[2] or 100), int(match[3] or 100)
 

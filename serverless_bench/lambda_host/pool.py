@@ -130,10 +130,7 @@ class Pool:
         self._idle.append(environment)
 
     async def end(self) -> None:
-        """End every environment, and the parent that they were forked from.
-
-        Those that are at work end with their work.
-        """
+        """End every environment, a busy one after its work, and the parent that they came from."""
         self._ended = True
         for environment in tuple(self._idle):
             await environment.end()

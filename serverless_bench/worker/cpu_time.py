@@ -153,11 +153,9 @@ def _waits_ns() -> dict[str, int] | None:
 
 
 def _wait_ns(path: Path) -> int | None:
-    """Return how long a thread could have run and had no processor, so far.
-
-    The second figure of ``schedstat`` (Linux, scheduler statistics); None elsewhere.
-    """
+    """Return how long a thread could have run and had no processor, so far; None off Linux."""
     try:
+        # The second figure of ``schedstat``: scheduler statistics.
         return int(path.read_bytes().split()[1])
     except (OSError, IndexError, ValueError):
         return None

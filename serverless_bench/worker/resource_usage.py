@@ -79,11 +79,9 @@ class Watch:
 
 
 def give_memory_back() -> None:
-    """Return to the system what earlier operations have freed (glibc's ``malloc_trim``).
-
-    What the allocator keeps would serve the next operation, whose resident set then would
-    not grow: only the first operation of a process would show what a library needs.
-    """
+    """Return to the system what earlier operations have freed (glibc's ``malloc_trim``)."""
+    # What the allocator keeps would serve the next operation, whose resident set then would
+    # not grow: only the first operation of a process would show what a library needs.
     with suppress(AttributeError, OSError):
         ctypes.CDLL(None).malloc_trim(0)
 

@@ -140,10 +140,8 @@ class _ThreadObjects:
         return self._live.pop()
 
     def _overwritten(self) -> _Object:
-        """Return one of the objects that are no copies, with its next bytes.
-
-        There is one: where there is no free place, none of them was deleted.
-        """
+        """Return one of the objects that are no copies, with its next bytes."""
+        # There is one: where there is no free place, none of them was deleted.
         chosen = self._rng.choice([each for each in self._live if each.content is None])
         self._live.remove(chosen)
         return chosen.next()

@@ -83,11 +83,8 @@ class LoopbackServer(socketserver.ThreadingTCPServer):
         return f"{'https' if self.state.tls else 'http'}://{name}:{port}"
 
     def server_bind(self) -> None:
-        """Bind, with small buffers where bytes are to be slow.
-
-        The kernel would take megabytes at once, and a client's progress would not show
-        the rate.
-        """
+        """Bind, with small buffers where bytes are to be slow."""
+        # The kernel would take megabytes at once, and a client's progress would not show the rate.
         if self.state.settings.shape.slows_bytes:
             for option in (socket.SO_RCVBUF, socket.SO_SNDBUF):
                 self.socket.setsockopt(socket.SOL_SOCKET, option, SHAPED_BLOCK)
