@@ -284,9 +284,7 @@ def _parts(
 
 def _blocks(operations: Table, wanted: Mask) -> list[tuple[str, Mask]]:
     """Return the user's own names of blocks, and which operations have them."""
-    if "key" not in operations:
-        return []
-    names = sorted(set(operations["key"][wanted].tolist()))
+    names = sorted(set(operations["key"][wanted].tolist())) if "key" in operations else []
     if len(names) > MAX_BLOCKS:
         return []
     return [(name, is_text(operations["key"], name)) for name in names]
@@ -298,8 +296,7 @@ def _size_classes(operations: Table, good: Mask) -> Ints:
     of_object = ~good | is_one_of(kinds, _SERVER_SIDE)
     without = is_text(kinds, "get_range") & ~good | is_one_of(kinds, _NO_SIZE)
     wanted = np.where(of_object, size, operations["bytes"])
-    number = np.searchsorted(_EDGES, wanted, side="left")
-    return np.where(without | (wanted < 0), ABSENT, number)
+    return np.where(without | (wanted < 0), ABSENT, np.searchsorted(_EDGES, wanted, side="left"))
 
 
 def _named(values: Sequence[float], histogram: Histogram) -> dict[str, float]:

@@ -35,11 +35,8 @@ class OverdueOperations:
 
     def of(self, kind: str, size_class: int | None = None) -> Mask:
         """Return which of them are dealt to a kind, or to one of its size classes."""
-        wanted = [
-            number
-            for number, cell in enumerate(self.cells)
-            if cell[0] == kind and size_class in {None, cell[1]}
-        ]
+        cells = enumerate(self.cells)
+        wanted = [n for n, cell in cells if cell[0] == kind and size_class in {None, cell[1]}]
         return np.isin(self.cell, wanted)
 
 
@@ -103,9 +100,8 @@ def _shares(run: Run, begun: Mask, size_class: Ints) -> dict[Cell, float]:
 
 def _of_workload(run: Run) -> dict[str, float]:
     """Return what a job does of which nothing began."""
-    if run.job.load.array is not None:
-        return {f"{run.job.load.array.operation}_array": 1.0}
-    if run.job.workload == "write":
-        return {OperationKind.PUT.value: 1.0}
-    ranges = run.job.load.split is not None
-    return {(OperationKind.GET_RANGE if ranges else OperationKind.GET).value: 1.0}
+    load = run.job.load
+    if load.array is not None:
+        return {f"{load.array.operation}_array": 1.0}
+    read = OperationKind.GET if load.split is None else OperationKind.GET_RANGE
+    return {(OperationKind.PUT if run.job.workload == "write" else read).value: 1.0}

@@ -299,12 +299,10 @@ def _store(run: Run) -> str:
 
 def _all_measured(run: Run) -> Run:
     """Return the run as if its warm-up had been measured."""
-    warmup = run.operations["warmup"] > 0
-    return replace(
-        run,
-        operations={**run.operations, "warmup": np.zeros_like(run.operations["warmup"])},
-        functions={**run.functions, "measured_cpu_ns": cpu_with_warmup(run, warmup)},
-    )
+    warmup = run.operations["warmup"]
+    operations = {**run.operations, "warmup": np.zeros_like(warmup)}
+    functions = {**run.functions, "measured_cpu_ns": cpu_with_warmup(run, warmup > 0)}
+    return replace(run, operations=operations, functions=functions)
 
 
 def _gate(run: Run) -> GateSummary | None:

@@ -1,6 +1,7 @@
 """How often which bytes of an object were moved."""
 
 from collections.abc import Iterable, Iterator
+from itertools import pairwise
 
 Range = tuple[int, int]
 """From a byte on, to before another one."""
@@ -24,10 +25,9 @@ def segments(*each: dict[int, int]) -> Iterator[tuple[int, int, list[int]]]:
     """Yield every stretch in which several coverages stay what they are, and what they are."""
     borders = sorted({at for one in each for at in one})
     counts = [0] * len(each)
-    for number, begin in enumerate(borders):
+    for begin, end in pairwise(borders):
         counts = [one.get(begin, count) for one, count in zip(each, counts, strict=True)]
-        if number + 1 < len(borders):
-            yield begin, borders[number + 1], list(counts)
+        yield begin, end, list(counts)
 
 
 def describe(begin: int, end: int) -> str:
