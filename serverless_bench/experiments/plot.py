@@ -181,9 +181,7 @@ def _draw_lines(
     axes.set_ylim(bottom=0)
 
 
-def _by_series(
-    points: Sequence[Point],
-) -> Iterator[tuple[str, list[Point], Floats, Floats | None]]:
+def _by_series(points: Sequence[Point]) -> Iterator[tuple[str, list[Point], Floats, Floats | None]]:
     """Yield each series with its points, their values, and the reach below and above them."""
     for series in dict.fromkeys(point.series for point in points):
         own = [point for point in points if point.series == series]

@@ -214,13 +214,8 @@ class _Simulation:
 
 
 def _observed(cell: Cell, plan: Plan, rates: Mapping[str, Floats]) -> CellRuns:
-    results = tuple(
-        CellRun(
-            path=Path(),
-            figures={"bytes": 1e9, **{name: float(of[n]) for name, of in rates.items()}},
-        )
-        for n in range(plan.repeats)
-    )
+    drawn = ({name: float(of[n]) for name, of in rates.items()} for n in range(plan.repeats))
+    results = tuple(CellRun(path=Path(), figures={"bytes": 1e9, **each}) for each in drawn)
     return CellRuns(cell=cell, planned=plan.repeats, results=results)
 
 

@@ -11,7 +11,7 @@ from typing import BinaryIO, Final
 
 import numpy as np
 
-from serverless_bench.analysis.timeline import counted
+from serverless_bench.analysis.timeline import measured_operations
 from serverless_bench.formats.exporters.base import Exporter
 from serverless_bench.rundir.run import Run
 from serverless_bench.rundir.tables import ABSENT, Ints, Table
@@ -39,8 +39,7 @@ def _write(run: Run, out: BinaryIO) -> None:
 
 def _chunks(run: Run) -> Iterator[Iterator[Sequence[object]]]:
     operations = run.operations
-    wanted = counted(run)[operations["function"]] & (operations["warmup"] == 0)
-    order = np.flatnonzero(wanted)
+    order = np.flatnonzero(measured_operations(run))
     order = order[np.argsort(operations["start_ns"][order], kind="stable")]
     for begin in range(0, len(order), _CHUNK):
         part = order[begin : begin + _CHUNK]
