@@ -118,8 +118,7 @@ class _Progress:
 
         keys = None
         if step.stage.keys is not None:
-            source = self.steps[step.stage.keys]
-            keys = read_key_file(self.root / source.folder / "keys.txt")
+            keys = read_key_file(self.root / self.steps[step.stage.keys].folder / "keys.txt")
         return run(step.prepared.again(keys, run_dir=self.root, name=step.folder)).exit_code
 
     def _clean(self, until: int) -> int:
@@ -155,10 +154,8 @@ class _Progress:
 
 
 def worst(codes: Sequence[int]) -> int:
-    """Return the exit code that stands for several.
-
-    What cut a stage short comes before what its report says; docs/exit-codes.md.
-    """
+    """Return the exit code that stands for several; see docs/exit-codes.md."""
+    # What cut a stage short comes before what its report says.
     whole = (ExitCode.OK, *_REPORTED)
     short = [code for code in codes if code not in whole]
     return max(short) if short else max(codes, key=whole.index, default=ExitCode.OK)

@@ -88,11 +88,10 @@ def command(
 def _job_options() -> Iterator[click.Parameter]:
     """Yield the flags of both jobs, once each; a write's --key-file would be overwritten."""
     seen = set(_DECIDED)
-    for job in (COMMANDS["read"], COMMANDS["write"]):
-        for parameter in job.params:
-            if parameter.name not in seen:
-                seen.add(str(parameter.name))
-                yield parameter
+    for parameter in (*COMMANDS["read"].params, *COMMANDS["write"].params):
+        if parameter.name not in seen:
+            seen.add(str(parameter.name))
+            yield parameter
 
 
 command.params.extend(_job_options())

@@ -216,8 +216,7 @@ class Boto3Client(LibraryClient[Boto3Options]):
 
     @contextmanager
     def _body(self, source: Source, exchange: Exchange) -> Iterator[io.BufferedReader]:
-        raw = _CountedFile(source, exchange)
-        self._sending.body = raw
+        raw = self._sending.body = _CountedFile(source, exchange)
         try:
             # Buffered, because urllib3 asks for 16 KiB at a time.
             yield io.BufferedReader(raw, max(self._transfer.block_bytes, MIB))

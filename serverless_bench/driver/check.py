@@ -128,8 +128,7 @@ def _self_checks(summary: Summary, checks: int) -> Iterator[Line]:
         return
     wrong = format_count(len(summary.withheld), "contradiction")
     yield f"{checks} self-checks made, {wrong} found:", ""
-    for why in summary.withheld:
-        yield f"  {why}", "bad"
+    yield from ((f"  {why}", "bad") for why in summary.withheld)
 
 
 def _variability(summary: Summary, found: Variability) -> Iterator[Line]:

@@ -128,10 +128,7 @@ class Coordinator:
             client.close()
 
     def _count_request(
-        self,
-        event_name: str,
-        response_dict: Mapping[str, Any] | None,
-        **_: object,
+        self, event_name: str, response_dict: Mapping[str, Any] | None, **_: object
     ) -> None:
         """Count an attempt of botocore's, unless it was answered with 5xx, which is free."""
         if response_dict is None or response_dict["status_code"] < _FREE_STATUS:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import cache
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
 from botocore import exceptions as boto
@@ -96,12 +96,9 @@ def resolve(target: Target, *, region: str | None) -> Target:
 
 def relocated(job: JobSpec, target: Target) -> JobSpec:
     """Return a saved job with the address that its store has now."""
-
-    def moved(saved: Target) -> Target:
-        return replace(saved, endpoint_url=target.endpoint_url, region=target.region)
-
-    control = None if job.control is None else moved(job.control)
-    return replace(job, target=moved(job.target), control=control)
+    there: dict[str, Any] = {"endpoint_url": target.endpoint_url, "region": target.region}
+    control = None if job.control is None else replace(job.control, **there)
+    return replace(job, target=replace(job.target, **there), control=control)
 
 
 def ensure(target: Target) -> None:

@@ -146,9 +146,7 @@ def _identity(payload: bytes) -> tuple[int, int] | None:
     if not isinstance(event, dict):
         return None
     index, launch = event.get("index"), event.get("launch", 0)
-    if not isinstance(index, int) or not isinstance(launch, int):
-        return None
-    return index, launch
+    return (index, launch) if isinstance(index, int) and isinstance(launch, int) else None
 
 
 def _uniform(*words: object) -> float:

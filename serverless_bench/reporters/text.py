@@ -39,8 +39,7 @@ def report(summary: Summary, out: TextIO) -> None:
 def _table(section: Section) -> Table:
     table = Table(box=None, header_style="dim", padding=(0, 1, 0, 0), pad_edge=True)
     for number, name in enumerate(section.header):
-        is_name = number < section.names
-        table.add_column(name, justify="left" if is_name else "right", no_wrap=True)
+        table.add_column(name, justify="left" if number < section.names else "right", no_wrap=True)
     for row in section.rows:
         table.add_row(*row)
     return table

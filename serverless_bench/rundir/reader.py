@@ -249,8 +249,7 @@ def with_status(received: Table, planned: int) -> Table:
 
 def _merged_end(before: Mapping[str, Any], end: Mapping[str, Any]) -> dict[str, Any]:
     """Return what the last line says, with the requests and probes of earlier drivers."""
-    probes = [*before.get("probes", ()), *end.get("probes", ())]
-    joined = {**before, **end, "probes": probes}
+    joined = {**before, **end, "probes": [*before.get("probes", ()), *end.get("probes", ())]}
     for name in ("requests", "store_requests"):
         if name in joined:
             joined[name] = Counter(before.get(name, {})) + Counter(end.get(name, {}))

@@ -123,8 +123,7 @@ class Run:
 
         Operations of a record are numbered from 0, and rows come function by function.
         """
-        functions = np.arange(len(self.functions["index"]))
-        first = np.searchsorted(self.operations["function"], functions)
+        first = self.operations["function"].searchsorted(np.arange(len(self.functions["index"])))
         return np.asarray(first[table["function"]] + table["operation"], dtype=np.int64)
 
     def keys(self) -> list[str]:

@@ -105,8 +105,7 @@ class ControlView(ObjectIO):
 
     def fetch(self, key: RecordKey) -> InvocationRecord | Lost:
         """Return a record, or a loss if it is none."""
-        data = self.get(record_name(key), timeout_s=_REQUEST_S)
-        found = read_record(data, key.index, key.launch)
+        found = read_record(self.get(record_name(key), timeout_s=_REQUEST_S), key.index, key.launch)
         mine = (self._run_id, key.delivery)
         if isinstance(found, Lost) or (found.run_id, found.delivery) == mine:
             return found
