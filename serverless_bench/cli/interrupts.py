@@ -33,8 +33,9 @@ def interruptible() -> Iterator[None]:
         if not issubclass(dropped.exc_type, KeyboardInterrupt):
             before(dropped)
             return
-        # Later, because here it would be dropped once more.
-        timer = Timer(_AGAIN_S, os.kill, (os.getpid(), signal.SIGINT))
+        # Later, because here it would be dropped once more. Not SIGINT, which is ignored in what
+        # a script starts in the background.
+        timer = Timer(_AGAIN_S, os.kill, (os.getpid(), signal.SIGTERM))
         timer.daemon = True
         timers.append(timer)
         timer.start()

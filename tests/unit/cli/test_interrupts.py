@@ -5,11 +5,20 @@ import signal
 import sys
 import threading
 import weakref
+from collections.abc import Iterator
 
 import pytest
 
 from serverless_bench.cli.interrupts import interruptible
 from tests.processes import PATIENCE_S
+
+
+@pytest.fixture(autouse=True)
+def ctrl_c() -> Iterator[None]:
+    """Let Ctrl-C interrupt: it is ignored in what a script starts in the background."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 class Thing:
