@@ -91,7 +91,7 @@ def client(name: str, url: str, size: int) -> Move:
         retrier = Retrier(
             opened, 0, monotonic_ns() + 600 * NS_PER_S, random.Random(1), lambda _: None
         )
-        spec = OperationSpec(index=0, kind=kind, key=key, size=size)
+        spec = OperationSpec(kind=kind, key=key, size=size)
         done = measure(OperationContext(spec, Transfer(), retrier), EpochClock())[0].operation
         expected = size if kind is OperationKind.GET else 0
         assert (done.error, done.bytes, done.verified_bytes) == (None, size, expected)

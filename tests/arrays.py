@@ -72,7 +72,7 @@ class Session:
         self, kind: OperationKind, array: ArraySpec, key: str, offset: int = 0
     ) -> OperationContext:
         size = int(key.rpartition(".")[2])
-        operation = OperationSpec(index=0, kind=kind, key=key, size=size, offset=offset)
+        operation = OperationSpec(kind=kind, key=key, size=size, offset=offset)
         invocation = InvocationContext(array=array, target=self.target)
         self._last = context = OperationContext(operation, TRANSFER, self._retrier(), invocation)
         perform_array(context)

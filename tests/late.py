@@ -90,7 +90,7 @@ def see(client_name: str, endpoint_url: str) -> dict[str, tuple[float | None, fl
         )
         offset, length = RANGE if kind is OperationKind.GET_RANGE else (0, None)
         key = f"{prefix}/{'0' * 32}.{SIZE}"
-        spec = OperationSpec(index=0, kind=kind, key=key, size=SIZE, offset=offset, length=length)
+        spec = OperationSpec(kind=kind, key=key, size=SIZE, offset=offset, length=length)
         return _seen(measure(OperationContext(spec, transfer, retrier), EpochClock())[0])
 
     offered = CLIENTS.load(client_name).info.operations

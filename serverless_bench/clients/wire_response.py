@@ -1,5 +1,6 @@
 """The head of an HTTP/1.1 response, and how its body ends (RFC 9112)."""
 
+from collections.abc import Iterable
 from typing import Final
 
 from serverless_bench.errors import BadResponse
@@ -32,16 +33,13 @@ class Response:
         if not version.startswith("HTTP/1.") or not rest[:3].isdigit():
             raise BadResponse(f"no HTTP/1 comes from there: {first[:100]!r}")
         self.status = int(rest[:3])
-        self.headers: dict[str, str] = {}
+        parts = [line.partition(":") for line in lines]
+        self.headers = headers = {name.lower(): value.strip() for name, _, value in parts}
         """By name in lower case."""
-        headers = self.headers
-        for line in lines:
-            name, colon, value = line.partition(":")
-            if not colon:
-                raise BadResponse(f"this is no header: {line[:100]!r}", status=self.status)
-            name = name.lower()
-            value = value.strip()
-            headers[name] = f"{headers[name]}, {value}" if name in headers else value
+        if len(headers) < len(parts):
+            _join_repeated(headers, parts)
+        if "" in [colon for _, colon, _ in parts]:
+            raise BadResponse("a line of the head is no header", status=self.status)
         self.chunked = headers.get("transfer-encoding", "").lower().endswith("chunked")
         self.length = self._length(method)
         """Bytes of the body; None if only its end tells."""
@@ -63,3 +61,11 @@ class Response:
         if not text.isdigit():
             raise BadResponse(f"Content-Length is {text[:100]!r}", status=self.status)
         return int(text)
+
+
+def _join_repeated(headers: dict[str, str], parts: Iterable[tuple[str, str, str]]) -> None:
+    """Let headers that come more than once have all their values (RFC 9110, section 5.3)."""
+    headers.clear()
+    for name, _, value in parts:
+        before = headers.get(name.lower())
+        headers[name.lower()] = value.strip() if before is None else f"{before}, {value.strip()}"

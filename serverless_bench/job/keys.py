@@ -26,6 +26,7 @@ import hashlib
 import re
 import secrets
 from collections.abc import Iterable, Iterator
+from functools import lru_cache
 from pathlib import Path
 from typing import Final
 
@@ -135,15 +136,21 @@ def check_ratios(compressibility: float, duplication: float) -> None:
             )
 
 
+# A key is asked for its size, and for its ratios a moment later.
+@lru_cache(maxsize=64)
+def _match(key: str) -> re.Match[str] | None:
+    return _OURS.fullmatch(key)
+
+
 def declared_size(key: str) -> int | None:
     """Return the size that a key declares; None if sbench did not make this key."""
-    match = _OURS.fullmatch(key)
+    match = _match(key)
     return int(match[1]) if match else None
 
 
 def declared_ratios(key: str) -> tuple[int, int] | None:
     """Return compressibility and duplication in a key, in hundredths; None if it has neither."""
-    match = _OURS.fullmatch(key)
+    match = _match(key)
     if match is None or (match[2] is None and match[3] is None):
         # Plain keystream, or not of sbench.
         return None

@@ -7,12 +7,11 @@ They are registered as ``fault-raise``, ``fault-exit``, ``fault-kill``, ``fault-
 import os
 import signal
 import threading
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Final
 
-from serverless_bench.job.operations import OperationKind, OperationSpec
+from serverless_bench.job.operations import OperationSpec
 from serverless_bench.job.spec import InvocationSpec
 from serverless_bench.units import MIB
 from serverless_bench.workloads import Stream, Workload
@@ -20,25 +19,9 @@ from serverless_bench.workloads.write import Write
 
 FAULTY_EVERY, FAULTY_INDEX = 4, 1
 """Invocations 1, 5, 9, ...: of four, the second."""
-_UNNUMBERED: Final = -1
 _OOM_BYTES: Final = 1024 * MIB
 """Where nothing limits memory, the fault ends here as the kernel would end it."""
 _STEP_BYTES: Final = 16 * MIB
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Trap(OperationSpec):
-    """An operation that is never performed.
-
-    The driver asks for operations, too, to know their keys, and has to survive that. So
-    the trap springs when the body gives it its number.
-    """
-
-    misbehave: Callable[[], object]
-
-    def __post_init__(self) -> None:
-        if self.index != _UNNUMBERED:
-            self.misbehave()
 
 
 class FaultWorkload(Workload):
@@ -59,20 +42,20 @@ class FaultWorkload(Workload):
         self._misbehave = misbehave
 
     def operations(self, invocation: InvocationSpec, thread: int = 0) -> Stream:
-        """Yield the puts, or never get to the last one."""
-        sized = invocation.object_bytes is not None
-        puts = list(Write().operations(invocation, thread)) if sized else []
+        """Yield the puts, all of them: the driver asks for them, too, to know their keys."""
+        if invocation.object_bytes is not None:
+            yield from Write().operations(invocation, thread)
+
+    def rounds(self, invocation: InvocationSpec, thread: int) -> Iterator[Stream]:
+        """Yield the rounds that the body performs; a faulty one never gets to its last put."""
+        faulty = invocation.index % FAULTY_EVERY == FAULTY_INDEX and not invocation.launch
+        while True:
+            puts = list(self.operations(invocation, thread))
+            yield self._trapped(puts) if faulty else iter(puts)
+
+    def _trapped(self, puts: Sequence[OperationSpec]) -> Stream:
         yield from puts[:-1]
-        if invocation.index % FAULTY_EVERY != FAULTY_INDEX or invocation.launch:
-            yield from puts[-1:]
-            return
-        yield _Trap(
-            index=_UNNUMBERED,
-            kind=OperationKind.PUT if sized else OperationKind.GET,
-            key=puts[-1].key if sized else "",
-            size=invocation.object_bytes,
-            misbehave=self._misbehave,
-        )
+        self._misbehave()
 
 
 def _raise() -> None:

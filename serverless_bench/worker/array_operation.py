@@ -54,7 +54,7 @@ def perform_array(context: OperationContext) -> OperationResult:
         with watch:
             context.task.perform(context.retrier)
     finally:
-        context.usage = watch.usage(context.spec.index)
+        context.usage = watch.usage()
     return DONE
 
 

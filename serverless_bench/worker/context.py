@@ -307,7 +307,7 @@ class FunctionContext:
         if self.remaining_s < 0:
             raise DeadlineExceeded("the function's own deadline passed")
         spec = OperationSpec(
-            index=0, kind=kind, key=key, size=declared_size(key), offset=offset, length=length
+            kind=kind, key=key, size=declared_size(key), offset=offset, length=length
         )
         done, result = self._runner.perform(
             spec, self._rng, warmup=self._warmup, keep_data=keep_data, list_after=list_after

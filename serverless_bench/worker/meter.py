@@ -138,7 +138,8 @@ class Meter:
         self.date = headers.get("date")
         self.request_id = headers.get("x-amz-request-id")
         self.host_id = headers.get("x-amz-id-2")
-        self.content_range, self.total_bytes = _parse_content_range(headers.get("content-range"))
+        if (content_range := headers.get("content-range")) is not None:
+            self.content_range, self.total_bytes = _parse_content_range(content_range)
 
     def first_byte(self) -> None:
         """Note when the first byte of the body came."""
@@ -165,8 +166,8 @@ class Meter:
             self._reported_bytes = self.bytes
 
 
-def _parse_content_range(content_range: str | None) -> tuple[tuple[int, int] | None, int | None]:
-    match = _CONTENT_RANGE.fullmatch(content_range or "")
+def _parse_content_range(content_range: str) -> tuple[tuple[int, int] | None, int | None]:
+    match = _CONTENT_RANGE.fullmatch(content_range)
     if match is None:
         return None, None
     first, last, total = (None if text is None else int(text) for text in match.groups())

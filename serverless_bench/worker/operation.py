@@ -5,6 +5,7 @@ holds the storage library and the network and nothing of ours; what cannot be ma
 before, bytes and their comparison, is counted in ``payload_ns``.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from serverless_bench.clock import EpochClock, http_date_s, monotonic_ns
@@ -19,7 +20,7 @@ from serverless_bench.worker.operations import perform, prepare
 # Not frozen: one is made of every operation, and frozen ones take longer to make.
 @dataclass(slots=True, kw_only=True)
 class MeasuredOperation:
-    """One operation and the rows that belong to it."""
+    """One operation and the rows that belong to it; their number comes when all are through."""
 
     operation: OperationRecord
     attempts: tuple[Attempt, ...]
@@ -75,18 +76,18 @@ def measure(
             context.task.compare(context)
         except OperationError as exc:
             error = exc.code
-    origin_ns, retrier, index = clock.origin_ns, context.retrier, context.spec.index
+    origin_ns, done = clock.origin_ns, context.retrier.succeeded()
     measured = MeasuredOperation(
-        operation=_record(context, error, result.count, (start_ns, end_ns), origin_ns),
-        attempts=tuple(_attempt(index, m, e, origin_ns) for m, e in retrier.done),
+        operation=_record(context, done, error, result.count, (start_ns, end_ns), origin_ns),
+        attempts=tuple([_attempt(m, e, origin_ns) for m, e in context.retrier.done]),
         steps=tuple(
-            Step(operation=index, step_ns=step_ns, step_bytes=step_bytes)
-            for step_ns, step_bytes in join_curves([m.curve for m in retrier.succeeded()], start_ns)
+            [
+                Step(operation=0, step_ns=step_ns, step_bytes=step_bytes)
+                for step_ns, step_bytes in join_curves([m.curve for m in done], start_ns)
+            ]
         ),
-        bad_ranges=tuple(
-            replace(bad, operation=index, key=context.spec.key) for bad in context.bad.listed
-        ),
-        usages=() if context.usage is None else (replace(context.usage, operation=index),),
+        bad_ranges=tuple([replace(bad, key=context.spec.key) for bad in context.bad.listed]),
+        usages=() if context.usage is None else (context.usage,),
         bug=bug,
     )
     return measured, result
@@ -94,18 +95,19 @@ def measure(
 
 def _record(
     context: OperationContext,
+    done: Sequence[Meter],
     error: str | None,
     count: int,
     period_ns: tuple[int, int],
     origin_ns: int,
 ) -> OperationRecord:
-    operation, done = context.spec, context.retrier.succeeded()
+    operation = context.spec
     start_ns, end_ns = period_ns
-    first = min((m.first_byte_ns for m in done if m.first_byte_ns), default=None)
-    last = max((m.last_byte_sent_ns for m in done if m.last_byte_sent_ns), default=None)
+    first = min([m.first_byte_ns for m in done if m.first_byte_ns], default=None)
+    last = max([m.last_byte_sent_ns for m in done if m.last_byte_sent_ns], default=None)
     put = operation.kind is OperationKind.PUT
     return OperationRecord(
-        index=operation.index,
+        index=0,
         kind=operation.kind,
         key=operation.key,
         size=operation.size,
@@ -113,7 +115,7 @@ def _record(
         end_ns=origin_ns + end_ns,
         first_byte_ns=None if put or first is None else origin_ns + first,
         last_byte_sent_ns=origin_ns + last if put and last is not None else None,
-        bytes=sum(meter.bytes for meter in done),
+        bytes=sum([meter.bytes for meter in done]),
         verified_bytes=context.verified_bytes,
         bad_bytes=context.bad.bytes,
         bad_ranges=context.bad.count,
@@ -127,11 +129,9 @@ def _record(
     )
 
 
-def _attempt(
-    operation: int, meter: Meter, failure: OperationError | None, origin_ns: int
-) -> Attempt:
+def _attempt(meter: Meter, failure: OperationError | None, origin_ns: int) -> Attempt:
     return Attempt(
-        operation=operation,
+        operation=0,
         request=meter.request,
         part=meter.part,
         number=meter.number,

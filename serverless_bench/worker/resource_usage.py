@@ -50,17 +50,11 @@ class Watch:
         peak_bytes = _look()["VmHWM"] * KIB if self._exact else self._seen_bytes
         self._peak_bytes = max(peak_bytes, self._before_bytes)
 
-    def usage(self, operation: int) -> Usage:
-        """Return what was used.
-
-        Parameters
-        ----------
-        operation
-            Number of the operation that it belongs to.
-        """
+    def usage(self) -> Usage:
+        """Return what was used."""
         known = self._before_bytes is not None
         return Usage(
-            operation=operation,
+            operation=0,
             rss_before_bytes=self._before_bytes,
             rss_peak_bytes=self._peak_bytes,
             threads_peak=self._threads if known else None,

@@ -4,8 +4,8 @@ import random
 from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import ExitStack
-from dataclasses import dataclass, field, replace
-from itertools import chain, count, islice
+from dataclasses import dataclass, field
+from itertools import chain, islice
 from typing import Final
 
 from serverless_bench.clients import open_client
@@ -236,7 +236,6 @@ class InvocationRunner:
         rng, ok = self._rng(thread), None
         stream = workload.prepare(self.invocation, thread)
         while self._stopped is None and (operation := next_operation(stream, ok)) is not None:
-            operation = replace(operation, index=len(self.measured))
             done = self.perform(operation, rng, warmup=True)[0].operation
             ok = done.error is None if workload.receives_results else None
             if done.error is not None and self._stopped is None:
@@ -302,7 +301,6 @@ class Rounds:
         self._receives_results = workload.receives_results
         self._rounds = workload.rounds(invocation, thread)
         self._stream: Stream | None = None
-        self._number = count()
 
     def next(self, ok: bool | None, *, again: bool = False) -> OperationSpec | None:  # noqa: FBT001
         """Return the next operation of a round; None at its end, and then of the next round.
@@ -322,8 +320,7 @@ class Rounds:
             operation = next_operation(self._stream, None)
         if operation is None:
             self._stream = None
-            return None
-        return replace(operation, index=next(self._number))
+        return operation
 
     def left(self) -> Iterator[OperationSpec]:
         """Yield what is left of the round that has begun."""

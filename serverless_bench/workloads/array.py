@@ -35,8 +35,8 @@ class Array(Workload):
         reads = array.operation == "read"
         kind = OperationKind.READ_ARRAY if reads else OperationKind.WRITE_ARRAY
         keys = invocation.keys * invocation.repeats if reads else new_arrays(invocation)
-        for index, key in enumerate(keys):
-            yield OperationSpec(index=index, kind=kind, key=key, size=declared_size(key))
+        for key in keys:
+            yield OperationSpec(kind=kind, key=key, size=declared_size(key))
 
 
 def new_arrays(invocation: InvocationSpec) -> Iterator[str]:
@@ -57,7 +57,6 @@ def _appends(invocation: InvocationSpec, array: ArraySpec) -> Iterator[Operation
     size = array_bytes(array)
     for number in range(invocation.objects):
         yield OperationSpec(
-            index=number,
             kind=OperationKind.APPEND_ARRAY,
             key=key,
             size=declared_size(key),

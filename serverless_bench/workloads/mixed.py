@@ -45,7 +45,6 @@ class _Object:
 
     def operation(self, kind: OperationKind) -> OperationSpec:
         return OperationSpec(
-            index=0,
             kind=kind,
             key=self.key,
             size=self.size,
@@ -127,7 +126,7 @@ class _ThreadObjects:
                 yield from self._copy()
             case OperationKind.LIST:
                 prefix = self._invocation.target.prefix
-                yield OperationSpec(index=0, kind=kind, key=prefix, size=None)
+                yield OperationSpec(kind=kind, key=prefix, size=None)
             case OperationKind.GET_RANGE:
                 yield self._range()
             case _:

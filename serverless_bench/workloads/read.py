@@ -24,14 +24,13 @@ class Read(Workload):
             keys = tuple(dict.fromkeys(invocation.keys))
             for key in keys[thread :: invocation.load.threads]:
                 size = declared_size(key)
-                yield OperationSpec(index=0, kind=OperationKind.HEAD, key=key, size=size)
+                yield OperationSpec(kind=OperationKind.HEAD, key=key, size=size)
 
     def operations(self, invocation: InvocationSpec, thread: int = 0) -> Stream:
         """Yield the gets; an object that sbench did not write has no known size."""
         keys = invocation.keys * invocation.repeats
         for index in range(thread, len(keys), invocation.load.threads):
             whole = OperationSpec(
-                index=index,
                 kind=OperationKind.GET,
                 key=keys[index],
                 size=declared_size(keys[index]),

@@ -15,7 +15,7 @@ class Write(Workload):
         """Yield the puts; their keys depend on run, index and launch alone."""
         for number in range(thread, invocation.objects, invocation.load.threads):
             made = planned_object(invocation, number)
-            yield OperationSpec(index=number, kind=OperationKind.PUT, key=made.key, size=made.size)
+            yield OperationSpec(kind=OperationKind.PUT, key=made.key, size=made.size)
 
 
 WORKLOAD = Write()

@@ -57,7 +57,7 @@ def run(
         random.Random(1),
         lambda _: None,
     )
-    spec = OperationSpec(index=0, kind=kind, key=KEY, size=size)
+    spec = OperationSpec(kind=kind, key=KEY, size=size)
     return measure(OperationContext(spec, transfer, retrier), EpochClock())[0]
 
 

@@ -96,7 +96,6 @@ def read(
     )
     retrier = Retrier(client, 0, monotonic_ns() + 10**11, random.Random(1), lambda _: None)
     operation = OperationSpec(
-        index=0,
         kind=OperationKind.GET if span is None else OperationKind.GET_RANGE,
         key=KEY,
         size=SIZE if head_bytes is None else None,
