@@ -165,6 +165,11 @@ def placed(plan: "Plan", flags: dict[str, Any]) -> "Plan":
             **{name: flags[name] for name in names},
         )
     )
+    if len(location.endpoints) > 1:
+        raise UsageError(
+            f"an experiment has one endpoint, got {len(location.endpoints)}",
+            hint="--endpoint-url URL; sbench write and read take several",
+        )
     changes = {**plan.changes}
     if remote.functions:
         changes["start_timeout_s"] = flags["start_timeout"]

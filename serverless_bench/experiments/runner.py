@@ -58,7 +58,11 @@ def run(
         If the store does not start, or the user interrupts.
     """
     with ExitStack() as stack:
-        runner = _Runner(plan, root, Stores(stack, plan.target), keep=keep)
+        stores = Stores(stack, plan.target)
+        runner = _Runner(plan, root, stores, keep=keep)
+        if any("store" not in cell.settings for cell, _ in _todo(plan, root)):
+            # What is wrong with it is told once, and not by each run.
+            stores.target({})
         try:
             if plan.most_s and _todo(plan, root):
                 plan = runner.find_lengths(say)

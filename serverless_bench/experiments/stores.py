@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from typing import Final
 
+from serverless_bench.driver.location import check_meant
 from serverless_bench.driver.target import embedded_target
 from serverless_bench.errors import UsageError
 from serverless_bench.experiments.definition import Settings
@@ -39,6 +40,8 @@ class Stores:
         ------
         StoreError
             If the store does not start.
+        UsageError
+            If it is the embedded one, and the environment names another.
         """
         store = str(settings.get("store", "embedded"))
         serve = inner(settings, "serve") if store == "loopback" else {}
@@ -62,7 +65,9 @@ class Stores:
             return Target(bucket="any", endpoint_url=url)
         if self._given is not None:
             return self._given
-        return self._stack.enter_context(embedded_target())
+        target = self._stack.enter_context(embedded_target())
+        check_meant(target, "local")
+        return target
 
 
 def _serving(serve: Settings, *, own: bool) -> AbstractContextManager[str]:

@@ -103,6 +103,9 @@ better = "less"
 """
 
 
+TWO = "http://127.0.0.1:1,http://127.0.0.1:2"
+
+
 @pytest.fixture
 def exp(
     tmp_path: Path,
@@ -267,6 +270,7 @@ def test_what_would_be_run_and_what_was_published_need_no_run(exp: Exp, tmp_path
         (["run", "s3-client-threads", "--design", "list"], 2, "has no cells by this design"),
         (["run", "s3-client-threads", "--scale", "huge"], 2, "'huge' is not one of"),
         (["run", "s3-client-threads", "--executor", "nope"], 3, "nope"),
+        (["run", "zarr-writers-write", "--endpoint-url", TWO, "--bucket", "b"], 2, "one endpoint"),
         (["run", "--resume", "nowhere"], 8, "no directory of an experiment"),
         (["report", "s3-client-threads"], 2, "has no experiment"),
         (["report", "nope"], 2, "there is no experiment 'nope'"),
@@ -279,3 +283,13 @@ def test_bad_input_is_one_line(exp: Exp, arguments: list[str], code: int, says: 
     assert says in done.err
     assert done.err.startswith("sbench: ")
     assert len(done.err.splitlines()) <= 2
+
+
+def test_the_embedded_store_is_not_measured_where_another_one_is_named(
+    exp: Exp, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AWS_ENDPOINT_URL_S3", "http://127.0.0.1:1")
+    (tmp_path / "tiny.toml").write_text(TINY)
+    done = exp("run", "tiny.toml", "--repeats", "1")
+    assert done.code == 2
+    assert "AWS_ENDPOINT_URL_S3 names http://127.0.0.1:1" in done.err
