@@ -77,7 +77,10 @@ class ControlApi:
     # Functions.
 
     def _create_function(self, request: web.Request, body: dict[str, Any]) -> _Members:
-        name = body.get("FunctionName", "").rpartition(":")[2]
+        for member in ("FunctionName", "Handler"):
+            if not body.get(member):
+                raise ApiError(400, "InvalidParameterValueException", f"{member} is missing")
+        name = body["FunctionName"].rpartition(":")[2]
         if name in self._host.functions:
             raise ApiError(409, "ResourceConflictException", f"Function already exist: {name}")
         function = LambdaFunction(

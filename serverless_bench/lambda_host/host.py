@@ -105,7 +105,8 @@ class Host:
             404 if there is none, or no such version of it.
         """
         words = named.split(":")
-        if "function" in words:
+        # A function may have that name, too.
+        if "function" in words[:-1]:
             words = words[words.index("function") + 1 :]
         name, version = words[0], qualifier or (words[1] if len(words) > 1 else "")
         found = self.functions.get(name)

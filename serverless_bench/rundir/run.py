@@ -18,6 +18,8 @@ Schema history
 --------------
 1
     First version.
+2
+    What counts the launches of an index is called ``launch``; it was ``attempt``.
 """
 
 from collections.abc import Mapping, Sequence

@@ -106,6 +106,14 @@ def test_a_created_function_runs_with_its_layer_and_is_deleted(real: LambdaHost)
         caller.get_function(FunctionName="mine")
 
 
+def test_a_function_may_be_called_function(host: LambdaHost) -> None:
+    caller = client(host)
+    made = create(caller, "function")
+    for named in ("function", made["FunctionArn"]):
+        assert caller.get_function_configuration(FunctionName=named)["Handler"] == "app.handler"
+    caller.delete_function(FunctionName="function")
+
+
 def test_layers_have_versions(host: LambdaHost) -> None:
     caller = client(host)
     for _ in range(2):
@@ -151,6 +159,8 @@ def test_a_wrong_request_is_told(host: LambdaHost) -> None:
         caller.publish_layer_version(LayerName="l", Content={"ZipFile": b"no zip"})
     with pytest.raises(ClientError, match="does not exist"):
         create(caller, "f", Layers=["arn:aws:lambda:us-east-1:123456789012:layer:none:1"])
+    with pytest.raises(ClientError, match="Handler is missing"):
+        caller.create_function(FunctionName="f", Role="r" * 20, Code={"ZipFile": zipped(app=APP)})
     with pytest.raises(urllib.error.HTTPError, match="400"):
         host.set_faults({"colour": 1})
     with pytest.raises(ClientError) as caught:
