@@ -37,10 +37,18 @@ def test_what_runs_in_a_function_is_light(module: str) -> None:
     assert modules_after(f"import {module}").isdisjoint(HEAVY)
 
 
-def test_the_body_does_without_any_storage_library_until_it_needs_one() -> None:
-    assert modules_after("import serverless_bench.worker.invocation").isdisjoint(
-        {"boto3", "botocore"}
-    )
+OPENED = """
+import os
+os.environ |= {"AWS_ACCESS_KEY_ID": "a", "AWS_SECRET_ACCESS_KEY": "b"}
+import serverless_bench.worker.handler
+from serverless_bench import Target, Transfer
+from serverless_bench.clients import open_client
+open_client(Target(bucket="b", endpoint_url="http://127.0.0.1:1"), Transfer())
+"""
+
+
+def test_a_function_that_uses_the_thin_client_loads_no_storage_library() -> None:
+    assert modules_after(OPENED).isdisjoint({"boto3", "botocore"})
 
 
 FOR_WORK = {
