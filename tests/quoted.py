@@ -18,7 +18,7 @@ from serverless_bench.cli.main import commands
 
 ROOT: Final = Path(__file__).parents[1]
 PAGES: Final = sorted(
-    {*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *ROOT.glob("*/README.md")}
+    {*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *ROOT.glob("[!.]*/README.md")}
 )
 FOREIGN: Final = frozenset({"aws", "cd", "export", "head", "openssl", "sam"})
 """Commands of others, which nobody checks here."""
