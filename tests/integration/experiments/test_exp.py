@@ -230,7 +230,8 @@ def test_pilots_say_how_long_and_how_many_and_are_not_made_twice(exp: Exp, tmp_p
     assert len([text for text in said if text.startswith("run ")]) == 2 * done.repeats
     for one in observe(root, done.cells(), repeats=done.repeats, min_bytes=1):
         assert one.counted == done.repeats
-        assert one.run_s >= 0.2
+        # The last operation begins before the time is over, and may end a little before, too.
+        assert one.run_s > 0.19
     # All is there: nothing is run again.
     run(load_plan(root), root, say=pytest.fail)
 
