@@ -89,11 +89,6 @@ class AwsCrtClient(S3HttpClient[AwsCrtOptions]):
     One client serves one endpoint: the runtime keeps addresses by host name, without the
     port.
 
-    Parameters
-    ----------
-    target, transfer
-        Where objects live and how they are moved.
-
     Raises
     ------
     UsageError

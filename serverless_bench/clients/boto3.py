@@ -78,13 +78,7 @@ class Boto3Options:
 
 
 class Boto3Client(LibraryClient[Boto3Options]):
-    """Single S3 requests through ``boto3.client("s3")``.
-
-    Parameters
-    ----------
-    target, transfer
-        Where objects live and how they are moved.
-    """
+    """Single S3 requests through ``boto3.client("s3")``."""
 
     info: ClassVar[ClientInfo] = ClientInfo(
         attempts="exact",

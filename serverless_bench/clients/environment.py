@@ -13,7 +13,9 @@ def find_keys() -> Keys | None:
     secret = os.environ.get("AWS_SECRET_ACCESS_KEY")
     if not access or not secret:
         return None
-    return Keys(access, secret, os.environ.get("AWS_SESSION_TOKEN") or None)
+    # The first name is the old one, which AWS's own libraries still prefer.
+    tokens = map(os.environ.get, ("AWS_SECURITY_TOKEN", "AWS_SESSION_TOKEN"))
+    return Keys(access, secret, next(filter(None, tokens), None))
 
 
 def no_keys() -> AccessDenied:

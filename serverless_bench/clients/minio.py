@@ -50,18 +50,7 @@ class MinioOptions:
 
 
 class MinioClient(LibraryClient[MinioOptions]):
-    """Single S3 requests through ``minio.Minio``.
-
-    Parameters
-    ----------
-    target, transfer
-        Where objects live and how they are moved.
-
-    Raises
-    ------
-    UsageError
-        If an option of the target is none of this client's.
-    """
+    """Single S3 requests through ``minio.Minio``."""
 
     info: ClassVar[ClientInfo] = ClientInfo(
         attempts="exact",

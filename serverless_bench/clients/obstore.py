@@ -73,18 +73,7 @@ class ObstoreOptions:
 
 
 class ObstoreClient(LibraryClient[ObstoreOptions]):
-    """Requests through ``obstore.store.S3Store``.
-
-    Parameters
-    ----------
-    target, transfer
-        Where objects live and how they are moved.
-
-    Raises
-    ------
-    UsageError
-        If an option of the target is none of obstore's.
-    """
+    """Requests through ``obstore.store.S3Store``."""
 
     info: ClassVar[ClientInfo] = ClientInfo(
         attempts="hidden",

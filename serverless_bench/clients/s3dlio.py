@@ -97,11 +97,6 @@ class S3dlioOptions:
 class S3dlioClient(LibraryClient[S3dlioOptions]):
     """Requests through the functions of ``s3dlio``.
 
-    Parameters
-    ----------
-    target, transfer
-        Where objects live and how they are moved.
-
     Raises
     ------
     UsageError

@@ -68,18 +68,7 @@ class S3TorchConnectorOptions:
 
 
 class S3TorchConnectorClient(LibraryClient[S3TorchConnectorOptions]):
-    """Requests through ``MountpointS3Client``.
-
-    Parameters
-    ----------
-    target, transfer
-        Where objects live and how they are moved.
-
-    Raises
-    ------
-    UsageError
-        If an option of the target is none of the connector's.
-    """
+    """Requests through ``MountpointS3Client``."""
 
     info: ClassVar[ClientInfo] = ClientInfo(
         attempts="hidden",

@@ -35,9 +35,10 @@ from serverless_bench.job.transfer import Transfer
 from serverless_bench.rundir.record import Shown
 from serverless_bench.units import MIB
 
-_MOST: Final = 64 * MIB
-"""Responses that are read into memory (errors, ids, listings of a thousand long keys) are
-shorter."""
+_SMALL: Final = MIB
+"""Responses that are read into memory (errors, ids) are at most this long."""
+_LISTING: Final = 64 * MIB
+"""But for a thousand keys of 1,024 bytes, each byte of which may be encoded as three."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,13 +51,7 @@ class WireOptions:
 
 
 class WireClient(S3HttpClient[WireOptions]):
-    """Single S3 requests over persistent connections.
-
-    Parameters
-    ----------
-    target, transfer
-        Where objects live and how they are moved.
-    """
+    """Single S3 requests over persistent connections."""
 
     info: ClassVar[ClientInfo] = ClientInfo(
         attempts="exact",
@@ -132,7 +127,9 @@ class WireClient(S3HttpClient[WireOptions]):
             status, answered, text = response.status, response.headers, b""
             exchange.answered(status, answered)
             if sink is None or status >= 300:
-                text = connection.read(response, _MOST, exchange)
+                # A listing that ends too early is an error, and not a shorter listing.
+                most = _LISTING if operation == "ListObjectsV2" else _SMALL
+                text = connection.read(response, most, exchange)
                 if status >= 300:
                     raise response_error(status, text, answered, self._endpoint, self._bucket)
             elif "range" in headers and "content-range" not in answered:

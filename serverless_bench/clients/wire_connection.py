@@ -13,10 +13,9 @@ import socket
 import ssl
 import struct
 from base64 import b64encode
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from functools import cache
-from typing import Final
+from typing import Any, Final
 from urllib.parse import SplitResult, unquote, urlsplit
 
 from serverless_bench.clients.base import Exchange, Sink, Source
@@ -36,17 +35,6 @@ _CONNECT_S: Final = 10.0
 _EARLY_RESPONSE_S: Final = 1.0
 _HEAD_BYTES: Final = 64 * KIB
 """Room for a head before the block in the buffer; S3 takes heads of 8 KiB."""
-
-
-@contextmanager
-def translated() -> Iterator[None]:
-    """Turn what sockets and TLS raise into ``OperationError``."""
-    try:
-        yield
-    except TimeoutError as exc:
-        raise TimedOut("no connection in time") from exc
-    except OSError as exc:
-        raise ConnectionLost(f"{type(exc).__name__}: {exc}") from exc
 
 
 class WireConnection:
@@ -81,38 +69,27 @@ class WireConnection:
         self.absolute = bool(proxy) and url.scheme == "http"
         """Whether requests have to name the whole URL, as a proxy wants it."""
         self.proxy_headers: Mapping[str, str] = _authorization(proxy) if proxy else {}
-        with translated():
+        try:
             self._socket = _connected(url, proxy, min(timeout_s, _CONNECT_S))
             self._stream: socket.socket | TlsStream = self._socket
             try:
-                if proxy and url.scheme == "https":
-                    self._tunnel(url)
-                if url.scheme == "https":
-                    self._stream = TlsStream(
-                        self._socket, _tls_context(), url.hostname or "", block_bytes=block_bytes
-                    )
-                self._socket.settimeout(None)
-                for option in (socket.SO_SNDTIMEO, socket.SO_RCVTIMEO):
-                    tick = struct.pack("ll", 0, round(TICK_S * 1e6))
-                    self._socket.setsockopt(socket.SOL_SOCKET, option, tick)
-                peer = self._socket.getpeername()
+                peer = self._prepare(url, tunnel=bool(proxy) and url.scheme == "https")
             except BaseException:
                 self.close()
                 raise
+        except TimeoutError as exc:
+            raise TimedOut("no connection in time") from exc
+        except OSError as exc:
+            raise _lost(exc) from exc
         self.remote = f"{peer[0]}:{peer[1]}" + (" (proxy)" if proxy else "")
         self._poll = select.poll()
         self._poll.register(self._socket, select.POLLIN)
-        self._is_clean = False
+        self.is_reusable = False
         """Whether nothing is left on the line, of a request or of its response."""
 
     def is_stale(self) -> bool:
         """Return whether the store closed the idle connection, or sent something on it."""
         return bool(self._poll.poll(0))
-
-    @property
-    def is_reusable(self) -> bool:
-        """Whether the next request may go over this connection."""
-        return self._is_clean
 
     def close(self) -> None:
         """Close the socket."""
@@ -137,7 +114,7 @@ class WireConnection:
         OperationError
             If the connection breaks, or nothing moves for too long.
         """
-        self._is_clean = False
+        self.is_reusable = False
         self._begin = self._end = 0
         try:
             self._send(head, body, exchange)
@@ -145,10 +122,10 @@ class WireConnection:
         except (BrokenPipeError, ConnectionResetError) as exc:
             return self._early_response(method, exchange, exc)
         except OSError as exc:
-            raise ConnectionLost(f"{type(exc).__name__}: {exc}") from exc
+            raise _lost(exc) from exc
         response = self._response(method, exchange, self._timeout_s)
         nothing_follows = response.length == 0 and self._begin == self._end
-        self._is_clean = nothing_follows and not response.will_close
+        self.is_reusable = nothing_follows and not response.will_close
         return response
 
     def receive(self, response: Response, sink: Sink, exchange: Exchange) -> None:
@@ -178,7 +155,7 @@ class WireConnection:
                 filled += count
             sink.write_at(offset, self._buffer[begin : begin + want])
             offset, begin, filled = offset + want, 0, 0
-        self._is_clean = came <= size and not response.will_close
+        self.is_reusable = came <= size and not response.will_close
 
     def read(self, response: Response, most: int, exchange: Exchange) -> bytes:
         """Return the body of ``response``, or its first ``most`` bytes."""
@@ -190,7 +167,7 @@ class WireConnection:
             whole = length is not None and len(data) == length
             if length is not None and len(data) < min(length, most):
                 raise ConnectionLost("the connection ended in the middle of the response")
-        self._is_clean = whole and not response.will_close and self._begin == self._end
+        self.is_reusable = whole and not response.will_close and self._begin == self._end
         return data
 
     # Sending
@@ -302,7 +279,7 @@ class WireConnection:
         try:
             return self._ticking(self._stream.recv_into, buffer, exchange, patience_s)
         except OSError as exc:
-            raise ConnectionLost(f"{type(exc).__name__}: {exc}") from exc
+            raise _lost(exc) from exc
 
     def _ticking(
         self,
@@ -328,9 +305,25 @@ class WireConnection:
         except DeadlineExceeded:
             raise
         except OperationError:
-            raise ConnectionLost(f"{type(cause).__name__}: {cause}") from cause
+            raise _lost(cause) from cause
         response.will_close = True
         return response
+
+    def _prepare(self, url: SplitResult, *, tunnel: bool) -> tuple[Any, ...]:
+        """Make the connection ready for requests, and return where it leads."""
+        if tunnel:
+            self._tunnel(url)
+        if url.scheme == "https":
+            name = url.hostname or ""
+            self._stream = TlsStream(
+                self._socket, _tls_context(), name, block_bytes=self._block_bytes
+            )
+        self._socket.settimeout(None)
+        for option in (socket.SO_SNDTIMEO, socket.SO_RCVTIMEO):
+            tick = struct.pack("ll", 0, round(TICK_S * 1e6))
+            self._socket.setsockopt(socket.SOL_SOCKET, option, tick)
+        peer: tuple[Any, ...] = self._socket.getpeername()
+        return peer
 
     def _tunnel(self, url: SplitResult) -> None:
         """Have the proxy connect us (RFC 9110, section 9.3.6)."""
@@ -355,6 +348,11 @@ def _connected(url: SplitResult, proxy: str | None, timeout_s: float) -> socket.
     line = socket.create_connection((via.hostname or "", port), timeout_s)
     line.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     return line
+
+
+def _lost(exc: OSError) -> ConnectionLost:
+    """Return what an error of a socket, or of TLS, means."""
+    return ConnectionLost(f"{type(exc).__name__}: {exc}")
 
 
 def _authorization(proxy: str) -> dict[str, str]:

@@ -40,8 +40,10 @@ class Response:
             _join_repeated(headers, parts)
         if "" in [colon for _, colon, _ in parts]:
             raise BadResponse("a line of the head is no header", status=self.status)
-        self.chunked = headers.get("transfer-encoding", "").lower().endswith("chunked")
-        self.length = self._length(method)
+        coding = headers.get("transfer-encoding", "").lower()
+        empty = method == "HEAD" or self.status in {204, 304} or self.is_interim
+        self.chunked = not empty and coding.endswith("chunked")
+        self.length = 0 if empty else self._length()
         """Bytes of the body; None if only its end tells."""
         close = headers.get("connection", _CLOSE if version == "HTTP/1.0" else "").lower()
         self.will_close = close == _CLOSE or (self.length is None and not self.chunked)
@@ -51,10 +53,7 @@ class Response:
         """Whether the answer proper is still to come, as after 100 Continue."""
         return self.status < 200
 
-    def _length(self, method: str) -> int | None:
-        if method == "HEAD" or self.status in {204, 304} or self.is_interim:
-            self.chunked = False
-            return 0
+    def _length(self) -> int | None:
         text = self.headers.get("content-length")
         if self.chunked or text is None:
             return None
