@@ -37,6 +37,7 @@ from serverless_bench.job.spec import JobSpec
 from serverless_bench.job.target import Target
 from serverless_bench.job.transfer import Transfer
 from serverless_bench.payload.keystream import Keystream
+from serverless_bench.rundir.rows import column
 from serverless_bench.stores.loopback.process import served
 from serverless_bench.units import GIB, KIB, MIB, NS_PER_S
 from serverless_bench.worker.invocation import run_invocation
@@ -176,7 +177,7 @@ def harnessed(name: str, url: str, size: int, threads: int) -> Callable[[str, Se
         (spec,) = invocation_specs(job, run_id="r", created_ns=1 << 62, keys=read)
         record = run_invocation(spec)
         assert record.error is None, record.error
-        verified = sum(row.verified_bytes for row in record.operations)
+        verified = sum(column(record.operations, "verified_bytes"))
         assert verified == (size * len(keys) if kind == "get" else 0)
 
     return run

@@ -15,9 +15,8 @@ from serverless_bench.units import NS_PER_S
 
 UNSIGNED_PAYLOAD: Final = "UNSIGNED-PAYLOAD"
 """Stands for the hash of the body (Amazon S3 API reference, "Authenticating requests")."""
-_NOT_SIGNED: Final = frozenset({"expect", "transfer-encoding", "user-agent", "x-amzn-trace-id"})
-"""What stands in between may change these, so nobody signs them."""
 _ALGORITHM: Final = "AWS4-HMAC-SHA256"
+_NO_HEADERS: Final[Mapping[str, str]] = {}
 
 
 class Keys(NamedTuple):
@@ -29,14 +28,30 @@ class Keys(NamedTuple):
     """Of temporary credentials."""
 
 
+class _Headers(NamedTuple):
+    """Headers of a request in the three forms that it takes to sign and to send them."""
+
+    canonical: str
+    """Names and values in order, one a line, and after an empty line the names alone and the
+    payload: the end of a canonical request."""
+    names: str
+    sent: str
+    """As lines of the request."""
+
+
 class _Second(NamedTuple):
     """What the signatures of one second have in common."""
 
     second: int
     keys: Keys
-    stamp: str
-    scope: str
     signing_key: bytes
+    to_sign: str
+    """How a string to sign begins."""
+    credential: str
+    """How the value of the ``authorization`` header begins."""
+    stamp: str
+    plain: _Headers
+    """Of a request that has no headers of its own."""
 
 
 class Signer:
@@ -46,11 +61,15 @@ class Signer:
     ----------
     region
         Where the bucket is.
+    host
+        Of the store, with its port.
     """
 
-    def __init__(self, region: str) -> None:
+    def __init__(self, region: str, host: str) -> None:
         self.region = region
-        self._latest = _Second(-1, Keys("", ""), "", "", b"")
+        self._host = host
+        nothing = _Headers("", "", "")
+        self._latest = _Second(-1, Keys("", ""), b"", "", "", "", nothing)
 
     def sign(
         self,
@@ -58,10 +77,10 @@ class Signer:
         method: str,
         path: str,
         query: str,
-        headers: Mapping[str, str],
+        headers: Mapping[str, str] = _NO_HEADERS,
         payload: str = UNSIGNED_PAYLOAD,
-    ) -> dict[str, str]:
-        """Return ``headers`` and those that authenticate the request with them.
+    ) -> str:
+        """Return the lines of a request's head that hold its host, ``headers`` and the signature.
 
         Parameters
         ----------
@@ -70,7 +89,7 @@ class Signer:
         method, path, query
             Of the request, encoded as they are sent.
         headers
-            Of the request, ``host`` among them, with names in lower case.
+            Of the request, with names in lower case; all are signed.
         payload
             The body's SHA-256 in hexadecimal, or what stands for it.
         """
@@ -79,21 +98,19 @@ class Signer:
         if now.second != second or now.keys != keys:
             # Replaced as a whole: another thread sees the old one or the new one.
             self._latest = now = self._at(second, keys)
-        signed = {**headers, "x-amz-content-sha256": payload, "x-amz-date": now.stamp}
-        if keys.token:
-            signed["x-amz-security-token"] = keys.token
-        names = sorted(signed.keys() - _NOT_SIGNED)
-        listed = ";".join(names)
-        lines = [f"{name}:{' '.join(signed[name].split())}" for name in names]
-        request = "\n".join((method, path, _sorted(query), *lines, "", listed, payload))
+        found = now.plain
+        if headers or payload != UNSIGNED_PAYLOAD:
+            found = self._headers(keys, now.stamp, headers, payload)
+        if "&" in query:
+            query = _sorted(query)
+        request = f"{method}\n{path}\n{query}\n{found.canonical}"
         hashed = hashlib.sha256(request.encode()).hexdigest()
-        text = f"{_ALGORITHM}\n{now.stamp}\n{now.scope}\n{hashed}"
-        signature = hmac.digest(now.signing_key, text.encode(), "sha256").hex()
-        signed["authorization"] = (
-            f"{_ALGORITHM} Credential={keys.access_key}/{now.scope}, "
-            f"SignedHeaders={listed}, Signature={signature}"
+        text = f"{now.to_sign}{hashed}".encode()
+        signature = hmac.digest(now.signing_key, text, "sha256").hex()
+        return (
+            f"{found.sent}authorization: {now.credential}, SignedHeaders={found.names}, "
+            f"Signature={signature}\r\n"
         )
-        return signed
 
     def _at(self, second: int, keys: Keys) -> _Second:
         stamp = utc_stamp(second * NS_PER_S)
@@ -101,12 +118,34 @@ class Signer:
         key = f"AWS4{keys.secret_key}".encode()
         for part in scope.split("/"):
             key = hmac.digest(key, part.encode(), "sha256")
-        return _Second(second, keys, stamp, scope, key)
+        return _Second(
+            second,
+            keys,
+            key,
+            f"{_ALGORITHM}\n{stamp}\n{scope}\n",
+            f"{_ALGORITHM} Credential={keys.access_key}/{scope}",
+            stamp,
+            self._headers(keys, stamp, _NO_HEADERS, UNSIGNED_PAYLOAD),
+        )
+
+    def _headers(
+        self, keys: Keys, stamp: str, headers: Mapping[str, str], payload: str
+    ) -> _Headers:
+        signed = {
+            "host": self._host,
+            **headers,
+            "x-amz-content-sha256": payload,
+            "x-amz-date": stamp,
+        }
+        if keys.token:
+            signed["x-amz-security-token"] = keys.token
+        names = ";".join(sorted(signed))
+        lines = [f"{name}:{' '.join(signed[name].split())}\n" for name in sorted(signed)]
+        sent = [f"{name}: {value}\r\n" for name, value in signed.items()]
+        return _Headers(f"{''.join(lines)}\n{names}\n{payload}", names, "".join(sent))
 
 
 def _sorted(query: str) -> str:
     """Return the parameters of a query by name, and of one name by value."""
-    if "&" not in query:
-        return query
     pairs = sorted(pair.partition("=") for pair in query.split("&"))
     return "&".join(map("".join, pairs))

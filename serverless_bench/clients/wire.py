@@ -12,6 +12,7 @@ import hashlib
 import os
 from collections import deque
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import ClassVar, Final, Literal
 from urllib.parse import SplitResult, urlsplit
@@ -35,6 +36,7 @@ from serverless_bench.job.transfer import Transfer
 from serverless_bench.rundir.record import Shown
 from serverless_bench.units import MIB
 
+_WITH_BODY: Final = frozenset({"PUT", "POST"})
 _SMALL: Final = MIB
 """Responses that are read into memory (errors, ids) are at most this long."""
 _LISTING: Final = 64 * MIB
@@ -70,7 +72,8 @@ class WireClient(S3HttpClient[WireOptions]):
 
     def _open(self) -> None:
         self._server = urlsplit(f"{self._endpoint.scheme}://{self._host}")
-        self._signer = Signer(self._region)
+        self._signer = Signer(self._region, self._server.netloc)
+        self._more_lines = f"user-agent: {self._name}\r\n"
         # What is idle leads to where the bucket was.
         self.close()
 
@@ -126,17 +129,18 @@ class WireClient(S3HttpClient[WireOptions]):
             response = connection.send_request(method, head, body, exchange)
             status, answered, text = response.status, response.headers, b""
             exchange.answered(status, answered)
-            if sink is None or status >= 300:
+            if status >= 300 or (sink is None and response.length != 0):
                 # A listing that ends too early is an error, and not a shorter listing.
                 most = _LISTING if operation == "ListObjectsV2" else _SMALL
                 text = connection.read(response, most, exchange)
-                if status >= 300:
-                    raise response_error(status, text, answered, self._endpoint, self._bucket)
-            elif "range" in headers and "content-range" not in answered:
+            if status >= 300:
+                raise response_error(status, text, answered, self._endpoint, self._bucket)
+            if sink is None:
+                return S3Response(status, answered, text)
+            if "range" in headers and "content-range" not in answered:
                 # By the header: rclone responds to a range with status 200.
                 raise BadResponse("the store ignored the range", status=status)
-            else:
-                connection.receive(response, sink, exchange)
+            connection.receive(response, sink, exchange)
             return S3Response(status, answered, text)
         finally:
             if not connection.is_reusable:
@@ -150,11 +154,14 @@ class WireClient(S3HttpClient[WireOptions]):
     def _connect(self, exchange: Exchange, idle: deque[WireConnection]) -> WireConnection:
         # The one that was used last is the least likely to have been closed. Not "while there
         # is one": between the question and the response another thread may take it.
-        while connection := _pop(idle):
-            if not connection.is_stale():
-                exchange.connected(connection.remote, reused=True)
-                return connection
-            connection.close()
+        try:
+            while (connection := idle.pop()).is_stale():
+                connection.close()
+        except IndexError:
+            pass
+        else:
+            exchange.connected(connection.remote, reused=True)
+            return connection
         connection = WireConnection(
             self._server,
             proxy=_find_proxy(self._server),
@@ -176,18 +183,17 @@ class WireClient(S3HttpClient[WireOptions]):
         """Return the head of a request, signed."""
         if (keys := self._keys()) is None:
             raise AccessDenied("no credentials: set AWS_ACCESS_KEY_ID or AWS_PROFILE")
-        sent = {"host": self._server.netloc, "user-agent": self._name, **headers}
-        if method in {"PUT", "POST"}:
-            sent["content-length"] = str(len(body) if isinstance(body, bytes) else body.size)
         payload = self._hash(body) if self._hashes else UNSIGNED_PAYLOAD
-        sent = self._signer.sign(keys, method, path, query, sent, payload)
-        sent.update(connection.proxy_headers)
+        signed = self._signer.sign(keys, method, path, query, headers, payload)
+        more = self._more_lines + connection.proxy_lines
+        if method in _WITH_BODY:
+            size = len(body) if isinstance(body, bytes) else body.size
+            more = f"{more}content-length: {size}\r\n"
         if connection.absolute:
             path = f"{self._server.scheme}://{self._server.netloc}{path}"
         if query:
             path = f"{path}?{query}"
-        lines = "".join([f"{name}: {value}\r\n" for name, value in sent.items()])
-        return f"{method} {path} HTTP/1.1\r\n{lines}\r\n".encode()
+        return f"{method} {path} HTTP/1.1\r\n{signed}{more}\r\n".encode()
 
     def _hash(self, body: Source | bytes) -> str:
         if isinstance(body, bytes):
@@ -234,12 +240,6 @@ def _find_proxy(url: SplitResult) -> str | None:
 
 
 def _close_all(idle: deque[WireConnection]) -> None:
-    while connection := _pop(idle):
-        connection.close()
-
-
-def _pop(idle: deque[WireConnection]) -> WireConnection | None:
-    try:
-        return idle.pop()
-    except IndexError:
-        return None
+    with suppress(IndexError):
+        while True:
+            idle.pop().close()

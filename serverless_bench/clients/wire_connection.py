@@ -13,9 +13,9 @@ import socket
 import ssl
 import struct
 from base64 import b64encode
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import cache
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 from urllib.parse import SplitResult, unquote, urlsplit
 
 from serverless_bench.clients.base import Exchange, Sink, Source
@@ -35,6 +35,8 @@ _CONNECT_S: Final = 10.0
 _EARLY_RESPONSE_S: Final = 1.0
 _HEAD_BYTES: Final = 64 * KIB
 """Room for a head before the block in the buffer; S3 takes heads of 8 KiB."""
+
+B = TypeVar("B", bound=bytes | memoryview)
 
 
 class WireConnection:
@@ -68,7 +70,8 @@ class WireConnection:
         """Where what was received and not used yet stands in the buffer."""
         self.absolute = bool(proxy) and url.scheme == "http"
         """Whether requests have to name the whole URL, as a proxy wants it."""
-        self.proxy_headers: Mapping[str, str] = _authorization(proxy) if proxy else {}
+        self.proxy_lines = _authorization(proxy) if proxy else ""
+        """Headers for the proxy, as lines."""
         try:
             self._socket = _connected(url, proxy, min(timeout_s, _CONNECT_S))
             self._stream: socket.socket | TlsStream = self._socket
@@ -117,15 +120,18 @@ class WireConnection:
         self.is_reusable = False
         self._begin = self._end = 0
         try:
-            self._send(head, body, exchange)
+            if body == b"":
+                self._send_all(head, len(head), exchange)
+            else:
+                self._send(head, body, exchange)
             exchange.sent()
         except (BrokenPipeError, ConnectionResetError) as exc:
             return self._early_response(method, exchange, exc)
         except OSError as exc:
             raise _lost(exc) from exc
         response = self._response(method, exchange, self._timeout_s)
-        nothing_follows = response.length == 0 and self._begin == self._end
-        self.is_reusable = nothing_follows and not response.will_close
+        if response.length == 0:
+            self.is_reusable = self._begin == self._end and not response.will_close
         return response
 
     def receive(self, response: Response, sink: Sink, exchange: Exchange) -> None:
@@ -174,51 +180,55 @@ class WireConnection:
 
     def _send(self, head: bytes, body: Source | bytes, exchange: Exchange) -> None:
         if isinstance(body, bytes):
-            self._send_all(memoryview(head + body), len(head) + len(body), exchange)
+            self._send_all(head + body, len(head) + len(body), exchange)
             return
         if len(head) > _HEAD_BYTES:
-            self._send_all(memoryview(head), len(head), exchange)
+            self._send_all(head, len(head), exchange)
             head = b""
-        self._buffer[: len(head)] = head
-        first = len(head)
+        buffer, first = self._buffer, len(head)
+        buffer[:first] = head
         for offset in range(0, body.size or 1, self._block_bytes):
             end = first + min(self._block_bytes, body.size - offset)
             if end > first:
-                body.readinto_at(offset, self._buffer[first:end])
-            self._send_all(self._buffer[:end], first, exchange)
+                body.readinto_at(offset, buffer[first:end])
+            self._send_all(buffer[:end], first, exchange)
             first = 0
 
-    def _send_all(self, data: memoryview, uncounted: int, exchange: Exchange) -> None:
+    def _send_all(self, data: bytes | memoryview, uncounted: int, exchange: Exchange) -> None:
         """Send ``data``, of which the first ``uncounted`` bytes are of no object."""
-        while data:
-            count = self._ticking(self._stream.send, data, exchange, self._timeout_s)
-            data = data[count:]
-            counted = count - uncounted
-            uncounted = max(0, -counted)
-            if counted > 0:
-                exchange.moved(counted)
+        send: Callable[[bytes | memoryview], int] = self._stream.send
+        while True:
+            try:
+                count = send(data)
+            except BlockingIOError:
+                count = self._patiently(send, data, exchange, self._timeout_s)
+            if count > uncounted:
+                exchange.moved(count - uncounted)
+            if count == len(data):
+                return
+            data = memoryview(data)[count:]
+            uncounted = max(0, uncounted - count)
 
     # Receiving
 
     def _response(self, method: str, exchange: Exchange, patience_s: float) -> Response:
+        """Return the next head that is not interim; what came behind it stays in the buffer."""
+        begin, end = self._begin, self._end
         while True:
-            response = Response(self._head(exchange, patience_s), method)
+            if end == begin or (found := self._room.find(END_OF_HEAD, begin, end)) < 0:
+                if end > _HEAD_BYTES:
+                    raise BadResponse("the head of the response does not end")
+                # No more than a block, so that the body's first one fits behind the head.
+                room = self._buffer[end : end + self._block_bytes]
+                end += self._receive(room, exchange, patience_s)
+                continue
+            response = Response(self._room[begin:found], method)
+            begin = found + len(END_OF_HEAD)
+            if begin > _HEAD_BYTES:
+                raise BadResponse("the head of the response is too long")
             if not response.is_interim:
+                self._begin, self._end = begin, end
                 return response
-
-    def _head(self, exchange: Exchange, patience_s: float) -> bytes:
-        """Return the next head, and leave what came behind it in the buffer."""
-        while (found := self._room.find(END_OF_HEAD, self._begin, self._end)) < 0:
-            if self._end > _HEAD_BYTES:
-                raise BadResponse("the head of the response does not end")
-            # No more than a block, so that the body's first one fits behind the head.
-            room = self._buffer[self._end : self._end + self._block_bytes]
-            self._end += self._receive(room, exchange, patience_s)
-        head = bytes(self._buffer[self._begin : found])
-        self._begin = found + len(END_OF_HEAD)
-        if self._begin > _HEAD_BYTES:
-            raise BadResponse("the head of the response is too long")
-        return head
 
     def _read(self, most: int, exchange: Exchange) -> bytes:
         """Return ``most`` bytes, or as many as there are."""
@@ -264,39 +274,42 @@ class WireConnection:
     def _refill(self, exchange: Exchange) -> bool:
         """Receive what comes next into the empty buffer; return False at the end."""
         self._begin = 0
-        self._end = self._ticked(self._buffer, exchange, self._timeout_s)
+        self._end = self._receive_some(self._buffer, exchange, self._timeout_s)
         return self._end > 0
 
     def _receive(
         self, buffer: memoryview, exchange: Exchange, patience_s: float | None = None
     ) -> int:
-        count = self._ticked(buffer, exchange, patience_s or self._timeout_s)
+        count = self._receive_some(buffer, exchange, patience_s or self._timeout_s)
         if not count:
             raise ConnectionLost("the store closed the connection before its response was over")
         return count
 
-    def _ticked(self, buffer: memoryview, exchange: Exchange, patience_s: float) -> int:
+    def _receive_some(self, buffer: memoryview, exchange: Exchange, patience_s: float) -> int:
+        """Receive what has come, or what comes next; return 0 at the end."""
+        receive = self._stream.recv_into
         try:
-            return self._ticking(self._stream.recv_into, buffer, exchange, patience_s)
+            try:
+                return receive(buffer)
+            except BlockingIOError:
+                return self._patiently(receive, buffer, exchange, patience_s)
         except OSError as exc:
             raise _lost(exc) from exc
 
-    def _ticking(
-        self,
-        do: Callable[[memoryview], int],
-        view: memoryview,
-        exchange: Exchange,
-        patience_s: float,
+    def _patiently(
+        self, do: Callable[[B], int], data: B, exchange: Exchange, patience_s: float
     ) -> int:
-        waited_s = 0.0
+        """Do again what ended with its first tick."""
+        waited_s = TICK_S
         while True:
+            if waited_s > patience_s:
+                raise TimedOut(f"no byte moved for {patience_s:g} s")
+            exchange.moved(0)
+            waited_s += TICK_S
             try:
-                return do(view)
+                return do(data)
             except BlockingIOError:
-                if waited_s > patience_s:
-                    raise TimedOut(f"no byte moved for {patience_s:g} s") from None
-                exchange.moved(0)
-                waited_s += TICK_S
+                pass
 
     def _early_response(self, method: str, exchange: Exchange, cause: OSError) -> Response:
         """Return the response that a store gave before it closed on an upload."""
@@ -329,15 +342,15 @@ class WireConnection:
         """Have the proxy connect us (RFC 9110, section 9.3.6)."""
         there = f"{url.hostname}:{url.port or 443}"
         lines = [f"CONNECT {there} HTTP/1.1", f"host: {there}"]
-        lines += [f"{name}: {value}" for name, value in self.proxy_headers.items()]
-        self._socket.sendall("\r\n".join([*lines, "", ""]).encode())
+        head = "\r\n".join([*lines, self.proxy_lines, ""])
+        self._socket.sendall(head.encode())
         data = b""
         while END_OF_HEAD not in data and (more := self._socket.recv(4 * KIB)):
             data += more
         status = Response(data.partition(END_OF_HEAD)[0], "CONNECT").status
         if not 200 <= status < 300:
             raise ConnectionLost(f"the proxy does not connect to {there}: status {status}")
-        self.proxy_headers = {}
+        self.proxy_lines = ""
 
 
 def _connected(url: SplitResult, proxy: str | None, timeout_s: float) -> socket.socket:
@@ -355,12 +368,12 @@ def _lost(exc: OSError) -> ConnectionLost:
     return ConnectionLost(f"{type(exc).__name__}: {exc}")
 
 
-def _authorization(proxy: str) -> dict[str, str]:
+def _authorization(proxy: str) -> str:
     parts = urlsplit(proxy)
     if parts.username is None:
-        return {}
+        return ""
     user = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
-    return {"proxy-authorization": "Basic " + b64encode(user.encode()).decode()}
+    return f"proxy-authorization: Basic {b64encode(user.encode()).decode()}\r\n"
 
 
 @cache

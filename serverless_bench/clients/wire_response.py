@@ -1,12 +1,12 @@
 """The head of an HTTP/1.1 response, and how its body ends (RFC 9112)."""
 
-from collections.abc import Iterable
 from typing import Final
 
 from serverless_bench.errors import BadResponse
 
 END_OF_HEAD: Final = b"\r\n\r\n"
 _CLOSE: Final = "close"
+_EMPTY: Final = frozenset({204, 304})
 
 
 class Response:
@@ -25,33 +25,34 @@ class Response:
         If that is no head of HTTP/1.
     """
 
-    __slots__ = ("chunked", "headers", "length", "status", "will_close")
+    __slots__ = ("chunked", "headers", "is_interim", "length", "status", "will_close")
 
-    def __init__(self, data: bytes, method: str) -> None:
+    def __init__(self, data: bytes | bytearray, method: str) -> None:
         first, *lines = data.decode("latin-1").split("\r\n")
-        version, _, rest = first.partition(" ")
-        if not version.startswith("HTTP/1.") or not rest[:3].isdigit():
+        version, status = first[:8], first[9:12]
+        if not (version.startswith("HTTP/1.") and first[8:9] == " " and status.isdigit()):
             raise BadResponse(f"no HTTP/1 comes from there: {first[:100]!r}")
-        self.status = int(rest[:3])
-        parts = [line.partition(":") for line in lines]
-        self.headers = headers = {name.lower(): value.strip() for name, _, value in parts}
+        self.status = int(status)
+        self.headers: dict[str, str] = {}
         """By name in lower case."""
-        if len(headers) < len(parts):
-            _join_repeated(headers, parts)
-        if "" in [colon for _, colon, _ in parts]:
-            raise BadResponse("a line of the head is no header", status=self.status)
-        coding = headers.get("transfer-encoding", "").lower()
-        empty = method == "HEAD" or self.status in {204, 304} or self.is_interim
-        self.chunked = not empty and coding.endswith("chunked")
-        self.length = 0 if empty else self._length()
-        """Bytes of the body; None if only its end tells."""
-        close = headers.get("connection", _CLOSE if version == "HTTP/1.0" else "").lower()
-        self.will_close = close == _CLOSE or (self.length is None and not self.chunked)
-
-    @property
-    def is_interim(self) -> bool:
+        headers = self.headers
+        for line in lines:
+            name, colon, value = line.partition(":")
+            if not colon:
+                raise BadResponse("a line of the head is no header", status=self.status)
+            name = name.lower()
+            if name in headers:
+                # All their values (RFC 9110, section 5.3).
+                value = f"{headers[name]}, {value.strip()}"
+            headers[name] = value.strip()
+        self.is_interim = self.status < 200
         """Whether the answer proper is still to come, as after 100 Continue."""
-        return self.status < 200
+        has_body = not (method == "HEAD" or self.status in _EMPTY or self.is_interim)
+        self.chunked = has_body and headers.get("transfer-encoding", "").lower().endswith("chunked")
+        self.length = self._length() if has_body else 0
+        """Bytes of the body; None if only its end tells."""
+        close = headers.get("connection", _CLOSE if version == "HTTP/1.0" else "")
+        self.will_close = close.lower() == _CLOSE or (self.length is None and not self.chunked)
 
     def _length(self) -> int | None:
         text = self.headers.get("content-length")
@@ -60,11 +61,3 @@ class Response:
         if not text.isdigit():
             raise BadResponse(f"Content-Length is {text[:100]!r}", status=self.status)
         return int(text)
-
-
-def _join_repeated(headers: dict[str, str], parts: Iterable[tuple[str, str, str]]) -> None:
-    """Let headers that come more than once have all their values (RFC 9110, section 5.3)."""
-    headers.clear()
-    for name, _, value in parts:
-        before = headers.get(name.lower())
-        headers[name.lower()] = value.strip() if before is None else f"{before}, {value.strip()}"

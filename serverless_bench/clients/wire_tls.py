@@ -46,7 +46,7 @@ class TlsStream:
         """Bytes of plaintext in there that ``send`` has not reported yet."""
         self._handshake()
 
-    def send(self, data: memoryview) -> int:
+    def send(self, data: bytes | memoryview) -> int:
         """Encrypt ``data`` and send some of it; call again with the rest.
 
         As ``socket.send``, and as ``SSLSocket.send`` after ``SSLWantWriteError``: what was

@@ -96,6 +96,8 @@ def object_key(  # noqa: PLR0913 - they are all that a key depends on
     return f"{prefix}{folder}{digits}.{size}{_suffix(compressibility, duplication)}"
 
 
+# It is asked for the same few texts again and again, and so is ``_suffix``.
+@lru_cache(maxsize=64)
 def parse_layout(text: str) -> int | None:
     """Return in how many folders the keys of a layout lie; None for no folders.
 
@@ -157,6 +159,7 @@ def declared_ratios(key: str) -> tuple[int, int] | None:
     return int(match[2] or 100), int(match[3] or 100)
 
 
+@lru_cache(maxsize=64)
 def _suffix(compressibility: float, duplication: float) -> str:
     check_ratios(compressibility, duplication)
     z, d = round(compressibility * 100), round(duplication * 100)

@@ -4,15 +4,14 @@ So the driver can list them before anything is launched, and nobody has to send 
 """
 
 import random
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from serverless_bench.job.keys import object_key
 from serverless_bench.job.sizes import parse_sizes
 from serverless_bench.job.spec import InvocationSpec, Work
 
 
-@dataclass(frozen=True, slots=True)
-class Planned:
+class Planned(NamedTuple):
     """An object that may be made."""
 
     key: str

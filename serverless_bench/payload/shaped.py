@@ -132,9 +132,10 @@ def content_of(key: str, generation: int = 0) -> Keystream:
     generation
         How often the object was overwritten, 0 to 65535.
     """
-    ratios, size = declared_ratios(key), declared_size(key)
-    if ratios is None or size is None:
+    ratios = declared_ratios(key)
+    if ratios is None:
         return Keystream(key, generation)
+    size = declared_size(key) or 0
     compressibility, duplication = ratios
     return Shaped(
         key,

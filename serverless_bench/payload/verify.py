@@ -1,6 +1,7 @@
 """Compare what a store delivers with what was written, and say what is there instead."""
 
 import threading
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -21,12 +22,12 @@ way an object is cut into ranges, do not change what is compared."""
 class BadRanges:
     """Bad ranges in order of offset: all counted, the first ``MAX_BAD_RANGES`` kept."""
 
-    def __init__(self) -> None:
-        self.listed: list[BadRange] = []
-        self.count = 0
-        self.bytes = 0
-        self._last: BadRange | None = None
-        """The last range, listed or not: the next one may continue it."""
+    # Of the class, because nearly all stay as they are.
+    listed: Sequence[BadRange] = ()
+    count = 0
+    bytes = 0
+    _last: BadRange | None = None
+    """The last range, listed or not: the next one may continue it."""
 
     def add(self, new: BadRange) -> None:
         """Take the next range; one that continues the last one becomes part of it."""
@@ -35,14 +36,16 @@ class BadRanges:
         self._last = joined or new
         if joined:
             if self.count == len(self.listed):
-                self.listed[-1] = joined
+                self.listed = [*self.listed[:-1], joined]
             return
         self.count += 1
         if len(self.listed) < MAX_BAD_RANGES:
-            self.listed.append(new)
+            self.listed = [*self.listed, new]
 
     def extend(self, other: "BadRanges") -> None:
         """Take all ranges of a later stretch of the same object."""
+        if not other.count:
+            return
         before = self.count
         for bad in other.listed:
             self.add(bad)
@@ -87,46 +90,72 @@ class RangeSink:
         self._length = length
         self._verify = verify if keystream is not None else Verify.NONE
         self._lock = threading.Lock()
-        self._scratch: bytearray | None = None
-        self._coverage = Coverage()
-        self._end = 0
-        """Where the last byte that came ends, wanted or not."""
-        self.received = 0
-        self.missing = 0
-        """Bytes of the range that never came; known once it is finished."""
-        self.verified_bytes = 0
         self.bad = BadRanges()
-        self.payload_ns = 0
+
+    _scratch: bytearray | None = None
+    _until = 0
+    """All bytes before this one have come, and none behind it, unless there is a ``_coverage``."""
+    _coverage: Coverage | None = None
+    """What has come, if it did not come in order."""
+    _end = 0
+    """Where the last byte that came ends, wanted or not."""
+    received = 0
+    missing = 0
+    """Bytes of the range that never came; known once it is finished."""
+    verified_bytes = 0
+    payload_ns = 0
 
     def write_at(self, offset: int, data: memoryview) -> None:
         """Take ``data``, which stands at ``offset`` of the range, and compare it."""
-        if not len(data):
+        count = len(data)
+        if not count:
             return
+        end, length = offset + count, self._length
         with self._lock:
-            self.received += len(data)
-            within = data if self._length is None else data[: max(0, self._length - offset)]
-            fresh = self._coverage.add(offset, offset + len(within))
-            self._end = max(self._end, offset + len(data)) if data else self._end
+            self.received += count
+            self._end = max(self._end, end)
+            if length is not None and end > length:
+                end = max(offset, length)
+                data = data[: end - offset]
+            if offset == self._until and self._coverage is None:
+                fresh = end - offset
+                self._until = end
+            else:
+                fresh = self._out_of_order(offset, end)
             if self._verify is Verify.NONE:
                 return
             start_ns = monotonic_ns()
-            if len(within) and self._is_due(self._offset + offset, len(within)):
-                self._compare(self._offset + offset, within, fresh)
+            if end > offset and (self._verify is Verify.FULL or self._is_due(offset, end)):
+                self._compare(self._offset + offset, data, fresh)
             self.payload_ns += monotonic_ns() - start_ns
 
     def finish(self) -> None:
         """All bytes that will come have come: say what is missing or too much."""
-        if self._length is None:
+        length = self._length
+        if length is None or (self._coverage is None and self._until == self._end == length):
             return
-        for begin, end in self._coverage.gaps(self._length):
+        for begin, end in self._covered().gaps(length):
             self.missing += end - begin
             self.bad.add(absent(Found.MISSING, self._offset + begin, end - begin))
-        if self._end > self._length:
-            self.bad.add(absent(Found.EXTRA, self._offset + self._length, self._end - self._length))
+        if self._end > length:
+            self.bad.add(absent(Found.EXTRA, self._offset + length, self._end - length))
 
-    def _is_due(self, offset: int, length: int) -> bool:
-        if self._verify is Verify.FULL or self._size is None:
+    def _out_of_order(self, begin: int, end: int) -> int:
+        """Note what came; return how many of its bytes had not come before."""
+        self._coverage = self._covered()
+        return self._coverage.add(begin, end)
+
+    def _covered(self) -> Coverage:
+        if self._coverage is not None:
+            return self._coverage
+        coverage = Coverage()
+        coverage.add(0, self._until)
+        return coverage
+
+    def _is_due(self, begin: int, end: int) -> bool:
+        if self._size is None:
             return True
+        offset, length = self._offset + begin, end - begin
         touched = range(offset // _SAMPLE_BYTES, (offset + length - 1) // _SAMPLE_BYTES + 1)
         last = (self._size - 1) // _SAMPLE_BYTES
         return any(n % _SAMPLE_EVERY == 0 or n == last for n in touched)

@@ -8,12 +8,13 @@ As JSON a list of rows is one table of columns (``{"start_ns": [1, 2], ...}``), 
 a third of the size and loads into arrays without an object per row.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from enum import StrEnum
-from typing import Any, Self
+from typing import Any, Self, TypeAlias
 
 from serverless_bench.job.operations import OperationKind
+from serverless_bench.rundir.rows import column, from_columns, to_columns
 
 
 class Found(StrEnum):
@@ -66,8 +67,7 @@ class BadRange:
     """Where in that object the first of them belongs."""
 
 
-# Not frozen: it is made of every request, and a frozen one takes three times as long.
-@dataclass(slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Attempt:
     """One HTTP attempt."""
 
@@ -105,8 +105,7 @@ class Attempt:
     """The answer's ``Date``, in whole seconds since the epoch by the store's clock."""
 
 
-# Not frozen: it is made of every request, and a frozen one takes three times as long.
-@dataclass(slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
     """A stretch of an operation in which bytes moved at an even rate."""
 
@@ -118,8 +117,7 @@ class Step:
     """Bytes moved; an operation's steps add up to its ``bytes``."""
 
 
-# Not frozen: it is made of every request, and a frozen one takes three times as long.
-@dataclass(slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class OperationRecord:
     """One measured operation on one object, successful or not."""
 
@@ -158,6 +156,50 @@ class OperationRecord:
     """Keys that it concerned: more or fewer than one for a listing or a deletion of many."""
     intended_ns: int | None = None
     """When it should have begun, in an open loop; None in a closed one."""
+
+
+OperationRow: TypeAlias = tuple[
+    OperationKind,
+    str,
+    int | None,
+    int,
+    int,
+    int | None,
+    int | None,
+    int,
+    int,
+    int,
+    int,
+    int,
+    str | None,
+    bool,
+    int,
+    int,
+    int,
+    int | None,
+]
+"""The fields of an ``OperationRecord`` after its number."""
+AttemptRow: TypeAlias = tuple[
+    str,
+    int,
+    int,
+    int,
+    int,
+    int,
+    int | None,
+    str | None,
+    str | None,
+    str | None,
+    str | None,
+    str | None,
+    bool,
+    int,
+    int | None,
+    int | None,
+]
+"""The fields of an ``Attempt`` after its operation."""
+StepRow: TypeAlias = tuple[int, int]
+"""The fields of a ``Step`` after its operation."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -215,11 +257,11 @@ class InvocationRecord:
     """From when the client was there to the end, the warm-up included."""
     max_rss_bytes: int
     """Peak resident set of the worker process so far."""
-    operations: tuple[OperationRecord, ...] = ()
-    attempts: tuple[Attempt, ...] = ()
-    steps: tuple[Step, ...] = ()
-    bad_ranges: tuple[BadRange, ...] = ()
-    usages: tuple[Usage, ...] = ()
+    operations: Sequence[OperationRecord] = ()
+    attempts: Sequence[Attempt] = ()
+    steps: Sequence[Step] = ()
+    bad_ranges: Sequence[BadRange] = ()
+    usages: Sequence[Usage] = ()
     error: str | None = None
     """Why the body stopped before its last operation; None when it did not."""
     run_wait_ns: int | None = None
@@ -253,7 +295,7 @@ class InvocationRecord:
     """How often it had to wait."""
     machine: str | None = None
     """Kind of processor, as ``x86_64`` or ``aarch64``; None if unknown."""
-    overdue: tuple[Overdue, ...] = ()
+    overdue: Sequence[Overdue] = ()
     """What was due in an open loop and never begun; a few rows, however much it is."""
     gate_puts: int | None = None
     """Billed requests at the gate: its announcement. None without a gate, or if unknown."""
@@ -271,7 +313,7 @@ class InvocationRecord:
     @property
     def ok(self) -> bool:
         """Whether everything that was asked for happened."""
-        return self.error is None and all(op.error is None for op in self.operations)
+        return self.error is None and not any(column(self.operations, "error"))
 
     def to_json(self) -> dict[str, Any]:
         """Return a JSON-able value with one table of columns per kind of row."""
@@ -287,8 +329,8 @@ class InvocationRecord:
         TypeError, ValueError, KeyError
             If ``data`` is anything else.
         """
-        rows = {
-            name: from_columns(row_type, data[name])
+        rows: dict[str, Any] = {
+            name: from_columns(row_type, _with_enums(row_type, data[name]))
             for name, row_type in TABLES.items()
             if name in data
         }
@@ -349,28 +391,12 @@ def launch_of(data: Mapping[str, Any]) -> int:
     return launch
 
 
-def to_columns(row_type: type, rows: Sequence[Any]) -> dict[str, list[Any]]:
-    """Return ``rows`` as one list per field."""
-    return {f.name: [getattr(row, f.name) for row in rows] for f in fields(row_type)}
-
-
-def from_columns(row_type: type, columns: Mapping[str, list[Any]]) -> tuple[Any, ...]:
-    """Return the rows of a table of columns.
-
-    Raises
-    ------
-    ValueError
-        If the columns are of unequal length.
-    TypeError
-        If they are not the fields of ``row_type``.
-    """
-    convert = _ENUMS.get(row_type, {})
-    lists = [list(map(convert[n], c)) if n in convert else c for n, c in columns.items()]
-    rows = zip(*lists, strict=True)
-    return tuple(row_type(**dict(zip(columns, row, strict=True))) for row in rows)
-
-
 _ENUMS: Mapping[type, Mapping[str, type[StrEnum]]] = {
     OperationRecord: {"kind": OperationKind},
     BadRange: {"found": Found},
 }
+
+
+def _with_enums(row_type: type, columns: Mapping[str, Iterable[Any]]) -> dict[str, Iterable[Any]]:
+    convert = _ENUMS.get(row_type, {})
+    return {n: map(convert[n], c) if n in convert else c for n, c in columns.items()}

@@ -318,12 +318,12 @@ class FunctionContext:
 
 def _raise_if_failed(done: MeasuredOperation) -> None:
     """Raise what the records have already."""
-    operation = done.operation
     if done.bug:
         raise RuntimeError(done.bug)
-    if not operation.error:
+    if not done.error:
         return
+    operation = done.operation
     why = next((a.detail for a in reversed(done.attempts) if a.detail), operation.error)
     if operation.bad_bytes:
         why = f"{operation.bad_bytes} bytes are wrong"
-    raise _ERRORS.get(operation.error, OperationError)(f"{operation.kind}: {why}")
+    raise _ERRORS.get(done.error, OperationError)(f"{operation.kind}: {why}")

@@ -23,7 +23,7 @@ from serverless_bench.process import (
 from serverless_bench.rundir.record import InvocationRecord
 from serverless_bench.units import MIB, NS_PER_S
 from serverless_bench.worker.cpu_time import CpuTime, CpuTimer
-from serverless_bench.worker.operation import describe
+from serverless_bench.worker.operation import describe, to_tables
 from serverless_bench.worker.runner import InvocationRunner, OnMoved, forget_clients
 
 __all__ = ["forget_clients", "generator_bytes_per_s", "handle", "run_invocation"]
@@ -115,13 +115,9 @@ def _measure(
 def _measurements(runner: InvocationRunner) -> dict[str, Any]:
     """Return the fields of a record that the runner has."""
     measured_cpu_ns = runner.measured_cpu_ns()
-    measured, probe, barrier = runner.results(), runner.probe, runner.barrier
+    probe, barrier = runner.probe, runner.barrier
     return {
-        "operations": tuple(m.operation for m in measured),
-        "attempts": tuple(row for m in measured for row in m.attempts),
-        "steps": tuple(row for m in measured for row in m.steps),
-        "bad_ranges": tuple(row for m in measured for row in m.bad_ranges),
-        "usages": tuple(row for m in measured for row in m.usages),
+        **to_tables(runner.results()),
         "overdue": runner.overdue(),
         "measured_cpu_ns": measured_cpu_ns,
         "lock_probes": None if probe is None else probe.probes,

@@ -7,7 +7,7 @@ them nanoseconds since the epoch when a record is built.
 """
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 from typing import Final
 
@@ -37,37 +37,27 @@ class Meter:
         Called at every point with the bytes that moved since the last one: live progress.
     """
 
-    __slots__ = (
-        "_deadline_ns",
-        "_moved_ns",
-        "_next_ns",
-        "_on_moved",
-        "_reported_bytes",
-        "answered_ns",
-        "bytes",
-        "content_range",
-        "curve",
-        "date",
-        "end_ns",
-        "first_byte_ns",
-        "host_id",
-        "last_byte_sent_ns",
-        "number",
-        "part",
-        "remote",
-        "request",
-        "request_id",
-        "reused",
-        "start_ns",
-        "status",
-        "total_bytes",
-        "wait_ns",
-    )
+    # What a request may leave as it is stands in the class: to make a meter is cheap then.
+    status: int | None = None
+    answered_ns: int | None = None
+    date: str | None = None
+    request_id: str | None = None
+    host_id: str | None = None
+    remote: str | None = None
+    reused = False
+    content_range: tuple[int, int] | None = None
+    """First and last byte of the response, by its header; None without one."""
+    total_bytes: int | None = None
+    """Size of the whole object, by the same header; None if it is not there."""
+    bytes = 0
+    first_byte_ns: int | None = None
+    last_byte_sent_ns: int | None = None
+    end_ns = 0
+    _reported_bytes = 0
 
     def __init__(
         self,
         request: str,
-        *,
         part: int,
         number: int,
         wait_ns: int,
@@ -80,31 +70,16 @@ class Meter:
         self.wait_ns = wait_ns
         self._deadline_ns = deadline_ns
         self._on_moved = on_moved
-        self._reported_bytes = 0
-        self.status: int | None = None
-        self.answered_ns: int | None = None
-        self.date: str | None = None
-        self.request_id: str | None = None
-        self.host_id: str | None = None
-        self.remote: str | None = None
-        self.reused = False
-        self.content_range: tuple[int, int] | None = None
-        """First and last byte of the response, by its header; None without one."""
-        self.total_bytes: int | None = None
-        """Size of the whole object, by the same header; None if it is not there."""
-        self.bytes = 0
-        self.first_byte_ns: int | None = None
-        self.last_byte_sent_ns: int | None = None
-        self.start_ns = self.end_ns = monotonic_ns()
-        self.curve: list[Point] = [(self.start_ns, 0)]
-        self._next_ns = self.start_ns + STEP_NS
-        self._moved_ns = self.start_ns
+        self.start_ns = self._moved_ns = now_ns = monotonic_ns()
+        self._next_ns = now_ns + STEP_NS
+        self.curve: list[Point] = [(now_ns, 0)]
 
     def connected(self, remote: str, *, reused: bool) -> None:
         """Note which connection the request uses."""
         self.remote = remote
         self.reused = reused
-        self._point(monotonic_ns())
+        if not reused:
+            self._point(monotonic_ns())
 
     def moved(self, count: int) -> None:
         """Count bytes of the body.
@@ -127,18 +102,21 @@ class Meter:
 
     def sent(self) -> None:
         """Note when the last byte of the request was sent."""
-        self.last_byte_sent_ns = monotonic_ns()
-        self._rested(self.last_byte_sent_ns)
-        self._point(self.last_byte_sent_ns)
+        self.last_byte_sent_ns = now_ns = monotonic_ns()
+        if self.bytes:
+            if now_ns - self._moved_ns >= STEP_NS:
+                self._rested(now_ns)
+            self._point(now_ns)
 
     def answered(self, status: int, headers: Mapping[str, str]) -> None:
         """Note when the head of the response came, and what it holds."""
         self.answered_ns = monotonic_ns()
         self.status = status
-        self.date = headers.get("date")
-        self.request_id = headers.get("x-amz-request-id")
-        self.host_id = headers.get("x-amz-id-2")
-        if (content_range := headers.get("content-range")) is not None:
+        get = headers.get
+        self.date = get("date")
+        self.request_id = get("x-amz-request-id")
+        self.host_id = get("x-amz-id-2")
+        if (content_range := get("content-range")) is not None:
             self.content_range, self.total_bytes = _parse_content_range(content_range)
 
     def first_byte(self) -> None:
@@ -148,10 +126,10 @@ class Meter:
 
     def stop(self) -> None:
         """Note that the call into the client is over; nothing moves after this."""
-        self.end_ns = monotonic_ns()
-        self._rested(self.end_ns)
+        self.end_ns = now_ns = monotonic_ns()
         if self.bytes != self.curve[-1][1]:
-            self._point(self.end_ns)
+            self._rested(now_ns)
+            self._point(now_ns)
 
     def _rested(self, now_ns: int) -> None:
         """Note when a stall began: what moved shortly before would be spread over it."""
@@ -175,7 +153,7 @@ def _parse_content_range(content_range: str) -> tuple[tuple[int, int] | None, in
     return span, total
 
 
-def join_curves(curves: Iterable[list[Point]], start_ns: int) -> list[tuple[int, int]]:
+def join_curves(curves: Sequence[list[Point]], start_ns: int) -> list[tuple[int, int]]:
     """Return the sum of progress curves as consecutive ``(step_ns, step_bytes)``.
 
     Parameters
@@ -192,20 +170,34 @@ def join_curves(curves: Iterable[list[Point]], start_ns: int) -> list[tuple[int,
         Their bytes add up to the curves' last values, exactly: every stretch is split at
         grid lines by differences of a running total.
     """
-    listed = list(curves)
-    if not listed:
+    if not curves:
         return []
-    if len(listed) == 1:
-        points = [(start_ns, 0), *listed[0]]
-        steps = ((t1 - t0, b1 - b0) for (t0, b0), (t1, b1) in pairwise(points))
-        return [step for step in steps if step[0] or step[1]]
-    end_ns = max(curve[-1][0] for curve in listed)
+    if len(curves) == 1:
+        return _steps(curves[0], start_ns)
+    end_ns = max(curve[-1][0] for curve in curves)
     cells = [0] * (-(-(end_ns - start_ns) // STEP_NS) or 1)
-    for curve in listed:
+    for curve in curves:
         for (t0, b0), (t1, b1) in pairwise(curve):
             _spread(cells, t0 - start_ns, t1 - start_ns, b1 - b0)
     last_ns = end_ns - start_ns - STEP_NS * (len(cells) - 1)
     return [(STEP_NS, moved) for moved in cells[:-1]] + [(last_ns, cells[-1])]
+
+
+def _steps(curve: Sequence[Point], start_ns: int) -> list[tuple[int, int]]:
+    """Return the stretches of one curve; a time in which nothing moved is one of them."""
+    steps = []
+    rest_ns = last_ns = start_ns
+    moved = 0
+    for now_ns, count in curve:
+        if count != moved:
+            if last_ns != rest_ns:
+                steps.append((last_ns - rest_ns, 0))
+            steps.append((now_ns - last_ns, count - moved))
+            rest_ns, moved = now_ns, count
+        last_ns = now_ns
+    if last_ns != rest_ns:
+        steps.append((last_ns - rest_ns, 0))
+    return steps
 
 
 def _spread(cells: list[int], begin_ns: int, end_ns: int, moved: int) -> None:

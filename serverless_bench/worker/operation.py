@@ -7,38 +7,83 @@ before, bytes and their comparison, is counted in ``payload_ns``.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any, TypeVar
 
 from serverless_bench.clock import EpochClock, http_date_s, monotonic_ns
 from serverless_bench.errors import OperationError
 from serverless_bench.job.operations import OperationKind
-from serverless_bench.rundir.record import Attempt, BadRange, OperationRecord, Step, Usage
+from serverless_bench.rundir.record import (
+    Attempt,
+    AttemptRow,
+    BadRange,
+    OperationRecord,
+    OperationRow,
+    Step,
+    StepRow,
+    Usage,
+)
+from serverless_bench.rundir.rows import Rows
 from serverless_bench.worker.meter import Meter, join_curves
 from serverless_bench.worker.operation_context import DONE, OperationContext, OperationResult
 from serverless_bench.worker.operations import perform, prepare
+from serverless_bench.worker.retry import MOVING
+
+N = TypeVar("N", BadRange, Usage)
 
 
 # Not frozen: one is made of every operation, and frozen ones take longer to make.
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True)
 class MeasuredOperation:
-    """One operation and the rows that belong to it; their number comes when all are through."""
+    """One operation and what belongs to it, as the tuples that become rows of a record."""
 
-    operation: OperationRecord
-    attempts: tuple[Attempt, ...]
-    steps: tuple[Step, ...]
-    bad_ranges: tuple[BadRange, ...]
-    usages: tuple[Usage, ...]
-    bug: str | None
+    row: OperationRow
+    attempt_rows: Sequence[AttemptRow]
+    step_rows: Sequence[StepRow]
+    bad_ranges: Sequence[BadRange] = ()
+    usages: Sequence[Usage] = ()
+    bug: str | None = None
     """An exception that no client may raise; None as a rule."""
 
-    def number(self, index: int) -> None:
-        """Give the operation this number, and the rows that belong to it."""
-        self.operation.index = index
-        for attempt in self.attempts:
-            attempt.operation = index
-        for step in self.steps:
-            step.operation = index
-        self.bad_ranges = tuple(replace(row, operation=index) for row in self.bad_ranges)
-        self.usages = tuple(replace(row, operation=index) for row in self.usages)
+    @property
+    def start_ns(self) -> int:
+        """When it began."""
+        return self.row[3]
+
+    @property
+    def error(self) -> str | None:
+        """As in ``OperationRecord``."""
+        return self.row[12]
+
+    @property
+    def operation(self) -> OperationRecord:
+        """The operation, with number 0."""
+        return Rows.numbered(OperationRecord, [(self.row,)])[0]
+
+    @property
+    def attempts(self) -> Sequence[Attempt]:
+        """Its attempts."""
+        return Rows.numbered(Attempt, [self.attempt_rows])
+
+    @property
+    def steps(self) -> Sequence[Step]:
+        """Its steps."""
+        return Rows.numbered(Step, [self.step_rows])
+
+
+def to_tables(measured: Sequence[MeasuredOperation]) -> dict[str, Sequence[Any]]:
+    """Return the tables of a record that hold these operations, numbered from 0."""
+    return {
+        "operations": Rows.numbered(OperationRecord, [(done.row,) for done in measured]),
+        "attempts": Rows.numbered(Attempt, [done.attempt_rows for done in measured]),
+        "steps": Rows.numbered(Step, [done.step_rows for done in measured]),
+        "bad_ranges": _numbered([done.bad_ranges for done in measured]),
+        "usages": _numbered([done.usages for done in measured]),
+    }
+
+
+def _numbered(groups: Sequence[Sequence[N]]) -> tuple[N, ...]:
+    """Return rows of which there are few, each with the number of its group."""
+    return tuple(replace(row, operation=n) for n, rows in enumerate(groups) for row in rows)
 
 
 def measure(
@@ -61,7 +106,8 @@ def measure(
     result = DONE
     error: str | None = None
     bug: str | None = None
-    prepare(context)
+    if context.invocation.array is not None:
+        prepare(context)
     # Timing: nothing but the transfer between these two clock reads.
     start_ns = monotonic_ns()
     try:
@@ -76,78 +122,85 @@ def measure(
             context.task.compare(context)
         except OperationError as exc:
             error = exc.code
-    origin_ns, done = clock.origin_ns, context.retrier.succeeded()
+    origin_ns, spec, bad, usage = clock.origin_ns, context.spec, context.bad, context.usage
+    attempts, done, curves = [], [], []
+    for meter, failure in context.retrier.done:
+        attempts.append(_attempt(meter, failure, origin_ns))
+        if failure is None and meter.request in MOVING:
+            done.append(meter)
+            curves.append(meter.curve)
     measured = MeasuredOperation(
-        operation=_record(context, done, error, result.count, (start_ns, end_ns), origin_ns),
-        attempts=tuple([_attempt(m, e, origin_ns) for m, e in context.retrier.done]),
-        steps=tuple(
-            [
-                Step(operation=0, step_ns=step_ns, step_bytes=step_bytes)
-                for step_ns, step_bytes in join_curves([m.curve for m in done], start_ns)
-            ]
-        ),
-        bad_ranges=tuple([replace(bad, key=context.spec.key) for bad in context.bad.listed]),
-        usages=() if context.usage is None else (context.usage,),
-        bug=bug,
+        _operation(context, done, error, result.count, start_ns, end_ns, origin_ns),
+        attempts,
+        join_curves(curves, start_ns),
+        [replace(row, key=spec.key) for row in bad.listed] if bad.listed else (),
+        () if usage is None else (usage,),
+        bug,
     )
     return measured, result
 
 
-def _record(
+def _operation(
     context: OperationContext,
     done: Sequence[Meter],
     error: str | None,
     count: int,
-    period_ns: tuple[int, int],
+    start_ns: int,
+    end_ns: int,
     origin_ns: int,
-) -> OperationRecord:
-    operation = context.spec
-    start_ns, end_ns = period_ns
-    first = min([m.first_byte_ns for m in done if m.first_byte_ns], default=None)
-    last = max([m.last_byte_sent_ns for m in done if m.last_byte_sent_ns], default=None)
-    put = operation.kind is OperationKind.PUT
-    return OperationRecord(
-        index=0,
-        kind=operation.kind,
-        key=operation.key,
-        size=operation.size,
-        start_ns=origin_ns + start_ns,
-        end_ns=origin_ns + end_ns,
-        first_byte_ns=None if put or first is None else origin_ns + first,
-        last_byte_sent_ns=origin_ns + last if put and last is not None else None,
-        bytes=sum([meter.bytes for meter in done]),
-        verified_bytes=context.verified_bytes,
-        bad_bytes=context.bad.bytes,
-        bad_ranges=context.bad.count,
-        payload_ns=context.payload_ns,
-        error=error,
-        warmup=context.warmup,
-        offset=operation.offset,
-        generation=operation.generation,
-        count=count,
-        intended_ns=None if context.intended_ns is None else origin_ns + context.intended_ns,
+) -> OperationRow:
+    spec = context.spec
+    put = spec.kind is OperationKind.PUT
+    moved, edge_ns = 0, None
+    for meter in done:
+        moved += meter.bytes
+        instant_ns = meter.last_byte_sent_ns if put else meter.first_byte_ns
+        if instant_ns and (edge_ns is None or (instant_ns > edge_ns) is put):
+            edge_ns = instant_ns
+    if edge_ns is not None:
+        edge_ns += origin_ns
+    intended_ns = context.intended_ns
+    return (
+        spec.kind,
+        spec.key,
+        spec.size,
+        origin_ns + start_ns,
+        origin_ns + end_ns,
+        None if put else edge_ns,
+        edge_ns if put else None,
+        moved,
+        context.verified_bytes,
+        context.bad.bytes,
+        context.bad.count,
+        context.payload_ns,
+        error,
+        context.warmup,
+        spec.offset,
+        spec.generation,
+        count,
+        None if intended_ns is None else origin_ns + intended_ns,
     )
 
 
-def _attempt(meter: Meter, failure: OperationError | None, origin_ns: int) -> Attempt:
-    return Attempt(
-        operation=0,
-        request=meter.request,
-        part=meter.part,
-        number=meter.number,
-        start_ns=origin_ns + meter.start_ns,
-        end_ns=origin_ns + meter.end_ns,
-        wait_ns=meter.wait_ns,
-        status=meter.status if meter.status or failure is None else failure.status,
-        error=None if failure is None else failure.code,
-        detail=None if failure is None else plain(str(failure)),
-        request_id=meter.request_id,
-        host_id=meter.host_id,
-        remote=meter.remote,
-        reused=meter.reused,
-        bytes=meter.bytes,
-        answered_ns=None if meter.answered_ns is None else origin_ns + meter.answered_ns,
-        date_s=http_date_s(meter.date),
+def _attempt(meter: Meter, failure: OperationError | None, origin_ns: int) -> AttemptRow:
+    answered_ns, date = meter.answered_ns, meter.date
+    return (
+        meter.request,
+        meter.part,
+        meter.number,
+        origin_ns + meter.start_ns,
+        origin_ns + meter.end_ns,
+        meter.wait_ns,
+        meter.status if meter.status or failure is None else failure.status,
+        None if failure is None else failure.code,
+        None if failure is None else plain(str(failure)),
+        meter.request_id,
+        meter.host_id,
+        meter.remote,
+        meter.reused,
+        meter.bytes,
+        None if answered_ns is None else origin_ns + answered_ns,
+        None if date is None else http_date_s(date),
     )
 
 

@@ -73,14 +73,7 @@ class Retrier:
         """
         number = moves = wait_ns = 0
         while True:
-            meter = Meter(
-                request,
-                part=part,
-                number=number,
-                wait_ns=wait_ns,
-                deadline_ns=self.deadline_ns,
-                on_moved=self.on_moved,
-            )
+            meter = Meter(request, part, number, wait_ns, self.deadline_ns, self.on_moved)
             try:
                 result = call(meter)
             except OperationError as exc:
@@ -90,7 +83,8 @@ class Retrier:
                 self._note(meter, OperationError("ended by an exception"))
                 raise
             else:
-                self._note(meter, None)
+                meter.stop()
+                self.done.append((meter, None))
                 return result
             self._note(meter, failure)
             number += 1
@@ -118,10 +112,6 @@ class Retrier:
         clock.sleep(wait_s)
         return wait_ns
 
-    def succeeded(self) -> list[Meter]:
-        """Return the attempts that moved the object's own bytes and succeeded."""
-        return [m for m, failure in self.done if failure is None and m.request in _MOVING]
-
     def billed(self) -> Counter[str]:
         """Return by request how many of the attempts so far a store like Amazon S3 charges for.
 
@@ -131,6 +121,7 @@ class Retrier:
         return Counter(meter.request for meter, status in statuses if status < _FREE_STATUS)
 
 
-_MOVING: Final = frozenset(
+MOVING: Final = frozenset(
     {"put", "upload_part", "get", "write_array", "append_array", "read_array", "call"}
 )
+"""Requests that move the object's own bytes."""

@@ -1,11 +1,12 @@
 """What one invocation does: its threads, their rounds, and when each operation begins."""
 
 import random
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from itertools import chain, islice
+from types import GeneratorType
 from typing import Final
 
 from serverless_bench.clients import open_client
@@ -155,11 +156,9 @@ class InvocationRunner:
         return 0 if self._used_before_ns is None else cpu_ns() - self._used_before_ns
 
     def results(self) -> list[MeasuredOperation]:
-        """Return what was measured, in order of start, and numbered from 0."""
+        """Return what was measured, in order of start."""
         if self.invocation.load.threads > 1:
-            self.measured.sort(key=lambda done: done.operation.start_ns)
-        for index, done in enumerate(self.measured):
-            done.number(index)
+            self.measured.sort(key=lambda done: done.start_ns)
         return self.measured
 
     def perform(
@@ -182,7 +181,9 @@ class InvocationRunner:
             Source of the jitter before retries.
         """
         transfer = self.invocation.transfer
-        retrier = Retrier(self.client(), transfer.retries, self.deadline_ns, rng, self.on_moved)
+        retrier = Retrier(
+            self._client or self.client(), transfer.retries, self.deadline_ns, rng, self.on_moved
+        )
         context = OperationContext(
             operation,
             transfer,
@@ -236,23 +237,23 @@ class InvocationRunner:
         rng, ok = self._rng(thread), None
         stream = workload.prepare(self.invocation, thread)
         while self._stopped is None and (operation := next_operation(stream, ok)) is not None:
-            done = self.perform(operation, rng, warmup=True)[0].operation
+            done, _ = self.perform(operation, rng, warmup=True)
             ok = done.error is None if workload.receives_results else None
             if done.error is not None and self._stopped is None:
                 # What follows relies on it.
-                self._stop(f"prepare: {done.kind} of {done.key} failed: {done.error}")
+                self._stop(f"prepare: {operation.kind} of {operation.key} failed: {done.error}")
 
     def _warm_up(self, rounds: "Rounds", rng: random.Random) -> None:
         for _ in range(self.invocation.warmup):
             ok: bool | None = None
             while self._stopped is None and (operation := rounds.next(ok)) is not None:
                 done, _ = self.perform(operation, rng, warmup=True)
-                ok = done.operation.error is None
+                ok = done.error is None
 
     def _measure(self, rounds: "Rounds", rng: random.Random) -> None:
         schedule, again = self._schedule, self._end_ns is not None
         ok: bool | None = None
-        while self._stopped is None and not self.is_over:
+        while self._stopped is None and not (again and self.is_over):
             operation = rounds.next(ok, again=again)
             if operation is None:
                 return
@@ -262,7 +263,7 @@ class InvocationRunner:
                 if intended_ns is None or not self._has_come(intended_ns):
                     return
             done, _ = self.perform(operation, rng, intended_ns=intended_ns)
-            ok = done.operation.error is None
+            ok = done.error is None
             if not ok and again and schedule is None:
                 # Against a store that refuses at once the loop would only measure itself.
                 sleep(_AFTER_FAILURE_S)
@@ -281,11 +282,13 @@ class InvocationRunner:
 def next_operation(stream: Stream, ok: bool | None) -> OperationSpec | None:  # noqa: FBT001 - its result
     """Send a stream the result of its last operation, and return its next one."""
     try:
-        if ok is None or not isinstance(stream, Generator):
+        # The type itself: to ask for the abstract class takes ten times as long.
+        if ok is None or not isinstance(stream, GeneratorType):
             return next(stream)
-        return stream.send(ok)
+        following: OperationSpec = stream.send(ok)
     except StopIteration:
         return None
+    return following
 
 
 class Rounds:
@@ -312,9 +315,9 @@ class Rounds:
         again
             Whether to go on with the next round at once, unless it is empty.
         """
-        operation = None
-        if self._stream is not None:
-            operation = next_operation(self._stream, ok if self._receives_results else None)
+        operation, stream = None, self._stream
+        if stream is not None:
+            operation = next_operation(stream, ok if self._receives_results else None)
         if operation is None and (self._stream is None or again):
             self._stream = next(self._rounds)
             operation = next_operation(self._stream, None)

@@ -9,7 +9,7 @@ from serverless_bench.job.operations import OperationKind
 from serverless_bench.job.transfer import Verify
 from serverless_bench.payload.shaped import content_of
 from serverless_bench.payload.verify import MAX_BAD_RANGES, RangeSink
-from serverless_bench.rundir.record import BadRange, OperationRecord, Step
+from serverless_bench.rundir.record import BadRange, OperationRow
 from serverless_bench.units import MIB
 from serverless_bench.worker.operation import MeasuredOperation
 
@@ -86,30 +86,27 @@ class Span:
     def measured(self, origin_ns: int, *, warmup: bool) -> MeasuredOperation:
         """Return the records; ``origin_ns`` is when the monotonic clock began."""
         end_ns = self.start_ns if self.end_ns is None else self.end_ns
-        operation = OperationRecord(
-            index=0,
-            kind=OperationKind.CALL,
-            key=self.name,
-            size=None,
-            start_ns=origin_ns + self.start_ns,
-            end_ns=origin_ns + end_ns,
-            first_byte_ns=None,
-            last_byte_sent_ns=None,
-            # NumPy's integers are none to JSON.
-            bytes=max(int(self.bytes), self.verified_bytes + self.bad_bytes),
-            verified_bytes=self.verified_bytes,
-            bad_bytes=self.bad_bytes,
-            bad_ranges=self.bad_count,
-            payload_ns=self.payload_ns,
-            error=self.error or (Corrupt.code if self.bad_count else None),
-            warmup=warmup,
+        # NumPy's integers are none to JSON.
+        moved = max(int(self.bytes), self.verified_bytes + self.bad_bytes)
+        operation: OperationRow = (
+            OperationKind.CALL,
+            self.name,
+            None,
+            origin_ns + self.start_ns,
+            origin_ns + end_ns,
+            None,
+            None,
+            moved,
+            self.verified_bytes,
+            self.bad_bytes,
+            self.bad_count,
+            self.payload_ns,
+            self.error or (Corrupt.code if self.bad_count else None),
+            warmup,
+            0,
+            0,
+            1,
+            None,
         )
-        step = Step(operation=0, step_ns=end_ns - self.start_ns, step_bytes=operation.bytes)
-        return MeasuredOperation(
-            operation=operation,
-            attempts=(),
-            steps=(step,),
-            bad_ranges=tuple(self.bad_ranges),
-            usages=(),
-            bug=None,
-        )
+        step = (end_ns - self.start_ns, moved)
+        return MeasuredOperation(operation, (), (step,), self.bad_ranges)

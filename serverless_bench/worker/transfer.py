@@ -93,15 +93,44 @@ def get_object(context: OperationContext) -> OperationResult:
     OperationError
         If it could not be read.
     """
-    download = _ObjectDownload(context)
-    try:
-        in_parallel(download.fetch, download.count, context.transfer.connections)
-    finally:
-        download.finish()
-    download.check_size()
+    spec, transfer, retrier = context.spec, context.transfer, context.retrier
+    key, first, size, step = spec.key, spec.offset, spec.size, spec.length
+    keystream = None
+    if size is not None:
+        keystream = content_of(spec.content or key, spec.generation)
+    else:
+        # sbench did not write it; a head may have told its size.
+        size = context.invocation.sizes.get(key)
+    length = size if step is None else step
+    if length and "range" in retrier.client.info.operations:
+        step = transfer.part_size(OperationKind.GET, length) or step
+    kept = MemorySink() if context.keep_data else None
+
+    def make_sink(offset: int, length: int | None) -> RangeSink:
+        return RangeSink(keystream, size=size, offset=offset, length=length, verify=transfer.verify)
+
+    def get_whole(meter: Meter) -> RangeSink:
+        sink = make_sink(first, length)
+        into = sink if kept is None else _KeepingSink(sink, kept, 0)
+        retrier.client.get(key, into, meter)
+        return sink
+
+    if step is None or length is None:
+        _take(context, retrier.run("get", get_whole))
+    else:
+        _Ranges(context, make_sink, kept, length, step).get(size)
     if context.bad.count:
-        raise Corrupt(f"{context.spec.key} is not what was written")
-    return DONE if download.kept is None else OperationResult(data=download.kept.data)
+        raise Corrupt(f"{key} is not what was written")
+    return DONE if kept is None else OperationResult(data=kept.data)
+
+
+def _take(context: OperationContext, sink: RangeSink) -> None:
+    """Take what an answer was like; of this one nothing comes any more."""
+    sink.finish()
+    context.payload_ns += sink.payload_ns
+    context.verified_bytes += sink.verified_bytes
+    if sink.bad.count:
+        context.bad.extend(sink.bad)
 
 
 @dataclass(slots=True)
@@ -117,89 +146,88 @@ class _KeepingSink:
         self.kept.write_at(self.begin + offset, data)
 
 
-class _ObjectDownload:
-    """An object, or a range of it, as the ranges that are requested: numbered from 0."""
+class _Ranges:
+    """An object, or a range of it, as the ranges that are requested: numbered from 0.
 
-    def __init__(self, context: OperationContext) -> None:
-        operation, transfer = context.spec, context.transfer
+    Parameters
+    ----------
+    context
+        Of the operation.
+    make_sink
+        Returns what takes a range, by its offset in the object and its length.
+    kept
+        Takes all bytes; None to keep none.
+    length
+        Bytes of all ranges.
+    step
+        Bytes of one.
+    """
+
+    def __init__(
+        self,
+        context: OperationContext,
+        make_sink: Callable[[int, int], RangeSink],
+        kept: MemorySink | None,
+        length: int,
+        step: int,
+    ) -> None:
         self._context = context
-        self._key = key = operation.key
         self._retrier = context.retrier
-        self._verify = transfer.verify
-        foreign = operation.size is None
-        self._size = size = context.invocation.sizes.get(key) if foreign else operation.size
-        self._first = operation.offset
-        self._length = size if operation.length is None else operation.length
-        self._keystream = (
-            None if foreign else content_of(operation.content or key, operation.generation)
-        )
-        step = operation.length
-        if self._length and "range" in self._retrier.client.info.operations:
-            step = transfer.part_size(OperationKind.GET, self._length) or step
+        self._make_sink = make_sink
+        self._kept = kept
+        self._first = context.spec.offset
+        self._length = length
         self._step = step
-        """Length of a range; None if the object is requested as a whole."""
-        self.count = -(-self._length // step) if self._length and step else 1
-        self._sinks: list[RangeSink | None] = [None] * self.count
+        self._count = -(-length // step) or 1
+        self._sinks: list[RangeSink | None] = [None] * self._count
         self._reported: set[int] = set()
         """Sizes of the object that responses have reported."""
-        self.kept = MemorySink() if context.keep_data else None
 
-    def fetch(self, index: int) -> None:
+    def get(self, size: int | None) -> None:
+        """Get all; ``size`` is that of the object, if it is known."""
+        try:
+            in_parallel(self._fetch, self._count, self._context.transfer.connections)
+        finally:
+            for sink in self._sinks:
+                if sink is not None:
+                    _take(self._context, sink)
+        self._check_size(size)
+
+    def _fetch(self, index: int) -> None:
         """Get one of the ranges."""
-        offset, wanted = self._first, self._length
-        if self._step is not None and wanted is not None:
-            offset += index * self._step
-            wanted = min(self._step, self._first + wanted - offset)
+        offset = self._first + index * self._step
+        wanted = min(self._step, self._first + self._length - offset)
         call = partial(self._try, offset=offset, length=wanted)
         try:
-            sink = self._retrier.run("get", call, part=index + 1 if self.count > 1 else 0)
+            sink = self._retrier.run("get", call, part=index + 1 if self._count > 1 else 0)
         except OperationError as exc:
-            if exc.status != _NO_SUCH_RANGE or self._step is None:
+            if exc.status != _NO_SUCH_RANGE:
                 raise
             # The object ends before: of this range nothing came, and that is what it is.
-            sink = self._sink(offset, wanted)
+            sink = self._make_sink(offset, wanted)
         self._sinks[index] = sink
 
-    def _try(self, meter: Meter, offset: int, length: int | None) -> RangeSink:
-        sink = self._sink(offset, length)
-        client = self._retrier.client
+    def _try(self, meter: Meter, offset: int, length: int) -> RangeSink:
+        sink = self._make_sink(offset, length)
         into: Sink = sink
-        if self.kept is not None:
-            into = _KeepingSink(sink, self.kept, offset - self._first)
-        if self._step is None or length is None:
-            client.get(self._key, into, meter)
-            return sink
-        client.get(self._key, into, meter, offset=offset, length=length)
+        if self._kept is not None:
+            into = _KeepingSink(sink, self._kept, offset - self._first)
+        self._retrier.client.get(self._context.spec.key, into, meter, offset=offset, length=length)
         _check_range(meter, offset, length)
         if meter.total_bytes is not None:
             self._reported.add(meter.total_bytes)
         return sink
 
-    def _sink(self, offset: int, length: int | None) -> RangeSink:
-        return RangeSink(
-            self._keystream, size=self._size, offset=offset, length=length, verify=self._verify
-        )
-
-    def finish(self) -> None:
-        """Take what the ranges that came were like; nothing comes any more."""
-        context = self._context
-        for sink in self._sinks:
-            if sink is not None:
-                sink.finish()
-                context.payload_ns += sink.payload_ns
-                context.verified_bytes += sink.verified_bytes
-                context.bad.extend(sink.bad)
-
-    def check_size(self) -> None:
+    def _check_size(self, size: int | None) -> None:
         """Note that the object is longer or shorter than it should be, as responses report.
 
         The ranges that are requested end where the object should, so no sink sees a surplus,
         nor a lack after its own range. A reader of other bytes names the range too, and
         counts none of it: of several readers of one object, the one that reads its end does.
         """
-        size, length, bad = self._size, self._length, self._context.bad
+        length, bad = self._length, self._context.bad
         other = next((reported for reported in sorted(self._reported) if reported != size), None)
-        if other is None or size is None or length is None:
+        if other is None or size is None:
             return
         if other > size:
             counted = other - size if self._first + length >= size else 0

@@ -1,8 +1,5 @@
 """Read existing objects and compare every byte with what was written."""
 
-from collections.abc import Iterator
-from dataclasses import replace
-
 from serverless_bench.job.keys import declared_size
 from serverless_bench.job.operations import OperationKind, OperationSpec
 from serverless_bench.job.read_assignment import share
@@ -28,27 +25,20 @@ class Read(Workload):
 
     def operations(self, invocation: InvocationSpec, thread: int = 0) -> Stream:
         """Yield the gets; an object that sbench did not write has no known size."""
-        keys = invocation.keys * invocation.repeats
+        keys, split = invocation.keys * invocation.repeats, invocation.load.split
         for index in range(thread, len(keys), invocation.load.threads):
-            whole = OperationSpec(
-                kind=OperationKind.GET,
-                key=keys[index],
-                size=declared_size(keys[index]),
-            )
-            yield from _share(whole, invocation)
-
-
-def _share(whole: OperationSpec, invocation: InvocationSpec) -> Iterator[OperationSpec]:
-    """Yield the operation, or the range of it that is this function's."""
-    split = invocation.load.split
-    if split is None:
-        yield whole
-        return
-    if whole.size is None:
-        raise ValueError(f"{whole.key!r} cannot be shared: its size is unknown")
-    offset, length = share(whole.size, invocation.index, split)
-    if length:
-        yield replace(whole, kind=OperationKind.GET_RANGE, offset=offset, length=length)
+            key = keys[index]
+            size = declared_size(key)
+            if split is None:
+                yield OperationSpec(kind=OperationKind.GET, key=key, size=size)
+                continue
+            if size is None:
+                raise ValueError(f"{key!r} cannot be shared: its size is unknown")
+            offset, length = share(size, invocation.index, split)
+            if length:
+                yield OperationSpec(
+                    kind=OperationKind.GET_RANGE, key=key, size=size, offset=offset, length=length
+                )
 
 
 WORKLOAD = Read()

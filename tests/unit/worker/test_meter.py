@@ -139,7 +139,8 @@ def test_the_deadline_itself_is_in_time(monkeypatch: pytest.MonkeyPatch) -> None
     assert meter.curve == [(0, 0), (10**9, 1)]
 
 
-def test_what_is_reported_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("reused", [False, True])
+def test_what_is_reported_is_kept(*, reused: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     clock, reported = Ticking(monkeypatch), list[int]()
     clock.now_ns = 5
     meter = Meter("put", part=2, number=3, wait_ns=4, deadline_ns=10**12, on_moved=reported.append)
@@ -149,8 +150,8 @@ def test_what_is_reported_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
         assert getattr(meter, name) is None
     assert meter.reused is False
     clock.now_ns = 10
-    meter.connected("127.0.0.1:80", reused=True)
-    assert (meter.remote, meter.reused) == ("127.0.0.1:80", True)
+    meter.connected("127.0.0.1:80", reused=reused)
+    assert (meter.remote, meter.reused) == ("127.0.0.1:80", reused)
     clock.now_ns = 20
     meter.moved(7)
     clock.now_ns = 30
@@ -166,7 +167,9 @@ def test_what_is_reported_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     meter.stop()
     assert (meter.start_ns, meter.last_byte_sent_ns, meter.answered_ns) == (5, 30, 40)
     assert (meter.first_byte_ns, meter.end_ns, meter.bytes) == (50, 70, 8)
-    assert meter.curve == [(5, 0), (10, 0), (30, 7), (50, 7), (70, 8)]
+    # Nothing can move before a new connection stands.
+    stood = [] if reused else [(10, 0)]
+    assert meter.curve == [(5, 0), *stood, (30, 7), (50, 7), (70, 8)]
     assert reported == [7, 1]
 
 
