@@ -9,10 +9,16 @@ and compare (docs/decisions/0004-tls-in-memory.md).
 
 import socket
 import ssl
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Final, cast
+
+from serverless_bench.units import KIB
 
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
+
+_SEALED_AT_ONCE: Final = 7 * 16 * KIB
+"""Bytes of plaintext encrypted at a time: seven records. With their heads they stay below the
+128 KiB from which on the C library may map memory anew for each, and in a core's own cache."""
 
 
 class TlsStream:
@@ -58,7 +64,7 @@ class TlsStream:
             Bytes of plaintext whose ciphertext the socket has taken.
         """
         if not self._sealed:
-            self._plain = self._tls.write(data)
+            self._plain = self._tls.write(data[:_SEALED_AT_ONCE])
             self._sealed = memoryview(self._outgoing.read())
         before = len(self._sealed)
         self._sealed = self._sealed[self._raw.send(self._sealed) :]
@@ -72,13 +78,16 @@ class TlsStream:
         view = memoryview(buffer).cast("B")
         filled = 0
         while filled < len(view):
+            # An exception costs more than to ask, and a small object would meet two.
+            if not (self._incoming.pending or self._tls.pending()):
+                if filled:
+                    break
+                self._receive()
             try:
                 # With a buffer to fill, read() returns how much it filled.
                 count = cast("int", self._tls.read(len(view) - filled, view[filled:]))
             except ssl.SSLWantReadError:
-                if filled:
-                    break
-                self._receive()
+                # What came was less than a record, or nothing for us.
                 continue
             except (ssl.SSLZeroReturnError, ssl.SSLEOFError):
                 break

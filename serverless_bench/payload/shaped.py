@@ -94,7 +94,7 @@ class Shaped(Keystream):
             skip = at % SHAPE_BLOCK
             stop = min(length, start + min(PIECE - skip, self._period - at))
             if at == 0 or encryptor is None:
-                encryptor = self._from(at)
+                encryptor = self._from(at, min(length - start, self._period - at))
             yield start, stop, skip, encryptor
             start = stop
 
