@@ -10,14 +10,15 @@ from typing import TYPE_CHECKING, Any, Literal
 import click
 
 from serverless_bench.cli.exit_codes import exit_code_of
+from serverless_bench.cli.numerics import load_numpy
 from serverless_bench.cli.terminal import complain, note
 from serverless_bench.errors import UsageError
-from serverless_bench.job.spec import JobSpec
-from serverless_bench.job.target import Target
 
 if TYPE_CHECKING:
     from serverless_bench.driver.budget import CostLimit
     from serverless_bench.driver.checked_job import CheckedJob
+    from serverless_bench.job.spec import JobSpec
+    from serverless_bench.job.target import Target
     from serverless_bench.reporters.base import Reporter
     from serverless_bench.rundir.run import Run
 
@@ -57,7 +58,7 @@ class Prepared:
         return prepare(self.workload, {**self.flags, **changes}, keys)
 
     @property
-    def job(self) -> JobSpec:
+    def job(self) -> "JobSpec":
         """The job, but for its target."""
         return self.checked.job
 
@@ -122,6 +123,11 @@ def prepare(workload: str, flags: Mapping[str, Any], keys: Sequence[str] | None 
     paths = {name: str(value) for name, value in settings.items() if isinstance(value, Path)}
     found = check_job({**settings, **paths, "workload": workload}, keys)
     # What comes now loads libraries, for which a wrong flag did not have to wait.
+    from serverless_bench.job.load import OWN_FUNCTION
+
+    if found.job.workload != OWN_FUNCTION or found.job.executor != "inline":
+        # In line, a function of the user's own shares this process.
+        load_numpy()
     from serverless_bench.driver.budget import cost_limit
     from serverless_bench.reporters import open_reporter
 
@@ -160,7 +166,7 @@ def run(prepared: Prepared) -> Finished:
     return done
 
 
-def perform(prepared: Prepared, target: Target) -> Finished:
+def perform(prepared: Prepared, target: "Target") -> Finished:
     """Run a job and report on it; its run directory is named before it starts."""
     from serverless_bench.analysis.summary import summarize
     from serverless_bench.driver.budget import Budget

@@ -6,20 +6,20 @@ Each command lives in a module of its own and is imported when it is called, so 
 
 import os
 import sys
-import traceback
 from collections.abc import Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import click
-from click.shell_completion import CompletionItem
 
 from serverless_bench import __version__
-from serverless_bench.cli.defaults import defaults_for
 from serverless_bench.cli.flag_names import spelled
 from serverless_bench.cli.help import Group, in_sections
 from serverless_bench.cli.interrupts import interruptible
 from serverless_bench.cli.terminal import aside, complain
 from serverless_bench.errors import INTERRUPTED, SbenchError
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
 
 GROUPS: Final = {
     "Run": {
@@ -136,6 +136,8 @@ class _Commands(Group):
         """Return a command, with the user's own defaults for its flags."""
         if cmd_name not in COMMANDS:
             return None
+        from serverless_bench.cli.defaults import defaults_for
+
         command = in_sections(open_command(cmd_name))
         ctx.default_map = {cmd_name: defaults_for(command)}
         return command
@@ -147,8 +149,10 @@ class _Commands(Group):
             with formatter.section(title):
                 formatter.write_dl(list(commands.items()))
 
-    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> "list[CompletionItem]":
         """Return the commands that begin so; click would import all of them for their help."""
+        from click.shell_completion import CompletionItem
+
         flags = click.Command.shell_complete(self, ctx, incomplete)
         found = COMMANDS.items()
         return [
@@ -195,6 +199,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _BROKEN_PIPE
     except Exception as exc:  # noqa: BLE001 - a bug gets a line, too
         if os.environ.get("SBENCH_TRACEBACK"):
+            import traceback
+
             traceback.print_exc()
         hint = "this is a bug; SBENCH_TRACEBACK=1 shows where"
         return complain(SbenchError(f"{type(exc).__name__}: {exc}", hint=hint))
