@@ -2,6 +2,7 @@
 
 import time
 from datetime import UTC, datetime
+from email.utils import mktime_tz, parsedate_tz
 from functools import lru_cache
 from typing import Protocol
 
@@ -48,8 +49,5 @@ def utc_stamp(ns: int | None = None, *, separators: bool = False) -> str:
 @lru_cache(maxsize=8)
 def http_date_s(text: str | None) -> int | None:
     """Return the seconds since the epoch that a ``Date`` header names; None if it names none."""
-    # With it comes socket, which most commands never need.
-    from email.utils import mktime_tz, parsedate_tz  # noqa: PLC0415
-
     fields = parsedate_tz(text or "")
     return None if fields is None else mktime_tz(fields)

@@ -14,7 +14,6 @@ from serverless_bench.driver.bucket import Bucket, explained
 from serverless_bench.job.spec import JobSpec
 from serverless_bench.job.target import Target
 from serverless_bench.rundir.run import Run
-from serverless_bench.stores.embedded import EMBEDDED, embedded_store
 
 _FILES: Final = {
     "AWS_CONFIG_FILE": "~/.aws/config",
@@ -64,7 +63,7 @@ def _found_on_aws(target: Target, region: str | None) -> Target:
 def _configured_region() -> str:
     """Return the region of the AWS configuration; botocore is asked only if there is one."""
     files = (Path(os.environ.get(name, usual)).expanduser() for name, usual in _FILES.items())
-    if any(map(os.environ.get, _PROFILES)) or any(path.exists() for path in files):
+    if any(map(os.environ.get, _PROFILES)) or any(path.is_file() for path in files):
         from serverless_bench.driver.boto import configured_region  # noqa: PLC0415
 
         return configured_region()
@@ -114,6 +113,8 @@ def embedded_target(*, client: str = "wire", prefix: str = "sbench/") -> Iterato
     ...     print(target.store)
     seaweedfs
     """
+    from serverless_bench.stores.embedded import EMBEDDED, embedded_store  # noqa: PLC0415
+
     with embedded_store() as lease:
         target = Target(
             client=client,
