@@ -28,7 +28,7 @@ from serverless_bench.stores.loopback.process import served
 ROOT = Path(__file__).parents[1]
 RUNTIME = f"python{sys.version_info.major}.{sys.version_info.minor}"
 FLOOR = "Python that imports click"
-MAIN = "import sys; from serverless_bench.cli.main import main; sys.exit(main(sys.argv[1:]))"
+MAIN = "import serverless_bench.__main__"
 COLD = """
 import sys
 sys.path.append(sys.argv[1])

@@ -4,6 +4,7 @@ Each command lives in a module of its own and is imported when it is called, so 
 ``sbench --help`` does not wait for arrays and plots.
 """
 
+import gc
 import os
 import sys
 from collections.abc import Sequence
@@ -62,6 +63,8 @@ GROUPS: Final = {
 """The help line of each command, in the order of a first visit: help imports none of them."""
 COMMANDS: Final = {name: line for group in GROUPS.values() for name, line in group.items()}
 _BROKEN_PIPE: Final = 141
+_RARELY: Final = (50_000, 20, 20)
+"""Thresholds of the garbage collector, in objects and in collections."""
 
 
 def open_command(name: str) -> click.Command:  # noqa: C901, PLR0912, PLR0915 - a table of imports
@@ -177,6 +180,16 @@ def commands() -> None:
     """
 
 
+def start() -> int:
+    """Run the command of this process, and return its exit code."""
+    # Imports make thousands of objects that stay: the collector would look through them again
+    # and again, and once more when the process ends, which costs more than they take.
+    gc.set_threshold(*_RARELY)
+    code = main()
+    gc.freeze()
+    return code
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code."""
     try:
@@ -208,4 +221,4 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(start())

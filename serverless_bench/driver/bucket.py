@@ -27,8 +27,8 @@ from serverless_bench.worker.in_memory import MemorySource
 from serverless_bench.worker.meter import Meter
 from serverless_bench.worker.retry import Retrier
 
-_TRANSFER: Final = Transfer(block_bytes=64 * KIB, timeout_s=30.0, retries=2)
-_GIVE_UP_S: Final = 100.0
+_TRANSFER: Final = Transfer(block_bytes=64 * KIB, timeout_s=10.0, retries=2)
+_GIVE_UP_S: Final = 60.0
 """Longer than all attempts of a request take."""
 _THERE: Final = 409
 
@@ -61,6 +61,8 @@ class Bucket:
     ----------
     target
         Names are whole keys: its prefix does not count.
+    requests
+        Grows by the billed requests, by kind.
 
     Raises
     ------
@@ -68,13 +70,12 @@ class Bucket:
         If no bucket can be called so.
     """
 
-    def __init__(self, target: Target) -> None:
+    def __init__(self, target: Target, requests: Counter[str] | None = None) -> None:
         if not _NAME.fullmatch(target.bucket):
             raise UsageError(f"{target.bucket!r} is not a bucket name")
         self._client = _BucketClient(target)
         self._rng = random.Random()  # noqa: S311 - jitter is no secret
-        self.requests: Counter[str] = Counter()
-        """Billed requests so far, by kind."""
+        self._requests: Counter[str] = Counter() if requests is None else requests
 
     def head(self) -> str | None:
         """Ask whether it is there, and return the ``Date`` of the response.
@@ -123,7 +124,7 @@ class Bucket:
         try:
             return retrier.run(request, call)
         finally:
-            self.requests += retrier.billed()
+            self._requests.update(retrier.billed())
 
 
 @contextmanager

@@ -2,8 +2,8 @@
 
 import threading
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager, suppress
+from collections.abc import Mapping, Sequence
+from contextlib import closing, suppress
 from dataclasses import replace
 from types import TracebackType
 from typing import Any, Final, Self
@@ -58,20 +58,18 @@ class Coordinator:
             If the store does not answer, or the bucket is missing or not ours to use.
         """
         if uses_store(self._job):
-            with explained(self._job.target), self._open() as bucket:
+            with explained(self._job.target), closing(self._open()) as bucket:
                 self._probe(bucket)
 
-    @contextmanager
-    def _open(self) -> Iterator[Bucket]:
-        with closing(Bucket(self._job.target)) as bucket:
-            try:
-                yield bucket
-            finally:
-                self._requests.update(bucket.requests)
+    def _open(self) -> Bucket:
+        return Bucket(self._job.target, self._requests)
 
     def __enter__(self) -> Self:
         if uses_store(self._job):
-            self._thread = threading.Thread(target=self._run, daemon=True)
+            # Here, not in the thread: botocore, if it is asked for credentials, goes through all
+            # variables of the environment, and a client under test may set one meanwhile.
+            bucket = self._open()
+            self._thread = threading.Thread(target=self._run, args=(bucket,), daemon=True)
             try:
                 self._thread.start()
             except KeyboardInterrupt:
@@ -108,9 +106,9 @@ class Coordinator:
         counted = {"store_requests": dict(self._requests)} if self._requests else {}
         return {**self._report, **counted}
 
-    def _run(self) -> None:
+    def _run(self, bucket: Bucket) -> None:
         # Without a store that answers, nothing is reported.
-        with suppress(SbenchError), self._open() as bucket:
+        with suppress(SbenchError), closing(bucket):
             if self._job.gate is not None:
                 self._open_gate(bucket, self._job.gate)
             for _ in range(_PROBES - 1):
