@@ -10,6 +10,7 @@ environment, in an interpreter that sees nothing else: the handler is imported a
 client opened. `--before` adds the same of another checkout.
 """
 
+import argparse
 import os
 import resource
 import statistics
@@ -103,11 +104,16 @@ def started(subject: Subject, variables: Mapping[str, str], scratch: Path) -> fl
     return cpu_s(resource.RUSAGE_CHILDREN) - before
 
 
+def parser() -> argparse.ArgumentParser:
+    """Return what reads the command line."""
+    made = make_parser(__doc__, rounds=9)
+    made.add_argument("--before", type=Path, help="another checkout")
+    return made
+
+
 def main() -> None:
     """Make the table."""
-    parser = make_parser(__doc__, rounds=9)
-    parser.add_argument("--before", type=Path, help="another checkout")
-    asked = parser.parse_args()
+    asked = parser().parse_args()
     checkouts = [ROOT, *([asked.before.resolve()] if asked.before else [])]
     with tempfile.TemporaryDirectory() as place, served() as url:
         everything = [Subject(FLOOR, [sys.executable, "-c", "import click"])]
