@@ -7,6 +7,7 @@ what only it knows: where on AWS a bucket is (``target``), and open uploads (``c
 import random
 import re
 import ssl
+import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -142,6 +143,13 @@ def explained(target: Target) -> Iterator[None]:
             raise StoreError(f"{where}: the store answered {exc}") from exc
         is_tls = isinstance(exc.__cause__, ssl.SSLError)
         raise unreachable(target, str(exc), is_tls=is_tls) from exc
+    except Exception as exc:
+        # Who needs a profile for credentials has botocore look for them.
+        boto = sys.modules.get("botocore.exceptions")
+        if boto is None or not isinstance(exc, boto.BotoCoreError):
+            raise
+        hint = "check AWS_PROFILE, and what it says in ~/.aws"
+        raise StoreError(f"there are no credentials: {exc}", hint=hint) from exc
 
 
 def missing(where: str) -> StoreError:

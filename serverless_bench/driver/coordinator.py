@@ -108,7 +108,7 @@ class Coordinator:
 
     def _run(self, bucket: Bucket) -> None:
         # Without a store that answers, nothing is reported.
-        with suppress(SbenchError), closing(bucket):
+        with suppress(SbenchError), explained(self._job.target), closing(bucket):
             if self._job.gate is not None:
                 self._open_gate(bucket, self._job.gate)
             for _ in range(_PROBES - 1):

@@ -41,9 +41,10 @@ def resolve(target: Target, *, region: str | None) -> Target:
     """
     if not target.endpoint_url:
         return _found_on_aws(target, region)
-    here = replace(target, region=region or _configured_region())
-    with explained(here), closing(Bucket(here)) as bucket:
-        bucket.head()
+    with explained(target):
+        here = replace(target, region=region or _configured_region())
+        with closing(Bucket(here)) as bucket:
+            bucket.head()
     return here
 
 
