@@ -86,6 +86,7 @@ requirements: .venv/uv
 .venv/run .venv/dev: .venv/%: requirements/%.txt pyproject.toml .venv/uv
 	$(INSTALL) --require-hashes -r $<
 	$(UV) install --quiet --no-deps --no-build-isolation -e .
+	$(BIN)/python -m compileall -q serverless_bench
 	@touch $@
 
 .venv-sam/ready: requirements/sam.txt .venv/uv  ## AWS SAM CLI and cfn-lint, whose libraries are not ours

@@ -2,6 +2,6 @@
 
 import sys
 
-from serverless_bench.cli.main import main
+from serverless_bench.cli.main import start
 
-sys.exit(main())
+sys.exit(start())

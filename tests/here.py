@@ -5,8 +5,8 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+from serverless_bench.driver.boto import open_s3
 from serverless_bench.driver.run import run_job
-from serverless_bench.driver.target import open_s3
 from serverless_bench.job.spec import JobSpec
 from serverless_bench.job.target import Target
 from serverless_bench.job.transfer import Transfer

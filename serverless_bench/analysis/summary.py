@@ -8,7 +8,7 @@ clock first, as far as its evidence goes (``clock_offsets``).
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
@@ -31,8 +31,6 @@ from serverless_bench.analysis.timeline import (
     measured_operations,
 )
 from serverless_bench.analysis.visibility import not_shown
-from serverless_bench.aws.cost.bill import Bill, bill
-from serverless_bench.aws.cost.prices import Prices
 from serverless_bench.rundir.run import Run
 from serverless_bench.rundir.tables import (
     ABSENT,
@@ -45,6 +43,11 @@ from serverless_bench.rundir.tables import (
     percentiles,
 )
 from serverless_bench.units import GIB, NS_PER_S
+
+if TYPE_CHECKING:
+    # What costs nothing has no bill.
+    from serverless_bench.aws.cost.bill import Bill
+    from serverless_bench.aws.cost.prices import Prices
 
 MAX_REPORTED_RANGES: Final = 50
 REPORT_SCHEMA: Final = 3
@@ -128,7 +131,7 @@ class Summary(Displayed):
     withheld: tuple[str, ...]
     bad_ranges: tuple[Mapping[str, Any], ...]
     deliveries: Deliveries | None = None
-    bill: Bill | None = None
+    bill: "Bill | None" = None
     threads: int = 1
     latencies: Latencies = field(default_factory=Latencies)
     libraries: tuple[LibraryUsage, ...] = ()
@@ -149,7 +152,7 @@ class Summary(Displayed):
         return data | {f"{name}_s": value for name, value in done.items()}
 
 
-def summarize(run: Run, *, with_warmup: bool = False, prices: Prices | None = None) -> Summary:
+def summarize(run: Run, *, with_warmup: bool = False, prices: "Prices | None" = None) -> Summary:
     """Return the totals of a run.
 
     Parameters
@@ -204,10 +207,18 @@ def summarize(run: Run, *, with_warmup: bool = False, prices: Prices | None = No
         missing_functions=missing_functions(run, good, rates, whole=shown.whole, span_s=span_s),
         withheld=withheld,
         deliveries=deliveries(run),
-        bill=bill(run, prices),
+        bill=_bill(run, prices),
         latencies=latencies(run, good),
         libraries=library_usage(run, good),
     )
+
+
+def _bill(run: Run, prices: "Prices | None") -> "Bill | None":
+    if not (run.functions["memory_mib"] != ABSENT).any():
+        return None
+    from serverless_bench.aws.cost.bill import bill  # noqa: PLC0415 - see Bill
+
+    return bill(run, prices)
 
 
 def _identity(run: Run) -> dict[str, Any]:

@@ -4,15 +4,19 @@ What an array holds, and which objects it becomes, is decided in ``payload.array
 only writes, appends and reads. See docs/arrays.md.
 """
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from serverless_bench.arrays.base import ArrayLibrary, ArrayLibraryClass
-from serverless_bench.job.load import ArraySpec
-from serverless_bench.job.target import Target
-from serverless_bench.job.transfer import Transfer
 from serverless_bench.plugins import Registry
 
-ARRAYS: Final = Registry[ArrayLibraryClass](
+if TYPE_CHECKING:
+    # Help asks for the names alone.
+    from serverless_bench.arrays.base import ArrayLibrary
+    from serverless_bench.arrays.base import ArrayLibraryClass as ArrayLibraryClass
+    from serverless_bench.job.load import ArraySpec
+    from serverless_bench.job.target import Target
+    from serverless_bench.job.transfer import Transfer
+
+ARRAYS: Final = Registry["ArrayLibraryClass"](
     "arrays",
     {
         "cpp_zarr": "serverless_bench.arrays.cpp_zarr:CppZarr",
@@ -23,6 +27,8 @@ ARRAYS: Final = Registry[ArrayLibraryClass](
 )
 
 
-def open_array_library(array: ArraySpec, target: Target, transfer: Transfer) -> ArrayLibrary:
+def open_array_library(
+    array: "ArraySpec", target: "Target", transfer: "Transfer"
+) -> "ArrayLibrary":
     """Return the library that ``array`` names, ready to write to ``target`` or to files."""
     return ARRAYS.load(array.library)(array, target, transfer)

@@ -7,6 +7,7 @@ import click
 
 from serverless_bench.cli.exit_codes import ExitCode, exit_code_of
 from serverless_bench.cli.lookup import run_argument
+from serverless_bench.cli.numerics import load_numpy
 from serverless_bench.cli.options import FILE, choose_format, option
 from serverless_bench.errors import UsageError
 
@@ -26,6 +27,7 @@ def command(directory: Path, witness: Path | None, *, cleaned: bool, **flags: st
     RUN is a run's name or its directory; the latest run without it. With a witness, also hold
     the run against what the store saw of it.
     """
+    load_numpy()
     from serverless_bench.driver.check import check
 
     if cleaned and witness is None:

@@ -6,7 +6,6 @@ current directory is looked at. Environment variables and the command line win.
 """
 
 import os
-import tomllib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -28,12 +27,18 @@ def defaults_for(command: click.Command) -> dict[str, Any]:
     named = os.environ.get("SBENCH_CONFIG")
     path = Path(named or "sbench.toml")
     try:
-        data = tomllib.loads(path.read_text(encoding="utf-8"))
+        text = path.read_text(encoding="utf-8")
     except FileNotFoundError:
         if named:
             raise UsageError(f"there is no {path}, which SBENCH_CONFIG names") from None
         return {}
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as exc:
+    except (OSError, UnicodeDecodeError) as exc:
+        raise UsageError(f"cannot read {path}: {exc}") from exc
+    import tomllib
+
+    try:
+        data = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as exc:
         raise UsageError(f"cannot read {path}: {exc}") from exc
     known = dict(_parameters(command))
     tables = {name: value for name, value in data.items() if isinstance(value, dict)}

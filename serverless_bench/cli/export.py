@@ -7,6 +7,7 @@ import click
 
 from serverless_bench.cli.job import check_writable
 from serverless_bench.cli.lookup import run_argument
+from serverless_bench.cli.numerics import load_numpy
 from serverless_bench.cli.options import FILE, option
 from serverless_bench.errors import UsageError
 
@@ -27,6 +28,7 @@ def command(directory: Path, style: str, out: Path | None) -> None:
     warp is the op-log that `warp analyze` reads, pywren the pickle of (start, stop,
     MB/s), csv and parquet are the table of operations.
     """
+    load_numpy()
     from serverless_bench.formats.export import export
     from serverless_bench.formats.exporters import open_exporter
 

@@ -1,7 +1,6 @@
 """Help that can be read: flags stand in sections, those that are used most first."""
 
 from collections.abc import Mapping
-from difflib import get_close_matches
 from typing import Final
 
 import click
@@ -94,6 +93,8 @@ class Group(click.Group):
 
 def did_you_mean(name: str, known: list[str]) -> str:
     """Return a question that names what is like ``name``; empty if nothing is."""
+    from difflib import get_close_matches
+
     alike = get_close_matches(name, known)
     return f" Did you mean {' or '.join(map(repr, alike))}?" if alike else ""
 

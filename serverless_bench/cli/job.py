@@ -10,14 +10,15 @@ from typing import TYPE_CHECKING, Any, Literal
 import click
 
 from serverless_bench.cli.exit_codes import exit_code_of
+from serverless_bench.cli.numerics import load_numpy
 from serverless_bench.cli.terminal import complain, note
 from serverless_bench.errors import UsageError
-from serverless_bench.job.spec import JobSpec
-from serverless_bench.job.target import Target
 
 if TYPE_CHECKING:
-    from serverless_bench.driver.budget import CostLimit
     from serverless_bench.driver.checked_job import CheckedJob
+    from serverless_bench.driver.cost_limit import CostLimit
+    from serverless_bench.job.spec import JobSpec
+    from serverless_bench.job.target import Target
     from serverless_bench.reporters.base import Reporter
     from serverless_bench.rundir.run import Run
 
@@ -57,7 +58,7 @@ class Prepared:
         return prepare(self.workload, {**self.flags, **changes}, keys)
 
     @property
-    def job(self) -> JobSpec:
+    def job(self) -> "JobSpec":
         """The job, but for its target."""
         return self.checked.job
 
@@ -122,7 +123,12 @@ def prepare(workload: str, flags: Mapping[str, Any], keys: Sequence[str] | None 
     paths = {name: str(value) for name, value in settings.items() if isinstance(value, Path)}
     found = check_job({**settings, **paths, "workload": workload}, keys)
     # What comes now loads libraries, for which a wrong flag did not have to wait.
-    from serverless_bench.driver.budget import cost_limit
+    from serverless_bench.job.load import OWN_FUNCTION
+
+    if found.job.workload != OWN_FUNCTION or found.job.executor != "inline":
+        # In line, a function of the user's own shares this process.
+        load_numpy()
+    from serverless_bench.driver.cost_limit import cost_limit
     from serverless_bench.reporters import open_reporter
 
     cost = cost_limit(
@@ -160,20 +166,19 @@ def run(prepared: Prepared) -> Finished:
     return done
 
 
-def perform(prepared: Prepared, target: Target) -> Finished:
+def perform(prepared: Prepared, target: "Target") -> Finished:
     """Run a job and report on it; its run directory is named before it starts."""
     from serverless_bench.analysis.summary import summarize
-    from serverless_bench.driver.budget import Budget
-    from serverless_bench.driver.ceiling import measure_ceiling
     from serverless_bench.driver.link import beyond_the_link
     from serverless_bench.driver.run import CutShort, run_job
     from serverless_bench.executors.base import RunProgress
-    from serverless_bench.formats.exporters.pywren import write_pickle
     from serverless_bench.reporters.pace import overdue
 
     job, keys, output = prepared.checked.at(target), prepared.keys, prepared.output
     live, how = RunProgress(), dict[str, Any](keys=keys, progress=True)
     if prepared.cost.limit is not None:
+        from serverless_bench.driver.budget import Budget
+
         how["on_outcome"] = Budget(job, prepared.cost, keys).watch(live, lambda _: None)
     note(beyond_the_link(job, keys))
     if prepared.reporter is not None:
@@ -190,9 +195,13 @@ def perform(prepared: Prepared, target: Target) -> Finished:
         sys.stdout.flush()
         note(overdue(summary) if prepared.quiet else ())
         if output.ceiling and problem is None:
+            from serverless_bench.driver.ceiling import measure_ceiling
+
             measured = measure_ceiling(job, keys)
             click.echo(measured.sentence(summary.whole_bytes_per_s), err=prepared.quiet)
     if output.pickle is not None:
+        from serverless_bench.formats.exporters.pywren import write_pickle
+
         write_pickle(run, output.pickle)
     code = exit_code_of(summary) if problem is None else complain(problem)
     return Finished(run=run, exit_code=code)

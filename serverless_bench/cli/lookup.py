@@ -3,13 +3,15 @@
 from collections.abc import Callable
 from functools import wraps
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
-from click.shell_completion import CompletionItem
 
 from serverless_bench.cli.options import DEFAULT_RUN_DIR, run_dir_option
 from serverless_bench.cli.terminal import aside
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
 
 
 class RunName(click.ParamType):  # type: ignore[type-arg] # as PluginName
@@ -19,8 +21,10 @@ class RunName(click.ParamType):  # type: ignore[type-arg] # as PluginName
 
     def shell_complete(
         self, ctx: click.Context, param: click.Parameter, incomplete: str
-    ) -> list[CompletionItem]:
+    ) -> "list[CompletionItem]":
         """Return the names of saved runs that begin so, and leave paths to the shell."""
+        from click.shell_completion import CompletionItem
+
         from serverless_bench.rundir.listing import entries
 
         del param

@@ -4,22 +4,23 @@ Each command lives in a module of its own and is imported when it is called, so 
 ``sbench --help`` does not wait for arrays and plots.
 """
 
+import gc
 import os
 import sys
-import traceback
 from collections.abc import Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import click
-from click.shell_completion import CompletionItem
 
 from serverless_bench import __version__
-from serverless_bench.cli.defaults import defaults_for
 from serverless_bench.cli.flag_names import spelled
 from serverless_bench.cli.help import Group, in_sections
 from serverless_bench.cli.interrupts import interruptible
 from serverless_bench.cli.terminal import aside, complain
 from serverless_bench.errors import INTERRUPTED, SbenchError
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
 
 GROUPS: Final = {
     "Run": {
@@ -62,6 +63,8 @@ GROUPS: Final = {
 """The help line of each command, in the order of a first visit: help imports none of them."""
 COMMANDS: Final = {name: line for group in GROUPS.values() for name, line in group.items()}
 _BROKEN_PIPE: Final = 141
+_RARELY: Final = (50_000, 20, 20)
+"""Thresholds of the garbage collector, in objects and in collections."""
 
 
 def open_command(name: str) -> click.Command:  # noqa: C901, PLR0912, PLR0915 - a table of imports
@@ -136,6 +139,8 @@ class _Commands(Group):
         """Return a command, with the user's own defaults for its flags."""
         if cmd_name not in COMMANDS:
             return None
+        from serverless_bench.cli.defaults import defaults_for
+
         command = in_sections(open_command(cmd_name))
         ctx.default_map = {cmd_name: defaults_for(command)}
         return command
@@ -147,8 +152,10 @@ class _Commands(Group):
             with formatter.section(title):
                 formatter.write_dl(list(commands.items()))
 
-    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> "list[CompletionItem]":
         """Return the commands that begin so; click would import all of them for their help."""
+        from click.shell_completion import CompletionItem
+
         flags = click.Command.shell_complete(self, ctx, incomplete)
         found = COMMANDS.items()
         return [
@@ -173,6 +180,16 @@ def commands() -> None:
     """
 
 
+def start() -> int:
+    """Run the command of this process, and return its exit code."""
+    # Imports make thousands of objects that stay: the collector would look through them again
+    # and again, and once more when the process ends, which costs more than they take.
+    gc.set_threshold(*_RARELY)
+    code = main()
+    gc.freeze()
+    return code
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code."""
     try:
@@ -195,6 +212,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _BROKEN_PIPE
     except Exception as exc:  # noqa: BLE001 - a bug gets a line, too
         if os.environ.get("SBENCH_TRACEBACK"):
+            import traceback
+
             traceback.print_exc()
         hint = "this is a bug; SBENCH_TRACEBACK=1 shows where"
         return complain(SbenchError(f"{type(exc).__name__}: {exc}", hint=hint))
@@ -202,4 +221,4 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(start())

@@ -1,15 +1,15 @@
 """How flags are declared, and those that commands of several kinds have."""
 
-import secrets
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
-from click.shell_completion import CompletionItem
 
-from serverless_bench.clock import utc_stamp
 from serverless_bench.reporters import REPORTERS
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -58,14 +58,20 @@ class PluginName(click.ParamType):  # type: ignore[type-arg] # generic in click 
 
     def shell_complete(
         self, ctx: click.Context, param: click.Parameter, incomplete: str
-    ) -> list[CompletionItem]:
+    ) -> "list[CompletionItem]":
         """Return the names that begin so."""
+        from click.shell_completion import CompletionItem
+
         del ctx, param
         return [CompletionItem(name) for name in self._names() if name.startswith(incomplete)]
 
 
 def new_name(kind: str) -> str:
     """Return a name for the directory of what a command makes, if the user gives none."""
+    import secrets
+
+    from serverless_bench.clock import utc_stamp
+
     return f"{utc_stamp()}-{kind}-{secrets.token_hex(2)}"
 
 

@@ -157,7 +157,7 @@ def command(words: tuple[str, ...], **flags: Any) -> int:  # noqa: ANN401 - too 
         )
         return ExitCode.OK
     from serverless_bench.cli.plan_job import plan_command
-    from serverless_bench.driver.budget import check_memory
+    from serverless_bench.driver.cost_limit import check_memory
 
     check_memory(flags["memory"])
     for name in ("quota",) if words else _LEAST:

@@ -7,6 +7,7 @@ import click
 
 from serverless_bench.cli.exit_codes import exit_code_of
 from serverless_bench.cli.lookup import run_argument
+from serverless_bench.cli.numerics import load_numpy
 from serverless_bench.cli.options import format_option, option, prices_option
 
 
@@ -20,14 +21,18 @@ def command(directory: Path, *, with_warm_up: bool, prices: Path | None, **flags
 
     RUN is a run's name or its directory; the latest run without it.
     """
+    load_numpy()
     from serverless_bench.analysis.summary import summarize
-    from serverless_bench.aws.cost.prices import load_prices
     from serverless_bench.reporters import open_reporter
     from serverless_bench.rundir.run import load_run
 
     reporter = open_reporter(flags["format"])
     run = load_run(directory, detail=False)
-    known = None if prices is None else load_prices(prices)
+    known = None
+    if prices is not None:
+        from serverless_bench.aws.cost.prices import load_prices
+
+        known = load_prices(prices)
     summary = summarize(run, with_warmup=with_warm_up, prices=known)
     reporter(summary, sys.stdout)
     return exit_code_of(summary)

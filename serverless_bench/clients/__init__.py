@@ -1,13 +1,17 @@
 """The libraries under test: one file, one line here and one extra each, all of one name."""
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from serverless_bench.clients.base import Client, ClientClass
-from serverless_bench.job.target import Target
-from serverless_bench.job.transfer import Transfer
 from serverless_bench.plugins import Registry
 
-CLIENTS: Final = Registry[ClientClass](
+if TYPE_CHECKING:
+    # Help asks for the names alone.
+    from serverless_bench.clients.base import Client
+    from serverless_bench.clients.base import ClientClass as ClientClass
+    from serverless_bench.job.target import Target
+    from serverless_bench.job.transfer import Transfer
+
+CLIENTS: Final = Registry["ClientClass"](
     "clients",
     {
         "awscrt": "serverless_bench.clients.awscrt:AwsCrtClient",
@@ -21,6 +25,6 @@ CLIENTS: Final = Registry[ClientClass](
 )
 
 
-def open_client(target: Target, transfer: Transfer) -> Client:
+def open_client(target: "Target", transfer: "Transfer") -> "Client":
     """Return the client that ``target`` names."""
     return CLIENTS.load(target.client)(target, transfer)

@@ -329,7 +329,7 @@ class WireConnection:
         if url.scheme == "https":
             name = url.hostname or ""
             self._stream = TlsStream(
-                self._socket, _tls_context(), name, block_bytes=self._block_bytes
+                self._socket, _tls_context(_bundle()), name, block_bytes=self._block_bytes
             )
         self._socket.settimeout(None)
         for option in (socket.SO_SNDTIMEO, socket.SO_RCVTIMEO):
@@ -376,7 +376,11 @@ def _authorization(proxy: str) -> str:
     return f"proxy-authorization: Basic {b64encode(user.encode()).decode()}\r\n"
 
 
-@cache
-def _tls_context() -> ssl.SSLContext:
+def _bundle() -> str | None:
     # The same variable that the AWS SDKs read; OpenSSL itself honours SSL_CERT_FILE.
-    return ssl.create_default_context(cafile=os.environ.get("AWS_CA_BUNDLE") or None)
+    return os.environ.get("AWS_CA_BUNDLE") or None
+
+
+@cache
+def _tls_context(cafile: str | None) -> ssl.SSLContext:
+    return ssl.create_default_context(cafile=cafile)

@@ -2,97 +2,25 @@
 
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
-from pathlib import Path
+from dataclasses import replace
 from typing import Final, NoReturn
 
 from serverless_bench.aws.cost.bill import outcome_usage
 from serverless_bench.aws.cost.expected import Setting, at_most, expected
 from serverless_bench.aws.cost.forecast import VCPU_MIB
-from serverless_bench.aws.cost.prices import Prices, load_prices
+from serverless_bench.aws.cost.prices import load_prices
 from serverless_bench.aws.cost.usage import format_money, price
 from serverless_bench.aws.lambda_account import read_function
+from serverless_bench.driver.cost_limit import CostLimit
 from serverless_bench.errors import CostError, ExecutorError, UsageError
 from serverless_bench.executors.base import OnOutcome, RunProgress
 from serverless_bench.job.keys import declared_size
 from serverless_bench.job.spec import JobSpec
-from serverless_bench.job.types import wrong
 from serverless_bench.rundir.record import Lost, Outcome
 
-_FREE: Final = frozenset({"inline", "local"})
-"""Executors whose functions nobody bills."""
 _LEAST_DEADLINE_S: Final = 5.0
 _ROOM: Final = 2.0
 """A deadline is advised that is this many times what a function is expected to take."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CostLimit:
-    """What a job may cost, and what decides what it costs."""
-
-    limit: float | None
-    prices: Prices | None
-    """None for those that come with sbench."""
-    memory_mib: int | None
-    architecture: str | None
-
-
-def cost_limit(
-    executor: str,
-    *,
-    max_cost: float | None = None,
-    prices: Path | None = None,
-    memory: int | None = None,
-    arch: str | None = None,
-) -> CostLimit:
-    """Return what the user says of costs, checked.
-
-    Parameters
-    ----------
-    executor
-        Whose functions are billed, or not.
-    max_cost
-        In the currency of the prices; None for no limit.
-    prices
-        A price file; None for the prices that come with sbench.
-    memory, arch
-        Of a function, in MB and as AWS calls it; None for what it really has.
-
-    Raises
-    ------
-    UsageError
-        If a value is wrong, or costs are limited where there are none.
-    """
-    given = {"max_cost": max_cost, "memory": memory, "arch": arch}
-    if executor in _FREE:
-        for name, value in given.items():
-            if value is not None:
-                raise wrong(
-                    name,
-                    f"is for functions that are billed, `executor` {executor} costs nothing",
-                    hint="`executor` lambda or lithops has functions elsewhere",
-                )
-    if max_cost is not None and not max_cost > 0:
-        raise wrong("max_cost", f"must be positive, got {max_cost:g}")
-    check_memory(memory)
-    return CostLimit(
-        limit=max_cost,
-        prices=None if prices is None else load_prices(prices),
-        memory_mib=memory,
-        architecture=arch,
-    )
-
-
-def check_memory(mib: int | None) -> None:
-    """Refuse a memory size that no function can have.
-
-    Raises
-    ------
-    UsageError
-        If it is not 128 to 10,240 MB (AWS Lambda developer guide, "Lambda quotas").
-    """
-    if mib is not None and not 128 <= mib <= 10_240:
-        raise wrong("memory", f"must be 128 to 10240 MB, got {mib}")
 
 
 class Budget:

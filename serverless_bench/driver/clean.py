@@ -12,9 +12,10 @@ import numpy as np
 from serverless_bench.analysis.display import Printed
 from serverless_bench.clock import sleep, wall_ns
 from serverless_bench.driver.array_files import remove_arrays
+from serverless_bench.driver.boto import explained, open_s3, open_uploads
 from serverless_bench.driver.cleanup import Deleted, delete, delete_control
 from serverless_bench.driver.run import resume_job
-from serverless_bench.driver.target import explained, open_s3, open_uploads, target_of
+from serverless_bench.driver.target import target_of
 from serverless_bench.job.load import is_in_files
 from serverless_bench.job.target import Target
 from serverless_bench.rundir.archive import refuse_if_locked

@@ -16,7 +16,7 @@ from functools import partial
 from itertools import islice
 from typing import Final, Literal
 
-from serverless_bench.driver.target import explained, open_s3, open_uploads
+from serverless_bench.driver.boto import explained, open_s3, open_uploads
 from serverless_bench.errors import NotFound, OperationError, StoreError
 from serverless_bench.job.keys import declared_size, hash_key
 from serverless_bench.job.target import Target

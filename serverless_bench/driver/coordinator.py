@@ -6,21 +6,15 @@ from collections.abc import Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import replace
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Final, Self
-
-from botocore import exceptions as boto
+from typing import Any, Final, Self
 
 from serverless_bench.clock import EpochClock, http_date_s
-from serverless_bench.driver.cleanup import delete
+from serverless_bench.driver.bucket import Bucket, explained
 from serverless_bench.driver.plan import uses_store
-from serverless_bench.driver.target import explained, open_s3
 from serverless_bench.errors import SbenchError
 from serverless_bench.job.spec import JobSpec
 from serverless_bench.units import NS_PER_S
 from serverless_bench.worker.barrier import folder, start_key
-
-if TYPE_CHECKING:
-    from mypy_boto3_s3 import S3Client
 
 _PROBES: Final = 20
 _PROBE_EVERY_S: Final = 0.053
@@ -28,8 +22,6 @@ _PROBE_EVERY_S: Final = 0.053
 those bound the store's clock within a round trip."""
 _LOOK_EVERY_S: Final = 0.2
 _JOIN_S: Final = 15.0
-_KINDS: Final = {"HeadBucket": "head", "ListObjectsV2": "list", "PutObject": "put"}
-_FREE_STATUS: Final = 500
 
 
 class Coordinator:
@@ -66,20 +58,18 @@ class Coordinator:
             If the store does not answer, or the bucket is missing or not ours to use.
         """
         if uses_store(self._job):
-            with explained(self._job.target), closing(self._open()) as client:
-                self._probe(client)
+            with explained(self._job.target), closing(self._open()) as bucket:
+                self._probe(bucket)
 
-    def _open(self) -> "S3Client":
-        client = open_s3(self._job.target)
-        client.meta.events.register("response-received.s3", self._count_request)
-        return client
+    def _open(self) -> Bucket:
+        return Bucket(self._job.target, self._requests)
 
     def __enter__(self) -> Self:
         if uses_store(self._job):
-            # Here, not in the thread: botocore goes through all variables of the environment,
-            # and a client under test may set one meanwhile.
-            client = self._open()
-            self._thread = threading.Thread(target=self._run, args=(client,), daemon=True)
+            # Here, not in the thread: botocore, if it is asked for credentials, goes through all
+            # variables of the environment, and a client under test may set one meanwhile.
+            bucket = self._open()
+            self._thread = threading.Thread(target=self._run, args=(bucket,), daemon=True)
             try:
                 self._thread.start()
             except KeyboardInterrupt:
@@ -101,6 +91,9 @@ class Coordinator:
             # The gate's own objects, which stand in the ledger. What cannot be deleted
             # now is left to `sbench clean`.
             with suppress(SbenchError):
+                # It looks for open uploads, with botocore.
+                from serverless_bench.driver.cleanup import delete  # noqa: PLC0415
+
                 done = delete(replace(self._job.target, store=None), self._gate_keys)
                 self._requests.update({n: done.requests[n] for n in ("get", "list")})
 
@@ -113,38 +106,27 @@ class Coordinator:
         counted = {"store_requests": dict(self._requests)} if self._requests else {}
         return {**self._report, **counted}
 
-    def _run(self, client: "S3Client") -> None:
-        try:
+    def _run(self, bucket: Bucket) -> None:
+        # Without a store that answers, nothing is reported.
+        with suppress(SbenchError), explained(self._job.target), closing(bucket):
             if self._job.gate is not None:
-                self._open_gate(client, self._job.gate)
+                self._open_gate(bucket, self._job.gate)
             for _ in range(_PROBES - 1):
-                self._probe(client)
+                self._probe(bucket)
                 if self._over.wait(_PROBE_EVERY_S):
                     # A short run still needs a bound: this one was asked for at its end.
                     break
-        except (boto.BotoCoreError, boto.ClientError):
-            return
-        finally:
-            client.close()
 
-    def _count_request(
-        self, event_name: str, response_dict: Mapping[str, Any] | None, **_: object
-    ) -> None:
-        """Count an attempt of botocore's, unless it was answered with 5xx, which is free."""
-        if response_dict is None or response_dict["status_code"] < _FREE_STATUS:
-            self._requests[_KINDS[event_name.rpartition(".")[2]]] += 1
-
-    def _probe(self, client: Any) -> None:  # noqa: ANN401 - botocore's own
+    def _probe(self, bucket: Bucket) -> None:
         sent_ns = self._clock.now_ns()
-        answer = client.head_bucket(Bucket=self._job.target.bucket)
+        date = bucket.head()
         received_ns = self._clock.now_ns()
-        date_s = http_date_s(answer["ResponseMetadata"]["HTTPHeaders"].get("date"))
+        date_s = http_date_s(date)
         if date_s is not None:
             self._report["probes"].append((sent_ns, received_ns, date_s))
 
-    def _open_gate(self, client: Any, share: float) -> None:  # noqa: ANN401 - botocore's own
-        job = self._job
-        bucket, prefix = job.target.bucket, job.target.prefix
+    def _open_gate(self, bucket: Bucket, share: float) -> None:
+        job, prefix = self._job, self._job.target.prefix
         at_once = min(job.concurrency, job.invocations)
         expected = max(1, -(-round(at_once * share * 1000) // 1000))
         began_ns = self._clock.now_ns()
@@ -153,8 +135,8 @@ class Coordinator:
         while announced < expected and self._clock.now_ns() < deadline_ns:
             if self._over.wait(_LOOK_EVERY_S):
                 return
-            announced = _count(client, bucket, folder(prefix, self._run_id))
-        client.put_object(Bucket=bucket, Key=start_key(prefix, self._run_id), Body=b"+")
+            announced = bucket.count(folder(prefix, self._run_id))
+        bucket.put(start_key(prefix, self._run_id), b"+")
         opened_ns = self._clock.now_ns()
         self._report["gate"] = {
             "expected": expected,
@@ -162,9 +144,3 @@ class Coordinator:
             "opened_ns": opened_ns,
             "waited_s": (opened_ns - began_ns) / NS_PER_S,
         }
-
-
-def _count(client: Any, bucket: str, prefix: str) -> int:  # noqa: ANN401 - botocore's own
-    pages = client.get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix=prefix)
-    # Not by KeyCount, which rclone does not say.
-    return sum(len(page.get("Contents", ())) for page in pages)

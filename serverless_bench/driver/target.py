@@ -1,66 +1,25 @@
 """The driver's own view of a bucket: is it there, and may we use it.
 
-Control requests go through botocore with its usual retries; nothing here is measured.
+Nothing here is measured.
 """
 
+import os
 from collections.abc import Iterator
-from contextlib import closing, contextmanager, suppress
-from dataclasses import dataclass, replace
-from functools import cache
-from typing import TYPE_CHECKING, Any, Final
-from urllib.parse import urlsplit
+from contextlib import closing, contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Final
 
-from botocore import exceptions as boto
-
-from serverless_bench.errors import StoreError, UsageError
+from serverless_bench.driver.bucket import Bucket, explained
 from serverless_bench.job.spec import JobSpec
 from serverless_bench.job.target import Target
 from serverless_bench.rundir.run import Run
-from serverless_bench.stores.embedded import EMBEDDED, embedded_store
 
-if TYPE_CHECKING:
-    from botocore.loaders import Loader
-    from mypy_boto3_s3 import S3Client
-
-_NOT_OFFERED: Final = frozenset({"MethodNotAllowed", "NoSuchUpload", "NotImplemented"})
-"""What stores answer that have no list of open uploads; the second is rclone's."""
-_NOT_OFFERED_STATUS: Final = frozenset({405, 501})
-
-
-@cache
-def _loader(path: str | None) -> "Loader":
-    """Return what reads the descriptions of services, which is most of making a client."""
-    from botocore.loaders import create_loader  # noqa: PLC0415 - see open_s3
-
-    return create_loader(path)
-
-
-def open_s3(target: Target) -> "S3Client":
-    """Return a botocore client for control requests."""
-    # What does not ask a store, as a report and a run into files, need not wait for these.
-    from botocore.config import Config  # noqa: PLC0415
-    from botocore.session import Session  # noqa: PLC0415
-
-    session = Session()
-    session.register_component("data_loader", _loader(session.get_config_variable("data_path")))
-    try:
-        client: S3Client = session.create_client(  # type: ignore[assignment]
-            "s3",
-            region_name=target.region or session.get_config_variable("region") or "us-east-1",
-            endpoint_url=target.endpoint_url or None,
-            config=Config(
-                connect_timeout=5,
-                read_timeout=30,
-                retries={"mode": "standard", "total_max_attempts": 3},
-                s3={"addressing_style": target.addressing.value},
-                # Many S3-compatible stores do not take the newer checksums.
-                request_checksum_calculation="when_required",
-                response_checksum_validation="when_required",
-            ),
-        )
-    except ValueError as exc:
-        raise UsageError(str(exc), hint="an endpoint is http(s)://host[:port]") from exc
-    return client
+_FILES: Final = {
+    "AWS_CONFIG_FILE": "~/.aws/config",
+    "AWS_SHARED_CREDENTIALS_FILE": "~/.aws/credentials",
+}
+_PROFILES: Final = ("AWS_DEFAULT_PROFILE", "AWS_PROFILE")
 
 
 def resolve(target: Target, *, region: str | None) -> Target:
@@ -78,20 +37,38 @@ def resolve(target: Target, *, region: str | None) -> Target:
     StoreError
         If the endpoint does not answer, or the bucket is missing or not ours to use.
     UsageError
-        If the endpoint is no URL.
+        If the endpoint is no URL, or the bucket's name is none.
     """
-    client = open_s3(replace(target, region=region or ""))
-    with explained(target), closing(client):
+    if not target.endpoint_url:
+        return _found_on_aws(target, region)
+    with explained(target):
+        here = replace(target, region=region or _configured_region())
+        with closing(Bucket(here)) as bucket:
+            bucket.head()
+    return here
+
+
+def _found_on_aws(target: Target, region: str | None) -> Target:
+    from serverless_bench.driver import boto  # noqa: PLC0415 - 0.2 s of a processor
+
+    client = boto.open_s3(replace(target, region=region or ""))
+    with boto.explained(target), closing(client):
         head = client.head_bucket(Bucket=target.bucket)
     found = head["ResponseMetadata"]["HTTPHeaders"].get("x-amz-bucket-region")
     asked = client.meta.region_name
-    if not target.endpoint_url and found and found != asked:
-        client = open_s3(replace(target, region=found))
-    return replace(
-        target,
-        endpoint_url=target.endpoint_url or client.meta.endpoint_url,
-        region=(found if not target.endpoint_url else None) or asked,
-    )
+    if found and found != asked:
+        client = boto.open_s3(replace(target, region=found))
+    return replace(target, endpoint_url=client.meta.endpoint_url, region=found or asked)
+
+
+def _configured_region() -> str:
+    """Return the region of the AWS configuration; botocore is asked only if there is one."""
+    files = (Path(os.environ.get(name, usual)).expanduser() for name, usual in _FILES.items())
+    if any(map(os.environ.get, _PROFILES)) or any(path.is_file() for path in files):
+        from serverless_bench.driver.boto import configured_region  # noqa: PLC0415
+
+        return configured_region()
+    return os.environ.get("AWS_DEFAULT_REGION") or "us-east-1"
 
 
 def relocated(job: JobSpec, target: Target) -> JobSpec:
@@ -109,44 +86,8 @@ def ensure(target: Target) -> None:
     StoreError
         If the store does not answer or refuses.
     """
-    client = open_s3(target)
-    there = (client.exceptions.BucketAlreadyOwnedByYou, client.exceptions.BucketAlreadyExists)
-    with explained(target), closing(client), suppress(*there):
-        client.create_bucket(Bucket=target.bucket)
-
-
-@dataclass(frozen=True, slots=True)
-class OpenUpload:
-    """An upload in parts that is neither complete nor given up."""
-
-    key: str
-    upload_id: str
-
-
-def open_uploads(target: Target) -> list[OpenUpload] | None:
-    """Return the open uploads below the target's prefix; None if the store lists none.
-
-    Raises
-    ------
-    StoreError
-        If the store does not answer, or the bucket is missing or not ours to use.
-    """
-    client = open_s3(target)
-    found = []
-    with explained(target), closing(client):
-        pages = client.get_paginator("list_multipart_uploads")
-        try:
-            for page in pages.paginate(Bucket=target.bucket, Prefix=target.prefix):
-                uploads = page.get("Uploads", ())
-                found += [OpenUpload(upload["Key"], upload["UploadId"]) for upload in uploads]
-        except boto.ClientError as exc:
-            status = exc.response.get("ResponseMetadata", {}).get("HTTPStatusCode")
-            code = exc.response.get("Error", {}).get("Code", "")
-            if code not in _NOT_OFFERED and status not in _NOT_OFFERED_STATUS:
-                raise
-            client.head_bucket(Bucket=target.bucket)
-            return None
-    return found
+    with explained(target), closing(Bucket(target)) as bucket:
+        bucket.ensure()
 
 
 @contextmanager
@@ -173,6 +114,8 @@ def embedded_target(*, client: str = "wire", prefix: str = "sbench/") -> Iterato
     ...     print(target.store)
     seaweedfs
     """
+    from serverless_bench.stores.embedded import EMBEDDED, embedded_store  # noqa: PLC0415
+
     with embedded_store() as lease:
         target = Target(
             client=client,
@@ -199,43 +142,3 @@ def target_of(run: Run) -> Iterator[Target]:
         return
     with embedded_target() as here:
         yield replace(here, prefix=run.job.target.prefix)
-
-
-@contextmanager
-def explained(target: Target) -> Iterator[None]:
-    """Turn what botocore raises into one line for the user."""
-    where = f"bucket {target.bucket!r}"
-    try:
-        yield
-    except boto.ClientError as exc:
-        status = exc.response.get("ResponseMetadata", {}).get("HTTPStatusCode")
-        code = exc.response.get("Error", {}).get("Code", "")
-        if status == 404:
-            hint = "create it, or name another `bucket`"
-            raise StoreError(f"{where} does not exist", hint=hint) from exc
-        if status in {401, 403}:
-            raise StoreError(
-                f"{where} refuses these credentials ({code})",
-                hint="check AWS_ACCESS_KEY_ID or AWS_PROFILE, and what they may do",
-            ) from exc
-        raise StoreError(f"{where}: the store answered {status} {code}") from exc
-    except (boto.NoCredentialsError, boto.PartialCredentialsError) as exc:
-        hint = "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE"
-        raise StoreError("there are no credentials", hint=hint) from exc
-    except boto.ParamValidationError as exc:
-        raise UsageError(f"{target.bucket!r} is not a bucket name") from exc
-    except boto.BotoCoreError as exc:
-        raise _unreachable(target, exc) from exc
-
-
-def _unreachable(target: Target, exc: boto.BotoCoreError) -> StoreError:
-    """Return why nobody answers, as far as the error shows it."""
-    host = urlsplit(target.endpoint_url).netloc or "AWS"
-    if not isinstance(exc, boto.SSLError):
-        hint = "check `endpoint_url`, and that the store runs"
-        return StoreError(f"{host} does not answer: {type(exc).__name__}", hint=hint)
-    if "certificate" in str(exc).lower():
-        hint = "AWS_CA_BUNDLE=FILE names the authority that signed it"
-        return StoreError(f"the certificate of {host} is not trusted", hint=hint)
-    hint = f"`endpoint_url` http://{host} if it speaks http"
-    return StoreError(f"{host} does not speak https", hint=hint)

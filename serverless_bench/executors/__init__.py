@@ -1,12 +1,16 @@
 """Where functions run: one file and one line here each."""
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from serverless_bench.executors.base import Executor, ExecutorFactory
-from serverless_bench.job.spec import JobSpec
 from serverless_bench.plugins import Registry
 
-EXECUTORS: Final = Registry[ExecutorFactory](
+if TYPE_CHECKING:
+    # Help asks for the names alone.
+    from serverless_bench.executors.base import Executor
+    from serverless_bench.executors.base import ExecutorFactory as ExecutorFactory
+    from serverless_bench.job.spec import JobSpec
+
+EXECUTORS: Final = Registry["ExecutorFactory"](
     "executors",
     {
         "inline": "serverless_bench.executors.inline:InlineExecutor",
@@ -18,6 +22,6 @@ EXECUTORS: Final = Registry[ExecutorFactory](
 )
 
 
-def open_executor(job: JobSpec) -> Executor:
+def open_executor(job: "JobSpec") -> "Executor":
     """Return the executor that ``job`` names, importing only that one."""
     return EXECUTORS.load(job.executor)(job)

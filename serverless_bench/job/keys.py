@@ -22,15 +22,12 @@ Keys derive from the run id, which is fresh for every run, and never from the se
 runs with one seed must not overwrite each other.
 """
 
-import hashlib
 import re
-import secrets
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from pathlib import Path
 from typing import Final
 
-from serverless_bench.clock import utc_stamp
 from serverless_bench.errors import UsageError
 from serverless_bench.job.types import wrong
 
@@ -50,6 +47,10 @@ MAX_PREFIX_BYTES: Final = 900
 
 def new_run_id(created_ns: int) -> str:
     """Return an id that no other run has: when it began, and 48 random bits."""
+    import secrets  # noqa: PLC0415 - only what starts a run needs them
+
+    from serverless_bench.clock import utc_stamp  # noqa: PLC0415 - it loads email and socket
+
     return f"{utc_stamp(created_ns)}-{secrets.token_hex(6)}"
 
 
@@ -83,6 +84,8 @@ def object_key(  # noqa: PLR0913 - they are all that a key depends on
     UsageError
         If the layout or a ratio is none.
     """
+    import hashlib  # noqa: PLC0415 - with OpenSSL, for which help and reports need not wait
+
     folders = parse_layout(layout)
     name = f"{run_id}/{index}/{launch}/{number}"
     digits = hashlib.blake2b(name.encode(), digest_size=16).hexdigest()
@@ -260,4 +263,6 @@ def _checked_lines(path: Path, text: str) -> Iterator[str]:
 
 def hash_key(key: str) -> int:
     """Return the 64-bit hash of an object key that the counter blocks of its bytes start with."""
+    import hashlib  # noqa: PLC0415 - see object_key
+
     return int.from_bytes(hashlib.blake2b(key.encode(), digest_size=8).digest())

@@ -18,7 +18,6 @@ least 128 bytes (``GetExpRandSize`` of its ``pkg/generator``); the lowest doubli
 because warp draws it evenly from 0.
 """
 
-import csv
 import math
 import random
 import re
@@ -29,7 +28,6 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import accumulate
 from pathlib import Path
-from statistics import NormalDist
 from typing import Final
 
 from serverless_bench.errors import UsageError
@@ -122,6 +120,11 @@ class LogUniform(Uniform):
         return f"loguniform:{_text(self.low)}:{_text(self.high)}"
 
 
+def _below(value: float, mean: float, deviation: float) -> float:
+    """Return how likely a normal variable is below a value; ``statistics`` would load fractions."""
+    return 0.5 * math.erfc((mean - value) / (deviation * math.sqrt(2)))
+
+
 @dataclass(frozen=True, slots=True)
 class LogNormal(Sizes):
     """The logarithm is normal; sizes out of bounds become the bound.
@@ -140,8 +143,7 @@ class LogNormal(Sizes):
     high: int
 
     def draw(self, source: random.Random) -> int:
-        normal = self._normal()
-        exponent = source.gauss(normal.mean, normal.stdev)
+        exponent = source.gauss(*self._normal())
         # Above, exp() may be more than a float holds.
         if exponent >= math.log(self.high):
             return self.high
@@ -149,20 +151,22 @@ class LogNormal(Sizes):
 
     def mean(self) -> float:
         """See ``Sizes``; of the clamped distribution."""
-        normal = self._normal()
+        mean, deviation = self._normal()
         low, high = math.log(self.low), math.log(self.high)
         # E[X; a < X < b] of a lognormal X is its mean times P(a < Y < b), where log Y has
         # the same deviation and a mean that is larger by the variance.
-        moved = NormalDist(normal.mean + normal.variance, normal.stdev)
-        between = self.centre * (moved.cdf(high) - moved.cdf(low))
-        return self.low * normal.cdf(low) + between + self.high * (1 - normal.cdf(high))
+        moved = mean + deviation**2
+        between = self.centre * (_below(high, moved, deviation) - _below(low, moved, deviation))
+        at_least = self.low * _below(low, mean, deviation)
+        return at_least + between + self.high * (1 - _below(high, mean, deviation))
 
     def maximum(self) -> int:
         return self.high
 
-    def _normal(self) -> NormalDist:
+    def _normal(self) -> tuple[float, float]:
+        """Return mean and deviation of the logarithm."""
         variance = math.log1p((self.deviation / self.centre) ** 2)
-        return NormalDist(math.log(self.centre) - variance / 2, math.sqrt(variance))
+        return math.log(self.centre) - variance / 2, math.sqrt(variance)
 
     def __str__(self) -> str:
         numbers = (self.centre, self.deviation, self.low, self.high)
@@ -299,6 +303,8 @@ def _listed(path: Path) -> Iterator[int]:
 
 
 def _column(path: Path, lines: list[str]) -> Iterator[str]:
+    import csv  # noqa: PLC0415 - of no use to a function
+
     rows = csv.reader(lines, delimiter="\t" if lines and "\t" in lines[0] else ",")
     first = next(rows, [])
     names = [name.strip().lower() for name in first]

@@ -3,7 +3,6 @@
 import os
 import re
 import resource
-import socket
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -33,6 +32,8 @@ def birth() -> tuple[int | None, int | None]:
 
 def worker_id() -> str:
     """Return a name that no other execution environment of the run has."""
+    import socket  # noqa: PLC0415 - this room is loaded by who opens no connection, too
+
     log_stream = os.environ.get("AWS_LAMBDA_LOG_STREAM_NAME")
     return log_stream or f"{socket.gethostname()}/{os.getpid()}"
 

@@ -27,7 +27,6 @@ import select
 import signal
 import socket
 import sys
-import traceback
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, Final, NoReturn
@@ -155,6 +154,8 @@ class ForkServer:
         except SystemExit as exc:
             status = exc.code if isinstance(exc.code, int) else int(exc.code is not None)
         except BaseException:  # noqa: BLE001 - never return into the server's loop
+            import traceback  # noqa: PLC0415 - of no use to most
+
             traceback.print_exc()
         finally:
             with suppress(Exception):

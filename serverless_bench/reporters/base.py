@@ -1,14 +1,12 @@
 """What a reporter is, and the words that reporters for people share."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Final, Protocol, TextIO
+from typing import TYPE_CHECKING, Final, Protocol, TextIO
 
 from serverless_bench.analysis.bottleneck import Bottleneck
 from serverless_bench.analysis.delivery_stats import Deliveries
 from serverless_bench.analysis.summary import GateSummary, Summary
 from serverless_bench.analysis.visibility import SEEN
-from serverless_bench.aws.cost.bill import Bill
-from serverless_bench.aws.cost.usage import format_money
 from serverless_bench.reporters import pace
 from serverless_bench.rundir.tables import RATE_PERCENTILES
 from serverless_bench.units import (
@@ -20,6 +18,9 @@ from serverless_bench.units import (
     format_seconds,
     format_size,
 )
+
+if TYPE_CHECKING:
+    from serverless_bench.aws.cost.bill import Bill
 
 Row = tuple[str, str | None]
 """Name and value of a row of the first table; None leaves it out."""
@@ -315,9 +316,10 @@ def _deliveries(found: Deliveries | None) -> Iterator[Row]:
         yield "to the first byte", _percentiles(found.cold_start_s, format_seconds)
 
 
-def _bill(bill: Bill | None) -> Iterator[Row]:
+def _bill(bill: "Bill | None") -> Iterator[Row]:
     if bill is None:
         return
+    from serverless_bench.aws.cost.usage import format_money  # noqa: PLC0415 - few runs have a bill
 
     def money(amount: float) -> str:
         return format_money(amount, bill.currency)

@@ -1,45 +1,58 @@
 """A table for a terminal."""
 
-from typing import TextIO
-
-from rich.console import Console
-from rich.table import Table
+import os
+import shutil
+import textwrap
+from collections.abc import Iterator
+from typing import Final, TextIO
 
 from serverless_bench.analysis.summary import Summary
 from serverless_bench.reporters.base import headline, problems, rows
 from serverless_bench.reporters.tables import Section, sections
 
-_WIDTH = 100
+_WIDTH: Final = 100
+"""Where nobody looks; a terminal says its own."""
+_PLAIN: Final = "\x1b[0m"
+_STYLES: Final = {"bold": "\x1b[1m", "dim": "\x1b[2m", "red": "\x1b[31m"}
+"""Select Graphic Rendition (ECMA-48, section 8.3.117)."""
 
 
 def report(summary: Summary, out: TextIO) -> None:
     """Write the counts, then a table, then what went wrong."""
-    width = None if out.isatty() else _WIDTH
-    console = Console(file=out, width=width, highlight=False, markup=False)
+    terminal = out.isatty()
+    width = shutil.get_terminal_size().columns if terminal else _WIDTH
+    colored = terminal and "NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb"
+
+    def styled(text: str, *styles: str) -> str:
+        return f"{''.join(_STYLES[style] for style in styles)}{text}{_PLAIN}" if colored else text
+
     undone = summary.ok < summary.requested or summary.latencies.overdue
     failed = undone or summary.corrupt_objects
-    table = Table(box=None, show_header=False)
-    table.add_column(style="dim", no_wrap=True)
-    table.add_column()
-    for name, value in rows(summary):
-        table.add_row(name, value)
-    with console.capture() as captured:
-        first = f"{summary.workload}: {headline(summary)}"
-        console.print(first, style="bold red" if failed else "bold", soft_wrap=True)
-        console.print(table)
-        for section in sections(summary):
-            console.print(f"\n {section.title}", style="bold")
-            console.print(_table(section))
-        for line in problems(summary):
-            console.print(f"  {line}", style="red", soft_wrap=True)
-    # The table fills its lines with blanks, which nobody wants in a file.
-    out.writelines(f"{line.rstrip()}\n" for line in captured.get().splitlines())
+    print(
+        styled(f"{summary.workload}: {headline(summary)}", "bold", *(["red"] if failed else [])),
+        file=out,
+    )
+    named = list(rows(summary))
+    indent = max(len(name) for name, _ in named)
+    for name, value in named:
+        lines = textwrap.wrap(value, max(width - indent - 4, 1)) or [""]
+        for label, line in zip((name, *("" for _ in lines)), lines, strict=False):
+            print(f" {styled(label.ljust(indent), 'dim')}  {line}".rstrip(), file=out)
+    for section in sections(summary):
+        print(styled(f"\n {section.title}", "bold"), file=out)
+        header, *body = _aligned(section)
+        print(styled(header, "dim"), *body, sep="\n", file=out)
+    for problem in problems(summary):
+        print(styled(f"  {problem}", "red"), file=out)
 
 
-def _table(section: Section) -> Table:
-    table = Table(box=None, header_style="dim", padding=(0, 1, 0, 0), pad_edge=True)
-    for number, name in enumerate(section.header):
-        table.add_column(name, justify="left" if number < section.names else "right", no_wrap=True)
-    for row in section.rows:
-        table.add_row(*row)
-    return table
+def _aligned(section: Section) -> Iterator[str]:
+    """Yield the lines of a table: names to the left, numbers to the right."""
+    table = (section.header, *section.rows)
+    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
+    for row in table:
+        cells = (
+            cell.ljust(width) if number < section.names else cell.rjust(width)
+            for number, (cell, width) in enumerate(zip(row, widths, strict=True))
+        )
+        yield " ".join(cells).rstrip()

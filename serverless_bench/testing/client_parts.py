@@ -11,7 +11,7 @@ import pytest
 
 from serverless_bench.clients import CLIENTS, open_client
 from serverless_bench.clients.base import Client, ClientInfo
-from serverless_bench.driver.target import open_s3
+from serverless_bench.driver.boto import open_s3
 from serverless_bench.errors import DeadlineExceeded, NotFound
 from serverless_bench.job.target import Target
 from serverless_bench.job.transfer import Transfer

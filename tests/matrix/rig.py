@@ -17,8 +17,8 @@ import numpy as np
 import orjson
 
 from serverless_bench.analysis.summary import Summary, summarize
+from serverless_bench.driver.boto import open_s3
 from serverless_bench.driver.clean import clean
-from serverless_bench.driver.target import open_s3
 from serverless_bench.job.target import Target
 from serverless_bench.rundir.run import Run, load_run
 from serverless_bench.rundir.tables import ABSENT, is_text

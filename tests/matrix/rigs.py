@@ -11,7 +11,8 @@ from pathlib import Path
 from queue import SimpleQueue
 from typing import Final
 
-from serverless_bench.driver.target import ensure, open_s3
+from serverless_bench.driver.boto import open_s3
+from serverless_bench.driver.target import ensure
 from serverless_bench.job.target import Target
 from tests.lambda_hosts import NAME, LambdaHost, running_host
 from tests.matrix.rig import Rig, client_of

@@ -11,7 +11,7 @@ import pytest
 
 from serverless_bench.analysis.compare import Verdict
 from serverless_bench.analysis.run_comparison import compare
-from serverless_bench.driver.target import open_s3
+from serverless_bench.driver.boto import open_s3
 from serverless_bench.job.load import Load
 from serverless_bench.job.spec import JobSpec
 from serverless_bench.job.target import Target

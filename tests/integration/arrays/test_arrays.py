@@ -8,8 +8,8 @@ import pytest
 from serverless_bench.arrays import ARRAYS
 from serverless_bench.arrays.features import UNSUPPORTED
 from serverless_bench.cli.main import main
+from serverless_bench.driver.boto import open_s3
 from serverless_bench.driver.cleanup import delete
-from serverless_bench.driver.target import open_s3
 from serverless_bench.errors import AccessDenied, ConnectionLost, NotFound
 from serverless_bench.job.load import ArraySpec
 from serverless_bench.job.target import Target

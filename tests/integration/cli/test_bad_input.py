@@ -175,6 +175,9 @@ def test_credentials_that_are_missing_or_wrong(tmp_path: Path, embedded: Server)
     wrong = Sbench(tmp_path, KEYS)("write", *where)
     assert wrong.code == 5
     assert "refuses these credentials" in wrong.err
+    profile = Sbench(tmp_path, {"AWS_PROFILE": "nobodys"})("write", *where)
+    assert profile.code == 5
+    assert profile.err.startswith("sbench: there are no credentials: The config profile (nobodys)")
 
 
 def test_more_bytes_than_the_disk_has(sbench: Sbench) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from serverless_bench.clients import CLIENTS
-from serverless_bench.driver.target import open_s3
+from serverless_bench.driver.boto import open_s3
 from serverless_bench.job.target import Target
 from tests.command import Sbench
 from tests.servers import Server, credentials

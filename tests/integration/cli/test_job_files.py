@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from serverless_bench.cli.main import main
-from serverless_bench.driver.target import open_s3
+from serverless_bench.driver.boto import open_s3
 from serverless_bench.job.target import Target
 from tests.command import Done, Sbench
 from tests.processes import until

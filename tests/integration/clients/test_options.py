@@ -10,7 +10,7 @@ import boto3
 import pytest
 
 from serverless_bench.clients import open_client
-from serverless_bench.driver.target import open_s3
+from serverless_bench.driver.boto import open_s3
 from serverless_bench.errors import DeadlineExceeded, TimedOut
 from serverless_bench.job.target import Target
 from serverless_bench.job.transfer import Transfer

@@ -29,6 +29,14 @@ SMALLEST = [
         " ".join(["small_objects --scheme http --threads 1", *(f"--client {c}" for c in CLIENTS)]),
         product(["http"], ["4"], ["1"], ["put", "get"], ["draft", *CLIENTS]),
     ),
+    pytest.param(
+        "start",
+        [
+            *(("Python", "that", "imports", "click"), ("cold", "start", "of", "the", "function")),
+            *(("sbench", "--help"), ("sbench", "write", "--help"), ("sbench", "report", "RUN")),
+            ("sbench", "write", "of", "one", "object", "now"),
+        ],
+    ),
     pytest.param("witness", [("head",), ("get",), ("put",), ("get", "1", "MiB")]),
 ]
 

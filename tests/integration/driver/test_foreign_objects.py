@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 
 from serverless_bench.clock import wall_ns
 from serverless_bench.driver import clean
+from serverless_bench.driver.boto import open_s3
 from serverless_bench.driver.cleanup import delete, delete_control
 from serverless_bench.driver.plan import ledger
 from serverless_bench.driver.run import resume_job, run_job
-from serverless_bench.driver.target import open_s3
 from serverless_bench.job.invocations import invocation_specs
 from serverless_bench.job.spec import JobSpec
 from serverless_bench.job.target import Target

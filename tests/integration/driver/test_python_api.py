@@ -56,7 +56,10 @@ def test_a_run_goes_into_a_directory_of_its_own(
 @pytest.mark.parametrize(
     ("url", "message"),
     [
-        ("http://127.0.0.1:1", "127.0.0.1:1 does not answer: EndpointConnectionError"),
+        (
+            "http://127.0.0.1:1",
+            "127.0.0.1:1 does not answer: ConnectionRefusedError: [Errno 111] Connection refused",
+        ),
         (None, "bucket 'missing' does not exist"),
     ],
 )

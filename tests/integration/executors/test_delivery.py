@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from serverless_bench.clock import wall_ns
-from serverless_bench.driver.target import open_s3
+from serverless_bench.driver.boto import open_s3
 from serverless_bench.job.invocations import invocation_specs
 from serverless_bench.job.spec import InvocationSpec, JobSpec
 from serverless_bench.job.target import Target

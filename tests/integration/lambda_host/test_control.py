@@ -15,7 +15,7 @@ import pytest
 from botocore.exceptions import ClientError
 
 from serverless_bench.clock import wall_ns
-from serverless_bench.driver.target import open_s3
+from serverless_bench.driver.boto import open_s3
 from serverless_bench.job.invocations import invocation_specs
 from serverless_bench.job.spec import JobSpec
 from serverless_bench.job.target import Target

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from serverless_bench.clients import CLIENTS
-from serverless_bench.driver.target import open_s3
+from serverless_bench.driver.boto import open_s3
 from serverless_bench.job.keys import hash_key
 from serverless_bench.job.target import Target
 from serverless_bench.payload.keystream import Keystream

@@ -13,7 +13,7 @@ import pytest
 from serverless_bench import JobSpec, Transfer, load_run, run_job, summarize
 from serverless_bench.analysis.clock_offsets import worker_offsets
 from serverless_bench.clock import wall_ns
-from serverless_bench.driver.target import open_s3
+from serverless_bench.driver.boto import open_s3
 from serverless_bench.executors import EXECUTORS
 from serverless_bench.executors.base import RunProgress
 from serverless_bench.job.spec import InvocationSpec

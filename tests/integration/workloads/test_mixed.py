@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from serverless_bench.driver.target import open_s3
+from serverless_bench.driver.boto import open_s3
 from serverless_bench.job.target import Target
 from serverless_bench.rundir.run import load_run
 from serverless_bench.units import MIB

@@ -9,7 +9,7 @@ import pytest
 
 from serverless_bench.analysis.summary import summarize
 from serverless_bench.clients import CLIENTS
-from serverless_bench.driver.target import open_s3
+from serverless_bench.driver.boto import open_s3
 from serverless_bench.job.load import Load
 from serverless_bench.job.transfer import Transfer, Verify
 from serverless_bench.payload.keystream import Keystream

@@ -49,7 +49,8 @@ SECTIONS = {
 
 def hints(kind: type) -> dict[str, Any]:
     """Return the types of the fields that an object has as JSON."""
-    found = get_type_hints(kind)
+    # A summary names the type of its bill, and loads it only if there is one.
+    found = get_type_hints(kind, localns={"Bill": Bill})
     there = {field.name: found[field.name] for field in dataclasses.fields(kind)}
     if kind is Summary:
         del there["attempt_stats"]

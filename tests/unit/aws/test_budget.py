@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from serverless_bench.driver.budget import Budget, CostLimit, cost_limit
+from serverless_bench.driver.budget import Budget
+from serverless_bench.driver.cost_limit import CostLimit, cost_limit
 from serverless_bench.driver.run import CutShort, run_job
 from serverless_bench.errors import CostError, UsageError
 from serverless_bench.executors.base import RunProgress

@@ -15,11 +15,15 @@ HEAVY = {
 }
 
 
-def modules_after(statement: str) -> set[str]:
+def all_modules_after(statement: str) -> set[str]:
     code = f"{statement}\nimport sys\nprint(*sys.modules)"
     command = [sys.executable, "-c", code]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
-    return {name.partition(".")[0] for name in done.stdout.split()}
+    return set(done.stdout.splitlines()[-1].split())
+
+
+def modules_after(statement: str) -> set[str]:
+    return {name.partition(".")[0] for name in all_modules_after(statement)}
 
 
 @pytest.mark.parametrize(
@@ -90,7 +94,7 @@ def test_a_wrong_flag_waits_for_no_library() -> None:
 @pytest.mark.parametrize(
     ("command", "more"),
     [
-        (("report", "DIR"), {"rich"}),
+        (("report", "DIR"), set()),
         (("report", "DIR", "--format", "json"), set()),
         (("check", "DIR", "--format", "json"), set()),
         (("export", "DIR", "--format", "csv", "--out", "csv"), {"pandas"}),
@@ -105,6 +109,46 @@ def test_a_saved_run_is_read_without_what_makes_runs(
     code = f"import os; os.chdir({str(tmp_path)!r})\n"
     code += f"from serverless_bench.cli.main import main\nassert main({arguments}) == 0"
     assert modules_after(code) & (FOR_WORK | {"botocore"}) <= {"numpy"} | more
+
+
+@pytest.mark.parametrize(
+    ("command", "needless"),
+    [
+        # What they had loaded before somebody looked.
+        ((), {"difflib", "pathlib", "secrets", "serverless_bench.cli.defaults", "tomllib"}),
+        (
+            ("write",),
+            {
+                *("hashlib", "secrets", "tomllib", "traceback"),
+                *("serverless_bench.clients.base", "serverless_bench.executors.base"),
+                *("serverless_bench.clock", "serverless_bench.job.spec"),
+                "serverless_bench.rundir.record",
+            },
+        ),
+    ],
+    ids=["sbench", "write"],
+)
+def test_help_loads_only_what_declares_flags(command: tuple[str, ...], needless: set[str]) -> None:
+    code = f"from serverless_bench.cli.main import main\nassert main({[*command, '--help']}) == 0"
+    assert all_modules_after(code).isdisjoint(needless)
+
+
+def test_a_report_without_a_bill_loads_no_prices_and_opens_no_connection(tmp_path: Path) -> None:
+    run = runs.saved(tmp_path / "run", [runs.outcome(runs.record(0, [runs.operation()]))])
+    code = "from serverless_bench.cli.main import main\n"
+    code += f"assert main(['report', {str(run.path)!r}]) == 0"
+    seen = all_modules_after(code)
+    assert not [name for name in seen if name.startswith("serverless_bench.aws.cost")]
+    assert seen.isdisjoint({"hashlib", "secrets", "socket", "serverless_bench.clock", "tomllib"})
+
+
+def test_numpy_starts_no_threads_for_a_command_and_may_start_them_in_what_that_starts() -> None:
+    code = (
+        "import os, sys\nfrom serverless_bench.cli.numerics import load_numpy\nload_numpy()\n"
+        "assert 'numpy' in sys.modules and 'OPENBLAS_NUM_THREADS' not in os.environ\n"
+        "assert sys.platform != 'linux' or len(os.listdir('/proc/self/task')) == 1"
+    )
+    assert "numpy" in modules_after(code)
 
 
 def test_a_run_on_a_store_waits_for_no_plots_and_no_statistics() -> None:

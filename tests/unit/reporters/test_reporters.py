@@ -167,3 +167,25 @@ def test_several_kinds_of_operations_have_a_total(tmp_path: Path) -> None:
     assert row["total"][:4] == ["all", "3", "0", "1"]
     assert row["total"][4:] == ["28.6", "MiB", "10.0", "MB/s"]
     assert (row["put"][1], row["get"][1]) == ("1", "2")
+
+
+class _Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize(("variable", "colored"), [("TERM", True), ("NO_COLOR", False)])
+def test_a_terminal_is_filled_and_styled_unless_the_user_wants_no_color(
+    healthy: Summary, monkeypatch: pytest.MonkeyPatch, *, variable: str, colored: bool
+) -> None:
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv(variable, "xterm")
+    monkeypatch.setenv("COLUMNS", "60")
+    out = _Terminal()
+    open_reporter("text")(healthy, out)
+    first, *lines = out.getvalue().splitlines()
+    assert first.startswith("\x1b[1m") is colored
+    assert ("\x1b[" in "".join(lines)) is colored
+    shown = [line.replace("\x1b[2m", "").replace("\x1b[0m", "") for line in lines]
+    assert max(map(len, shown)) <= 60

@@ -1,0 +1,122 @@
+"""A bucket through botocore, for what only it knows; see ``bucket`` for the rest.
+
+Control requests go out with its usual retries; nothing here is measured.
+"""
+
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING, Final
+
+from botocore import exceptions as boto
+from botocore.config import Config
+from botocore.loaders import create_loader
+from botocore.session import Session
+
+from serverless_bench.driver.bucket import missing, no_keys, refused, unreachable
+from serverless_bench.errors import StoreError, UsageError
+from serverless_bench.job.target import Target
+
+if TYPE_CHECKING:
+    from botocore.loaders import Loader
+    from mypy_boto3_s3 import S3Client
+
+_NOT_OFFERED: Final = frozenset({"MethodNotAllowed", "NoSuchUpload", "NotImplemented"})
+"""What stores answer that have no list of open uploads; the second is rclone's."""
+_NOT_OFFERED_STATUS: Final = frozenset({405, 501})
+
+
+@cache
+def _loader(path: str | None) -> "Loader":
+    """Return what reads the descriptions of services, which is most of making a client."""
+    return create_loader(path)
+
+
+def open_s3(target: Target) -> "S3Client":
+    """Return a botocore client for control requests."""
+    session = Session()
+    session.register_component("data_loader", _loader(session.get_config_variable("data_path")))
+    try:
+        client: S3Client = session.create_client(  # type: ignore[assignment]
+            "s3",
+            region_name=target.region or configured_region(),
+            endpoint_url=target.endpoint_url or None,
+            config=Config(
+                connect_timeout=5,
+                read_timeout=30,
+                retries={"mode": "standard", "total_max_attempts": 3},
+                s3={"addressing_style": target.addressing.value},
+                # Many S3-compatible stores do not take the newer checksums.
+                request_checksum_calculation="when_required",
+                response_checksum_validation="when_required",
+            ),
+        )
+    except ValueError as exc:
+        raise UsageError(str(exc), hint="an endpoint is http(s)://host[:port]") from exc
+    return client
+
+
+def configured_region() -> str:
+    """Return the region of the AWS configuration."""
+    region: str | None = Session().get_config_variable("region")
+    return region or "us-east-1"
+
+
+@dataclass(frozen=True, slots=True)
+class OpenUpload:
+    """An upload in parts that is neither complete nor given up."""
+
+    key: str
+    upload_id: str
+
+
+def open_uploads(target: Target) -> list[OpenUpload] | None:
+    """Return the open uploads below the target's prefix; None if the store lists none.
+
+    Raises
+    ------
+    StoreError
+        If the store does not answer, or the bucket is missing or not ours to use.
+    """
+    client = open_s3(target)
+    found = []
+    with explained(target), closing(client):
+        pages = client.get_paginator("list_multipart_uploads")
+        try:
+            for page in pages.paginate(Bucket=target.bucket, Prefix=target.prefix):
+                uploads = page.get("Uploads", ())
+                found += [OpenUpload(upload["Key"], upload["UploadId"]) for upload in uploads]
+        except boto.ClientError as exc:
+            status = exc.response.get("ResponseMetadata", {}).get("HTTPStatusCode")
+            code = exc.response.get("Error", {}).get("Code", "")
+            if code not in _NOT_OFFERED and status not in _NOT_OFFERED_STATUS:
+                raise
+            client.head_bucket(Bucket=target.bucket)
+            return None
+    return found
+
+
+@contextmanager
+def explained(target: Target) -> Iterator[None]:
+    """Turn what botocore raises into one line for the user."""
+    where = f"bucket {target.bucket!r}"
+    try:
+        yield
+    except boto.ClientError as exc:
+        status = exc.response.get("ResponseMetadata", {}).get("HTTPStatusCode")
+        code = exc.response.get("Error", {}).get("Code", "")
+        if status == 404:
+            raise missing(where) from exc
+        if status in {401, 403}:
+            raise refused(where, code) from exc
+        raise StoreError(f"{where}: the store answered {status} {code}") from exc
+    except (boto.NoCredentialsError, boto.PartialCredentialsError) as exc:
+        raise no_keys() from exc
+    except boto.ParamValidationError as exc:
+        raise UsageError(f"{target.bucket!r} is not a bucket name") from exc
+    except boto.BotoCoreError as exc:
+        # Its SSL errors name themselves.
+        is_tls = isinstance(exc, boto.SSLError)
+        why = str(exc) if is_tls else type(exc).__name__
+        raise unreachable(target, why, is_tls=is_tls) from exc

@@ -1,0 +1,182 @@
+"""What the driver asks of a bucket before a run and beside it, through the thin client.
+
+botocore would be ready after 0.2 core-s, most of what a small run takes. It is left to
+what only it knows: where on AWS a bucket is (``target``), and open uploads (``cleanup``).
+"""
+
+import random
+import re
+import ssl
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import partial
+from typing import Final, TypeVar
+from urllib.parse import urlsplit
+
+from serverless_bench import __version__
+from serverless_bench.clients.base import Exchange
+from serverless_bench.clients.wire import WireClient
+from serverless_bench.clock import monotonic_ns
+from serverless_bench.errors import AccessDenied, NotFound, OperationError, StoreError, UsageError
+from serverless_bench.job.target import Target
+from serverless_bench.job.transfer import Transfer
+from serverless_bench.units import KIB, NS_PER_S
+from serverless_bench.worker.in_memory import MemorySource
+from serverless_bench.worker.meter import Meter
+from serverless_bench.worker.retry import Retrier
+
+_TRANSFER: Final = Transfer(block_bytes=64 * KIB, timeout_s=10.0, retries=2)
+_GIVE_UP_S: Final = 60.0
+"""Longer than all attempts of a request take."""
+_THERE: Final = 409
+
+_NAME: Final = re.compile(r"[a-zA-Z0-9._-]{1,255}")
+"""Names that S3 had at some time, as botocore takes them."""
+
+T = TypeVar("T")
+
+
+class _BucketClient(WireClient):
+    """The thin client, with the requests that are about a bucket itself."""
+
+    def __init__(self, target: Target) -> None:
+        # The options belong to the library that is measured.
+        super().__init__(replace(target, client="wire", options=()), _TRANSFER)
+        # No worker: a store's log tells whose request it was.
+        self._name = f"sbench/{__version__}"
+
+    def head_bucket(self, exchange: Exchange) -> None:
+        self._send("HeadBucket", "", exchange)
+
+    def create_bucket(self, exchange: Exchange) -> None:
+        self._send("CreateBucket", "", exchange)
+
+
+class Bucket:
+    """A bucket with a known endpoint.
+
+    Parameters
+    ----------
+    target
+        Names are whole keys: its prefix does not count.
+    requests
+        Grows by the billed requests, by kind.
+
+    Raises
+    ------
+    UsageError
+        If no bucket can be called so.
+    """
+
+    def __init__(self, target: Target, requests: Counter[str] | None = None) -> None:
+        if not _NAME.fullmatch(target.bucket):
+            raise UsageError(f"{target.bucket!r} is not a bucket name")
+        self._client = _BucketClient(target)
+        self._rng = random.Random()  # noqa: S311 - jitter is no secret
+        self._requests: Counter[str] = Counter() if requests is None else requests
+
+    def head(self) -> str | None:
+        """Ask whether it is there, and return the ``Date`` of the response.
+
+        Raises
+        ------
+        OperationError
+            If it is not, or not ours to use; this holds for the other methods, too.
+        """
+
+        def head(meter: Meter) -> str | None:
+            self._client.head_bucket(meter)
+            return meter.date
+
+        return self._run("head", head)
+
+    def ensure(self) -> None:
+        """Make it, unless it is there."""
+        try:
+            self._run("create", self._client.create_bucket)
+        except OperationError as exc:
+            if exc.status != _THERE:
+                raise
+
+    def put(self, key: str, data: bytes) -> None:
+        """Write a small object."""
+        self._run("put", partial(self._client.put, key, MemorySource(data)))
+
+    def count(self, prefix: str) -> int:
+        """Return how many keys begin with ``prefix``."""
+        count, after, more = 0, "", True
+        while more:
+            keys, more = self._run("list", partial(self._client.list_keys, prefix, after))
+            count += len(keys)
+            after = keys[-1] if keys else ""
+            more = more and bool(keys)
+        return count
+
+    def close(self) -> None:
+        """Close its connections."""
+        self._client.close()
+
+    def _run(self, request: str, call: Callable[[Meter], T]) -> T:
+        deadline_ns = monotonic_ns() + round(_GIVE_UP_S * NS_PER_S)
+        retrier = Retrier(self._client, _TRANSFER.retries, deadline_ns, self._rng, lambda _: None)
+        try:
+            return retrier.run(request, call)
+        finally:
+            self._requests.update(retrier.billed())
+
+
+@contextmanager
+def explained(target: Target) -> Iterator[None]:
+    """Turn what a bucket's request raises into one line for the user."""
+    where = f"bucket {target.bucket!r}"
+    try:
+        yield
+    except NotFound as exc:
+        raise missing(where) from exc
+    except AccessDenied as exc:
+        raise (no_keys() if exc.status is None else refused(where, str(exc))) from exc
+    except OperationError as exc:
+        if exc.status is not None:
+            raise StoreError(f"{where}: the store answered {exc}") from exc
+        is_tls = isinstance(exc.__cause__, ssl.SSLError)
+        raise unreachable(target, str(exc), is_tls=is_tls) from exc
+    except Exception as exc:
+        # Who needs a profile for credentials has botocore look for them.
+        boto = sys.modules.get("botocore.exceptions")
+        if boto is None or not isinstance(exc, boto.BotoCoreError):
+            raise
+        hint = "check AWS_PROFILE, and what it says in ~/.aws"
+        raise StoreError(f"there are no credentials: {exc}", hint=hint) from exc
+
+
+def missing(where: str) -> StoreError:
+    """Return the error of a bucket that is not there."""
+    return StoreError(f"{where} does not exist", hint="create it, or name another `bucket`")
+
+
+def refused(where: str, why: str) -> StoreError:
+    """Return the error of a bucket that is not ours to use."""
+    hint = "check AWS_ACCESS_KEY_ID or AWS_PROFILE, and what they may do"
+    return StoreError(f"{where} refuses these credentials ({why})", hint=hint)
+
+
+def no_keys() -> StoreError:
+    """Return the error of requests that nobody can sign."""
+    hint = "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE"
+    return StoreError("there are no credentials", hint=hint)
+
+
+def unreachable(target: Target, why: str, *, is_tls: bool) -> StoreError:
+    """Return why nobody answers, as far as the error shows it."""
+    host = urlsplit(target.endpoint_url).netloc or "AWS"
+    if not is_tls:
+        hint = "check `endpoint_url`, and that the store runs"
+        return StoreError(f"{host} does not answer: {why}", hint=hint)
+    if "certificate" in why.lower():
+        hint = "AWS_CA_BUNDLE=FILE names the authority that signed it"
+        return StoreError(f"the certificate of {host} is not trusted", hint=hint)
+    hint = f"`endpoint_url` http://{host} if it speaks http"
+    return StoreError(f"{host} does not speak https", hint=hint)

@@ -1,0 +1,72 @@
+"""What a small run loads, in the driver and in a worker: nothing that it does not use."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.servers import KEYS, loopback
+
+DRIVER = """
+import sys
+from serverless_bench.cli.main import main
+assert main(sys.argv[1:]) == 0
+print(*sys.modules)
+"""
+WORKER = """
+import json, sys
+from serverless_bench.executors.local import rehearsal
+from serverless_bench.job.spec import JobSpec
+from serverless_bench.job.target import Target
+target = Target(bucket="any", endpoint_url="http://127.0.0.1:1")
+job = JobSpec(workload="write", target=target, invocations=1, object_bytes=1)
+print(json.dumps(rehearsal(job)))
+"""
+REHEARSED = """
+import json, sys
+from serverless_bench.executors.local_workers import rehearse
+rehearse(json.loads(sys.argv[1]))
+print(*sys.modules)
+"""
+STORAGE_LIBRARIES = {"awscrt", "boto3", "botocore", "urllib3"}
+
+
+def last_line(directory: Path, code: str, *arguments: str) -> str:
+    done = subprocess.run(
+        [sys.executable, "-c", code, *arguments],
+        cwd=directory,
+        env={**os.environ, **KEYS, "HOME": str(directory)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout.splitlines()[-1]
+
+
+def families(line: str) -> set[str]:
+    return {name.partition(".")[0] for name in line.split()}
+
+
+@pytest.mark.parametrize("executor", ["inline", "local"])
+def test_a_small_run_loads_no_storage_library_but_the_measured_one(
+    tmp_path: Path, executor: str
+) -> None:
+    with loopback(log=tmp_path / "log") as store:
+        where = ("--endpoint-url", store.endpoint_url, "--bucket", "any", "--executor", executor)
+        line = last_line(tmp_path, DRIVER, "write", *where, "--number", "1", "--size", "1000B")
+    assert families(line).isdisjoint(STORAGE_LIBRARIES | {"pandas", "rich", "scipy"})
+    needless = ("aws.cost.bill", "driver.ceiling", "formats", "stores.embedded")
+    assert not {f"serverless_bench.{name}" for name in needless} & set(line.split())
+
+
+def test_a_worker_loads_what_its_transfers_need(tmp_path: Path) -> None:
+    rehearsal = last_line(tmp_path, WORKER)
+    seen = last_line(tmp_path, REHEARSED, rehearsal)
+    assert "cryptography" in families(seen)
+    heavy = {"click", "cloudpickle", "msgspec", "numpy", "orjson", "platformdirs", "rich"}
+    assert families(seen).isdisjoint(
+        STORAGE_LIBRARIES | heavy | {"csv", "decimal", "fractions", "statistics"}
+    )
