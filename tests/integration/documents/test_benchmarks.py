@@ -11,24 +11,21 @@ import pytest
 from serverless_bench.clients import CLIENTS
 
 ROOT = Path(__file__).parents[3]
-SUBJECTS = ("floor", *CLIENTS)
+SUBJECTS = ("socket", "bytes", "draft", *CLIENTS)
 SMALLEST = [
     # What they need beside, and how rows of their tables begin.
-    pytest.param("clients --scheme http", product(["http"], ["put", "get"], SUBJECTS)),
+    pytest.param(
+        "clients --scheme http", product(["http"], ["4"], ["1"], ["put", "get"], SUBJECTS)
+    ),
     pytest.param(
         "clients --scheme https",
-        product(["https"], ["put", "get"], SUBJECTS),
-        marks=pytest.mark.full,
+        product(["https"], ["4"], ["1"], ["put", "get"], SUBJECTS),
     ),
-    pytest.param("events", [('{"number": 20, "ok": 20,',)]),
+    pytest.param("events", [("20", "2", "20")]),
     pytest.param("fanout --executors inline local", [("inline", "2"), ("local", "2")]),
     pytest.param("fanout --executors lithops", [("lithops", "2")], marks=pytest.mark.full),
     pytest.param("report", [("10",)]),
     pytest.param("serve", [("1", name) for name in ("drained", "checked", "regenerated")]),
-    pytest.param(
-        " ".join(["small_objects --scheme http --threads 1", *(f"--client {c}" for c in CLIENTS)]),
-        product(["http"], ["4"], ["1"], ["put", "get"], ["draft", *CLIENTS]),
-    ),
     pytest.param("witness", [("head",), ("get",), ("put",), ("get", "1", "MiB")]),
 ]
 
