@@ -67,30 +67,35 @@ class LibraryClient(Generic[K]):
 
     def _blocks(self, source: Source) -> Iterator[memoryview]:
         """Yield the body of a request, block after block, in a buffer that is used again."""
-        buffer = memoryview(bytearray(min(self._transfer.block_bytes, source.size)))
-        for offset in range(0, source.size, len(buffer) or 1):
-            block = buffer[: source.size - offset]
-            source.readinto_at(offset, block)
-            yield block
+        with self._room(min(self._transfer.block_bytes, source.size)) as buffer:
+            for offset in range(0, source.size, len(buffer) or 1):
+                block = buffer[: source.size - offset]
+                source.readinto_at(offset, block)
+                yield block
 
     @contextmanager
     def _in_memory(self, source: Source, exchange: Exchange) -> Iterator[memoryview]:
-        """Yield the body of a request as a whole, for a library that takes no other.
+        """Yield the body of a request as a whole, for a library that takes no other."""
+        with self._room(source.size) as body:
+            for offset in range(0, source.size, self._transfer.block_bytes):
+                source.readinto_at(offset, body[offset : offset + self._transfer.block_bytes])
+                exchange.moved(0)
+            yield body
 
-        Its memory serves later requests, too: to be given new one by the kernel, page by page,
-        costs several times the bytes in it. After a failure the library might still be reading.
+    @contextmanager
+    def _room(self, size: int) -> Iterator[memoryview]:
+        """Yield memory that serves later requests, too.
+
+        To be given new one by the kernel, page by page, costs several times the bytes in it.
+        After a failure the library might still be reading.
         """
         try:
             room = self._rooms.pop()
         except IndexError:
             room = bytearray()
-        if len(room) < source.size:
-            room = bytearray(source.size)
-        body = memoryview(room)[: source.size]
-        for offset in range(0, source.size, self._transfer.block_bytes):
-            source.readinto_at(offset, body[offset : offset + self._transfer.block_bytes])
-            exchange.moved(0)
-        yield body
+        if len(room) < size:
+            room = bytearray(size)
+        yield memoryview(room)[:size]
         self._rooms.append(room)
 
 
