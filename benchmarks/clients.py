@@ -82,7 +82,7 @@ def cost(run: Run, kind: str, size: int, threads: int, objects: int) -> float:
     each_s = _timed(run, kind, keys[:number])
     # More and more of them, until what a run costs by itself no longer counts.
     while not objects and each_s * number < CELL_S and number < MOST:
-        number = min(MOST, max(4 * number, min(16 * number, int(CELL_S / each_s))))
+        number = min(MOST, 16 * number, int(1.3 * CELL_S / each_s) + 1)
         each_s = _timed(run, kind, keys[:number])
     return each_s * 1e3
 
@@ -166,12 +166,13 @@ def main() -> None:
         os.environ |= {"AWS_ACCESS_KEY_ID": "a", "AWS_SECRET_ACCESS_KEY": "b"}
         print(f"| {' | '.join(COLUMNS)} |")
         print("| --- | ---: | ---: | --- | --- |" + " ---: |" * 7, flush=True)
+        clients = asked.client or list(CLIENTS)
         for scheme in asked.scheme or ["http", "https"]:
             tls = ("--tls", str(pem)) if scheme == "https" else ()
             with served("--check", "none", *tls) as url:
                 for size in sizes:
                     for threads in asked.threads or [1]:
-                        table(scheme, url, size, threads, asked.client or list(CLIENTS), times)
+                        table(scheme, url, size, threads, clients, times)
 
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from docs.make_performance import columns, rows, sections, texts
 from serverless_bench.clients import CLIENTS
 
 ROOT = Path(__file__).parents[3]
@@ -28,6 +29,20 @@ SMALLEST = [
     pytest.param("serve", [("1", name) for name in ("drained", "checked", "regenerated")]),
     pytest.param("witness", [("head",), ("get",), ("put",), ("get", "1", "MiB")]),
 ]
+
+
+def test_the_page_of_performance_is_made_in_its_smallest_form(tmp_path: Path) -> None:
+    page = tmp_path / "performance.md"
+    command = [sys.executable, "docs/make_performance.py", "--smallest", "--into", str(page)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    _, made = sections(page.read_text(encoding="utf-8"))
+    _, tables = texts()
+    assert list(made) == [table.title for table in tables]
+    for table in tables:
+        found = rows(made[table.title])
+        assert found, table.title
+        assert columns(table.sentence) <= set(found[0]), table.title
 
 
 def test_every_benchmark_is_among_them() -> None:
