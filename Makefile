@@ -9,7 +9,7 @@ COMPILE := $(UV) compile --quiet --universal --generate-hashes --no-annotate --p
 	--custom-compile-command "make requirements"
 LOCALSTACK := serverless_bench/stores/localstack
 
-.PHONY: demo test full check lint types contracts docs settings report reference notebooks faults experiments golden requirements mutants clean
+.PHONY: demo test full check lint types contracts docs settings report reference notebooks faults performance experiments golden requirements mutants clean
 
 demo: .venv/run  ## write, read, report and plot on a store that starts by itself
 	$(BIN)/sbench demo
@@ -17,7 +17,7 @@ demo: .venv/run  ## write, read, report and plot on a store that starts by itsel
 test: .venv/dev .venv-sam/ready  ## the tests that take minutes
 	$(BIN)/python -m pytest -n 3 --dist loadgroup --no-loadscope-reorder
 
-full: .venv/dev  ## the tests that take longer; their figures stand in docs/performance.md
+full: .venv/dev  ## the tests that take longer; their figures stand in docs/performance-full.md
 	$(BIN)/python -m pytest -m full --timeout 3600
 
 check: lint types contracts
@@ -49,6 +49,9 @@ notebooks: .venv/dev  ## run them, and keep what they show
 
 faults: .venv/dev  ## the table of docs/faults.md, from the fault matrix run now
 	$(BIN)/python docs/make_faults.py
+
+performance: .venv/dev  ## docs/performance.md, from runs made now: 25 minutes of a quiet machine
+	$(BIN)/python docs/make_performance.py
 
 experiments: .venv/dev  ## the pages of docs/experiments/, from runs made now
 	$(BIN)/python docs/make_experiments.py

@@ -1,172 +1,184 @@
-"""What each client costs, in client core-seconds per GiB, beside a bare socket.
+"""What an object costs with each client, in core-milliseconds: bare, and in the harness.
 
-    python -m benchmarks.clients [--rounds 7] [--threads 1] [--scheme http] [--scheme https]
+    python -m benchmarks.clients [--rounds 7] [--client wire] [--size 4096] [--scheme http]
 
-Every client uploads freshly generated keystream and downloads with every byte compared,
-through the same code that runs in a function; the floor is a Python socket that sends
-one buffer again and again, and receives into one, without signing, making or comparing
-anything. One round runs every subject once, each in a process of its own, in an order
-that rotates; ratios are taken within a round, so that a machine that slows down slows
-all of them. Only the client's own processor time is counted. The other end is the loopback
-store, which forgets what it is given and makes what it is asked for.
+*Bare* is the library called directly, as its authors recommend for the size, with a body that
+is there before and that nobody looks at after. *In the harness* is the same library with the same
+settings in the code that runs in a function: every byte made or compared, everything recorded.
+Beside them stand what no client can do without: a *socket* that sends one buffer and receives
+into one; the *bytes*, made and compared without being moved; and a *draft*, which signs, moves and
+verifies in plain Python and keeps four instants of an object.
+
+One round runs every subject once, each in a process of its own, in an order that rotates;
+differences and ratios are taken within a round. Only the client's own processor time is counted.
+The other end is the loopback store, which forgets what it is given and makes what it is asked for.
 """
 
 import argparse
 import json
 import os
-import random
-import socket
-import ssl
 import sys
 import tempfile
-from collections import defaultdict
-from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
+from statistics import median
 from typing import Final
-from urllib.parse import urlsplit
 
-from benchmarks.common import bare_request, costs, cpu_s, make_parser, rotated, run_alone
-from serverless_bench.clients import CLIENTS, open_client
-from serverless_bench.clock import EpochClock, monotonic_ns
+from benchmarks.common import cpu_s, make_parser, rotated, run_alone
+from benchmarks.subjects.bare import bare
+from benchmarks.subjects.draft import Run, drafted, made, over_socket
+from benchmarks.subjects.harness import harnessed
+from serverless_bench.clients import CLIENTS
 from serverless_bench.job.keys import object_key
-from serverless_bench.job.operations import OperationKind, OperationSpec
-from serverless_bench.job.target import Target
-from serverless_bench.job.transfer import Transfer
 from serverless_bench.stores.loopback.process import served
-from serverless_bench.units import GIB, MIB, NS_PER_S
-from serverless_bench.worker.operation import measure
-from serverless_bench.worker.operation_context import OperationContext
-from serverless_bench.worker.retry import Retrier
+from serverless_bench.units import KIB, MIB
 from tests.network import bundle_of, certificate
 
-FLOOR, BUCKET = "floor", "bench"
-KINDS = (OperationKind.PUT, OperationKind.GET)
-Move = Callable[[OperationKind, str], None]
-"""Moves the object of a key."""
+KINDS: Final = ("put", "get")
+SIZES: Final = (4 * KIB, 64 * KIB, 315 * KIB, MIB, 64 * MIB)
+BESIDE: Final[dict[str, Callable[[str, int, int], Run]]] = {
+    "socket": over_socket,
+    "bytes": made,
+    "draft": drafted,
+}
+CELL_S: Final = 0.15
+"""Processor time that one figure of one round is taken from."""
+MOST: Final = 4000
+"""Objects of it."""
+COLUMNS: Final = (
+    *("scheme", "KiB", "threads", "operation", "client", "bare", "in the harness"),
+    *("lowest to highest", "difference", "beyond the bytes", "x draft", "x socket"),
+)
+Cost = dict[str, float]
+"""Core-milliseconds per object by operation and way, as in ``put bare``."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Load:
-    """What every subject does in each direction."""
-
-    size: int = 64 * MIB
-    objects: int = 16
-    threads: int = 1
-
-    def keys(self, count: int) -> list[str]:
-        """Return keys of new objects."""
-        name = partial(object_key, prefix="sbench/", run_id="benchmark", launch=0, number=0)
-        return [name(index=index, size=self.size) for index in range(count)]
-
-
-SMALLEST: Final = Load(size=MIB, objects=2)
-
-
-def floor(url: str, size: int) -> Move:
-    """Return what moves one object over a bare socket; each thread has its own."""
-    parts = urlsplit(url)
-    line = socket.create_connection((parts.hostname, parts.port))
-    line.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    if parts.scheme == "https":
-        context = ssl.create_default_context(cafile=os.environ["AWS_CA_BUNDLE"])
-        line = context.wrap_socket(line, server_hostname=parts.hostname)
-    room = memoryview(bytearray(MIB))
-
-    def move(kind: OperationKind, key: str) -> None:
-        sent = [room] * (size // MIB) if kind is OperationKind.PUT else ()
-        bare_request(line, kind.upper(), f"/{BUCKET}/{key}", size, room, sent)
-
-    return move
+def one(subject: str, url: str, size: int, threads: int, objects: int) -> Cost:
+    """Return what one subject costs in this process."""
+    if subject in BESIDE:
+        ways = {"bare": BESIDE[subject](url, size, threads)}
+    else:
+        ways = {
+            way: make(subject, url, size, threads)
+            for way, make in (("bare", bare), ("in the harness", harnessed))
+        }
+    return {
+        f"{kind} {way}": cost(run, kind, size, threads, objects)
+        for kind in KINDS
+        for way, run in ways.items()
+    }
 
 
-def client(name: str, url: str, size: int) -> Move:
-    """Return what moves one object with a client, as the function body does it."""
-    target = Target(client=name, bucket=BUCKET, endpoint_url=url)
-    opened = open_client(target, Transfer())
+def cost(run: Run, kind: str, size: int, threads: int, objects: int) -> float:
+    """Return core-milliseconds per object, once connections and code are warm.
 
-    def move(kind: OperationKind, key: str) -> None:
-        retrier = Retrier(
-            opened, 0, monotonic_ns() + 600 * NS_PER_S, random.Random(1), lambda _: None
-        )
-        spec = OperationSpec(kind=kind, key=key, size=size)
-        done = measure(OperationContext(spec, Transfer(), retrier), EpochClock())[0].operation
-        expected = size if kind is OperationKind.GET else 0
-        assert (done.error, done.bytes, done.verified_bytes) == (None, size, expected)
-
-    return move
-
-
-def one(subject: str, url: str, load: Load) -> None:
-    """Measure one subject in this process and print core-seconds per GiB and MB/s."""
-    made = floor if subject == FLOOR else partial(client, subject)
-    lanes = [made(url, load.size) for _ in range(load.threads)]
-    print(json.dumps({kind.value: cost(kind, lanes, load) for kind in KINDS}))
+    Without ``objects`` their number is what fills ``CELL_S``.
+    """
+    name = partial(object_key, prefix="sbench/", run_id="benchmark", launch=0, number=0)
+    keys = [name(index=index, size=size) for index in range(objects or MOST)]
+    run(kind, keys[: 2 * threads])
+    number = objects or 2 * threads
+    each_s = _timed(run, kind, keys[:number])
+    # More and more of them, until what a run costs by itself no longer counts.
+    while not objects and each_s * number < CELL_S and number < MOST:
+        number = min(MOST, 16 * number, int(1.3 * CELL_S / each_s) + 1)
+        each_s = _timed(run, kind, keys[:number])
+    return each_s * 1e3
 
 
-def cost(kind: OperationKind, lanes: Sequence[Move], load: Load) -> dict[str, float]:
-    """Return what one direction takes, once connections and code are warm."""
-    for lane, key in zip(lanes, load.keys(load.threads), strict=True):
-        lane(kind, key)
-    shares = [load.keys(load.objects)[number :: load.threads] for number in range(load.threads)]
-
-    def work(number: int) -> None:
-        for key in shares[number]:
-            lanes[number](kind, key)
-
-    before_s, began_ns = cpu_s(), monotonic_ns()
-    with ThreadPoolExecutor(load.threads) as pool:
-        list(pool.map(work, range(load.threads)))
-    seconds = (monotonic_ns() - began_ns) / NS_PER_S
-    used_s, moved = cpu_s() - before_s, load.size * load.objects
-    return {"cpu": used_s / (moved / GIB), "rate": moved / seconds / 1e6}
+def _timed(run: Run, kind: str, keys: Sequence[str]) -> float:
+    before_s = cpu_s()
+    run(kind, keys)
+    return (cpu_s() - before_s) / len(keys)
 
 
-def table(scheme: str, url: str, rounds: int, load: Load) -> None:
-    """Measure every subject ``rounds`` times, in turn, and print a table."""
-    subjects = [FLOOR, *CLIENTS]
-    found: dict[tuple[str, str], list[dict[str, float]]] = defaultdict(list)
-    for subject in rotated(subjects, rounds):
-        sizes = (load.size, load.objects, load.threads)
-        for kind, row in run_alone("benchmarks.clients", subject, url, *sizes).items():
-            found[subject, kind].append(row)
+def rows(subjects: Sequence[str], found: dict[str, list[Cost]]) -> Iterator[tuple[str, ...]]:
+    """Yield operation, client and figures: medians, also of what is taken within a round."""
     for kind in KINDS:
+        base = {name: [each[f"{kind} bare"] for each in found[name]] for name in BESIDE}
         for subject in subjects:
-            cells = costs(found[subject, kind], found[FLOOR, kind])
-            print(f"| {scheme} | {kind} | {subject} | {cells}")
+            alone = [each[f"{kind} bare"] for each in found[subject]]
+            harness, added = alone, ["", ""]
+            if subject not in BESIDE:
+                harness = [each[f"{kind} in the harness"] for each in found[subject]]
+                more = _less(harness, alone)
+                added = [_ms(median(more)), _ms(median(_less(more, base["bytes"])))]
+            yield (
+                kind,
+                subject,
+                _ms(median(alone)),
+                "" if subject in BESIDE else _ms(median(harness)),
+                f"{_ms(min(harness))} to {_ms(max(harness))}",
+                *added,
+                *(f"{_ratio(harness, base[name]):.2f}" for name in ("draft", "socket")),
+            )
+
+
+def _less(these: Sequence[float], those: Sequence[float]) -> list[float]:
+    return [a - b for a, b in zip(these, those, strict=True)]
+
+
+def _ratio(these: Sequence[float], those: Sequence[float]) -> float:
+    return median(a / b for a, b in zip(these, those, strict=True))
+
+
+def _ms(value: float) -> str:
+    return f"{value:.1f}" if abs(value) >= 10 else f"{value:.3f}"
+
+
+def table(
+    scheme: str, url: str, size: int, threads: int, clients: Sequence[str], times: tuple[int, int]
+) -> None:
+    """Measure every subject ``times[0]`` times, in turn, and print rows."""
+    subjects = [*BESIDE, *clients]
+    rounds, objects = times
+    found: dict[str, list[Cost]] = {subject: [] for subject in subjects}
+    for subject in rotated(subjects, rounds):
+        done = run_alone("benchmarks.clients", subject, url, size, threads, objects)
+        found[subject].append(done)
+    for row in rows(subjects, found):
+        cells = (scheme, f"{size / KIB:g}", str(threads), *row)
+        print(f"| {' | '.join(cells)} |", flush=True)
 
 
 def parser() -> argparse.ArgumentParser:
     """Return what reads the command line."""
-    made = make_parser(__doc__, rounds=7, threads=1)
+    made = make_parser(__doc__, rounds=7)
+    made.add_argument("--threads", type=int, action="append", help="1, if none is named")
+    made.add_argument("--size", type=int, action="append", help="bytes")
     made.add_argument("--scheme", action="append", choices=["http", "https"])
+    made.add_argument("--client", action="append", choices=CLIENTS, help="all, if none is named")
     return made
 
 
 def main() -> None:
-    """Make the tables."""
+    """Make the table."""
     asked = parser().parse_args()
-    load = SMALLEST if asked.smallest else Load(threads=asked.threads)
-    rounds = 1 if asked.smallest else asked.rounds
+    sizes = asked.size or ([4 * KIB] if asked.smallest else SIZES)
+    # A round of two objects, or as many as it takes.
+    times = (1, 2) if asked.smallest else (asked.rounds, 0)
     with tempfile.TemporaryDirectory() as scratch:
         pem = certificate(Path(scratch))
-        os.environ |= {"AWS_CA_BUNDLE": str(bundle_of(pem)), "AWS_ACCESS_KEY_ID": "a"}
-        os.environ["AWS_SECRET_ACCESS_KEY"] = "b"
-        what = f"{load.objects} objects of {load.size // MIB} MiB"
-        print(f"{what}, {load.threads} threads, {rounds} rounds\n")
-        print("| scheme | operation | client | core-s/GiB | lowest to highest | x floor | MB/s |")
-        print("| --- | --- | --- | ---: | ---: | ---: | ---: |", flush=True)
+        bundle = str(bundle_of(pem))
+        # minio-py and the connector look for the second one.
+        os.environ |= {"AWS_CA_BUNDLE": bundle, "SSL_CERT_FILE": bundle, "AWS_REGION": "us-east-1"}
+        os.environ |= {"AWS_ACCESS_KEY_ID": "a", "AWS_SECRET_ACCESS_KEY": "b"}
+        print(f"| {' | '.join(COLUMNS)} |")
+        print("| --- | ---: | ---: | --- | --- |" + " ---: |" * 7, flush=True)
+        clients = asked.client or list(CLIENTS)
         for scheme in asked.scheme or ["http", "https"]:
             tls = ("--tls", str(pem)) if scheme == "https" else ()
             with served("--check", "none", *tls) as url:
-                table(scheme, url, rounds, load)
+                for size in sizes:
+                    for threads in asked.threads or [1]:
+                        table(scheme, url, size, threads, clients, times)
 
 
 if __name__ == "__main__":
     if sys.argv[1:2] == ["--one"]:
-        size, objects, threads = map(int, sys.argv[4:])
-        one(sys.argv[2], sys.argv[3], Load(size=size, objects=objects, threads=threads))
+        subject, url, *numbers = sys.argv[2:]
+        size, threads, objects = map(int, numbers)
+        print(json.dumps(one(subject, url, size, threads, objects)))
     else:
         main()

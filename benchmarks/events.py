@@ -5,10 +5,11 @@ arrive, and the driver's memory when the last one has. Functions do nothing, so 
 are those of the driver (and, on one machine, of the host that answers it).
 
     python -m benchmarks.events [--number N] [--functions F]
+
+*Names* are the Lambda functions that share the load: each may be launched at Lambda's rate.
 """
 
 import argparse
-import json
 import os
 import subprocess
 import sys
@@ -28,23 +29,33 @@ from serverless_bench.units import MIB
 
 SMALLEST: Final = (20, 2)
 """Events and names."""
+COLUMNS: Final = (
+    *("events", "names", "ok", "launched in s", "allowed in s", "requests each"),
+    *("record after s, p50", "p99", "driver MiB, last record", "with its report"),
+)
 
 
 def parser() -> argparse.ArgumentParser:
     """Return what reads the command line."""
     made = make_parser(__doc__, number=10_000)
-    made.add_argument("--functions", type=int, default=1, help="names that share the load")
+    made.add_argument("--functions", type=int, action="append", help="names that share the load; 1")
     return made
 
 
 def main() -> None:
-    """Start a store and a host, and measure in a process of its own."""
+    """Make the table."""
     asked = parser().parse_args()
-    if asked.smallest:
-        asked.number, asked.functions = SMALLEST
-    names = [f"f{i}" for i in range(asked.functions)]
-    inside = [sys.executable, "-m", "benchmarks.events", "--one"]
-    inside += [str(asked.number), str(asked.functions)]
+    number, names = SMALLEST if asked.smallest else (asked.number, 1)
+    print(f"| {' | '.join(COLUMNS)} |")
+    print(f"|{' ---: |' * len(COLUMNS)}", flush=True)
+    for functions in [names] if asked.smallest else asked.functions or [names]:
+        apart(number, functions)
+
+
+def apart(number: int, functions: int) -> None:
+    """Start a store and a host, and measure in a process of its own, which prints a row."""
+    names = [f"f{i}" for i in range(functions)]
+    inside = [sys.executable, "-m", "benchmarks.events", "--one", str(number), str(functions)]
     with tempfile.TemporaryDirectory() as scratch, served() as url:
         environment = {**os.environ, "AWS_ENDPOINT_URL_S3": url, "AWS_REGION": "us-east-1"}
         # The functions' own folder is not where this was started.
@@ -55,8 +66,8 @@ def main() -> None:
         subprocess.run(host, cwd=scratch, env=environment, check=True)
 
 
-def measure(number: int, functions: int) -> dict[str, float | int | None]:
-    """Return the figures of one size."""
+def measure(number: int, functions: int) -> tuple[str, ...]:
+    """Return the cells of one row."""
     target = Target(bucket="any", endpoint_url=os.environ["AWS_ENDPOINT_URL_S3"])
     job = JobSpec(
         workload="noop",
@@ -82,22 +93,23 @@ def measure(number: int, functions: int) -> dict[str, float | int | None]:
     submitted = run.functions["submitted_ns"]
     allowed_s = max(0.0, (number - BURST * functions) / (PER_S * functions))
     took_s = float(submitted.max() - submitted.min()) / 1e9
-    return {
-        "number": number,
-        "ok": int((run.functions["status"] == "ok").sum()),
-        "launched_in_s": took_s,
-        "allowed_in_s": allowed_s,
-        "launch_rate_share": allowed_s / took_s,
-        "requests_per_function": found.requests_per_function if found else None,
-        "lag_p50_s": found.lag_s["p50"] if found and found.lag_s else None,
-        "lag_p99_s": found.lag_s["p99"] if found and found.lag_s else None,
-        "driver_rss_mib": rss / MIB,
-        "driver_rss_with_report_mib": peak_rss_bytes() / MIB,
-    }
+    lag_s = found.lag_s if found and found.lag_s else {}
+    each = found.requests_per_function if found else None
+    return (
+        str(number),
+        str(functions),
+        str(int((run.functions["status"] == "ok").sum())),
+        f"{took_s:.2f}",
+        f"{allowed_s:.2f}",
+        "" if each is None else f"{each:.2f}",
+        *("" if (lag := lag_s.get(at)) is None else f"{lag:.2f}" for at in ("p50", "p99")),
+        f"{rss / MIB:.1f}",
+        f"{peak_rss_bytes() / MIB:.1f}",
+    )
 
 
 if __name__ == "__main__":
     if sys.argv[1:2] == ["--one"]:
-        print(json.dumps(measure(int(sys.argv[2]), int(sys.argv[3]))))
+        print(f"| {' | '.join(measure(int(sys.argv[2]), int(sys.argv[3])))} |", flush=True)
     else:
         main()

@@ -266,7 +266,7 @@ class Boto3Client(LibraryClient[Boto3Options]):
         sink: Sink,
         exchange: Exchange,
     ) -> None:
-        view = memoryview(bytearray(self._transfer.block_bytes))
+        view = memoryview(bytearray(min(self._transfer.block_bytes, size)))
         offset = 0
         while offset < size:
             filled, want = 0, min(len(view), size - offset)

@@ -1,6 +1,7 @@
 """What clients have in common: options, an endpoint, and how they move to another one."""
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import ClassVar, Final, Generic, TypeVar
 from urllib.parse import urlsplit
 
@@ -40,6 +41,7 @@ class LibraryClient(Generic[K]):
         self._transfer = transfer
         self._name = user_agent()
         self._connect_s = min(transfer.timeout_s, _CONNECT_S)
+        self._rooms: list[bytearray] = []
         self._options: K = parse(self.info.options, target)
         self._go_to(target.region, target.endpoint_url)
 
@@ -65,19 +67,36 @@ class LibraryClient(Generic[K]):
 
     def _blocks(self, source: Source) -> Iterator[memoryview]:
         """Yield the body of a request, block after block, in a buffer that is used again."""
-        buffer = memoryview(bytearray(min(self._transfer.block_bytes, source.size)))
-        for offset in range(0, source.size, len(buffer) or 1):
-            block = buffer[: source.size - offset]
-            source.readinto_at(offset, block)
-            yield block
+        with self._room(min(self._transfer.block_bytes, source.size)) as buffer:
+            for offset in range(0, source.size, len(buffer) or 1):
+                block = buffer[: source.size - offset]
+                source.readinto_at(offset, block)
+                yield block
 
-    def _in_memory(self, source: Source, exchange: Exchange) -> memoryview:
-        """Return the body of a request as a whole, for a library that takes no other."""
-        body = memoryview(bytearray(source.size))
-        for offset in range(0, source.size, self._transfer.block_bytes):
-            source.readinto_at(offset, body[offset : offset + self._transfer.block_bytes])
-            exchange.moved(0)
-        return body
+    @contextmanager
+    def _in_memory(self, source: Source, exchange: Exchange) -> Iterator[memoryview]:
+        """Yield the body of a request as a whole, for a library that takes no other."""
+        with self._room(source.size) as body:
+            for offset in range(0, source.size, self._transfer.block_bytes):
+                source.readinto_at(offset, body[offset : offset + self._transfer.block_bytes])
+                exchange.moved(0)
+            yield body
+
+    @contextmanager
+    def _room(self, size: int) -> Iterator[memoryview]:
+        """Yield memory that serves later requests, too.
+
+        To be given new one by the kernel, page by page, costs several times the bytes in it.
+        After a failure the library might still be reading.
+        """
+        try:
+            room = self._rooms.pop()
+        except IndexError:
+            room = bytearray()
+        if len(room) < size:
+            room = bytearray(size)
+        yield memoryview(room)[:size]
+        self._rooms.append(room)
 
 
 def moved_endpoint(url: str, old_region: str, region: str | None, new_url: str | None) -> str:

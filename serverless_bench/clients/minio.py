@@ -201,16 +201,16 @@ class MinioClient(LibraryClient[MinioOptions]):
         if ranged and "Content-Range" not in response.headers:
             raise BadResponse("the store ignored the range", status=response.status)
         block_bytes, position = self._transfer.block_bytes, 0
-        # A read returns when it is complete, so that the first byte is read alone.
-        chunk = response.read(1, decode_content=False)
+        # A read returns when it is complete, so that the first byte is read alone. It is handed
+        # on alone, too: to put it before the rest would copy that.
+        chunk, more = response.read(1, decode_content=False), block_bytes - 1
         if chunk:
             exchange.first_byte()
-            chunk += response.read(block_bytes - 1, decode_content=False)
         while chunk:
             exchange.moved(len(chunk))
             sink.write_at(position, memoryview(chunk))
             position += len(chunk)
-            chunk = response.read(block_bytes, decode_content=False)
+            chunk, more = response.read(more, decode_content=False), block_bytes
 
     @contextmanager
     def _translated(self, exchange: Exchange, *, whole: bool = True) -> Iterator[None]:

@@ -93,8 +93,7 @@ class ObstoreClient(LibraryClient[ObstoreOptions]):
         if self._options.multipart:
             self._put_parts(key, source, exchange)
             return
-        body = self._in_memory(source, exchange)
-        with self._translated(key):
+        with self._in_memory(source, exchange) as body, self._translated(key):
             obstore.put(self._writer, key, body, use_multipart=False)
         exchange.moved(source.size)
 
@@ -118,8 +117,11 @@ class ObstoreClient(LibraryClient[ObstoreOptions]):
                 # The library takes no other status for a range, and checks the header.
                 where = f"bytes {begin}-{end - 1}/{response.meta['size']}"
                 exchange.answered(HTTPStatus.PARTIAL_CONTENT, {"content-range": where})
-            position = 0
-            for chunk in response.stream(min_chunk_size=self._transfer.block_bytes):
+            position, block_bytes = 0, self._transfer.block_bytes
+            # Of one block a stream only costs more.
+            whole = end - begin <= block_bytes
+            chunks = (response.bytes(),) if whole else response.stream(min_chunk_size=block_bytes)
+            for chunk in chunks:
                 data = memoryview(chunk)
                 exchange.moved(len(data))
                 sink.write_at(position, data)

@@ -138,8 +138,7 @@ class S3dlioClient(LibraryClient[S3dlioOptions]):
         if self._options.writer == "multipart" and source.size:
             self._put_parts(key, source, exchange)
         else:
-            body = self._in_memory(source, exchange)
-            with _translated():
+            with self._in_memory(source, exchange) as body, _translated():
                 self._library.put_bytes(self._uri(key), body)
             exchange.moved(source.size)
 

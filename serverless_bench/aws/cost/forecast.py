@@ -19,8 +19,8 @@ measured in 2025: 1,059 out, 1,063 in.
 Processor
 ---------
 1,769 MB are one vCPU (AWS Lambda developer guide, "Configure Lambda function memory"), and
-one thread uses no more; docs/performance.md has the core-seconds per GiB of each client over
-https, machine X.
+one thread uses no more; docs/performance-full.md has the core-seconds per GiB of each client
+over https, machine X.
 
 Waiting
 -------
@@ -67,8 +67,8 @@ CORE_S_PER_GIB: Final = {
     ("boto3", OperationKind.GET): 1.48,
 }
 BASE_MIB: Final = {"wire": 60, "boto3": 90}
-"""Largest resident set of a worker (docs/performance.md, 40 and 80 MiB), and a guess at what
-Lambda's runtime adds."""
+"""Largest resident set of a worker (docs/performance-full.md, 40 and 80 MiB), and a guess at
+what Lambda's runtime adds."""
 
 CONTROL_PUTS: Final = 2
 """Per invocation: its claim, and its record."""

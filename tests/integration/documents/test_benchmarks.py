@@ -8,27 +8,25 @@ from pathlib import Path
 
 import pytest
 
+from docs.make_performance import columns, rows, sections, texts
 from serverless_bench.clients import CLIENTS
 
 ROOT = Path(__file__).parents[3]
-SUBJECTS = ("floor", *CLIENTS)
+SUBJECTS = ("socket", "bytes", "draft", *CLIENTS)
 SMALLEST = [
     # What they need beside, and how rows of their tables begin.
-    pytest.param("clients --scheme http", product(["http"], ["put", "get"], SUBJECTS)),
+    pytest.param(
+        "clients --scheme http", product(["http"], ["4"], ["1"], ["put", "get"], SUBJECTS)
+    ),
     pytest.param(
         "clients --scheme https",
-        product(["https"], ["put", "get"], SUBJECTS),
-        marks=pytest.mark.full,
+        product(["https"], ["4"], ["1"], ["put", "get"], SUBJECTS),
     ),
-    pytest.param("events", [('{"number": 20, "ok": 20,',)]),
+    pytest.param("events", [("20", "2", "20")]),
     pytest.param("fanout --executors inline local", [("inline", "2"), ("local", "2")]),
     pytest.param("fanout --executors lithops", [("lithops", "2")], marks=pytest.mark.full),
     pytest.param("report", [("10",)]),
     pytest.param("serve", [("1", name) for name in ("drained", "checked", "regenerated")]),
-    pytest.param(
-        " ".join(["small_objects --scheme http --threads 1", *(f"--client {c}" for c in CLIENTS)]),
-        product(["http"], ["4"], ["1"], ["put", "get"], ["draft", *CLIENTS]),
-    ),
     pytest.param(
         "start",
         [
@@ -39,6 +37,20 @@ SMALLEST = [
     ),
     pytest.param("witness", [("head",), ("get",), ("put",), ("get", "1", "MiB")]),
 ]
+
+
+def test_the_page_of_performance_is_made_in_its_smallest_form(tmp_path: Path) -> None:
+    page = tmp_path / "performance.md"
+    command = [sys.executable, "docs/make_performance.py", "--smallest", "--into", str(page)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    _, made = sections(page.read_text(encoding="utf-8"))
+    _, tables = texts()
+    assert list(made) == [table.title for table in tables]
+    for table in tables:
+        found = rows(made[table.title])
+        assert found, table.title
+        assert columns(table.sentence) <= set(found[0]), table.title
 
 
 def test_every_benchmark_is_among_them() -> None:

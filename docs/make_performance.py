@@ -1,0 +1,178 @@
+"""Make docs/performance.md from runs made now; docs/performance.toml says which.
+
+make performance                                     all of it, in less than 25 quiet minutes
+python docs/make_performance.py "Fan-out" ...        these tables, where the others were made
+python docs/make_performance.py --smallest --into F  as little as shows that it works, into F
+
+The page is written after every table: where it was interrupted, name the tables that are missing.
+"""
+
+import argparse
+import os
+import platform
+import re
+import ssl
+import subprocess
+import sys
+import textwrap
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from importlib.metadata import version
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from serverless_bench import __version__
+from serverless_bench.clock import monotonic_ns, utc_stamp, wall_ns
+from serverless_bench.process import cpus
+from serverless_bench.units import NS_PER_S
+
+ROOT: Final = Path(__file__).parents[1]
+PAGE: Final = ROOT / "docs" / "performance.md"
+TEXTS: Final = PAGE.with_suffix(".toml")
+LIBRARIES: Final = (
+    *("awscrt", "boto3", "botocore", "cryptography", "minio", "numpy", "obstore", "s3dlio"),
+    "s3torchconnectorclient",
+)
+UNKNOWN: Final = "n/a"
+"""Stands in a sentence for a figure that its table does not have."""
+WIDTH: Final = 140
+_FIGURE: Final = re.compile(r"\{(1000/)?([^|{}]+)\|([^|{}]+)\}")
+Row = Mapping[str, str]
+
+
+class Table(NamedTuple):
+    """One table of the page; docs/performance.toml says what its parts mean."""
+
+    title: str
+    command: str
+    sentence: str
+    about: str = ""
+    smallest: str = ""
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Measure, and write the page; return 1 if a sentence lacks a figure."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("titles", nargs="*", metavar="TITLE")
+    parser.add_argument("--smallest", action="store_true")
+    parser.add_argument("--into", type=Path, default=PAGE)
+    asked = parser.parse_args(arguments)
+    top, tables = texts()
+    if unknown := set(asked.titles) - {table.title for table in tables}:
+        parser.error(f"no table is called {', '.join(sorted(unknown))}")
+    if asked.smallest and asked.into == PAGE:
+        parser.error("--smallest measures nothing: name another file with --into")
+    head, kept = f"{top}\n{machine()}\n", dict[str, str]()
+    if asked.titles:
+        found, kept = sections(asked.into.read_text(encoding="utf-8"))
+        if found != head:
+            parser.error("the other tables were made with another machine: make them all")
+    for table in tables:
+        if not asked.titles or table.title in asked.titles:
+            kept[table.title] = measured(table, smallest=asked.smallest)
+            ordered = [kept[each.title] for each in tables if each.title in kept]
+            asked.into.write_text("\n".join([head, *ordered]), encoding="utf-8")
+    lacking = [title for title, text in kept.items() if UNKNOWN in text]
+    if lacking and not asked.smallest:
+        print(f"a figure is missing: {', '.join(lacking)}", file=sys.stderr)
+        return 1
+    return 0
+
+
+def texts() -> tuple[str, list[Table]]:
+    """Return what stands above all tables, and the tables."""
+    data = tomllib.loads(TEXTS.read_text(encoding="utf-8"))
+    tables = [{name: text.strip() for name, text in one.items()} for one in data["table"]]
+    return data["head"].lstrip(), [Table(**table) for table in tables]
+
+
+def measured(table: Table, *, smallest: bool) -> str:
+    """Run what a table is made by, and return its section."""
+    words = table.command.split()
+    if smallest:
+        words = [*(table.smallest.split() or words), "--smallest"]
+    load, began_ns = os.getloadavg()[0], monotonic_ns()
+    stamp = utc_stamp(wall_ns())
+    command = [sys.executable, "-m", f"benchmarks.{words[0]}", *words[1:]]
+    done = subprocess.run(  # noqa: S603 - our own
+        command, cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True
+    )
+    took_s = (monotonic_ns() - began_ns) / NS_PER_S
+    print(f"{table.title}: {took_s:.0f} s", flush=True)
+    when = f"{stamp[:4]}-{stamp[4:6]}-{stamp[6:8]} {stamp[9:11]}:{stamp[11:13]} UTC"
+    made = (
+        f"`python -m benchmarks.{' '.join(words)}`, {when}, {took_s:.0f} s, load {load:.1f}"
+        f" on {cpus()} cores."
+    )
+    sentence = textwrap.fill(
+        told(table.sentence, rows(done.stdout)),
+        WIDTH,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+    text = [sentence, *([table.about] if table.about else []), made]
+    return f"## {table.title}\n\n" + "\n\n".join(text) + f"\n\n{done.stdout}"
+
+
+def rows(table: str) -> list[Row]:
+    """Return the rows of a Markdown table, cells by column."""
+    cells = [
+        [cell.strip() for cell in line.strip().strip("|").split("|")]
+        for line in table.splitlines()
+        if line.startswith("|")
+    ]
+    return [dict(zip(cells[0], row, strict=True)) for row in cells[2:]]
+
+
+def told(sentence: str, found: Sequence[Row]) -> str:
+    """Return a sentence with figures of its table."""
+
+    def figure(asked: re.Match[str]) -> str:
+        words = set(asked[2].split())
+        cells = [
+            row.get(asked[3], "") for row in found if words <= set(" ".join(row.values()).split())
+        ]
+        if not cells or not cells[-1]:
+            return UNKNOWN
+        return f"{1000 / float(cells[-1]):,.0f}" if asked[1] else cells[-1]
+
+    return _FIGURE.sub(figure, sentence)
+
+
+def columns(sentence: str) -> set[str]:
+    """Return the columns that a sentence takes figures from."""
+    return {found[2] for found in _FIGURE.findall(sentence)}
+
+
+def sections(page: str) -> tuple[str, dict[str, str]]:
+    """Return what stands above the first table of a page, and its sections by title."""
+    head, *rest = page.split("\n## ")
+    return head, {text.partition("\n")[0]: f"## {text}" for text in rest}
+
+
+def machine() -> str:
+    """Return what the figures depend on, as a Markdown table."""
+    return "\n".join(["| | |", "| --- | --- |", *(f"| {k} | {v} |" for k, v in _facts())])
+
+
+def _facts() -> Iterator[tuple[str, str]]:
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / (1 << 30)
+    yield "processor", f"{_model()}, {cpus()} cores"
+    yield "memory", f"{memory:.0f} GiB"
+    yield "system", f"{platform.system()} {platform.release()}, {platform.machine()}"
+    yield "Python", f"{platform.python_version()}, {ssl.OPENSSL_VERSION}"
+    yield "sbench", __version__
+    yield "libraries", ", ".join(f"{name} {version(name)}" for name in LIBRARIES)
+
+
+def _model() -> str:
+    info = Path("/proc/cpuinfo")
+    text = info.read_text(encoding="utf-8") if info.exists() else ""
+    found = re.search(r"^model name\s*:\s*(.+)$", text, re.MULTILINE)
+    return found[1] if found else platform.processor() or platform.machine()
+
+
+if __name__ == "__main__":
+    raise SystemExit(main(sys.argv[1:]))

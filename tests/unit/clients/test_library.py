@@ -1,0 +1,73 @@
+"""What clients have in common: bodies that stand in memory whole."""
+
+from collections.abc import Mapping
+
+import pytest
+
+from serverless_bench.clients.base import ClientInfo
+from serverless_bench.clients.library import LibraryClient
+from serverless_bench.errors import TimedOut
+from serverless_bench.job.target import Target
+from serverless_bench.job.transfer import Transfer
+from serverless_bench.units import KIB
+
+
+class Letters:
+    """A body of one letter."""
+
+    def __init__(self, letter: bytes, size: int) -> None:
+        self._letter = letter
+        self.size = size
+
+    def readinto_at(self, _: int, buffer: memoryview) -> None:
+        buffer[:] = self._letter * len(buffer)
+
+
+class Quiet:
+    """An exchange that nobody listens to."""
+
+    def connected(self, remote: str, *, reused: bool) -> None: ...
+    def moved(self, count: int) -> None: ...
+    def sent(self) -> None: ...
+    def answered(self, status: int, headers: Mapping[str, str]) -> None: ...
+    def first_byte(self) -> None: ...
+
+
+class Uploader(LibraryClient[object]):
+    """Keeps the memory that the library of a client would be given."""
+
+    info = ClientInfo(attempts="exact", progress="none", signing="none", checksum="none")
+
+    def _open(self) -> None:
+        self.failing = False
+
+    def put(self, body: Letters) -> tuple[bytes, object]:
+        """Return the bytes of a body, and the memory that they stood in."""
+        with self._in_memory(body, Quiet()) as whole:
+            if self.failing:
+                raise TimedOut("")
+            return bytes(whole), whole.obj
+
+
+@pytest.fixture
+def uploader() -> Uploader:
+    target = Target(bucket="any", endpoint_url="http://127.0.0.1:1")
+    return Uploader(target, Transfer(block_bytes=KIB))
+
+
+def test_a_body_has_its_own_bytes_in_memory_that_is_used_again(uploader: Uploader) -> None:
+    long, room = uploader.put(Letters(b"a", 3000))
+    short, again = uploader.put(Letters(b"b", 1025))
+    longer, other = uploader.put(Letters(b"c", 3001))
+    assert (long, short, longer) == (b"a" * 3000, b"b" * 1025, b"c" * 3001)
+    assert again is room
+    assert other is not room
+
+
+def test_memory_of_a_body_that_failed_is_left_to_the_library(uploader: Uploader) -> None:
+    _, room = uploader.put(Letters(b"a", 10))
+    uploader.failing = True
+    with pytest.raises(TimedOut):
+        uploader.put(Letters(b"b", 10))
+    uploader.failing = False
+    assert uploader.put(Letters(b"c", 10))[1] is not room

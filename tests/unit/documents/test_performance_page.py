@@ -1,0 +1,62 @@
+"""docs/performance.md and what makes it: sentences, tables, sections."""
+
+import pytest
+
+from docs.make_performance import PAGE, UNKNOWN, columns, main, rows, sections, texts, told
+
+TABLE = """\
+| scheme | client | core-ms |
+| --- | --- | ---: |
+| http | wire | 0.125 |
+| https | wire | 0.25 |
+| https | boto3 | |
+"""
+
+
+@pytest.mark.parametrize(
+    ("sentence", "read"),
+    [
+        ("{http wire|core-ms} ms", "0.125 ms"),
+        ("{1000/http wire|core-ms} a second", "8,000 a second"),
+        # The last of those that have the words.
+        ("{wire|core-ms} and {wire|scheme}", "0.25 and https"),
+        ("{boto3|core-ms}", UNKNOWN),
+        ("{minio|core-ms}", UNKNOWN),
+        ("{wire|seconds}", UNKNOWN),
+        ("nothing of it", "nothing of it"),
+    ],
+)
+def test_a_sentence_takes_its_figures_from_the_table(sentence: str, read: str) -> None:
+    assert told(sentence, rows(TABLE)) == read
+
+
+def test_columns_of_a_sentence_are_known() -> None:
+    assert columns("{http wire|core-ms}, {1000/a b|wall s}") == {"core-ms", "wall s"}
+
+
+def test_the_page_is_what_its_texts_say() -> None:
+    head, found = sections(PAGE.read_text(encoding="utf-8"))
+    top, tables = texts()
+    assert head.startswith(top)
+    assert list(found) == [table.title for table in tables]
+    for table in tables:
+        text = found[table.title]
+        assert table.about in text
+        assert f"`python -m benchmarks.{table.command.split()[0]}" in text
+        assert rows(text)
+        assert UNKNOWN not in text
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["Nothing"], "no table is called Nothing"),
+        (["--smallest"], "--smallest measures nothing: name another file with --into"),
+    ],
+)
+def test_what_cannot_be_made_is_refused(
+    arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit):
+        main(arguments)
+    assert said in capsys.readouterr().err
