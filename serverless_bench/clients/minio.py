@@ -202,15 +202,19 @@ class MinioClient(LibraryClient[MinioOptions]):
             raise BadResponse("the store ignored the range", status=response.status)
         block_bytes, position = self._transfer.block_bytes, 0
         # A read returns when it is complete, so that the first byte is read alone. It is handed
-        # on alone, too: to put it before the rest would copy that.
-        chunk, more = response.read(1, decode_content=False), block_bytes - 1
-        if chunk:
+        # on with the rest: alone it would not tell whose it is, if it is wrong.
+        if chunk := response.read(1, decode_content=False):
             exchange.first_byte()
-        while chunk:
+            rest = response.read(block_bytes - 1, decode_content=False)
+            with self._room(1 + len(rest)) as first:
+                first[:1], first[1:] = chunk, rest
+                exchange.moved(len(first))
+                sink.write_at(0, first)
+                position = len(first)
+        while chunk := response.read(block_bytes, decode_content=False):
             exchange.moved(len(chunk))
             sink.write_at(position, memoryview(chunk))
             position += len(chunk)
-            chunk, more = response.read(more, decode_content=False), block_bytes
 
     @contextmanager
     def _translated(self, exchange: Exchange, *, whole: bool = True) -> Iterator[None]:

@@ -180,6 +180,8 @@ def is_aws_chunked(headers: Mapping[str, str]) -> bool:
 
 KEPT_BYTES: Final = 1 << 16
 """Objects that sbench did not make, such as markers, are kept up to this size."""
+KEPT_UNDECLARED_BYTES: Final = 1 << 26
+"""The same where the key declares no size: records of functions grow with their operations."""
 TELLING_BYTES: Final = 47
 """Any 47 bytes hold two whole cipher blocks, which say where they come from."""
 _GENERATIONS: Final = 16
@@ -230,16 +232,17 @@ class Inspector:
         self._start = 0
         self._size = 0
         self._bad = 0
-        self._kept: bytes | None = b""
+        self._kept: bytearray | None = bytearray()
+        self._most = KEPT_BYTES if declared_size(key) is not None else KEPT_UNDECLARED_BYTES
 
     def take(self, block: memoryview) -> None:
         """Take the next block; the first is of ``KEPT_BYTES`` at least, or the only one."""
-        if not self._size:
-            self._kept = bytes(block) if len(block) <= KEPT_BYTES else None
-            if self._verifies:
-                self._begin(block)
-        else:
+        if not self._size and self._verifies:
+            self._begin(block)
+        if self._keystream is not None or self._size + len(block) > self._most:
             self._kept = None
+        elif self._kept is not None:
+            self._kept += block
         if self._keystream is not None:
             offset = self._start + self._size
             if not _agrees(self._keystream, offset, block):
@@ -255,7 +258,7 @@ class Inspector:
             bad_bytes=self._bad,
             generation=None if known is None else known.generation,
             offset=None if known is None else self._start,
-            verbatim=self._kept if known is None else None,
+            verbatim=bytes(self._kept) if known is None and self._kept is not None else None,
         )
 
     def _begin(self, block: memoryview) -> None:

@@ -14,7 +14,13 @@ from hypothesis import strategies as st
 from serverless_bench.errors import UsageError
 from serverless_bench.job.transfer import MIN_PART_BYTES
 from serverless_bench.payload.keystream import Keystream
-from serverless_bench.stores.loopback.bodies import Body, Inspector, UploadCheck
+from serverless_bench.stores.loopback.bodies import (
+    KEPT_BYTES,
+    KEPT_UNDECLARED_BYTES,
+    Body,
+    Inspector,
+    UploadCheck,
+)
 from serverless_bench.stores.loopback.faults import FaultKind, FaultLog, FaultPlan
 from serverless_bench.stores.loopback.objects import (
     ObjectTable,
@@ -282,8 +288,12 @@ class TestInspector:
 
     def test_short_foreign_bytes_are_kept_long_ones_are_not(self) -> None:
         assert inspect(b"marker", key="gate/open").verbatim == b"marker"
-        long = inspect(bytes(100_000), key="gate/open")
+        # A record of a function grows with its operations.
+        assert inspect(bytes(100_000), key="gate/open").verbatim == bytes(100_000)
+        long = inspect(bytes(KEPT_UNDECLARED_BYTES + 1), key="gate/open")
         assert (long.verbatim, long.generation) == (None, None)
+        declared = inspect(bytes(KEPT_BYTES + 1), key="0" * 32 + f".{KEPT_BYTES + 1}", offset=None)
+        assert (declared.verbatim, declared.generation) == (None, None)
 
     def test_without_a_look_everything_is_taken(self) -> None:
         check = inspect(bytes(100_000), verifies=False)
