@@ -73,7 +73,6 @@ class WireClient(S3HttpClient[WireOptions]):
     def _open(self) -> None:
         self._server = urlsplit(f"{self._endpoint.scheme}://{self._host}")
         self._signer = Signer(self._region, self._server.netloc)
-        self._more_lines = f"user-agent: {self._name}\r\n"
         # What is idle leads to where the bucket was.
         self.close()
 
@@ -185,7 +184,7 @@ class WireClient(S3HttpClient[WireOptions]):
             raise AccessDenied("no credentials: set AWS_ACCESS_KEY_ID or AWS_PROFILE")
         payload = self._hash(body) if self._hashes else UNSIGNED_PAYLOAD
         signed = self._signer.sign(keys, method, path, query, headers, payload)
-        more = self._more_lines + connection.proxy_lines
+        more = f"user-agent: {self._name}\r\n{connection.proxy_lines}"
         if method in _WITH_BODY:
             size = len(body) if isinstance(body, bytes) else body.size
             more = f"{more}content-length: {size}\r\n"
