@@ -25,6 +25,7 @@ SMALLEST = [
     pytest.param("events", [("20", "2", "20")]),
     pytest.param("fanout --executors inline local", [("inline", "2"), ("local", "2")]),
     pytest.param("fanout --executors lithops", [("lithops", "2")], marks=pytest.mark.full),
+    pytest.param("parts", [("whole", "put"), ("whole", "get"), ("stopwatches",)]),
     pytest.param("report", [("10",)]),
     pytest.param("serve", [("1", name) for name in ("drained", "checked", "regenerated")]),
     pytest.param(
