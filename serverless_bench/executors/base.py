@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
 
 from serverless_bench.job.spec import InvocationSpec, JobSpec
+from serverless_bench.rundir.received import ReceivedRecord
 from serverless_bench.rundir.record import InvocationRecord, Lost, Outcome
 
 OnOutcome = Callable[[Outcome], None]
@@ -93,7 +94,7 @@ def read_record(
     import orjson  # noqa: PLC0415 - the workers of this machine load this module, too
 
     try:
-        return InvocationRecord.from_json(orjson.loads(data) if isinstance(data, bytes) else data)
+        return ReceivedRecord.from_json(orjson.loads(data) if isinstance(data, bytes) else data)
     except (AttributeError, KeyError, TypeError, ValueError) as exc:
         cause = f"unreadable record: {type(exc).__name__}: {exc}"
         return Lost(index=index, launch=launch, cause=cause)

@@ -120,12 +120,20 @@ class Run:
             usages=to_frame(self.usages),
         )
 
-    def operation_rows(self, table: Table) -> Ints:
+    def first_operations(self) -> Ints:
+        """Return the row of ``operations`` at which each function's begin."""
+        function = self.operations["function"]
+        return np.asarray(
+            function.searchsorted(np.arange(len(self.functions["index"]))), dtype=np.int64
+        )
+
+    def operation_rows(self, table: Table, first: Ints | None = None) -> Ints:
         """Return the row of ``operations`` that each row of another table belongs to.
 
-        Operations of a record are numbered from 0, and rows come function by function.
+        Operations of a record are numbered from 0, and rows come function by function. For
+        many tables, or parts of one, ``first`` is what ``first_operations`` returns.
         """
-        first = self.operations["function"].searchsorted(np.arange(len(self.functions["index"])))
+        first = self.first_operations() if first is None else first
         return np.asarray(first[table["function"]] + table["operation"], dtype=np.int64)
 
     def keys(self) -> list[str]:
@@ -179,8 +187,8 @@ def read_run(path: Path, unsaved: Sequence[bytes], *, detail: bool) -> Run:
         reader.read(lines)
     reader.read(unsaved)
     tables = {name: table.finish() for name, table in reader.tables.items()}
-    bad_ranges = tables["bad_ranges"]
-    bad_ranges["found_key"] = _names(bad_ranges["found_key_hash"], path)
+    found = tables["bad_ranges"]["found_key_hash"]
+    tables["bad_ranges"] = {**tables["bad_ranges"], "found_key": _names(found, path)}
     return Run(
         path=path,
         run_id=run_id,
