@@ -7,7 +7,9 @@ gone with the process.
 """
 
 import os
+import struct
 import tempfile
+import weakref
 from abc import ABC, abstractmethod
 from array import array
 from collections.abc import Callable, Mapping, Sequence
@@ -23,7 +25,7 @@ from serverless_bench.rundir.tables import ABSENT, BlockTable, Ints, Table
 
 BLOCK_ROWS: Final = 1 << 16
 """Rows, or a few more, that make a block; tables of fewer are plain arrays."""
-IN_MEMORY_BYTES: Final = 256 << 20
+IN_MEMORY_BYTES: Final = 128 << 20
 """Packed blocks of one run that stay in memory."""
 
 _Kept = bytes | tuple[int, int]
@@ -31,16 +33,10 @@ _Kept = bytes | tuple[int, int]
 
 
 class BlockStore:
-    """Keeps the blocks of one run.
+    """Keeps the blocks of one run."""
 
-    Parameters
-    ----------
-    in_memory_bytes
-        How many bytes of them stay in memory.
-    """
-
-    def __init__(self, in_memory_bytes: int = IN_MEMORY_BYTES) -> None:
-        self._room = in_memory_bytes
+    def __init__(self) -> None:
+        self._room = IN_MEMORY_BYTES
         self._file: BinaryIO | None = None
         self._fd = -1
         self._end = 0
@@ -60,6 +56,7 @@ class BlockStore:
             if self._file is None:
                 self._file = tempfile.TemporaryFile()  # noqa: SIM115 - open as long as its blocks
                 self._fd = self._file.fileno()
+                weakref.finalize(self, self._file.close)
             self._file.write(block)
             self._file.flush()
         except OSError as exc:
@@ -121,19 +118,22 @@ class _IntColumn(_Column):
         self._rows = array("q")
         self._blocks: list[_Packed] = []
 
-    def convert(self, values: Sequence[Any]) -> "array[int]":
+    def convert(self, values: Sequence[Any]) -> bytes:
         if not values:
-            return array("q")
+            return b""
         # Half of all columns are the same from end to end, which is seen sooner than converted.
-        if values[0] == values[-1] and values.count(values[0]) == len(values):
-            return array("q", [ABSENT if values[0] is None else values[0]]) * len(values)
+        first = values[0]
+        if first == values[-1] and values.count(first) == len(values):
+            return array("q", [ABSENT if first is None else first]).tobytes() * len(values)
         try:
-            return array("q", values)
-        except TypeError:
-            return array("q", [ABSENT if value is None else value for value in values])
+            # In half the time that `array` takes, which says better what is wrong.
+            return struct.pack(f"{len(values)}q", *values)
+        except struct.error:
+            known = [ABSENT if value is None else value for value in values]
+            return array("q", known).tobytes()
 
-    def extend(self, ready: "array[int]") -> None:
-        self._rows.extend(ready)
+    def extend(self, ready: bytes) -> None:
+        self._rows.frombytes(ready)
 
     def flush(self, store: BlockStore) -> None:
         rows = np.frombuffer(self._rows, dtype=np.int64)
@@ -198,12 +198,12 @@ class _NameColumn(_Column):
         self._codes = _Codes()
         self._column = _IntColumn()
 
-    def convert(self, values: Sequence[Any]) -> "array[int]":
+    def convert(self, values: Sequence[Any]) -> bytes:
         if values and values.count(values[0]) == len(values):
-            return array("q", [self._codes[values[0]]]) * len(values)
-        return array("q", map(self._codes.__getitem__, values))
+            return struct.pack("q", self._codes[values[0]]) * len(values)
+        return struct.pack(f"{len(values)}q", *map(self._codes.__getitem__, values))
 
-    def extend(self, ready: "array[int]") -> None:
+    def extend(self, ready: bytes) -> None:
         self._column.extend(ready)
 
     def flush(self, store: BlockStore) -> None:

@@ -3,9 +3,8 @@
 No object is made per row: a million operations would take 1.8 GiB as objects.
 """
 
-from array import array
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import MISSING, fields
 from typing import Any, Final, get_type_hints
 
@@ -16,7 +15,7 @@ from numpy.typing import NDArray
 from serverless_bench.job.load import MAX_DUE
 from serverless_bench.rundir.columns import BlockStore, TableBuilder
 from serverless_bench.rundir.record import TABLES, InvocationRecord, launch_of
-from serverless_bench.rundir.tables import ABSENT, Table
+from serverless_bench.rundir.tables import ABSENT, Ints, Table
 
 _FUNCTION_COLUMNS: Final[Mapping[str, object]] = {
     "submitted_ns": int,
@@ -125,7 +124,7 @@ class RecordReader:
             raise ValueError("no invocation of this run")
         counts = {name: _count(columns) for name, columns in tables.items()}
         for name, columns in tables.items():
-            columns["function"] = array("q", [self._rows]) * counts[name]
+            columns["function"] = [self._rows] * counts[name]
         ready = {name: self.tables[name].convert(columns) for name, columns in tables.items()}
         _check_numbers(ready)
         self.functions.extend(self.functions.convert({n: [v] for n, v in row.items()}), 1)
@@ -147,7 +146,7 @@ class RecordReader:
         self.ended = False
 
 
-def _completed(name: str, record: Mapping[str, Any]) -> dict[str, Sequence[Any]]:
+def _completed(name: str, record: Mapping[str, Any]) -> dict[str, list[Any]]:
     """Return a table of a record, with the columns that its version of sbench did not know yet."""
     if name in _NEWER_TABLES and name not in record:
         return {field.name: [] for field in fields(TABLES[name])}
@@ -156,7 +155,7 @@ def _completed(name: str, record: Mapping[str, Any]) -> dict[str, Sequence[Any]]
     return {column: [default] * count for column, default in _NEWER[name]} | dict(columns)
 
 
-def _count(columns: Mapping[str, Sequence[Any]]) -> int:
+def _count(columns: Mapping[str, list[Any]]) -> int:
     """Return how many rows there are."""
     lengths = {len(column) for column in columns.values()}
     if len(lengths) != 1:
@@ -164,20 +163,24 @@ def _count(columns: Mapping[str, Sequence[Any]]) -> int:
     return lengths.pop()
 
 
-def _check_numbers(tables: Mapping[str, Mapping[str, "array[int]"]]) -> None:
+def _check_numbers(tables: Mapping[str, Mapping[str, bytes]]) -> None:
     """Refuse a record whose rows do not fit together; the analysis relies on it."""
     if not tables:
         return
-    count = len(tables["operations"]["index"])
-    if tables["operations"]["index"] != array("q", range(count)):
+    index = _ints(tables["operations"]["index"])
+    if not np.array_equal(index, np.arange(len(index))):
         raise ValueError("operations are not numbered from 0")
     for name in ("attempts", "steps", "bad_ranges", "usages"):
-        numbers = np.frombuffer(tables[name]["operation"], dtype=np.int64)
-        if len(numbers) and not 0 <= numbers.min() <= numbers.max() < count:
+        numbers = _ints(tables[name]["operation"])
+        if len(numbers) and not 0 <= numbers.min() <= numbers.max() < len(index):
             raise ValueError(f"{name} of no operation")
-    overdue = tables["overdue"]["count"]
+    overdue = _ints(tables["overdue"]["count"]).tolist()
     if overdue and not (min(overdue) > 0 and sum(overdue) <= MAX_DUE):
         raise ValueError("more operations overdue than a run can ask for")
+
+
+def _ints(ready: bytes) -> Ints:
+    return np.frombuffer(ready, dtype=np.int64)
 
 
 def with_status(received: Table, planned: int) -> Table:

@@ -26,7 +26,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, BinaryIO, Final
 
 import numpy as np
 import orjson
@@ -183,7 +183,7 @@ def read_run(path: Path, unsaved: Sequence[bytes], *, detail: bool) -> Run:
     skip = _DETAIL - {"key"} if job.workload == OWN_FUNCTION else _DETAIL
     reader = RecordReader(job.invocations, frozenset() if detail else skip)
     # Without that file it was killed before the first function: nothing is known of it.
-    with suppress(FileNotFoundError), (path / "records.jsonl").open("rb") as lines:
+    with suppress(FileNotFoundError), _open_records(path) as lines:
         reader.read(lines)
     reader.read(unsaved)
     tables = {name: table.finish() for name, table in reader.tables.items()}
@@ -208,6 +208,11 @@ def read_run(path: Path, unsaved: Sequence[bytes], *, detail: bool) -> Run:
         knows_overdue=reader.knows_overdue,
         skipped_lines=reader.skipped,
     )
+
+
+def _open_records(path: Path) -> BinaryIO:
+    """Open the lines of a run; they are long."""
+    return (path / "records.jsonl").open("rb", buffering=1 << 20)
 
 
 def _probes(end: Mapping[str, Any]) -> tuple[tuple[int, int, int], ...]:
