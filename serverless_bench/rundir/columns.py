@@ -196,6 +196,7 @@ class _NameColumn(_Column):
 
     def __init__(self) -> None:
         self._codes = _Codes()
+        self._known = np.empty(0, dtype=object)
         self._column = _IntColumn()
 
     def convert(self, values: Sequence[Any]) -> bytes:
@@ -216,8 +217,9 @@ class _NameColumn(_Column):
         return self._texts(self._column.block(number, store))
 
     def _texts(self, codes: Ints) -> NDArray[Any]:
-        texts = np.fromiter(self._codes, dtype=object, count=len(self._codes))
-        return np.asarray(texts[codes], dtype=object)
+        if len(self._known) < len(self._codes):
+            self._known = np.fromiter(self._codes, dtype=object, count=len(self._codes))
+        return np.asarray(self._known[codes], dtype=object)
 
 
 class _TextColumn(_Column):

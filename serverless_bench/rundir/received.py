@@ -93,6 +93,8 @@ def _checked(name: str, columns: Columns) -> Columns:
     known = _COLUMNS[name]
     if not columns.keys() <= known.keys():
         raise TypeError(f"{name} has unknown columns: {sorted(columns.keys() - known.keys())}")
+    if not all(isinstance(column, list) for column in columns.values()):
+        raise TypeError(f"{name} has a column that is no list")
     lengths = {len(column) for column in columns.values()}
     if len(lengths) > 1:
         raise ValueError(f"{name} has columns of unequal length")

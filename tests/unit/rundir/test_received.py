@@ -60,6 +60,7 @@ def test_an_older_record_gets_what_its_version_did_not_know() -> None:
         {"operations": {**SENT.to_json()["operations"], "kind": ["put", "put", "burn"]}},
         {"operations": {**SENT.to_json()["operations"], "kind": [["put"], "put", "get"]}},
         {"steps": 5},
+        {"steps": {"operation": "0", "step_ns": [1], "step_bytes": [1]}},
     ],
 )
 def test_what_is_no_record_is_a_loss_that_says_so(change: dict[str, Any]) -> None:
