@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from serverless_bench.analysis.clock_offsets import aligned, worker_offsets
-from serverless_bench.rundir.run import Run
+from serverless_bench.rundir.run import Run, first_operations
 from serverless_bench.rundir.tables import (
     Floats,
     Ints,
@@ -235,10 +235,10 @@ def _spread_steps(run: Run, grid: _Segments, ahead: Ints | None = None) -> Ints:
     With ``ahead``, a value per row of ``functions``, if all its instants were so much
     earlier; what falls off either end stays in the outermost segment.
     """
-    cells, first = np.zeros(grid.count, dtype=np.int64), run.first_operations()
+    cells, first = np.zeros(grid.count, dtype=np.int64), first_operations(run)
     start = run.operations["start_ns"]
     for part in parts(run.steps):
-        row = run.operation_rows(part, first)
+        row = first[part["function"]] + part["operation"]
         length, moved = part["step_ns"], part["step_bytes"]
         begin = start[row] + elapsed_before(length, row) - grid.start_ns
         if ahead is not None:

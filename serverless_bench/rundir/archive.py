@@ -223,7 +223,9 @@ def readable_keys(operations: Columns) -> list[str]:
             # Once written it is there, even if it could not be written again.
             good = error is None or written.get(key, False)
             written[key] = good and not generation
-    return [*(key for key, good in written.items() if good), *_whole_arrays(operations)]
+    # What was imported may name no keys.
+    known = (key for key, good in written.items() if good and key)
+    return [*known, *_whole_arrays(operations)]
 
 
 def _whole_arrays(operations: Columns) -> Iterator[str]:

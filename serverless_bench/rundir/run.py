@@ -120,20 +120,12 @@ class Run:
             usages=to_frame(self.usages),
         )
 
-    def first_operations(self) -> Ints:
-        """Return the row of ``operations`` at which each function's begin."""
-        function = self.operations["function"]
-        return np.asarray(
-            function.searchsorted(np.arange(len(self.functions["index"]))), dtype=np.int64
-        )
-
-    def operation_rows(self, table: Table, first: Ints | None = None) -> Ints:
+    def operation_rows(self, table: Table) -> Ints:
         """Return the row of ``operations`` that each row of another table belongs to.
 
-        Operations of a record are numbered from 0, and rows come function by function. For
-        many tables, or parts of one, ``first`` is what ``first_operations`` returns.
+        Operations of a record are numbered from 0, and rows come function by function.
         """
-        first = self.first_operations() if first is None else first
+        first = first_operations(self)
         return np.asarray(first[table["function"]] + table["operation"], dtype=np.int64)
 
     def keys(self) -> list[str]:
@@ -143,6 +135,13 @@ class Run:
     def ledger(self) -> list[str]:
         """Return every key that the run may have created."""
         return read_lines(self.path / "ledger.txt")
+
+
+def first_operations(run: Run) -> Ints:
+    """Return the row of ``operations`` at which each function's begin."""
+    function = run.operations["function"]
+    found = function.searchsorted(np.arange(len(run.functions["index"])))
+    return np.asarray(found, dtype=np.int64)
 
 
 def load_run(path: str | Path, *, detail: bool = True) -> Run:

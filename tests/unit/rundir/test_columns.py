@@ -51,9 +51,8 @@ def test_what_went_into_blocks_comes_out_of_them(
     with in_blocks(rows, in_memory):
         table = TableBuilder(TYPES, frozenset(), BlockStore())
         for function, record_ in enumerate(records):
-            columns = dict(zip(list(TYPES)[1:], zip(*record_, strict=True), strict=False))
-            columns = {name: list(columns.get(name, ())) for name in TYPES}
-            columns["function"] = [function] * len(record_)
+            values = [*zip(*((function, *row) for row in record_), strict=True)]
+            columns = dict(zip(TYPES, values or [()] * len(TYPES), strict=True))
             table.extend(table.convert(columns), len(record_))
         found = table.finish()
     flat = [(function, *row) for function, record_ in enumerate(records) for row in record_]
