@@ -39,7 +39,11 @@ def collect(path: Path, functions: int) -> float:
     """Make a run directory, and return the processor time of the driver in seconds."""
     target = Target(bucket="generated", endpoint_url="http://generated")
     job = JobSpec(
-        name="generated", workload="read", target=target, invocations=functions, concurrency=1000
+        name="generated",
+        workload="read",
+        target=target,
+        invocations=functions,
+        concurrency=functions,
     )
     header = {"run_id": "generated", "created_ns": 0, "job": asdict(job), "provenance": {}}
     view = RunView(job, functions, RunProgress())
@@ -47,9 +51,10 @@ def collect(path: Path, functions: int) -> float:
     with Archive(path, header=header) as archive:
         for index, sent in enumerate(records(functions)):
             before_s = cpu_s()
-            ends = FIRST_NS + 3600 * NS_PER_S
             result = read_record(sent, index, 0)
-            outcome = Outcome(submitted_ns=FIRST_NS - 1, collected_ns=ends, result=result)
+            outcome = Outcome(
+                submitted_ns=FIRST_NS - 1, collected_ns=FIRST_NS + 3600 * NS_PER_S, result=result
+            )
             archive.append(outcome)
             view.add(outcome)
             spent_s += cpu_s() - before_s

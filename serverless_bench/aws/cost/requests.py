@@ -92,7 +92,7 @@ def requests_of_record(record: InvocationRecord, job: JobSpec) -> Requests:
 def _data(run: Run) -> dict[str, int]:
     attempts, operations = run.attempts, run.operations
     billed = attempts["status"] < FREE_STATUS
-    found = Counter({str(k): n for k, n in Counter(attempts["request"][billed].tolist()).items()})
+    found = Counter(map(str, attempts["request"][billed]))
     if run.job.load.array is not None:
         good = is_text(operations["error"], None)
         rows = zip(operations["kind"][good], operations["size"][good].tolist(), strict=True)
