@@ -1,65 +1,82 @@
-"""What a report costs: load and reduce generated runs of 1,000 and 10,000 functions.
+"""What large runs cost: to collect their records in the driver, to load and to reduce them.
 
     python -m benchmarks.report
 
-Each function has 100 operations with 8-point curves and one attempt each. Every size runs in
-a process of its own, so that its peak memory is its own.
+Generated runs of 1,000, 10,000 and, with ``--largest``, 100,000 functions. Each function has 100
+operations with 8-point curves and one attempt each. A run is made by what collects the records of
+workers in the driver, from the bytes that a worker sends. Every run is reported on in a process
+of its own, so that its peak memory is its own; times are processor time.
 """
 
 import json
 import resource
-import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator
 from dataclasses import asdict
-from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import orjson
 
-from benchmarks.common import make_parser
+from benchmarks.common import cpu_s, make_parser, run_alone
 from serverless_bench.analysis.summary import summarize
-from serverless_bench.clock import monotonic_ns
+from serverless_bench.driver.progress_bar import RunView
+from serverless_bench.executors.base import RunProgress, read_record
 from serverless_bench.job.spec import JobSpec
 from serverless_bench.job.target import Target
-from serverless_bench.rundir.run import SCHEMA, load_run
+from serverless_bench.rundir.archive import Archive
+from serverless_bench.rundir.record import Outcome
+from serverless_bench.rundir.run import load_run
 from serverless_bench.units import NS_PER_S
 
 OPERATIONS, POINTS = 100, 8
+FIRST_NS = 1_790_000_000 * NS_PER_S
 
 
-def generate(path: Path, functions: int) -> None:
-    """Write a run directory whose figures are drawn from a seed."""
-    draw = np.random.default_rng(7)
-    path.mkdir()
+def collect(path: Path, functions: int) -> float:
+    """Make a run directory, and return the processor time of the driver in seconds."""
     target = Target(bucket="generated", endpoint_url="http://generated")
     job = JobSpec(
-        name="generated", workload="read", target=target, invocations=functions, concurrency=1000
+        name="generated",
+        workload="read",
+        target=target,
+        invocations=functions,
+        concurrency=functions,
     )
-    header = {
-        "schema": SCHEMA,
-        "run_id": "generated",
-        "created_ns": 0,
-        "job": asdict(job),
-        "provenance": {},
-    }
-    (path / "run.json").write_text(json.dumps(header))
-    with (path / "records.jsonl").open("w") as lines:
-        for index in range(functions):
-            lines.write(json.dumps(outcome(index, draw)) + "\n")
-        probe = [1_790_000_000 * NS_PER_S - 1, 1_790_000_000 * NS_PER_S, 1_789_999_999]
-        lines.write(json.dumps({"end": {"saved": True, "probes": [probe]}}) + "\n")
+    header = {"run_id": "generated", "created_ns": 0, "job": asdict(job), "provenance": {}}
+    view = RunView(job, functions, RunProgress())
+    spent_s = 0.0
+    with Archive(path, header=header) as archive:
+        for index, sent in enumerate(records(functions)):
+            before_s = cpu_s()
+            result = read_record(sent, index, 0)
+            outcome = Outcome(
+                submitted_ns=FIRST_NS - 1, collected_ns=FIRST_NS + 3600 * NS_PER_S, result=result
+            )
+            archive.append(outcome)
+            view.add(outcome)
+            spent_s += cpu_s() - before_s
+        archive.closing["probes"] = [[FIRST_NS - 1, FIRST_NS, FIRST_NS // NS_PER_S - 1]]
+    return spent_s
 
 
-def outcome(index: int, draw: np.random.Generator) -> dict[str, object]:
-    """Return one function's line: 100 reads of 8 MB, one after the other."""
-    origin = 1_790_000_000 * NS_PER_S + int(draw.integers(20 * NS_PER_S))
+def records(functions: int) -> Iterator[bytes]:
+    """Yield what each worker sends; figures are drawn from a seed."""
+    draw = np.random.default_rng(7)
+    for index in range(functions):
+        yield orjson.dumps(record(index, draw))
+
+
+def record(index: int, draw: np.random.Generator) -> dict[str, Any]:
+    """Return one function's record: 100 reads of 8 MB, one after the other."""
+    origin = FIRST_NS + int(draw.integers(20 * NS_PER_S))
     steps = draw.integers(5_000_000, 20_000_000, (OPERATIONS, POINTS))
     start = origin + np.concatenate(([0], np.cumsum(steps.sum(axis=1))[:-1]))
     end = start + steps.sum(axis=1)
-    every, nothing = range(OPERATIONS), [None] * OPERATIONS
-    keys = [f"sbench/{draw.bytes(16).hex()}.8000000" for _ in every]
-    record = {
+    every, nothing, zeros = range(OPERATIONS), [None] * OPERATIONS, [0] * OPERATIONS
+    return {
         "run_id": "generated",
         "index": index,
         "launch": 0,
@@ -81,7 +98,7 @@ def outcome(index: int, draw: np.random.Generator) -> dict[str, object]:
         "operations": {
             "index": [*every],
             "kind": ["get"] * OPERATIONS,
-            "key": keys,
+            "key": [f"sbench/{draw.bytes(16).hex()}.8000000" for _ in every],
             "size": [8_000_000] * OPERATIONS,
             "start_ns": start.tolist(),
             "end_ns": end.tolist(),
@@ -89,19 +106,24 @@ def outcome(index: int, draw: np.random.Generator) -> dict[str, object]:
             "last_byte_sent_ns": nothing,
             "bytes": [8_000_000] * OPERATIONS,
             "verified_bytes": [8_000_000] * OPERATIONS,
-            "bad_bytes": [0] * OPERATIONS,
-            "bad_ranges": [0] * OPERATIONS,
-            "payload_ns": [900_000] * OPERATIONS,
+            "bad_bytes": zeros,
+            "bad_ranges": zeros,
+            "payload_ns": draw.integers(800_000, 900_000, OPERATIONS).tolist(),
             "error": nothing,
+            "warmup": [False] * OPERATIONS,
+            "offset": zeros,
+            "generation": zeros,
+            "count": [1] * OPERATIONS,
+            "intended_ns": nothing,
         },
         "attempts": {
             "operation": [*every],
             "request": ["get"] * OPERATIONS,
-            "part": [0] * OPERATIONS,
-            "number": [0] * OPERATIONS,
+            "part": zeros,
+            "number": zeros,
             "start_ns": start.tolist(),
             "end_ns": end.tolist(),
-            "wait_ns": [0] * OPERATIONS,
+            "wait_ns": zeros,
             "status": [200] * OPERATIONS,
             "error": nothing,
             "detail": nothing,
@@ -118,49 +140,52 @@ def outcome(index: int, draw: np.random.Generator) -> dict[str, object]:
             "step_ns": steps.ravel().tolist(),
             "step_bytes": [1_000_000] * (OPERATIONS * POINTS),
         },
-        "bad_ranges": {
-            name: []
-            for name in (
-                *("operation", "key", "offset", "length", "bad_bytes", "found"),
-                *("found_key_hash", "found_generation", "found_offset"),
-            )
-        },
     }
-    return {"submitted_ns": int(start[0]), "collected_ns": int(end[-1]), "record": record}
 
 
-def measure(path: Path) -> None:
-    """Print one row: what loading and reducing the run costs this process."""
-    before_ns = monotonic_ns()
+def measure(path: Path) -> dict[str, float]:
+    """Return what loading and reducing the run costs this process."""
+    before_s = cpu_s()
     run = load_run(path, detail=False)
-    loaded_ns = monotonic_ns()
+    loaded_s = cpu_s()
     summary = summarize(run)
-    done_ns = monotonic_ns()
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10
-    load_s, reduce_s = (loaded_ns - before_ns) / NS_PER_S, (done_ns - loaded_ns) / NS_PER_S
-    size = (path / "records.jsonl").stat().st_size >> 20
-    print(f"| {summary.ok} | {size} | {load_s:.2f} | {reduce_s:.2f} | {peak} |")
+    reduced_s = cpu_s()
     assert summary.bytes == summary.ok * OPERATIONS * 8_000_000
+    return {
+        "load_s": loaded_s - before_s,
+        "reduce_s": reduced_s - loaded_s,
+        "peak_mib": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10,
+    }
 
 
-parser = partial(make_parser, __doc__)
+def parser() -> Any:  # noqa: ANN401 - argparse's
+    """Return what reads the command line."""
+    made = make_parser(__doc__)
+    made.add_argument("--largest", action="store_true", help="and 100,000 functions, 6 GB")
+    return made
 
 
 def main() -> None:
     """Make the table."""
-    numbers = (10,) if parser().parse_args().smallest else (1_000, 10_000)
-    print("| functions | MiB on disk | load s | reduce s | peak MiB |")
-    print("| ---: | ---: | ---: | ---: | ---: |", flush=True)
+    flags = parser().parse_args()
+    numbers = (10,) if flags.smallest else (1_000, 10_000, *(100_000,) * flags.largest)
+    print("| functions | MiB on disk | collect µs per operation | load s | reduce s | peak MiB |")
+    print("| ---: | ---: | ---: | ---: | ---: | ---: |", flush=True)
     with tempfile.TemporaryDirectory() as scratch:
         for functions in numbers:
             path = Path(scratch) / str(functions)
-            generate(path, functions)
-            command = [sys.executable, "-m", "benchmarks.report", "--one", str(path)]
-            subprocess.run(command, check=True)
+            collect_us = collect(path, functions) / functions / OPERATIONS * 1e6
+            found = run_alone("benchmarks.report", path)
+            size = (path / "records.jsonl").stat().st_size >> 20
+            print(
+                f"| {functions} | {size} | {collect_us:.1f} | {found['load_s']:.2f} |"
+                f" {found['reduce_s']:.2f} | {found['peak_mib']} |",
+                flush=True,
+            )
 
 
 if __name__ == "__main__":
     if sys.argv[1:2] == ["--one"]:
-        measure(Path(sys.argv[2]))
+        print(json.dumps(measure(Path(sys.argv[2]))))
     else:
         main()

@@ -48,7 +48,7 @@ def attempt_stats(run: Run, good: Mask) -> AttemptStats:
         Which operations succeeded and count, shape ``(operations,)``.
     """
     measured = measured_operations(run)[run.operation_rows(run.attempts)]
-    attempts = {name: column[measured] for name, column in run.attempts.items()}
+    attempts = {name: run.attempts[name][measured] for name in ("bytes", "error", "reused")}
     failed = ~is_text(attempts["error"], None)
     moved = attempts["bytes"]
     throttled = throttles_per_s(run)
@@ -86,8 +86,11 @@ def throttles_per_s(run: Run, start_ns: int | None = None) -> dict[str, Ints]:
         ``""`` if the run was loaded without its keys. Attempts count when their answer came.
     """
     attempts = run.attempts
+    is_throttled = is_text(attempts["error"], Throttled.code)
+    if not is_throttled.any():
+        return {}
     measured = measured_operations(run)[run.operation_rows(run.attempts)]
-    rows = np.flatnonzero(measured & is_text(attempts["error"], Throttled.code))
+    rows = np.flatnonzero(measured & is_throttled)
     if not len(rows):
         return {}
     origin = int(attempts["start_ns"][measured].min()) if start_ns is None else start_ns

@@ -284,19 +284,18 @@ def _buckets(run: Run, good: Mask, rows: Ints, sample: Ints) -> dict[int, Bucket
 
 def _curves(run: Run, good: Mask, rows: Ints) -> Iterator[tuple[Floats, Floats]]:
     """Yield for each function its seconds since its start and the bytes moved by then."""
-    operations, steps = run.operations, run.steps
+    function, all_starts = (run.operations[name] for name in ("function", "start_ns"))
     for row in rows.tolist():
-        of_operations, of_steps = rows_of(operations, row), rows_of(steps, row)
-        wanted = good[of_operations]
-        start = operations["start_ns"][of_operations]
-        number = steps["operation"][of_steps]
-        length = steps["step_ns"][of_steps]
+        of_operations = slice(*np.searchsorted(function, (row, row + 1)).tolist())
+        wanted, start = good[of_operations], all_starts[of_operations]
+        found = rows_of(run.steps, row, ("operation", "step_ns", "step_bytes"))
+        number, length = found["operation"], found["step_ns"]
         # Steps follow one another from their operation's start.
         ends = start[number] + elapsed_before(length, number) + length
         keep = wanted[number]
         order = np.argsort(ends[keep], kind="stable")
         at_ns = ends[keep][order] - start[wanted].min(initial=LATEST)
-        moved = np.cumsum(steps["step_bytes"][of_steps][keep][order])
+        moved = np.cumsum(found["step_bytes"][keep][order])
         yield (
             np.concatenate(([0.0], at_ns / NS_PER_S)),
             np.concatenate(([0.0], moved.astype(np.float64))),

@@ -17,12 +17,13 @@ its clock has stepped, or somebody's record is wrong: the functions are ``suspec
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from serverless_bench.rundir.run import Run
-from serverless_bench.rundir.tables import ABSENT, Ints, Mask, Table
+from serverless_bench.rundir.tables import ABSENT, ChangedTable, Ints, Mask, Table
 from serverless_bench.units import NS_PER_S
 
 _UNKNOWN: Final = 1 << 62
@@ -120,19 +121,26 @@ def aligned(run: Run, offsets: Offsets) -> Run:
     shift = offsets.best_ns
     if not shift.any():
         return run
+
+    def moved(name: str, table: Table) -> NDArray[Any]:
+        if name not in _MOVED:
+            return table[name]
+        column = table[name]
+        return np.where(column == ABSENT, ABSENT, column - shift[table["function"]])
+
     return replace(
         run,
-        functions=_moved(run.functions, shift),
-        operations=_moved(run.operations, shift[run.operations["function"]]),
-        attempts=_moved(run.attempts, shift[run.attempts["function"]]),
-        overdue=_moved(run.overdue, shift[run.overdue["function"]]),
+        functions=_of_functions(run.functions, shift),
+        operations=ChangedTable(run.operations, moved),
+        attempts=ChangedTable(run.attempts, moved),
+        overdue=ChangedTable(run.overdue, moved),
     )
 
 
-def _moved(table: Table, by: Ints) -> Table:
+def _of_functions(functions: Table, shift: Ints) -> Table:
     return {
-        name: np.where(column == ABSENT, ABSENT, column - by) if name in _MOVED else column
-        for name, column in table.items()
+        name: np.where(column == ABSENT, ABSENT, column - shift) if name in _MOVED else column
+        for name, column in functions.items()
     }
 
 

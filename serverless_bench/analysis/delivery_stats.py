@@ -19,6 +19,7 @@ from serverless_bench.rundir.tables import (
     Mask,
     is_one_of,
     is_text,
+    parts,
     percentiles,
 )
 from serverless_bench.units import NS_PER_S
@@ -84,18 +85,19 @@ def _first_byte_s(run: Run, born: Mask) -> Floats:
     For a write that is when its first request has a connection: the head goes out then. Left out
     are those whose client does not show it.
     """
-    operations, steps = run.operations, run.steps
+    operations = run.operations
     seen, is_read = shown(run), is_one_of(operations["kind"], READS)
     has_first_byte = (operations["first_byte_ns"] != ABSENT) & (Shown.FIRST_BYTE in seen)
     is_seen = np.where(is_read, has_first_byte, Shown.CONNECTION in seen)
     first = np.flatnonzero((operations["index"] == 0) & born[operations["function"]] & is_seen)
     reached = operations["first_byte_ns"][first].copy()
     # The first step of a write without bytes is its wait for the connection.
-    is_first = (steps["operation"] == 0) & (np.diff(steps["function"], prepend=-1) != 0)
     waited = np.zeros(len(born), dtype=np.int64)
-    waited[steps["function"][is_first]] = np.where(
-        steps["step_bytes"][is_first] == 0, steps["step_ns"][is_first], 0
-    )
+    for part in parts(run.steps):
+        function, moved = part["function"], part["step_bytes"]
+        is_first = (part["operation"] == 0) & (np.diff(function, prepend=-1) != 0)
+        silent = is_first & (moved == 0)
+        waited[function[silent]] = part["step_ns"][silent]
     owner = operations["function"][first]
     is_write = ~is_read[first]
     reached[is_write] = (operations["start_ns"][first] + waited[owner])[is_write]

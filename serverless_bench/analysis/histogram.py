@@ -24,6 +24,8 @@ from serverless_bench.rundir.tables import Ints
 _BITS: Final = 6
 """Of a duration that decide, with its magnitude, in which bucket it is."""
 _PER_OCTAVE: Final = 1 << _BITS
+_CHUNK: Final = 1 << 16
+"""Durations that are sorted into buckets at a time."""
 
 RELATIVE_ERROR: Final = 1 / (2 * _PER_OCTAVE)
 """How far a percentile may be from the order statistic that it stands for."""
@@ -61,13 +63,17 @@ class Histogram:
         lowest = int(durations_ns.min())
         if lowest < 0:
             raise ValueError(f"a duration of {lowest} ns")
-        found = np.bincount(_bucket(durations_ns))
+        highest = int(durations_ns.max())
+        found = np.zeros(int(_bucket(np.asarray([highest]))[0]) + 1, dtype=np.int64)
+        for begin in range(0, len(durations_ns), _CHUNK):
+            some = durations_ns[begin : begin + _CHUNK]
+            found += np.bincount(_bucket(some), minlength=len(found))
         buckets = np.flatnonzero(found)
         return cls(
             count=len(durations_ns),
             sum_ns=_sum(durations_ns),
             min_ns=lowest,
-            max_ns=int(durations_ns.max()),
+            max_ns=highest,
             buckets=tuple(buckets.tolist()),
             counts=tuple(found[buckets].tolist()),
         )

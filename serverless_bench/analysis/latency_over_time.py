@@ -74,11 +74,14 @@ def over_time(kind: str, grid: TimeGrid, began_ns: Ints, durations_ns: Ints) -> 
         How long each took, ``ABSENT`` where nobody knows; shape as before.
     """
     known = durations_ns != ABSENT
-    segment, values = grid.of(began_ns[known]), durations_ns[known]
-    order = np.lexsort((values, segment))
-    values = values[order]
+    # In a byte or two: NumPy sorts these in a tenth of the time.
+    segment = grid.of(began_ns[known]).astype(np.min_scalar_type(grid.count))
+    values = durations_ns[known]
+    values = values[np.argsort(segment, kind="stable")]
     counts = np.bincount(segment, minlength=grid.count)
     begins = np.cumsum(counts) - counts
+    for begin, count in zip(begins.tolist(), counts.tolist(), strict=True):
+        values[begin : begin + count].sort()
     p50, p99 = (_of_groups(values, begins, counts, share) for share in (0.5, 0.99))
     return OverTime(kind=kind, count=tuple(counts.tolist()), p50_s=p50, p99_s=p99)
 

@@ -11,6 +11,7 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from serverless_bench.analysis.attempt_stats import AttemptStats, attempt_stats, service_s
 from serverless_bench.analysis.bottleneck import Bottleneck, bottleneck
@@ -36,6 +37,7 @@ from serverless_bench.rundir.tables import (
     ABSENT,
     EARLIEST,
     READS,
+    ChangedTable,
     Mask,
     Table,
     is_one_of,
@@ -311,9 +313,14 @@ def _store(run: Run) -> str:
 def _all_measured(run: Run) -> Run:
     """Return the run as if its warm-up had been measured."""
     warmup = run.operations["warmup"]
-    operations = {**run.operations, "warmup": np.zeros_like(warmup)}
     functions = {**run.functions, "measured_cpu_ns": cpu_with_warmup(run, warmup > 0)}
+    operations = ChangedTable(run.operations, _without_warmup)
     return replace(run, operations=operations, functions=functions)
+
+
+def _without_warmup(name: str, operations: Table) -> NDArray[Any]:
+    """Return a column of ``operations`` as if there had been no warm-up."""
+    return np.zeros_like(operations[name]) if name == "warmup" else operations[name]
 
 
 def _gate(run: Run) -> GateSummary | None:

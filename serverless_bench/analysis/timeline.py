@@ -1,18 +1,22 @@
 """Add up the progress curves of a run: bytes over time, exactly. Pure."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Final
 
 import numpy as np
 
 from serverless_bench.analysis.clock_offsets import aligned, worker_offsets
-from serverless_bench.rundir.run import Run
-from serverless_bench.rundir.tables import Floats, Ints, Mask, is_text, largest_by, least_by, sum_by
+from serverless_bench.rundir.run import Run, first_operations
+from serverless_bench.rundir.tables import (
+    Floats,
+    Ints,
+    Mask,
+    is_text,
+    largest_by,
+    least_by,
+    parts,
+    sum_by,
+)
 from serverless_bench.units import NS_PER_S
-
-_CHUNK: Final = 1 << 20
-"""Steps that are spread at a time; bounds the memory of a large reduction."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -231,27 +235,17 @@ def _spread_steps(run: Run, grid: _Segments, ahead: Ints | None = None) -> Ints:
     With ``ahead``, a value per row of ``functions``, if all its instants were so much
     earlier; what falls off either end stays in the outermost segment.
     """
-    steps, operations = run.steps, run.operations
-    cells = np.zeros(grid.count, dtype=np.int64)
-    for part in _function_slices(steps["function"]):
-        row = run.operation_rows({n: steps[n][part] for n in ("function", "operation")})
-        length, moved = steps["step_ns"][part], steps["step_bytes"][part]
-        begin = operations["start_ns"][row] + elapsed_before(length, row) - grid.start_ns
+    cells, first = np.zeros(grid.count, dtype=np.int64), first_operations(run)
+    start = run.operations["start_ns"]
+    for part in parts(run.steps):
+        row = first[part["function"]] + part["operation"]
+        length, moved = part["step_ns"], part["step_bytes"]
+        begin = start[row] + elapsed_before(length, row) - grid.start_ns
         if ahead is not None:
-            begin -= ahead[steps["function"][part]]
+            begin -= ahead[part["function"]]
         wanted = grid.good[row] & (moved > 0)
         _spread(cells, begin[wanted], length[wanted], moved[wanted], grid.segment_ns)
     return cells
-
-
-def _function_slices(function: Ints) -> Iterator[slice]:
-    """Yield slices of about ``_CHUNK`` rows that keep each function's rows together."""
-    begin = 0
-    while begin < len(function):
-        last = min(begin + _CHUNK, len(function)) - 1
-        end = int(np.searchsorted(function, function[last], side="right"))
-        yield slice(begin, end)
-        begin = end
 
 
 def elapsed_before(length: Ints, row: Ints) -> Ints:

@@ -132,14 +132,14 @@ def _tail_tax(times: Spans, time: Elapsed) -> float | None:
 
 
 def _stragglers(run: Run, times: Spans) -> Iterator[Straggler]:
-    attempts = run.attempts
+    # None of a run that was loaded without its details.
+    names = [name for name in ("start_ns", "end_ns", "request_id") if name in run.attempts]
     took_s = times.took_s
     for place in np.argsort(-took_s, kind="stable")[:WORST].tolist():
         row = int(times.rows[place])
-        of = rows_of(attempts, row)
-        slowest = np.argsort(attempts["start_ns"][of] - attempts["end_ns"][of])[:3]
-        # None of a run that was loaded without its details.
-        ids = attempts["request_id"][of][slowest] if "request_id" in attempts else ()
+        attempts = rows_of(run.attempts, row, names)
+        slowest = np.argsort(attempts["start_ns"] - attempts["end_ns"])[:3]
+        ids = attempts["request_id"][slowest] if "request_id" in attempts else ()
         yield Straggler(
             index=int(run.functions["index"][row]),
             took_s=float(took_s[place]),

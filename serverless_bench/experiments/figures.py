@@ -96,8 +96,9 @@ def _span_ns(operations: Table, some: Any) -> int:  # noqa: ANN401 - a mask, or 
 def _heads(operations: Table) -> dict[str, float]:
     """Return how long the function took that took longest for the HEADs before its gets."""
     heads = is_text(operations["kind"], "head") & (operations["warmup"] > 0)
-    functions = np.unique(operations["function"][heads])
-    spans = [_span_ns(operations, heads & (operations["function"] == row)) for row in functions]
+    found = {name: operations[name][heads] for name in ("function", "start_ns", "end_ns")}
+    functions = np.unique(found["function"])
+    spans = [_span_ns(found, found["function"] == row) for row in functions]
     return {"stat_s": max(spans) / NS_PER_S} if spans else {}
 
 

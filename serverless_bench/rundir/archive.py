@@ -23,9 +23,16 @@ import orjson
 from serverless_bench.errors import ArchiveError
 from serverless_bench.job.operations import OperationKind
 from serverless_bench.rundir.record import InvocationRecord, Outcome
+from serverless_bench.rundir.rows import Columns
 from serverless_bench.rundir.run import SCHEMA, Run, read_header, read_lines, read_run
 
 _WRITING: Final = frozenset({OperationKind.WRITE_ARRAY, OperationKind.APPEND_ARRAY})
+_CHANGING: Final = _WRITING | {
+    OperationKind.DELETE,
+    OperationKind.DELETE_MANY,
+    OperationKind.PUT,
+}
+"""Kinds that decide which keys are good to read."""
 
 
 class Archive:
@@ -95,8 +102,8 @@ class Archive:
             _cut_partial_line(self.path / name)
         # Some records' driver may have been killed before it added their keys itself.
         there = set(read_lines(self.path / "keys.txt"))
-        for record in _records(self.path / "records.jsonl"):
-            missing = [key for key in readable_keys(record) if key not in there]
+        for operations in _operations(self.path / "records.jsonl"):
+            missing = [key for key in readable_keys(operations) if key not in there]
             there.update(missing)
             self._keys.write(_lines(missing))
 
@@ -158,10 +165,10 @@ class Archive:
 
     def append(self, outcome: Outcome) -> None:
         """Save one outcome; what does not fit on the disk is kept in memory."""
-        self._append(self._records, orjson.dumps(outcome.to_json()) + b"\n")
-        result = outcome.result
-        if isinstance(result, InvocationRecord):
-            self._append(self._keys, _lines(readable_keys(result)))
+        line = outcome.to_json()
+        self._append(self._records, orjson.dumps(line) + b"\n")
+        if "record" in line and (keys := readable_keys(line["record"]["operations"])):
+            self._append(self._keys, _lines(keys))
 
     def load(self) -> Run:
         """Return the run so far, with what could not be saved."""
@@ -188,40 +195,49 @@ class Archive:
             self._unsaved.append(line)
 
 
-def _records(path: Path) -> Iterator[InvocationRecord]:
-    """Yield the records of a run; lines that are not readable are left out, as in a report."""
+def _operations(path: Path) -> Iterator[Columns]:
+    """Yield the operations of each record; lines that are not readable are left out."""
     with path.open("rb") as lines:
         for line in lines:
             with suppress(AttributeError, KeyError, TypeError, ValueError):
-                yield InvocationRecord.from_json(orjson.loads(line)["record"])
+                record = InvocationRecord.from_json(orjson.loads(line)["record"])
+                yield record.to_json()["operations"]
 
 
-def readable_keys(record: InvocationRecord) -> list[str]:
+def readable_keys(operations: Columns) -> list[str]:
     """Return the keys of the objects that an invocation has left as their keys say.
 
     Those that were deleted or overwritten with other bytes are no good to a reader.
     """
+    if _CHANGING.isdisjoint(operations["kind"]):
+        return []
     written: dict[str, bool] = {}
-    for op in record.operations:
-        if op.kind is OperationKind.DELETE:
-            written[op.key] = False
-        elif op.kind is OperationKind.DELETE_MANY:
+    columns = (operations[name] for name in ("kind", "key", "error", "generation"))
+    for kind, key, error, generation in zip(*columns, strict=True):
+        if kind == OperationKind.DELETE:
+            written[key] = False
+        elif kind == OperationKind.DELETE_MANY:
             # Its record names the first of the keys alone.
             written = dict.fromkeys(written, False)
-        elif op.kind is OperationKind.PUT:
+        elif kind == OperationKind.PUT:
             # Once written it is there, even if it could not be written again.
-            good = op.error is None or written.get(op.key, False)
-            written[op.key] = good and not op.generation
-    return [*(key for key, good in written.items() if good), *_whole_arrays(record)]
+            good = error is None or written.get(key, False)
+            written[key] = good and not generation
+    # What was imported may name no keys.
+    known = (key for key, good in written.items() if good and key)
+    return [*known, *_whole_arrays(operations)]
 
 
-def _whole_arrays(record: InvocationRecord) -> Iterator[str]:
+def _whole_arrays(operations: Columns) -> Iterator[str]:
     """Yield the keys of arrays that were written to their end, without a gap."""
+    if _WRITING.isdisjoint(operations["kind"]):
+        return
     reach: dict[str, int] = {}
-    for op in record.operations:
-        if op.kind in _WRITING and op.error is None and op.offset <= reach.get(op.key, 0):
-            reach[op.key] = max(reach.get(op.key, 0), op.offset + op.bytes)
-    sizes = {op.key: op.size for op in record.operations}
+    columns = (operations[name] for name in ("kind", "key", "error", "offset", "bytes"))
+    for kind, key, error, offset, moved in zip(*columns, strict=True):
+        if kind in _WRITING and error is None and offset <= reach.get(key, 0):
+            reach[key] = max(reach.get(key, 0), offset + moved)
+    sizes = dict(zip(operations["key"], operations["size"], strict=True))
     yield from (key for key, end in reach.items() if end == sizes[key])
 
 

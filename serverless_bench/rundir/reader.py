@@ -3,7 +3,6 @@
 No object is made per row: a million operations would take 1.8 GiB as objects.
 """
 
-from array import array
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import MISSING, fields
@@ -14,55 +13,9 @@ import orjson
 from numpy.typing import NDArray
 
 from serverless_bench.job.load import MAX_DUE
+from serverless_bench.rundir.columns import BlockStore, TableBuilder
 from serverless_bench.rundir.record import TABLES, InvocationRecord, launch_of
-from serverless_bench.rundir.tables import ABSENT, Table
-
-
-class _Builder:
-    """Columns that grow; the types come from the fields of a record type."""
-
-    def __init__(self, columns: Mapping[str, object], skip: frozenset[str]) -> None:
-        ints = {n: array("q") for n, t in columns.items() if t in _INTEGERS}
-        floats = {n: array("d") for n, t in columns.items() if t is float}
-        known = {*ints, *floats, *skip}
-        texts: dict[str, list[Any]] = {n: [] for n in columns if n not in known}
-        self._columns: dict[str, Any] = {**ints, **floats, **texts}
-        self._same: dict[Any, Any] = {}
-
-    def convert(self, columns: Mapping[str, list[Any]]) -> dict[str, Any]:
-        """Return ``columns`` ready for ``extend``, or raise before anything has changed."""
-        ready: dict[str, Any] = {}
-        same = self._same.setdefault
-        for name, column in self._columns.items():
-            values: Any = columns[name]
-            if isinstance(column, array):
-                if column.typecode == "q" and None in values:
-                    values = [ABSENT if value is None else value for value in values]
-                values = array(column.typecode, values)
-            elif name not in _DISTINCT:
-                # One object per distinct text: "put" stands in every row. Where every row has
-                # its own, the index of them would only cost memory.
-                values = [same(text, text) for text in values]
-            ready[name] = values
-        return ready
-
-    def extend(self, ready: Mapping[str, Any]) -> None:
-        for name, column in self._columns.items():
-            column.extend(ready[name])
-
-    def finish(self) -> Table:
-        table: Table = {}
-        for name, column in self._columns.items():
-            if isinstance(column, array):
-                table[name] = np.frombuffer(column, dtype=_TYPES[column.typecode])
-            else:
-                table[name] = np.fromiter(column, dtype=object, count=len(column))
-        return table
-
-
-_DISTINCT: Final = frozenset({"delivery", "host_id", "key", "request_id"})
-_INTEGERS: Final = frozenset({int, int | None, bool})
-_TYPES: Final = {"q": np.int64, "d": np.float64}
+from serverless_bench.rundir.tables import ABSENT, Ints, Table
 
 _FUNCTION_COLUMNS: Final[Mapping[str, object]] = {
     "submitted_ns": int,
@@ -104,12 +57,16 @@ class RecordReader:
 
     def __init__(self, planned: int, skip: frozenset[str]) -> None:
         self._planned = planned
-        self.functions = _Builder({name: _FUNCTION_COLUMNS[name] for name in _BLANK}, skip)
+        store = BlockStore()
+        self.functions = TableBuilder(
+            {name: _FUNCTION_COLUMNS[name] for name in _BLANK}, skip, store
+        )
         self.tables = {
-            name: _Builder(
+            name: TableBuilder(
                 {"function": int, **get_type_hints(row_type)},
                 # Bad ranges are few, and what they say is what a report is for.
                 frozenset() if name == "bad_ranges" else skip,
+                store,
             )
             for name, row_type in TABLES.items()
         }
@@ -130,7 +87,7 @@ class RecordReader:
         for line in lines:
             try:
                 self._take(orjson.loads(line))
-            except (AttributeError, ValueError, KeyError, TypeError):
+            except (AttributeError, ValueError, KeyError, OverflowError, TypeError):
                 self.skipped += 1
 
     def _take(self, data: Mapping[str, Any]) -> None:
@@ -161,20 +118,18 @@ class RecordReader:
         if lost:
             row["error"] = given["cause"]
         else:
-            failed = (error for error in tables["operations"]["error"] if error)
+            failed = filter(None, tables["operations"]["error"])
             row["error"] = record["error"] or next(failed, None)
         if not 0 <= row["index"] < self._planned:
             raise ValueError("no invocation of this run")
-        _check_numbers(tables)
-        for columns in tables.values():
-            lengths = {len(column) for column in columns.values()}
-            if len(lengths) != 1:
-                raise ValueError("columns of unequal length")
-            columns["function"] = [self._rows] * lengths.pop()
+        counts = {name: _count(columns) for name, columns in tables.items()}
+        for name, columns in tables.items():
+            columns["function"] = [self._rows] * counts[name]
         ready = {name: self.tables[name].convert(columns) for name, columns in tables.items()}
-        self.functions.extend(self.functions.convert({n: [v] for n, v in row.items()}))
+        _check_numbers(ready)
+        self.functions.extend(self.functions.convert({n: [v] for n, v in row.items()}), 1)
         for name, columns in ready.items():
-            self.tables[name].extend(columns)
+            self.tables[name].extend(columns, counts[name])
         self._rows += 1
         self.knows_overdue = self.knows_overdue and (lost or "overdue" in record)
         self._seen(row["collected_ns"])
@@ -200,20 +155,32 @@ def _completed(name: str, record: Mapping[str, Any]) -> dict[str, list[Any]]:
     return {column: [default] * count for column, default in _NEWER[name]} | dict(columns)
 
 
-def _check_numbers(tables: Mapping[str, Mapping[str, list[Any]]]) -> None:
+def _count(columns: Mapping[str, list[Any]]) -> int:
+    """Return how many rows there are."""
+    lengths = {len(column) for column in columns.values()}
+    if len(lengths) != 1:
+        raise ValueError("columns of unequal length")
+    return lengths.pop()
+
+
+def _check_numbers(tables: Mapping[str, Mapping[str, bytes]]) -> None:
     """Refuse a record whose rows do not fit together; the analysis relies on it."""
     if not tables:
         return
-    count = len(tables["operations"]["index"])
-    if tables["operations"]["index"] != list(range(count)):
+    index = _ints(tables["operations"]["index"])
+    if not np.array_equal(index, np.arange(len(index))):
         raise ValueError("operations are not numbered from 0")
     for name in ("attempts", "steps", "bad_ranges", "usages"):
-        numbers = tables[name]["operation"]
-        if numbers and not 0 <= min(numbers) <= max(numbers) < count:
+        numbers = _ints(tables[name]["operation"])
+        if len(numbers) and not 0 <= numbers.min() <= numbers.max() < len(index):
             raise ValueError(f"{name} of no operation")
-    overdue = tables["overdue"]["count"]
+    overdue = _ints(tables["overdue"]["count"]).tolist()
     if overdue and not (min(overdue) > 0 and sum(overdue) <= MAX_DUE):
         raise ValueError("more operations overdue than a run can ask for")
+
+
+def _ints(ready: bytes) -> Ints:
+    return np.frombuffer(ready, dtype=np.int64)
 
 
 def with_status(received: Table, planned: int) -> Table:
@@ -225,7 +192,7 @@ def with_status(received: Table, planned: int) -> Table:
     """
     count = len(received["index"])
     failed = np.array([error is not None for error in received["error"]], dtype=bool)
-    lost = received.pop("lost").astype(bool)
+    lost = received["lost"].astype(bool)
     rank = np.where(lost, 2, failed.astype(int))
     rank[received["duplicate"] == 1] = 3
     # The sort is stable: what came first stays first.
@@ -238,7 +205,9 @@ def with_status(received: Table, planned: int) -> Table:
     status[~counts] = "duplicate"
     status[~counts & lost] = "superseded"
     missing = np.setdiff1d(np.arange(planned), received["index"][counts])
-    table = {name: _padded(column, len(missing)) for name, column in received.items()}
+    table = {
+        name: _padded(column, len(missing)) for name, column in received.items() if name != "lost"
+    }
     table["status"] = _padded(status, len(missing))
     if len(missing):
         table["index"][count:] = missing

@@ -8,7 +8,7 @@ As JSON a list of rows is one table of columns (``{"start_ns": [1, 2], ...}``), 
 a third of the size and loads into arrays without an object per row.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from enum import StrEnum
 from typing import Any, Self, TypeAlias
@@ -330,7 +330,7 @@ class InvocationRecord:
             If ``data`` is anything else.
         """
         rows: dict[str, Any] = {
-            name: from_columns(row_type, _with_enums(row_type, data[name]))
+            name: from_columns(row_type, data[name], _WORDS.get(row_type, {}))
             for name, row_type in TABLES.items()
             if name in data
         }
@@ -391,12 +391,8 @@ def launch_of(data: Mapping[str, Any]) -> int:
     return launch
 
 
-_ENUMS: Mapping[type, Mapping[str, type[StrEnum]]] = {
-    OperationRecord: {"kind": OperationKind},
-    BadRange: {"found": Found},
+_WORDS: Mapping[type, Mapping[str, Mapping[str, StrEnum]]] = {
+    OperationRecord: {"kind": {str(kind): kind for kind in OperationKind}},
+    BadRange: {"found": {str(found): found for found in Found}},
 }
-
-
-def _with_enums(row_type: type, columns: Mapping[str, Iterable[Any]]) -> dict[str, Iterable[Any]]:
-    convert = _ENUMS.get(row_type, {})
-    return {n: map(convert[n], c) if n in convert else c for n, c in columns.items()}
+"""Columns that hold one of a few words, and the words."""

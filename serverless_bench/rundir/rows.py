@@ -6,11 +6,14 @@ object of each nowhere: neither where they are written, nor where they are colle
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, fields
+from enum import StrEnum
 from functools import cache
 from itertools import chain
 from typing import Any, Generic, TypeVar, cast, overload
 
 R = TypeVar("R")
+Columns = Mapping[str, list[Any]]
+"""A table: lists of equal length by name."""
 
 
 class Rows(Sequence[R], Generic[R]):
@@ -26,7 +29,7 @@ class Rows(Sequence[R], Generic[R]):
 
     __slots__ = ("columns", "row_type")
 
-    def __init__(self, row_type: type[R], columns: Mapping[str, list[Any]]) -> None:
+    def __init__(self, row_type: type[R], columns: Columns) -> None:
         self.row_type = row_type
         self.columns = columns
 
@@ -76,7 +79,7 @@ class Rows(Sequence[R], Generic[R]):
         return repr(tuple(self))
 
 
-def to_columns(row_type: type, rows: Sequence[Any]) -> Mapping[str, list[Any]]:
+def to_columns(row_type: type, rows: Sequence[Any]) -> Columns:
     """Return ``rows`` as one list per field."""
     if isinstance(rows, Rows):
         return rows.columns
@@ -88,27 +91,43 @@ def column(rows: Sequence[Any], name: str) -> Iterable[Any]:
     return rows.columns[name] if isinstance(rows, Rows) else [getattr(row, name) for row in rows]
 
 
-def from_columns(row_type: type[R], columns: Mapping[str, Iterable[Any]]) -> Rows[R]:
+def from_columns(
+    row_type: type[R], columns: Columns, words: Mapping[str, Mapping[str, StrEnum]]
+) -> Rows[R]:
     """Return the rows of a table; columns that an older version did not know have their default.
+
+    Parameters
+    ----------
+    row_type
+        Of the rows.
+    columns
+        As they are in JSON.
+    words
+        What each text of a column stands for, where only a few may be there.
 
     Raises
     ------
-    ValueError
-        If the columns are of unequal length.
-    TypeError
-        If they are not the fields of ``row_type``.
+    TypeError, ValueError
+        If that is no such table.
     """
-    given = {name: list(values) for name, values in columns.items()}
-    if len({len(values) for values in given.values()}) > 1:
-        raise ValueError(f"columns of {row_type.__name__} are of unequal length")
-    count = len(next(iter(given.values()), ()))
-    filled: dict[str, list[Any]] = {}
-    for name, default in _defaults(cast("Any", row_type)).items():
-        if name not in given and default is MISSING:
-            raise TypeError(f"{row_type.__name__} lacks column {name!r}")
-        filled[name] = given.pop(name) if name in given else [default] * count
-    if given:
-        raise TypeError(f"{row_type.__name__} has no column {min(given)!r}")
+    known, name = _defaults(cast("Any", row_type)), row_type.__name__
+    if not columns.keys() <= known.keys():
+        raise TypeError(f"{name} has unknown columns: {sorted(columns.keys() - known.keys())}")
+    if not all(isinstance(values, list) for values in columns.values()):
+        raise TypeError(f"{name} has a column that is no list")
+    if len({len(values) for values in columns.values()}) > 1:
+        raise ValueError(f"columns of {name} are of unequal length")
+    count = len(next(iter(columns.values()), ()))
+    filled = {}
+    for field, default in known.items():
+        if field not in columns and default is MISSING:
+            raise TypeError(f"{name} lacks column {field!r}")
+        filled[field] = columns[field] if field in columns else [default] * count
+    for field, meaning in words.items():
+        try:
+            filled[field] = [meaning[text] for text in filled[field]]
+        except KeyError:
+            raise ValueError(f"{name} has a {field} that is unknown") from None
     return Rows(row_type, filled)
 
 

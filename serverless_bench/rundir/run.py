@@ -26,7 +26,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, BinaryIO, Final
 
 import numpy as np
 import orjson
@@ -125,7 +125,7 @@ class Run:
 
         Operations of a record are numbered from 0, and rows come function by function.
         """
-        first = self.operations["function"].searchsorted(np.arange(len(self.functions["index"])))
+        first = first_operations(self)
         return np.asarray(first[table["function"]] + table["operation"], dtype=np.int64)
 
     def keys(self) -> list[str]:
@@ -135,6 +135,13 @@ class Run:
     def ledger(self) -> list[str]:
         """Return every key that the run may have created."""
         return read_lines(self.path / "ledger.txt")
+
+
+def first_operations(run: Run) -> Ints:
+    """Return the row of ``operations`` at which each function's begin."""
+    function = run.operations["function"]
+    found = function.searchsorted(np.arange(len(run.functions["index"])))
+    return np.asarray(found, dtype=np.int64)
 
 
 def load_run(path: str | Path, *, detail: bool = True) -> Run:
@@ -175,12 +182,12 @@ def read_run(path: Path, unsaved: Sequence[bytes], *, detail: bool) -> Run:
     skip = _DETAIL - {"key"} if job.workload == OWN_FUNCTION else _DETAIL
     reader = RecordReader(job.invocations, frozenset() if detail else skip)
     # Without that file it was killed before the first function: nothing is known of it.
-    with suppress(FileNotFoundError), (path / "records.jsonl").open("rb") as lines:
+    with suppress(FileNotFoundError), _open_records(path) as lines:
         reader.read(lines)
     reader.read(unsaved)
     tables = {name: table.finish() for name, table in reader.tables.items()}
-    bad_ranges = tables["bad_ranges"]
-    bad_ranges["found_key"] = _names(bad_ranges["found_key_hash"], path)
+    found = tables["bad_ranges"]["found_key_hash"]
+    tables["bad_ranges"] = {**tables["bad_ranges"], "found_key": _names(found, path)}
     return Run(
         path=path,
         run_id=run_id,
@@ -200,6 +207,11 @@ def read_run(path: Path, unsaved: Sequence[bytes], *, detail: bool) -> Run:
         knows_overdue=reader.knows_overdue,
         skipped_lines=reader.skipped,
     )
+
+
+def _open_records(path: Path) -> BinaryIO:
+    """Open the lines of a run; they are long."""
+    return (path / "records.jsonl").open("rb", buffering=1 << 20)
 
 
 def _probes(end: Mapping[str, Any]) -> tuple[tuple[int, int, int], ...]:

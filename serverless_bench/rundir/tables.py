@@ -1,7 +1,9 @@
 """Tables as columns: what a run's rows become once they are loaded."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -12,8 +14,9 @@ from serverless_bench.plugins import extra
 if TYPE_CHECKING:
     import pandas as pd
 
-Table = dict[str, NDArray[Any]]
-"""Columns of equal length by name. Integers are int64, text is objects."""
+Table = Mapping[str, NDArray[Any]]
+"""Columns of equal length by name. Integers are int64, text is objects. Those of a large run are
+read, or computed, each time that they are looked at (``BlockTable``, ``DerivedTable``)."""
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
@@ -25,6 +28,8 @@ EARLIEST, LATEST = np.iinfo(np.int64).min, np.iinfo(np.int64).max
 READS: Final = ("get", "get_range")
 """Kinds of operations that read an object or a part of it."""
 
+_PART_ROWS: Final = 1 << 20
+"""Rows that are worked on at a time; bounds the memory of a large reduction."""
 RATE_PERCENTILES: Final = (1, 5, 50, 95, 99)
 
 _DURATIONS: Final = frozenset(
@@ -61,6 +66,131 @@ class Frames:
     """One row per operation whose library was watched."""
 
 
+class ChangedTable(Table):
+    """Another table with some of its columns changed, whenever they are looked at.
+
+    Parameters
+    ----------
+    table
+        The other one.
+    change
+        Returns a column by its name, of the table or a part of it.
+    """
+
+    def __init__(self, table: Table, change: Callable[[str, Table], NDArray[Any]]) -> None:
+        self._table = table
+        self._change = change
+
+    def __getitem__(self, name: str) -> NDArray[Any]:
+        """Return a whole column."""
+        return self._change(name, self._table)
+
+    def __iter__(self) -> Iterator[str]:
+        """Yield the names of the columns."""
+        return iter(self._table)
+
+    def __len__(self) -> int:
+        """Return how many columns there are."""
+        return len(self._table)
+
+    def parts(self) -> Iterator[Table]:
+        """Yield parts that have all rows of their functions."""
+        return (ChangedTable(part, self._change) for part in parts(self._table))
+
+    def part_of(self, function: int) -> Table:
+        """Return a part that has all rows of a function."""
+        return ChangedTable(part_of(self._table, function), self._change)
+
+
+class BlockTable(Table):
+    """A table in blocks; all rows of a function are in one block.
+
+    A column is in memory as long as somebody holds it, and no longer.
+
+    Parameters
+    ----------
+    columns
+        By name, what returns the rows of a block.
+    counts
+        Rows of each block.
+    first
+        The first function of each block.
+    """
+
+    def __init__(
+        self,
+        columns: Mapping[str, Callable[[int], NDArray[Any]]],
+        counts: Sequence[int],
+        first: Sequence[int],
+    ) -> None:
+        self._columns = columns
+        self._counts = counts
+        self._first = first
+
+    def __getitem__(self, name: str) -> NDArray[Any]:
+        """Return a whole column."""
+        read, start = self._columns[name], 0
+        whole = np.empty(sum(self._counts), dtype=read(0).dtype)
+        for number, count in enumerate(self._counts):
+            whole[start : start + count] = read(number)
+            start += count
+        return whole
+
+    def __iter__(self) -> Iterator[str]:
+        """Yield the names of the columns."""
+        return iter(self._columns)
+
+    def __len__(self) -> int:
+        """Return how many columns there are."""
+        return len(self._columns)
+
+    def parts(self) -> Iterator[Table]:
+        """Yield the blocks."""
+        return map(self._block, range(len(self._counts)))
+
+    def part_of(self, function: int) -> Table:
+        """Return the block that would have the rows of a function."""
+        return self._block(max(0, bisect_right(self._first, function) - 1))
+
+    def _block(self, number: int) -> Table:
+        columns = {name: partial(read, number) for name, read in self._columns.items()}
+        return _Block(columns)
+
+
+class _Block(Table):
+    """One block of a table."""
+
+    def __init__(self, columns: Mapping[str, Callable[[], NDArray[Any]]]) -> None:
+        self._columns = columns
+
+    def __getitem__(self, name: str) -> NDArray[Any]:
+        return self._columns[name]()
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._columns)
+
+    def __len__(self) -> int:
+        return len(self._columns)
+
+
+def parts(table: Table) -> Iterator[Table]:
+    """Yield a table in parts of about ``_PART_ROWS``, each with all rows of its functions."""
+    if isinstance(table, ChangedTable | BlockTable):
+        yield from table.parts()
+        return
+    begin, function = 0, table["function"]
+    while begin < len(function):
+        last = min(begin + _PART_ROWS, len(function)) - 1
+        end = int(np.searchsorted(function, function[last], side="right"))
+        yield {name: table[name][begin:end] for name in table}
+        begin = end
+
+
+def part_of(table: Table, function: int) -> Table:
+    """Return a part of a table that has all rows of a function."""
+    return table.part_of(function) if isinstance(table, ChangedTable | BlockTable) else table
+
+
 def is_text(column: NDArray[Any], text: str | None) -> Mask:
     """Return which rows of a text column are ``text``, or are empty for None."""
     return np.asarray(column == text, dtype=np.bool_)
@@ -95,9 +225,11 @@ def largest_by(group: Ints, values: Ints, count: int) -> Ints:
     return found
 
 
-def rows_of(table: Table, function: int) -> slice:
-    """Return the rows that belong to a row of ``functions``; they come function by function."""
-    return slice(*np.searchsorted(table["function"], (function, function + 1)).tolist())
+def rows_of(table: Table, function: int, names: Iterable[str]) -> Table:
+    """Return columns of the rows that belong to a row of ``functions``."""
+    part = part_of(table, function)
+    begin, end = np.searchsorted(part["function"], (function, function + 1)).tolist()
+    return {name: part[name][begin:end] for name in names}
 
 
 def flattened(data: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, Any]]:
@@ -131,7 +263,7 @@ def to_frame(table: Table) -> "pd.DataFrame":
     """
     with extra("frames", "a frame"):
         import pandas as pd  # noqa: PLC0415 - an extra, and slow
-    frame = pd.DataFrame(table)
+    frame = pd.DataFrame(dict(table))
     for name in table:
         column = frame[name]
         if column.dtype != "int64":

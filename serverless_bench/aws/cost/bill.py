@@ -22,7 +22,7 @@ from serverless_bench.aws.cost.usage import HOURS_PER_MONTH, BilledUsage, Dollar
 from serverless_bench.job.spec import JobSpec
 from serverless_bench.rundir.record import Lost, Outcome
 from serverless_bench.rundir.run import Run
-from serverless_bench.rundir.tables import ABSENT, Ints, Mask, is_text
+from serverless_bench.rundir.tables import ABSENT, Ints, Mask, is_one_of, is_text
 from serverless_bench.units import GIB, NS_PER_S
 
 CONTROL_S: Final = 0.1
@@ -224,7 +224,7 @@ def _kept_at_most(run: Run) -> int:
     """Return the same, if the keys are not at hand, in bytes."""
     operations, job = run.operations, run.job
     made = is_text(operations["error"], None) & (operations["size"] != ABSENT)
-    made &= np.isin(operations["kind"].astype(str), sorted(_MAKING))
+    made &= is_one_of(operations["kind"], _MAKING)
     if not made.any():
         return 0
     # With a duration or a warm-up an object is written again and again, and stays once.

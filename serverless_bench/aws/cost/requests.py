@@ -11,8 +11,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-import numpy as np
-
 from serverless_bench.aws.cost.forecast import CONTROL_GETS, CONTROL_LISTS, CONTROL_PUTS
 from serverless_bench.job.operations import OperationKind
 from serverless_bench.job.spec import JobSpec
@@ -75,8 +73,14 @@ def requests_of(run: Run) -> Requests:
 
 def requests_of_record(record: InvocationRecord, job: JobSpec) -> Requests:
     """Return the requests of one function; those with which its record is found are assumed."""
-    data = Counter(a.request for a in record.attempts if (a.status or 0) < FREE_STATUS)
-    data += _in_arrays(job, ((op.kind, op.size) for op in record.operations if op.error is None))
+    tables = record.to_json()
+    attempts = zip(tables["attempts"]["request"], tables["attempts"]["status"], strict=True)
+    data = Counter(request for request, status in attempts if (status or 0) < FREE_STATUS)
+    if job.load.array is not None:
+        columns = (tables["operations"][name] for name in ("kind", "size", "error"))
+        done = zip(*columns, strict=True)
+        good = ((OperationKind(kind), size) for kind, size, error in done if error is None)
+        data += _in_arrays(job, good)
     gate = {"put": record.gate_puts or 0, "get": record.gate_gets or 0}
     control: dict[str, int] = {}
     if job.control is not None:
@@ -88,8 +92,7 @@ def requests_of_record(record: InvocationRecord, job: JobSpec) -> Requests:
 def _data(run: Run) -> dict[str, int]:
     attempts, operations = run.attempts, run.operations
     billed = attempts["status"] < FREE_STATUS
-    kinds, counts = np.unique(attempts["request"][billed].astype(str), return_counts=True)
-    found = Counter({str(k): int(n) for k, n in zip(kinds, counts, strict=True)})
+    found = Counter(map(str, attempts["request"][billed]))
     if run.job.load.array is not None:
         good = is_text(operations["error"], None)
         rows = zip(operations["kind"][good], operations["size"][good].tolist(), strict=True)

@@ -9,7 +9,7 @@ import numpy as np
 
 from serverless_bench import __version__
 from serverless_bench.errors import ArchiveError
-from serverless_bench.formats.importers.base import KINDS, PUT, FunctionCall, Imported, Rows
+from serverless_bench.formats.importers.base import KINDS, FunctionCall, Imported, Rows
 from serverless_bench.job.keys import new_run_id
 from serverless_bench.job.spec import DescribedJob, JobSpec
 from serverless_bench.job.target import Target
@@ -58,13 +58,7 @@ def save(imported: Imported, directory: Path, *, link_bytes_per_s: float | None 
             },
         },
     }
-    rows = imported.rows
-    written = (
-        k
-        for k, kind, e in zip(rows.key, rows.kind, rows.error, strict=True)
-        if kind == PUT and not e
-    )
-    with Archive(directory, header=header, ledger=(), keys=[k for k in written if k]) as archive:
+    with Archive(directory, header=header) as archive:
         for outcome in outcomes(imported, run_id):
             archive.append(outcome)
     if archive.failure is not None:

@@ -127,5 +127,5 @@ def test_a_large_run_is_reduced_in_pieces_and_still_adds_up(
 ) -> None:
     functions = [[(i * S, [(S // 3, 7), (S, 11)])] * 3 for i in range(40)]
     whole = timeline(run_of(functions))
-    monkeypatch.setattr("serverless_bench.analysis.timeline._CHUNK", 5)
+    monkeypatch.setattr("serverless_bench.rundir.tables._PART_ROWS", 5)
     assert np.array_equal(timeline(run_of(functions)).segment_bytes, whole.segment_bytes)

@@ -346,7 +346,7 @@ def test_only_whole_arrays_are_offered_to_readers() -> None:
         _row(append, "gap", 2 * size, error="timed_out"),
         _row(append, "gap", 2 * size, offset=size),
     )
-    assert readable_keys(record(0, operations)) == ["whole", "grown"]
+    assert readable_keys(record(0, operations).to_json()["operations"]) == ["whole", "grown"]
 
 
 def _row(

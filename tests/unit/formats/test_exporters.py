@@ -113,8 +113,8 @@ def test_warp_has_names_for_what_moves_no_bytes(tmp_path: Path) -> None:
 
 
 def test_warm_up_stays_at_home(run: Run) -> None:
-    run.operations["warmup"] = np.array([1, 0, 0, 0, 0])
-    assert exported(run, "warp").count(b"\n") == 1 + 3 + 1
+    warm = {**run.operations, "warmup": np.array([1, 0, 0, 0, 0])}
+    assert exported(replace(run, operations=warm), "warp").count(b"\n") == 1 + 3 + 1
 
 
 def test_pywren_and_back(tmp_path: Path, run: Run) -> None:

@@ -1,0 +1,313 @@
+"""Columns that grow row by row: arrays of a small run, packed blocks of a large one.
+
+A block holds some ten thousand rows of a column as differences from its least value, in as
+few bytes as they need. The blocks of a run stay in memory up to ``IN_MEMORY_BYTES``; what is
+beyond that goes to a temporary file without a name, which nobody else can open and which is
+gone with the process.
+"""
+
+import os
+import struct
+import tempfile
+import weakref
+from abc import ABC, abstractmethod
+from array import array
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, BinaryIO, Final
+
+import numpy as np
+import orjson
+from numpy.typing import NDArray
+
+from serverless_bench.errors import ArchiveError
+from serverless_bench.rundir.tables import ABSENT, BlockTable, Ints, Table
+
+BLOCK_ROWS: Final = 1 << 16
+"""Rows, or a few more, that make a block; tables of fewer are plain arrays."""
+IN_MEMORY_BYTES: Final = 128 << 20
+"""Packed blocks of one run that stay in memory."""
+
+_Kept = bytes | tuple[int, int]
+"""A block: itself, or where it is in the file and how long."""
+
+
+class BlockStore:
+    """Keeps the blocks of one run."""
+
+    def __init__(self) -> None:
+        self._room = IN_MEMORY_BYTES
+        self._file: BinaryIO | None = None
+        self._fd = -1
+        self._end = 0
+
+    def keep(self, block: bytes) -> _Kept:
+        """Take a block, and return what ``get`` wants to return it again.
+
+        Raises
+        ------
+        ArchiveError
+            If the disk does not take it.
+        """
+        if len(block) <= self._room:
+            self._room -= len(block)
+            return block
+        try:
+            if self._file is None:
+                self._file = tempfile.TemporaryFile()  # noqa: SIM115 - open as long as its blocks
+                self._fd = self._file.fileno()
+                weakref.finalize(self, self._file.close)
+            self._file.write(block)
+            self._file.flush()
+        except OSError as exc:
+            raise ArchiveError(
+                f"no room for the columns of a large run in {tempfile.gettempdir()}:"
+                f" {exc.strerror}",
+                hint="make room, or set TMPDIR to a directory that has some",
+            ) from exc
+        self._end += len(block)
+        return self._end - len(block), len(block)
+
+    def get(self, kept: _Kept) -> bytes:
+        """Return a block."""
+        if isinstance(kept, bytes):
+            return kept
+        offset, length = kept
+        return os.pread(self._fd, length, offset)
+
+
+class _Column(ABC):
+    """One column; rows come by ``convert``, which may refuse them, and ``extend``."""
+
+    @abstractmethod
+    def convert(self, values: Sequence[Any]) -> Any:  # noqa: ANN401 - what `extend` takes
+        """Return ``values`` ready for ``extend``, or raise before anything has changed."""
+
+    @abstractmethod
+    def extend(self, ready: Any) -> None:  # noqa: ANN401 - what `convert` returns
+        """Append what ``convert`` has returned."""
+
+    @abstractmethod
+    def flush(self, store: BlockStore) -> None:
+        """Make a block of the rows that came since the last one."""
+
+    @abstractmethod
+    def pending(self) -> NDArray[Any]:
+        """Return the rows that are in no block."""
+
+    @abstractmethod
+    def block(self, number: int, store: BlockStore) -> NDArray[Any]:
+        """Return the rows of a block."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Packed:
+    """Integers as their distance from the least of them."""
+
+    base: int
+    type: str
+    """NumPy's name of the type of the distances; empty if there are none but 0."""
+    count: int
+    kept: _Kept
+
+
+class _IntColumn(_Column):
+    """Integers; None is ``ABSENT``."""
+
+    def __init__(self) -> None:
+        self._rows = array("q")
+        self._blocks: list[_Packed] = []
+
+    def convert(self, values: Sequence[Any]) -> bytes:
+        if not values:
+            return b""
+        # Half of all columns are the same from end to end, which is seen sooner than converted.
+        first = values[0]
+        if first == values[-1] and values.count(first) == len(values):
+            return array("q", [ABSENT if first is None else first]).tobytes() * len(values)
+        try:
+            # In half the time that `array` takes, which says better what is wrong.
+            return struct.pack(f"{len(values)}q", *values)
+        except struct.error:
+            known = [ABSENT if value is None else value for value in values]
+            return array("q", known).tobytes()
+
+    def extend(self, ready: bytes) -> None:
+        self._rows.frombytes(ready)
+
+    def flush(self, store: BlockStore) -> None:
+        rows = np.frombuffer(self._rows, dtype=np.int64)
+        self._rows = array("q")
+        base, most = int(rows.min()), int(rows.max())
+        kind = next(kind for kind, bits in _BITS.items() if most - base < 1 << bits)
+        # Modulo 2**64, and so is the sum that gives the values back.
+        kept = store.keep((rows - np.int64(base)).astype(kind).tobytes()) if kind else b""
+        self._blocks.append(_Packed(base, kind, len(rows), kept))
+
+    def pending(self) -> NDArray[Any]:
+        return np.frombuffer(self._rows, dtype=np.int64)
+
+    def block(self, number: int, store: BlockStore) -> NDArray[Any]:
+        packed = self._blocks[number]
+        if not packed.type:
+            return np.full(packed.count, packed.base, dtype=np.int64)
+        rows = np.frombuffer(store.get(packed.kept), dtype=packed.type).astype(np.int64)
+        rows += np.int64(packed.base)
+        return rows
+
+
+_BITS: Final = {"": 0, "u1": 8, "u2": 16, "u4": 32, "u8": 64}
+
+
+class _FloatColumn(_Column):
+    """Floating-point numbers."""
+
+    def __init__(self) -> None:
+        self._rows = array("d")
+        self._blocks: list[_Kept] = []
+
+    def convert(self, values: Sequence[Any]) -> "array[float]":
+        return array("d", values)
+
+    def extend(self, ready: "array[float]") -> None:
+        self._rows.extend(ready)
+
+    def flush(self, store: BlockStore) -> None:
+        self._blocks.append(store.keep(self._rows.tobytes()))
+        self._rows = array("d")
+
+    def pending(self) -> NDArray[Any]:
+        return np.frombuffer(self._rows, dtype=np.float64)
+
+    def block(self, number: int, store: BlockStore) -> NDArray[Any]:
+        return np.frombuffer(store.get(self._blocks[number]), dtype=np.float64)
+
+
+class _Codes(dict[Any, int]):
+    """A number for each text, given when it is first asked for."""
+
+    def __missing__(self, text: object) -> int:
+        self[text] = len(self)
+        return len(self) - 1
+
+
+class _NameColumn(_Column):
+    """Text of which there are few: one object for each, however many rows have it."""
+
+    def __init__(self) -> None:
+        self._codes = _Codes()
+        self._known = np.empty(0, dtype=object)
+        self._column = _IntColumn()
+
+    def convert(self, values: Sequence[Any]) -> bytes:
+        if values and values.count(values[0]) == len(values):
+            return struct.pack("q", self._codes[values[0]]) * len(values)
+        return struct.pack(f"{len(values)}q", *map(self._codes.__getitem__, values))
+
+    def extend(self, ready: bytes) -> None:
+        self._column.extend(ready)
+
+    def flush(self, store: BlockStore) -> None:
+        self._column.flush(store)
+
+    def pending(self) -> NDArray[Any]:
+        return self._texts(self._column.pending())
+
+    def block(self, number: int, store: BlockStore) -> NDArray[Any]:
+        return self._texts(self._column.block(number, store))
+
+    def _texts(self, codes: Ints) -> NDArray[Any]:
+        if len(self._known) < len(self._codes):
+            self._known = np.fromiter(self._codes, dtype=object, count=len(self._codes))
+        return np.asarray(self._known[codes], dtype=object)
+
+
+class _TextColumn(_Column):
+    """Text that every row has another of: an index of it would only cost memory."""
+
+    def __init__(self) -> None:
+        self._rows: list[Any] = []
+        self._blocks: list[_Kept] = []
+
+    def convert(self, values: Sequence[Any]) -> Sequence[Any]:
+        return values
+
+    def extend(self, ready: Sequence[Any]) -> None:
+        self._rows.extend(ready)
+
+    def flush(self, store: BlockStore) -> None:
+        self._blocks.append(store.keep(orjson.dumps(self._rows)))
+        self._rows = []
+
+    def pending(self) -> NDArray[Any]:
+        return np.fromiter(self._rows, dtype=object, count=len(self._rows))
+
+    def block(self, number: int, store: BlockStore) -> NDArray[Any]:
+        rows = orjson.loads(store.get(self._blocks[number]))
+        return np.fromiter(rows, dtype=object, count=len(rows))
+
+
+_INTEGERS: Final = frozenset({int, int | None, bool})
+_DISTINCT: Final = frozenset({"delivery", "host_id", "key", "request_id"})
+
+
+class TableBuilder:
+    """A table that grows, a record at a time.
+
+    Parameters
+    ----------
+    types
+        The type of each column, from the fields of a record type.
+    skip
+        Columns of text to leave out.
+    store
+        Where full blocks go.
+    """
+
+    def __init__(
+        self, types: Mapping[str, object], skip: frozenset[str], store: BlockStore
+    ) -> None:
+        self._columns: dict[str, _Column] = {}
+        for name, kind in types.items():
+            if kind in _INTEGERS:
+                self._columns[name] = _IntColumn()
+            elif kind is float:
+                self._columns[name] = _FloatColumn()
+            elif name not in skip:
+                self._columns[name] = _TextColumn() if name in _DISTINCT else _NameColumn()
+        self._store = store
+        self._pending = 0
+        self._counts: list[int] = []
+        self._first: list[int] = []
+
+    def convert(self, columns: Mapping[str, Sequence[Any]]) -> dict[str, Any]:
+        """Return rows ready for ``extend``, or raise before anything has changed."""
+        return {name: column.convert(columns[name]) for name, column in self._columns.items()}
+
+    def extend(self, ready: Mapping[str, Any], count: int) -> None:
+        """Append ``count`` rows, those of one record."""
+        for name, column in self._columns.items():
+            column.extend(ready[name])
+        self._pending += count
+        if self._pending >= BLOCK_ROWS and "function" in self._columns:
+            self._flush()
+
+    def finish(self) -> Table:
+        """Return the table; nothing can be appended any more."""
+        if not self._counts:
+            return {name: column.pending() for name, column in self._columns.items()}
+        if self._pending:
+            self._flush()
+        columns, store = self._columns, self._store
+
+        def of(name: str) -> Callable[[int], NDArray[Any]]:
+            return lambda number: columns[name].block(number, store)
+
+        return BlockTable({name: of(name) for name in columns}, self._counts, self._first)
+
+    def _flush(self) -> None:
+        self._first.append(int(self._columns["function"].pending()[0]))
+        for column in self._columns.values():
+            column.flush(self._store)
+        self._counts.append(self._pending)
+        self._pending = 0
