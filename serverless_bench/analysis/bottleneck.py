@@ -17,10 +17,9 @@ schedule
     else was to be done.
 function network
     Its bytes over time are a straight line, after a burst or from the start, and the
-    other functions' lines are as steep: the mark of a limit that each function has for
-    itself (Lambda: about 300 MiB at full speed, then 77.6 MiB/s; Bodner et al., "An
-    Empirical Evaluation of Serverless Cloud Infrastructure for Large-Scale Data
-    Processing", EDBT 2025, Table 1).
+    lines of the other functions of its memory size are as steep: the mark of a limit that each
+    has for itself. Or its rate after a burst is what AWS says that a function of its memory
+    has (``aws.lambda_network``): then it need not have company.
 store
     None of these, and its client took less than half of the time: the function waited for
     the store, or for the network between.
@@ -107,7 +106,7 @@ def bottleneck(run: Run, good: Mask) -> Bottleneck:
     launch, share = _launch_share(run, rows), _client_share(run, rows)
     sample = sample_of(len(rows))
     buckets = bucket_fits(run, good, rows, sample)
-    limited = limited_functions(buckets)
+    limited = limited_functions(buckets, run.functions["memory_mib"][rows])
     applies = {
         "launch": launch > 0.5,
         "client": share.least >= CLIENT_SHARE,

@@ -7,8 +7,9 @@ from typing import Final
 import numpy as np
 
 from serverless_bench.analysis.timeline import elapsed_before
+from serverless_bench.aws.lambda_network import BASE_MBPS, MOST_MBPS, function_network
 from serverless_bench.rundir.run import Run
-from serverless_bench.rundir.tables import LATEST, Floats, Ints, Mask, rows_of
+from serverless_bench.rundir.tables import ABSENT, LATEST, Floats, Ints, Mask, rows_of
 from serverless_bench.units import NS_PER_S
 
 _SAMPLE: Final = 200
@@ -26,6 +27,8 @@ _ALIKE: Final = 0.02
 """How far p95 and p5 of the slopes may be apart, by their median. Without a burst only
 a shaper makes rates this equal; functions that share a store do not."""
 _LEAST_ALIKE: Final = 3
+_PUBLISHED: Final = 0.05
+"""How far a rate after a burst may be from what AWS says."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,8 +112,40 @@ def _line(x: Floats, y: Floats) -> tuple[float, float, float]:
     return slope, float(y.mean() - slope * x.mean()), float(np.abs(up - slope * across).max())
 
 
-def limited_functions(buckets: Mapping[int, BucketFit]) -> set[int]:
-    """Return which functions ran into a limit that all of them have."""
+def limited_functions(buckets: Mapping[int, BucketFit], memory_mib: Ints) -> set[int]:
+    """Return which functions ran into a limit that each of them has for itself.
+
+    Those of one memory size are as fast as each other; or one keeps up, after a burst, what AWS
+    says that a function of its memory has.
+
+    Parameters
+    ----------
+    buckets
+        By position among the functions.
+    memory_mib
+        Of each function, shape ``(functions,)``; ``ABSENT`` for those that have none.
+    """
+    found = set[int]()
+    for memory in np.unique(memory_mib[list(buckets)]).tolist():
+        mine = {i: one for i, one in buckets.items() if memory_mib[i] == memory}
+        found |= _alike(mine)
+        if memory != ABSENT:
+            found |= {i for i, one in mine.items() if _is_published(one, memory)}
+    return found
+
+
+def _is_published(bucket: BucketFit, memory_mib: int) -> bool:
+    if bucket.burst_bytes <= _BURST * bucket.total_bytes:
+        return False
+    return any(
+        abs(bucket.sustained_bytes_per_s / rate - 1) <= _PUBLISHED
+        for quota in (BASE_MBPS, MOST_MBPS)
+        for rate in (function_network(memory_mib, quota_mbps=quota).bytes_per_s,)
+    )
+
+
+def _alike(buckets: Mapping[int, BucketFit]) -> set[int]:
+    """Return which of some functions are as fast as most of them."""
     slopes = np.array([bucket.sustained_bytes_per_s for bucket in buckets.values()])
     if len(slopes) < _LEAST_ALIKE:
         return set()

@@ -25,9 +25,12 @@ SERVE: Final = (
     "check",
     "connection_rate",
     "function_burst",
+    "function_memory",
     "function_rate",
+    "function_scale",
     "get_limit",
     "latency",
+    "network_quota",
     "put_limit",
 )
 """Flags of ``sbench serve`` that shape the loopback store, below ``serve.``."""

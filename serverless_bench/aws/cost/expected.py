@@ -25,6 +25,7 @@ from serverless_bench.aws.cost.forecast import (
     load_of,
 )
 from serverless_bench.aws.cost.usage import BilledUsage
+from serverless_bench.aws.lambda_network import BASE_MBPS
 from serverless_bench.job.load import OWN_FUNCTION
 from serverless_bench.job.operations import OperationKind
 from serverless_bench.job.planned_objects import mean_size
@@ -71,6 +72,8 @@ class Setting:
     """Functions at once; None takes the job's concurrency."""
     timeout_s: float | None = None
     """After which the platform ends a function; None if unknown."""
+    network_mbps: float = BASE_MBPS
+    """As in ``PlannedLoad``."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -177,6 +180,7 @@ def _work(job: JobSpec, setting: Setting) -> _Work | None:
         memory_mib=setting.memory_mib,
         architecture=setting.architecture,
         quota=setting.quota,
+        network_mbps=setting.network_mbps,
     )
     if load is None:
         return None
@@ -215,6 +219,7 @@ def _load(job: JobSpec, setting: Setting, kind: OperationKind, object_bytes: int
         memory_mib=setting.memory_mib,
         architecture=setting.architecture,
         quota=setting.quota or job.concurrency,
+        network_mbps=setting.network_mbps,
         names=max(1, len(job.functions)),
         control=job.control is not None,
     )
