@@ -20,7 +20,7 @@ _LEAST_TAIL: Final = 0.3
 """The straight part has to be this much of a function's time."""
 _STRAIGHT: Final = 0.02
 """A line may miss the curve by this share of all bytes."""
-_BURST: Final = 0.05
+BURST_SHARE: Final = 0.05
 """A burst below this share of the bytes is the start of a connection."""
 _ALIKE_AFTER_BURST: Final = 0.10
 _ALIKE: Final = 0.02
@@ -135,7 +135,7 @@ def limited_functions(buckets: Mapping[int, BucketFit], memory_mib: Ints) -> set
 
 
 def _is_published(bucket: BucketFit, memory_mib: int) -> bool:
-    if bucket.burst_bytes <= _BURST * bucket.total_bytes:
+    if bucket.burst_bytes <= BURST_SHARE * bucket.total_bytes:
         return False
     return any(
         abs(bucket.sustained_bytes_per_s / rate - 1) <= _PUBLISHED
@@ -152,7 +152,7 @@ def _alike(buckets: Mapping[int, BucketFit]) -> set[int]:
     low, middle, high = np.percentile(slopes, (5, 50, 95))
     spread = (high - low) / middle
     with_burst = (
-        float(np.median([b.burst_bytes / b.total_bytes for b in buckets.values()])) > _BURST
+        float(np.median([b.burst_bytes / b.total_bytes for b in buckets.values()])) > BURST_SHARE
     )
     if spread > (_ALIKE_AFTER_BURST if with_burst else _ALIKE):
         return set()

@@ -17,6 +17,7 @@ from serverless_bench.payload.array_layout import array_bytes
 from serverless_bench.units import MIB
 
 NAMES = [
+    "lambda-network",
     "lithops-object-storage",
     "pywren-2016",
     "pywren-scaling",
@@ -36,6 +37,7 @@ TABLES = {
         *("p5 MB/s", "p50 MB/s", "p95 MB/s", "t90_s", "start_spread_s"),
     ),
     "pywren-scaling": ("peak_GBs",),
+    "lambda-network": ("after the burst (Mbps)",),
     "lithops-object-storage": (
         *("ok", "p50 MB/s", "span s", "total s", "GB/s by span", "peak GB/s"),
     ),
@@ -58,6 +60,7 @@ TABLES = {
 PUBLISHED = {
     "pywren-2016": 2,
     "pywren-scaling": 2,
+    "lambda-network": 7,
     "lithops-object-storage": 12,
     "sai3-prestat": 4,
     "sai3-range-engine": 8,
