@@ -29,7 +29,7 @@ SECTIONS: Final[_Sections] = {
 }
 """Which flags stand together, and in which order."""
 _SERVE: Final[_Sections] = {
-    "Server": "port host tls check strict witness log",
+    "Server": "port host tls check express strict witness log",
     "Faults, as a rate from 0 to 1": "slowdown error missing reset-put reset-get truncate short"
     " stale flip flip-bits seed",
     "Speed and limits": "latency connection-rate function-burst function-rate function-memory"

@@ -55,6 +55,12 @@ _FAULTS = {
     type=FILE,
     help="Write every request here, for sbench check.",
 )
+@option(
+    "--express",
+    type=click.FloatRange(min=1),
+    metavar="SECONDS",
+    help="Buckets called ...--ZONE--x-s3 are directory buckets, whose sessions last so long.",
+)
 @option("--strict", is_flag=True, help="Only what was written here can be read.")
 @group(
     # One rate per fault, 0 to 1.
@@ -116,6 +122,7 @@ def command(host: str, port: int, tls: Path | None, **flags: Any) -> None:  # no
         tls=tls,
         check=CheckMode(flags["check"]),
         strict=flags["strict"],
+        express_s=flags["express"],
         seed=flags["seed"],
         rates={kind: flags[kind.replace("-", "_")] for kind in FaultKind},
         flip_bits=flags["flip_bits"],

@@ -46,10 +46,22 @@ class Signer:
     ----------
     region
         Where the bucket is.
+    service
+        Name of the service that signatures are for.
+    token_header
+        Where the token of temporary credentials stands.
     """
 
-    def __init__(self, region: str) -> None:
+    def __init__(
+        self,
+        region: str,
+        *,
+        service: str = "s3",
+        token_header: str = "x-amz-security-token",  # noqa: S107 - the name of a header
+    ) -> None:
         self.region = region
+        self._service = service
+        self._token_header = token_header
         self._latest = _Second(-1, Keys("", ""), "", "", b"")
 
     def sign(
@@ -81,7 +93,7 @@ class Signer:
             self._latest = now = self._at(second, keys)
         signed = {**headers, "x-amz-content-sha256": payload, "x-amz-date": now.stamp}
         if keys.token:
-            signed["x-amz-security-token"] = keys.token
+            signed[self._token_header] = keys.token
         names = sorted(signed.keys() - _NOT_SIGNED)
         listed = ";".join(names)
         lines = [f"{name}:{' '.join(signed[name].split())}" for name in names]
@@ -97,7 +109,7 @@ class Signer:
 
     def _at(self, second: int, keys: Keys) -> _Second:
         stamp = utc_stamp(second * NS_PER_S)
-        scope = f"{stamp[:8]}/{self.region}/s3/aws4_request"
+        scope = f"{stamp[:8]}/{self.region}/{self._service}/aws4_request"
         key = f"AWS4{keys.secret_key}".encode()
         for part in scope.split("/"):
             key = hmac.digest(key, part.encode(), "sha256")

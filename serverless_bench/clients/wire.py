@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Final, Literal
 from urllib.parse import SplitResult, urlsplit
 
+from serverless_bench.clients import wire_session
 from serverless_bench.clients.base import ClientInfo, Exchange, Sink, Source
 from serverless_bench.clients.environment import find_keys
 from serverless_bench.clients.options import option
@@ -29,7 +30,9 @@ from serverless_bench.clients.s3_http import (
 )
 from serverless_bench.clients.sigv4 import UNSIGNED_PAYLOAD, Keys, Signer
 from serverless_bench.clients.wire_connection import WireConnection
+from serverless_bench.clients.wire_session import Sessions
 from serverless_bench.errors import AccessDenied, BadResponse
+from serverless_bench.job.directory_bucket import is_directory_bucket
 from serverless_bench.job.target import Target
 from serverless_bench.job.transfer import Transfer
 from serverless_bench.rundir.record import Shown
@@ -70,7 +73,9 @@ class WireClient(S3HttpClient[WireOptions]):
 
     def _open(self) -> None:
         self._server = urlsplit(f"{self._endpoint.scheme}://{self._host}")
-        self._signer = Signer(self._region)
+        express = is_directory_bucket(self._bucket)
+        self._signer = Signer(self._region, service=wire_session.SERVICE if express else "s3")
+        self._sessions = Sessions(self._region, self._create_session) if express else None
         # What is idle leads to where the bucket was.
         self.close()
 
@@ -118,11 +123,12 @@ class WireClient(S3HttpClient[WireOptions]):
         sink: Sink | None = None,
     ) -> S3Response:
         """Make one request; the connection is kept if its response was read to the end."""
+        signing = self._signing(operation, exchange)
         idle = self._idle
         connection = self._connect(exchange, idle)
         try:
             method = METHODS[operation]
-            head = self._head(method, self._path(key), query, headers, body, connection)
+            head = self._head(signing, method, self._path(key), query, headers, body, connection)
             response = connection.send_request(method, head, body, exchange)
             status, answered, text = response.status, response.headers, b""
             exchange.answered(status, answered)
@@ -131,7 +137,10 @@ class WireClient(S3HttpClient[WireOptions]):
                 most = _LISTING if operation == "ListObjectsV2" else _SMALL
                 text = connection.read(response, most, exchange)
                 if status >= 300:
-                    raise response_error(status, text, answered, self._endpoint, self._bucket)
+                    error = response_error(status, text, answered, self._endpoint, self._bucket)
+                    if self._sessions is not None:
+                        error = self._sessions.judge(operation, text, signing[1], error)
+                    raise error
             elif "range" in headers and "content-range" not in answered:
                 # By the header: rclone responds to a range with status 200.
                 raise BadResponse("the store ignored the range", status=status)
@@ -164,8 +173,21 @@ class WireClient(S3HttpClient[WireOptions]):
         exchange.connected(connection.remote, reused=False)
         return connection
 
+    def _create_session(self, exchange: Exchange) -> S3Response:
+        mode = {"x-amz-create-session-mode": "ReadWrite"}
+        return self._send(wire_session.CREATE_SESSION, "", exchange, query="session=", headers=mode)
+
+    def _signing(self, operation: str, exchange: Exchange) -> tuple[Signer, Keys]:
+        """Return what signs a request, and with what: our own keys, or those of a session."""
+        if self._sessions is not None and operation not in wire_session.OWN_KEYS:
+            return self._sessions.signer, self._sessions.keys(exchange)
+        if (keys := self._keys()) is None:
+            raise AccessDenied("no credentials: set AWS_ACCESS_KEY_ID or AWS_PROFILE")
+        return self._signer, keys
+
     def _head(
         self,
+        signing: tuple[Signer, Keys],
         method: str,
         path: str,
         query: str,
@@ -174,13 +196,12 @@ class WireClient(S3HttpClient[WireOptions]):
         connection: WireConnection,
     ) -> bytes:
         """Return the head of a request, signed."""
-        if (keys := self._keys()) is None:
-            raise AccessDenied("no credentials: set AWS_ACCESS_KEY_ID or AWS_PROFILE")
+        signer, keys = signing
         sent = {"host": self._server.netloc, "user-agent": self._name, **headers}
         if method in {"PUT", "POST"}:
             sent["content-length"] = str(len(body) if isinstance(body, bytes) else body.size)
         payload = self._hash(body) if self._hashes else UNSIGNED_PAYLOAD
-        sent = self._signer.sign(keys, method, path, query, sent, payload)
+        sent = signer.sign(keys, method, path, query, sent, payload)
         sent.update(connection.proxy_headers)
         if connection.absolute:
             path = f"{self._server.scheme}://{self._server.netloc}{path}"

@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 from botocore import exceptions as boto
 
 from serverless_bench.errors import StoreError, UsageError
+from serverless_bench.job.directory_bucket import zonal_endpoint, zone_of
 from serverless_bench.job.spec import JobSpec
 from serverless_bench.job.target import Target
 from serverless_bench.rundir.run import Run
@@ -83,6 +84,12 @@ def resolve(target: Target, *, region: str | None) -> Target:
     client = open_s3(replace(target, region=region or ""))
     with explained(target), closing(client):
         head = client.head_bucket(Bucket=target.bucket)
+    zone = zone_of(target.bucket)
+    if zone is not None:
+        # botocore knows the host of the zone, and keeps it to itself.
+        region = client.meta.region_name
+        url = target.endpoint_url or zonal_endpoint(zone, region)
+        return replace(target, endpoint_url=url, region=region)
     found = head["ResponseMetadata"]["HTTPHeaders"].get("x-amz-bucket-region")
     asked = client.meta.region_name
     if not target.endpoint_url and found and found != asked:

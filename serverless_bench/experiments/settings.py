@@ -24,6 +24,7 @@ OWN: Final = ("cpus", "memory", "store", "total_objects")
 SERVE: Final = (
     "check",
     "connection_rate",
+    "express",
     "function_burst",
     "function_memory",
     "function_rate",
