@@ -24,7 +24,7 @@ SECTIONS: Final[_Sections] = {
     " client-option",
     "Functions": "executor concurrency deadline gate gate-timeout link",
     "Remote functions": "stack function memory arch max-cost prices control-prefix start-timeout"
-    " quota network-quota function-mb-s vpc cross-region show-prices",
+    " quota network-quota function-mb-s vpc express cross-region show-prices",
     "Output": "name format run-dir dry-run keep pickle plot ceiling",
 }
 """Which flags stand together, and in which order."""

@@ -51,7 +51,7 @@ _COMPONENTS: Final = {
     "control": "control requests",
     "storage": "storage",
     "logs": "logs",
-    "network": "NAT, endpoint, region",
+    "network": "NAT, region, S3 Express",
 }
 
 
@@ -141,6 +141,7 @@ class _Plan:
     default=Route.NONE.value,
     help="How the functions reach the store.",
 )
+@option("--express", is_flag=True, help="The objects are in S3 Express One Zone.")
 @option("--cross-region", is_flag=True, help="The bucket is in another region.")
 @option("--keep", type=float, default=1.0, help="Hours the objects stay.")
 @prices_option
@@ -216,6 +217,7 @@ def _plan(flags: Mapping[str, Any], account: Mapping[str, Any], quota_from: str)
         "client": job.target.client,
         "bytes_per_s": None if rate is None else rate * 1e6,
         "keep_h": flags["keep"],
+        "express": flags["express"],
         "route": Route(flags["vpc"]),
         "cross_region": flags["cross_region"],
     }

@@ -87,6 +87,7 @@ class Boto3Client(LibraryClient[Boto3Options]):
         signing="library default",
         checksum=os.environ.get("AWS_REQUEST_CHECKSUM_CALCULATION", "library default"),
         options=Boto3Options,
+        express=True,
     )
 
     def __init__(self, target: Target, transfer: Transfer) -> None:

@@ -63,6 +63,7 @@ class WireClient(S3HttpClient[WireOptions]):
         signing="SigV4, UNSIGNED-PAYLOAD unless payload_signing=sha256",
         checksum="none",
         options=WireOptions,
+        express=True,
     )
 
     def __init__(self, target: Target, transfer: Transfer) -> None:

@@ -130,9 +130,15 @@ class Coordinator:
     def _count_request(
         self, event_name: str, response_dict: Mapping[str, Any] | None, **_: object
     ) -> None:
-        """Count an attempt of botocore's, unless it was answered with 5xx, which is free."""
+        """Count an attempt of botocore's, unless it was answered with 5xx, which is free.
+
+        So are sessions with directory buckets, as far as AWS's prices say.
+        """
+        kind = _KINDS.get(event_name.rpartition(".")[2])
+        if kind is None:
+            return
         if response_dict is None or response_dict["status_code"] < _FREE_STATUS:
-            self._requests[_KINDS[event_name.rpartition(".")[2]]] += 1
+            self._requests[kind] += 1
 
     def _probe(self, client: Any) -> None:  # noqa: ANN401 - botocore's own
         sent_ns = self._clock.now_ns()

@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 
 from botocore import exceptions as boto
 
+from serverless_bench.driver.directory_bucket import check_zone
 from serverless_bench.errors import StoreError, UsageError
 from serverless_bench.job.directory_bucket import zonal_endpoint, zone_of
 from serverless_bench.job.spec import JobSpec
@@ -82,6 +83,8 @@ def resolve(target: Target, *, region: str | None) -> Target:
         If the endpoint is no URL.
     """
     client = open_s3(replace(target, region=region or ""))
+    if not target.endpoint_url:
+        check_zone(target.bucket, client.meta.region_name)
     with explained(target), closing(client):
         head = client.head_bucket(Bucket=target.bucket)
     zone = zone_of(target.bucket)

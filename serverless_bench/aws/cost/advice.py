@@ -68,6 +68,9 @@ def warnings(load: PlannedLoad, expected: Forecast) -> Iterator[str]:
 
 
 def _partition(load: PlannedLoad, expected: Forecast) -> Iterator[str]:
+    if load.express:
+        # Its directories take hundreds of thousands of requests a second.
+        return
     warn = WARN_PER_S[load.kind]
     if expected.requests_per_s <= warn:
         return
@@ -96,7 +99,7 @@ def traps(loads: Sequence[PlannedLoad], prices: Prices) -> list[Trap]:
         for load in loads
         if load.kind is OperationKind.PUT
     )
-    month = BilledUsage(storage_byte_h=kept * HOURS_PER_MONTH)
+    month = BilledUsage(express=loads[0].express, storage_byte_h=kept * HOURS_PER_MONTH)
     compute = sum(price(forecast(load).usage, prices).compute for load in loads)
     runaway = sum(load.functions * load.memory_mib / 1024 * MAX_FUNCTION_S for load in loads)
     free = _network(loads, Route.NONE, prices)
@@ -124,7 +127,9 @@ def traps(loads: Sequence[PlannedLoad], prices: Prices) -> list[Trap]:
         ),
         Trap(
             name="express",
-            amount=written / GIB * prices.express_upload_gb
+            amount=0.0
+            if loads[0].express
+            else written / GIB * prices.express_upload_gb
             + read / GIB * prices.express_retrieval_gb,
             text="transfer fees if the bucket is S3 Express One Zone",
         ),

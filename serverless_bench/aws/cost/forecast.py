@@ -42,6 +42,7 @@ from typing import Final
 
 from serverless_bench.aws.cost.usage import BilledUsage
 from serverless_bench.aws.lambda_network import BASE_MBPS, FunctionNetwork, function_network
+from serverless_bench.job.directory_bucket import is_directory_bucket
 from serverless_bench.job.operations import OperationKind
 from serverless_bench.job.spec import JobSpec
 from serverless_bench.job.transfer import Transfer
@@ -123,6 +124,8 @@ class PlannedLoad:
     """Whether functions claim their work and leave their records in the store."""
     keep_h: float = 0.0
     """Hours for which what is written stays."""
+    express: bool = False
+    """Whether the objects are in S3 Express One Zone."""
     route: Route = Route.NONE
     cross_region: bool = False
 
@@ -233,6 +236,7 @@ def load_of(
         network_mbps=network_mbps,
         names=max(1, len(job.functions)),
         control=job.control is not None,
+        express=is_directory_bucket(job.target.bucket),
     )
     if job.duration_s is None:
         return load
@@ -352,6 +356,9 @@ def _usage(load: PlannedLoad, function_s: float, run_s: float) -> BilledUsage:
         gets=0 if is_put else requests,
         control_puts=CONTROL_PUTS * controlled + math.ceil(CONTROL_LISTS * controlled),
         control_gets=math.ceil(CONTROL_GETS * controlled),
+        express=load.express,
+        uploaded_bytes=total if is_put else 0,
+        retrieved_bytes=0 if is_put else total,
         storage_byte_h=load.keep_h * count * load.objects * load.object_bytes if is_put else 0.0,
         log_bytes=LOG_BYTES * count,
         nat_bytes=total if load.route is Route.NAT else 0,

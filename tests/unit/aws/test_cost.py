@@ -182,6 +182,45 @@ def test_the_network_quota_is_found_by_its_name() -> None:
     assert network_mbps([*others, {**own, "Value": 3.0, "Unit": "Gigabits/Second"}]) == 3000
 
 
+def test_s3_express_as_in_awss_own_example() -> None:
+    """S3 FAQs, example 1: 10 GB for a month, 10**6 writes and 9 * 10**6 reads of 10 KB."""
+    usage = BilledUsage(
+        express=True,
+        puts=10**6,
+        gets=9 * 10**6,
+        uploaded_bytes=10**6 * 10 * 1024,
+        retrieved_bytes=9 * 10**6 * 10 * 1024,
+        storage_byte_h=10 * 2**30 * 730,
+        # Claims and records are in a bucket of another kind.
+        control_puts=1000,
+    )
+    found = price(usage, PRICES)
+    assert found.storage == pytest.approx(1.10)
+    assert found.puts == pytest.approx(1.13)
+    assert found.gets == pytest.approx(0.27)
+    assert found.network == pytest.approx(0.03 + 0.05, abs=0.01)
+    assert found.control == pytest.approx(0.005)
+    assert found.total == pytest.approx(2.58, abs=0.01)
+
+
+def test_objects_in_s3_express_have_its_prices(tmp_path: Path) -> None:
+    load = replace(seed_job(PUT), express=True)
+    standard, express = dollars(seed_job(PUT)), dollars(load)
+    assert express.network == pytest.approx(3515.6 * 0.0032, rel=0.001)
+    assert express.storage == pytest.approx(standard.storage * 0.11 / 0.023)
+    assert express.control == standard.control
+    target = Target(bucket="b--use1-az4--x-s3", endpoint_url="http://store")
+    for of in (job(invocations=1), replace(job(invocations=1), target=target)):
+        one = replace(record(0, [operation()], attempts=[attempt(0, size=2**30)]), memory_mib=1024)
+        found = bill(saved(tmp_path / of.target.bucket, [outcome(one)], of=of), PRICES)
+        assert found is not None
+        is_express = of.target is target
+        assert found.dollars.network == pytest.approx(0.0032 if is_express else 0)
+        assert found.dollars.puts == pytest.approx(1.13e-6 if is_express else 5e-6)
+        usage = outcome_usage(outcome(one), of, memory_mib=1024, architecture="x86_64")
+        assert price(usage, PRICES).network == pytest.approx(found.dollars.network)
+
+
 def test_little_memory_is_little_processor() -> None:
     full, small = (replace(seed_job(PUT), memory_mib=mib, client="boto3") for mib in (1769, 128))
     assert line_rate(full) == 100e6
