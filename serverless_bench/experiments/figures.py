@@ -77,6 +77,9 @@ def _operations(run: Run, good: Mask, span_s: float | None) -> dict[str, float]:
         if len(some):
             moved = float(operations["bytes"][some].sum())
             found[f"{name}_bytes_per_s"] = moved * NS_PER_S / max(_span_ns(operations, some), 1)
+    if len(rows):
+        spans = (operations["end_ns"] - operations["start_ns"])[rows]
+        found["mean_op_s"] = float(spans.mean()) / NS_PER_S
     rates = operation_rates(run)
     if len(rates):
         found["mean_op_bytes_per_s"] = float(rates.mean())

@@ -30,6 +30,7 @@ def judged(name: str, done: Done) -> None:
     ("name", "only"),
     [
         ("s3-client-threads", ("threads=8",)),
+        ("express-latency", ("size=64KiB", "operation=GET")),
         ("sai3-prestat", ("size=1MiB", "stat=on")),
         ("zarr-writers-append", ("target=s3", "library=tensorstore")),
     ],

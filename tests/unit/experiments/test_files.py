@@ -17,6 +17,7 @@ from serverless_bench.payload.array_layout import array_bytes
 from serverless_bench.units import MIB
 
 NAMES = [
+    "express-latency",
     "lambda-network",
     "lithops-object-storage",
     "pywren-2016",
@@ -32,6 +33,7 @@ NAMES = [
     "zarr-writers-write",
 ]
 TABLES = {
+    "express-latency": ("mean (ms)", "p50 (ms)", "p95 (ms)", "p99 (ms)"),
     "pywren-2016": (
         *("n", "ok", "failed", "GB", "span_s", "mean GB/s", "peak GB/s (1 s)"),
         *("p5 MB/s", "p50 MB/s", "p95 MB/s", "t90_s", "start_spread_s"),
@@ -58,6 +60,7 @@ TABLES = {
 }
 """Columns of each seed's table that hold figures."""
 PUBLISHED = {
+    "express-latency": 10,
     "pywren-2016": 2,
     "pywren-scaling": 2,
     "lambda-network": 7,
