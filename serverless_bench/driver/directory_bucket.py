@@ -1,6 +1,7 @@
 """What a directory bucket (S3 Express One Zone) cannot serve is refused before anything starts."""
 
 from collections.abc import Iterator
+from typing import Final
 
 from serverless_bench.clients import CLIENTS
 from serverless_bench.errors import UsageError
@@ -14,7 +15,8 @@ from serverless_bench.job.spec import JobSpec
 from serverless_bench.job.target import Addressing, Target
 from serverless_bench.job.types import wrong
 
-_WITH_SESSIONS = ("boto3", "wire")
+WITH_SESSIONS: Final = ("awscrt", "boto3", "wire")
+"""Clients that say so themselves; the others need not be loaded to be named."""
 
 
 def check_express(job: JobSpec, bucket: str | None, control: str | None) -> None:
@@ -53,7 +55,7 @@ def _problems(job: JobSpec) -> Iterator[tuple[str, str, str]]:
         yield (
             "client",
             f"{target.client} makes no sessions, without which nothing is allowed",
-            f"`client` {' or '.join(_WITH_SESSIONS)}",
+            f"`client` {', '.join(WITH_SESSIONS)}",
         )
     if job.load.array is not None:
         yield "library", "array libraries make no sessions", "`workload` write and read"

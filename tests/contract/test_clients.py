@@ -118,7 +118,7 @@ def express(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
         yield replace(server, bucket=BUCKET)
 
 
-@pytest.mark.parametrize("client_name", ["boto3", "wire"])
+@pytest.mark.parametrize("client_name", ["awscrt", "boto3", "wire"])
 class TestOnADirectoryBucket(OnServer):
     store_checks_credentials = False
 

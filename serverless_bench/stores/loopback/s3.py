@@ -164,7 +164,7 @@ class S3Request:
             unknown = [name for name in unknown if name != "delimiter"]
         table = _ON_KEY if self.key else _ON_BUCKET
         if not self.bucket:
-            table = {"GET": (("", "list_buckets"),)}
+            table = {"GET": (("session", "create_session"), ("", "list_buckets"))}
         choices = table.get(self.method, ())
         found = next((name for flag, name in choices if not flag or flag in self.query), "")
         if unknown or not found or "x-amz-copy-source" in self.headers:

@@ -54,12 +54,20 @@ class SessionTable:
     def create(self, bucket: str, now_ns: int) -> Session:
         """Return a new session.
 
+        Parameters
+        ----------
+        bucket
+            Empty for a client that puts it into the host name, whatever the style of its other
+            requests: its session is good for all directory buckets, as hosts are not looked at.
+        now_ns
+            On the wall clock.
+
         Raises
         ------
         S3Error
             If the bucket is no directory bucket.
         """
-        if self._lifetime_s is None or not is_directory_bucket(bucket):
+        if self._lifetime_s is None or not (is_directory_bucket(bucket) or not bucket):
             raise S3Error(501, "NotImplemented", "this is no directory bucket")
         made = Session(
             bucket=bucket,
@@ -95,7 +103,7 @@ class SessionTable:
 
     def _check_session(self, bucket: str, token: str, access_key: str, now_ns: int) -> None:
         session = self._sessions.get(token)
-        if session is None or session.bucket != bucket:
+        if session is None or session.bucket not in {"", bucket}:
             raise S3Error(403, "AccessDenied", "this bucket has no such session")
         if session.end_ns <= now_ns:
             raise S3Error(400, "ExpiredToken", "The provided token has expired.")

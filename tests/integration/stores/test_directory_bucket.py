@@ -6,6 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
+from serverless_bench.clients import CLIENTS
+from serverless_bench.driver.directory_bucket import WITH_SESSIONS
 from tests.command import Sbench
 from tests.lambda_hosts import NAME, running_host
 from tests.servers import DIRECT, KEYS, Server, loopback
@@ -35,7 +37,7 @@ def refused(url: str) -> int:
     return caught.value.code
 
 
-@pytest.mark.parametrize("client", ["wire", "boto3"])
+@pytest.mark.parametrize("client", WITH_SESSIONS)
 def test_a_run_outlasts_its_sessions(sbench: Sbench, server: Server, client: str) -> None:
     """What is written is read and deleted, and what the store saw agrees with the records."""
     how: tuple[str | int, ...] = (*on(server), "--client", client, "--format", "json")
@@ -50,6 +52,10 @@ def test_a_run_outlasts_its_sessions(sbench: Sbench, server: Server, client: str
     assert checked.code == 0, checked.out
     assert sbench("clean", "w").code == 0
     assert sbench("clean", "r").code == 0
+
+
+def test_those_that_are_named_make_sessions() -> None:
+    assert {name for name in CLIENTS if CLIENTS.load(name).info.express} == {*WITH_SESSIONS}
 
 
 def test_many_parts_and_a_mix(sbench: Sbench, server: Server) -> None:
@@ -81,7 +87,7 @@ def test_claims_and_records_stand_in_a_bucket_of_another_kind(
 @pytest.mark.parametrize(
     ("flags", "says"),
     [
-        (("--client", "minio"), "hint: --client boto3 or wire"),
+        (("--client", "minio"), "hint: --client awscrt, boto3, wire"),
         (("--prefix", "bench-"), "hint: --prefix bench-/"),
         (("--executor", "lambda", "--function", "f"), "hint: --control-prefix s3://BUCKET/PREFIX"),
     ],

@@ -12,11 +12,10 @@ from serverless_bench.clients.s3_http import S3Response
 from serverless_bench.clients.sigv4 import Keys
 from serverless_bench.clients.wire_session import Aside, Sessions
 from serverless_bench.clock import utc_stamp
-from serverless_bench.errors import AccessDenied, BadResponse, DeadlineExceeded, ServerFault
+from serverless_bench.errors import AccessDenied, BadResponse, ServerFault
 from serverless_bench.stores.loopback.s3 import Element, S3Error, error_xml, http_date, xml
 from serverless_bench.testing.client_parts import new_meter
 from serverless_bench.units import NS_PER_S
-from serverless_bench.worker.meter import Meter
 
 BEGIN_S = 1_700_000_000
 
@@ -108,10 +107,3 @@ def test_a_store_that_gives_no_session_says_so(monkeypatch: pytest.MonkeyPatch) 
     sessions = Sessions("us-east-1", lambda _: S3Response(200, {}, b"<html/>"))
     with pytest.raises(BadResponse, match="no session"):
         sessions.keys(new_meter())
-
-
-def test_a_function_that_has_to_stop_stops_here_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    sessions = opened(Store(monkeypatch, lasts_s=300))
-    over = Meter("put", part=0, number=0, wait_ns=0, deadline_ns=0, on_moved=lambda _: None)
-    with pytest.raises(DeadlineExceeded):
-        sessions.keys(over)
