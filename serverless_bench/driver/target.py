@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from serverless_bench.driver.bucket import Bucket, explained
+from serverless_bench.driver.directory_bucket import check_zone
+from serverless_bench.job.directory_bucket import zonal_endpoint, zone_of
 from serverless_bench.job.spec import JobSpec
 from serverless_bench.job.target import Target
 from serverless_bench.rundir.run import Run
@@ -52,8 +54,14 @@ def _found_on_aws(target: Target, region: str | None) -> Target:
     from serverless_bench.driver import boto  # noqa: PLC0415 - 0.2 s of a processor
 
     client = boto.open_s3(replace(target, region=region or ""))
+    check_zone(target.bucket, client.meta.region_name)
     with boto.explained(target), closing(client):
         head = client.head_bucket(Bucket=target.bucket)
+    zone = zone_of(target.bucket)
+    if zone is not None:
+        # botocore knows the host of the zone, and keeps it to itself.
+        region = client.meta.region_name
+        return replace(target, endpoint_url=zonal_endpoint(zone, region), region=region)
     found = head["ResponseMetadata"]["HTTPHeaders"].get("x-amz-bucket-region")
     asked = client.meta.region_name
     if found and found != asked:
