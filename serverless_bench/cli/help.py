@@ -23,8 +23,8 @@ SECTIONS: Final[_Sections] = {
     "Transfer": "client part-mb connections verify timeout retries block-kib stat min-split-mb"
     " client-option",
     "Functions": "executor concurrency deadline gate gate-timeout link",
-    "Remote functions": "stack function memory arch max-cost prices control-prefix start-timeout"
-    " quota function-mb-s vpc cross-region show-prices",
+    "Remote functions": "stack function function-region probe memory arch max-cost prices"
+    " control-prefix start-timeout quota function-mb-s vpc cross-region show-prices",
     "Output": "name format run-dir dry-run keep pickle plot ceiling",
 }
 """Which flags stand together, and in which order."""

@@ -207,14 +207,29 @@ def _find_keys() -> Callable[[], Keys | None]:
     keys = find_keys()
     if keys is not None and "AWS_CREDENTIAL_EXPIRATION" not in os.environ:
         return lambda: keys
+    from botocore.exceptions import BotoCoreError  # noqa: PLC0415
     from botocore.session import Session  # noqa: PLC0415
 
-    credentials = Session().get_credentials()
+    def refuse(error: BotoCoreError) -> AccessDenied:
+        return AccessDenied(f"the credentials cannot be renewed: {error}")
+
+    try:
+        credentials = Session().get_credentials()
+    except BotoCoreError as exc:
+        lost = refuse(exc)
+
+        def raise_it() -> Keys | None:
+            raise lost
+
+        return raise_it
 
     def look() -> Keys | None:
         if credentials is None:
             return None
-        frozen = credentials.get_frozen_credentials()
+        try:
+            frozen = credentials.get_frozen_credentials()
+        except BotoCoreError as exc:
+            raise refuse(exc) from exc
         if not frozen.access_key or not frozen.secret_key:
             return None
         return Keys(frozen.access_key, frozen.secret_key, frozen.token)

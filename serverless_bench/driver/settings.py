@@ -309,6 +309,17 @@ class JobSettings:
         str | tuple[str, ...],
         Meaning("Deployed function to invoke; several share the load.", also="functions"),
     ] = ()
+    function_region: Annotated[
+        str | None,
+        Meaning("Where the functions are; without it as the stack says, or where the bucket is."),
+    ] = None
+    probe: Annotated[
+        bool,
+        Meaning(
+            "Whether each deployed function is asked first what it is, and whether it may do"
+            " what the job needs."
+        ),
+    ] = True
     control_prefix: Annotated[
         str | None,
         Meaning(

@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 
 from botocore import exceptions as boto
 
+from serverless_bench.aws.client import CREDENTIALS, credentials_error
 from serverless_bench.errors import StoreError, UsageError
 from serverless_bench.job.spec import JobSpec
 from serverless_bench.job.target import Target
@@ -52,7 +53,11 @@ def open_s3(target: Target) -> "S3Client":
                 connect_timeout=5,
                 read_timeout=30,
                 retries={"mode": "standard", "total_max_attempts": 3},
-                s3={"addressing_style": target.addressing.value},
+                # Without the latter us-east-1 is measured through a host of all regions.
+                s3={
+                    "addressing_style": target.addressing.value,
+                    "us_east_1_regional_endpoint": "regional",
+                },
                 # Many S3-compatible stores do not take the newer checksums.
                 request_checksum_calculation="when_required",
                 response_checksum_validation="when_required",
@@ -80,7 +85,8 @@ def resolve(target: Target, *, region: str | None) -> Target:
     UsageError
         If the endpoint is no URL.
     """
-    client = open_s3(replace(target, region=region or ""))
+    with explained(target):
+        client = open_s3(replace(target, region=region or ""))
     with explained(target), closing(client):
         head = client.head_bucket(Bucket=target.bucket)
     found = head["ResponseMetadata"]["HTTPHeaders"].get("x-amz-bucket-region")
@@ -97,7 +103,9 @@ def resolve(target: Target, *, region: str | None) -> Target:
 def relocated(job: JobSpec, target: Target) -> JobSpec:
     """Return a saved job with the address that its store has now."""
     there: dict[str, Any] = {"endpoint_url": target.endpoint_url, "region": target.region}
-    control = None if job.control is None else replace(job.control, **there)
+    control = job.control
+    if control is not None and control.endpoint_url == job.target.endpoint_url:
+        control = replace(control, **there)
     return replace(job, target=replace(job.target, **there), control=control)
 
 
@@ -219,9 +227,9 @@ def explained(target: Target) -> Iterator[None]:
                 hint="check AWS_ACCESS_KEY_ID or AWS_PROFILE, and what they may do",
             ) from exc
         raise StoreError(f"{where}: the store answered {status} {code}") from exc
-    except (boto.NoCredentialsError, boto.PartialCredentialsError) as exc:
-        hint = "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE"
-        raise StoreError("there are no credentials", hint=hint) from exc
+    except CREDENTIALS as exc:
+        found = credentials_error(exc)
+        raise StoreError(str(found), hint=found.hint) from exc
     except boto.ParamValidationError as exc:
         raise UsageError(f"{target.bucket!r} is not a bucket name") from exc
     except boto.BotoCoreError as exc:

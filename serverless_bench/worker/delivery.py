@@ -18,6 +18,7 @@ from serverless_bench.worker.claims import RecordKey, claim, claim_name, for_run
 from serverless_bench.worker.invocation import run_invocation
 from serverless_bench.worker.kept import Kept
 from serverless_bench.worker.object_io import ObjectIO
+from serverless_bench.worker.probe import PROBE, run_probe
 
 RECORD_S: Final = 5.0
 """What an invocation keeps of its time for writing its record."""
@@ -106,7 +107,12 @@ def _claim(
 
 
 def handle_delivery(event: Mapping[str, Any], remaining_s: float | None = None) -> dict[str, Any]:
-    """Run one delivery as ``deliver`` does, and return a short summary for its caller."""
+    """Run one delivery as ``deliver`` does, and return a short summary for its caller.
+
+    An event of the probe is answered with what ``worker.probe`` finds.
+    """
+    if PROBE in event:
+        return run_probe(event)
     record, refused = deliver(event, remaining_s=remaining_s)
     if record is None:
         return {"refused": refused}
