@@ -16,7 +16,7 @@ from serverless_bench.rundir.record import InvocationRecord
 from serverless_bench.units import NS_PER_S
 from serverless_bench.worker.claims import RecordKey, claim, claim_name, for_run, record_name
 from serverless_bench.worker.invocation import run_invocation
-from serverless_bench.worker.kept import Kept
+from serverless_bench.worker.kept import Kept, rest
 from serverless_bench.worker.object_io import ObjectIO
 from serverless_bench.worker.probe import PROBE, run_probe
 
@@ -113,7 +113,10 @@ def handle_delivery(event: Mapping[str, Any], remaining_s: float | None = None) 
     """
     if PROBE in event:
         return run_probe(event)
-    record, refused = deliver(event, remaining_s=remaining_s)
+    try:
+        record, refused = deliver(event, remaining_s=remaining_s)
+    finally:
+        rest()
     if record is None:
         return {"refused": refused}
     return {"delivery": record.delivery, "ok": record.ok, "error": record.error}

@@ -125,7 +125,7 @@ def test_a_handler_that_cannot_be_imported(sbench: Sbench, store: str, host: Lam
 
 
 def test_another_processor(sbench: Sbench, store: str, host: LambdaHost) -> None:
-    files = {"app.py": "import native\n", "native.so": ELF}
+    files: dict[str, bytes | str] = {"app.py": "import native\n", "native.so": ELF}
     install(host, "foreign", files, "app.handler")
     with nothing_sent(host):
         done = write(sbench, host, store, function="foreign")

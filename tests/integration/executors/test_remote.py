@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, dataclass, field, replace
-from threading import Event
+from threading import Barrier, Event
 
 import pytest
 
@@ -15,11 +15,12 @@ from serverless_bench.executors.base import RunProgress
 from serverless_bench.executors.remote.launcher import Launcher, NotLaunchedError
 from serverless_bench.executors.remote.map import RemoteMap
 from serverless_bench.executors.remote.requested_records import RequestedRecords
+from serverless_bench.executors.remote.view import ControlView
 from serverless_bench.job.invocations import invocation_specs
 from serverless_bench.job.spec import InvocationSpec, JobSpec
 from serverless_bench.job.target import Target
 from serverless_bench.rundir.record import InvocationRecord, Lost, Outcome
-from serverless_bench.worker.claims import for_run, get_claim
+from serverless_bench.worker.claims import RecordKey, for_run, get_claim
 from serverless_bench.worker.delivery import handle_delivery
 from serverless_bench.worker.object_io import ObjectIO
 from tests.processes import PATIENCE_S
@@ -133,6 +134,23 @@ def test_who_pays_may_hold_launches_back(job: JobSpec, workers: ProcessPoolExecu
         assert len(launcher.sent) == number
     assert launcher.most_flying == 1
     assert progress.requests["get"] == COUNT
+
+
+def test_many_records_are_fetched_at_once(
+    job: JobSpec, workers: ProcessPoolExecutor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    number = 20
+    job = replace(job, invocations=number, concurrency=number)
+    run(job, Here(workers, most=number))
+    # A store that is far away: none of the responses comes before all requests are there.
+    together, fetch = Barrier(number), ControlView.fetch
+
+    def fetch_far(self: ControlView, key: RecordKey) -> InvocationRecord | Lost:
+        together.wait(PATIENCE_S)
+        return fetch(self, key)
+
+    monkeypatch.setattr(ControlView, "fetch", fetch_far)
+    assert len(records(run(job, None))) == number
 
 
 def test_an_event_says_until_when_it_may_begin(job: JobSpec, workers: ProcessPoolExecutor) -> None:
