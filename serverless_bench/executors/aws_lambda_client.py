@@ -15,6 +15,7 @@ from botocore.config import Config
 
 from serverless_bench.aws.client import (
     CREDENTIALS,
+    DEFAULT_REGION,
     LOGIN_HINT,
     LOST_CREDENTIALS,
     credentials_error,
@@ -46,7 +47,7 @@ class LambdaClient:
     Parameters
     ----------
     region
-        Where the functions are.
+        Where the functions are; None takes the AWS configuration's region.
     progress
         Is told when credentials were looked for again.
     connections
@@ -61,7 +62,7 @@ class LambdaClient:
     """
 
     def __init__(
-        self, region: str, progress: RunProgress, *, connections: int, answer_s: float = 30.0
+        self, region: str | None, progress: RunProgress, *, connections: int, answer_s: float = 30.0
     ) -> None:
         self._region = region
         self._progress = progress
@@ -114,6 +115,11 @@ class LambdaClient:
             sleep(random.uniform(0, min(_CAP_S, _BASE_S * 2**refusals)))  # noqa: S311
         raise NotLaunchedError(f"not launched for {timeout_s:g} s: {problem}", refusals + 1)
 
+    @property
+    def region(self) -> str:
+        """Where the functions are."""
+        return str(self.api.meta.region_name)
+
     def close(self) -> None:
         """Close its connections."""
         self.api.close()
@@ -159,6 +165,6 @@ class LambdaClient:
                 self._progress.notes.append(note)
 
     def _open(self) -> Any:  # noqa: ANN401 - made at run time by botocore
-        return botocore.session.Session().create_client(
-            "lambda", region_name=self._region, config=self._config
-        )
+        session = botocore.session.Session()
+        region = self._region or session.get_config_variable("region") or DEFAULT_REGION
+        return session.create_client("lambda", region_name=region, config=self._config)

@@ -109,29 +109,41 @@ def probe(client: LambdaClient, job: JobSpec, run_id: str, keys: Sequence[str]) 
     ExecutorError
         With one line, if one of them cannot do what the job needs.
     """
-    spec = probe_spec(job, run_id, keys)
+    found = ask(client, job.functions, probe_spec(job, run_id, keys))
+    check_functions(found.functions, region=job.functions_region, workload=job.workload)
+    return found
+
+
+def ask(client: LambdaClient, names: Sequence[str], spec: ProbeSpec) -> Probe:
+    """Return what functions say, all asked at once; what they wrote is deleted.
+
+    Raises
+    ------
+    ExecutorError
+        If one cannot be invoked, or does not come to an answer.
+    """
+    specs = [replace(spec, number=number) for number in range(len(names))]
     try:
-        found = probe_functions(client, job.functions, spec)
+        with ThreadPoolExecutor(PROBES_AT_ONCE) as threads:
+            found = list(threads.map(partial(_ask, client), names, specs))
     finally:
-        left = tidy(spec, len(job.functions))
-    check_functions(found, region=job.functions_region, workload=job.workload)
+        left = _tidy(specs)
     return Probe(functions=found, left=left)
 
 
-def tidy(spec: ProbeSpec, count: int) -> tuple[str, ...]:
-    """Delete what ``count`` functions may have left, and return keys of objects that stay.
+def _tidy(specs: Sequence[ProbeSpec]) -> tuple[str, ...]:
+    """Delete what functions may have left, and return keys of objects that stay.
 
     Nothing is looked at before: nobody else knows the id of the run yet. Claims and records
     that stay are found by ``sbench clean``.
     """
-    specs = _specs_of(spec, count)
+    spec, left = specs[0], list[str]()
     names = [name for one in specs for name in one.control_names]
     marks = [one.mark for one in specs if "put" in spec.needs]
     targets = (
         (spec.control and for_run(spec.control, spec.run_id), names),
         (spec.target and replace(spec.target, prefix=""), marks),
     )
-    left: list[str] = []
     for target, keys in targets:
         if target and keys:
             with closing(ObjectIO(target)) as store, ThreadPoolExecutor(PROBES_AT_ONCE) as threads:
@@ -146,11 +158,6 @@ def _remaining(store: ObjectIO, name: str) -> str:
     except OperationError:
         return name
     return ""
-
-
-def _specs_of(spec: ProbeSpec, count: int) -> list[ProbeSpec]:
-    """Return what each of several functions is to try: each has names of its own."""
-    return [replace(spec, number=number) for number in range(count)]
 
 
 def probe_spec(job: JobSpec, run_id: str, keys: Sequence[str] = ()) -> ProbeSpec:
@@ -175,20 +182,6 @@ def _needs(job: JobSpec) -> tuple[str, ...]:
         "delete": bool(kinds & _DELETING),
     }
     return tuple(name for name, is_wanted in wanted.items() if is_wanted)
-
-
-def probe_functions(
-    client: LambdaClient, names: Sequence[str], spec: ProbeSpec
-) -> list[ProbedFunction]:
-    """Return what each function says, all asked at once.
-
-    Raises
-    ------
-    ExecutorError
-        If one cannot be invoked, or does not come to an answer.
-    """
-    with ThreadPoolExecutor(PROBES_AT_ONCE) as threads:
-        return list(threads.map(partial(_ask, client), names, _specs_of(spec, len(names))))
 
 
 def check_functions(found: Sequence[ProbedFunction], *, region: str, workload: str) -> None:
