@@ -5,11 +5,12 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
 from threading import Barrier, Event
 
 import pytest
 
-from serverless_bench.clock import wall_ns
+from serverless_bench.clock import utc_stamp, wall_ns
 from serverless_bench.errors import ExecutorError, StoreError
 from serverless_bench.executors.base import RunProgress
 from serverless_bench.executors.remote.launcher import Launcher, NotLaunchedError
@@ -151,6 +152,38 @@ def test_many_records_are_fetched_at_once(
 
     monkeypatch.setattr(ControlView, "fetch", fetch_far)
     assert len(records(run(job, None))) == number
+
+
+FAILING = """#!/bin/sh
+# Credentials that are renewed for each request, and cannot be for a while.
+echo >> "{calls}"
+calls=$(wc -l < "{calls}")
+test "$calls" -gt 3 -a "$calls" -lt 7 && exit 1
+echo '{{"Version": 1, "AccessKeyId": "{key}", "SecretAccessKey": "{secret}",'
+echo '"Expiration": "{expires}"}}'
+"""
+
+
+def test_credentials_that_cannot_be_renewed_for_a_while_are_waited_for(
+    job: JobSpec, moto: Server, workers: ProcessPoolExecutor, tmp_path: Path
+) -> None:
+    keys = moto.environment
+    script = FAILING.format(
+        calls=tmp_path / "calls",
+        key=keys["AWS_ACCESS_KEY_ID"],
+        secret=keys["AWS_SECRET_ACCESS_KEY"],
+        expires=utc_stamp(wall_ns() + 300 * 10**9, separators=True),
+    )
+    (tmp_path / "renew").write_text(script)
+    (tmp_path / "renew").chmod(0o755)
+    (tmp_path / "config").write_text(f"[default]\ncredential_process = {tmp_path / 'renew'}\n")
+    nothing = dict.fromkeys(keys, "")
+    run(job, Here(workers))
+    progress, specs = RunProgress(), invocation_specs(job, run_id=RUN, created_ns=wall_ns())
+    with credentials({**nothing, "AWS_CONFIG_FILE": str(tmp_path / "config")}):
+        outcomes = list(RemoteMap(job, None, progress).run(specs))
+    assert len(records(outcomes)) == COUNT
+    assert any("the credentials cannot be renewed" in note for note in progress.notes)
 
 
 def test_an_event_says_until_when_it_may_begin(job: JobSpec, workers: ProcessPoolExecutor) -> None:
