@@ -142,7 +142,11 @@ class JobSettings:
     ] = 1024
     verify: Annotated[Verify, Meaning("How much of what is read is compared.")] = Verify.FULL
     retries: Annotated[
-        int, Meaning("Further attempts of a request that failed for a passing reason.")
+        int,
+        Meaning(
+            "Further attempts of a request that failed for a passing reason; where the store"
+            " throttles, 15 s each."
+        ),
     ] = 4
     timeout: Annotated[
         float, Meaning("Seconds without a byte that end an attempt.", also="timeout_s")
