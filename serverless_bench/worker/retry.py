@@ -1,7 +1,8 @@
 """The retry policy, and the record of every attempt of one operation.
 
-Retries are explicit, by number, or where the store throttles by time: full jitter between 0 and ``min(20 s, 0.1 s * 2**n)``, or the
-store's ``Retry-After`` (AWS Architecture Blog, "Exponential Backoff And Jitter", 2015).
+Retries are explicit, by number, or where the store throttles by time: after full jitter
+between 0 and ``min(20 s, 0.1 s * 2**n)``, or the store's ``Retry-After`` (AWS Architecture
+Blog, "Exponential Backoff And Jitter", 2015).
 Clients never retry by themselves, so every HTTP request is one row.
 """
 
