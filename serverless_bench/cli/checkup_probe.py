@@ -46,7 +46,9 @@ def answers(name: str, patient: Patient, target: Target | None) -> Iterator[Find
         needs=() if target is None else ("put", "get"),
     )
     region = patient.region or (target.region if target else "")
-    client = LambdaClient(region or None, RunProgress(), connections=1, answer_s=ANSWER_S)
+    client = LambdaClient(
+        region or None, RunProgress(), connections=1, answer_s=ANSWER_S, patient=False
+    )
     with closing(client):
         (found,) = ask(client, (name,), spec).functions
     check_functions([found], region=client.region, workload=_WORKLOAD)

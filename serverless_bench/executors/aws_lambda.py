@@ -53,7 +53,11 @@ class LambdaExecutor:
         job = self._checked()
         asked = min(job.concurrency, job.invocations)
         client = LambdaClient(
-            job.functions_region, progress, connections=PROBES_AT_ONCE, answer_s=ANSWER_S
+            job.functions_region,
+            progress,
+            connections=PROBES_AT_ONCE,
+            answer_s=ANSWER_S,
+            patient=False,
         )
         with closing(client):
             limits = read_limits(client.api, job.functions, asked, progress)

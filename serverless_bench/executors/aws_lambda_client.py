@@ -54,6 +54,9 @@ class LambdaClient:
         Requests at once, at most.
     answer_s
         How long a response may take: of a function that is waited for, as long as that runs.
+    patient
+        Whether to look again for credentials that are refused or lost: in the middle of a run, and
+        not before it.
 
     Raises
     ------
@@ -62,7 +65,13 @@ class LambdaClient:
     """
 
     def __init__(
-        self, region: str | None, progress: RunProgress, *, connections: int, answer_s: float = 30.0
+        self,
+        region: str | None,
+        progress: RunProgress,
+        *,
+        connections: int,
+        answer_s: float = 30.0,
+        patient: bool = True,
     ) -> None:
         self._region = region
         self._progress = progress
@@ -76,9 +85,10 @@ class LambdaClient:
         with explained("lambda"):
             self.api = self._open()
         self._renewed_ns = 0
+        self._patient = patient
         self._accepted = False
-        """Whether the service has ever taken a request: then a lost connection, or credentials
-        that cannot be renewed, are no reason to give up."""
+        """Whether the service has ever taken a request: then a lost connection is no reason to
+        give up."""
 
     def invoke(
         self, request: Callable[[], Request], *, timeout_s: float
@@ -129,7 +139,7 @@ class LambdaClient:
         if isinstance(exc, boto.ClientError):
             code = exc.response.get("Error", {}).get("Code", "")
             status = exc.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
-            if code in _EXPIRED and self._accepted:
+            if code in _EXPIRED and self._patient:
                 self._renew(f"refused ({code})")
             elif code not in _PASSING and status < 500:
                 hint = "check `function` or `stack`, the region, and lambda:InvokeFunction"
@@ -137,7 +147,7 @@ class LambdaClient:
                     f"function {name!r} cannot be invoked: {exc}",
                     hint=LOGIN_HINT if code in _EXPIRED else hint,
                 ) from exc
-        elif isinstance(exc, LOST_CREDENTIALS) and self._accepted:
+        elif isinstance(exc, LOST_CREDENTIALS) and self._patient:
             self._renew(f"lost ({exc})")
         elif isinstance(exc, CREDENTIALS):
             raise credentials_error(exc) from exc

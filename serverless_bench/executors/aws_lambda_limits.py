@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from botocore import exceptions as boto
 
+from serverless_bench.aws.lambda_account import unqualified
 from serverless_bench.errors import ExecutorError
 from serverless_bench.executors.base import RunProgress
 
@@ -57,20 +58,6 @@ def read_limits(
     if limits.effective < 1:
         raise ExecutorError("the quota lets no function run", hint="raise the reserved concurrency")
     return limits
-
-
-def unqualified(name: str) -> str:
-    """Return the name, or the ARN, of a function without its version or alias.
-
-    Examples
-    --------
-    >>> unqualified("worker:live"), unqualified("worker")
-    ('worker', 'worker')
-    >>> unqualified("arn:aws:lambda:eu-west-1:123456789012:function:worker:live")
-    'arn:aws:lambda:eu-west-1:123456789012:function:worker'
-    """
-    head, function, tail = name.rpartition("function:")
-    return head + function + tail.partition(":")[0]
 
 
 def _quota(client: Any, progress: RunProgress) -> int | None:  # noqa: ANN401

@@ -25,9 +25,9 @@ from serverless_bench.executors.remote.launcher import NotLaunchedError
 from serverless_bench.job.load import OWN_FUNCTION
 from serverless_bench.job.operations import OperationKind
 from serverless_bench.job.spec import JobSpec
-from serverless_bench.worker.claims import for_run
+from serverless_bench.worker.claims import PROBE, for_run
 from serverless_bench.worker.object_io import ObjectIO
-from serverless_bench.worker.probe import PROBE, ProbeSpec, code_files
+from serverless_bench.worker.probe import ProbeSpec, code_files
 
 ANSWER_S: Final = 20.0
 """How long a function may take to answer: its start, and a few requests."""

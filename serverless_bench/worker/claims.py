@@ -21,6 +21,8 @@ from serverless_bench.errors import NotFound, OperationError
 from serverless_bench.job.target import Target
 from serverless_bench.worker.object_io import ObjectIO
 
+PROBE: Final = "probe"
+"""What an event of the probe has in place of an invocation."""
 PROBE_CLAIM: Final = "claims/probe-"
 PROBE_RECORD: Final = "records/probe-"
 """How the names begin that ``worker.probe`` writes: no claim and no record of any launch."""

@@ -14,11 +14,17 @@ from serverless_bench.clock import monotonic_ns, wall_ns
 from serverless_bench.job.spec import InvocationSpec
 from serverless_bench.rundir.record import InvocationRecord
 from serverless_bench.units import NS_PER_S
-from serverless_bench.worker.claims import RecordKey, claim, claim_name, for_run, record_name
+from serverless_bench.worker.claims import (
+    PROBE,
+    RecordKey,
+    claim,
+    claim_name,
+    for_run,
+    record_name,
+)
 from serverless_bench.worker.invocation import run_invocation
 from serverless_bench.worker.kept import Kept, rest
 from serverless_bench.worker.object_io import ObjectIO
-from serverless_bench.worker.probe import PROBE, run_probe
 
 RECORD_S: Final = 5.0
 """What an invocation keeps of its time for writing its record."""
@@ -112,6 +118,9 @@ def handle_delivery(event: Mapping[str, Any], remaining_s: float | None = None) 
     An event of the probe is answered with what ``worker.probe`` finds.
     """
     if PROBE in event:
+        # No other cold start is to pay for it.
+        from serverless_bench.worker.probe import run_probe  # noqa: PLC0415
+
         return run_probe(event)
     try:
         record, refused = deliver(event, remaining_s=remaining_s)

@@ -23,14 +23,12 @@ from serverless_bench.errors import DeadlineExceeded, NotFound, SbenchError
 from serverless_bench.job.load import OWN_FUNCTION
 from serverless_bench.job.target import Target
 from serverless_bench.process import memory_mib, worker_id
-from serverless_bench.worker.claims import PROBE_CLAIM, PROBE_RECORD, claim, for_run
+from serverless_bench.worker.claims import PROBE, PROBE_CLAIM, PROBE_RECORD, claim, for_run
 from serverless_bench.worker.invocation import take_for_warm
 from serverless_bench.worker.object_io import ObjectIO
 from serverless_bench.worker.user_function import ALLOW_CODE
 from serverless_bench.workloads import WORKLOADS
 
-PROBE: Final = "probe"
-"""What an event has in place of an invocation."""
 MARK: Final = b"+"
 """What the object holds, as those of a gate."""
 _TRIAL_S: Final = 2.0
