@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
+from typing import Final
 
 from serverless_bench.cli.checkup import Finding, Patient, ok
 from serverless_bench.clock import wall_ns
@@ -15,7 +16,7 @@ from serverless_bench.job.keys import new_run_id
 from serverless_bench.job.target import Target
 from serverless_bench.worker.probe import ProbeSpec
 
-_WORKLOAD = "write"
+_WORKLOAD: Final = "write"
 """The plainest: what its code needs is in every package."""
 
 
