@@ -52,7 +52,7 @@ def answers(name: str, patient: Patient, target: Target | None) -> Iterator[Find
     )
     with closing(client):
         (found,) = ask(client, (name,), spec).functions
-    check_functions([found], region=client.region, workload=_WORKLOAD)
+    check_functions([found], _WORKLOAD)
     where = {True: ", in a VPC", False: ", in no VPC", None: ""}[found.in_vpc]
     may = "may claim, put and get" if target is not None else "tried in no bucket"
     yield ok(

@@ -125,11 +125,6 @@ class LambdaClient:
             sleep(random.uniform(0, min(_CAP_S, _BASE_S * 2**refusals)))  # noqa: S311
         raise NotLaunchedError(f"not launched for {timeout_s:g} s: {problem}", refusals + 1)
 
-    @property
-    def region(self) -> str:
-        """Where the functions are."""
-        return str(self.api.meta.region_name)
-
     def close(self) -> None:
         """Close its connections."""
         self.api.close()

@@ -110,7 +110,7 @@ def probe(client: LambdaClient, job: JobSpec, run_id: str, keys: Sequence[str]) 
         With one line, if one of them cannot do what the job needs.
     """
     found = ask(client, job.functions, probe_spec(job, run_id, keys))
-    check_functions(found.functions, region=job.functions_region, workload=job.workload)
+    check_functions(found.functions, job.workload)
     return found
 
 
@@ -184,15 +184,13 @@ def _needs(job: JobSpec) -> tuple[str, ...]:
     return tuple(name for name, is_wanted in wanted.items() if is_wanted)
 
 
-def check_functions(found: Sequence[ProbedFunction], *, region: str, workload: str) -> None:
+def check_functions(found: Sequence[ProbedFunction], workload: str) -> None:
     """Refuse functions that cannot do what a job needs.
 
     Parameters
     ----------
     found
         What they say.
-    region
-        Where they were invoked.
     workload
         Of the job.
 
@@ -203,19 +201,14 @@ def check_functions(found: Sequence[ProbedFunction], *, region: str, workload: s
     """
     ours = code_files()
     for one in found:
-        if problem := next(_problems(one, ours, region=region, workload=workload), None):
+        if problem := next(_problems(one, ours, workload), None):
             raise ExecutorError(f"function {one.name!r} {problem[0]}", hint=problem[1])
 
 
 def _problems(
-    one: ProbedFunction, ours: Mapping[str, str], *, region: str, workload: str
+    one: ProbedFunction, ours: Mapping[str, str], workload: str
 ) -> Iterator[tuple[str, str]]:
     """Yield what is wrong with a function, and what to do."""
-    if one.region and one.region != region:
-        yield (
-            f"is in {one.region} and not in {region}",
-            "`function_region` says where functions are, `region` where the bucket is",
-        )
     if stale := stale_files(one, ours):
         more = f" and {len(stale) - 1} more" if len(stale) > 1 else ""
         yield (
