@@ -106,7 +106,7 @@ def credentials_error(error: Exception) -> ExecutorError:
     if isinstance(error, boto.MissingDependencyException):
         return ExecutorError(
             "these credentials need 'awscrt', which is not installed",
-            hint="pip install 'botocore[crt]'",
+            hint="pip install awscrt",
         )
     text = shorten(str(error), _MESSAGE_CHARS, placeholder="...")
     return ExecutorError(f"the credentials cannot be used: {text}", hint=LOGIN_HINT)

@@ -25,6 +25,7 @@ SECTIONS: Final[_Sections] = {
     "Functions": "executor concurrency deadline gate gate-timeout link",
     "Remote functions": "stack function function-region probe memory arch max-cost prices"
     " control-prefix start-timeout quota function-mb-s vpc cross-region show-prices",
+    "Checks": "run-seconds write-test",
     "Output": "name format run-dir dry-run keep pickle plot ceiling",
 }
 """Which flags stand together, and in which order."""

@@ -142,11 +142,7 @@ class JobSettings:
     ] = 1024
     verify: Annotated[Verify, Meaning("How much of what is read is compared.")] = Verify.FULL
     retries: Annotated[
-        int,
-        Meaning(
-            "Further attempts of a request that failed for a passing reason; where the store"
-            " throttles, 15 s each."
-        ),
+        int, Meaning("Further attempts of what failed for a passing reason; 15 s if throttled.")
     ] = 4
     timeout: Annotated[
         float, Meaning("Seconds without a byte that end an attempt.", also="timeout_s")
@@ -314,16 +310,9 @@ class JobSettings:
         Meaning("Deployed function to invoke; several share the load.", also="functions"),
     ] = ()
     function_region: Annotated[
-        str | None,
-        Meaning("Where the functions are; without it as the stack says, or where the bucket is."),
+        str | None, Meaning("Where the functions are, if not where the bucket is.")
     ] = None
-    probe: Annotated[
-        bool,
-        Meaning(
-            "Whether each deployed function is asked first what it is, and whether it may do"
-            " what the job needs."
-        ),
-    ] = True
+    probe: Annotated[bool, Meaning("Ask each function first what it is and may do.")] = True
     control_prefix: Annotated[
         str | None,
         Meaning(
