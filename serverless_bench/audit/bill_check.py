@@ -77,7 +77,8 @@ def _classes(kinds: Mapping[str, int]) -> Counter[str]:
 
 def check_probes(run: ReportedRun, requests: RunRequests) -> Discrepancies:
     """Yield looks at the store's clock that the store did not have."""
-    free = sorted(one.head_ns for one in requests.probes if one.ok)
+    looks = (one for one in requests.probes if one.ok and one.operation == "head_bucket")
+    free = sorted(one.head_ns for one in looks)
     for sent_ns, received_ns, *_ in run.probes:
         inside = [ns for ns in free if sent_ns - MARGIN_NS <= ns <= received_ns + MARGIN_NS]
         if inside:

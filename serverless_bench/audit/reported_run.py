@@ -65,6 +65,8 @@ class ReportedRun:
     """When the last outcome was there."""
     probes: Sequence[Sequence[int]]
     """The driver's looks at the store's clock: sent, received, the store's time."""
+    probed: bool
+    """Whether its functions were asked before it what they are, and may do."""
     keys: Sequence[str]
     ledger: frozenset[str]
 
@@ -114,6 +116,7 @@ def read_reported_run(path: Path) -> ReportedRun:
             ended=bool(ended),
             last_ns=max(collected, default=header["created_ns"]),
             probes=[probe for end in ended for probe in end.get("probes", ())],
+            probed=bool(header.get("probe")),
             keys=_lines(path / "keys.txt"),
             ledger=frozenset(_lines(path / "ledger.txt")),
         )

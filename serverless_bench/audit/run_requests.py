@@ -24,7 +24,8 @@ class RunRequests:
     control: list[StoreRequest] = field(default_factory=list)
     """Claims and records, and looks for them."""
     probes: list[StoreRequest] = field(default_factory=list)
-    """Looks of the driver at the store's clock; of another driver's at the same time, too."""
+    """Looks of the driver at the store's clock; of another driver's at the same time, too. And
+    what its functions tried before the run."""
     unrecorded: list[StoreRequest] = field(default_factory=list)
     """On its own keys, while it ran, by workers that left no record."""
     other_keys: list[StoreRequest] = field(default_factory=list)
@@ -47,10 +48,13 @@ class _Sorter:
         self.run = run
         self.bucket, self.prefix = target["bucket"], target["prefix"]
         self.gate = f"{target['prefix']}{run.run_id}/gate/"
+        self.probe = f"{target['prefix']}{run.run_id}/probe/"
         self.gated = run.job.get("gate") is not None
         self.control = None if control is None else f"{control['prefix']}{run.run_id}/"
         self.control_bucket = None if control is None else control["bucket"]
         self.begin_ns = run.created_ns
+        starts = [one.start_ns for one in run.functions] if run.probed else []
+        self.first_ns = min(starts, default=0)
         self.end_ns = max([run.last_ns, *(one.end_ns for one in run.functions)]) + MARGIN_NS
         self.probed_ns = max([self.end_ns, *(probe[1] for probe in run.probes)])
         self.workers = {function.worker for function in run.functions}
@@ -71,10 +75,16 @@ class _Sorter:
             if one.operation == "head_bucket":
                 if self.begin_ns <= one.head_ns <= self.probed_ns:
                     found.probes.append(one)
+            elif one.key.startswith(self.probe) or self._was_tried(one):
+                found.probes.append(one)
             elif self._is_of_gate(one):
                 self._take_gate(one)
             elif self.begin_ns <= one.head_ns <= self.end_ns:
                 self._take_data(one)
+
+    def _was_tried(self, one: StoreRequest) -> bool:
+        """Tell whether a function read an object before the run, to see whether it may."""
+        return self.begin_ns <= one.head_ns < self.first_ns and one.key in self.keys
 
     def _take_gate(self, one: StoreRequest) -> None:
         # The driver deletes what the gate left; who looks for it after that is another one.

@@ -23,14 +23,18 @@ _CONFIG: Final[Mapping[str, Any]] = {
     "response_checksum_validation": "when_required",
 }
 _MESSAGE_CHARS: Final = 160
-_NO_CREDENTIALS: Final = (
+NO_CREDENTIALS: Final = (boto.NoCredentialsError, boto.PartialCredentialsError)
+LOST_CREDENTIALS: Final = (
     boto.CredentialRetrievalError,
-    boto.NoCredentialsError,
-    boto.PartialCredentialsError,
-    boto.SSOTokenLoadError,
-    boto.UnauthorizedSSOTokenError,
+    boto.LoginError,
+    boto.SSOError,
+    boto.TokenRetrievalError,
 )
+"""Of credentials that could not be renewed, and may be a moment later."""
+CREDENTIALS: Final = (*NO_CREDENTIALS, *LOST_CREDENTIALS, boto.MissingDependencyException)
+"""Of credentials that are not there, cannot be renewed, or need a library."""
 _CREDENTIALS_HINT: Final = "set AWS_PROFILE, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"
+LOGIN_HINT: Final = "log in again: aws login, or aws sso login, with the profile that is used"
 
 
 def open_client(service: str, *, region: str | None = None, endpoint_url: str | None = None) -> Any:  # noqa: ANN401 - botocore's
@@ -84,8 +88,8 @@ def explained(what: str) -> Iterator[None]:
             f"{what}: {error.get('Code', '')}: {message}",
             hint="check the region, and what these credentials may do",
         ) from exc
-    except _NO_CREDENTIALS as exc:
-        raise ExecutorError("there are no credentials", hint=_CREDENTIALS_HINT) from exc
+    except CREDENTIALS as exc:
+        raise credentials_error(exc) from exc
     except boto.ProfileNotFound as exc:
         raise ExecutorError(str(exc), hint=_CREDENTIALS_HINT) from exc
     except (boto.BotoCoreError, ValueError) as exc:
@@ -93,6 +97,19 @@ def explained(what: str) -> Iterator[None]:
             f"{what}: {type(exc).__name__}: {exc}",
             hint="check the network, and AWS_ENDPOINT_URL if it is set",
         ) from exc
+
+
+def credentials_error(error: Exception) -> ExecutorError:
+    """Return one line about one of ``CREDENTIALS``."""
+    if isinstance(error, NO_CREDENTIALS):
+        return ExecutorError("there are no credentials", hint=_CREDENTIALS_HINT)
+    if isinstance(error, boto.MissingDependencyException):
+        return ExecutorError(
+            "these credentials need 'awscrt', which is not installed",
+            hint="pip install awscrt",
+        )
+    text = shorten(str(error), _MESSAGE_CHARS, placeholder="...")
+    return ExecutorError(f"the credentials cannot be used: {text}", hint=LOGIN_HINT)
 
 
 def error_code(error: BaseException) -> str:

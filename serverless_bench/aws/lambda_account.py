@@ -104,7 +104,8 @@ def read_function(name: str, *, region: str | None = None) -> FunctionSetup:
         with explained(f"function {name!r}"):
             found = client.get_function_configuration(FunctionName=name)
         events = _unless_absent(client, "get_function_event_invoke_config", name)
-        concurrency = _unless_absent(client, "get_function_concurrency", name)
+        # A reserve is the function's, not a version's: Lambda refuses to be asked for one.
+        concurrency = _unless_absent(client, "get_function_concurrency", unqualified(name))
     variables = found.get("Environment", {}).get("Variables", {})
     return FunctionSetup(
         name=found["FunctionName"],
@@ -120,6 +121,20 @@ def read_function(name: str, *, region: str | None = None) -> FunctionSetup:
         retries=events.get("MaximumRetryAttempts"),
         event_age_s=events.get("MaximumEventAgeInSeconds"),
     )
+
+
+def unqualified(name: str) -> str:
+    """Return the name, or the ARN, of a function without its version or alias.
+
+    Examples
+    --------
+    >>> unqualified("worker:live"), unqualified("worker")
+    ('worker', 'worker')
+    >>> unqualified("arn:aws:lambda:eu-west-1:123456789012:function:worker:live")
+    'arn:aws:lambda:eu-west-1:123456789012:function:worker'
+    """
+    head, function, tail = name.rpartition("function:")
+    return head + function + tail.partition(":")[0]
 
 
 def _unless_absent(client: Any, call: str, name: str) -> dict[str, Any]:  # noqa: ANN401 - botocore's

@@ -28,6 +28,7 @@ from serverless_bench.cli.flag_names import with_flags
 from serverless_bench.cli.options import choose_format, option
 from serverless_bench.job.defaults import CONTROL_PREFIX, DEFAULT_PREFIX
 from serverless_bench.job.endpoint import parse_endpoint
+from serverless_bench.job.target import Target
 
 _STYLES: Final = {Level.OK: "green", Level.WARN: "yellow", Level.FAIL: "bold red"}
 
@@ -38,6 +39,11 @@ _STYLES: Final = {Level.OK: "green", Level.WARN: "yellow", Level.FAIL: "bold red
 @option("--endpoint-url", help="Of the store that has the bucket; AWS without it.")
 @option("--function", multiple=True, help="Deployed function to look at.")
 @option("--region", help="Where they are.")
+@option(
+    "--probe/--no-probe",
+    default=True,
+    help="Whether to invoke each function once, which says what it is and may do.",
+)
 @option("--write-test", is_flag=True, help="Write a small object into each bucket, and delete it.")
 @option(
     "--run-seconds",
@@ -90,8 +96,23 @@ def examine(flags: Mapping[str, Any]) -> Iterator[Finding]:
         yield network_quota(patient)
     for name in patient.functions:
         yield from unless_it_fails(f"function {name}", function(name, patient))
+    if flags["probe"] and patient.functions:
+        yield from _probed(flags, patient)
     for bucket in _buckets(flags["bucket"], flags["endpoint_url"], patient.stack):
         yield from look_at(bucket, patient, write_test=flags["write_test"])
+
+
+def _probed(flags: Mapping[str, Any], patient: Patient) -> Iterator[Finding]:
+    # What invokes functions is loaded where there are some.
+    from serverless_bench.cli.checkup_probe import answers
+
+    bucket = next(_buckets(flags["bucket"], flags["endpoint_url"], patient.stack), None)
+    target = None
+    if bucket is not None:
+        url = flags["endpoint_url"] or ""
+        target = Target(bucket=bucket.name, prefix=bucket.prefix, endpoint_url=url)
+    for name in patient.functions:
+        yield from unless_it_fails(f"function {name}", answers(name, patient, target))
 
 
 def _buckets(named: str | None, url: str | None, stack: Stack | None) -> Iterator[Bucket]:

@@ -22,8 +22,10 @@ SECTIONS: Final[_Sections] = {
     "Transfer": "client part-mb connections verify timeout retries block-kib stat min-split-mb"
     " client-option",
     "Functions": "executor concurrency deadline gate gate-timeout link",
-    "Remote functions": "stack function memory arch max-cost prices control-prefix start-timeout"
-    " quota network-quota function-mb-s vpc express cross-region show-prices",
+    "Remote functions": "stack function function-region probe memory arch max-cost prices"
+    " control-prefix start-timeout quota network-quota function-mb-s vpc express cross-region"
+    " show-prices",
+    "Checks": "run-seconds write-test",
     "Output": "name format run-dir dry-run keep pickle plot ceiling",
 }
 """Which flags stand together, and in which order."""

@@ -72,7 +72,9 @@ def _flag(name: str, workload: str, what: str | None) -> Callable[[F], F]:
         help_text += f"  [default: {meaning.otherwise[workload]}]"
     said: dict[str, Any] = {"type": _type_of(_TYPES[name]), "help": help_text}
     said |= {"multiple": True} if default == () else {"default": default}
-    return option(f"--{name.replace('_', '-')}", **{**said, **_MORE.get(name, {})})
+    flag = name.replace("_", "-")
+    spelled = f"--{flag}/--no-{flag}" if default is True else f"--{flag}"
+    return option(spelled, **{**said, **_MORE.get(name, {})})
 
 
 def _type_of(annotation: Any) -> Any:  # noqa: ANN401 - types, and what click takes for one
@@ -92,7 +94,9 @@ transfer_options = settings(
 )
 load_options = settings("threads", "rate", "arrivals")
 """How a function goes through its operations."""
-remote_options = settings("stack", "function", "control_prefix", "start_timeout")
+remote_options = settings(
+    *("stack", "function", "function_region", "probe", "control_prefix", "start_timeout")
+)
 """For executors whose functions are remote."""
 
 _outcome_options = group(

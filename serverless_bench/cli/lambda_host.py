@@ -236,9 +236,9 @@ def _scripted(flags: Mapping[str, Any]) -> "Deliver | None":
     if not flags["scripted"]:
         return None
     from serverless_bench.lambda_host.scripted import Scripted
-    from serverless_bench.worker.delivery import deliver
+    from serverless_bench.worker.delivery import handle_delivery
 
-    return Scripted(deliver, flags["duration"])
+    return Scripted(handle_delivery, flags["duration"])
 
 
 def _exports(region: str, url: str) -> dict[str, str]:

@@ -21,7 +21,8 @@ FOLDER: Final = click.Path(file_okay=False, path_type=Path)
 
 def option(flag: str, **settings: Any) -> Callable[[F], F]:  # noqa: ANN401 - click's own
     """Declare a flag that an environment variable may set, too; help shows its default."""
-    variable = "SBENCH_" + flag.removeprefix("--").replace("-", "_").upper()
+    name = flag.partition("/")[0].removeprefix("--")
+    variable = "SBENCH_" + name.replace("-", "_").upper()
     return click.option(flag, envvar=variable, **{"show_default": True, **settings})
 
 

@@ -14,7 +14,7 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import ClassVar, Final, Literal
+from typing import Any, ClassVar, Final, Literal
 from urllib.parse import SplitResult, urlsplit
 
 from serverless_bench.clients import wire_session
@@ -235,14 +235,22 @@ def _find_keys() -> Callable[[], Keys | None]:
     keys = find_keys()
     if keys is not None and "AWS_CREDENTIAL_EXPIRATION" not in os.environ:
         return lambda: keys
+    from botocore.exceptions import BotoCoreError  # noqa: PLC0415
     from botocore.session import Session  # noqa: PLC0415
 
-    credentials = Session().get_credentials()
+    session, found = Session(), list[Any]()
+    # What it finds renews itself. Where it raises it is asked again, and then the request fails.
+    with suppress(BotoCoreError):
+        found.append(session.get_credentials())
 
     def look() -> Keys | None:
-        if credentials is None:
-            return None
-        frozen = credentials.get_frozen_credentials()
+        try:
+            credentials = found[0] if found else session.get_credentials()
+            if credentials is None:
+                return None
+            frozen = credentials.get_frozen_credentials()
+        except BotoCoreError as exc:
+            raise AccessDenied(f"the credentials cannot be renewed: {exc}") from exc
         if not frozen.access_key or not frozen.secret_key:
             return None
         return Keys(frozen.access_key, frozen.secret_key, frozen.token)

@@ -14,7 +14,8 @@ from botocore.config import Config
 from botocore.loaders import create_loader
 from botocore.session import Session
 
-from serverless_bench.driver.bucket import missing, no_keys, refused, unreachable
+from serverless_bench.aws.client import CREDENTIALS, credentials_error
+from serverless_bench.driver.bucket import missing, refused, unreachable
 from serverless_bench.errors import StoreError, UsageError
 from serverless_bench.job.target import Target
 
@@ -46,7 +47,11 @@ def open_s3(target: Target) -> "S3Client":
                 connect_timeout=5,
                 read_timeout=30,
                 retries={"mode": "standard", "total_max_attempts": 3},
-                s3={"addressing_style": target.addressing.value},
+                # Without the latter us-east-1 is measured through a host of all regions.
+                s3={
+                    "addressing_style": target.addressing.value,
+                    "us_east_1_regional_endpoint": "regional",
+                },
                 # Many S3-compatible stores do not take the newer checksums.
                 request_checksum_calculation="when_required",
                 response_checksum_validation="when_required",
@@ -111,8 +116,9 @@ def explained(target: Target) -> Iterator[None]:
         if status in {401, 403}:
             raise refused(where, code) from exc
         raise StoreError(f"{where}: the store answered {status} {code}") from exc
-    except (boto.NoCredentialsError, boto.PartialCredentialsError) as exc:
-        raise no_keys() from exc
+    except CREDENTIALS as exc:
+        found = credentials_error(exc)
+        raise StoreError(str(found), hint=found.hint) from exc
     except boto.ParamValidationError as exc:
         raise UsageError(f"{target.bucket!r} is not a bucket name") from exc
     except boto.BotoCoreError as exc:

@@ -7,7 +7,6 @@ what only it knows: where on AWS a bucket is (``target``), and open uploads (``c
 import random
 import re
 import ssl
-import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -105,15 +104,14 @@ class Bucket:
         """Write a small object."""
         self._run("put", partial(self._client.put, key, MemorySource(data)))
 
-    def count(self, prefix: str) -> int:
-        """Return how many keys begin with ``prefix``."""
-        count, after, more = 0, "", True
+    def keys(self, prefix: str) -> Iterator[str]:
+        """Yield the keys that begin with ``prefix``."""
+        after, more = "", True
         while more:
             keys, more = self._run("list", partial(self._client.list_keys, prefix, after))
-            count += len(keys)
+            yield from keys
             after = keys[-1] if keys else ""
             more = more and bool(keys)
-        return count
 
     def close(self) -> None:
         """Close its connections."""
@@ -137,19 +135,12 @@ def explained(target: Target) -> Iterator[None]:
     except NotFound as exc:
         raise missing(where) from exc
     except AccessDenied as exc:
-        raise (no_keys() if exc.status is None else refused(where, str(exc))) from exc
+        raise (credentials(exc) if exc.status is None else refused(where, str(exc))) from exc
     except OperationError as exc:
         if exc.status is not None:
             raise StoreError(f"{where}: the store answered {exc}") from exc
         is_tls = isinstance(exc.__cause__, ssl.SSLError)
         raise unreachable(target, str(exc), is_tls=is_tls) from exc
-    except Exception as exc:
-        # Who needs a profile for credentials has botocore look for them.
-        boto = sys.modules.get("botocore.exceptions")
-        if boto is None or not isinstance(exc, boto.BotoCoreError):
-            raise
-        hint = "check AWS_PROFILE, and what it says in ~/.aws"
-        raise StoreError(f"there are no credentials: {exc}", hint=hint) from exc
 
 
 def missing(where: str) -> StoreError:
@@ -163,10 +154,19 @@ def refused(where: str, why: str) -> StoreError:
     return StoreError(f"{where} refuses these credentials ({why})", hint=hint)
 
 
-def no_keys() -> StoreError:
-    """Return the error of requests that nobody can sign."""
-    hint = "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE"
-    return StoreError("there are no credentials", hint=hint)
+def credentials(exc: AccessDenied) -> StoreError:
+    """Return why nobody can sign a request."""
+    if exc.__cause__ is None:
+        hint = "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE"
+        return StoreError("there are no credentials", hint=hint)
+    # botocore has been asked, and is here.
+    from serverless_bench.aws.client import CREDENTIALS, credentials_error  # noqa: PLC0415
+
+    if not isinstance(exc.__cause__, CREDENTIALS):
+        hint = "check AWS_PROFILE, and what it says in ~/.aws"
+        return StoreError(f"there are no credentials: {exc.__cause__}", hint=hint)
+    found = credentials_error(exc.__cause__)
+    return StoreError(str(found), hint=found.hint)
 
 
 def unreachable(target: Target, why: str, *, is_tls: bool) -> StoreError:

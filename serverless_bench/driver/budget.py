@@ -166,7 +166,7 @@ def setting_of(job: JobSpec, flags: CostLimit, keys: Sequence[str]) -> Setting:
     memory, architecture, timeout_s = flags.memory_mib, flags.architecture, None
     if job.functions and (memory is None or architecture is None):
         with suppress(ExecutorError):
-            setup = read_function(job.functions[0], region=job.target.region)
+            setup = read_function(job.functions[0], region=job.functions_region)
             memory, architecture = memory or setup.memory_mib, architecture or setup.architecture
             timeout_s = float(setup.timeout_s)
     size = None

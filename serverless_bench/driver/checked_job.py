@@ -62,6 +62,8 @@ class CheckedJob:
         """Return the job as it runs on a target."""
         target = replace(target, options=self.job.target.options)
         check_meant(target, self.job.executor)
+        if not self.location.endpoint_url:
+            self.remote.check_region(target, self.settings.function_region)
         return replace(self.job, target=target, control=self.remote.control(target))
 
     @contextmanager
@@ -174,6 +176,8 @@ def _checked(settings: JobSettings, keys: Sequence[str] | None) -> CheckedJob:
         link_bytes_per_s=link_of(settings.link),
         seed=settings.seed,
         functions=remote.functions,
+        function_region=remote.region,
+        probe=settings.probe,
         start_timeout_s=settings.start_timeout,
         load=load,
         endpoints=location.endpoints[1:],

@@ -30,7 +30,12 @@ from serverless_bench.payload.keystream import BLOCK, identify
 from serverless_bench.payload.shaped import content_of
 from serverless_bench.stores.embedded import Lease, default_directory
 from serverless_bench.worker.barrier import is_gate_key
-from serverless_bench.worker.claims import for_run, parse_claim, parse_record
+from serverless_bench.worker.claims import (
+    for_run,
+    is_of_probe,
+    parse_claim,
+    parse_record,
+)
 from serverless_bench.worker.object_io import Head, ObjectIO
 
 _BATCH: Final = 1000
@@ -146,7 +151,12 @@ def delete_control(control: Target, run_id: str) -> Deleted:
         for folder, parse in (("records/", parse_record), ("claims/", parse_claim)):
             try:
                 pages = objects.list_pages(folder, timeout_s=_TIMEOUT_S)
-                names = [folder + name for page in pages for name in page if parse(name)]
+                names = [
+                    folder + name
+                    for page in pages
+                    for name in page
+                    if parse(name) or is_of_probe(folder + name)
+                ]
             except OperationError as exc:
                 raise StoreError(
                     f"{control.bucket}/{control.prefix} cannot be listed: {exc}"

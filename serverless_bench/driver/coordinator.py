@@ -21,6 +21,8 @@ _PROBE_EVERY_S: Final = 0.053
 """Spread over all phases of a second, so that some answers come next to its border:
 those bound the store's clock within a round trip."""
 _LOOK_EVERY_S: Final = 0.2
+_LOOK_LATER_S: Final = 0.5
+"""For the first of a batch, while the one before it is at work: each look costs a LIST."""
 _JOIN_S: Final = 15.0
 
 
@@ -35,12 +37,10 @@ class Coordinator:
     ----------
     job, run_id
         Whose gate, and which store to ask.
-    gate_keys
-        What the gate may create; deleted at the end.
     """
 
-    def __init__(self, job: JobSpec, run_id: str, gate_keys: Sequence[str] = ()) -> None:
-        self._gate_keys = gate_keys
+    def __init__(self, job: JobSpec, run_id: str) -> None:
+        self._gate_keys: Sequence[str] = ()
         self._job = job
         self._run_id = run_id
         self._clock = EpochClock()
@@ -48,6 +48,18 @@ class Coordinator:
         self._report: dict[str, Any] = {"probes": []}
         self._requests: Counter[str] = Counter()
         self._thread: threading.Thread | None = None
+
+    def settle(self, job: JobSpec, gate_keys: Sequence[str]) -> None:
+        """Take the job as it will run, once that is known.
+
+        Parameters
+        ----------
+        job
+            With the concurrency that it will have.
+        gate_keys
+            What the gate may create; deleted at the end.
+        """
+        self._job, self._gate_keys = job, gate_keys
 
     def reach(self) -> None:
         """Ask the store for the time once, before anything is launched or written.
@@ -101,7 +113,8 @@ class Coordinator:
         """Return what the archive's last line says of it.
 
         ``probes`` and ``store_requests`` as in ``archive.Run``; ``gate`` with ``expected``
-        and ``announced`` functions, ``opened_ns`` (driver's clock) and ``waited_s``.
+        and ``announced`` functions of all ``batches`` that began, and ``opened_ns`` (driver's
+        clock) and ``waited_s`` of the first.
         """
         counted = {"store_requests": dict(self._requests)} if self._requests else {}
         return {**self._report, **counted}
@@ -109,13 +122,17 @@ class Coordinator:
     def _run(self, bucket: Bucket) -> None:
         # Without a store that answers, nothing is reported.
         with suppress(SbenchError), explained(self._job.target), closing(bucket):
-            if self._job.gate is not None:
-                self._open_gate(bucket, self._job.gate)
+            job = self._job
+            batches = range(0, job.invocations, job.concurrency) if job.gate is not None else ()
+            for first in batches[:1]:
+                self._open_gate(bucket, first)
             for _ in range(_PROBES - 1):
                 self._probe(bucket)
                 if self._over.wait(_PROBE_EVERY_S):
                     # A short run still needs a bound: this one was asked for at its end.
                     break
+            for first in batches[1:]:
+                self._open_gate(bucket, first)
 
     def _probe(self, bucket: Bucket) -> None:
         sent_ns = self._clock.now_ns()
@@ -125,22 +142,39 @@ class Coordinator:
         if date_s is not None:
             self._report["probes"].append((sent_ns, received_ns, date_s))
 
-    def _open_gate(self, bucket: Bucket, share: float) -> None:
+    def _open_gate(self, bucket: Bucket, first: int) -> None:
+        """Open the gate of the batch that begins with an index, once it is there."""
         job, prefix = self._job, self._job.target.prefix
-        at_once = min(job.concurrency, job.invocations)
-        expected = max(1, -(-round(at_once * share * 1000) // 1000))
+        batch = range(first, min(first + job.concurrency, job.invocations))
+        expected = max(1, -(-round(len(batch) * (job.gate or 0.0) * 1000) // 1000))
         began_ns = self._clock.now_ns()
-        deadline_ns = began_ns + round(job.gate_timeout_s * NS_PER_S)
+        # A later batch comes as the one before it ends, which takes as long as it takes.
+        deadline_ns = None if first else self._deadline_ns()
         announced = 0
-        while announced < expected and self._clock.now_ns() < deadline_ns:
-            if self._over.wait(_LOOK_EVERY_S):
+        while announced < expected and (deadline_ns is None or self._clock.now_ns() < deadline_ns):
+            if self._over.wait(_LOOK_LATER_S if deadline_ns is None else _LOOK_EVERY_S):
                 return
-            announced = bucket.count(folder(prefix, self._run_id))
-        bucket.put(start_key(prefix, self._run_id), b"+")
+            announced = _count(bucket, folder(prefix, self._run_id), batch)
+            if announced and deadline_ns is None:
+                deadline_ns = self._deadline_ns()
+        bucket.put(start_key(prefix, self._run_id, first), b"+")
         opened_ns = self._clock.now_ns()
-        self._report["gate"] = {
-            "expected": expected,
-            "announced": announced,
-            "opened_ns": opened_ns,
-            "waited_s": (opened_ns - began_ns) / NS_PER_S,
-        }
+        gate = self._report.setdefault(
+            "gate",
+            {
+                **dict.fromkeys(("expected", "announced", "batches"), 0),
+                "opened_ns": opened_ns,
+                "waited_s": (opened_ns - began_ns) / NS_PER_S,
+            },
+        )
+        for name, count in {"expected": expected, "announced": announced, "batches": 1}.items():
+            gate[name] += count
+
+    def _deadline_ns(self) -> int:
+        return self._clock.now_ns() + round(self._job.gate_timeout_s * NS_PER_S)
+
+
+def _count(bucket: Bucket, prefix: str, batch: range) -> int:
+    """Return how many of a batch are there."""
+    names = (key.removeprefix(prefix) for key in bucket.keys(prefix))
+    return sum(1 for name in names if name.isdigit() and int(name) in batch)

@@ -1,7 +1,7 @@
 """From settings to deployed functions and the place where they leave their records."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -9,7 +9,7 @@ from serverless_bench.driver.directory_bucket import standard_endpoint
 from serverless_bench.driver.location import Location
 from serverless_bench.driver.settings import JobSettings
 from serverless_bench.errors import UsageError
-from serverless_bench.job.defaults import CONTROL_PREFIX
+from serverless_bench.job.defaults import CONTROL_PREFIX, DEFAULT_PREFIX
 from serverless_bench.job.target import Target
 from serverless_bench.job.types import wrong
 
@@ -19,6 +19,7 @@ _REMOTE: Final = _INVOKING | {"lithops"}
 """Executors whose functions leave their records in the store."""
 _DEPLOYED: Final = "wire"
 """The client that ``sam build`` packs."""
+_ARN_REGION: Final = 3
 _ENDPOINTS: Final = ("AWS_ENDPOINT_URL_LAMBDA", "AWS_ENDPOINT_URL")
 
 
@@ -27,20 +28,57 @@ class Remote:
     """What a job needs besides its target, when its functions are remote."""
 
     functions: tuple[str, ...] = ()
+    region: str | None = None
+    """Where these are; None for where the target's bucket is."""
     prefix: str | None = None
     """Of the control objects; None for executors that need none."""
     bucket: str | None = None
     """Of the control objects; None for the target's."""
+    apart: bool = False
+    """Whether that bucket is where the functions are, wherever the target is."""
 
     def control(self, target: Target) -> Target | None:
-        """Return where the job's functions leave their records."""
+        """Return where the job's functions leave their records.
+
+        Raises
+        ------
+        StoreError
+            If that bucket has an address of its own, and cannot be used.
+        """
         if self.prefix is None:
             return None
+        if self.apart and self.bucket is not None:
+            from serverless_bench.driver.target import resolve  # noqa: PLC0415 - see locate
+
+            return resolve(Target(bucket=self.bucket, prefix=self.prefix), region=self.region)
         return replace(
             target,
             bucket=self.bucket or target.bucket,
             prefix=self.prefix,
             endpoint_url=standard_endpoint(target),
+        )
+
+    def check_region(self, target: Target, named: str | None) -> None:
+        """Refuse functions that are far from their bucket, unless the user named both regions.
+
+        Parameters
+        ----------
+        target
+            Where the bucket really is.
+        named
+            The region of the functions that the user has named.
+
+        Raises
+        ------
+        UsageError
+            If so.
+        """
+        if self.region is None or named is not None or self.region == target.region:
+            return
+        raise UsageError(
+            f"the functions are in {self.region}, bucket {target.bucket!r} is in {target.region}:"
+            " that is slow, and every byte is billed",
+            hint=f"`function_region` {self.region} says that it is meant",
         )
 
 
@@ -64,32 +102,71 @@ def locate(settings: JobSettings) -> tuple[Location, Remote]:
     )
     executor, name, function = settings.executor, settings.stack, settings.function
     functions = (function,) if isinstance(function, str) else function
+    region = settings.function_region or _region_of(functions)
     if executor not in _INVOKING:
-        _refuse_idle(executor, {"stack": name, "function": functions})
+        idle = {"stack": name, "function": functions, "function_region": settings.function_region}
+        _refuse_idle(executor, idle)
     if executor not in _REMOTE:
         _refuse_idle(executor, {"control_prefix": settings.control_prefix})
         return location, Remote()
     bucket, prefix = _parse_prefix(settings.control_prefix)
+    apart = False
     if name is not None:
-        if settings.client != _DEPLOYED:
-            raise UsageError(
-                f"the deployed function has the client {_DEPLOYED!r} and not {settings.client!r}",
-                hint="its zip holds what the body needs and no more; docs/aws.md",
-            )
+        _check_deployed(settings)
         # Only a job with a stack waits for AWS, and for what reads its answers.
         from serverless_bench.aws.cloudformation import read_stack  # noqa: PLC0415
 
-        stack = read_stack(name, region=settings.region)
+        stack = read_stack(name, region=region or settings.region)
+        # A store, or a bucket, of the user's has an address of its own.
+        apart = bucket is None and bool(location.bucket or location.endpoint_url)
+        _check_prefixes(
+            data=None if location.bucket else location.prefix,
+            control=prefix if bucket in {None, stack.control_bucket} else None,
+        )
         location = replace(
             location,
             bucket=location.bucket or stack.data_bucket,
             region=location.region or stack.region,
         )
-        functions = functions or (stack.function_name,)
+        functions, region = functions or (stack.function_name,), region or stack.region
         bucket = bucket or stack.control_bucket
     if executor in _INVOKING:
         _check_reach(functions, location)
-    return location, Remote(functions=functions, prefix=prefix, bucket=bucket)
+    remote = Remote(functions=functions, region=region, prefix=prefix, bucket=bucket, apart=apart)
+    return location, remote
+
+
+def _check_deployed(settings: JobSettings) -> None:
+    """Refuse what is not in the zip of a stack's functions."""
+    hint = "its zip holds what the body needs and no more; docs/aws.md"
+    if settings.client != _DEPLOYED:
+        raise UsageError(
+            f"the deployed function has the client {_DEPLOYED!r} and not {settings.client!r}",
+            hint=hint,
+        )
+    if settings.workload == "array":
+        raise UsageError("the deployed function has no array library", hint=hint)
+
+
+def _check_prefixes(**given: str | None) -> None:
+    """Refuse prefixes below which the role of a stack's functions allows nothing."""
+    for name, setting, allowed in (
+        ("data", "prefix", DEFAULT_PREFIX),
+        ("control", "control_prefix", CONTROL_PREFIX),
+    ):
+        prefix = given[name]
+        if prefix is not None and not prefix.startswith(allowed):
+            raise wrong(
+                setting,
+                f"{prefix!r} is not below {allowed}, where the stack's functions may write",
+                hint=f"as in {allowed}mine/; `bucket` for a bucket of yours",
+            )
+
+
+def _region_of(functions: Sequence[str]) -> str | None:
+    """Return the region that stands in the ARN of a function; None if it is a name."""
+    words = functions[0].split(":") if functions else []
+    return words[3] if words[:1] == ["arn"] and len(words) > _ARN_REGION else None
 
 
 def _check_reach(functions: tuple[str, ...], location: Location) -> None:

@@ -5,6 +5,7 @@ from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import asdict, replace
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Any, Final
 
@@ -17,7 +18,13 @@ from serverless_bench.driver.provenance import provenance
 from serverless_bench.driver.target import relocated, resolve, target_of
 from serverless_bench.errors import INTERRUPTED, ArchiveError, SbenchError, UsageError
 from serverless_bench.executors import open_executor
-from serverless_bench.executors.base import Executor, OnOutcome, Recovering, RunProgress
+from serverless_bench.executors.base import (
+    Executor,
+    OnOutcome,
+    Preparing,
+    Recovering,
+    RunProgress,
+)
 from serverless_bench.job.invocations import invocation_specs
 from serverless_bench.job.keys import new_run_id
 from serverless_bench.job.load import OWN_FUNCTION
@@ -143,7 +150,11 @@ def _ready(job: JobSpec | OwnFunction, keys: Sequence[str], settings: Mapping[st
     check(job, keys)
     if job.target.endpoint_url or not uses_store(job):
         return job
-    return replace(job, target=resolve(job.target, region=job.target.region))
+    control = job.control
+    if control is not None and not control.endpoint_url:
+        control = resolve(control, region=control.region)
+    target = resolve(job.target, region=job.target.region)
+    return replace(job, target=target, control=control)
 
 
 def _launched(
@@ -153,18 +164,25 @@ def _launched(
     executor = open_executor(job)
     created_ns = wall_ns()
     run_id = new_run_id(created_ns)
+    coordinator = Coordinator(job, run_id)
+    coordinator.reach()
+    ready = None
+    if isinstance(executor, Preparing):
+        ready = executor.prepare(run_id, keys, live)
+        job = replace(job, concurrency=ready.concurrency)
     header = {
         "run_id": run_id,
         "created_ns": created_ns,
         "job": asdict(without_code(job)),
         "provenance": provenance(job),
+        **({} if ready is None else {"limits": ready.limits, "probe": ready.probe}),
     }
     planned = partial(invocation_specs, job, run_id=run_id, created_ns=created_ns, keys=keys)
     gated = () if job.gate is None else planned()
-    gate = [key for invocation in gated for key in gate_keys(invocation)]
-    coordinator = Coordinator(job, run_id, gate)
-    coordinator.reach()
-    with Archive(directory, header=header, ledger=ledger(job, planned()), keys=keys) as archive:
+    coordinator.settle(job, [key for invocation in gated for key in gate_keys(invocation)])
+    left = () if ready is None else ready.left
+    made = chain(left, ledger(job, planned()))
+    with Archive(directory, header=header, ledger=made, keys=keys) as archive:
         fanout = _Fanout(job, run_id, keys, executor, archive, live, on_outcome)
         with fanout.surviving(coordinator), coordinator:
             fanout.launch(planned())

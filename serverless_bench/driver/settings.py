@@ -142,7 +142,7 @@ class JobSettings:
     ] = 1024
     verify: Annotated[Verify, Meaning("How much of what is read is compared.")] = Verify.FULL
     retries: Annotated[
-        int, Meaning("Further attempts of a request that failed for a passing reason.")
+        int, Meaning("Further attempts of what failed for a passing reason; 15 s if throttled.")
     ] = 4
     timeout: Annotated[
         float, Meaning("Seconds without a byte that end an attempt.", also="timeout_s")
@@ -309,6 +309,10 @@ class JobSettings:
         str | tuple[str, ...],
         Meaning("Deployed function to invoke; several share the load.", also="functions"),
     ] = ()
+    function_region: Annotated[
+        str | None, Meaning("Where the functions are, if not where the bucket is.")
+    ] = None
+    probe: Annotated[bool, Meaning("Ask each function first what it is and may do.")] = True
     control_prefix: Annotated[
         str | None,
         Meaning(

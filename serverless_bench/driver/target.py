@@ -53,7 +53,8 @@ def resolve(target: Target, *, region: str | None) -> Target:
 def _found_on_aws(target: Target, region: str | None) -> Target:
     from serverless_bench.driver import boto  # noqa: PLC0415 - 0.2 s of a processor
 
-    client = boto.open_s3(replace(target, region=region or ""))
+    with boto.explained(target):
+        client = boto.open_s3(replace(target, region=region or ""))
     check_zone(target.bucket, client.meta.region_name)
     with boto.explained(target), closing(client):
         head = client.head_bucket(Bucket=target.bucket)
@@ -82,7 +83,9 @@ def _configured_region() -> str:
 def relocated(job: JobSpec, target: Target) -> JobSpec:
     """Return a saved job with the address that its store has now."""
     there: dict[str, Any] = {"endpoint_url": target.endpoint_url, "region": target.region}
-    control = None if job.control is None else replace(job.control, **there)
+    control = job.control
+    if control is not None and control.endpoint_url == job.target.endpoint_url:
+        control = replace(control, **there)
     return replace(job, target=replace(job.target, **there), control=control)
 
 

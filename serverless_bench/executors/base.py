@@ -1,7 +1,7 @@
 """What the driver needs of something that runs functions."""
 
 from collections import Counter
-from collections.abc import Callable, Collection, Generator, Iterable, Mapping
+from collections.abc import Callable, Collection, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
 
@@ -76,6 +76,34 @@ class Recovering(Protocol):
             When the earliest may have been launched.
         known
             Index and delivery of every record that is saved already.
+        """
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Readiness:
+    """What an executor found out before the first function of a run."""
+
+    concurrency: int
+    """Functions that may be alive at once: no more than the job asks for."""
+    limits: Mapping[str, Any] = field(default_factory=dict)
+    """What decided that, for ``run.json``."""
+    probe: Mapping[str, Any] | None = None
+    """What the functions said of themselves, for ``run.json``; None if they were not asked."""
+    left: tuple[str, ...] = ()
+    """Keys of objects that asking them has left below the job's prefix, for the ledger."""
+
+
+@runtime_checkable
+class Preparing(Protocol):
+    """An executor that finds out before a run whether, and how, its functions can do it."""
+
+    def prepare(self, run_id: str, keys: Sequence[str], progress: RunProgress) -> Readiness:
+        """Return what the run has to know; nothing is launched.
+
+        Raises
+        ------
+        ExecutorError
+            If a function cannot do what the job needs.
         """
 
 

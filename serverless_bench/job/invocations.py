@@ -56,6 +56,7 @@ def invocation_specs(
             launch=wave,
             keys=_dealt(job, index, keys),
             gate_poll_s=None if job.gate is None else job.gate_poll_s,
+            gate_from=index - index % job.concurrency,
             not_after_ns=not_after_ns,
         )
 

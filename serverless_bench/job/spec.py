@@ -88,6 +88,11 @@ class JobSpec(Work):  # noqa: PLW1641 - the dataclass makes its hash
         Where functions run: local, inline, lambda or lithops; docs/executors.md.
     functions
         Names of the deployed functions to invoke, for executors that invoke such.
+    function_region
+        Where these are; None for the region of the bucket.
+    probe
+        Whether each of them is asked, before anything is launched, what it is and whether it may
+        do what the job needs.
     start_timeout_s
         What has not begun this long after its launch is launched again, and can not begin any
         more; only with ``control``.
@@ -122,6 +127,8 @@ class JobSpec(Work):  # noqa: PLW1641 - the dataclass makes its hash
     concurrency: int = 8
     executor: str = "local"
     functions: tuple[str, ...] = ()
+    function_region: str | None = None
+    probe: bool = True
     start_timeout_s: float = 60.0
     endpoints: tuple[str, ...] = ()
     link_bytes_per_s: float | None = None
@@ -220,6 +227,11 @@ class JobSpec(Work):  # noqa: PLW1641 - the dataclass makes its hash
         """How often one function asks for the common start."""
         return max(LEAST_POLL_S, self.concurrency / POLLS_PER_S)
 
+    @property
+    def functions_region(self) -> str:
+        """Where the deployed functions are."""
+        return self.function_region or self.target.region
+
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> "JobSpec":
         """Return the job that ``asdict`` made ``data`` from."""
@@ -254,6 +266,8 @@ class InvocationSpec(Work):
     """Existing objects to read; empty for workloads that make their own keys."""
     gate_poll_s: float | None = None
     """How often to ask for the common start; None to begin at once."""
+    gate_from: int = 0
+    """The first index of its batch: those that are alive at once begin together."""
     not_after_ns: int
     """Refuse to start after this instant (driver clock): the run is long over."""
 

@@ -13,6 +13,8 @@ class HostCounters:
     """Invoke requests of any kind."""
     accepted: int = 0
     """Of those, answered with a 2xx or cut after being taken."""
+    events: int = 0
+    """Of those, asynchronous ones."""
     throttled: int = 0
     rejected: int = 0
     """Answered with another 4xx."""

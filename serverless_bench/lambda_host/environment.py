@@ -116,15 +116,18 @@ class Environment:
         """
         if not await self._in_time(self._idle.wait(), self.init_s):
             await self.end()
-            raise not_started(
+            found = not_started(
                 f"INIT_REPORT Status: timeout after {self.init_s:.2f} s", "Sandbox.Timedout"
             )
-        if self._idle.is_set():
+        elif self._idle.is_set():
             self.init_ms = (monotonic_ns() - self.started_ns) / 1e6
             return
-        if self.failure:
-            raise InitError(InvokeResponse(body=self.failure, kind="Init"))
-        raise not_started(_exit_text(self.exited.result()))
+        elif self.failure:
+            found = InitError(InvokeResponse(body=self.failure, kind="Init"))
+        else:
+            found = not_started(_exit_text(self.exited.result()))
+        found.response = replace(found.response, log=self._tail(0) if self.log.exists() else b"")
+        raise found
 
     async def invoke(self, call: InvokeRequest, timeout_s: float) -> InvokeResponse:
         """Have the process handle one event; afterwards it may have ended."""

@@ -78,6 +78,7 @@ class InvokeApi:
             host.counters.killed += 1
             call = replace(call, fatal=True)
         if kind == "Event":
+            host.counters.events += 1
             self._enqueue(Event(name=name, call=call), faults)
         else:
             if refused := host.concurrency.refusal(name):

@@ -22,7 +22,7 @@ class Scripted:
     Parameters
     ----------
     deliver
-        What a function's handler does with an event, in a thread.
+        What a function's handler does with an event, in a thread; what it returns is JSON.
     duration_s
         How long each invocation keeps its concurrency after that.
     """
@@ -47,8 +47,9 @@ class Scripted:
                 await self._free.acquire()
             self._run = event.get("run_id")
         try:
-            await asyncio.get_running_loop().run_in_executor(self._threads, self._deliver, event)
-            response = InvokeResponse(body=b"null")
+            loop = asyncio.get_running_loop()
+            returned = await loop.run_in_executor(self._threads, self._deliver, event)
+            response = InvokeResponse(body=json.dumps(returned).encode())
         except Exception as exc:  # noqa: BLE001 - as the runtime does
             response = failed(type(exc).__name__, str(exc))
         finally:

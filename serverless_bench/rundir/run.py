@@ -102,6 +102,12 @@ class Run:
     requests; False while one is at work."""
     gate: Mapping[str, Any] | None = None
     """How the gate opened; see ``coordinator.Coordinator.report``. None without a gate."""
+    limits: Mapping[str, Any] | None = None
+    """What bounded the functions that were alive at once: ``asked``, ``effective`` (which is the
+    job's concurrency then), ``quota`` and ``reserved``. None where nobody asked."""
+    probed: Sequence[Mapping[str, Any]] = ()
+    """What the deployed functions said before anything was launched, one each: what they are,
+    ``billed_ms`` and the ``requests`` that they made. Empty if they were not asked."""
     skipped_lines: int
     """Lines that could not be read."""
 
@@ -203,6 +209,8 @@ def read_run(path: Path, unsaved: Sequence[bytes], *, detail: bool) -> Run:
         requests=reader.end.get("requests"),
         store_requests=reader.end.get("store_requests"),
         gate=reader.end.get("gate"),
+        limits=header.get("limits"),
+        probed=tuple((header.get("probe") or {}).get("functions", ())),
         drivers_reported=reader.ended and not reader.was_killed,
         knows_overdue=reader.knows_overdue,
         skipped_lines=reader.skipped,

@@ -3,7 +3,8 @@
 Both sides use nothing but the store under test: an invocation writes
 ``PREFIX RUN/gate/INDEX`` and polls ``PREFIX RUN/gate/start`` until it is there; the
 driver lists the announcements and writes that object. What waiting costs is in the
-record. Invocations begin within one poll of each other.
+record. Invocations begin within one poll of each other. Where more are asked for than may
+be alive at once, each batch has a start of its own: ``start-INDEX``, after its first.
 """
 
 import random
@@ -21,7 +22,7 @@ from serverless_bench.units import NS_PER_S
 from serverless_bench.worker.in_memory import MemorySink, MemorySource
 from serverless_bench.worker.retry import Retrier
 
-_GATE_KEY: Final = re.compile(r".*/gate/(?:start|[0-9]+)", re.DOTALL)
+_GATE_KEY: Final = re.compile(r".*/gate/(?:start(?:-[0-9]+)?|[0-9]+)", re.DOTALL)
 _TIMEOUT_S: Final = 5.0
 """An invocation waits this much longer than the driver does: its clock began later."""
 
@@ -44,9 +45,9 @@ def folder(prefix: str, run_id: str) -> str:
     return f"{prefix}{run_id}/gate/"
 
 
-def start_key(prefix: str, run_id: str) -> str:
-    """Return the key whose object opens the barrier."""
-    return folder(prefix, run_id) + "start"
+def start_key(prefix: str, run_id: str, first: int = 0) -> str:
+    """Return the key whose object opens the barrier of the batch that begins with an index."""
+    return folder(prefix, run_id) + (f"start-{first}" if first else "start")
 
 
 def is_gate_key(key: str) -> bool:
@@ -58,8 +59,8 @@ def gate_keys(invocation: InvocationSpec) -> Iterator[str]:
     """Yield the keys that the barrier may create for an invocation, for the run's ledger."""
     if invocation.gate_poll_s is not None:
         prefix, run_id = invocation.target.prefix, invocation.run_id
-        if invocation.index == 0:
-            yield start_key(prefix, run_id)
+        if invocation.index == invocation.gate_from:
+            yield start_key(prefix, run_id, invocation.gate_from)
         yield folder(prefix, run_id) + str(invocation.index)
 
 
@@ -82,9 +83,10 @@ def pass_barrier(invocation: InvocationSpec, client: Client, rng: random.Random)
     retrier = Retrier(client, invocation.transfer.retries, deadline_ns, rng, lambda _: None)
     key = folder(prefix, run_id) + str(invocation.index)
     retrier.run("put", partial(client.put, key, MemorySource(b"+")))
+    start = start_key(prefix, run_id, invocation.gate_from)
     polls, late = 0, True
     while monotonic_ns() < deadline_ns:
-        if _is_open(start_key(prefix, run_id), client, retrier):
+        if _is_open(start, client, retrier):
             late = not polls
             break
         polls += 1

@@ -21,6 +21,11 @@ from serverless_bench.errors import NotFound, OperationError
 from serverless_bench.job.target import Target
 from serverless_bench.worker.object_io import ObjectIO
 
+PROBE: Final = "probe"
+"""What an event of the probe has in place of an invocation."""
+PROBE_CLAIM: Final = "claims/probe-"
+PROBE_RECORD: Final = "records/probe-"
+"""How the names begin that ``worker.probe`` writes: no claim and no record of any launch."""
 _DIGITS: Final = 8
 _RECORD: Final = re.compile(r"([0-9]{8,})/([0-9]+)/([0-9a-f]{32})")
 _CLAIM: Final = re.compile(r"([0-9]{8,})/([0-9]+)")
@@ -69,6 +74,11 @@ def parse_claim(name: str) -> tuple[int, int] | None:
     """Return index and launch of a key after ``claims/``; None if it is no claim's."""
     match = _CLAIM.fullmatch(name)
     return (int(match[1]), int(match[2])) if match else None
+
+
+def is_of_probe(name: str) -> bool:
+    """Tell whether ``worker.probe`` wrote what has a name."""
+    return name.startswith((PROBE_CLAIM, PROBE_RECORD))
 
 
 def claim(

@@ -14,9 +14,16 @@ from serverless_bench.clock import monotonic_ns, wall_ns
 from serverless_bench.job.spec import InvocationSpec
 from serverless_bench.rundir.record import InvocationRecord
 from serverless_bench.units import NS_PER_S
-from serverless_bench.worker.claims import RecordKey, claim, claim_name, for_run, record_name
+from serverless_bench.worker.claims import (
+    PROBE,
+    RecordKey,
+    claim,
+    claim_name,
+    for_run,
+    record_name,
+)
 from serverless_bench.worker.invocation import run_invocation
-from serverless_bench.worker.kept import Kept
+from serverless_bench.worker.kept import Kept, rest
 from serverless_bench.worker.object_io import ObjectIO
 
 RECORD_S: Final = 5.0
@@ -106,8 +113,19 @@ def _claim(
 
 
 def handle_delivery(event: Mapping[str, Any], remaining_s: float | None = None) -> dict[str, Any]:
-    """Run one delivery as ``deliver`` does, and return a short summary for its caller."""
-    record, refused = deliver(event, remaining_s=remaining_s)
+    """Run one delivery as ``deliver`` does, and return a short summary for its caller.
+
+    An event of the probe is answered with what ``worker.probe`` finds.
+    """
+    if PROBE in event:
+        # No other cold start is to pay for it.
+        from serverless_bench.worker.probe import run_probe  # noqa: PLC0415
+
+        return run_probe(event)
+    try:
+        record, refused = deliver(event, remaining_s=remaining_s)
+    finally:
+        rest()
     if record is None:
         return {"refused": refused}
     return {"delivery": record.delivery, "ok": record.ok, "error": record.error}

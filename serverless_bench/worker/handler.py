@@ -24,13 +24,14 @@ def handler(event: Mapping[str, Any], context: Any) -> dict[str, Any]:  # noqa: 
     Parameters
     ----------
     event
-        ``asdict`` of an ``InvocationSpec`` with a control target.
+        ``asdict`` of an ``InvocationSpec`` with a control target, or a probe's.
     context
         Lambda's own; its remaining time bounds the invocation.
 
     Returns
     -------
     dict
-        A short summary for a caller that waits. The record is in the store.
+        A short summary for a caller that waits; the record is in the store. Of a probe, what it
+        has found.
     """
     return handle_delivery(event, remaining_s=context.get_remaining_time_in_millis() / 1000)

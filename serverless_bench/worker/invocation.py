@@ -26,7 +26,13 @@ from serverless_bench.worker.cpu_time import CpuTime, CpuTimer
 from serverless_bench.worker.operation import describe, to_tables
 from serverless_bench.worker.runner import InvocationRunner, OnMoved, forget_clients
 
-__all__ = ["forget_clients", "generator_bytes_per_s", "handle", "run_invocation"]
+__all__ = [
+    "forget_clients",
+    "generator_bytes_per_s",
+    "handle",
+    "run_invocation",
+    "take_for_warm",
+]
 
 _generators: dict[int, int] = {}
 """How fast this process, by its id, makes bytes; a fork begins cold."""
@@ -68,10 +74,7 @@ def run_invocation(
     """
     clock = EpochClock()
     wall_start_ns, start_ns = wall_ns(), clock.now_ns()
-    pid = os.getpid()
-    cold_start = pid not in _generators
-    if cold_start:
-        _generators[pid] = generator_bytes_per_s()
+    cold_start = take_for_warm()
     runner = InvocationRunner(invocation=invocation, clock=clock, on_moved=on_moved)
     error, used = _measure(runner, wall_start_ns, refused)
     measurements = _measurements(runner)
@@ -91,6 +94,15 @@ def run_invocation(
         **measurements,
         **_environment(cold_start=cold_start),
     )
+
+
+def take_for_warm() -> bool:
+    """Return whether this environment is new; from now on it is not."""
+    pid = os.getpid()
+    is_new = pid not in _generators
+    if is_new:
+        _generators[pid] = generator_bytes_per_s()
+    return is_new
 
 
 def _measure(

@@ -1,7 +1,8 @@
 """The retry policy, and the record of every attempt of one operation.
 
-Retries are explicit: full jitter between 0 and ``min(20 s, 0.1 s * 2**n)``, or the
-store's ``Retry-After`` (AWS Architecture Blog, "Exponential Backoff And Jitter", 2015).
+Retries are explicit, by number, or where the store throttles by time: after full jitter
+between 0 and ``min(20 s, 0.1 s * 2**n)``, or the store's ``Retry-After`` (AWS Architecture
+Blog, "Exponential Backoff And Jitter", 2015).
 Clients never retry by themselves, so every HTTP request is one row.
 """
 
@@ -18,6 +19,9 @@ from serverless_bench.errors import DeadlineExceeded, OperationError, Throttled,
 from serverless_bench.units import NS_PER_S
 from serverless_bench.worker.meter import Meter
 
+THROTTLED_S: Final = 15.0
+"""For this long a request is tried again that the store throttles, for each retry: a store that
+is asked for more than it gives says so to everybody, again and again, and means no one."""
 _BASE_S: Final = 0.1
 _CAP_S: Final = 20.0
 _FREE_STATUS: Final = 500
@@ -38,7 +42,8 @@ class Retrier:
     client
         Moved when the store redirects its requests to where the bucket is.
     retries
-        Further attempts of one request after an attempt that failed for a passing reason.
+        Further attempts of one request after an attempt that failed for a passing reason; of one
+        that is throttled, as many as fit into ``THROTTLED_S`` each.
     deadline_ns
         Monotonic instant after which no attempt begins.
     rng
@@ -71,7 +76,8 @@ class Retrier:
         OperationError
             Of the last attempt, when no further one is left or would help.
         """
-        number = moves = wait_ns = 0
+        number = moves = failures = wait_ns = 0
+        throttled_until_ns: int | None = None
         while True:
             meter = Meter(request, part, number, wait_ns, self.deadline_ns, self.on_moved)
             try:
@@ -93,7 +99,15 @@ class Retrier:
                 wait_ns = 0
                 self.client.move(region=failure.region, endpoint_url=failure.endpoint)
                 continue
-            if not failure.retryable or number - moves > self.retries:
+            if isinstance(failure, Throttled):
+                now_ns = monotonic_ns()
+                budget_ns = round(self.retries * THROTTLED_S * NS_PER_S)
+                throttled_until_ns = throttled_until_ns or now_ns + budget_ns
+                is_over = now_ns >= throttled_until_ns
+            else:
+                failures += 1
+                is_over = failures > self.retries
+            if not failure.retryable or is_over:
                 raise failure
             wait_ns = self._wait_before(number - moves, failure)
 

@@ -138,6 +138,8 @@ class Bench:
         for factor, flag in _FLAGS.items():
             if case[factor] not in (NO, *_DEFAULTS.get(factor, ())):
                 common += [flag, case[factor]]
+        if case["probe"] == NO:
+            common += ["--no-probe"]
         if case["executor"] == "lambda":
             common += ["--function", "sbench-worker", "--start-timeout", 20]
         elif case["executor"] == "local":

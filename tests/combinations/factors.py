@@ -10,6 +10,7 @@ FACTORS: Final[Mapping[str, Sequence[str]]] = {
     "workload": ("write", "read", "mixed", "array write", "array read", "call", "job file"),
     "client": ("wire", *(name for name in sorted(CLIENTS) if name != "wire")),
     "executor": ("inline", "local", "lambda"),
+    "probe": ("yes", NO),
     "prefix": ("sbench/", "bench-", "", "long/", "mäß/日本-"),
     "objects": ("2", "1", "3"),
     "size": ("4KiB", "uniform:1KiB:64KiB", "11MiB"),

@@ -28,11 +28,18 @@ def bill(run: Saved) -> Row | None:
         prices = tomllib.load(file)
     arm = any(record["machine"] in {"aarch64", "arm64"} for record in there)
     architecture = "arm64" if arm else "x86_64"
+    asked = (run.header.get("probe") or {"functions": []})["functions"]
     billed_ms = [milliseconds(run, record) for record in there]
-    sizes = [record["memory_mib"] for record in there]
+    billed_ms += [one["billed_ms"] for one in asked]
+    sizes = [record["memory_mib"] for record in there] + [one["memory_mib"] or 0 for one in asked]
     gb_s = sum(Fraction(ms * mib, 1000 * 1024) for ms, mib in zip(billed_ms, sizes, strict=True))
     data, parts = of_operations(run), {"control": control(run), "gate": gate(run)}
     parts["probes"] = {"head": max(heads(run), len(run.end.get("probes", [])))}
+    for part, name, one in [("control", "control", a) for a in asked] + [
+        ("probes", "data", a) for a in asked
+    ]:
+        for kind, number in one["requests"].get(name, {}).items():
+            parts[part][kind] = parts[part].get(kind, 0) + number
     overhead = {name: some(part) for name, part in parts.items()}
     in_data_bucket = [data, overhead["gate"], overhead["probes"]]
 
@@ -48,12 +55,12 @@ def bill(run: Saved) -> Row | None:
     puts, gets = requests(in_data_bucket)
     dollars = {
         "compute": gb_s * cost("lambda", f"{architecture}_gb_s"),
-        "invocations": len(there) * cost("lambda", "request"),
+        "invocations": len(billed_ms) * cost("lambda", "request"),
         "puts": puts,
         "gets": gets,
         "control": sum(requests([overhead["control"]]), Fraction(0)),
         "storage": Fraction(0),
-        "logs": Fraction(700 * len(there), GIB) * cost("logs", "ingest_gb"),
+        "logs": Fraction(700 * len(billed_ms), GIB) * cost("logs", "ingest_gb"),
         "network": Fraction(0),
     }
     return {
@@ -62,7 +69,7 @@ def bill(run: Saved) -> Row | None:
         "architecture": architecture,
         "total": sum(dollars.values(), Fraction(0)),
         "dollars": dollars,
-        "invocations": len(there),
+        "invocations": len(billed_ms),
         "billed_s": Fraction(sum(billed_ms), 1000),
         "gb_s": gb_s,
         "requests": {

@@ -4,7 +4,7 @@ AWS bills each invocation from the start of its handler to its return, rounded u
 millisecond, and a cold one's initialisation as well (AWS Lambda pricing; the latter since
 2025-08-01). A record has the time between its claim and its own writing, and how long the
 imports took; ``CONTROL_S`` stands for the two requests around it. ``requests`` says which
-requests there were.
+requests there were. Functions that were asked before the run are billed like all others.
 """
 
 from collections.abc import Mapping
@@ -89,6 +89,7 @@ def bill(run: Run, prices: Prices | None = None) -> Bill | None:
     estimate = None if foreseen is None else price(foreseen.usage, prices).total
     host = urlsplit(run.job.target.endpoint_url).hostname or ""
     lost = _lost(run)
+    probed_s = sum(one["billed_ms"] for one in run.probed) / 1000
     memory = int(run.functions["memory_mib"][there].max())
     lost_at_most = price(at_most(run.job, replace(setting, memory_mib=memory)), prices).total
     return Bill(
@@ -104,7 +105,7 @@ def bill(run: Run, prices: Prices | None = None) -> Bill | None:
         if estimate is None or not dollars.total
         else estimate / dollars.total - 1,
         invocations=usage.invocations,
-        billed_s=float(billed_ns(run, there).sum()) / NS_PER_S,
+        billed_s=float(billed_ns(run, there).sum()) / NS_PER_S + probed_s,
         gb_s=usage.gb_s,
         requests={
             **requests.data,
@@ -171,15 +172,16 @@ def billed_ns(run: Run, there: Mask) -> Ints:
 
 
 def _usage(run: Run, there: Mask, requests: Requests) -> BilledUsage:
-    count = int(there.sum())
+    count = int(there.sum()) + len(run.probed)
     gib = run.functions["memory_mib"][there] / 1024
     moved = {request: _moved(run, request) for request in (*_UPLOADING, "get")}
+    probed = sum(one["billed_ms"] / 1000 * (one["memory_mib"] or 0) / 1024 for one in run.probed)
     return BilledUsage(
         architecture=_architecture(run, there),
         express=is_directory_bucket(run.job.target.bucket),
         uploaded_bytes=sum(moved[request] for request in _UPLOADING),
         retrieved_bytes=moved["get"],
-        gb_s=float((billed_ns(run, there) / NS_PER_S * gib).sum()),
+        gb_s=float((billed_ns(run, there) / NS_PER_S * gib).sum()) + probed,
         invocations=count,
         log_bytes=LOG_BYTES * count,
         **requests.billed(),

@@ -41,7 +41,8 @@ class Requests:
     """``control``: claims and records of the functions, and what the driver did to find these;
     ``gate``: announcements and polls of the functions, and of the driver its lists, its start,
     and its looks at what it deletes in the end; ``probes``: the driver's looks at the store's
-    clock. Without parts that made none, but always with ``control``."""
+    clock, and what functions tried there before the run. Without parts that made none, but
+    always with ``control``."""
     exact: bool = True
     """Whether these are all of them: False where a library makes requests that it does not
     show, and for runs whose gate or control requests were not counted."""
@@ -60,10 +61,15 @@ def requests_of(run: Run) -> Requests:
     """Return the requests of the functions that left records, and of the driver."""
     gate, gate_known = _gate(run)
     control, control_known = _control(run)
+    asked = _of_probe(run, "data")
     heads, answers = (run.store_requests or {}).get("head", 0), len(run.probes)
     # Versions that did not count their requests kept the answers.
     driver_known = run.drivers_reported and heads >= answers
-    overhead = {"control": control, "gate": gate, "probes": {"head": max(heads, answers)}}
+    overhead = {
+        "control": control,
+        "gate": gate,
+        "probes": Counter(head=max(heads, answers)) + asked,
+    }
     return Requests(
         data=_data(run),
         overhead=_parts(overhead),
@@ -140,7 +146,16 @@ def _control(run: Run) -> tuple[Mapping[str, int], bool]:
         found += Counter(get=round(CONTROL_GETS * count), list=math.ceil(CONTROL_LISTS * count))
     else:
         found += Counter(run.requests)
+    found += _of_probe(run, "control")
     return found, bool(counted.all()) and run.requests is not None
+
+
+def _of_probe(run: Run, part: str) -> Counter[str]:
+    """Return the requests of functions that were asked before the run, for data or control."""
+    found = Counter[str]()
+    for one in run.probed:
+        found += Counter(one["requests"].get(part, {}))
+    return found
 
 
 def _shows_all(run: Run) -> bool:

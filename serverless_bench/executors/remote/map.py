@@ -34,7 +34,9 @@ _POLL_S: Final = 0.35
 _SLOWEST_POLL_S: Final = 0.7
 _SLOWER_AFTER_S: Final = 100.0
 _CHECK_S: Final = 0.5
-_FETCHERS: Final = 8
+_FETCHERS: Final = 32
+"""A driver far from its store waits 150 ms for each record; until it has one, the function's
+place is taken."""
 _AHEAD: Final = 4
 """Launches that wait for a thread, per thread."""
 _TIMEOUT_S: Final = 300.0

@@ -128,7 +128,7 @@ def test_a_healthy_stack(sbench: Sbench, cloud: Cloud) -> None:
         s3.put_public_access_block(
             Bucket=bucket, PublicAccessBlockConfiguration=dict.fromkeys(BLOCKS, True)
         )
-    done = sbench("doctor", "--stack", "healthy", "--write-test", **cloud.environment)
+    done = sbench("doctor", "--no-probe", "--stack", "healthy", "--write-test", **cloud.environment)
     assert (done.code, done.err) == (0, ""), done.out
     # moto has no GetAccountSettings.
     assert len(lines(done, "warn")) == 1, done.out
@@ -159,7 +159,9 @@ def test_a_sick_stack(sbench: Sbench, cloud: Cloud) -> None:
     cloud.client("lambda").put_function_concurrency(
         FunctionName="sick-worker", ReservedConcurrentExecutions=0
     )
-    done = sbench("doctor", "--stack", "sick", "--format", "json", **cloud.environment)
+    done = sbench(
+        "doctor", "--no-probe", "--stack", "sick", "--format", "json", **cloud.environment
+    )
     assert done.code == 13
     found = {(f["level"], f["text"]) for f in done.json["findings"]}
     assert not done.json["ok"]
@@ -252,6 +254,22 @@ def test_a_plan_asks_the_stack(sbench: Sbench, cloud: Cloud) -> None:
     assert done.json["quota_from"] == "reserved for planned-worker"
     assert done.json["phases"]["write"]["expected"]["waves"] == 2
     assert done.json["phases"]["write"]["load"]["architecture"] == "arm64"
+
+
+def test_a_function_is_asked_itself(sbench: Sbench, cloud: Cloud) -> None:
+    with running_host(cloud.server.environment) as host:
+        where = ("--bucket", "test", "--endpoint-url", cloud.server.endpoint_url)
+        done = sbench("doctor", "--function", NAME, *where, **host.environment)
+        nobody = sbench("doctor", "--function", "nobody", *where, **host.environment)
+        status = host.status()
+    assert done.code == 0, done.out
+    assert f"ok    function {NAME}: answers from us-east-1, in no VPC: Python 3" in done.out
+    assert "with the code of this sbench; may claim, put and get" in done.out
+    assert (status["accepted"], status["events"]) == (1, 0)
+    listed = cloud.client("s3").list_objects_v2(Bucket="test").get("Contents", ())
+    assert not [one["Key"] for one in listed if "probe" in one["Key"]], "nothing is left"
+    assert nobody.code == 13
+    assert "fail  function nobody: function 'nobody' cannot be invoked" in nobody.out
 
 
 def test_a_lambda_host_is_looked_at_as_aws_is(sbench: Sbench) -> None:

@@ -5,21 +5,23 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, dataclass, field, replace
-from threading import Event
+from pathlib import Path
+from threading import Barrier, Event
 
 import pytest
 
-from serverless_bench.clock import wall_ns
+from serverless_bench.clock import utc_stamp, wall_ns
 from serverless_bench.errors import ExecutorError, StoreError
 from serverless_bench.executors.base import RunProgress
 from serverless_bench.executors.remote.launcher import Launcher, NotLaunchedError
 from serverless_bench.executors.remote.map import RemoteMap
 from serverless_bench.executors.remote.requested_records import RequestedRecords
+from serverless_bench.executors.remote.view import ControlView
 from serverless_bench.job.invocations import invocation_specs
 from serverless_bench.job.spec import InvocationSpec, JobSpec
 from serverless_bench.job.target import Target
 from serverless_bench.rundir.record import InvocationRecord, Lost, Outcome
-from serverless_bench.worker.claims import for_run, get_claim
+from serverless_bench.worker.claims import RecordKey, for_run, get_claim
 from serverless_bench.worker.delivery import handle_delivery
 from serverless_bench.worker.object_io import ObjectIO
 from tests.processes import PATIENCE_S
@@ -133,6 +135,55 @@ def test_who_pays_may_hold_launches_back(job: JobSpec, workers: ProcessPoolExecu
         assert len(launcher.sent) == number
     assert launcher.most_flying == 1
     assert progress.requests["get"] == COUNT
+
+
+def test_many_records_are_fetched_at_once(
+    job: JobSpec, workers: ProcessPoolExecutor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    number = 20
+    job = replace(job, invocations=number, concurrency=number)
+    run(job, Here(workers, most=number))
+    # A store that is far away: none of the responses comes before all requests are there.
+    together, fetch = Barrier(number), ControlView.fetch
+
+    def fetch_far(self: ControlView, key: RecordKey) -> InvocationRecord | Lost:
+        together.wait(PATIENCE_S)
+        return fetch(self, key)
+
+    monkeypatch.setattr(ControlView, "fetch", fetch_far)
+    assert len(records(run(job, None))) == number
+
+
+FAILING = """#!/bin/sh
+# Credentials that are renewed for each request, and cannot be for a while.
+echo >> "{calls}"
+calls=$(wc -l < "{calls}")
+test "$calls" -gt 3 -a "$calls" -lt 7 && exit 1
+echo '{{"Version": 1, "AccessKeyId": "{key}", "SecretAccessKey": "{secret}",'
+echo '"Expiration": "{expires}"}}'
+"""
+
+
+def test_credentials_that_cannot_be_renewed_for_a_while_are_waited_for(
+    job: JobSpec, moto: Server, workers: ProcessPoolExecutor, tmp_path: Path
+) -> None:
+    keys = moto.environment
+    script = FAILING.format(
+        calls=tmp_path / "calls",
+        key=keys["AWS_ACCESS_KEY_ID"],
+        secret=keys["AWS_SECRET_ACCESS_KEY"],
+        expires=utc_stamp(wall_ns() + 300 * 10**9, separators=True),
+    )
+    (tmp_path / "renew").write_text(script)
+    (tmp_path / "renew").chmod(0o755)
+    (tmp_path / "config").write_text(f"[default]\ncredential_process = {tmp_path / 'renew'}\n")
+    nothing = dict.fromkeys(keys, "")
+    run(job, Here(workers))
+    progress, specs = RunProgress(), invocation_specs(job, run_id=RUN, created_ns=wall_ns())
+    with credentials({**nothing, "AWS_CONFIG_FILE": str(tmp_path / "config")}):
+        outcomes = list(RemoteMap(job, None, progress).run(specs))
+    assert len(records(outcomes)) == COUNT
+    assert any("the credentials cannot be renewed" in note for note in progress.notes)
 
 
 def test_an_event_says_until_when_it_may_begin(job: JobSpec, workers: ProcessPoolExecutor) -> None:

@@ -116,7 +116,8 @@ def test_threads_that_are_gone_are_counted() -> None:
     assert used.wait_ns is not None
     assert used.wait_ns >= 0
     # All that was computed was Python, in threads that have ended.
-    assert used.interpreter_ns <= (used.user_s + 0.001) * NS_PER_S
+    # The kernel divides user from system time anew for each thread and for the process.
+    assert used.interpreter_ns <= (used.user_s + used.sys_s + 0.001) * NS_PER_S
     assert used.interpreter_ns >= 0.8 * used.user_s * NS_PER_S
 
 

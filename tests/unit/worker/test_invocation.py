@@ -25,9 +25,10 @@ from serverless_bench.worker import invocation, runner
 from serverless_bench.worker.invocation import run_invocation
 from serverless_bench.worker.operation import MeasuredOperation, measure
 from serverless_bench.worker.operation_context import OperationContext
-from serverless_bench.worker.retry import Retrier
+from serverless_bench.worker.retry import THROTTLED_S, Retrier
 from tests.runs import job
 from tests.unit.flaky import FlakyClient
+from tests.virtual import virtual_time
 
 SIZE = 1000
 KEY = f"{'0' * 32}.{SIZE}"
@@ -104,6 +105,25 @@ def test_the_store_may_say_how_long_to_wait(waits: list[float]) -> None:
     client = FlakyClient({"put": [Throttled("SlowDown", status=503, retry_after_s=7)]})
     run(client)
     assert waits == [7]
+
+
+def test_what_is_throttled_is_tried_again_for_a_time_and_not_a_number_of_times() -> None:
+    transfer = Transfer(retries=2)
+    with virtual_time() as time:
+        errors = [Throttled("x", status=503, retry_after_s=1)] * 20
+        done = run(
+            FlakyClient({"put": errors}), transfer=transfer, deadline_ns=time.now_ns + 10**12
+        )
+        assert (done.operation.error, len(done.attempts)) == (None, 21)
+        began_ns = time.now_ns
+        endless = FlakyClient({"put": [*errors] * 9})
+        done = run(endless, transfer=transfer, deadline_ns=began_ns + 10**12)
+        assert done.operation.error == "throttled"
+        assert time.now_ns - began_ns == 2 * THROTTLED_S * 10**9
+    # What fails otherwise in between has its number of times, as ever.
+    mixed = [Throttled("x", status=503, retry_after_s=0), ConnectionLost("reset")] * 3
+    done = run(FlakyClient({"put": mixed}), transfer=transfer)
+    assert (done.operation.error, len(done.attempts)) == ("connection_lost", 6)
 
 
 def test_retries_can_be_switched_off(waits: list[float]) -> None:

@@ -1,0 +1,175 @@
+"""Invoke requests to AWS Lambda, which may be refused for a while.
+
+A refused one is sent again after a random pause (AWS Architecture Blog, "Exponential
+Backoff And Jitter").
+"""
+
+import random
+from collections.abc import Callable, Mapping
+from itertools import count
+from typing import Any, Final
+
+import botocore.session
+from botocore import exceptions as boto
+from botocore.config import Config
+
+from serverless_bench.aws.client import (
+    CREDENTIALS,
+    DEFAULT_REGION,
+    LOGIN_HINT,
+    LOST_CREDENTIALS,
+    credentials_error,
+    explained,
+)
+from serverless_bench.clock import monotonic_ns, sleep
+from serverless_bench.errors import ExecutorError
+from serverless_bench.executors.base import RunProgress
+from serverless_bench.executors.remote.launcher import NotLaunchedError
+from serverless_bench.units import NS_PER_S
+
+_BASE_S: Final = 0.1
+_CAP_S: Final = 5.0
+_PASSING: Final = frozenset(
+    {"EC2ThrottledException", "ServiceException", "ThrottlingException", "TooManyRequestsException"}
+)
+_EXPIRED: Final = frozenset(
+    {"ExpiredTokenException", "InvalidSignatureException", "UnrecognizedClientException"}
+)
+_LOST: Final = (boto.ConnectionError, boto.EndpointConnectionError, boto.HTTPClientError)
+
+Request = Mapping[str, Any]
+"""Parameters of Invoke, as botocore calls them."""
+
+
+class LambdaClient:
+    """Sends Invoke requests; threads may share it.
+
+    Parameters
+    ----------
+    region
+        Where the functions are; None takes the AWS configuration's region.
+    progress
+        Is told when credentials were looked for again.
+    connections
+        Requests at once, at most.
+    answer_s
+        How long a response may take: of a function that is waited for, as long as that runs.
+    patient
+        Whether to look again for credentials that are refused or lost: in the middle of a run, and
+        not before it.
+
+    Raises
+    ------
+    ExecutorError
+        If there are no credentials.
+    """
+
+    def __init__(
+        self,
+        region: str | None,
+        progress: RunProgress,
+        *,
+        connections: int,
+        answer_s: float = 30.0,
+        patient: bool = True,
+    ) -> None:
+        self._region = region
+        self._progress = progress
+        self._config = Config(
+            connect_timeout=5,
+            read_timeout=answer_s,
+            max_pool_connections=connections,
+            # Attempts are ours to count.
+            retries={"mode": "standard", "total_max_attempts": 1},
+        )
+        with explained("lambda"):
+            self.api = self._open()
+        self._renewed_ns = 0
+        self._patient = patient
+        self._accepted = False
+        """Whether the service has ever taken a request: then a lost connection is no reason to
+        give up."""
+
+    def invoke(
+        self, request: Callable[[], Request], *, timeout_s: float
+    ) -> tuple[Mapping[str, Any], int]:
+        """Return the response to a request, and how often it was refused before.
+
+        Parameters
+        ----------
+        request
+            Makes it, anew for each attempt.
+        timeout_s
+            How long it is tried again.
+
+        Raises
+        ------
+        NotLaunchedError
+            If it was refused for too long.
+        ExecutorError
+            If it can never succeed.
+        """
+        deadline_ns = monotonic_ns() + round(timeout_s * NS_PER_S)
+        for refusals in count():
+            wanted = request()
+            try:
+                answer: Mapping[str, Any] = self.api.invoke(**wanted)
+            except (boto.BotoCoreError, boto.ClientError) as exc:
+                self._tolerate(exc, wanted["FunctionName"])
+                problem = str(exc)
+            else:
+                self._accepted = True
+                return answer, refusals
+            if monotonic_ns() > deadline_ns:
+                break
+            sleep(random.uniform(0, min(_CAP_S, _BASE_S * 2**refusals)))  # noqa: S311
+        raise NotLaunchedError(f"not launched for {timeout_s:g} s: {problem}", refusals + 1)
+
+    def close(self) -> None:
+        """Close its connections."""
+        self.api.close()
+
+    def _tolerate(self, exc: Exception, name: str) -> None:
+        """Return if the next attempt may succeed."""
+        if isinstance(exc, boto.ClientError):
+            code = exc.response.get("Error", {}).get("Code", "")
+            status = exc.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
+            if code in _EXPIRED and self._patient:
+                self._renew(f"refused ({code})")
+            elif code not in _PASSING and status < 500:
+                hint = "check `function` or `stack`, the region, and lambda:InvokeFunction"
+                raise ExecutorError(
+                    f"function {name!r} cannot be invoked: {exc}",
+                    hint=LOGIN_HINT if code in _EXPIRED else hint,
+                ) from exc
+        elif isinstance(exc, LOST_CREDENTIALS) and self._patient:
+            self._renew(f"lost ({exc})")
+        elif isinstance(exc, CREDENTIALS):
+            raise credentials_error(exc) from exc
+        elif (
+            # There never was anybody at the endpoint.
+            (isinstance(exc, boto.EndpointConnectionError) and not self._accepted)
+            or not isinstance(exc, _LOST)
+        ):
+            raise ExecutorError(
+                f"function {name!r} cannot be invoked: {exc}",
+                hint="check the region, the network, and AWS_ENDPOINT_URL_LAMBDA if it is set",
+            ) from exc
+
+    def _renew(self, what: str) -> None:
+        """Look for credentials again: those of a profile may have been renewed."""
+        now_ns = monotonic_ns()
+        if now_ns - self._renewed_ns > NS_PER_S:
+            self._renewed_ns = now_ns
+            try:
+                self.api = self._open()
+            except boto.BotoCoreError as exc:
+                what = f"lost ({exc})"
+            note = f"the credentials were {what}; tried again with what the profile has"
+            if note not in self._progress.notes:
+                self._progress.notes.append(note)
+
+    def _open(self) -> Any:  # noqa: ANN401 - made at run time by botocore
+        session = botocore.session.Session()
+        region = self._region or session.get_config_variable("region") or DEFAULT_REGION
+        return session.create_client("lambda", region_name=region, config=self._config)

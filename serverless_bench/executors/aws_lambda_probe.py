@@ -1,0 +1,304 @@
+"""Ask each function of a job what it is before anything is launched.
+
+A function that cannot start, runs other code than this driver or may not do what the job
+needs would otherwise be found out by hundreds of launches that nobody hears of again.
+"""
+
+import hashlib
+import json
+import re
+from base64 import b64decode
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from dataclasses import asdict, dataclass, replace
+from functools import partial
+from typing import Any, Final
+
+from botocore import exceptions as boto
+
+from serverless_bench import __version__
+from serverless_bench.clock import monotonic_ns
+from serverless_bench.errors import ExecutorError, OperationError
+from serverless_bench.executors.aws_lambda_client import LambdaClient
+from serverless_bench.executors.remote.launcher import NotLaunchedError
+from serverless_bench.job.load import OWN_FUNCTION
+from serverless_bench.job.operations import OperationKind
+from serverless_bench.job.spec import JobSpec
+from serverless_bench.worker.claims import PROBE, for_run
+from serverless_bench.worker.object_io import ObjectIO
+from serverless_bench.worker.probe import ProbeSpec, code_files
+
+ANSWER_S: Final = 20.0
+"""How long a function may take to answer: its start, and a few requests."""
+PROBES_AT_ONCE: Final = 16
+_REFUSED_S: Final = 6.0
+"""How long a function may be throttled, or out of reach, until it is given up."""
+_TIDY_S: Final = 1.0
+_LOG_CHARS: Final = 300
+_BILLED: Final = re.compile(r'(?:Billed Duration: |"billedDurationMs":\s*)([0-9]+)')
+_LAMBDAS: Final = (
+    *("START ", "END ", "REPORT ", "INIT_START ", "INIT_REPORT ", "XRAY ", "[WARNING]"),
+    *('{"time":', "Traceback (most recent call last)"),
+)
+"""How lines of the log begin that the function did not write, or that say nothing."""
+_OLDER: Final = ("KeyError: 'target'",)
+"""What a function says that takes the probe for an invocation."""
+_OTHER_PROCESSOR: Final = (
+    *("cannot open shared object file", "invalid ELF header", "wrong ELF class"),
+    "Exec format error",
+)
+"""What dlopen says of a library for another processor (glibc)."""
+_READING: Final = frozenset(
+    {OperationKind.GET, OperationKind.GET_RANGE, OperationKind.HEAD, OperationKind.COPY}
+)
+_DELETING: Final = frozenset({OperationKind.DELETE, OperationKind.DELETE_MANY})
+_NO_PROBE: Final = "without `probe` (--no-probe) it runs all the same"
+_DEPLOY: Final = "sam build && sam deploy bring it up to date"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProbedFunction:
+    """What a function says of the environment that answered."""
+
+    name: str
+    worker_id: str
+    cold: bool
+    """Whether the environment is new: it will not count as a cold start of the run."""
+    version: str
+    code: Mapping[str, str]
+    """A short hash of each of its source files."""
+    python: str
+    machine: str
+    memory_mib: int | None
+    region: str
+    allows_code: bool
+    refused: str
+    """What it may not do, and why; empty if everything succeeded."""
+    requests: Mapping[str, Mapping[str, int]]
+    """Billed requests for ``data`` and ``control``, by kind."""
+    in_vpc: bool | None
+    """As it is configured; None if that may not be read."""
+    billed_ms: int
+    """As Lambda's report says, or as long as the response took."""
+
+    def to_json(self) -> dict[str, Any]:
+        """Return it for ``run.json``."""
+        code = "".join(f"{path} {digest}\n" for path, digest in sorted(self.code.items()))
+        return {**asdict(self), "code": hashlib.sha256(code.encode()).hexdigest()}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Probe:
+    """What the functions of a job said, of which none was refused."""
+
+    functions: Sequence[ProbedFunction]
+    left: tuple[str, ...]
+    """Keys of objects that it could not delete."""
+
+    def to_json(self) -> dict[str, Any]:
+        """Return it for ``run.json``."""
+        return {"functions": [one.to_json() for one in self.functions]}
+
+
+def probe(client: LambdaClient, job: JobSpec, run_id: str, keys: Sequence[str]) -> Probe:
+    """Ask the functions of a job, and return what they say.
+
+    Raises
+    ------
+    ExecutorError
+        With one line, if one of them cannot do what the job needs.
+    """
+    found = ask(client, job.functions, probe_spec(job, run_id, keys))
+    check_functions(found.functions, job.workload)
+    return found
+
+
+def ask(client: LambdaClient, names: Sequence[str], spec: ProbeSpec) -> Probe:
+    """Return what functions say, all asked at once; what they wrote is deleted.
+
+    Raises
+    ------
+    ExecutorError
+        If one cannot be invoked, or does not come to an answer.
+    """
+    specs = [replace(spec, number=number) for number in range(len(names))]
+    try:
+        with ThreadPoolExecutor(PROBES_AT_ONCE) as threads:
+            found = list(threads.map(partial(_ask, client), names, specs))
+    finally:
+        left = _tidy(specs)
+    return Probe(functions=found, left=left)
+
+
+def _tidy(specs: Sequence[ProbeSpec]) -> tuple[str, ...]:
+    """Delete what functions may have left, and return keys of objects that stay.
+
+    Nothing is looked at before: nobody else knows the id of the run yet. Claims and records
+    that stay are found by ``sbench clean``.
+    """
+    spec, left = specs[0], list[str]()
+    names = [name for one in specs for name in one.control_names]
+    marks = [one.mark for one in specs if "put" in spec.needs]
+    targets = (
+        (spec.control and for_run(spec.control, spec.run_id), names),
+        (spec.target and replace(spec.target, prefix=""), marks),
+    )
+    for target, keys in targets:
+        if target and keys:
+            with closing(ObjectIO(target)) as store, ThreadPoolExecutor(PROBES_AT_ONCE) as threads:
+                left = [key for key in threads.map(partial(_remaining, store), keys) if key]
+    return tuple(left if marks else ())
+
+
+def _remaining(store: ObjectIO, name: str) -> str:
+    """Return the name if it cannot be deleted."""
+    try:
+        store.delete(name, etag="", timeout_s=_TIDY_S)
+    except OperationError:
+        return name
+    return ""
+
+
+def probe_spec(job: JobSpec, run_id: str, keys: Sequence[str] = ()) -> ProbeSpec:
+    """Return what the functions of a job are to try."""
+    needs = _needs(job)
+    return ProbeSpec(
+        run_id=run_id,
+        workload=job.workload,
+        target=job.target if needs else None,
+        control=job.control,
+        needs=needs,
+        key=keys[0] if keys and job.workload == "read" else "",
+    )
+
+
+def _needs(job: JobSpec) -> tuple[str, ...]:
+    kinds = {OperationKind(name) for name, weight in job.load.mix if weight}
+    gated = job.gate is not None
+    wanted = {
+        "put": job.workload in {"write", "mixed"} or gated,
+        "get": job.workload == "read" or bool(kinds & _READING) or gated,
+        "delete": bool(kinds & _DELETING),
+    }
+    return tuple(name for name, is_wanted in wanted.items() if is_wanted)
+
+
+def check_functions(found: Sequence[ProbedFunction], workload: str) -> None:
+    """Refuse functions that cannot do what a job needs.
+
+    Parameters
+    ----------
+    found
+        What they say.
+    workload
+        Of the job.
+
+    Raises
+    ------
+    ExecutorError
+        With one line about the first of them.
+    """
+    ours = code_files()
+    for one in found:
+        if problem := next(_problems(one, ours, workload), None):
+            raise ExecutorError(f"function {one.name!r} {problem[0]}", hint=problem[1])
+
+
+def _problems(
+    one: ProbedFunction, ours: Mapping[str, str], workload: str
+) -> Iterator[tuple[str, str]]:
+    """Yield what is wrong with a function, and what to do."""
+    if stale := stale_files(one, ours):
+        more = f" and {len(stale) - 1} more" if len(stale) > 1 else ""
+        yield (
+            f"runs other code than this sbench {__version__}: {stale[0]}{more} differ",
+            f"{_DEPLOY}; {_NO_PROBE}",
+        )
+    if workload == OWN_FUNCTION and not one.allows_code:
+        yield "runs no code that comes with an event", "deploy it with AllowCode=true"
+    if one.refused:
+        yield (
+            f"may not do what this job needs: {one.refused}",
+            f"check its role, and the bucket's policy and region; {_NO_PROBE}",
+        )
+
+
+def stale_files(one: ProbedFunction, ours: Mapping[str, str]) -> list[str]:
+    """Return which source files of a function are not those of this installation."""
+    return [path for path, digest in one.code.items() if ours.get(path) != digest]
+
+
+def _ask(client: LambdaClient, name: str, spec: ProbeSpec) -> ProbedFunction:
+    payload = json.dumps({PROBE: asdict(spec)}).encode()
+    request = {
+        "FunctionName": name,
+        "InvocationType": "RequestResponse",
+        "LogType": "Tail",
+        "Payload": payload,
+    }
+    began_ns = monotonic_ns()
+    try:
+        answer, _ = client.invoke(lambda: request, timeout_s=_REFUSED_S)
+    except NotLaunchedError as exc:
+        raise ExecutorError(
+            f"function {name!r} does not answer: {exc}",
+            hint="others may use the account's concurrency: ReservedConcurrency keeps some for it",
+        ) from exc
+    took_ms = -(-(monotonic_ns() - began_ns) // 1_000_000)
+    log = b64decode(answer.get("LogResult", "")).decode("utf-8", "replace")
+    body = answer["Payload"].read()
+    if "FunctionError" in answer:
+        raise _failed(name, body, log)
+    billed = _BILLED.findall(log)
+    billed_ms = int(billed[-1]) if billed else took_ms
+    try:
+        said = json.loads(body)
+        said["code"] = dict(said.pop("files"))
+        return ProbedFunction(name=name, billed_ms=billed_ms, in_vpc=_in_vpc(client, name), **said)
+    except (AttributeError, KeyError, TypeError, ValueError) as exc:
+        raise ExecutorError(
+            f"function {name!r} does not know the probe: it has another sbench, or none",
+            hint=f"{_DEPLOY}; {_NO_PROBE}",
+        ) from exc
+
+
+def _in_vpc(client: LambdaClient, name: str) -> bool | None:
+    """Tell whether a function is in a VPC, which it cannot know itself."""
+    try:
+        found = client.api.get_function_configuration(FunctionName=name)
+    except (boto.BotoCoreError, boto.ClientError):
+        return None
+    return bool(found.get("VpcConfig", {}).get("SubnetIds"))
+
+
+def _failed(name: str, body: bytes, log: str) -> ExecutorError:
+    try:
+        said = json.loads(body)
+        text = f"{said.get('errorType', '')}: {said.get('errorMessage', '')}"
+    except (AttributeError, ValueError):
+        text = body.decode("utf-8", "replace")
+    if text in _OLDER:
+        return ExecutorError(
+            f"function {name!r} has an older sbench, which does not know the probe", hint=_DEPLOY
+        )
+    if any(words in text + log for words in _OTHER_PROCESSOR):
+        hint = (
+            "its zip was built for another processor: sam build and sam deploy with the same"
+            " --parameter-overrides Architecture=..."
+        )
+    else:
+        hint = f"its log has the rest; {_DEPLOY}"
+    last = _last_words(log, text)
+    more = f"; its log ends: {last}" if last else ""
+    return ExecutorError(
+        f"function {name!r} cannot start: {' '.join(text.split())}{more}", hint=hint
+    )
+
+
+def _last_words(log: str, known: str) -> str:
+    """Return the end of what a function wrote, in one line, without what is known of it."""
+    lines = [line.strip().removeprefix("[ERROR] ") for line in log.splitlines()]
+    own = [line for line in lines if not line.startswith(_LAMBDAS) and line not in known]
+    text = " ".join(" ".join(own[-3:]).split())
+    return text if len(text) <= _LOG_CHARS else f"...{text[-_LOG_CHARS:]}"

@@ -1,0 +1,273 @@
+"""The probe: what is wrong with a function is one line, before anything is launched."""
+
+import io
+import json
+import zipfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import serverless_bench
+from serverless_bench.rundir.run import load_run
+from serverless_bench.stores.loopback.server import serving
+from tests.aws_clients import open_client
+from tests.command import Done, Sbench
+from tests.lambda_hosts import NAME, LambdaHost, running_host
+from tests.matrix.proxy import Refusal, Rule, proxy_of, s3_refusal
+from tests.servers import credentials
+
+pytestmark = pytest.mark.skipif(not Path("/proc/self").exists(), reason="functions need Linux")
+
+HANDLER = "serverless_bench.worker.handler.handler"
+ELF = b"\x7fELF\x02\x01\x01" + bytes(9) + b"\x03\x00\xb7\x00\x01\x00\x00\x00" + bytes(40)
+"""The head of a library for another processor (AArch64)."""
+
+
+@pytest.fixture(scope="module")
+def store() -> Iterator[str]:
+    with serving() as server:
+        yield server.endpoint_url
+
+
+@pytest.fixture(scope="module")
+def host() -> Iterator[LambdaHost]:
+    with running_host(flags=["--share-packages"]) as running:
+        yield running
+
+
+def install(host: LambdaHost, name: str, files: Mapping[str, bytes | str], handler: str) -> None:
+    code = io.BytesIO()
+    with zipfile.ZipFile(code, "w") as archive:
+        for path, data in files.items():
+            archive.writestr(path, data)
+    with credentials(host.environment):
+        open_client("lambda").create_function(
+            FunctionName=name,
+            Runtime="python3.11",
+            Role="arn:aws:iam::123456789012:role/worker",
+            Handler=handler,
+            Code={"ZipFile": code.getvalue()},
+        )
+
+
+def package(**changed: str) -> dict[str, bytes | str]:
+    """Return the files of this package, some with a line more."""
+    root = Path(serverless_bench.__file__).parent
+    files: dict[str, bytes | str] = {}
+    for path in root.rglob("*.py"):
+        name = path.relative_to(root.parent).as_posix()
+        files[name] = path.read_text() + changed.get(path.stem, "")
+    return files
+
+
+@contextmanager
+def nothing_sent(host: LambdaHost) -> Iterator[None]:
+    """Have no asynchronous event sent for the length of a block."""
+    before = host.status()["events"]
+    yield
+    assert host.status()["events"] == before
+
+
+def write(sbench: Sbench, host: LambdaHost, url: str, *flags: object, function: str = NAME) -> Done:
+    arguments = ("--executor", "lambda", "--function", function, "--endpoint-url", url)
+    more = ("--bucket", "b", "--number", 2, "--size", "64KiB", "--name", "w")
+    return sbench("write", *arguments, *more, *map(str, flags), **host.environment)
+
+
+def refusal(done: Done, *words: str) -> None:
+    """One line says what is wrong, a second one what to do."""
+    assert done.code == 4, done.err
+    line, *hint = done.err.splitlines()
+    assert len(hint) == 1, done.err
+    for word in words:
+        assert word in line, line
+
+
+def test_a_function_says_what_it_is_and_does_not_count_as_a_cold_start(
+    sbench: Sbench, store: str
+) -> None:
+    with running_host() as host:
+        done = write(sbench, host, store, "--concurrency", 1, "--format", "json")
+        status = host.status()
+    assert done.code == 0, done.err
+    assert (status["invokes"], status["events"], status["cold_starts"]) == (3, 2, 1)
+    run = load_run(sbench.directory / "sbench-runs" / "w")
+    (said,) = run.probed
+    assert (said["name"], said["cold"], said["refused"]) == (NAME, True, "")
+    assert (said["memory_mib"], said["region"], said["in_vpc"]) == (1769, "us-east-1", False)
+    assert said["requests"] == {"control": {"put": 2, "get": 1}, "data": {"put": 1}}
+    report = done.json
+    assert report["cold_starts"] == 0, "the probe's environment was warm"
+    assert set(run.functions["worker_id"]) == {said["worker_id"]}
+    assert report["bill"]["invocations"] == 3
+    assert report["bill"]["overhead"]["probes"]["put"] == 1
+    # What it left is deleted at once.
+    assert not [key for key in run.ledger() if "/probe/" in key]
+
+
+def test_nothing_is_asked_without_it(sbench: Sbench, store: str, host: LambdaHost) -> None:
+    before = host.status()
+    assert write(sbench, host, store, "--no-probe").code == 0
+    after = host.status()
+    assert after["invokes"] - before["invokes"] == after["events"] - before["events"] == 2
+    assert load_run(sbench.directory / "sbench-runs" / "w").probed == ()
+
+
+def test_a_handler_that_cannot_be_imported(sbench: Sbench, store: str, host: LambdaHost) -> None:
+    install(host, "broken", {"app.py": "import nothing_of_that_name\n"}, "app.handler")
+    with nothing_sent(host):
+        done = write(sbench, host, store, function="broken")
+    refusal(done, "'broken' cannot start", "Runtime.ImportModuleError", "nothing_of_that_name")
+    assert not (sbench.directory / "sbench-runs").exists(), "nothing was begun"
+
+
+def test_another_processor(sbench: Sbench, store: str, host: LambdaHost) -> None:
+    files: dict[str, bytes | str] = {"app.py": "import native\n", "native.so": ELF}
+    install(host, "foreign", files, "app.handler")
+    with nothing_sent(host):
+        done = write(sbench, host, store, function="foreign")
+    refusal(done, "'foreign' cannot start", "native.so")
+    assert "another processor" in done.err
+
+
+def test_stale_code(sbench: Sbench, store: str, host: LambdaHost) -> None:
+    install(host, "stale", package(barrier="\n# older\n"), HANDLER)
+    with nothing_sent(host):
+        done = write(sbench, host, store, function="stale")
+    refusal(done, "'stale' runs other code", "worker/barrier.py")
+    assert "sam deploy" in done.err
+    assert write(sbench, host, store, "--no-probe", function="stale").code == 0
+
+
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        ('event["target"]', "has an older sbench"),
+        ('{"hello": 1}', "does not know the probe"),
+    ],
+)
+def test_what_is_no_sbench_of_today(
+    sbench: Sbench, store: str, host: LambdaHost, body: str, words: str
+) -> None:
+    name = f"other-{len(body)}"
+    code = f"def handler(event, context):\n    return {body}\n"
+    install(host, name, {"app.py": code}, "app.handler")
+    with nothing_sent(host):
+        refusal(write(sbench, host, store, function=name), words)
+
+
+def test_a_function_that_ends_while_it_answers(
+    sbench: Sbench, store: str, host: LambdaHost
+) -> None:
+    code = "import os\ndef handler(event, context):\n    print('last words')\n    os._exit(3)\n"
+    install(host, "exits", {"app.py": code}, "app.handler")
+    with nothing_sent(host):
+        done = write(sbench, host, store, function="exits")
+    refusal(done, "exit status 3")
+
+
+def denied(method: str, part: str) -> Rule:
+    """Refuse requests of one kind, as a policy does."""
+
+    def rule(asked: str, path: str) -> Refusal | None:
+        return s3_refusal(403, "AccessDenied") if asked == method and part in path else None
+
+    return rule
+
+
+@pytest.mark.parametrize(
+    ("method", "part", "words"),
+    [
+        ("PUT", "/claims/", "put if absent in bucket b"),
+        ("PUT", "/records/", "put in bucket b"),
+        ("PUT", "/probe/", "put in bucket b"),
+        ("DELETE", "/probe/", "delete in bucket b"),
+    ],
+)
+def test_what_it_may_not_do(
+    sbench: Sbench, store: str, host: LambdaHost, method: str, part: str, words: str
+) -> None:
+    flags = ("--executor", "lambda", "--function", NAME, "--bucket", "b", "--number", 2)
+    mixed = ("--operations", 4, "--size", "64KiB", "--objects", 4, "--name", "w")
+    with proxy_of(store) as proxy, nothing_sent(host):
+        proxy.rule = denied(method, part)
+        where = ("--endpoint-url", proxy.url)
+        done = sbench("mixed", *flags, *mixed, *where, **host.environment)
+    refusal(done, "may not do what this job needs", words, "AccessDenied")
+
+
+def test_a_read_needs_no_more_than_reading(sbench: Sbench, store: str, host: LambdaHost) -> None:
+    assert write(sbench, host, store, "--key-file", "keys").code == 0
+    with proxy_of(store) as proxy:
+        proxy.rule = denied("PUT", "/b/sbench/")
+        flags = ("--executor", "lambda", "--function", NAME, "--bucket", "b", "--name", "r")
+        where = ("--endpoint-url", proxy.url, "--key-file", "keys")
+        done = sbench("read", *flags, *where, **host.environment)
+        assert done.code == 0, done.err
+        proxy.rule = denied("GET", "/b/sbench/")
+        done = sbench("read", *flags[:-1], "again", *where, **host.environment)
+    refusal(done, "get in bucket b", "AccessDenied")
+
+
+def test_what_cannot_be_deleted_at_once_is_left_to_clean(
+    sbench: Sbench, store: str, host: LambdaHost
+) -> None:
+    with proxy_of(store) as proxy:
+        proxy.rule = denied("DELETE", "probe")
+        assert write(sbench, host, proxy.url).code == 0
+        run = load_run(sbench.directory / "sbench-runs" / "w")
+        assert [key for key in run.ledger() if "/probe/" in key] == [f"sbench/{run.run_id}/probe/0"]
+        proxy.rule = lambda *_: None
+        cleaned = sbench("clean", "sbench-runs/w", **host.environment)
+    assert cleaned.code == 0, cleaned.err
+    # A claim and a record each, and those of the probe.
+    assert "deleted 3 objects, 6 claims and records" in cleaned.out
+
+
+def test_a_function_that_is_throttled_is_asked_again(sbench: Sbench, store: str) -> None:
+    with running_host(flags=["--throttle", 0.5, "--seed", 3]) as host:
+        assert write(sbench, host, store).code == 0
+        assert host.status()["throttled"] > 0
+
+
+def test_credentials_that_cannot_be_renewed_are_one_line(
+    sbench: Sbench, store: str, host: LambdaHost, tmp_path: Path
+) -> None:
+    (tmp_path / "config").write_text("[default]\ncredential_process = false\n")
+    environment: dict[str, Any] = {
+        **host.environment,
+        "AWS_CONFIG_FILE": str(tmp_path / "config"),
+        "AWS_ACCESS_KEY_ID": "",
+        "AWS_SECRET_ACCESS_KEY": "",
+    }
+    flags = ("--executor", "lambda", "--function", NAME, "--endpoint-url", store, "--bucket", "b")
+    with nothing_sent(host):
+        done = sbench("write", *flags, "--number", 2, "--size", "64KiB", **environment)
+    assert done.code in {4, 5}, done.err
+    first, hint = done.err.splitlines()
+    assert "the credentials cannot be used" in first
+    assert "log in again" in hint
+
+
+def test_each_batch_of_a_small_quota_begins_together(sbench: Sbench, store: str) -> None:
+    with running_host(flags=["--concurrency", 4]) as host:
+        flags = ("--gate", 1, "--gate-timeout", 300, "--size", "8MiB", "--format", "json")
+        done = write(sbench, host, store, "--number", 8, *flags)
+    assert done.code == 0, done.err
+    report = done.json
+    run = load_run(sbench.directory / "sbench-runs" / "w")
+    assert run.limits is not None
+    assert (run.limits["asked"], run.limits["quota"], run.limits["effective"]) == (8, 4, 4)
+    assert (run.job.concurrency, report["planned_concurrency"]) == (4, 4)
+    gate = report["gate"]
+    assert (gate["expected"], gate["announced"], gate["late"]) == (8, 8, 0)
+    # A batch begins when the one before it is through.
+    begun = run.functions["start_ns"] + run.functions["gate_wait_ns"]
+    index, ends = run.functions["index"], run.functions["end_ns"]
+    assert begun[index >= 4].min() >= ends[index < 4].max()
+    # Waiting for the quota is no slow launch.
+    assert report["bottleneck"]["functions"].get("launch", 0) == 0
+    assert json.loads((run.path / "run.json").read_text())["job"]["concurrency"] == 4

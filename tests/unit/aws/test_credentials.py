@@ -1,0 +1,39 @@
+"""Credentials that are not there, cannot be renewed or need a library: one line each."""
+
+import tomllib
+from pathlib import Path
+
+import pytest
+from botocore import exceptions as boto
+
+from serverless_bench.aws import client
+from serverless_bench.driver import boto as boto_bucket
+from serverless_bench.errors import ExecutorError, StoreError
+from serverless_bench.job.target import Target
+
+LOST = "the credentials cannot be used"
+ERRORS = [
+    (boto.NoCredentialsError(), "there are no credentials", "AWS_PROFILE"),
+    (boto.CredentialRetrievalError(provider="process", error_msg="exit 1"), LOST, "log in again"),
+    (boto.UnauthorizedSSOTokenError(), LOST, "log in again"),
+    (boto.LoginRefreshRequired(), LOST, "log in again"),
+    (boto.MissingDependencyException(msg="awscrt"), "need 'awscrt'", "pip install awscrt"),
+]
+
+
+@pytest.mark.parametrize(("error", "words", "hint"), ERRORS, ids=lambda each: type(each).__name__)
+def test_each_has_a_line_and_a_hint(error: Exception, words: str, hint: str) -> None:
+    with pytest.raises(ExecutorError, match=words) as found, client.explained("lambda"):
+        raise error
+    assert hint in found.value.hint
+    with (
+        pytest.raises(StoreError, match=words) as of_store,
+        boto_bucket.explained(Target(bucket="b")),
+    ):
+        raise error
+    assert hint in of_store.value.hint
+
+
+def test_a_login_is_signed_by_a_library_that_is_installed() -> None:
+    about = tomllib.loads((Path(__file__).parents[3] / "pyproject.toml").read_text())
+    assert any(one.startswith("awscrt") for one in about["project"]["dependencies"])

@@ -1,0 +1,65 @@
+"""What a process keeps open, and when it does not trust it any more."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import pytest
+
+from serverless_bench.clock import wall_ns
+from serverless_bench.units import NS_PER_S
+from serverless_bench.worker import kept
+from serverless_bench.worker.kept import Kept, rest
+
+
+@dataclass
+class Connections:
+    """Something that can be closed."""
+
+    made: list["Connections"] = field(default_factory=list)
+    closed: bool = False
+
+    def close(self) -> None:
+        self.closed = True
+
+
+def make(*_: object) -> Connections:
+    return Connections()
+
+
+@pytest.fixture(autouse=True)
+def _rested() -> Iterator[None]:
+    yield
+    kept._rests.clear()
+
+
+def test_the_same_settings_find_it_open() -> None:
+    mine = Kept()
+    first = mine.open(make, "a")
+    assert mine.open(make, "a") is first
+    assert mine.open(make, "b") is not first
+    assert first.closed
+
+
+def test_a_short_rest_changes_nothing() -> None:
+    mine = Kept()
+    first = mine.open(make, "a")
+    rest()
+    assert mine.open(make, "a") is first
+
+
+def test_after_a_long_rest_it_is_opened_anew_once() -> None:
+    mine = Kept()
+    first = mine.open(make, "a")
+    rest(wall_ns() - 60 * NS_PER_S)
+    second = mine.open(make, "a")
+    assert second is not first
+    assert first.closed
+    # The rest is over: the second one has been used since.
+    assert mine.open(make, "a") is second
+
+
+def test_a_long_event_is_no_rest() -> None:
+    mine = Kept()
+    rest(wall_ns() - 60 * NS_PER_S)
+    first = mine.open(make, "a")
+    assert mine.open(make, "a") is first
