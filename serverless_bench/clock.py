@@ -45,6 +45,14 @@ def utc_stamp(ns: int | None = None, *, separators: bool = False) -> str:
     return instant.strftime("%Y-%m-%dT%H:%M:%SZ" if separators else "%Y%m%dT%H%M%SZ")
 
 
+def iso_date_s(text: str) -> float | None:
+    """Return the seconds since the epoch of ``2026-11-21T10:54:02Z``; None of anything else."""
+    try:
+        return datetime.fromisoformat(text).timestamp()
+    except ValueError:
+        return None
+
+
 # Responses of one second have one date.
 @lru_cache(maxsize=8)
 def http_date_s(text: str | None) -> int | None:

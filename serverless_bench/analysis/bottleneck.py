@@ -17,10 +17,9 @@ schedule
     else was to be done.
 function network
     Its bytes over time are a straight line, after a burst or from the start, and the
-    other functions' lines are as steep: the mark of a limit that each function has for
-    itself (Lambda: about 300 MiB at full speed, then 77.6 MiB/s; Bodner et al., "An
-    Empirical Evaluation of Serverless Cloud Infrastructure for Large-Scale Data
-    Processing", EDBT 2025, Table 1).
+    lines of the other functions of its memory size are as steep: the mark of a limit that each
+    has for itself. Or its rate after a burst is what AWS says that a function of its memory
+    has (``aws.lambda_network``): then it need not have company.
 store
     None of these, and its client took less than half of the time: the function waited for
     the store, or for the network between.
@@ -32,25 +31,29 @@ between two bounds.
 """
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
 import numpy as np
 
 from serverless_bench.analysis.elapsed import elapsed
-from serverless_bench.analysis.timeline import elapsed_before, function_spans
+from serverless_bench.analysis.network_bucket import (
+    bucket_fits,
+    limited_functions,
+    sample_of,
+    share_of_sample,
+)
+from serverless_bench.analysis.timeline import function_spans
 from serverless_bench.job.load import OWN_FUNCTION
 from serverless_bench.rundir.run import Run
 from serverless_bench.rundir.tables import (
     ABSENT,
-    LATEST,
     Floats,
     Ints,
     Mask,
     largest_by,
     least_by,
-    rows_of,
     sum_by,
 )
 from serverless_bench.units import NS_PER_S
@@ -68,35 +71,10 @@ DELAYED_SHARE: Final = 0.5
 """A thread that asks for the lock now and then is late this often only if others queue, too."""
 _LEAST_PROBES: Final = 8
 """Where the lock is taken there are few: each waits for its turn."""
-_SAMPLE: Final = 200
-"""Functions whose curves are fitted; evenly spaced among all."""
-_POINTS: Final = 200
-_STRIDE: Final = 4
-_LEAST_TAIL: Final = 0.3
-"""The straight part has to be this much of a function's time."""
-_STRAIGHT: Final = 0.02
-"""A line may miss the curve by this share of all bytes."""
-_BURST: Final = 0.05
-"""A burst below this share of the bytes is the start of a connection."""
-_ALIKE_AFTER_BURST: Final = 0.10
-_ALIKE: Final = 0.02
-"""How far p95 and p5 of the slopes may be apart, by their median. Without a burst only
-a shaper makes rates this equal; functions that share a store do not."""
-_LEAST_ALIKE: Final = 3
 _SOON: Final = 0.05
 """Share of a schedule's length by which its last operation may be late."""
 _LAMBDA_MIB_PER_CPU: Final = 1769
 """AWS Lambda developer guide, "Configure Lambda function memory"."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BucketFit:
-    """One function's bytes over time as a token bucket."""
-
-    burst_bytes: float
-    """Moved above the sustained rate: the bucket's size; 0 without a burst."""
-    sustained_bytes_per_s: float
-    total_bytes: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,9 +104,9 @@ def bottleneck(run: Run, good: Mask) -> Bottleneck:
     if not len(rows):
         return Bottleneck()
     launch, share = _launch_share(run, rows), _client_share(run, rows)
-    sample = _sample(len(rows))
-    buckets = _buckets(run, good, rows, sample)
-    limited = _limited(buckets)
+    sample = sample_of(len(rows))
+    buckets = bucket_fits(run, good, rows, sample)
+    limited = limited_functions(buckets, run.functions["memory_mib"][rows])
     applies = {
         "launch": launch > 0.5,
         "client": share.least >= CLIENT_SHARE,
@@ -140,7 +118,7 @@ def bottleneck(run: Run, good: Mask) -> Bottleneck:
     found = Counter(cause.tolist())
     for name in ("store", "unknown"):
         # Of a sample: the share of the sample stands for all that are left.
-        network = round(found[name] * _share_of_sample(sample, limited, cause == name))
+        network = round(found[name] * share_of_sample(sample, limited, cause == name))
         found.update({"function_network": network, name: -network})
     speeds = run.functions["generator_bytes_per_s"][rows]
     shown = [buckets[i] for i in limited] if found["function_network"] else []
@@ -176,17 +154,6 @@ def _launch_share(run: Run, rows: Ints) -> Floats:
     launch = np.maximum(elapsed(run).between_each_ns(submitted, start), 0)
     work = np.maximum(table["end_ns"][rows] - table["start_ns"][rows], 1)
     return np.where(unknown, np.nan, launch / (launch + work))
-
-
-def _sample(count: int) -> Ints:
-    """Return the positions of at most ``_SAMPLE`` functions, evenly spaced among all."""
-    return np.unique(np.linspace(0, count - 1, min(count, _SAMPLE)).astype(np.int64))
-
-
-def _share_of_sample(sample: Ints, limited: set[int], of: Mask) -> float:
-    """Return how many of a sample are limited; one that shows no bucket is not."""
-    members = [i for i in sample.tolist() if of[i]]
-    return len(limited.intersection(members)) / len(members) if members else 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -274,90 +241,3 @@ def _on_schedule(run: Run, rows: Ints) -> Mask:
     kept_up = (last > first) & (end - last <= _SOON * (last - first))
     # Who left undone what was due did not keep up, however soon it ended.
     return np.asarray(kept_up & ~np.isin(rows, run.overdue["function"]), dtype=np.bool_)
-
-
-def _buckets(run: Run, good: Mask, rows: Ints, sample: Ints) -> dict[int, BucketFit]:
-    """Return the buckets of a sample that show one, by position in ``rows``."""
-    fits = (fit_bucket(at_s, moved) for at_s, moved in _curves(run, good, rows[sample]))
-    return {at: fit for at, fit in zip(sample.tolist(), fits, strict=True) if fit is not None}
-
-
-def _curves(run: Run, good: Mask, rows: Ints) -> Iterator[tuple[Floats, Floats]]:
-    """Yield for each function its seconds since its start and the bytes moved by then."""
-    operations, steps = run.operations, run.steps
-    for row in rows.tolist():
-        of_operations, of_steps = rows_of(operations, row), rows_of(steps, row)
-        wanted = good[of_operations]
-        start = operations["start_ns"][of_operations]
-        number = steps["operation"][of_steps]
-        length = steps["step_ns"][of_steps]
-        # Steps follow one another from their operation's start.
-        ends = start[number] + elapsed_before(length, number) + length
-        keep = wanted[number]
-        order = np.argsort(ends[keep], kind="stable")
-        at_ns = ends[keep][order] - start[wanted].min(initial=LATEST)
-        moved = np.cumsum(steps["step_bytes"][of_steps][keep][order])
-        yield (
-            np.concatenate(([0.0], at_ns / NS_PER_S)),
-            np.concatenate(([0.0], moved.astype(np.float64))),
-        )
-
-
-def fit_bucket(at_s: Floats, moved: Floats) -> BucketFit | None:
-    """Return the token bucket that a curve of bytes over time shows, if it shows one.
-
-    Parameters
-    ----------
-    at_s, moved
-        Points of the curve, ascending, from ``(0, 0)``.
-
-    Returns
-    -------
-    BucketFit or None
-        From the longest end of the curve that is a straight line: its slope is the
-        sustained rate, and where it meets the axis is what came on top. None when no
-        such end is long enough.
-    """
-    if len(at_s) < 6 or at_s[-1] <= 0:
-        return None
-    # The last stretch waits for the acknowledgement; nothing moves in it.
-    stop = float(at_s[int(np.searchsorted(moved, moved[-1]))])
-    if stop <= 0:
-        return None
-    grid = np.linspace(0, stop, _POINTS)
-    curve = np.interp(grid, at_s, moved)
-    for first in range(0, round(_POINTS * (1 - _LEAST_TAIL)), _STRIDE):
-        slope, _, missed = _line(grid[first:], curve[first:])
-        if slope > 0 and missed <= _STRAIGHT * moved[-1]:
-            # The line may have begun in the bend: its first quarter does not count.
-            later = first + (_POINTS - first) // 4
-            slope, intercept, _ = _line(grid[later:], curve[later:])
-            return BucketFit(
-                burst_bytes=max(0.0, intercept),
-                sustained_bytes_per_s=slope,
-                total_bytes=float(moved[-1]),
-            )
-    return None
-
-
-def _line(x: Floats, y: Floats) -> tuple[float, float, float]:
-    """Return slope and intercept of the least squares line, and by how much it misses most."""
-    across, up = x - x.mean(), y - y.mean()
-    slope = float((across @ up) / (across @ across))
-    return slope, float(y.mean() - slope * x.mean()), float(np.abs(up - slope * across).max())
-
-
-def _limited(buckets: Mapping[int, BucketFit]) -> set[int]:
-    """Return which functions ran into a limit that all of them have."""
-    slopes = np.array([bucket.sustained_bytes_per_s for bucket in buckets.values()])
-    if len(slopes) < _LEAST_ALIKE:
-        return set()
-    low, middle, high = np.percentile(slopes, (5, 50, 95))
-    spread = (high - low) / middle
-    with_burst = (
-        float(np.median([b.burst_bytes / b.total_bytes for b in buckets.values()])) > _BURST
-    )
-    if spread > (_ALIKE_AFTER_BURST if with_burst else _ALIKE):
-        return set()
-    near = _ALIKE_AFTER_BURST * middle
-    return {i for i, b in buckets.items() if abs(b.sustained_bytes_per_s - middle) <= near}

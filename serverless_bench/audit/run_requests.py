@@ -62,6 +62,9 @@ class _Sorter:
 
     def take(self, one: StoreRequest) -> None:
         found = self.found
+        if one.operation == "create_session":
+            # Of a directory bucket: made for requests on objects, on whose behalf no record has it.
+            return
         if one.bucket == self.control_bucket and self._is_control(one):
             found.control.append(one)
         elif one.bucket == self.bucket:

@@ -1,11 +1,14 @@
 """What an AWS account allows, and how a function in it is set up."""
 
+from collections.abc import Iterable, Mapping
 from contextlib import closing
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from serverless_bench.aws.client import error_code, explained, open_client
 from serverless_bench.errors import ExecutorError
+
+_MBPS: Final = {"Gigabits/Second": 1e3, "Megabits/Second": 1.0}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,6 +58,38 @@ def read_quota(*, region: str | None = None) -> Quota:
         concurrent=limit["ConcurrentExecutions"],
         unreserved=limit["UnreservedConcurrentExecutions"],
     )
+
+
+def read_network_quota(*, region: str | None = None) -> float | None:
+    """Return the quota for the network of one function, in 10**6 bits per second.
+
+    Returns
+    -------
+    float or None
+        None if AWS lists no such quota.
+
+    Raises
+    ------
+    ExecutorError
+        If AWS does not answer, or does not allow ``servicequotas:ListServiceQuotas``.
+    """
+    client = open_client("service-quotas", region=region)
+    with closing(client), explained("servicequotas:ListServiceQuotas"):
+        pages = client.get_paginator("list_service_quotas").paginate(ServiceCode="lambda")
+        return network_mbps([quota for page in pages for quota in page["Quotas"]])
+
+
+def network_mbps(quotas: Iterable[Mapping[str, Any]]) -> float | None:
+    """Return the quota for the network of one function among those of Lambda; None if none is.
+
+    Its code is not documented; its name and its unit say which one it is.
+    """
+    for quota in quotas:
+        scale = _MBPS.get(quota.get("Unit", ""), 1.0)
+        name = quota["QuotaName"].lower()
+        if "bandwidth" in name or ("network" in name and "interface" not in name):
+            return float(quota["Value"]) * scale
+    return None
 
 
 def read_function(name: str, *, region: str | None = None) -> FunctionSetup:

@@ -19,7 +19,13 @@ from botocore import exceptions as boto
 from serverless_bench import __version__
 from serverless_bench.aws.client import explained, open_client
 from serverless_bench.aws.cloudformation import Stack, read_stack
-from serverless_bench.aws.lambda_account import FunctionSetup, read_function, read_quota
+from serverless_bench.aws.lambda_account import (
+    FunctionSetup,
+    read_function,
+    read_network_quota,
+    read_quota,
+)
+from serverless_bench.aws.lambda_network import BASE_MBPS, RAISED_FROM_MIB, SOURCE
 from serverless_bench.clock import EpochClock, http_date_s, sleep
 from serverless_bench.errors import PluginError, SbenchError
 from serverless_bench.stores.embedded import default_directory
@@ -226,6 +232,19 @@ def quota(patient: Patient) -> Finding:
     if found.unreserved < 1:
         return fail("quota", text, hint)
     return warn("quota", text, hint) if found.concurrent < 1000 else ok("quota", text)
+
+
+def network_quota(patient: Patient) -> Finding:
+    """Look at what the network of one function may give; who may not ask it has the default."""
+    text = f"{BASE_MBPS:g} Mbps for each function ({SOURCE})"
+    try:
+        found = read_network_quota(region=patient.region)
+    except SbenchError as exc:
+        return ok("network", f"{text}; whether the account has more was not found out: {exc}")
+    if found is None or found <= BASE_MBPS:
+        return ok("network", text)
+    raised = f"up to {found:g} Mbps, from {RAISED_FROM_MIB} MB on and in no VPC"
+    return ok("network", f"{raised}: name --network-quota {found:g} to plan")
 
 
 def function(name: str, patient: Patient) -> Iterator[Finding]:

@@ -16,6 +16,7 @@ from serverless_bench.cli.checkup import (
     function,
     identity,
     machine,
+    network_quota,
     quota,
     stack,
     unless_it_fails,
@@ -86,6 +87,7 @@ def examine(flags: Mapping[str, Any]) -> Iterator[Finding]:
         yield from unless_it_fails("identity", identity(patient))
     if patient.functions:
         yield quota(patient)
+        yield network_quota(patient)
     for name in patient.functions:
         yield from unless_it_fails(f"function {name}", function(name, patient))
     for bucket in _buckets(flags["bucket"], flags["endpoint_url"], patient.stack):

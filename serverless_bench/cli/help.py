@@ -23,16 +23,16 @@ SECTIONS: Final[_Sections] = {
     " client-option",
     "Functions": "executor concurrency deadline gate gate-timeout link",
     "Remote functions": "stack function memory arch max-cost prices control-prefix start-timeout"
-    " quota function-mb-s vpc cross-region show-prices",
+    " quota network-quota function-mb-s vpc express cross-region show-prices",
     "Output": "name format run-dir dry-run keep pickle plot ceiling",
 }
 """Which flags stand together, and in which order."""
 _SERVE: Final[_Sections] = {
-    "Server": "port host tls check strict witness log",
+    "Server": "port host tls check express strict witness log",
     "Faults, as a rate from 0 to 1": "slowdown error missing reset-put reset-get truncate short"
     " stale flip flip-bits seed",
-    "Speed and limits": "latency connection-rate function-burst function-rate put-limit get-limit"
-    " stall clock-skew",
+    "Speed and limits": "latency connection-rate function-burst function-rate function-memory"
+    " network-quota function-scale put-limit get-limit stall clock-skew",
 }
 _LAMBDA_HOST: Final[_Sections] = {
     "Server": "port region log-dir duration scripted",

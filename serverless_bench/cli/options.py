@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
+from serverless_bench.aws.lambda_network import BASE_MBPS
 from serverless_bench.reporters import REPORTERS
 
 if TYPE_CHECKING:
@@ -85,6 +86,15 @@ port_option = option(
 
 prices_option = option(
     "--prices", type=FILE, help="Price file; the one that comes with sbench without it."
+)
+
+network_quota_option = option(
+    "--network-quota",
+    type=click.FloatRange(min=BASE_MBPS),
+    metavar="MBPS",
+    show_default=False,
+    help="The account's quota for the network of one function."
+    f"  [default: {BASE_MBPS:g}, which every account has]",
 )
 
 arch_type = click.Choice(["arm64", "x86_64"])

@@ -22,10 +22,16 @@ from serverless_bench.aws.cost.forecast import (
 )
 from serverless_bench.aws.cost.prices import Prices, load_prices, price_text
 from serverless_bench.aws.cost.usage import Dollars, format_money, price
-from serverless_bench.aws.lambda_account import read_function, read_quota
+from serverless_bench.aws.lambda_account import (
+    FunctionSetup,
+    read_function,
+    read_network_quota,
+    read_quota,
+)
+from serverless_bench.aws.lambda_network import BASE_MBPS
 from serverless_bench.cli.exit_codes import ExitCode
 from serverless_bench.cli.job_flags import settings, transfer_options
-from serverless_bench.cli.options import arch_type, option, prices_option
+from serverless_bench.cli.options import arch_type, network_quota_option, option, prices_option
 from serverless_bench.errors import ExecutorError, UsageError
 from serverless_bench.job.operations import OperationKind
 from serverless_bench.units import MIB, format_rate, format_seconds, format_size
@@ -45,7 +51,7 @@ _COMPONENTS: Final = {
     "control": "control requests",
     "storage": "storage",
     "logs": "logs",
-    "network": "NAT, endpoint, region",
+    "network": "NAT, region, S3 Express",
 }
 
 
@@ -121,6 +127,7 @@ class _Plan:
     help="Processor of the functions.  [default: the stack's, or arm64]",
 )
 @option("--quota", type=int, help=f"Functions at once.  [default: asked, or {DEFAULT_QUOTA}]")
+@network_quota_option
 @option("--stack", help="Ask this stack and its account for memory, processor and quota.")
 @option("--region", help="Where the stack is.")
 @option(
@@ -134,6 +141,7 @@ class _Plan:
     default=Route.NONE.value,
     help="How the functions reach the store.",
 )
+@option("--express", is_flag=True, help="The objects are in S3 Express One Zone.")
 @option("--cross-region", is_flag=True, help="The bucket is in another region.")
 @option("--keep", type=float, default=1.0, help="Hours the objects stay.")
 @prices_option
@@ -149,7 +157,8 @@ def command(words: tuple[str, ...], **flags: Any) -> int:  # noqa: ANN401 - too 
 
     Nothing is started and, without --stack, AWS is not asked. Behind COMMAND (write, read,
     mixed, array or call) stand its own flags: then these say what to plan, and of the flags
-    before it --memory, --arch, --quota, --stack, --region, --prices and --format count.
+    before it --memory, --arch, --quota, --network-quota, --stack, --region, --prices and
+    --format count.
     """
     if flags["show_prices"]:
         click.echo(
@@ -166,12 +175,16 @@ def command(words: tuple[str, ...], **flags: Any) -> int:  # noqa: ANN401 - too 
             flag = f"--{name.replace('_', '-')}"
             raise UsageError(f"{flag} must be at least {least:g}, got {value:g}")
     stack = read_stack(flags["stack"], region=flags["region"]) if flags["stack"] else None
-    quota, quota_from = _quota(flags["quota"], stack)
+    setup = _setup(stack)
+    quota, quota_from = _quota(flags["quota"], stack, setup)
     account: dict[str, Any] = {
         "memory_mib": flags["memory"] or (stack.memory_mib if stack else VCPU_MIB),
         "architecture": flags["arch"] or (stack.architecture if stack else "arm64"),
         "quota": quota,
+        "network_mbps": _network_mbps(flags["network_quota"], stack),
     }
+    if setup is not None and setup.in_vpc and flags["vpc"] == Route.NONE:
+        flags["vpc"] = Route.GATEWAY
     found = (
         plan_command(words, prices=flags["prices"], **account)
         if words
@@ -204,6 +217,7 @@ def _plan(flags: Mapping[str, Any], account: Mapping[str, Any], quota_from: str)
         "client": job.target.client,
         "bytes_per_s": None if rate is None else rate * 1e6,
         "keep_h": flags["keep"],
+        "express": flags["express"],
         "route": Route(flags["vpc"]),
         "cross_region": flags["cross_region"],
     }
@@ -223,16 +237,30 @@ def _plan(flags: Mapping[str, Any], account: Mapping[str, Any], quota_from: str)
     )
 
 
-def _quota(given: int | None, stack: Stack | None) -> tuple[int, str]:
+def _setup(stack: Stack | None) -> FunctionSetup | None:
+    """Return how the stack's function is set up, if that may be known."""
+    if stack is not None:
+        with suppress(ExecutorError):
+            return read_function(stack.function_name, region=stack.region)
+    return None
+
+
+def _network_mbps(given: float | None, stack: Stack | None) -> float:
+    """Return the quota for the network of one function."""
+    if given is None and stack is not None:
+        with suppress(ExecutorError):
+            given = read_network_quota(region=stack.region)
+    return given or BASE_MBPS
+
+
+def _quota(given: int | None, stack: Stack | None, setup: FunctionSetup | None) -> tuple[int, str]:
     """Return how many functions may run at once, and who says so."""
     if given is not None:
         return given, "--quota"
     if stack is None:
         return DEFAULT_QUOTA, "AWS's default; a new account has less"
-    with suppress(ExecutorError):
-        setup = read_function(stack.function_name, region=stack.region)
-        if setup.reserved is not None:
-            return max(1, setup.reserved), f"reserved for {stack.function_name}"
+    if setup is not None and setup.reserved is not None:
+        return max(1, setup.reserved), f"reserved for {stack.function_name}"
     try:
         quota = read_quota(region=stack.region)
     except ExecutorError as exc:
@@ -299,6 +327,10 @@ def _expectations(plan: _Plan) -> Iterator[tuple[str, ...]]:
     yield (
         "memory needed",
         *(f"{p.expected.memory_needed_mib} of {p.load.memory_mib} MB" for p in phases),
+    )
+    yield (
+        "network, after a burst",
+        *(format_rate(phase.load.network.bytes_per_s) for phase in phases),
     )
     yield ("disk (/tmp) needed", *("none" for _ in phases))
 

@@ -53,4 +53,6 @@ def plan_command(words: Sequence[str], **how: Any) -> "JobPlan":  # noqa: ANN401
     prepared = prepare(OWN_FUNCTION, with_code(flags)) if own else prepare(name, flags)
     # Elsewhere all functions are launched at once, unless the flags say otherwise.
     at_once = prepared.checked.settings.concurrency or prepared.job.invocations
-    return plan(replace(prepared.job, concurrency=at_once), prepared.keys, **how)
+    bucket = prepared.checked.location.bucket or ""
+    job = replace(prepared.job, target=replace(prepared.job.target, bucket=bucket))
+    return plan(replace(job, concurrency=at_once), prepared.keys, **how)

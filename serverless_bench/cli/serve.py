@@ -1,12 +1,15 @@
 """``sbench serve``."""
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import click
 
-from serverless_bench.cli.options import FILE, group, option, port_option
+from serverless_bench.aws.lambda_network import BASE_MBPS, function_network
+from serverless_bench.cli.options import FILE, group, network_quota_option, option, port_option
+from serverless_bench.errors import UsageError
 from serverless_bench.stores.loopback.faults import FaultKind
 from serverless_bench.stores.loopback.server import LoopbackServer
 from serverless_bench.stores.loopback.shaping import Shape
@@ -52,6 +55,12 @@ _FAULTS = {
     type=FILE,
     help="Write every request here, for sbench check.",
 )
+@option(
+    "--express",
+    type=click.FloatRange(min=1),
+    metavar="SECONDS",
+    help="Buckets called ...--ZONE--x-s3 are directory buckets, whose sessions last so long.",
+)
 @option("--strict", is_flag=True, help="Only what was written here can be read.")
 @group(
     # One rate per fault, 0 to 1.
@@ -73,6 +82,20 @@ _FAULTS = {
     option("--connection-rate", type=float, metavar="MIB/S", help="Per connection."),
     option("--function-burst", type=float, metavar="MIB", help="Per function and direction."),
     option("--function-rate", type=float, metavar="MIB/S", help="Once the burst is used up."),
+    option(
+        "--function-memory",
+        type=click.IntRange(128, 10240),
+        metavar="MB",
+        help="Burst and rate of a Lambda function of so much memory.",
+    ),
+    network_quota_option,
+    option(
+        "--function-scale",
+        type=click.FloatRange(0, 1, min_open=True),
+        metavar="SHARE",
+        show_default=False,
+        help="Only this share of the burst and the rate of --function-memory.",
+    ),
     option("--put-limit", type=float, metavar="N", help="Writes per second and prefix."),
     option("--get-limit", type=float, metavar="N", help="Reads per second and prefix."),
     option(
@@ -99,6 +122,7 @@ def command(host: str, port: int, tls: Path | None, **flags: Any) -> None:  # no
         tls=tls,
         check=CheckMode(flags["check"]),
         strict=flags["strict"],
+        express_s=flags["express"],
         seed=flags["seed"],
         rates={kind: flags[kind.replace("-", "_")] for kind in FaultKind},
         flip_bits=flags["flip_bits"],
@@ -107,8 +131,7 @@ def command(host: str, port: int, tls: Path | None, **flags: Any) -> None:  # no
         shape=Shape(
             latency=flags["latency"],
             connection_bytes_per_s=_bytes(flags["connection_rate"]),
-            function_burst_bytes=_bytes(flags["function_burst"]),
-            function_bytes_per_s=_bytes(flags["function_rate"]),
+            **_function(flags),
             put_per_s=flags["put_limit"],
             get_per_s=flags["get_limit"],
             stall=flags["stall"],
@@ -122,6 +145,30 @@ def command(host: str, port: int, tls: Path | None, **flags: Any) -> None:  # no
         except KeyboardInterrupt:
             # Ctrl-C and SIGTERM are how it ends.
             click.echo(json.dumps(server.state.statistics()))
+
+
+def _function(flags: Mapping[str, Any]) -> dict[str, float | None]:
+    """Return the network of each function, as its flags or AWS's model say."""
+    memory, scale = flags["function_memory"], flags["function_scale"]
+    if memory is None:
+        for name in ("network_quota", "function_scale"):
+            if flags[name] is not None:
+                flag = f"--{name.replace('_', '-')}"
+                raise UsageError(f"{flag} needs --function-memory")
+        return {
+            "function_burst_bytes": _bytes(flags["function_burst"]),
+            "function_bytes_per_s": _bytes(flags["function_rate"]),
+        }
+    if flags["function_burst"] is not None or flags["function_rate"] is not None:
+        raise UsageError(
+            "--function-memory says burst and rate already",
+            hint="leave --function-burst and --function-rate out",
+        )
+    network = function_network(memory, quota_mbps=flags["network_quota"] or BASE_MBPS)
+    return {
+        "function_burst_bytes": network.burst_bytes * (scale or 1),
+        "function_bytes_per_s": network.bytes_per_s * (scale or 1),
+    }
 
 
 def _bytes(mebibytes: float | None) -> float | None:

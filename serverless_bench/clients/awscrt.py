@@ -15,7 +15,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar, Final, Literal
 
-from awscrt.auth import AwsCredentialsProvider
+from awscrt.auth import (
+    AwsCredentialsProvider,
+    AwsSignedBodyHeaderType,
+    AwsSigningAlgorithm,
+    AwsSigningConfig,
+)
 from awscrt.http import HttpRequest
 from awscrt.io import (
     ClientBootstrap,
@@ -50,6 +55,7 @@ from serverless_bench.clients.s3_http import (
     response_error,
 )
 from serverless_bench.errors import BadResponse, UsageError
+from serverless_bench.job.directory_bucket import is_directory_bucket
 from serverless_bench.rundir.record import Shown
 from serverless_bench.units import GIB, MIB
 
@@ -102,6 +108,7 @@ class AwsCrtClient(S3HttpClient[AwsCrtOptions]):
         signing="SigV4, UNSIGNED-PAYLOAD",
         checksum="none unless checksum is set",
         forkable=False,
+        express=True,
         options=AwsCrtOptions,
     )
 
@@ -145,10 +152,12 @@ class AwsCrtClient(S3HttpClient[AwsCrtOptions]):
             region=region,
             tls_mode=S3RequestTlsMode.ENABLED if secure else S3RequestTlsMode.DISABLED,
             tls_connection_options=_trust().new_connection_options() if secure else None,
-            signing_config=create_default_s3_signing_config(
-                region=region,
-                credential_provider=AwsCredentialsProvider.new_default_chain(bootstrap),
+            signing_config=_signing(
+                region,
+                AwsCredentialsProvider.new_default_chain(bootstrap),
+                express=is_directory_bucket(self._bucket),
             ),
+            enable_s3express=is_directory_bucket(self._bucket),
             part_size=options.part_mb and options.part_mb * MIB,
             throughput_target_gbps=options.throughput_gbps,
             memory_limit=options.memory_gb and options.memory_gb * GIB,
@@ -215,6 +224,22 @@ class AwsCrtClient(S3HttpClient[AwsCrtOptions]):
                 status, crt_request.text, crt_request.headers, self._endpoint, self._bucket
             )
         check_success(crt_request.text)
+
+
+def _signing(region: str, provider: AwsCredentialsProvider, *, express: bool) -> AwsSigningConfig:
+    """Return how requests are signed; with ``express`` the runtime makes sessions."""
+    if not express:
+        return create_default_s3_signing_config(region=region, credential_provider=provider)
+    return AwsSigningConfig(
+        algorithm=AwsSigningAlgorithm.V4_S3EXPRESS,
+        service="s3express",
+        region=region,
+        credentials_provider=provider,
+        use_double_uri_encode=False,
+        should_normalize_uri_path=False,
+        signed_body_value="UNSIGNED-PAYLOAD",
+        signed_body_header_type=AwsSignedBodyHeaderType.X_AMZ_CONTENT_SHA_256,
+    )
 
 
 def _checksum(options: AwsCrtOptions) -> S3ChecksumConfig | None:

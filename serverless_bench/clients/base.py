@@ -43,6 +43,8 @@ class ClientInfo:
     """What the library offers; the methods for the rest are not called, and may be missing."""
     options: type = NoOptions
     """What ``Target.options`` may set, as a dataclass (see ``clients.options``)."""
+    express: bool = False
+    """Whether it makes sessions with directory buckets (S3 Express One Zone)."""
     forkable: bool = True
     """False where the library starts threads: it is opened only where nothing forks any more."""
 

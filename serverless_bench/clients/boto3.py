@@ -87,6 +87,7 @@ class Boto3Client(LibraryClient[Boto3Options]):
         signing="library default",
         checksum=os.environ.get("AWS_REQUEST_CHECKSUM_CALCULATION", "library default"),
         options=Boto3Options,
+        express=True,
     )
 
     def __init__(self, target: Target, transfer: Transfer) -> None:
@@ -157,9 +158,9 @@ class Boto3Client(LibraryClient[Boto3Options]):
         return self._call(exchange, self._client.head_object, Key=key)["ContentLength"]
 
     def list_keys(self, prefix: str, after: str, exchange: Exchange) -> tuple[list[str], bool]:
-        response = self._call(
-            exchange, self._client.list_objects_v2, Prefix=prefix, StartAfter=after
-        )
+        # A directory bucket has no order, and does not take the empty text for none.
+        behind = {"StartAfter": after} if after else {}
+        response = self._call(exchange, self._client.list_objects_v2, Prefix=prefix, **behind)
         return [entry["Key"] for entry in response.get("Contents", ())], response["IsTruncated"]
 
     def delete(self, key: str, exchange: Exchange) -> None:
@@ -202,8 +203,11 @@ class Boto3Client(LibraryClient[Boto3Options]):
         events.register_last("before-parameter-build.s3", _never_redirect)
         events.register("before-send.s3", self._start_sending)
 
-    def _start_sending(self, **_: object) -> None:
+    def _start_sending(self, event_name: str, **_: object) -> None:
         """The passes over the body before this one were for checksums and signature."""
+        if event_name.endswith(".CreateSession"):
+            # Of a directory bucket, before the request itself.
+            return
         body = getattr(self._sending, "body", None)
         if body is not None:
             body.sending = True

@@ -11,7 +11,10 @@ from urllib.parse import SplitResult, quote, unquote_plus, urlencode, urlsplit
 from serverless_bench.clients.base import Exchange, Source
 from serverless_bench.clients.library import K, LibraryClient
 from serverless_bench.clients.s3_errors import s3_error
-from serverless_bench.errors import BadResponse, OperationError
+from serverless_bench.errors import BadRequest, BadResponse, OperationError
+from serverless_bench.job.directory_bucket import is_directory_bucket
+from serverless_bench.job.target import Target
+from serverless_bench.job.transfer import Transfer
 
 METHODS: Final = {
     "AbortMultipartUpload": "DELETE",
@@ -19,6 +22,7 @@ METHODS: Final = {
     "CopyObject": "PUT",
     "CreateBucket": "PUT",
     "CreateMultipartUpload": "POST",
+    "CreateSession": "GET",
     "DeleteObject": "DELETE",
     "DeleteObjects": "POST",
     "GetObject": "GET",
@@ -44,6 +48,11 @@ class S3Response(NamedTuple):
 
 class S3HttpClient(LibraryClient[K]):
     """A client that makes S3's requests itself; how they are sent is its own."""
+
+    def __init__(self, target: Target, transfer: Transfer) -> None:
+        self._next_pages: dict[tuple[str, str], str] = {}
+        """Of directory buckets: tokens of the pages that follow, by prefix and last key."""
+        super().__init__(target, transfer)
 
     def _send(
         self,
@@ -107,13 +116,25 @@ class S3HttpClient(LibraryClient[K]):
 
     def list_keys(self, prefix: str, after: str, exchange: Exchange) -> tuple[list[str], bool]:
         """Return up to a thousand keys behind ``after``, and whether there are more."""
-        wanted = {"list-type": "2", "encoding-type": "url", "prefix": prefix, "start-after": after}
+        wanted = {"list-type": "2", "encoding-type": "url", "prefix": prefix}
+        if not is_directory_bucket(self._bucket):
+            wanted["start-after"] = after
+        elif after:
+            # It lists in no order: a page goes on only where the one before it ended.
+            wanted["continuation-token"] = self._next_pages.get((prefix, after), "")
+            if not wanted["continuation-token"]:
+                raise BadRequest("a directory bucket lists in no order, so nothing is behind a key")
         query = urlencode(wanted, safe="", quote_via=quote)
         response = self._send("ListObjectsV2", "", exchange, query=query)
+        self._next_pages.pop((prefix, after), None)
         if not response.text.lstrip().startswith(b"<"):
             raise BadResponse("the store lists nothing that is XML", status=response.status)
         keys = [unquote_plus(key) for key in elements(response.text, "Key")]
-        return keys, "true" in elements(response.text, "IsTruncated")
+        more = "true" in elements(response.text, "IsTruncated")
+        if more and keys:
+            token = element(response.text, "NextContinuationToken")
+            self._next_pages[prefix, keys[-1]] = token
+        return keys, more
 
     def delete(self, key: str, exchange: Exchange) -> None:
         self._send("DeleteObject", key, exchange)

@@ -63,11 +63,24 @@ class Signer:
         Where the bucket is.
     host
         Of the store, with its port.
+    service
+        Name of the service that signatures are for.
+    token_header
+        Where the token of temporary credentials stands.
     """
 
-    def __init__(self, region: str, host: str) -> None:
+    def __init__(
+        self,
+        region: str,
+        host: str,
+        *,
+        service: str = "s3",
+        token_header: str = "x-amz-security-token",  # noqa: S107 - the name of a header
+    ) -> None:
         self.region = region
         self._host = host
+        self._service = service
+        self._token_header = token_header
         nothing = _Headers("", "", "")
         self._latest = _Second(-1, Keys("", ""), b"", "", "", "", nothing)
 
@@ -114,7 +127,7 @@ class Signer:
 
     def _at(self, second: int, keys: Keys) -> _Second:
         stamp = utc_stamp(second * NS_PER_S)
-        scope = f"{stamp[:8]}/{self.region}/s3/aws4_request"
+        scope = f"{stamp[:8]}/{self.region}/{self._service}/aws4_request"
         key = f"AWS4{keys.secret_key}".encode()
         for part in scope.split("/"):
             key = hmac.digest(key, part.encode(), "sha256")
@@ -138,7 +151,7 @@ class Signer:
             "x-amz-date": stamp,
         }
         if keys.token:
-            signed["x-amz-security-token"] = keys.token
+            signed[self._token_header] = keys.token
         names = ";".join(sorted(signed))
         lines = [f"{name}:{' '.join(signed[name].split())}\n" for name in sorted(signed)]
         sent = [f"{name}: {value}\r\n" for name, value in signed.items()]

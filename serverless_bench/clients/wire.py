@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Final, Literal
 from urllib.parse import SplitResult, urlsplit
 
+from serverless_bench.clients import wire_session
 from serverless_bench.clients.base import ClientInfo, Exchange, Sink, Source
 from serverless_bench.clients.environment import find_keys
 from serverless_bench.clients.options import option
@@ -30,7 +31,9 @@ from serverless_bench.clients.s3_http import (
 )
 from serverless_bench.clients.sigv4 import UNSIGNED_PAYLOAD, Keys, Signer
 from serverless_bench.clients.wire_connection import WireConnection
+from serverless_bench.clients.wire_session import Sessions
 from serverless_bench.errors import AccessDenied, BadResponse
+from serverless_bench.job.directory_bucket import is_directory_bucket
 from serverless_bench.job.target import Target
 from serverless_bench.job.transfer import Transfer
 from serverless_bench.rundir.record import Shown
@@ -62,6 +65,7 @@ class WireClient(S3HttpClient[WireOptions]):
         signing="SigV4, UNSIGNED-PAYLOAD unless payload_signing=sha256",
         checksum="none",
         options=WireOptions,
+        express=True,
     )
 
     def __init__(self, target: Target, transfer: Transfer) -> None:
@@ -72,7 +76,12 @@ class WireClient(S3HttpClient[WireOptions]):
 
     def _open(self) -> None:
         self._server = urlsplit(f"{self._endpoint.scheme}://{self._host}")
-        self._signer = Signer(self._region, self._server.netloc)
+        express = is_directory_bucket(self._bucket)
+        service = wire_session.SERVICE if express else "s3"
+        self._signer = Signer(self._region, self._server.netloc, service=service)
+        self._sessions: Sessions | None = None
+        if express:
+            self._sessions = Sessions(self._region, self._server.netloc, self._create_session)
         # What is idle leads to where the bucket was.
         self.close()
 
@@ -120,11 +129,12 @@ class WireClient(S3HttpClient[WireOptions]):
         sink: Sink | None = None,
     ) -> S3Response:
         """Make one request; the connection is kept if its response was read to the end."""
+        signing = self._signing(operation, exchange)
         idle = self._idle
         connection = self._connect(exchange, idle)
         try:
             method = METHODS[operation]
-            head = self._head(method, self._path(key), query, headers, body, connection)
+            head = self._head(signing, method, self._path(key), query, headers, body, connection)
             response = connection.send_request(method, head, body, exchange)
             status, answered, text = response.status, response.headers, b""
             exchange.answered(status, answered)
@@ -133,7 +143,10 @@ class WireClient(S3HttpClient[WireOptions]):
                 most = _LISTING if operation == "ListObjectsV2" else _SMALL
                 text = connection.read(response, most, exchange)
             if status >= 300:
-                raise response_error(status, text, answered, self._endpoint, self._bucket)
+                error = response_error(status, text, answered, self._endpoint, self._bucket)
+                if self._sessions is not None:
+                    error = self._sessions.judge(operation, text, signing[1], error)
+                raise error
             if sink is None:
                 return S3Response(status, answered, text)
             if "range" in headers and "content-range" not in answered:
@@ -170,8 +183,21 @@ class WireClient(S3HttpClient[WireOptions]):
         exchange.connected(connection.remote, reused=False)
         return connection
 
+    def _create_session(self, exchange: Exchange) -> S3Response:
+        mode = {"x-amz-create-session-mode": "ReadWrite"}
+        return self._send(wire_session.CREATE_SESSION, "", exchange, query="session=", headers=mode)
+
+    def _signing(self, operation: str, exchange: Exchange) -> tuple[Signer, Keys]:
+        """Return what signs a request, and with what: our own keys, or those of a session."""
+        if self._sessions is not None and operation not in wire_session.OWN_KEYS:
+            return self._sessions.signer, self._sessions.keys(exchange)
+        if (keys := self._keys()) is None:
+            raise AccessDenied("no credentials: set AWS_ACCESS_KEY_ID or AWS_PROFILE")
+        return self._signer, keys
+
     def _head(
         self,
+        signing: tuple[Signer, Keys],
         method: str,
         path: str,
         query: str,
@@ -180,10 +206,9 @@ class WireClient(S3HttpClient[WireOptions]):
         connection: WireConnection,
     ) -> bytes:
         """Return the head of a request, signed."""
-        if (keys := self._keys()) is None:
-            raise AccessDenied("no credentials: set AWS_ACCESS_KEY_ID or AWS_PROFILE")
+        signer, keys = signing
         payload = self._hash(body) if self._hashes else UNSIGNED_PAYLOAD
-        signed = self._signer.sign(keys, method, path, query, headers, payload)
+        signed = signer.sign(keys, method, path, query, headers, payload)
         more = f"user-agent: {self._name}\r\n{connection.proxy_lines}"
         if method in _WITH_BODY:
             size = len(body) if isinstance(body, bytes) else body.size

@@ -12,6 +12,7 @@ from serverless_bench.arrays.check import check_array
 from serverless_bench.clients import CLIENTS
 from serverless_bench.clients.options import check as check_options
 from serverless_bench.clock import utc_stamp
+from serverless_bench.driver.directory_bucket import check_express
 from serverless_bench.driver.location import Location, check_meant, check_room, open_target
 from serverless_bench.driver.plan import check
 from serverless_bench.driver.remote import Remote, locate
@@ -33,7 +34,7 @@ from serverless_bench.job.operations import OperationKind
 from serverless_bench.job.planned_objects import mean_size
 from serverless_bench.job.read_assignment import functions_for
 from serverless_bench.job.spec import JobSpec
-from serverless_bench.job.target import Target
+from serverless_bench.job.target import Addressing, Target
 from serverless_bench.job.transfer import Stat
 from serverless_bench.job.types import wrong
 from serverless_bench.payload.array_layout import array_bytes, shape_at
@@ -182,6 +183,13 @@ def _checked(settings: JobSettings, keys: Sequence[str] | None) -> CheckedJob:
     check(job, keys)
     check_prefix(remote.prefix or "")
     _check_client(job)
+    placed = replace(
+        job.target,
+        addressing=Addressing(location.addressing),
+        endpoint_url=next(iter(location.endpoints), ""),
+    )
+    control = None if remote.prefix is None else remote.bucket or ""
+    check_express(replace(job, target=placed), location.bucket, control)
     open_executor(job)
     if is_in_files(load) and job.gate is not None:
         raise UsageError("a gate needs a bucket", hint="leave `gate` or `path` out", field="gate")

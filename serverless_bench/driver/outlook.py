@@ -12,6 +12,7 @@ from serverless_bench.aws.cost.expected import Expected, Setting, at_most, expec
 from serverless_bench.aws.cost.forecast import DEFAULT_QUOTA, VCPU_MIB
 from serverless_bench.aws.cost.prices import Prices, load_prices
 from serverless_bench.aws.cost.usage import BilledUsage, Dollars, format_money, price
+from serverless_bench.aws.lambda_network import BASE_MBPS
 from serverless_bench.clock import wall_ns
 from serverless_bench.driver.plan import check
 from serverless_bench.job.invocations import invocation_specs
@@ -158,6 +159,7 @@ def plan(
     memory_mib: int = VCPU_MIB,
     architecture: str = "arm64",
     quota: int = DEFAULT_QUOTA,
+    network_mbps: float = BASE_MBPS,
     prices: str | Path | None = None,
 ) -> JobPlan:
     """Say what a job would do, and what it would cost on AWS Lambda; nothing is started.
@@ -174,6 +176,8 @@ def plan(
         Processor of the functions: arm64 or x86_64.
     quota
         Functions that may run at once.
+    network_mbps
+        The account's quota for the network of a function, in 10**6 bits per second.
     prices
         A price file (docs/cost.md); None takes the prices that come with sbench.
 
@@ -199,6 +203,7 @@ def plan(
         architecture=architecture,
         object_bytes=sum(sizes) // len(sizes) if sizes else None,
         quota=quota,
+        network_mbps=network_mbps,
     )
     # As it would run there: as many at once as the quota allows, with claims and records.
     at_once = min(job.concurrency, job.invocations, quota)

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
+from serverless_bench.driver.directory_bucket import standard_endpoint
 from serverless_bench.driver.location import Location
 from serverless_bench.driver.settings import JobSettings
 from serverless_bench.errors import UsageError
@@ -35,7 +36,12 @@ class Remote:
         """Return where the job's functions leave their records."""
         if self.prefix is None:
             return None
-        return replace(target, bucket=self.bucket or target.bucket, prefix=self.prefix)
+        return replace(
+            target,
+            bucket=self.bucket or target.bucket,
+            prefix=self.prefix,
+            endpoint_url=standard_endpoint(target),
+        )
 
 
 def locate(settings: JobSettings) -> tuple[Location, Remote]:

@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from serverless_bench.driver.bucket import Bucket, explained
+from serverless_bench.driver.directory_bucket import check_zone
+from serverless_bench.job.directory_bucket import zonal_endpoint, zone_of
 from serverless_bench.job.spec import JobSpec
 from serverless_bench.job.target import Target
 from serverless_bench.rundir.run import Run
@@ -39,6 +41,11 @@ def resolve(target: Target, *, region: str | None) -> Target:
     UsageError
         If the endpoint is no URL, or the bucket's name is none.
     """
+    zone = zone_of(target.bucket)
+    if not target.endpoint_url and zone is not None:
+        region = region or _configured_region()
+        check_zone(target.bucket, region)
+        target = replace(target, endpoint_url=zonal_endpoint(zone, region))
     if not target.endpoint_url:
         return _found_on_aws(target, region)
     with explained(target):

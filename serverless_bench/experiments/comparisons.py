@@ -23,6 +23,8 @@ from serverless_bench.experiments.definition import Metric
 from serverless_bench.experiments.observations import CellRuns
 from serverless_bench.rundir.tables import Floats
 
+TO_PROPORTION: Final = frozenset({"linear", "proportional"})
+"""Tests against what would be proportional to the axis: not less, or neither less nor more."""
 MIN_ROUNDS: Final = 4
 """In which both cells have a run; with fewer there is no verdict."""
 
@@ -117,12 +119,12 @@ class CellComparison:
     first: CellRuns
     second: CellRuns
     paired: PairedRatio
-    """Second over first; for ``linear``, over what would be proportional."""
+    """Second over first; for those in ``TO_PROPORTION``, over what would be proportional."""
     test: str = "same"
     """As in ``Hypothesis``."""
     threshold: float = THRESHOLD
     published_times: float = 1.0
-    """For ``linear``: what would be proportional of the published cells."""
+    """For those in ``TO_PROPORTION``: what would be proportional of the published cells."""
 
     @property
     def gain(self) -> PairedRatio:
@@ -149,7 +151,7 @@ class CellComparison:
 
     @property
     def _about(self) -> tuple[object, ...]:
-        return self.metric.of, self.metric.for_bytes, self.test == "linear"
+        return self.metric.of, self.metric.for_bytes, self.test in TO_PROPORTION
 
     @property
     def enough(self) -> bool:

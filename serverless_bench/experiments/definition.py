@@ -16,6 +16,7 @@ from serverless_bench.job.types import at_least, wrong
 UNITS: Final[Mapping[str, float]] = {
     "": 1.0,
     "B/s": 1.0,
+    "Mbps": 1e6 / 8,
     "kB/s": 1e3,
     "MB/s": 1e6,
     "GB/s": 1e9,
@@ -134,8 +135,9 @@ class Hypothesis(Struct, frozen=True, kw_only=True):
 
     id: str
     text: str
-    test: Literal["faster", "slower", "same", "no-gain", "linear", "knee"]
-    """What is said of the second value of a segment, seen from the first."""
+    test: Literal["faster", "slower", "same", "no-gain", "linear", "proportional", "law", "knee"]
+    """What is said of the second value of a segment, seen from the first; ``law`` and ``knee``
+    are of a whole line."""
     metric: str
     along: str
     """Axis that the segments lie on."""
@@ -146,7 +148,7 @@ class Hypothesis(Struct, frozen=True, kw_only=True):
     across: str = ""
     """For ``knee``: the knee is the same for all values of this axis."""
     expect: Value | None = None
-    """For ``knee``: where it is claimed to be."""
+    """For ``knee``: where it is claimed to be; for ``law``: ``flat`` or ``in proportion``."""
     threshold: float = THRESHOLD
     """Relative difference from which on it matters."""
     published: str = ""

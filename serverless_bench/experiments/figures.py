@@ -5,13 +5,19 @@ from typing import Any, Final
 import numpy as np
 
 from serverless_bench.analysis.cpu_cost import measured_cpu_s
+from serverless_bench.analysis.network_bucket import BURST_SHARE, bucket_fits, sample_of
 from serverless_bench.analysis.samples import measured_run
-from serverless_bench.analysis.timeline import counted, good_operations
+from serverless_bench.analysis.timeline import counted, function_spans, good_operations
 from serverless_bench.rundir.run import Run
 from serverless_bench.rundir.tables import ABSENT, Floats, Mask, Table, flattened, is_text
 from serverless_bench.units import NS_PER_S
 
 _SPREAD: Final = (5, 50, 95)
+WHY_ABSENT: Final = {
+    "network.sustained_bytes_per_s": ": no curve of bytes over time has a bend, so that the burst"
+    " hides the rate (or the client is slower than it); let functions move more"
+}
+"""What it means that no run has a figure."""
 
 
 def figures(run: Run) -> dict[str, float]:
@@ -40,6 +46,7 @@ def figures(run: Run) -> dict[str, float]:
         **_operations(run, good, summary.span_s),
         **_heads(run.operations),
         **_watched(run, good),
+        **_network(run, good),
     }
 
 
@@ -70,6 +77,9 @@ def _operations(run: Run, good: Mask, span_s: float | None) -> dict[str, float]:
         if len(some):
             moved = float(operations["bytes"][some].sum())
             found[f"{name}_bytes_per_s"] = moved * NS_PER_S / max(_span_ns(operations, some), 1)
+    if len(rows):
+        spans = (operations["end_ns"] - operations["start_ns"])[rows]
+        found["mean_op_s"] = float(spans.mean()) / NS_PER_S
     rates = operation_rates(run)
     if len(rates):
         found["mean_op_bytes_per_s"] = float(rates.mean())
@@ -99,6 +109,23 @@ def _heads(operations: Table) -> dict[str, float]:
     functions = np.unique(operations["function"][heads])
     spans = [_span_ns(operations, heads & (operations["function"] == row)) for row in functions]
     return {"stat_s": max(spans) / NS_PER_S} if spans else {}
+
+
+def _network(run: Run, good: Mask) -> dict[str, float]:
+    """Return what a function's network has at once, and keeps up then.
+
+    Only of functions whose curve of bytes over time bends: before the bend there is nothing but
+    the burst.
+    """
+    rows = function_spans(run).rows
+    fits = bucket_fits(run, good, rows, sample_of(len(rows))).values() if len(rows) else ()
+    bent = [one for one in fits if one.burst_bytes > BURST_SHARE * one.total_bytes]
+    if not bent:
+        return {}
+    return {
+        "network.sustained_bytes_per_s": float(np.median([b.sustained_bytes_per_s for b in bent])),
+        "network.burst_bytes": float(np.median([b.burst_bytes for b in bent])),
+    }
 
 
 def _watched(run: Run, good: Mask) -> dict[str, float]:

@@ -1,15 +1,18 @@
 """What holds of the hypotheses: one comparison per segment, one knee per line. Pure."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from math import log
 from typing import Final
+
+from msgspec import structs
 
 from serverless_bench.analysis.compare import ALPHA, Verdict
 from serverless_bench.experiments.cells import CELL, baseline
 from serverless_bench.experiments.comparisons import (
     MIN_ROUNDS,
+    TO_PROPORTION,
     CellComparison,
     Family,
     family_of,
@@ -36,8 +39,11 @@ _CONFIRMING: Final[Mapping[str, frozenset[Verdict]]] = {
     "same": frozenset({Verdict.SAME}),
     "no-gain": frozenset({Verdict.SAME, Verdict.SLOWER}),
     "linear": frozenset({Verdict.SAME, Verdict.FASTER}),
+    "proportional": frozenset({Verdict.SAME}),
 }
 """Verdicts that confirm a claim; any other one rejects it."""
+LAWS: Final = {"flat": "same", "in proportion": "proportional"}
+"""What a line may follow, and the test of each of its values against the first."""
 _UNDECIDED: Final = frozenset({Verdict.UNDECIDED, Verdict.NOT_ENOUGH_RUNS})
 
 
@@ -51,6 +57,8 @@ class _Draft:
     """Of a claim about a knee: the p against it, and for it."""
     key: str = ""
     """Of that claim; unlike that of any other."""
+    laws: Mapping[str, Sequence[CellComparison]] = field(default_factory=dict)
+    """By law: each value against the first, and what the law says of it."""
 
 
 def judge(
@@ -77,6 +85,8 @@ def judge(
         found = (
             _knee_claims(one, tests)
             if one.test == "knee"
+            else _law_claims(experiment, one, [line for line, _ in tests])
+            if one.test == "law"
             else _segments(experiment, scale, one, [line for line, _ in tests])
         )
         drafts[one.id] = list(found)
@@ -86,6 +96,7 @@ def judge(
     family = family_of(
         [
             *(draft.comparison for draft in everything if draft.comparison),
+            *(one for draft in everything for law in draft.laws.values() for one in law),
             *(comparison for *_, comparison in changes),
         ],
         {draft.key: draft.knee for draft in everything if draft.knee},
@@ -213,7 +224,7 @@ def _compared(
     found, published_times = paired_ratio(first.by_round(metric), second.by_round(metric)), 1.0
     if found is None:
         return "no round has a run of both"
-    if hypothesis.test == "linear":
+    if hypothesis.test in TO_PROPORTION:
         times = log(float(values[1]) / float(values[0]))
         found = found.shifted(-times if metric.better == "more" else times)
         low, high = (float(one.cell.paper_at[hypothesis.along]) for one in cells)
@@ -263,11 +274,39 @@ def _knee_claims(
         )
 
 
+def _law_claims(
+    experiment: Experiment, hypothesis: Hypothesis, lines: Sequence[CellLine]
+) -> Iterator[_Draft]:
+    """Yield each line: all of its values against the first, by either law."""
+    metric = experiment.metric(hypothesis.metric)
+    for line in lines:
+        draft = Judgement(group=line.group, segment=None, outcome=_UNKNOWN)
+        first, *others = (value for value, _ in line.cells)
+        laws = {
+            law: [
+                _compared(metric, structs.replace(hypothesis, test=test), line, (first, value))
+                for value in others
+            ]
+            for law, test in LAWS.items()
+        }
+        why = [found for compared in laws.values() for found in compared if isinstance(found, str)]
+        if why:
+            yield _Draft(judgement=replace(draft, why="; ".join(dict.fromkeys(why))))
+        else:
+            known = {
+                law: [one for one in compared if isinstance(one, CellComparison)]
+                for law, compared in laws.items()
+            }
+            yield _Draft(judgement=draft, laws=known)
+
+
 def _judged(experiment: Experiment, one: Hypothesis, draft: _Draft, family: Family) -> Judgement:
     if draft.comparison is not None:
         return _of_segment(experiment, one, draft.judgement, draft.comparison, family)
     if draft.knee is not None:
         return _of_knee(draft.judgement, draft.key, draft.knee, family)
+    if draft.laws:
+        return _of_law(one, draft.judgement, draft.laws, family)
     return draft.judgement
 
 
@@ -297,6 +336,25 @@ def _of_segment(
     if verdict is Verdict.NOT_ENOUGH_RUNS:
         why = f"{verdict}: {MIN_ROUNDS} rounds with both cells at least"
     return replace(found, why=why, power=power_for(experiment, one, found.among))
+
+
+def _of_law(
+    hypothesis: Hypothesis,
+    draft: Judgement,
+    laws: Mapping[str, Sequence[CellComparison]],
+    family: Family,
+) -> Judgement:
+    verdicts = {law: {family.verdict(one)[0] for one in all_of} for law, all_of in laws.items()}
+    holding = [law for law, found in verdicts.items() if found == {Verdict.SAME}]
+    refuted = [law for law, found in verdicts.items() if found - _UNDECIDED - {Verdict.SAME}]
+    law = holding[0] if len(holding) == 1 else "neither" if len(refuted) == len(laws) else ""
+    if not law:
+        return replace(
+            draft, why="too much spread, or too few values, to tell one law from another"
+        )
+    confirmed = law == hypothesis.expect
+    outcome = Decision.CONFIRMED if confirmed else Decision.REJECTED
+    return replace(draft, outcome=outcome, among=len(family.difference), why=f"the law: {law}")
 
 
 def _of_knee(draft: Judgement, key: str, alone: tuple[float, float], family: Family) -> Judgement:

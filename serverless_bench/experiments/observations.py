@@ -13,7 +13,7 @@ from serverless_bench.analysis.compare import Interval
 from serverless_bench.errors import SbenchError
 from serverless_bench.experiments.cells import Cell
 from serverless_bench.experiments.definition import Metric
-from serverless_bench.experiments.figures import figures
+from serverless_bench.experiments.figures import WHY_ABSENT, figures
 from serverless_bench.rundir.run import Run, load_run
 from serverless_bench.rundir.tables import ABSENT
 
@@ -71,7 +71,7 @@ class CellRuns:
             return f"{self.cell.label}: {self.cell.skipped}"
         if not self.counted:
             return f"{self.cell.label}: no run counts ({'; '.join(self.problems()) or 'none'})"
-        return f"{self.cell.label}: no run has {figure}"
+        return f"{self.cell.label}: no run has {figure}{WHY_ABSENT.get(figure, '')}"
 
     def problems(self) -> list[str]:
         """Return what is wrong with the runs, each cause once."""

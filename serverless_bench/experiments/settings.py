@@ -19,15 +19,19 @@ from serverless_bench.job.target import Target
 
 STORES: Final = ("embedded", "loopback", "files")
 """Where objects go: the store that sbench runs, one that keeps nothing, a directory."""
-OWN: Final = ("cpus", "store", "total_objects")
+OWN: Final = ("cpus", "memory", "store", "total_objects")
 """Settings that are none of a job; docs/experiments/README.md has what they mean."""
 SERVE: Final = (
     "check",
     "connection_rate",
+    "express",
     "function_burst",
+    "function_memory",
     "function_rate",
+    "function_scale",
     "get_limit",
     "latency",
+    "network_quota",
     "put_limit",
 )
 """Flags of ``sbench serve`` that shape the loopback store, below ``serve.``."""

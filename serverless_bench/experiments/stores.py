@@ -15,6 +15,8 @@ from serverless_bench.stores.loopback.process import served
 
 _NOWHERE: Final = Target(bucket="none", endpoint_url="http://127.0.0.1:9")
 """For arrays in files, which need none."""
+_DIRECTORY: Final = "any--use1-az4--x-s3"
+"""Where the loopback store has directory buckets."""
 
 
 class Stores:
@@ -62,7 +64,8 @@ class Stores:
             return _NOWHERE
         if store == "loopback":
             url = self._stack.enter_context(_serving(serve, own=self._given is None))
-            return Target(bucket="any", endpoint_url=url)
+            bucket = _DIRECTORY if "express" in serve else "any"
+            return Target(bucket=bucket, endpoint_url=url)
         if self._given is not None:
             return self._given
         target = self._stack.enter_context(embedded_target())

@@ -136,9 +136,11 @@ class ClientContract(KeyContract):
         upload_id = client.create_multipart(key, new_meter())
         client.upload_part(key, upload_id, 1, RangeOf(key, 0, 1000), new_meter())
         client.abort_multipart(key, upload_id, new_meter())
-        s3 = open_control(target)
-        assert not s3.list_objects_v2(Bucket=target.bucket, Prefix=key).get("Contents")
-        assert not s3.list_multipart_uploads(Bucket=target.bucket, Prefix=key).get("Uploads")
+        assert stored(target) == []
+        listed = open_control(target).list_multipart_uploads(
+            Bucket=target.bucket, Prefix=target.prefix
+        )
+        assert not listed.get("Uploads")
 
     def test_a_missing_object_is_not_found(self, client: Client, key: str) -> None:
         check_not_found(client, lambda meter: client.get(key, Collector(), meter))

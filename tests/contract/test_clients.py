@@ -1,15 +1,19 @@
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
+from dataclasses import replace
 
 import boto3
 import pytest
 
 from serverless_bench.clients import CLIENTS
 from serverless_bench.clients.base import Client
+from serverless_bench.clock import monotonic_ns
+from serverless_bench.errors import OperationError
 from serverless_bench.job.target import Target
-from serverless_bench.testing.client_parts import RangeOf, new_meter
+from serverless_bench.testing.client_parts import Collector, RangeOf, new_meter
 from serverless_bench.testing.clients import ClientContract
+from serverless_bench.units import NS_PER_S
 from tests import servers
 from tests.servers import Server, credentials
 
@@ -100,3 +104,55 @@ class TestOnLoopback(OnServer):
     @pytest.fixture
     def server(self, loopback: Server) -> Server:
         return loopback
+
+
+BUCKET = "bench--use1-az4--x-s3"
+
+
+@pytest.fixture(scope="module")
+def express(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """A loopback store whose sessions end every two seconds."""
+    with servers.loopback(
+        "--express", "2", log=tmp_path_factory.mktemp("express") / "out"
+    ) as server:
+        yield replace(server, bucket=BUCKET)
+
+
+@pytest.mark.parametrize("client_name", ["awscrt", "boto3", "wire"])
+class TestOnADirectoryBucket(OnServer):
+    store_checks_credentials = False
+
+    def lacks(self, client: str) -> frozenset[str]:
+        del client
+        # It lists without order, and not by any prefix; the tests below are of what it does list.
+        return frozenset({"copy", "list"})
+
+    @pytest.fixture
+    def server(self, express: Server) -> Server:
+        return express
+
+    def test_a_listing_is_complete(self, client: Client, target: Target) -> None:
+        keys = {f"{target.prefix}{name}" for name in ("1", "2", "deep/er/3")}
+        for key in keys:
+            client.put(key, RangeOf(key, 0, 10), new_meter())
+        found, more = client.list_keys(target.prefix, "", new_meter())
+        assert ({*found}, more) == (keys, False)
+        with pytest.raises(OperationError):
+            client.list_keys(target.prefix.rstrip("/"), "", new_meter())
+
+    def test_no_request_is_lost_when_sessions_end(
+        self, client: Client, target: Target, key: str
+    ) -> None:
+        """For two sessions and more, from four threads, without a retry."""
+        client.put(key, RangeOf(key, 0, 1000), new_meter())
+        end_ns = monotonic_ns() + 5 * NS_PER_S
+
+        def until_the_end(_: int) -> int:
+            count = 0
+            while monotonic_ns() < end_ns:
+                client.get(key, Collector(), new_meter())
+                count += 1
+            return count
+
+        with ThreadPoolExecutor(4) as pool:
+            assert sum(pool.map(until_the_end, range(4))) > 4

@@ -23,7 +23,7 @@ def bottleneck(run: Saved) -> Row:
     clients, locks = [client(run, one) for one in mine], [lock(run, one) for one in mine]
     launches = [launch(run, one, mine) for one in mine]
     buckets = {n: found for n, one in enumerate(mine) if (found := bucket(one)) is not None}
-    alike = limited(buckets)
+    alike = sorted(limited(mine, buckets))
     names = [
         verdict(run, one, asked, taken, tried, is_limited=number in alike)
         for number, (one, asked, taken, tried) in enumerate(
@@ -203,8 +203,26 @@ def line(across: Sequence[float], up: Sequence[float]) -> tuple[float, float]:
     return slope, y - slope * x
 
 
-def limited(buckets: dict[int, Bucket]) -> list[int]:
-    """Return which functions ran into a limit that all of them have."""
+def limited(mine: Sequence[Function], buckets: dict[int, Bucket]) -> set[int]:
+    """Return which functions ran into a limit that each has for itself, by memory size."""
+    found: set[int] = set()
+    memory = {n: (mine[n].record or {})["memory_mib"] for n in buckets}
+    for size in set(memory.values()):
+        some = {n: one for n, one in buckets.items() if memory[n] == size}
+        found |= {*as_steep(some)}
+        if size is None:
+            continue
+        # Megabits: 625 for all; or, once raised, on a line from there at 2,048 MB.
+        raised = 625 + max(0, size - 2048) * 2375 / 8192
+        for n, (burst, slope, total) in some.items():
+            near_one = any(abs(slope * 8 / 1e6 / rate - 1) <= 0.05 for rate in (625, raised))
+            if near_one and burst > 0.05 * total:
+                found.add(n)
+    return found
+
+
+def as_steep(buckets: dict[int, Bucket]) -> list[int]:
+    """Return which of some functions are as fast as most of them."""
     slopes = sorted(slope for _, slope, _ in buckets.values())
     if len(slopes) < 3:
         return []

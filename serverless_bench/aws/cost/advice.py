@@ -14,6 +14,7 @@ from serverless_bench.aws.cost.forecast import (
 )
 from serverless_bench.aws.cost.prices import Prices
 from serverless_bench.aws.cost.usage import HOURS_PER_MONTH, BilledUsage, price
+from serverless_bench.aws.lambda_network import BASE_MBPS, RAISED_FROM_MIB
 from serverless_bench.job.operations import OperationKind
 from serverless_bench.units import GIB, MIB
 
@@ -53,14 +54,23 @@ def warnings(load: PlannedLoad, expected: Forecast) -> Iterator[str]:
             f"time: a function would need {expected.function_s:.0f} s and AWS ends it after"
             f" {MAX_FUNCTION_S}; move less in each, or give it more memory"
         )
+    if load.network_mbps > BASE_MBPS and load.memory_mib <= RAISED_FROM_MIB:
+        yield (
+            f"network: a raised quota gives nothing up to {RAISED_FROM_MIB} MB of memory, and a"
+            f" function has {load.memory_mib}; raise --memory"
+        )
     if load.route is not Route.NONE:
         yield (
-            "VPC: 256 functions in one got 18 MiB/s each instead of 77.6 (Skyrise, EDBT 2025);"
-            " these figures are too good, and a gateway endpoint would at least be free"
+            "VPC: 256 functions in one got 18 MiB/s each instead of 77.6 (Skyrise, EDBT 2025),"
+            " and a raised network quota does not count there; these figures are too good, and a"
+            " gateway endpoint would at least be free"
         )
 
 
 def _partition(load: PlannedLoad, expected: Forecast) -> Iterator[str]:
+    if load.express:
+        # Its directories take hundreds of thousands of requests a second.
+        return
     warn = WARN_PER_S[load.kind]
     if expected.requests_per_s <= warn:
         return
@@ -89,7 +99,7 @@ def traps(loads: Sequence[PlannedLoad], prices: Prices) -> list[Trap]:
         for load in loads
         if load.kind is OperationKind.PUT
     )
-    month = BilledUsage(storage_byte_h=kept * HOURS_PER_MONTH)
+    month = BilledUsage(express=loads[0].express, storage_byte_h=kept * HOURS_PER_MONTH)
     compute = sum(price(forecast(load).usage, prices).compute for load in loads)
     runaway = sum(load.functions * load.memory_mib / 1024 * MAX_FUNCTION_S for load in loads)
     free = _network(loads, Route.NONE, prices)
@@ -117,7 +127,9 @@ def traps(loads: Sequence[PlannedLoad], prices: Prices) -> list[Trap]:
         ),
         Trap(
             name="express",
-            amount=written / GIB * prices.express_upload_gb
+            amount=0.0
+            if loads[0].express
+            else written / GIB * prices.express_upload_gb
             + read / GIB * prices.express_retrieval_gb,
             text="transfer fees if the bucket is S3 Express One Zone",
         ),

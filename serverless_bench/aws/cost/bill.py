@@ -19,17 +19,19 @@ from serverless_bench.aws.cost.forecast import LOG_BYTES
 from serverless_bench.aws.cost.prices import Prices, load_prices
 from serverless_bench.aws.cost.requests import Requests, requests_of, requests_of_record
 from serverless_bench.aws.cost.usage import HOURS_PER_MONTH, BilledUsage, Dollars, price
+from serverless_bench.job.directory_bucket import is_directory_bucket
 from serverless_bench.job.spec import JobSpec
 from serverless_bench.rundir.record import Lost, Outcome
 from serverless_bench.rundir.run import Run
 from serverless_bench.rundir.tables import ABSENT, Ints, Mask, is_text
-from serverless_bench.units import GIB, NS_PER_S
+from serverless_bench.units import NS_PER_S
 
 CONTROL_S: Final = 0.1
 """Of an invocation, for its claim and its record: two puts of some 40 ms (Skyrise, EDBT
 2025, section 4.3.3, median put of 1 KiB)."""
 _NS_PER_MS: Final = 1_000_000
 _MAKING: Final = frozenset({"append_array", "copy", "put", "write_array"})
+_UPLOADING: Final = ("put", "upload_part")
 _REMOVING: Final = frozenset({"delete", "delete_many"})
 
 
@@ -146,8 +148,12 @@ def outcome_usage(
     spent_ns = result.end_ns - result.start_ns + (result.import_ns or 0)
     spent_ns += round(CONTROL_S * NS_PER_S) if controlled else 0
     billed_ms = -(-spent_ns // _NS_PER_MS)
+    good = [one for one in result.attempts if 0 < (one.status or 0) < 300]
     return BilledUsage(
         architecture=architecture,
+        express=is_directory_bucket(job.target.bucket),
+        uploaded_bytes=sum(one.bytes for one in good if one.request in _UPLOADING),
+        retrieved_bytes=sum(one.bytes for one in good if one.request == "get"),
         gb_s=billed_ms / 1000 * (result.memory_mib or memory_mib) / 1024,
         invocations=1,
         log_bytes=LOG_BYTES,
@@ -167,13 +173,24 @@ def billed_ns(run: Run, there: Mask) -> Ints:
 def _usage(run: Run, there: Mask, requests: Requests) -> BilledUsage:
     count = int(there.sum())
     gib = run.functions["memory_mib"][there] / 1024
+    moved = {request: _moved(run, request) for request in (*_UPLOADING, "get")}
     return BilledUsage(
         architecture=_architecture(run, there),
+        express=is_directory_bucket(run.job.target.bucket),
+        uploaded_bytes=sum(moved[request] for request in _UPLOADING),
+        retrieved_bytes=moved["get"],
         gb_s=float((billed_ns(run, there) / NS_PER_S * gib).sum()),
         invocations=count,
         log_bytes=LOG_BYTES * count,
         **requests.billed(),
     )
+
+
+def _moved(run: Run, request: str) -> int:
+    """Return the bytes of requests of one kind that were answered with success."""
+    attempts = run.attempts
+    good = is_text(attempts["request"], request) & (attempts["status"] < 300)
+    return int(attempts["bytes"][good & (attempts["status"] != ABSENT)].sum())
 
 
 def _architecture(run: Run, there: Mask) -> str:
@@ -203,7 +220,8 @@ def _lost(run: Run) -> int:
 
 def _storage_per_h(run: Run, prices: Prices) -> float:
     kept = sum(_kept(run).values()) if "key" in run.operations else _kept_at_most(run)
-    return kept / GIB * prices.s3_storage_gb_month / HOURS_PER_MONTH
+    express = is_directory_bucket(run.job.target.bucket)
+    return price(BilledUsage(express=express, storage_byte_h=kept), prices).storage
 
 
 def _kept(run: Run) -> dict[str, int]:

@@ -25,6 +25,8 @@ from serverless_bench.aws.cost.forecast import (
     load_of,
 )
 from serverless_bench.aws.cost.usage import BilledUsage
+from serverless_bench.aws.lambda_network import BASE_MBPS
+from serverless_bench.job.directory_bucket import is_directory_bucket
 from serverless_bench.job.load import OWN_FUNCTION
 from serverless_bench.job.operations import OperationKind
 from serverless_bench.job.planned_objects import mean_size
@@ -71,6 +73,8 @@ class Setting:
     """Functions at once; None takes the job's concurrency."""
     timeout_s: float | None = None
     """After which the platform ends a function; None if unknown."""
+    network_mbps: float = BASE_MBPS
+    """As in ``PlannedLoad``."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,6 +98,8 @@ class _Work:
     seconds: float = 0.0
     operations: float = 0.0
     bytes: float = 0.0
+    uploaded: float = 0.0
+    """Of ``bytes``; the others were read."""
     puts: float = 0.0
     gets: float = 0.0
 
@@ -114,7 +120,7 @@ def expected(job: JobSpec, setting: Setting) -> Expected | None:
         function_s += waited_s
         polls = 1 + waited_s / job.gate_poll_s
         lists = (last - first + _LOOK_EVERY_S) / _LOOK_EVERY_S * -(-count // _PAGE)
-    each = _Work(seconds=function_s, puts=work.puts + gated, gets=work.gets + polls)
+    each = replace(work, seconds=function_s, puts=work.puts + gated, gets=work.gets + polls)
     driver = _Work(puts=lists + gated, gets=_PROBES * (job.workload != "noop"))
     return Expected(
         function_s=function_s,
@@ -151,6 +157,9 @@ def _usage(job: JobSpec, setting: Setting, each: _Work, count: int, driver: _Wor
     controlled = count if job.control else 0
     return BilledUsage(
         architecture=setting.architecture,
+        express=is_directory_bucket(job.target.bucket),
+        uploaded_bytes=round(count * each.uploaded),
+        retrieved_bytes=round(count * (each.bytes - each.uploaded)),
         gb_s=count * each.seconds * setting.memory_mib / 1024,
         invocations=count,
         puts=math.ceil(count * each.puts + driver.puts),
@@ -177,6 +186,7 @@ def _work(job: JobSpec, setting: Setting) -> _Work | None:
         memory_mib=setting.memory_mib,
         architecture=setting.architecture,
         quota=setting.quota,
+        network_mbps=setting.network_mbps,
     )
     if load is None:
         return None
@@ -198,6 +208,7 @@ def _of_load(load: PlannedLoad) -> _Work:
         seconds=busy_s(load),
         operations=load.operations,
         bytes=load.function_bytes,
+        uploaded=load.function_bytes * is_put,
         puts=requests if is_put else 0,
         gets=0 if is_put else requests,
     )
@@ -215,6 +226,7 @@ def _load(job: JobSpec, setting: Setting, kind: OperationKind, object_bytes: int
         memory_mib=setting.memory_mib,
         architecture=setting.architecture,
         quota=setting.quota or job.concurrency,
+        network_mbps=setting.network_mbps,
         names=max(1, len(job.functions)),
         control=job.control is not None,
     )
@@ -261,6 +273,7 @@ def _mixed(job: JobSpec, setting: Setting, size: int) -> _Work:
         seconds=made.seconds + seconds,
         operations=made.operations + count,
         bytes=made.bytes + count * each.bytes,
+        uploaded=made.uploaded + count * each.uploaded,
         puts=made.puts + count * each.puts,
         gets=made.gets + count * each.gets,
     )
@@ -284,6 +297,7 @@ def _mean_of_mix(job: JobSpec, setting: Setting, size: int) -> _Work:
         found = _Work(
             seconds=found.seconds + share * (REQUEST_S[like] + moving_s),
             bytes=found.bytes + share * moved,
+            uploaded=found.uploaded + share * moved * (like is OperationKind.PUT),
             puts=found.puts + share * requests * (like is OperationKind.PUT),
             gets=found.gets + share * requests * (like is OperationKind.GET),
         )

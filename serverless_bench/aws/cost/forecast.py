@@ -2,18 +2,18 @@
 
 Network
 -------
-Each function has a token bucket per direction, whatever its memory: about 300 MiB when it
-is cold, refilled at 77.6 MiB/s (iPerf3 raw data of hpides/skyrise, EDBT 2025, resources/
-benchmark/measurement/network_throughput/lambda: first burst 305 to 327 MiB, per-function
-p5, p50, p95 of 256 functions 76.6, 77.7, 78.8 MiB/s). Out of it bytes flow at the least of
+Each function has a token bucket per direction: a burst, and a rate that its memory, its VPC and
+its account's quota decide (``aws.lambda_network`` has the figures). Out of it bytes flow at the
+least of
 
-* the line rate, 1.2 GiB/s in and 0.65 GiB/s out (the same data, four connections),
+* the line rate, 1.2 GiB/s in and 0.65 GiB/s out (iPerf3 raw data of hpides/skyrise, EDBT 2025,
+  four connections),
 * 100 MB/s for each connection (99.7 to 99.85 MB/s in Lithops' published records of 2022,
   p5 to p99 of 1,000 functions; an inference, AWS says 85 to 90),
 * what the function's processor can do.
 
 Taken as a fluid, a transfer of ``S`` bytes at that rate ``c`` takes ``S / c`` as long as the
-bucket lasts, and ``(S - 300 MiB) / 77.6 MiB/s`` after. The model gives 1,076 MiB in 10 s;
+bucket lasts, and ``(S - burst) / rate`` after. At 1,769 MB the model gives 1,045 MiB in 10 s;
 measured in 2025: 1,059 out, 1,063 in.
 
 Processor
@@ -41,13 +41,13 @@ from enum import StrEnum
 from typing import Final
 
 from serverless_bench.aws.cost.usage import BilledUsage
+from serverless_bench.aws.lambda_network import BASE_MBPS, FunctionNetwork, function_network
+from serverless_bench.job.directory_bucket import is_directory_bucket
 from serverless_bench.job.operations import OperationKind
 from serverless_bench.job.spec import JobSpec
 from serverless_bench.job.transfer import Transfer
 from serverless_bench.units import GIB, MIB
 
-BUCKET_BYTES: Final = 300 * MIB
-REFILL_BYTES_PER_S: Final = 77.6 * MIB
 CONNECTION_BYTES_PER_S: Final = 100e6
 LINE_BYTES_PER_S: Final = {OperationKind.PUT: 0.65 * GIB, OperationKind.GET: 1.2 * GIB}
 REQUEST_S: Final = {OperationKind.PUT: 0.04, OperationKind.GET: 0.02}
@@ -88,7 +88,9 @@ class Route(StrEnum):
     """How functions reach the store."""
 
     NONE = "none"
-    """No VPC, or its free gateway endpoint."""
+    """No VPC."""
+    GATEWAY = "gateway"
+    """In a VPC, through its free gateway endpoint."""
     NAT = "nat"
     ENDPOINT = "endpoint"
 
@@ -114,12 +116,16 @@ class PlannedLoad:
     architecture: str = "x86_64"
     quota: int = 1000
     """Functions at once, at most."""
+    network_mbps: float = BASE_MBPS
+    """The account's quota for the network of one function."""
     names: int = 1
     """Lambda functions that the invocations are spread over."""
     control: bool = True
     """Whether functions claim their work and leave their records in the store."""
     keep_h: float = 0.0
     """Hours for which what is written stays."""
+    express: bool = False
+    """Whether the objects are in S3 Express One Zone."""
     route: Route = Route.NONE
     cross_region: bool = False
 
@@ -152,6 +158,12 @@ class PlannedLoad:
     def requests(self) -> int:
         """Requests for one object; a multipart upload is also created and completed."""
         return self.parts + 2 * (self.kind is OperationKind.PUT and self.parts > 1)
+
+    @property
+    def network(self) -> FunctionNetwork:
+        """The network of one function."""
+        in_vpc = self.route is not Route.NONE
+        return function_network(self.memory_mib, quota_mbps=self.network_mbps, in_vpc=in_vpc)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -188,6 +200,7 @@ def load_of(
     memory_mib: int,
     architecture: str,
     quota: int | None = None,
+    network_mbps: float = BASE_MBPS,
 ) -> PlannedLoad | None:
     """Return the load that a job is; None for a workload that moves nothing.
 
@@ -201,6 +214,8 @@ def load_of(
         Of the deployed function.
     quota
         Functions at once; None takes ``job.concurrency``.
+    network_mbps
+        The account's quota for the network of one function.
     """
     kinds = {"write": OperationKind.PUT, "read": OperationKind.GET}
     if job.workload not in kinds:
@@ -218,8 +233,10 @@ def load_of(
         memory_mib=memory_mib,
         architecture=architecture,
         quota=quota or job.concurrency,
+        network_mbps=network_mbps,
         names=max(1, len(job.functions)),
         control=job.control is not None,
+        express=is_directory_bucket(job.target.bucket),
     )
     if job.duration_s is None:
         return load
@@ -249,16 +266,17 @@ def transfer_s(load: PlannedLoad, size_bytes: int) -> float:
     """Return how long one cold function needs for ``size_bytes``; see the top of this file."""
     if load.bytes_per_s is not None:
         return size_bytes / load.bytes_per_s
-    rate = line_rate(load)
-    if rate <= REFILL_BYTES_PER_S or size_bytes * (1 - REFILL_BYTES_PER_S / rate) <= BUCKET_BYTES:
+    rate, network = line_rate(load), load.network
+    sustained = network.bytes_per_s
+    if rate <= sustained or size_bytes * (1 - sustained / rate) <= network.burst_bytes:
         return size_bytes / rate
-    return (size_bytes - BUCKET_BYTES) / REFILL_BYTES_PER_S
+    return (size_bytes - network.burst_bytes) / sustained
 
 
 def moved_bytes(load: PlannedLoad, seconds: float) -> int:
     """Return what one cold function moves in ``seconds``: the inverse of ``transfer_s``."""
-    rate = line_rate(load)
-    return int(min(rate * seconds, BUCKET_BYTES + REFILL_BYTES_PER_S * seconds))
+    rate, network = line_rate(load), load.network
+    return int(min(rate * seconds, network.burst_bytes + network.bytes_per_s * seconds))
 
 
 def line_rate(load: PlannedLoad) -> float:
@@ -292,11 +310,17 @@ def forecast(load: PlannedLoad) -> Forecast:
         run_s=run_s,
         requests_per_s=per_s,
         burst_per_s=at_once * line_rate(load) / load.part_bytes,
-        part_bytes=math.ceil(per_s * load.part_bytes / WARN_PER_S[load.kind] / _PART_STEP)
-        * _PART_STEP,
+        part_bytes=_calm_part(load, at_once * load.operations / moving_s),
         memory_needed_mib=BASE_MIB.get(load.client, BASE_MIB["boto3"]) + math.ceil(blocks / MIB),
         usage=_usage(load, function_s, run_s),
     )
+
+
+def _calm_part(load: PlannedLoad, objects_per_s: float) -> int:
+    """Return the smallest part whose requests stay below the warning, if any can."""
+    most = max(1.0, WARN_PER_S[load.kind] / objects_per_s)
+    # The last part may be a small one, but it is a request, too.
+    return math.ceil(load.object_bytes / math.floor(most) / _PART_STEP) * _PART_STEP
 
 
 def launch(load: PlannedLoad, function_s: float) -> tuple[float, float]:
@@ -332,6 +356,9 @@ def _usage(load: PlannedLoad, function_s: float, run_s: float) -> BilledUsage:
         gets=0 if is_put else requests,
         control_puts=CONTROL_PUTS * controlled + math.ceil(CONTROL_LISTS * controlled),
         control_gets=math.ceil(CONTROL_GETS * controlled),
+        express=load.express,
+        uploaded_bytes=total if is_put else 0,
+        retrieved_bytes=0 if is_put else total,
         storage_byte_h=load.keep_h * count * load.objects * load.object_bytes if is_put else 0.0,
         log_bytes=LOG_BYTES * count,
         nat_bytes=total if load.route is Route.NAT else 0,

@@ -31,7 +31,11 @@ class Prices:
     s3_get: float
     s3_storage_gb_month: float
     """Per month of 730 hours and 2**30 bytes."""
+    express_put: float
+    express_get: float
+    express_storage_gb_month: float
     express_upload_gb: float
+    """Per 2**30 bytes that are written to S3 Express One Zone."""
     express_retrieval_gb: float
     logs_ingest_gb: float
     network_nat_gb: float

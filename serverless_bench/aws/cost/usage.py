@@ -19,6 +19,8 @@ class BilledUsage:
     """Quantities that AWS bills."""
 
     architecture: str = "x86_64"
+    express: bool = False
+    """Whether the objects are in S3 Express One Zone; claims and records never are."""
     gb_s: float = 0.0
     """Billed seconds of functions times their memory in units of 1,024 MB."""
     invocations: int = 0
@@ -29,6 +31,9 @@ class BilledUsage:
     control_puts: int = 0
     control_gets: int = 0
     """Claims, records and what the driver lists and fetches."""
+    uploaded_bytes: int = 0
+    retrieved_bytes: int = 0
+    """Of objects; they cost nothing unless these are in S3 Express One Zone."""
     storage_byte_h: float = 0.0
     """Bytes times the hours for which they are kept."""
     log_bytes: int = 0
@@ -52,7 +57,8 @@ class Dollars:
     storage: float = 0.0
     logs: float = 0.0
     network: float = 0.0
-    """NAT, interface endpoint and cross-region traffic; nothing without those."""
+    """NAT, interface endpoint, cross-region traffic, and what S3 Express One Zone takes for each
+    byte; nothing without those."""
 
     @property
     def total(self) -> float:
@@ -62,15 +68,22 @@ class Dollars:
 
 def price(usage: BilledUsage, prices: Prices) -> Dollars:
     """Return what a usage costs."""
+    per_put, per_get = prices.s3_put, prices.s3_get
+    per_gb_month, transferred = prices.s3_storage_gb_month, 0.0
+    if usage.express:
+        per_put, per_get = prices.express_put, prices.express_get
+        per_gb_month = prices.express_storage_gb_month
+        transferred = usage.uploaded_bytes / GIB * prices.express_upload_gb
+        transferred += usage.retrieved_bytes / GIB * prices.express_retrieval_gb
     return Dollars(
         compute=usage.gb_s * prices.gb_s(usage.architecture),
         invocations=usage.invocations * prices.lambda_request,
-        puts=usage.puts * prices.s3_put,
-        gets=usage.gets * prices.s3_get,
+        puts=usage.puts * per_put,
+        gets=usage.gets * per_get,
         control=usage.control_puts * prices.s3_put + usage.control_gets * prices.s3_get,
-        storage=usage.storage_byte_h / GIB / HOURS_PER_MONTH * prices.s3_storage_gb_month,
+        storage=usage.storage_byte_h / GIB / HOURS_PER_MONTH * per_gb_month,
         logs=usage.log_bytes / GIB * prices.logs_ingest_gb,
-        network=_network(usage, prices),
+        network=_network(usage, prices) + transferred,
     )
 
 

@@ -11,6 +11,7 @@ whether a byte is right. From the top down, each module imports only those below
     objects     which keys and open uploads there are    ObjectTable
     witness     request by request, in a file            Witness
     bodies      uploads: unframed, compared              Body, Inspector
+    sessions    of directory buckets, and what these refuse   SessionTable
     shaping     how long a request waits                 Shaper
     faults      which request fails, and how             FaultPlan
     process     the store as a process of its own        served

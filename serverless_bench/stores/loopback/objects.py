@@ -204,14 +204,24 @@ class ObjectTable:
             if stored.kept.pop(key, None) is not None:
                 stored.order = None
 
-    def page(self, bucket: str, prefix: str, after: str, limit: int) -> tuple[list[str], bool]:
-        """Return up to ``limit`` keys with ``prefix`` after ``after``, and if more follow."""
+    def page(
+        self, bucket: str, prefix: str, after: str, limit: int, *, unordered: bool = False
+    ) -> tuple[list[str], bool]:
+        """Return up to ``limit`` keys with ``prefix`` after ``after``, and if more follow.
+
+        They are in the order of listings; or, ``unordered``, in another one.
+        """
         with self._lock:
             stored = self._buckets[bucket]
             if stored.order is None:
                 # S3 lists in the order of UTF-8 bytes, which is that of code points.
                 stored.order = sorted(stored.kept)
             order = stored.order
+        if unordered:
+            # By the hash of a key, which is like no order of S3's.
+            places = sorted((hash_key(key), key) for key in order if key.startswith(prefix))
+            rest = places[bisect_right(places, (hash_key(after), after)) if after else 0 :]
+            return [key for _, key in rest[:limit]], len(rest) > limit
         begin = max(bisect_left(order, prefix), bisect_right(order, after) if after else 0)
         keys = order[begin : begin + limit + 1]
         mine = [key for key in keys if key.startswith(prefix)]

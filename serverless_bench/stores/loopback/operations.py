@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
+from serverless_bench.clock import utc_stamp, wall_ns
 from serverless_bench.job.keys import declared_size
 from serverless_bench.job.transfer import MAX_PARTS
 from serverless_bench.stores.loopback.bodies import TELLING_BYTES
@@ -19,6 +20,17 @@ def _head_bucket(connection: S3Connection) -> None:
 
 def _create_bucket(connection: S3Connection) -> None:
     connection.reply(200, headers={"Location": f"/{connection.s3_request.bucket}"})
+
+
+def _create_session(connection: S3Connection) -> None:
+    made = connection.state.sessions.create(connection.s3_request.bucket, wall_ns())
+    credentials: list[Element] = [
+        ("SessionToken", made.token),
+        ("SecretAccessKey", made.secret_key),
+        ("AccessKeyId", made.access_key),
+        ("Expiration", utc_stamp(made.end_ns, separators=True)),
+    ]
+    connection.reply_document("CreateSessionResult", [("Credentials", credentials)])
 
 
 def _delete_bucket(connection: S3Connection) -> None:
@@ -50,7 +62,9 @@ def _list_objects(connection: S3Connection) -> None:
     second = query.get("list-type") == "2"
     marker = "start-after" if second else "marker"
     after = query.get("continuation-token", "") or query.get(marker, "")
-    keys, more = objects.page(request.bucket, prefix, after, _limit(query.get("max-keys", "1000")))
+    limit = _limit(query.get("max-keys", "1000"))
+    express = connection.state.sessions.governs(request.bucket)
+    keys, more = objects.page(request.bucket, prefix, after, limit, unordered=express)
     found = [objects.find(request.bucket, key, written=True) for key in keys]
     contents: list[Element] = [
         (
@@ -299,6 +313,10 @@ def _complete_multipart(connection: S3Connection) -> None:
             parse_xml(connection.read_document()), "Part", "PartNumber", "ETag"
         )
     ]
+    numbers = [number for number, _ in listed]
+    in_a_row = [*range(1, len(numbers) + 1)]
+    if connection.state.sessions.governs(request.bucket) and numbers != in_a_row:
+        raise S3Error(400, "InvalidPartOrder", "a directory bucket wants parts 1, 2, 3 and so on")
     content = assemble(request.key, upload.parts, listed, verifies=connection.state.verifies)
     declared = declared_size(request.key)
     if declared is not None and declared != content.size:
@@ -326,6 +344,7 @@ OPERATIONS: Final[Mapping[str, Callable[[S3Connection], None]]] = {
     "complete_multipart": _complete_multipart,
     "create_bucket": _create_bucket,
     "create_multipart": _create_multipart,
+    "create_session": _create_session,
     "delete": _delete,
     "delete_bucket": _delete_bucket,
     "delete_objects": _delete_objects,

@@ -91,8 +91,8 @@ STATISTICS: Final = "/-/statistics"
 
 _KNOWN: Final = frozenset(
     {"continuation-token", "delete", "encoding-type", "fetch-owner", "key-marker", "list-type"}
-    | {"location", "marker", "max-keys", "max-uploads", "partNumber", "prefix", "start-after"}
-    | {"upload-id-marker", "uploadId", "uploads", "x-id"}
+    | {"location", "marker", "max-keys", "max-uploads", "partNumber", "prefix", "session"}
+    | {"start-after", "upload-id-marker", "uploadId", "uploads", "x-id"}
 )
 """Query parameters that are understood; those that begin with X-Amz- sign a request."""
 
@@ -105,7 +105,12 @@ _ON_KEY: Final[Mapping[str, tuple[tuple[str, str], ...]]] = {
 }
 _ON_BUCKET: Final[Mapping[str, tuple[tuple[str, str], ...]]] = {
     "DELETE": (("", "delete_bucket"),),
-    "GET": (("location", "get_location"), ("uploads", "list_uploads"), ("", "list_objects")),
+    "GET": (
+        ("session", "create_session"),
+        ("location", "get_location"),
+        ("uploads", "list_uploads"),
+        ("", "list_objects"),
+    ),
     "HEAD": (("", "head_bucket"),),
     "POST": (("delete", "delete_objects"),),
     "PUT": (("", "create_bucket"),),
@@ -159,7 +164,7 @@ class S3Request:
             unknown = [name for name in unknown if name != "delimiter"]
         table = _ON_KEY if self.key else _ON_BUCKET
         if not self.bucket:
-            table = {"GET": (("", "list_buckets"),)}
+            table = {"GET": (("session", "create_session"), ("", "list_buckets"))}
         choices = table.get(self.method, ())
         found = next((name for flag, name in choices if not flag or flag in self.query), "")
         if unknown or not found or "x-amz-copy-source" in self.headers:

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from serverless_bench.clock import wall_ns
 from serverless_bench.errors import UsageError
 from serverless_bench.stores.loopback.connection import S3Connection
 from serverless_bench.stores.loopback.operations import OPERATIONS
@@ -30,6 +31,7 @@ class Handler(S3Connection):
             name = request.operation()
             self.witnessed.operation = name
             self.state.counters.count("requests", name)
+            self.state.sessions.check(request, name, wall_ns())
             self.check_limits(name)
             self.plan_fault(name)
             OPERATIONS[name](self)

@@ -17,6 +17,7 @@ from serverless_bench.process import peak_rss_bytes
 from serverless_bench.stores.loopback.faults import FaultKind, FaultLog, FaultPlan
 from serverless_bench.stores.loopback.objects import ObjectTable
 from serverless_bench.stores.loopback.s3 import http_date
+from serverless_bench.stores.loopback.sessions import SessionTable
 from serverless_bench.stores.loopback.shaping import Shape, Shaper
 from serverless_bench.stores.loopback.witness import Witness
 from serverless_bench.units import KIB, NS_PER_S
@@ -59,6 +60,8 @@ class LoopbackSettings:
     witness: Path | None = None
     """Where every request is written, one JSON line each."""
     shape: Shape = field(default_factory=Shape)
+    express_s: float | None = None
+    """How long sessions of directory buckets last; None treats these like other buckets."""
     clock_skew_s: float = 0.0
     """Added to the time of day in every answer."""
 
@@ -135,6 +138,7 @@ class StoreState:
         self.objects = ObjectTable(strict=settings.strict)
         self.fault_plan = FaultPlan(settings.seed, settings.rates)
         self.fault_log = FaultLog(settings.log)
+        self.sessions = SessionTable(settings.express_s)
         self.witness = Witness(settings.witness)
         self.shaper = Shaper(settings.shape)
         self.counters = Counters()

@@ -4,11 +4,17 @@ import os
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from serverless_bench import JobSpec, run_job, summarize
+from serverless_bench.analysis.network_bucket import bucket_fits
 from serverless_bench.analysis.summary import Summary
+from serverless_bench.analysis.timeline import good_operations
+from serverless_bench.aws.lambda_network import function_network
+from serverless_bench.job.keys import object_key
 from serverless_bench.job.target import Target
+from serverless_bench.rundir.run import load_run
 from tests.servers import KEYS, Server, loopback
 
 MIB = 1 << 20
@@ -49,6 +55,25 @@ def test_a_bucket_that_each_function_has(tmp_path: Path) -> None:
     # A write counts what the kernel took: its socket buffers come on top of the burst.
     assert read.bottleneck.burst_bytes == pytest.approx(60 * MIB, rel=0.05)
     assert write.bottleneck.burst_bytes == pytest.approx(60 * MIB, rel=0.15)
+
+
+@pytest.mark.parametrize("quota", [625, 3000])
+@pytest.mark.parametrize("memory", [1769, 4096, 10240])
+def test_the_network_of_one_lambda_function(tmp_path: Path, memory: int, quota: int) -> None:
+    """A function alone shows the model's curve, a tenth of its size: burst, bend, rate."""
+    model, scale = function_network(memory, quota_mbps=quota), 0.1
+    burst, rate = model.burst_bytes * scale, model.bytes_per_s * scale
+    shape = ("--function-memory", memory, "--network-quota", quota, "--function-scale", scale)
+    with loopback(*map(str, shape), log=tmp_path / "log") as server:
+        size = round(burst + 3 * rate)
+        key = object_key(prefix="", run_id="network", index=0, launch=0, number=0, size=size)
+        asked: dict[str, Any] = {"invocations": 1, "concurrency": 1}
+        perform(server, tmp_path / "r", "read", keys=[key], **asked)
+    run = load_run(tmp_path / "r")
+    (found,) = bucket_fits(run, good_operations(run), np.arange(1), np.arange(1)).values()
+    assert found.sustained_bytes_per_s == pytest.approx(rate, rel=0.05)
+    # While the bucket is more than half full nothing comes in: a busy machine loses that.
+    assert found.burst_bytes == pytest.approx(burst, rel=0.05, abs=0.05 * found.total_bytes)
 
 
 def test_a_slow_store(tmp_path: Path) -> None:

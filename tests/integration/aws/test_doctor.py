@@ -137,6 +137,7 @@ def test_a_healthy_stack(sbench: Sbench, cloud: Cloud) -> None:
     for text in (
         "credentials: from env; they do not expire",
         "clock: off by",
+        "network: 625 Mbps for each function (AWS",
         "function healthy-worker: 1769 MB, arm64, python3.11, Active",
         "public access is blocked",
         "keeps no versions",

@@ -25,7 +25,7 @@ def test_the_seed_job(sbench: Sbench) -> None:
     assert (done.code, done.err) == (0, "")
     assert "1800 functions do not fit into 1000 at once; this will be 2 waves" in done.out
     assert "if the functions sit in a VPC behind NAT: $316" in done.out
-    assert "8 MiB, boto3's default (20,541 of 3,500 PUT/s" in done.out
+    assert "8 MiB, boto3's default (19,722 of 3,500 PUT/s" in done.out
     assert "prices of 2026-10-02, us-east-1" in done.out
     found = plan(sbench)
     assert found["total"] == pytest.approx(2.05, rel=0.05)
@@ -37,11 +37,25 @@ def test_small_parts_are_warned_of(sbench: Sbench) -> None:
     assert found["total"] == pytest.approx(5.0, rel=0.05)
     assert found["phases"]["write"]["expected"]["requests_per_s"] == pytest.approx(20400, rel=0.05)
     put, get = found["warnings"]
-    assert "make 20,541 PUT/s" in put
+    assert "make 19,722 PUT/s" in put
     assert "--part-mb 72" in put
-    assert "--part-mb 48" in get
+    assert "--part-mb 40" in get
     under = plan(sbench, "--part-mb", 72, "--quota", 1800)
     assert under["warnings"] == []
+
+
+def test_a_raised_network_quota_helps_where_there_is_memory(sbench: Sbench) -> None:
+    def seconds(*more: str | int) -> float:
+        one = plan(sbench, "--quota", 1800, "--connections", 8, *more)
+        return float(one["phases"]["read"]["expected"]["transfer_s"])
+
+    flat = seconds("--memory", 10240)
+    raised = ("--memory", 10240, "--network-quota", 3000)
+    assert seconds(*raised) < flat / 3
+    assert seconds(*raised, "--vpc", "gateway") == flat
+    assert seconds("--memory", 2048, "--network-quota", 3000) == flat
+    found = plan(sbench, "--memory", 1769, "--network-quota", 3000)
+    assert "gives nothing up to 2048 MB" in " ".join(found["warnings"])
 
 
 def test_one_phase_alone(sbench: Sbench) -> None:
@@ -78,6 +92,7 @@ def test_prices_can_be_replaced(sbench: Sbench, tmp_path: Path) -> None:
         ("--number", 0),
         ("--quota", 0),
         ("--memory", 0),
+        ("--network-quota", 100),
         ("--objects", 0),
         ("--read-times", 0),
         ("--keep", -1),

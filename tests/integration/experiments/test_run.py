@@ -30,6 +30,7 @@ def judged(name: str, done: Done) -> None:
     ("name", "only"),
     [
         ("s3-client-threads", ("threads=8",)),
+        ("express-latency", ("size=64KiB", "operation=GET")),
         ("sai3-prestat", ("size=1MiB", "stat=on")),
         ("zarr-writers-append", ("target=s3", "library=tensorstore")),
     ],
@@ -38,6 +39,25 @@ def test_a_part_of_an_experiment(sbench: Sbench, name: str, only: tuple[str, ...
     flags = [word for part in only for word in ("--only", part)]
     short = ("--seconds", "0.3", "--repeats", "5")
     judged(name, sbench("exp", "run", name, *flags, *short, "--format", "json"))
+
+
+@pytest.mark.parametrize(
+    ("size", "quota", "law"),
+    [
+        ("24MiB", 625, "the law: flat"),
+        ("48MiB", 3000, "the law: in proportion"),
+        ("8MiB", 3000, "the burst hides the rate"),
+    ],
+)
+def test_the_law_of_a_network(sbench: Sbench, size: str, quota: int, law: str) -> None:
+    """Both laws are told from each other; of objects within the burst nothing is said."""
+    smaller = ("--set", "serve.function_scale=0.05", "--set", f"size={size}", "--repeats", 4)
+    ends = ("--only", "memory=2048,10240", "--only", f"quota={quota}")
+    done = sbench("exp", "run", "lambda-network", *ends, *smaller, "--format", "json")
+    assert done.code == 0, done.err
+    first, _ = json.loads(done.out)["hypotheses"]
+    (found,) = first["judgements"]
+    assert law in found["why"]
 
 
 @pytest.mark.full

@@ -301,3 +301,7 @@ def test_a_rate_that_is_none_is_refused(sbench: Sbench) -> None:
     assert "--flip must be between 0 and 1" in done.err
     assert sbench("serve", "--latency", "slow").code == 2
     assert sbench("serve", "--tls", "no-such-file").code == 2
+    alone = sbench("serve", "--network-quota", "3000")
+    assert (alone.code, "needs --function-memory" in alone.err) == (2, True)
+    both = sbench("serve", "--function-memory", "4096", "--function-rate", "5")
+    assert (both.code, "says burst and rate already" in both.err) == (2, True)

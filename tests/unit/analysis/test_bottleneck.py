@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from serverless_bench.analysis.bottleneck import bottleneck, fit_bucket
+from serverless_bench.analysis.bottleneck import bottleneck
+from serverless_bench.analysis.network_bucket import fit_bucket
 from serverless_bench.analysis.timeline import good_operations
 from serverless_bench.job.load import Load
 from serverless_bench.rundir.record import Outcome, Step
@@ -267,3 +268,37 @@ def test_encrypting_does_not_keep_the_lock(tmp_path: Path) -> None:
     assert told(run) == {"interpreter_lock": 1}
     target = replace(run.job.target, endpoint_url="https://store")
     assert told(replace(run, job=replace(run.job, target=target))) == {"store": 1}
+
+
+@pytest.mark.parametrize(
+    ("memory", "mbps", "by"),
+    [
+        (1769, 625, "function_network"),
+        (4096, 625, "function_network"),
+        (4096, 1218.75, "function_network"),
+        (10240, 3000, "function_network"),
+        # Neither law.
+        (10240, 1500, "store"),
+        (1769, 1218.75, "store"),
+        # As here, where no memory is set.
+        (None, 625, "store"),
+    ],
+)
+def test_one_function_alone_is_known_by_the_rate_of_its_memory(
+    tmp_path: Path, memory: int | None, mbps: float, by: str
+) -> None:
+    rate = mbps * 1e6 / 8
+    curve = bucket_curve(burst=300 * MIB, rate=rate, line=1200 * MIB, total=300 * MIB + 10 * rate)
+    assert told(functions(tmp_path / "run", [curve], memory_mib=memory)) == {by: 1}
+
+
+def test_functions_of_two_memory_sizes_have_two_limits(tmp_path: Path) -> None:
+    curves = [
+        bucket_curve(burst=60 * MIB, rate=rate * MIB, line=400 * MIB, total=400 * MIB)
+        for rate in (20, 40)
+        for _ in range(3)
+    ]
+    run = functions(tmp_path / "run", curves)
+    table = {**run.functions, "memory_mib": np.array([2048] * 3 + [4096] * 3)}
+    assert told(replace(run, functions=table)) == {"function_network": 6}
+    assert told(run) == {"store": 6}, "all alike they are not"

@@ -24,6 +24,8 @@ RENAMED = {
     tuple(old.split(".")): tuple(new.split("."))
     for old, new in tomllib.loads((DOCS / "renamed.toml").read_text()).items()
 }
+MODELLED = {("bill", "estimate"), ("bill", "estimate_error")}
+"""What a run was expected to cost follows today's model of a function's network."""
 
 Place = tuple[str | int, ...]
 
@@ -68,7 +70,7 @@ def test_a_report_is_what_it_was(run: Path) -> None:
     assert new.pop(("report_schema",)) == REPORT_SCHEMA
     old.pop(("report_schema",))
     assert old.keys() == new.keys()
-    assert {place for place in old if not alike(old[place], new[place])} == set()
+    assert {place for place in old if not alike(old[place], new[place])} <= MODELLED
 
 
 def test_the_table_names_fields_that_were_there() -> None:

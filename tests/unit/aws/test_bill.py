@@ -52,6 +52,7 @@ def test_a_function_is_billed_to_the_next_millisecond(
         architecture="arm64",
         invocations=1,
         puts=1,
+        uploaded_bytes=1000,
         log_bytes=LOG_BYTES,
     )
 

@@ -1,9 +1,10 @@
 """Signatures are those that botocore makes."""
 
+from typing import Any, cast
 from urllib.parse import quote, urlsplit
 
 import pytest
-from botocore.auth import S3SigV4Auth
+from botocore.auth import S3ExpressAuth, S3SigV4Auth
 from botocore.awsrequest import AWSRequest
 from botocore.credentials import ReadOnlyCredentials
 from hypothesis import given
@@ -82,6 +83,32 @@ def lines(text: str) -> list[tuple[str, str]]:
     assert text.endswith("\r\n")
     pairs = [line.partition(": ") for line in text.removesuffix("\r\n").split("\r\n")]
     return [(name, value) for name, _, value in pairs]
+
+
+def test_requests_of_a_session_are_signed_as_botocore_does() -> None:
+    """For another service, and with the token under another name."""
+
+    class TheirSession(S3ExpressAuth):
+        def payload(self, request: AWSRequest) -> str:
+            return UNSIGNED_PAYLOAD
+
+    signed_with = Keys("ASIA", "secret", "token/of+a=session")
+    sent, path = {"range": "bytes=0-9"}, "/bench--use1-az4--x-s3/key"
+    signer = Signer("us-east-1", HOST, service="s3express", token_header="x-amz-s3session-token")
+    while True:
+        theirs = AWSRequest(
+            method="GET", url=f"http://{HOST}{path}", headers={"host": HOST, **sent}
+        )
+        credentials = ReadOnlyCredentials(*signed_with, account_id=None)
+        signs = TheirSession(
+            credentials, "s3express", "us-east-1", identity_cache=cast("Any", None)
+        )
+        signs.add_auth(theirs)
+        ours = dict(lines(signer.sign(signed_with, "GET", path, "", sent)))
+        # The second may turn between both.
+        if ours["x-amz-date"] == theirs.headers["X-Amz-Date"]:
+            break
+    assert ours == {name.lower(): value for name, value in theirs.headers.items()}
 
 
 def test_what_is_kept_is_of_one_second_and_one_key(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -525,6 +525,33 @@ def test_each_test_of_a_segment(test: str, second: float, outcome: Decision) -> 
     assert outcomes(found)["boto3", 1, 2] is Decision.NOT_IDENTIFIABLE
 
 
+@pytest.mark.parametrize(
+    ("at_two", "at_four", "outcome", "why"),
+    [
+        (100.1, 99.9, Decision.CONFIRMED, "flat"),
+        (200.1, 399.9, Decision.REJECTED, "in proportion"),
+        (150, 200, Decision.REJECTED, "neither"),
+        (100, 400, Decision.REJECTED, "neither"),
+    ],
+)
+def test_a_line_follows_a_law(at_two: float, at_four: float, outcome: Decision, why: str) -> None:
+    experiment = threads("law", "expect = 'flat'")
+    rates = {(value, "wire"): about(rate) for value, rate in ((1, 100), (2, at_two), (4, at_four))}
+    (judged,) = judge(experiment, "small", observed(experiment, rates)).judged
+    wire, boto3 = judged.judgements
+    assert (wire.outcome, wire.why) == (outcome, f"the law: {why}")
+    # Its cells have no runs.
+    assert boto3.outcome is Decision.NOT_IDENTIFIABLE
+
+
+def test_a_law_needs_runs_that_tell() -> None:
+    experiment = threads("law", "expect = 'flat'")
+    rates = {(value, "wire"): about(100, spread=value / 9) for value in (1, 2, 4)}
+    (judged,) = judge(experiment, "small", observed(experiment, rates)).judged
+    assert judged.judgements[0].outcome is Decision.NOT_IDENTIFIABLE
+    assert "too much spread" in judged.judgements[0].why
+
+
 def test_too_much_spread_and_too_few_runs_decide_nothing() -> None:
     experiment = threads("same")
     rates = {

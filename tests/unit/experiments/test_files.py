@@ -17,6 +17,8 @@ from serverless_bench.payload.array_layout import array_bytes
 from serverless_bench.units import MIB
 
 NAMES = [
+    "express-latency",
+    "lambda-network",
     "lithops-object-storage",
     "pywren-2016",
     "pywren-scaling",
@@ -31,11 +33,13 @@ NAMES = [
     "zarr-writers-write",
 ]
 TABLES = {
+    "express-latency": ("mean (ms)", "p50 (ms)", "p95 (ms)", "p99 (ms)"),
     "pywren-2016": (
         *("n", "ok", "failed", "GB", "span_s", "mean GB/s", "peak GB/s (1 s)"),
         *("p5 MB/s", "p50 MB/s", "p95 MB/s", "t90_s", "start_spread_s"),
     ),
     "pywren-scaling": ("peak_GBs",),
+    "lambda-network": ("after the burst (Mbps)",),
     "lithops-object-storage": (
         *("ok", "p50 MB/s", "span s", "total s", "GB/s by span", "peak GB/s"),
     ),
@@ -56,8 +60,10 @@ TABLES = {
 }
 """Columns of each seed's table that hold figures."""
 PUBLISHED = {
+    "express-latency": 10,
     "pywren-2016": 2,
     "pywren-scaling": 2,
+    "lambda-network": 7,
     "lithops-object-storage": 12,
     "sai3-prestat": 4,
     "sai3-range-engine": 8,

@@ -1,0 +1,171 @@
+"""Each function's bytes over time as a token bucket, and which of them share its rate. Pure."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from serverless_bench.analysis.timeline import elapsed_before
+from serverless_bench.aws.lambda_network import BASE_MBPS, MOST_MBPS, function_network
+from serverless_bench.rundir.run import Run
+from serverless_bench.rundir.tables import ABSENT, LATEST, Floats, Ints, Mask, rows_of
+from serverless_bench.units import NS_PER_S
+
+_SAMPLE: Final = 200
+"""Functions whose curves are fitted; evenly spaced among all."""
+_POINTS: Final = 200
+_STRIDE: Final = 4
+_LEAST_TAIL: Final = 0.3
+"""The straight part has to be this much of a function's time."""
+_STRAIGHT: Final = 0.02
+"""A line may miss the curve by this share of all bytes."""
+BURST_SHARE: Final = 0.05
+"""A burst below this share of the bytes is the start of a connection."""
+_ALIKE_AFTER_BURST: Final = 0.10
+_ALIKE: Final = 0.02
+"""How far p95 and p5 of the slopes may be apart, by their median. Without a burst only
+a shaper makes rates this equal; functions that share a store do not."""
+_LEAST_ALIKE: Final = 3
+_PUBLISHED: Final = 0.05
+"""How far a rate after a burst may be from what AWS says."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BucketFit:
+    """One function's bytes over time as a token bucket."""
+
+    burst_bytes: float
+    """Moved above the sustained rate: the bucket's size; 0 without a burst."""
+    sustained_bytes_per_s: float
+    total_bytes: float
+
+
+def bucket_fits(run: Run, good: Mask, rows: Ints, sample: Ints) -> dict[int, BucketFit]:
+    """Return the buckets of a sample that show one, by position in ``rows``."""
+    fits = (fit_bucket(at_s, moved) for at_s, moved in _curves(run, good, rows[sample]))
+    return {at: fit for at, fit in zip(sample.tolist(), fits, strict=True) if fit is not None}
+
+
+def _curves(run: Run, good: Mask, rows: Ints) -> Iterator[tuple[Floats, Floats]]:
+    """Yield for each function its seconds since its start and the bytes moved by then."""
+    operations, steps = run.operations, run.steps
+    for row in rows.tolist():
+        of_operations, of_steps = rows_of(operations, row), rows_of(steps, row)
+        wanted = good[of_operations]
+        start = operations["start_ns"][of_operations]
+        number = steps["operation"][of_steps]
+        length = steps["step_ns"][of_steps]
+        # Steps follow one another from their operation's start.
+        ends = start[number] + elapsed_before(length, number) + length
+        keep = wanted[number]
+        order = np.argsort(ends[keep], kind="stable")
+        at_ns = ends[keep][order] - start[wanted].min(initial=LATEST)
+        moved = np.cumsum(steps["step_bytes"][of_steps][keep][order])
+        yield (
+            np.concatenate(([0.0], at_ns / NS_PER_S)),
+            np.concatenate(([0.0], moved.astype(np.float64))),
+        )
+
+
+def fit_bucket(at_s: Floats, moved: Floats) -> BucketFit | None:
+    """Return the token bucket that a curve of bytes over time shows, if it shows one.
+
+    Parameters
+    ----------
+    at_s, moved
+        Points of the curve, ascending, from ``(0, 0)``.
+
+    Returns
+    -------
+    BucketFit or None
+        From the longest end of the curve that is a straight line: its slope is the
+        sustained rate, and where it meets the axis is what came on top. None when no
+        such end is long enough.
+    """
+    if len(at_s) < 6 or at_s[-1] <= 0:
+        return None
+    # The last stretch waits for the acknowledgement; nothing moves in it.
+    stop = float(at_s[int(np.searchsorted(moved, moved[-1]))])
+    if stop <= 0:
+        return None
+    grid = np.linspace(0, stop, _POINTS)
+    curve = np.interp(grid, at_s, moved)
+    for first in range(0, round(_POINTS * (1 - _LEAST_TAIL)), _STRIDE):
+        slope, _, missed = _line(grid[first:], curve[first:])
+        if slope > 0 and missed <= _STRAIGHT * moved[-1]:
+            # The line may have begun in the bend: its first quarter does not count.
+            later = first + (_POINTS - first) // 4
+            slope, intercept, _ = _line(grid[later:], curve[later:])
+            return BucketFit(
+                burst_bytes=max(0.0, intercept),
+                sustained_bytes_per_s=slope,
+                total_bytes=float(moved[-1]),
+            )
+    return None
+
+
+def _line(x: Floats, y: Floats) -> tuple[float, float, float]:
+    """Return slope and intercept of the least squares line, and by how much it misses most."""
+    across, up = x - x.mean(), y - y.mean()
+    slope = float((across @ up) / (across @ across))
+    return slope, float(y.mean() - slope * x.mean()), float(np.abs(up - slope * across).max())
+
+
+def limited_functions(buckets: Mapping[int, BucketFit], memory_mib: Ints) -> set[int]:
+    """Return which functions ran into a limit that each of them has for itself.
+
+    Those of one memory size are as fast as each other; or one keeps up, after a burst, what AWS
+    says that a function of its memory has.
+
+    Parameters
+    ----------
+    buckets
+        By position among the functions.
+    memory_mib
+        Of each function, shape ``(functions,)``; ``ABSENT`` for those that have none.
+    """
+    found = set[int]()
+    for memory in np.unique(memory_mib[list(buckets)]).tolist():
+        mine = {i: one for i, one in buckets.items() if memory_mib[i] == memory}
+        found |= _alike(mine)
+        if memory != ABSENT:
+            found |= {i for i, one in mine.items() if _is_published(one, memory)}
+    return found
+
+
+def _is_published(bucket: BucketFit, memory_mib: int) -> bool:
+    if bucket.burst_bytes <= BURST_SHARE * bucket.total_bytes:
+        return False
+    return any(
+        abs(bucket.sustained_bytes_per_s / rate - 1) <= _PUBLISHED
+        for quota in (BASE_MBPS, MOST_MBPS)
+        for rate in (function_network(memory_mib, quota_mbps=quota).bytes_per_s,)
+    )
+
+
+def _alike(buckets: Mapping[int, BucketFit]) -> set[int]:
+    """Return which of some functions are as fast as most of them."""
+    slopes = np.array([bucket.sustained_bytes_per_s for bucket in buckets.values()])
+    if len(slopes) < _LEAST_ALIKE:
+        return set()
+    low, middle, high = np.percentile(slopes, (5, 50, 95))
+    spread = (high - low) / middle
+    with_burst = (
+        float(np.median([b.burst_bytes / b.total_bytes for b in buckets.values()])) > BURST_SHARE
+    )
+    if spread > (_ALIKE_AFTER_BURST if with_burst else _ALIKE):
+        return set()
+    near = _ALIKE_AFTER_BURST * middle
+    return {i for i, b in buckets.items() if abs(b.sustained_bytes_per_s - middle) <= near}
+
+
+def sample_of(count: int) -> Ints:
+    """Return the positions of at most ``_SAMPLE`` functions, evenly spaced among all."""
+    return np.unique(np.linspace(0, count - 1, min(count, _SAMPLE)).astype(np.int64))
+
+
+def share_of_sample(sample: Ints, limited: set[int], of: Mask) -> float:
+    """Return how many of a sample are limited; one that shows no bucket is not."""
+    members = [i for i in sample.tolist() if of[i]]
+    return len(limited.intersection(members)) / len(members) if members else 0.0

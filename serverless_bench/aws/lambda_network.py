@@ -1,0 +1,62 @@
+"""What the network of one Lambda function gives: by its memory, its VPC and its account's quota.
+
+The one place with these figures; ``plan``, the bottleneck and ``sbench serve`` take them from here.
+
+* The rate: 625 Mbps for each execution environment, whatever its memory, is a published quota
+  since 2026-08-05 (AWS, What's New of that day, and "Lambda quotas"). An account can have it
+  raised: then it grows with memory from 625 Mbps at 2,048 MB to 3,000 Mbps at 10,240 MB, but not
+  in a VPC. Between the two it is taken to be a straight line, which nobody has published a
+  measurement of; in proportion to memory it would be 4 % more at most.
+* The burst before it: a bucket of about 300 MiB for each direction, full when the environment is
+  cold (iPerf3 raw data of hpides/skyrise, EDBT 2025, resources/benchmark/measurement/
+  network_throughput/lambda: first burst 305 to 327 MiB; then p5, p50, p95 of 256 functions 76.6,
+  77.7, 78.8 MiB/s, where the quota is 74.5). Whether a raised quota has another burst is unknown.
+"""
+
+from dataclasses import dataclass
+from typing import Final
+
+from serverless_bench.units import MIB
+
+BURST_BYTES: Final = 300 * MIB
+BASE_MBPS: Final = 625.0
+"""Of every function; and of one in a VPC, whatever the quota."""
+MOST_MBPS: Final = 3000.0
+"""What the quota can be raised to."""
+SOURCE: Final = "AWS, What's New 2026-08-05, and Lambda quotas"
+RAISED_FROM_MIB: Final = 2048
+"""Below it a raised quota changes nothing."""
+_RAISED_TO_MIB: Final = 10240
+_BYTES_PER_MBIT: Final = 1e6 / 8
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FunctionNetwork:
+    """The network of one function, in each direction."""
+
+    burst_bytes: float
+    """That move as fast as they can, while the environment is new."""
+    bytes_per_s: float
+    """What comes after them."""
+
+
+def function_network(
+    memory_mib: int, *, quota_mbps: float = BASE_MBPS, in_vpc: bool = False
+) -> FunctionNetwork:
+    """Return the network of a function.
+
+    Parameters
+    ----------
+    memory_mib
+        Of the function.
+    quota_mbps
+        The account's quota, in 10**6 bits per second.
+    in_vpc
+        Whether the function is in a VPC, where a raised quota does not count.
+    """
+    rate = BASE_MBPS
+    if not in_vpc:
+        share = (memory_mib - RAISED_FROM_MIB) / (_RAISED_TO_MIB - RAISED_FROM_MIB)
+        grown = BASE_MBPS + max(0.0, share) * (MOST_MBPS - BASE_MBPS)
+        rate = max(rate, min(quota_mbps, grown))
+    return FunctionNetwork(burst_bytes=BURST_BYTES, bytes_per_s=rate * _BYTES_PER_MBIT)

@@ -1,0 +1,109 @@
+"""Sessions with a directory bucket are renewed in time, by one thread, and again if they end."""
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from itertools import count
+
+import pytest
+
+from serverless_bench.clients import wire_session
+from serverless_bench.clients.base import Exchange
+from serverless_bench.clients.s3_http import S3Response
+from serverless_bench.clients.sigv4 import Keys
+from serverless_bench.clients.wire_session import Aside, Sessions
+from serverless_bench.clock import utc_stamp
+from serverless_bench.errors import AccessDenied, BadResponse, ServerFault
+from serverless_bench.stores.loopback.s3 import Element, S3Error, error_xml, http_date, xml
+from serverless_bench.testing.client_parts import new_meter
+from serverless_bench.units import NS_PER_S
+
+BEGIN_S = 1_700_000_000
+
+
+class Store:
+    """Gives sessions, and has the time that the client reads."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, *, lasts_s: int, skew_s: int = 0) -> None:
+        self.now_s = float(BEGIN_S)
+        self.lasts_s = lasts_s
+        self.skew_s = skew_s
+        self.numbers = count(1)
+        monkeypatch.setattr(wire_session, "wall_ns", lambda: round(self.now_s * NS_PER_S))
+
+    def create(self, exchange: Exchange) -> S3Response:
+        assert isinstance(exchange, Aside), "the operation's own exchange knows nothing of it"
+        exchange.answered(200, {})
+        exchange.moved(1000)
+        here_s = self.now_s + self.skew_s
+        inside: list[Element] = [
+            ("SessionToken", f"token-{next(self.numbers)}"),
+            ("SecretAccessKey", "secret"),
+            ("AccessKeyId", "ASIA"),
+            ("Expiration", utc_stamp(round((here_s + self.lasts_s) * NS_PER_S), separators=True)),
+        ]
+        body = xml("CreateSessionResult", [("Credentials", inside)])
+        return S3Response(200, {"date": http_date(here_s)}, body)
+
+
+def opened(store: Store) -> Sessions:
+    return Sessions("us-east-1", "host", store.create)
+
+
+@pytest.mark.parametrize(("lasts_s", "renewed_s"), [(300, 225), (2, 1)])
+@pytest.mark.parametrize("skew_s", [0, -3600, 3600])
+def test_a_session_is_renewed_before_its_end(
+    monkeypatch: pytest.MonkeyPatch, lasts_s: int, renewed_s: int, skew_s: int
+) -> None:
+    """By the time that it lasts, whatever the clocks of both sides say."""
+    store = Store(monkeypatch, lasts_s=lasts_s, skew_s=skew_s)
+    sessions = opened(store)
+    meter = new_meter()
+    assert sessions.keys(meter) == Keys("ASIA", "secret", "token-1")
+    assert (meter.bytes, meter.status) == (0, None)
+    store.now_s += renewed_s - 0.1
+    assert sessions.keys(meter).token == "token-1"
+    store.now_s += 0.2
+    assert sessions.keys(meter).token == "token-2"
+
+
+def test_one_thread_renews_and_the_others_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    store = Store(monkeypatch, lasts_s=300)
+    renewing, go_on = threading.Event(), threading.Event()
+
+    def create(exchange: Exchange) -> S3Response:
+        made = store.create(exchange)
+        if store.now_s > BEGIN_S:
+            renewing.set()
+            assert go_on.wait(60)
+        return made
+
+    sessions = Sessions("us-east-1", "host", create)
+    sessions.keys(new_meter())
+    store.now_s += 230
+    with ThreadPoolExecutor(1) as pool:
+        renewed = pool.submit(sessions.keys, new_meter())
+        assert renewing.wait(60)
+        assert sessions.keys(new_meter()).token == "token-1"
+        go_on.set()
+        assert renewed.result().token == "token-2"
+
+
+def test_a_session_that_ended_is_worth_another_attempt(monkeypatch: pytest.MonkeyPatch) -> None:
+    sessions = opened(Store(monkeypatch, lasts_s=300))
+    keys = sessions.keys(new_meter())
+    refused = AccessDenied("ExpiredToken: it is over", status=400)
+    text = error_xml(S3Error(400, "ExpiredToken", "it is over"), "/", "1")
+    found = sessions.judge("GetObject", text, keys, refused)
+    assert isinstance(found, ServerFault)
+    assert found.retryable
+    assert sessions.keys(new_meter()).token == "token-2"
+    # Our own keys are no session, and other errors stay what they are.
+    assert sessions.judge("CreateSession", text, keys, refused) is refused
+    assert sessions.judge("GetObject", b"", keys, refused) is refused
+
+
+def test_a_store_that_gives_no_session_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    Store(monkeypatch, lasts_s=300)
+    sessions = Sessions("us-east-1", "host", lambda _: S3Response(200, {}, b"<html/>"))
+    with pytest.raises(BadResponse, match="no session"):
+        sessions.keys(new_meter())
