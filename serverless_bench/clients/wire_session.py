@@ -18,7 +18,7 @@ from serverless_bench.units import NS_PER_S
 
 SERVICE: Final = "s3express"
 CREATE_SESSION: Final = "CreateSession"
-OWN_KEYS: Final = frozenset({CREATE_SESSION, "CopyObject"})
+OWN_KEYS: Final = frozenset({CREATE_SESSION, "CopyObject", "CreateBucket", "HeadBucket"})
 """Operations that no session is for ("Authorizing Zonal endpoint API operations")."""
 _TOKEN_HEADER: Final = "x-amz-s3session-token"  # noqa: S105 - the name of a header
 _ENDED: Final = frozenset({"ExpiredToken", "InvalidToken"})

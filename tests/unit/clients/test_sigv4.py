@@ -96,7 +96,9 @@ def test_requests_of_a_session_are_signed_as_botocore_does() -> None:
     sent, path = {"host": HOST, "range": "bytes=0-9"}, "/bench--use1-az4--x-s3/key"
     signer = Signer("us-east-1", HOST, service="s3express", token_header="x-amz-s3session-token")
     while True:
-        theirs = AWSRequest(method="GET", url=f"http://{HOST}{path}", headers=sent)
+        theirs = AWSRequest(
+            method="GET", url=f"http://{HOST}{path}", headers={"host": HOST, **sent}
+        )
         credentials = ReadOnlyCredentials(*signed_with, account_id=None)
         signs = TheirSession(
             credentials, "s3express", "us-east-1", identity_cache=cast("Any", None)
