@@ -41,6 +41,11 @@ def resolve(target: Target, *, region: str | None) -> Target:
     UsageError
         If the endpoint is no URL, or the bucket's name is none.
     """
+    zone = zone_of(target.bucket)
+    if not target.endpoint_url and zone is not None:
+        region = region or _configured_region()
+        check_zone(target.bucket, region)
+        target = replace(target, endpoint_url=zonal_endpoint(zone, region))
     if not target.endpoint_url:
         return _found_on_aws(target, region)
     with explained(target):
@@ -55,14 +60,8 @@ def _found_on_aws(target: Target, region: str | None) -> Target:
 
     with boto.explained(target):
         client = boto.open_s3(replace(target, region=region or ""))
-    check_zone(target.bucket, client.meta.region_name)
     with boto.explained(target), closing(client):
         head = client.head_bucket(Bucket=target.bucket)
-    zone = zone_of(target.bucket)
-    if zone is not None:
-        # botocore knows the host of the zone, and keeps it to itself.
-        region = client.meta.region_name
-        return replace(target, endpoint_url=zonal_endpoint(zone, region), region=region)
     found = head["ResponseMetadata"]["HTTPHeaders"].get("x-amz-bucket-region")
     asked = client.meta.region_name
     if found and found != asked:
