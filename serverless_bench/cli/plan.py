@@ -23,6 +23,7 @@ from serverless_bench.aws.cost.forecast import (
 from serverless_bench.aws.cost.prices import Prices, load_prices, price_text
 from serverless_bench.aws.cost.usage import Dollars, format_money, price
 from serverless_bench.aws.lambda_account import read_function, read_quota
+from serverless_bench.aws.stack.functions import choose
 from serverless_bench.cli.exit_codes import ExitCode
 from serverless_bench.cli.job_flags import settings, transfer_options
 from serverless_bench.cli.options import arch_type, option, prices_option
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
 _WIDTH: Final = 100
 _PHASES: Final = {"write": OperationKind.PUT, "read": OperationKind.GET}
 _LEAST: Final = {"quota": 1, "read_times": 1, "keep": 0, "function_mb_s": 0.001}
-_ASKED: Final = frozenset({"stack", "region"})
+_ASKED: Final = frozenset({"stack", "region", "memory", "arch"})
 _COMPONENTS: Final = {
     "compute": "Lambda GB-seconds",
     "invocations": "Lambda requests",
@@ -114,11 +115,13 @@ class _Plan:
     help="What to plan.",
 )
 @transfer_options
-@option("--memory", type=int, help=f"MB of a function.  [default: the stack's, or {VCPU_MIB}]")
+@option(
+    "--memory", type=int, help=f"MB of a function.  [default: the stack's first, or {VCPU_MIB}]"
+)
 @option(
     "--arch",
     type=arch_type,
-    help="Processor of the functions.  [default: the stack's, or arm64]",
+    help="Processor of the functions.  [default: the stack's first, or arm64]",
 )
 @option("--quota", type=int, help=f"Functions at once.  [default: asked, or {DEFAULT_QUOTA}]")
 @option("--stack", help="Ask this stack and its account for memory, processor and quota.")
@@ -166,16 +169,17 @@ def command(words: tuple[str, ...], **flags: Any) -> int:  # noqa: ANN401 - too 
             flag = f"--{name.replace('_', '-')}"
             raise UsageError(f"{flag} must be at least {least:g}, got {value:g}")
     stack = read_stack(flags["stack"], region=flags["region"]) if flags["stack"] else None
-    quota, quota_from = _quota(flags["quota"], stack)
+    functions = choose(stack.functions, memory=flags["memory"], arch=flags["arch"]) if stack else ()
+    quota, quota_from = _quota(flags["quota"], stack, [one.name for one in functions])
     account: dict[str, Any] = {
-        "memory_mib": flags["memory"] or (stack.memory_mib if stack else VCPU_MIB),
-        "architecture": flags["arch"] or (stack.architecture if stack else "arm64"),
+        "memory_mib": functions[0].memory_mib if functions else flags["memory"] or VCPU_MIB,
+        "architecture": functions[0].architecture if functions else flags["arch"] or "arm64",
         "quota": quota,
     }
     found = (
         plan_command(words, prices=flags["prices"], **account)
         if words
-        else _plan(flags, account, quota_from)
+        else _plan(flags, {**account, "names": max(1, len(functions))}, quota_from)
     )
     if flags["format"] == "json":
         click.echo(orjson.dumps(found.to_json()))
@@ -223,16 +227,16 @@ def _plan(flags: Mapping[str, Any], account: Mapping[str, Any], quota_from: str)
     )
 
 
-def _quota(given: int | None, stack: Stack | None) -> tuple[int, str]:
+def _quota(given: int | None, stack: Stack | None, names: Sequence[str]) -> tuple[int, str]:
     """Return how many functions may run at once, and who says so."""
     if given is not None:
         return given, "--quota"
     if stack is None:
         return DEFAULT_QUOTA, "AWS's default; a new account has less"
     with suppress(ExecutorError):
-        setup = read_function(stack.function_name, region=stack.region)
-        if setup.reserved is not None:
-            return max(1, setup.reserved), f"reserved for {stack.function_name}"
+        reserved = [read_function(name, region=stack.region).reserved for name in names]
+        if None not in reserved:
+            return max(1, sum(filter(None, reserved))), f"reserved for {', '.join(names)}"
     try:
         quota = read_quota(region=stack.region)
     except ExecutorError as exc:

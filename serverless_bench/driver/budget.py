@@ -63,15 +63,12 @@ def cost_limit(
     UsageError
         If a value is wrong, or costs are limited where there are none.
     """
-    given = {"max_cost": max_cost, "memory": memory, "arch": arch}
-    if executor in _FREE:
-        for name, value in given.items():
-            if value is not None:
-                raise wrong(
-                    name,
-                    f"is for functions that are billed, `executor` {executor} costs nothing",
-                    hint="`executor` lambda or lithops has functions elsewhere",
-                )
+    if executor in _FREE and max_cost is not None:
+        raise wrong(
+            "max_cost",
+            f"is for functions that are billed, `executor` {executor} costs nothing",
+            hint="`executor` lambda or lithops has functions elsewhere",
+        )
     if max_cost is not None and not max_cost > 0:
         raise wrong("max_cost", f"must be positive, got {max_cost:g}")
     check_memory(memory)

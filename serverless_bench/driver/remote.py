@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
+from serverless_bench.aws.stack.functions import DeployedFunction, choose
 from serverless_bench.driver.location import Location
 from serverless_bench.driver.settings import JobSettings
 from serverless_bench.errors import UsageError
@@ -26,6 +27,8 @@ class Remote:
     """What a job needs besides its target, when its functions are remote."""
 
     functions: tuple[str, ...] = ()
+    deployed: tuple[DeployedFunction, ...] = ()
+    """All that the stack has, if a stack is where they come from."""
     prefix: str | None = None
     """Of the control objects; None for executors that need none."""
     bucket: str | None = None
@@ -61,9 +64,11 @@ def locate(settings: JobSettings) -> tuple[Location, Remote]:
     if executor not in _INVOKING:
         _refuse_idle(executor, {"stack": name, "function": functions})
     if executor not in _REMOTE:
-        _refuse_idle(executor, {"control_prefix": settings.control_prefix})
+        idle = ("control_prefix", "memory", "arch")
+        _refuse_idle(executor, {one: getattr(settings, one) for one in idle})
         return location, Remote()
     bucket, prefix = _parse_prefix(settings.control_prefix)
+    deployed: tuple[DeployedFunction, ...] = ()
     if name is not None:
         if settings.client != _DEPLOYED:
             raise UsageError(
@@ -77,13 +82,16 @@ def locate(settings: JobSettings) -> tuple[Location, Remote]:
         location = replace(
             location,
             bucket=location.bucket or stack.data_bucket,
-            region=location.region or stack.region,
+            region=location.region or stack.data_region,
         )
-        functions = functions or (stack.function_name,)
+        if not functions:
+            deployed = stack.functions
+            chosen = choose(deployed, memory=settings.memory, arch=settings.arch)
+            functions = tuple(one.name for one in chosen)
         bucket = bucket or stack.control_bucket
     if executor in _INVOKING:
         _check_reach(functions, location)
-    return location, Remote(functions=functions, prefix=prefix, bucket=bucket)
+    return location, Remote(functions=functions, deployed=deployed, prefix=prefix, bucket=bucket)
 
 
 def _check_reach(functions: tuple[str, ...], location: Location) -> None:
