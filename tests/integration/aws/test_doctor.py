@@ -3,7 +3,7 @@
 import io
 import json
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -44,12 +44,17 @@ class Cloud:
         with credentials(self.environment):
             return open_client(service)
 
-    def deploy(self, name: str, *, leave_out: str = "") -> dict[str, str]:
-        """Deploy a stack like ours: two buckets; its function is the account's only one."""
+    def deploy(
+        self, name: str, *, functions: Sequence[str] = (), leave_out: str = ""
+    ) -> dict[str, str]:
+        """Deploy a stack like ours: two buckets, and outputs that name functions."""
         bucket = {"Type": "AWS::S3::Bucket"}
         outputs: dict[str, Any] = {
             **OUTPUTS,
-            "Function1": f"{name}-worker 1769 arm64",
+            **{
+                f"Function{number}": value
+                for number, value in enumerate(functions or [f"{name}-worker 1769 arm64"], start=1)
+            },
             "DataBucket": {"Ref": "Data"},
             "ControlBucket": {"Ref": "Control"},
         }

@@ -184,11 +184,12 @@ def test_one_deployment_compares_memory_sizes(
         )
         jobs.append(job)
     before = len(log.read_text())
-    how = ("--blocks", 4, "--warm-up-blocks", 0, "--name", "sizes", "--format", "json")
+    # Kept: `ab` would wait after each run until no delivery can come late.
+    how = ("--blocks", 4, "--warm-up-blocks", 0, "--keep", "--name", "sizes", "--format", "json")
     done = sbench("ab", *jobs, *how)
-    assert done.code == 0, done.err
+    # Which is faster is none of this test's business, nor whether four runs can say so.
+    assert done.code in {0, 9, 10}, done.err
     assert done.json["differing"]["functions"] == [[small], [large]]
-    # What was written was deleted again; claims and records stay until their runs are cleaned.
     runs = sorted((sbench.directory / "sbench-runs" / "sizes").glob("[ab]/*/run.json"))
     assert len(runs) == 8
     for run in runs:
@@ -241,9 +242,6 @@ def test_every_option_deploys_runs_and_goes_without_a_trace(
     (name,) = names(outputs)
     function = aws("lambda").get_function_configuration(FunctionName=name)
     assert bool(function.get("VpcConfig", {}).get("SubnetIds")) == ("Vpc" in parameters)
-    rules = aws("s3").get_bucket_lifecycle_configuration(Bucket=outputs["ControlBucket"])["Rules"]
-    days = int(parameters.get("RecordRetentionDays", 30))
-    assert [rule["Expiration"]["Days"] for rule in rules] == [days]
     flags = ("--executor", "lambda", "--stack", NAME, "--start-timeout", 30)
     mixed = sbench("mixed", *flags, "--number", 2, "--operations", 40, "--mb", 1, "--name", "mix")
     assert mixed.code == 0, mixed.err
@@ -277,8 +275,8 @@ def names(outputs: dict[str, str]) -> list[str]:
 
 def saved(run: Path) -> list[dict[str, Any]]:
     """Return the records in a run directory."""
-    lines = (run / "records.jsonl").read_text().splitlines()
-    return [json.loads(line)["record"] for line in lines]
+    lines = map(json.loads, (run / "records.jsonl").read_text().splitlines())
+    return [line["record"] for line in lines if "record" in line]
 
 
 def delete(sbench: Sbench, localstack: Running) -> None:
