@@ -105,6 +105,11 @@ class Template:
         return [found for item in values if (found := self.resolve(item)) is not None]
 
     def _function(self, name: str, argument: Any) -> Any:
+        if name == "Sub" and isinstance(argument, list):
+            text, values = argument
+            for key, value in values.items():
+                text = text.replace(f"${{{key}}}", self.resolve(value))
+            return self._function("Sub", text)
         if name == "Sub":
             return re.sub(r"\$\{([^}]+)\}", lambda match: self._named(match[1]), argument)
         if name == "GetAtt":

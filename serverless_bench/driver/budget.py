@@ -12,6 +12,7 @@ from serverless_bench.aws.cost.forecast import VCPU_MIB
 from serverless_bench.aws.cost.prices import Prices, load_prices
 from serverless_bench.aws.cost.usage import format_money, price
 from serverless_bench.aws.lambda_account import read_function
+from serverless_bench.aws.stack.functions import MEMORY_MIB
 from serverless_bench.errors import CostError, ExecutorError, UsageError
 from serverless_bench.executors.base import OnOutcome, RunProgress
 from serverless_bench.job.keys import declared_size
@@ -88,8 +89,8 @@ def check_memory(mib: int | None) -> None:
     UsageError
         If it is not 128 to 10,240 MB (AWS Lambda developer guide, "Lambda quotas").
     """
-    if mib is not None and not 128 <= mib <= 10_240:
-        raise wrong("memory", f"must be 128 to 10240 MB, got {mib}")
+    if mib is not None and mib not in MEMORY_MIB:
+        raise wrong("memory", f"must be {MEMORY_MIB[0]} to {MEMORY_MIB[-1]} MB, got {mib}")
 
 
 class Budget:
