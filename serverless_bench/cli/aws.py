@@ -33,7 +33,12 @@ def command() -> None:
     metavar="NAME[,...]",
     help="Their processors, arm64 or x86_64; jobs that ask for none get the first.",
 )
-@option("--copies", type=int, default=1, help="Functions of each kind, which share the load.")
+@option(
+    "--copies",
+    type=click.IntRange(min=1),
+    default=1,
+    help="Functions of each kind, which share the load.",
+)
 @option(
     "--runtime",
     type=click.Choice(RUNTIMES),

@@ -23,7 +23,7 @@ SECTIONS: Final[_Sections] = {
     "Transfer": "client part-mb connections verify timeout retries block-kib stat min-split-mb"
     " client-option",
     "Functions": "executor concurrency deadline gate gate-timeout link",
-    "Remote functions": "stack function memory arch max-cost prices control-prefix start-timeout"
+    "Remote functions": "stack memory arch function max-cost prices control-prefix start-timeout"
     " quota function-mb-s vpc cross-region show-prices",
     "Output": "name format run-dir dry-run keep pickle plot ceiling",
 }
@@ -38,8 +38,8 @@ _SERVE: Final[_Sections] = {
 _LAMBDA_HOST: Final[_Sections] = {
     "Server": "port region log-dir duration scripted",
     "Functions": "function code layer handler preload memory timeout fresh share-packages pass",
-    "Limits": "concurrency reserved request-rate burst event-retries event-age retry-delay"
-    " init-timeout cpu-limit cpus no-memory-limit",
+    "Limits": "concurrency reserved request-rate burst launch-rate launch-burst event-retries"
+    " event-age retry-delay init-timeout cpu-limit cpus no-memory-limit",
     "Faults": "throttle cut duplicate late drop kill late-s seed",
 }
 _OWN: Final[Mapping[str, _Sections]] = {"serve": _SERVE, "lambda-host": _LAMBDA_HOST}

@@ -13,7 +13,7 @@ from typing import Final
 
 from serverless_bench.aws.stack.functions import ARCHITECTURES, MEMORY_MIB
 from serverless_bench.errors import UsageError
-from serverless_bench.job.types import wrong
+from serverless_bench.job.types import at_least, wrong
 
 RUNTIMES: Final = ("python3.11", "python3.12", "python3.13", "python3.14")
 DEFAULT_RUNTIME: Final = "python3.13"
@@ -132,9 +132,8 @@ def _check(memory: Sequence[int], arch: Sequence[str], copies: int) -> None:
             raise wrong("arch", f"must be {' or '.join(ARCHITECTURES)}, got {processor}")
     for name, values in (("memory", memory), ("arch", arch)):
         if len(set(values)) < len(values):
-            raise wrong(name, "names one of them twice", hint="`copies` makes several alike")
-    if copies < 1:
-        raise wrong("copies", f"must be at least 1, got {copies}")
+            raise wrong(name, "names one of them twice", hint="--copies makes several alike")
+    at_least("copies", copies, 1)
     number = len(memory) * len(arch) * copies
     if number > MOST_FUNCTIONS:
         raise UsageError(
