@@ -7,12 +7,13 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
+from serverless_bench.aws.stack.template import DEFAULT_MEMORY, template
+
 ROOT = Path(__file__).parents[1]
 SAM = ROOT / ".venv-sam" / "bin" / "sam"
 RUNTIME = f"python{sys.version_info.major}.{sys.version_info.minor}"
 """What can be imported here."""
 ARCHITECTURE = {"aarch64": "arm64"}.get(platform.machine(), platform.machine())
-OURS = ["--parameter-overrides", f"Runtime={RUNTIME}", f"Architecture={ARCHITECTURE}"]
 
 
 def sam(scratch: Path, *arguments: str | Path, environment: Mapping[str, str] | None = None) -> str:
@@ -39,8 +40,12 @@ def sam(scratch: Path, *arguments: str | Path, environment: Mapping[str, str] | 
     return done.stdout
 
 
-def build(scratch: Path) -> Path:
-    """Run ``sam build`` for this machine and return the folder that it made."""
-    folder = scratch / "build"
-    sam(scratch, "build", "--build-dir", folder, *OURS)
+def build(scratch: Path, *memory: int) -> Path:
+    """Run ``sam build`` for this machine and return the folder that it made.
+
+    ``memory`` are the sizes of its functions, if it is to have others than a stack usually has.
+    """
+    folder, source = scratch / "build", scratch / "template.yaml"
+    source.write_text(template(memory or DEFAULT_MEMORY, [ARCHITECTURE], runtime=RUNTIME))
+    sam(scratch, "build", "--build-dir", folder, "--template", source, "--base-dir", ROOT)
     return folder

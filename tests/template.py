@@ -19,14 +19,19 @@ PSEUDO = {
     "AWS::Region": REGION,
     "AWS::StackName": STACK,
 }
-NAMES = {"DataBucket": DATA, "ControlBucket": CONTROL, "WorkerFunction": f"{STACK}-worker"}
-FUNCTION_ARN = f"arn:aws:lambda:{REGION}:{ACCOUNT}:function:{STACK}-worker"
+WORKER = "Worker1769Arm64"
+"""The one function of the default template."""
+FUNCTION = f"{STACK}-worker-1769-arm64"
+FUNCTION_ARN = f"arn:aws:lambda:{REGION}:{ACCOUNT}:function:{FUNCTION}"
+NAMES = {"DataBucket": DATA, "ControlBucket": CONTROL}
 ARNS = {
     "DataBucket": f"arn:aws:s3:::{DATA}",
     "ControlBucket": f"arn:aws:s3:::{CONTROL}",
-    "WorkerFunction": FUNCTION_ARN,
     "WorkerRole": f"arn:aws:iam::{ACCOUNT}:role/worker",
 }
+
+
+_FUNCTION = "AWS::Serverless::Function"
 
 
 class _Loader(yaml.SafeLoader):
@@ -46,10 +51,10 @@ _Loader.add_multi_constructor("!", _tag)
 
 
 class Template:
-    """The template with values for its parameters."""
+    """A template with values for its parameters; the checked-in one if none is given."""
 
-    def __init__(self, **parameters: str | int) -> None:
-        text = (ROOT / "template.yaml").read_text()
+    def __init__(self, text: str = "", /, **parameters: str | int) -> None:
+        text = text or (ROOT / "template.yaml").read_text()
         self.source: dict[str, Any] = yaml.load(text, _Loader)  # noqa: S506 - a safe one
         defaults = {name: p["Default"] for name, p in self.source["Parameters"].items()}
         self._values: dict[str, Any] = {**PSEUDO, **defaults, **parameters}
@@ -59,6 +64,22 @@ class Template:
             if "Condition" not in resource or self._holds(resource["Condition"])
         }
         self.outputs: dict[str, Any] = self.resolve(self.source["Outputs"])
+        self.functions: dict[str, dict[str, Any]] = {
+            name: {**self.resolve(self.source["Globals"]["Function"]), **resource["Properties"]}
+            for name, resource in self.resources.items()
+            if resource["Type"] == _FUNCTION
+        }
+        """Properties of the functions, with those that all have."""
+
+    def refused(self) -> list[str]:
+        """Return what the template's rules say against the values."""
+        return [
+            assertion["AssertDescription"]
+            for rule in self.source["Rules"].values()
+            if self._holds(rule["RuleCondition"])
+            for assertion in rule["Assertions"]
+            if not self._holds(assertion["Assert"])
+        ]
 
     def properties(self, resource: str) -> dict[str, Any]:
         """Return the properties of one resource."""
@@ -68,7 +89,7 @@ class Template:
     def resolve(self, value: Any) -> Any:
         """Return ``value`` with every function in it worked out."""
         if isinstance(value, list):
-            return [self.resolve(item) for item in value]
+            return self._items(value)
         if not isinstance(value, Mapping):
             return value
         if len(value) == 1:
@@ -80,7 +101,15 @@ class Template:
         resolved = {key: self.resolve(item) for key, item in value.items()}
         return {key: item for key, item in resolved.items() if item is not None}
 
+    def _items(self, values: list[Any]) -> list[Any]:
+        return [found for item in values if (found := self.resolve(item)) is not None]
+
     def _function(self, name: str, argument: Any) -> Any:
+        if name == "Sub" and isinstance(argument, list):
+            text, values = argument
+            for key, value in values.items():
+                text = text.replace(f"${{{key}}}", self.resolve(value))
+            return self._function("Sub", text)
         if name == "Sub":
             return re.sub(r"\$\{([^}]+)\}", lambda match: self._named(match[1]), argument)
         if name == "GetAtt":
@@ -88,12 +117,19 @@ class Template:
         if name == "If":
             condition, yes, no = argument
             return self.resolve(yes if self._holds(condition) else no)
+        if name == "GetAZs":
+            return [f"{REGION}{zone}" for zone in "abc"]
+        if name == "Select":
+            index, values = argument
+            return self.resolve(values)[index]
         raise AssertionError(f"Fn::{name} is not known to the tests")
 
     def _named(self, name: str) -> str:
         resource, _, attribute = name.partition(".")
         if attribute:
             assert attribute == "Arn", name
+            if self._is_function(resource):
+                return f"arn:aws:lambda:{REGION}:{ACCOUNT}:function:{self._ref(resource)}"
             return ARNS[resource]
         return str(self._ref(name))
 
@@ -101,7 +137,12 @@ class Template:
         if name in self._values:
             return self._values[name]
         assert name in self.source["Resources"], name
+        if self._is_function(name):
+            return self.resolve(self.source["Resources"][name]["Properties"]["FunctionName"])
         return NAMES.get(name, name)
+
+    def _is_function(self, name: str) -> bool:
+        return bool(self.source["Resources"][name]["Type"] == _FUNCTION)
 
     def _holds(self, condition: Any) -> bool:
         if isinstance(condition, str):

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from serverless_bench.aws.client import error_code, explained, open_client
+from serverless_bench.aws.stack.functions import DeployedFunction, functions_in
 from serverless_bench.errors import ExecutorError, UsageError
 
 _USABLE: Final = frozenset(
@@ -23,28 +24,25 @@ _USABLE: Final = frozenset(
 "Understand CloudFormation stack creation events")."""
 
 _OUTPUTS: Final = {
-    "function_name": "FunctionName",
-    "function_arn": "FunctionArn",
     "data_bucket": "DataBucket",
+    "data_region": "DataRegion",
     "control_bucket": "ControlBucket",
     "region": "Region",
-    "memory_mib": "MemorySize",
-    "architecture": "Architecture",
 }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stack:
-    """The outputs of a stack that sbench's ``template.yaml`` made."""
+    """The outputs of a stack that a template of ``sbench aws template`` made."""
 
-    function_name: str
-    function_arn: str
+    functions: tuple[DeployedFunction, ...]
+    """All of them; a job without further wishes gets those that are like the first."""
     data_bucket: str
+    data_region: str
+    """Where the data bucket is."""
     control_bucket: str
     region: str
-    memory_mib: int
-    architecture: str
-    """``arm64`` or ``x86_64``."""
+    """Where the functions and the control bucket are."""
 
 
 def read_stack(name: str, *, region: str | None = None) -> Stack:
@@ -86,17 +84,12 @@ def _outputs(name: str, described: Mapping[str, Any]) -> Stack:
             hint="sam deploy brings it in order; its events say what went wrong",
         )
     there = {o["OutputKey"]: o["OutputValue"] for o in described.get("Outputs", ())}
+    functions = functions_in(there)
     missing = [output for output in _OUTPUTS.values() if output not in there]
-    if missing:
+    if missing or not functions:
         raise ExecutorError(
-            f"stack {name!r} has no output {', '.join(missing)}",
+            f"stack {name!r} has no output {', '.join(missing or ['Function1'])}",
             hint="deploy the template.yaml of this version of sbench",
         )
-    values: dict[str, Any] = {field: there[output] for field, output in _OUTPUTS.items()}
-    try:
-        values["memory_mib"] = int(values["memory_mib"])
-    except ValueError:
-        raise ExecutorError(
-            f"stack {name!r}: MemorySize {values['memory_mib']!r} is no number"
-        ) from None
-    return Stack(**values)
+    values = {field: there[output] for field, output in _OUTPUTS.items()}
+    return Stack(functions=functions, **values)

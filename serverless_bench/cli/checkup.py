@@ -170,7 +170,7 @@ def stack(name: str, patient: Patient) -> Iterator[Finding]:
     """Look at a stack: what follows is about what it has."""
     patient.stack = found = read_stack(name, region=patient.region)
     patient.region = found.region
-    patient.functions = patient.functions or (found.function_name,)
+    patient.functions = patient.functions or tuple(one.name for one in found.functions)
     yield ok(f"stack {name}", f"in {found.region}")
 
 

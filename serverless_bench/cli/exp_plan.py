@@ -108,8 +108,9 @@ def _changes(flags: Mapping[str, Any]) -> "dict[str, Setting]":
             data = {name: value}
         with located("--set"):
             found |= as_settings(data)
-    if flags.get("executor"):
-        found["executor"] = flags["executor"]
+    for name in ("executor", "memory", "arch"):
+        if flags.get(name):
+            found[name] = flags[name]
     return found
 
 
@@ -173,13 +174,10 @@ def placed(plan: "Plan", flags: dict[str, Any]) -> "Plan":
     changes = {**plan.changes}
     if remote.functions:
         changes["start_timeout_s"] = flags["start_timeout"]
+    plan = replace(plan, functions=remote.functions, deployed=remote.deployed, changes=changes)
+    for cell in plan.runnable():
+        plan.functions_of(cell.settings)
     if location.embedded:
-        return replace(plan, functions=remote.functions, changes=changes)
+        return plan
     with open_target(location) as target:
-        return replace(
-            plan,
-            target=target,
-            control=remote.control(target),
-            functions=remote.functions,
-            changes=changes,
-        )
+        return replace(plan, target=target, control=remote.control(target))

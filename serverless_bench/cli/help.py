@@ -22,7 +22,7 @@ SECTIONS: Final[_Sections] = {
     "Transfer": "client part-mb connections verify timeout retries block-kib stat min-split-mb"
     " client-option",
     "Functions": "executor concurrency deadline gate gate-timeout link",
-    "Remote functions": "stack function function-region probe memory arch max-cost prices"
+    "Remote functions": "stack memory arch function function-region probe max-cost prices"
     " control-prefix start-timeout quota network-quota function-mb-s vpc express cross-region"
     " show-prices",
     "Checks": "run-seconds write-test",
@@ -39,8 +39,8 @@ _SERVE: Final[_Sections] = {
 _LAMBDA_HOST: Final[_Sections] = {
     "Server": "port region log-dir duration scripted",
     "Functions": "function code layer handler preload memory timeout fresh share-packages pass",
-    "Limits": "concurrency reserved request-rate burst event-retries event-age retry-delay"
-    " init-timeout cpu-limit cpus no-memory-limit",
+    "Limits": "concurrency reserved request-rate burst launch-rate launch-burst event-retries"
+    " event-age retry-delay init-timeout cpu-limit cpus no-memory-limit",
     "Faults": "throttle cut duplicate late drop kill late-s seed",
 }
 _OWN: Final[Mapping[str, _Sections]] = {"serve": _SERVE, "lambda-host": _LAMBDA_HOST}

@@ -5,7 +5,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -37,8 +37,6 @@ class Output:
     """Whether to measure what the harness itself can do, after the run."""
     max_cost: float | None = None
     prices: Path | None = None
-    memory: int | None = None
-    arch: Literal["arm64", "x86_64"] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,8 +133,8 @@ def prepare(workload: str, flags: Mapping[str, Any], keys: Sequence[str] | None 
         found.settings.executor,
         max_cost=output.max_cost,
         prices=output.prices,
-        memory=output.memory,
-        arch=output.arch,
+        memory=found.settings.memory,
+        arch=found.settings.arch,
     )
     check_writable("--pickle", output.pickle)
     reporter = None if output.format is None else open_reporter(output.format)

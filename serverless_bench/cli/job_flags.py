@@ -11,7 +11,6 @@ from serverless_bench.cli.options import (
     FILE,
     FOLDER,
     PluginName,
-    arch_type,
     format_option,
     group,
     option,
@@ -82,7 +81,9 @@ def _type_of(annotation: Any) -> Any:  # noqa: ANN401 - types, and what click ta
     kinds = get_args(annotation)
     if get_origin(annotation) is Literal:
         return click.Choice(kinds)
-    kind = kinds[0] if kinds else annotation
+    if kinds:
+        return _type_of(kinds[0])
+    kind = annotation
     return click.Choice([each.value for each in kind]) if issubclass(kind, Enum) else kind
 
 
@@ -95,7 +96,8 @@ transfer_options = settings(
 load_options = settings("threads", "rate", "arrivals")
 """How a function goes through its operations."""
 remote_options = settings(
-    *("stack", "function", "function_region", "probe", "control_prefix", "start_timeout")
+    *("stack", "memory", "arch", "function", "function_region", "probe"),
+    *("control_prefix", "start_timeout"),
 )
 """For executors whose functions are remote."""
 
@@ -104,14 +106,6 @@ _outcome_options = group(
     # For executors whose functions are billed.
     option("--max-cost", type=float, help="Dollars; a job that would cost more is refused."),
     prices_option,
-    option(
-        "--memory", type=int, help="MB of a function, for its cost.  [default: the function's own]"
-    ),
-    option(
-        "--arch",
-        type=arch_type,
-        help="Processor of the functions, for their cost.  [default: their own]",
-    ),
     format_option,
 )
 run_options = group(

@@ -90,6 +90,13 @@ _FAULTS: Final = {
     option("--reserved", type=int, help="Reserved for each function."),
     option("--request-rate", type=float, metavar="N", help="Invoke requests per second."),
     option("--burst", type=int, default=1000, help="Requests at once."),
+    option(
+        "--launch-rate",
+        type=float,
+        metavar="N",
+        help="New environments of each function per second; AWS: 100.",
+    ),
+    option("--launch-burst", type=int, default=1000, help="New environments at once."),
     option("--event-retries", type=int, default=0, help="Of a failed event."),
     option("--event-age", type=float, default=60.0, help="Seconds in the queue."),
     option(
@@ -189,6 +196,8 @@ def _settings(logs: Path | None, flags: Mapping[str, Any]) -> HostSettings:
         concurrency=flags["concurrency"],
         request_per_s=flags["request_rate"],
         burst=flags["burst"],
+        launch_per_s=flags["launch_rate"],
+        launch_burst=flags["launch_burst"],
         event_retries=flags["event_retries"],
         event_age_s=flags["event_age"],
         retry_delay_s=flags["retry_delay"],

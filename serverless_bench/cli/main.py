@@ -54,6 +54,7 @@ GROUPS: Final = {
         "serve": "Serve S3 without keeping data, with faults and limits on request.",
     },
     "AWS": {
+        "aws": "Write the template of a stack with functions of several sizes and processors.",
         "plan": "Say what a job on AWS Lambda would take, and what it would cost.",
         "doctor": "Check this machine, the account and the stack before a run.",
         "lambda-host": "Answer AWS Lambda's Invoke API here, each function in a process.",
@@ -114,6 +115,8 @@ def open_command(name: str) -> click.Command:  # noqa: C901, PLR0912, PLR0915 - 
             from serverless_bench.cli.store import command
         case "serve":
             from serverless_bench.cli.serve import command
+        case "aws":
+            from serverless_bench.cli.aws import command
         case "plan":
             from serverless_bench.cli.plan import command
         case "doctor":

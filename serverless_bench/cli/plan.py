@@ -29,6 +29,7 @@ from serverless_bench.aws.lambda_account import (
     read_quota,
 )
 from serverless_bench.aws.lambda_network import BASE_MBPS
+from serverless_bench.aws.stack.functions import DeployedFunction, choose
 from serverless_bench.cli.exit_codes import ExitCode
 from serverless_bench.cli.job_flags import settings, transfer_options
 from serverless_bench.cli.options import arch_type, network_quota_option, option, prices_option
@@ -42,7 +43,7 @@ if TYPE_CHECKING:
 _WIDTH: Final = 100
 _PHASES: Final = {"write": OperationKind.PUT, "read": OperationKind.GET}
 _LEAST: Final = {"quota": 1, "read_times": 1, "keep": 0, "function_mb_s": 0.001}
-_ASKED: Final = frozenset({"stack", "region"})
+_ASKED: Final = frozenset({"stack", "region", "memory", "arch"})
 _COMPONENTS: Final = {
     "compute": "Lambda GB-seconds",
     "invocations": "Lambda requests",
@@ -120,11 +121,13 @@ class _Plan:
     help="What to plan.",
 )
 @transfer_options
-@option("--memory", type=int, help=f"MB of a function.  [default: the stack's, or {VCPU_MIB}]")
+@option(
+    "--memory", type=int, help=f"MB of a function.  [default: the stack's first, or {VCPU_MIB}]"
+)
 @option(
     "--arch",
     type=arch_type,
-    help="Processor of the functions.  [default: the stack's, or arm64]",
+    help="Processor of the functions.  [default: the stack's first, or arm64]",
 )
 @option("--quota", type=int, help=f"Functions at once.  [default: asked, or {DEFAULT_QUOTA}]")
 @network_quota_option
@@ -175,20 +178,21 @@ def command(words: tuple[str, ...], **flags: Any) -> int:  # noqa: ANN401 - too 
             flag = f"--{name.replace('_', '-')}"
             raise UsageError(f"{flag} must be at least {least:g}, got {value:g}")
     stack = read_stack(flags["stack"], region=flags["region"]) if flags["stack"] else None
-    setup = _setup(stack)
-    quota, quota_from = _quota(flags["quota"], stack, setup)
+    functions = choose(stack.functions, memory=flags["memory"], arch=flags["arch"]) if stack else ()
+    setups = _setups(stack, functions)
+    quota, quota_from = _quota(flags["quota"], stack, setups)
     account: dict[str, Any] = {
-        "memory_mib": flags["memory"] or (stack.memory_mib if stack else VCPU_MIB),
-        "architecture": flags["arch"] or (stack.architecture if stack else "arm64"),
+        "memory_mib": functions[0].memory_mib if functions else flags["memory"] or VCPU_MIB,
+        "architecture": functions[0].architecture if functions else flags["arch"] or "arm64",
         "quota": quota,
         "network_mbps": _network_mbps(flags["network_quota"], stack),
     }
-    if setup is not None and setup.in_vpc and flags["vpc"] == Route.NONE:
+    if any(setup.in_vpc for setup in setups.values()) and flags["vpc"] == Route.NONE:
         flags["vpc"] = Route.GATEWAY
     found = (
         plan_command(words, prices=flags["prices"], **account)
         if words
-        else _plan(flags, account, quota_from)
+        else _plan(flags, {**account, "names": max(1, len(functions))}, quota_from)
     )
     if flags["format"] == "json":
         click.echo(orjson.dumps(found.to_json()))
@@ -237,12 +241,14 @@ def _plan(flags: Mapping[str, Any], account: Mapping[str, Any], quota_from: str)
     )
 
 
-def _setup(stack: Stack | None) -> FunctionSetup | None:
-    """Return how the stack's function is set up, if that may be known."""
+def _setups(
+    stack: Stack | None, functions: Sequence[DeployedFunction]
+) -> Mapping[str, FunctionSetup]:
+    """Return by name how functions of the stack are set up; empty if that may not be known."""
     if stack is not None:
         with suppress(ExecutorError):
-            return read_function(stack.function_name, region=stack.region)
-    return None
+            return {one.name: read_function(one.name, region=stack.region) for one in functions}
+    return {}
 
 
 def _network_mbps(given: float | None, stack: Stack | None) -> float:
@@ -253,14 +259,17 @@ def _network_mbps(given: float | None, stack: Stack | None) -> float:
     return given or BASE_MBPS
 
 
-def _quota(given: int | None, stack: Stack | None, setup: FunctionSetup | None) -> tuple[int, str]:
+def _quota(
+    given: int | None, stack: Stack | None, setups: Mapping[str, FunctionSetup]
+) -> tuple[int, str]:
     """Return how many functions may run at once, and who says so."""
     if given is not None:
         return given, "--quota"
     if stack is None:
         return DEFAULT_QUOTA, "AWS's default; a new account has less"
-    if setup is not None and setup.reserved is not None:
-        return max(1, setup.reserved), f"reserved for {stack.function_name}"
+    reserved = [setup.reserved for setup in setups.values()]
+    if reserved and None not in reserved:
+        return max(1, sum(filter(None, reserved))), f"reserved for {', '.join(setups)}"
     try:
         quota = read_quota(region=stack.region)
     except ExecutorError as exc:

@@ -63,7 +63,7 @@ class CheckedJob:
         target = replace(target, options=self.job.target.options)
         check_meant(target, self.job.executor)
         if not self.location.endpoint_url:
-            self.remote.check_region(target, self.settings.function_region)
+            self.remote.check_region(target)
         return replace(self.job, target=target, control=self.remote.control(target))
 
     @contextmanager

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from serverless_bench.aws.stack.functions import MEMORY_MIB
 from serverless_bench.job.types import wrong
 
 if TYPE_CHECKING:
@@ -50,15 +51,12 @@ def cost_limit(
     UsageError
         If a value is wrong, or costs are limited where there are none.
     """
-    given = {"max_cost": max_cost, "memory": memory, "arch": arch}
-    if executor in _FREE:
-        for name, value in given.items():
-            if value is not None:
-                raise wrong(
-                    name,
-                    f"is for functions that are billed, `executor` {executor} costs nothing",
-                    hint="`executor` lambda or lithops has functions elsewhere",
-                )
+    if executor in _FREE and max_cost is not None:
+        raise wrong(
+            "max_cost",
+            f"is for functions that are billed, `executor` {executor} costs nothing",
+            hint="`executor` lambda or lithops has functions elsewhere",
+        )
     if max_cost is not None and not max_cost > 0:
         raise wrong("max_cost", f"must be positive, got {max_cost:g}")
     check_memory(memory)
@@ -84,5 +82,5 @@ def check_memory(mib: int | None) -> None:
     UsageError
         If it is not 128 to 10,240 MB (AWS Lambda developer guide, "Lambda quotas").
     """
-    if mib is not None and not 128 <= mib <= 10_240:
-        raise wrong("memory", f"must be 128 to 10240 MB, got {mib}")
+    if mib is not None and mib not in MEMORY_MIB:
+        raise wrong("memory", f"must be {MEMORY_MIB[0]} to {MEMORY_MIB[-1]} MB, got {mib}")

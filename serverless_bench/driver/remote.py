@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
+from serverless_bench.aws.stack.functions import DeployedFunction, choose
 from serverless_bench.driver.directory_bucket import standard_endpoint
 from serverless_bench.driver.location import Location
 from serverless_bench.driver.settings import JobSettings
@@ -30,6 +31,10 @@ class Remote:
     functions: tuple[str, ...] = ()
     region: str | None = None
     """Where these are; None for where the target's bucket is."""
+    far: bool = False
+    """Whether it is meant that they are in another region than the bucket."""
+    deployed: tuple[DeployedFunction, ...] = ()
+    """All that the stack has, if a stack is where they come from."""
     prefix: str | None = None
     """Of the control objects; None for executors that need none."""
     bucket: str | None = None
@@ -58,22 +63,20 @@ class Remote:
             endpoint_url=standard_endpoint(target),
         )
 
-    def check_region(self, target: Target, named: str | None) -> None:
-        """Refuse functions that are far from their bucket, unless the user named both regions.
+    def check_region(self, target: Target) -> None:
+        """Refuse functions that are far from their bucket, unless that is meant.
 
         Parameters
         ----------
         target
             Where the bucket really is.
-        named
-            The region of the functions that the user has named.
 
         Raises
         ------
         UsageError
             If so.
         """
-        if self.region is None or named is not None or self.region == target.region:
+        if self.region is None or self.far or self.region == target.region:
             return
         raise UsageError(
             f"the functions are in {self.region}, bucket {target.bucket!r} is in {target.region}:"
@@ -107,18 +110,22 @@ def locate(settings: JobSettings) -> tuple[Location, Remote]:
         idle = {"stack": name, "function": functions, "function_region": settings.function_region}
         _refuse_idle(executor, idle)
     if executor not in _REMOTE:
-        _refuse_idle(executor, {"control_prefix": settings.control_prefix})
+        names = ("control_prefix", "memory", "arch")
+        _refuse_idle(executor, {one: getattr(settings, one) for one in names})
         return location, Remote()
     bucket, prefix = _parse_prefix(settings.control_prefix)
-    apart = False
+    apart, far = False, settings.function_region is not None
+    deployed: tuple[DeployedFunction, ...] = ()
     if name is not None:
         _check_deployed(settings)
         # Only a job with a stack waits for AWS, and for what reads its answers.
         from serverless_bench.aws.cloudformation import read_stack  # noqa: PLC0415
 
         stack = read_stack(name, region=region or settings.region)
+        own = bool(location.bucket or location.endpoint_url)
+        elsewhere = not own and stack.data_region != stack.region
         # A store, or a bucket, of the user's has an address of its own.
-        apart = bucket is None and bool(location.bucket or location.endpoint_url)
+        apart, far = bucket is None and (own or elsewhere), far or elsewhere
         _check_prefixes(
             data=None if location.bucket else location.prefix,
             control=prefix if bucket in {None, stack.control_bucket} else None,
@@ -126,13 +133,25 @@ def locate(settings: JobSettings) -> tuple[Location, Remote]:
         location = replace(
             location,
             bucket=location.bucket or stack.data_bucket,
-            region=location.region or stack.region,
+            region=location.region or stack.data_region,
         )
-        functions, region = functions or (stack.function_name,), region or stack.region
+        if not functions:
+            deployed = stack.functions
+            chosen = choose(deployed, memory=settings.memory, arch=settings.arch)
+            functions = tuple(one.name for one in chosen)
+        region = region or stack.region
         bucket = bucket or stack.control_bucket
     if executor in _INVOKING:
         _check_reach(functions, location)
-    remote = Remote(functions=functions, region=region, prefix=prefix, bucket=bucket, apart=apart)
+    remote = Remote(
+        functions=functions,
+        region=region,
+        far=far,
+        deployed=deployed,
+        prefix=prefix,
+        bucket=bucket,
+        apart=apart,
+    )
     return location, remote
 
 

@@ -302,9 +302,20 @@ class JobSettings:
     seed: Annotated[int, Meaning("Seed of everything random.")] = 0
 
     # Functions elsewhere.
-    stack: Annotated[str | None, Meaning("What `sam deploy` made: its function, its buckets.")] = (
+    stack: Annotated[str | None, Meaning("What `sam deploy` made: its functions, its buckets.")] = (
         None
     )
+    memory: Annotated[
+        int | None,
+        Meaning(
+            "MB of a function: chooses among the stack's; of others it says what they have, for"
+            " their cost."
+        ),
+    ] = None
+    arch: Annotated[
+        Literal["arm64", "x86_64"] | None,
+        Meaning("Processor of the functions; chooses, or says, as the memory does."),
+    ] = None
     function: Annotated[
         str | tuple[str, ...],
         Meaning("Deployed function to invoke; several share the load.", also="functions"),

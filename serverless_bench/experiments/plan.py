@@ -11,6 +11,9 @@ import msgspec
 import numpy as np
 import orjson
 
+from serverless_bench.aws.stack.functions import DeployedFunction, choose
+from serverless_bench.driver.schema import checked
+from serverless_bench.driver.settings import JobSettings
 from serverless_bench.errors import ArchiveError, PluginError
 from serverless_bench.experiments.cells import Cell, make_cells
 from serverless_bench.experiments.definition import Experiment, Setting, Settings
@@ -19,6 +22,7 @@ from serverless_bench.experiments.pilot import is_fixed, replace_json
 from serverless_bench.experiments.settings import check_cell, job_of, prepared_by, workload_of
 from serverless_bench.job.spec import JobSpec
 from serverless_bench.job.target import Target
+from serverless_bench.job.types import wrong
 from serverless_bench.workloads import open_workload
 
 STATE: Final = "experiment.json"
@@ -47,7 +51,9 @@ class Plan:
     """The user's own; None for the embedded store."""
     control: Target | None = None
     functions: tuple[str, ...] = ()
-    """As in ``JobSpec``."""
+    """As in ``JobSpec``; of a stack those of a cell that asks for nothing else."""
+    deployed: tuple[DeployedFunction, ...] = ()
+    """What the stack has, if there is one: cells choose by memory and processor."""
 
     @property
     def most_s(self) -> float:
@@ -106,7 +112,7 @@ class Plan:
             check_cell({"executor": executor})
         for cell in cells:
             with suppress(PluginError):
-                found = check_cell(cell.settings)
+                found = check_cell(cell.settings, functions=self.functions_of(cell.settings))
                 prepared = self.prepared(cell)
                 written = found if prepared is None else check_cell(prepared)
                 if cell.settings.get("store") != "loopback":
@@ -117,8 +123,33 @@ class Plan:
         self, settings: Settings, target: Target, *, name: str, keys: Sequence[str] = ()
     ) -> JobSpec:
         """Return a job of the experiment, of a cell or of what is written for it."""
-        job = job_of(settings, target, name=name, keys=keys, functions=self.functions)
+        functions = self.functions_of(settings)
+        job = job_of(settings, target, name=name, keys=keys, functions=functions)
         return replace(job, control=self.control)
+
+    def functions_of(self, settings: Settings) -> tuple[str, ...]:
+        """Return the functions that a job with these settings invokes.
+
+        Raises
+        ------
+        UsageError
+            If the stack has none of this memory and processor, or there is no stack to choose
+            from.
+        """
+        memory, arch = (
+            checked(JobSettings, name, settings.get(name)) for name in ("memory", "arch")
+        )
+        if memory is None and arch is None:
+            return self.functions
+        if not self.deployed:
+            if not self.functions:
+                return ()
+            raise wrong(
+                "memory" if arch is None else "arch",
+                "chooses among the functions of a stack, and `function` names one",
+                hint="`stack` NAME; `sbench aws template` writes one",
+            )
+        return tuple(one.name for one in choose(self.deployed, memory=memory, arch=arch))
 
 
 def save_plan(plan: Plan, root: Path) -> None:

@@ -19,7 +19,7 @@ from serverless_bench.job.target import Target
 
 STORES: Final = ("embedded", "loopback", "files")
 """Where objects go: the store that sbench runs, one that keeps nothing, a directory."""
-OWN: Final = ("cpus", "memory", "store", "total_objects")
+OWN: Final = ("cpus", "store", "total_objects")
 """Settings that are none of a job; docs/experiments/README.md has what they mean."""
 SERVE: Final = (
     "check",

@@ -1,6 +1,6 @@
 """What a host has done, to be compared with what a driver reports."""
 
-from collections import deque
+from collections import Counter, deque
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -39,6 +39,10 @@ class HostCounters:
     running: int = 0
     """Deliveries at this moment."""
     peak_running: int = 0
+    waited: int = 0
+    """Events that could not be delivered at once: for concurrency, or for an environment."""
+    functions: Counter[str] = field(default_factory=Counter)
+    """Accepted Invoke requests by function."""
     first_accepted_ns: int | None = None
     last_accepted_ns: int | None = None
     alive: int = 0
@@ -49,9 +53,10 @@ class HostCounters:
     init_ms: deque[float] = field(default_factory=lambda: deque(maxlen=10_000))
     """From the order for an environment to its first question; the last ones."""
 
-    def count_accepted(self, now_ns: int) -> None:
-        """Count an Invoke request that is taken."""
+    def count_accepted(self, name: str, now_ns: int) -> None:
+        """Count an Invoke request to function ``name`` that is taken."""
         self.accepted += 1
+        self.functions[name] += 1
         self.last_accepted_ns = now_ns
         if self.first_accepted_ns is None:
             self.first_accepted_ns = now_ns

@@ -9,13 +9,15 @@ import asyncio
 from collections import defaultdict, deque
 from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Final
 
 from serverless_bench.clock import monotonic_ns
-from serverless_bench.lambda_host.concurrency import ConcurrencyLimits
+from serverless_bench.lambda_host.concurrency import SCALING, ConcurrencyLimits
 from serverless_bench.lambda_host.counters import HostCounters
 from serverless_bench.lambda_host.environment import InvokeRequest, InvokeResponse
 from serverless_bench.units import NS_PER_S
+
+_AGAIN_S: Final = 0.05
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,6 +76,7 @@ class Events:
         self._rules = rules
         self._retry_delay_s = retry_delay_s
         self._queues: defaultdict[str, deque[Event]] = defaultdict(deque)
+        self._again: asyncio.TimerHandle | None = None
         self.held: list[Event] = []
         """What waits for its time, or for ``release``."""
 
@@ -82,8 +85,10 @@ class Events:
 
     def put(self, event: Event) -> None:
         """Take an event."""
-        self._queues[event.name].append(event)
+        queue = self._queues[event.name]
+        queue.append(event)
         self.pump()
+        self._counts.waited += event in queue
 
     def hold(self, event: Event, seconds: float) -> None:
         """Take an event that is delivered after ``seconds``, or on ``release``."""
@@ -101,13 +106,24 @@ class Events:
     def pump(self) -> None:
         """Deliver what may be delivered now."""
         for name, queue in self._queues.items():
-            while queue and (self._too_old(queue[0]) or not self._concurrency.refusal(name)):
+            refusal, now_ns = "", monotonic_ns()
+            while queue:
+                refusal = self._concurrency.refusal(name, now_ns)
+                if refusal and not self._too_old(queue[0]):
+                    break
                 event = queue.popleft()
                 if self._too_old(event):
                     self._counts.expired += 1
                 else:
-                    self._concurrency.enter(name)
+                    self._concurrency.enter(name, now_ns)
                     self._begin(self._run(event))
+            if queue and refusal == SCALING and self._again is None:
+                # Nothing that ends may make room for what waits for an environment.
+                self._again = asyncio.get_running_loop().call_later(_AGAIN_S, self._pump_again)
+
+    def _pump_again(self) -> None:
+        self._again = None
+        self.pump()
 
     def _too_old(self, event: Event) -> bool:
         age_s = (monotonic_ns() - event.accepted_ns) / NS_PER_S

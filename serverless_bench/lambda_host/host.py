@@ -50,7 +50,11 @@ class Host:
         self.settings = settings
         self.shared = shared
         self.counters: HostCounters = shared.counters
-        self.concurrency = ConcurrencyLimits(settings.concurrency)
+        self.concurrency = ConcurrencyLimits(
+            settings.concurrency,
+            launch_per_s=settings.launch_per_s,
+            launch_burst=settings.launch_burst,
+        )
         self.request_rate = TokenBucket(settings.request_per_s, settings.burst, monotonic_ns())
         self.plan = InvokeFaultPlan(settings.seed, settings.rules)
         self.late_s = settings.late_s

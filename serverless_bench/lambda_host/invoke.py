@@ -81,11 +81,12 @@ class InvokeApi:
             host.counters.events += 1
             self._enqueue(Event(name=name, call=call), faults)
         else:
-            if refused := host.concurrency.refusal(name):
+            now_ns = monotonic_ns()
+            if refused := host.concurrency.refusal(name, now_ns):
                 raise too_many(refused)
-            host.concurrency.enter(name)
+            host.concurrency.enter(name, now_ns)
             delivery = host.shared.begin(host.deliver(name, call))
-        host.counters.count_accepted(wall_ns())
+        host.counters.count_accepted(name, wall_ns())
         if InvokeFault.CUT in faults:
             return self._cut(request)
         if delivery is None:

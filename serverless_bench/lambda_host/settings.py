@@ -40,6 +40,10 @@ class HostSettings:
     """Invoke requests per second; None has no limit."""
     burst: int = 1000
     """How many more may come at once."""
+    launch_per_s: float | None = None
+    """New environments of each function per second; None has no limit. AWS: 100."""
+    launch_burst: int = 1000
+    """How many more may come at once."""
     event_retries: int = 0
     """How often an asynchronous event that failed is delivered again; AWS: 2."""
     event_age_s: float = 60.0
@@ -62,6 +66,7 @@ class HostSettings:
             ("--port", self.port, self.port <= 65_535, "at most 65535"),
             ("--concurrency", self.concurrency, self.concurrency >= 0, "at least 0"),
             ("--burst", self.burst, self.burst >= 1, "at least 1"),
+            ("--launch-burst", self.launch_burst, self.launch_burst >= 1, "at least 1"),
             ("--event-retries", self.event_retries, self.event_retries >= 0, "at least 0"),
             ("--retry-delay", self.retry_delay_s, self.retry_delay_s >= 0, "at least 0"),
             ("--late-s", self.late_s, self.late_s >= 0, "at least 0"),
@@ -71,6 +76,12 @@ class HostSettings:
                 "--request-rate",
                 self.request_per_s,
                 self.request_per_s is None or self.request_per_s > 0,
+                "above 0",
+            ),
+            (
+                "--launch-rate",
+                self.launch_per_s,
+                self.launch_per_s is None or self.launch_per_s > 0,
                 "above 0",
             ),
             ("--cpus", self.cpus, self.cpus is None or self.cpus > 0, "above 0"),

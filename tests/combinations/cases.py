@@ -238,6 +238,8 @@ _FLAGS: Final = {
     "duration": "--duration",
     "warm-up": "--warm-up",
     "gate": "--gate",
+    "memory": "--memory",
+    "arch": "--arch",
 }
 _DEFAULTS: Final = {
     "threads": ("1",),

@@ -11,6 +11,8 @@ FACTORS: Final[Mapping[str, Sequence[str]]] = {
     "client": ("wire", *(name for name in sorted(CLIENTS) if name != "wire")),
     "executor": ("inline", "local", "lambda"),
     "probe": ("yes", NO),
+    "memory": (NO, "1769"),
+    "arch": (NO, "x86_64"),
     "prefix": ("sbench/", "bench-", "", "long/", "mäß/日本-"),
     "objects": ("2", "1", "3"),
     "size": ("4KiB", "uniform:1KiB:64KiB", "11MiB"),
@@ -67,5 +69,11 @@ REFUSED: Final[Sequence[tuple[Mapping[str, str], str]]] = (
         for client in ("obstore", "s3dlio", "s3torchconnector")
     ),
     ({"workload": "mixed", "threads": "2", "objects": "1"}, "need as many objects"),
+    # Nobody chooses the machine that this is.
+    *(
+        ({"executor": executor, factor: value}, "means nothing to")
+        for executor in ("inline", "local")
+        for factor, value in (("memory", "1769"), ("arch", "x86_64"))
+    ),
 )
 """Parts of cases that the command refuses before it starts, and what it says."""

@@ -24,7 +24,7 @@ START_S: Final = 120.0
 CREDENTIALS: Final = {"AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test"}
 """Any are taken; these are account 000000000000's."""
 REGION: Final = "us-east-1"
-_SERVICES: Final = "cloudformation,cloudwatch,iam,lambda,logs,s3,sqs,sts"
+_SERVICES: Final = "cloudformation,cloudwatch,ec2,iam,lambda,logs,s3,sqs,sts"
 """What the template needs, and what those need."""
 _VOLUME: Final = "sbench-localstack-"
 # It dies with us, however we die; nobody but us is to be its parent when it asks for that.

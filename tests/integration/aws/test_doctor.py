@@ -3,13 +3,14 @@
 import io
 import json
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
 
 from serverless_bench.aws.cloudformation import read_stack
+from serverless_bench.aws.stack.functions import DeployedFunction
 from serverless_bench.clock import utc_stamp, wall_ns
 from serverless_bench.errors import ExecutorError, UsageError
 from tests.aws_clients import open_client
@@ -18,10 +19,8 @@ from tests.lambda_hosts import NAME, running_host
 from tests.servers import Server, credentials
 
 OUTPUTS = {
-    "FunctionArn": "arn:aws:lambda:us-east-1:123456789012:function:worker",
     "Region": "us-east-1",
-    "MemorySize": "1769",
-    "Architecture": "arm64",
+    "DataRegion": "us-east-1",
 }
 BLOCKS = ("BlockPublicAcls", "BlockPublicPolicy", "IgnorePublicAcls", "RestrictPublicBuckets")
 ROLE = {"Version": "2012-10-17", "Statement": []}
@@ -45,12 +44,17 @@ class Cloud:
         with credentials(self.environment):
             return open_client(service)
 
-    def deploy(self, name: str, *, leave_out: str = "") -> dict[str, str]:
-        """Deploy a stack like ours: two buckets; its function is the account's only one."""
+    def deploy(
+        self, name: str, *, functions: Sequence[str] = (), leave_out: str = ""
+    ) -> dict[str, str]:
+        """Deploy a stack like ours: two buckets, and outputs that name functions."""
         bucket = {"Type": "AWS::S3::Bucket"}
         outputs: dict[str, Any] = {
             **OUTPUTS,
-            "FunctionName": f"{name}-worker",
+            **{
+                f"Function{number}": value
+                for number, value in enumerate(functions or [f"{name}-worker 1769 arm64"], start=1)
+            },
             "DataBucket": {"Ref": "Data"},
             "ControlBucket": {"Ref": "Control"},
         }
@@ -224,12 +228,13 @@ def test_no_credentials_and_nobody_there(sbench: Sbench) -> None:
 def test_a_stack_is_read(cloud: Cloud, inside: None) -> None:
     names = cloud.deploy("mine")
     stack = read_stack("mine")
-    assert stack.function_name == "mine-worker"
+    (function,) = stack.functions
+    assert function == DeployedFunction(name="mine-worker", memory_mib=1769, architecture="arm64")
     assert (stack.data_bucket, stack.control_bucket) == (
         names["DataBucket"],
         names["ControlBucket"],
     )
-    assert (stack.memory_mib, stack.architecture, stack.region) == (1769, "arm64", "us-east-1")
+    assert (stack.region, stack.data_region) == ("us-east-1", "us-east-1")
 
 
 def test_stacks_that_cannot_be_used(cloud: Cloud, inside: None) -> None:
@@ -238,6 +243,9 @@ def test_stacks_that_cannot_be_used(cloud: Cloud, inside: None) -> None:
     cloud.deploy("old", leave_out="ControlBucket")
     with pytest.raises(ExecutorError, match="no output ControlBucket"):
         read_stack("old")
+    cloud.deploy("idle", leave_out="Function1")
+    with pytest.raises(ExecutorError, match="no output Function1"):
+        read_stack("idle")
 
 
 def test_a_plan_asks_the_stack(sbench: Sbench, cloud: Cloud) -> None:

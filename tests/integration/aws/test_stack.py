@@ -7,16 +7,18 @@ LocalStack is CloudFormation, S3, IAM and Lambda; functions run under the genuin
 import json
 import re
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from serverless_bench.aws.stack.functions import functions_in
 from tests.aws_clients import open_client
 from tests.command import Sbench
 from tests.localstacks import Running, running_localstack
-from tests.sam import OURS, build, sam
-from tests.unit.aws.test_policies import POLICIES, listed
+from tests.sam import ARCHITECTURE, build, sam
+from tests.unit.aws.test_policies import POLICIES, ROLES, listed
 
 NAME = "bench"
 NUMBER, MB = 50, 8
@@ -58,23 +60,29 @@ def sbench(tmp_path: Path, localstack: Running) -> Sbench:
     return Sbench(tmp_path, localstack.environment)
 
 
+Deploy = Callable[..., dict[str, str]]
+
+
 @pytest.fixture
-def deploy(
-    localstack: Running, aws: Open, tmp_path: Path
-) -> Iterator[Callable[[], dict[str, str]]]:
-    """Deploys the stack and returns its outputs."""
+def deploy(localstack: Running, aws: Open, tmp_path: Path) -> Iterator[Deploy]:
+    """Deploys the stack with functions of these sizes and parameters, and returns its outputs."""
     aws("s3").create_bucket(Bucket=ARTIFACTS)
 
-    def run() -> dict[str, str]:
-        folder = build(tmp_path)
+    def run(*memory: int, **parameters: str) -> dict[str, str]:
+        folder = build(tmp_path, *memory)
         where = ["--stack-name", NAME, "--s3-bucket", ARTIFACTS, "--capabilities", "CAPABILITY_IAM"]
         template = ["--template-file", str(folder / "template.yaml"), "--region", "us-east-1"]
-        sam(tmp_path, "deploy", *template, *where, *OURS, environment=localstack.environment)
+        values = [f"{name}={value}" for name, value in parameters.items()]
+        with_values = ["--parameter-overrides", *values] if values else []
+        sam(tmp_path, "deploy", *template, *where, *with_values, environment=localstack.environment)
         (stack,) = aws("cloudformation").describe_stacks(StackName=NAME)["Stacks"]
         return {output["OutputKey"]: output["OutputValue"] for output in stack["Outputs"]}
 
     yield run
-    aws("s3").delete_bucket(Bucket=ARTIFACTS)
+    # On a busy machine the client asks again, and finds it deleted.
+    s3 = aws("s3")
+    with suppress(s3.exceptions.NoSuchBucket):
+        s3.delete_bucket(Bucket=ARTIFACTS)
 
 
 def contents(aws: Open, bucket: str) -> tuple[int, int]:
@@ -120,7 +128,7 @@ def allowed(*roles: str) -> set[str]:
 
 
 def test_deploy_write_read_clean_delete(
-    deploy: Callable[[], dict[str, str]],
+    deploy: Deploy,
     aws: Open,
     sbench: Sbench,
     localstack: Running,
@@ -128,9 +136,10 @@ def test_deploy_write_read_clean_delete(
 ) -> None:
     outputs = deploy()
     data, control = outputs["DataBucket"], outputs["ControlBucket"]
-    function = aws("lambda").get_function_configuration(FunctionName=outputs["FunctionName"])
+    (name,) = names(outputs)
+    function = aws("lambda").get_function_configuration(FunctionName=name)
     assert function["CodeSize"] < 8e6
-    events = aws("lambda").get_function_event_invoke_config(FunctionName=outputs["FunctionName"])
+    events = aws("lambda").get_function_event_invoke_config(FunctionName=name)
     assert (events["MaximumRetryAttempts"], events["MaximumEventAgeInSeconds"]) == (0, 60)
 
     deployed = len(log.read_text())
@@ -161,11 +170,127 @@ def test_deploy_write_read_clean_delete(
     assert needed(log.read_text()[before:]) <= allowed("cleaner")
     assert contents(aws, data) == contents(aws, control) == (0, 0)
 
+    delete(sbench, localstack)
+    assert contents(aws, ARTIFACTS) == (0, 0)
+    assert left(aws) == {**nothing(aws), "buckets": [ARTIFACTS]}
+
+
+def test_one_deployment_compares_memory_sizes(
+    deploy: Deploy, aws: Open, sbench: Sbench, localstack: Running, log: Path
+) -> None:
+    outputs = deploy(1769, 3538)
+    small, large = names(outputs)
+    jobs = []
+    for memory in (1769, 3538):
+        job = sbench.directory / f"{memory}.toml"
+        job.write_text(
+            'command = "write"\nexecutor = "lambda"\nstart_timeout = 30\nnumber = 2\nmb = 1\n'
+            f'stack = "{NAME}"\nmemory = {memory}\narch = "{ARCHITECTURE}"\n'
+        )
+        jobs.append(job)
+    before = len(log.read_text())
+    # Kept: `ab` would wait after each run until no delivery can come late.
+    how = ("--blocks", 4, "--warm-up-blocks", 0, "--keep", "--name", "sizes", "--format", "json")
+    done = sbench("ab", *jobs, *how)
+    # Which is faster is none of this test's business, nor whether four runs can say so.
+    assert done.code in {0, 9, 10}, done.err
+    assert done.json["differing"]["functions"] == [[small], [large]]
+    runs = sorted((sbench.directory / "sbench-runs" / "sizes").glob("[ab]/*/run.json"))
+    assert len(runs) == 8
+    for run in runs:
+        sizes = {record["memory_mib"] for record in saved(run.parent)}
+        assert sizes == ({1769} if run.parent.parent.name == "a" else {3538})
+        assert sbench("clean", run.parent).code == 0
+    assert needed(log.read_text()[before:]) <= allowed(*ROLES)
+    delete(sbench, localstack)
+    assert left(aws) == {**nothing(aws), "buckets": [ARTIFACTS]}
+
+
+YOURS = "bucket-of-yours"
+OPTIONS = {
+    "together": {
+        "DataBucketName": YOURS,
+        "DataRegion": "us-east-1",
+        "Vpc": "true",
+        "RecordRetentionDays": "90",
+        "ReservedConcurrency": "5",
+        "AllowCode": "true",
+    },
+    "bucket": {"DataBucketName": YOURS},
+    "vpc": {"Vpc": "true"},
+    "retention": {"DataRetentionDays": "7", "RecordRetentionDays": "400", "LogRetentionDays": "1"},
+    "concurrency": {"ReservedConcurrency": "5", "MaximumEventAge": "120"},
+    "budget": {"BudgetEmail": "a@example.com", "BudgetUsd": "5"},
+}
+
+
+@pytest.mark.parametrize(
+    "parameters",
+    [
+        pytest.param(values, id=name, marks=() if name == "together" else pytest.mark.full)
+        for name, values in OPTIONS.items()
+    ],
+)
+def test_every_option_deploys_runs_and_goes_without_a_trace(
+    parameters: dict[str, str],
+    deploy: Deploy,
+    aws: Open,
+    sbench: Sbench,
+    localstack: Running,
+) -> None:
+    own = parameters.get("DataBucketName")
+    if own:
+        aws("s3").create_bucket(Bucket=own)
+    before = in_vpcs(aws)
+    outputs = deploy(**parameters)
+    assert outputs["DataBucket"] == (own or outputs["DataBucket"])
+    (name,) = names(outputs)
+    function = aws("lambda").get_function_configuration(FunctionName=name)
+    assert bool(function.get("VpcConfig", {}).get("SubnetIds")) == ("Vpc" in parameters)
+    flags = ("--executor", "lambda", "--stack", NAME, "--start-timeout", 30)
+    mixed = sbench("mixed", *flags, "--number", 2, "--operations", 40, "--mb", 1, "--name", "mix")
+    assert mixed.code == 0, mixed.err
+    assert sbench("clean", "sbench-runs/mix").code == 0
+    delete(sbench, localstack)
+    if own:
+        assert contents(aws, own) == (0, 0)
+        aws("s3").delete_bucket(Bucket=own)
+    assert left(aws) == {**nothing(aws), "buckets": [ARTIFACTS]}
+    assert in_vpcs(aws) == before
+
+
+def in_vpcs(aws: Open) -> dict[str, int]:
+    """Return how many there are of what a VPC of ours has; an account has one from the start."""
+    ec2 = aws("ec2")
+    return {
+        "Vpcs": len(ec2.describe_vpcs()["Vpcs"]),
+        "Subnets": len(ec2.describe_subnets()["Subnets"]),
+        "RouteTables": len(ec2.describe_route_tables()["RouteTables"]),
+        "SecurityGroups": len(ec2.describe_security_groups()["SecurityGroups"]),
+        "VpcEndpoints": len(
+            [e for e in ec2.describe_vpc_endpoints()["VpcEndpoints"] if e["State"] != "deleted"]
+        ),
+    }
+
+
+def names(outputs: dict[str, str]) -> list[str]:
+    """Return the names of the functions that a stack has."""
+    return [one.name for one in functions_in(outputs)]
+
+
+def saved(run: Path) -> list[dict[str, Any]]:
+    """Return the records in a run directory."""
+    lines = map(json.loads, (run / "records.jsonl").read_text().splitlines())
+    return [line["record"] for line in lines if "record" in line]
+
+
+def delete(sbench: Sbench, localstack: Running) -> None:
     where = ["--stack-name", NAME, "--s3-bucket", ARTIFACTS, "--region", "us-east-1"]
     sam(sbench.directory, "delete", "--no-prompts", *where, environment=localstack.environment)
-    assert contents(aws, ARTIFACTS) == (0, 0)
-    nothing: dict[str, list[str]] = {kind: [] for kind in left(aws)}
-    assert left(aws) == {**nothing, "buckets": [ARTIFACTS]}
+
+
+def nothing(aws: Open) -> dict[str, list[str]]:
+    return {kind: [] for kind in left(aws)}
 
 
 def records(aws: Open, bucket: str) -> Iterator[dict[str, Any]]:

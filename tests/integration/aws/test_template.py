@@ -8,10 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from serverless_bench.aws.stack.functions import ARCHITECTURES
+from serverless_bench.aws.stack.template import RUNTIMES, template
 from serverless_bench.clients import CLIENTS
 from serverless_bench.workloads import WORKLOADS
 from tests.sam import ROOT, build, sam
-from tests.template import Template
 
 HEAVY = {"boto3", "click", "cloudpickle", "lithops", "numpy", "orjson", "pandas", "rich"}
 PLATFORMS = {path.parent.name for path in (ROOT / "function").glob("*/platform")}
@@ -22,7 +23,8 @@ PACKED = sorted(set(WORKLOADS) - {"array"})
 @pytest.fixture(scope="module")
 def code(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """What `sam build` makes of the function."""
-    return build(tmp_path_factory.mktemp("sam")) / "WorkerFunction"
+    (code,) = build(tmp_path_factory.mktemp("sam")).glob("Worker*")
+    return code
 
 
 def imported(code: Path, statement: str) -> tuple[set[str], float]:
@@ -42,8 +44,19 @@ def imported(code: Path, statement: str) -> tuple[set[str], float]:
     return set(modules), took
 
 
-def test_sam_and_its_linter_find_no_fault(tmp_path: Path) -> None:
-    assert "is a valid SAM Template" in sam(tmp_path, "validate", "--lint")
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param("", id="checked in"),
+        pytest.param(template([128, 10_240], ["x86_64", "arm64"], copies=3), id="many"),
+        *(pytest.param(template(runtime=runtime), id=runtime) for runtime in RUNTIMES),
+    ],
+)
+def test_sam_and_its_linter_find_no_fault(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "template.yaml" if text else ROOT / "template.yaml"
+    if text:
+        path.write_text(text)
+    assert "is a valid SAM Template" in sam(tmp_path, "validate", "--lint", "--template", path)
 
 
 def test_the_zip_is_small(code: Path, tmp_path: Path) -> None:
@@ -98,20 +111,15 @@ def test_every_plugin_of_the_zip_is_importable(code: Path) -> None:
     assert {f"serverless_bench.{name}" for name in plugins} <= modules
 
 
-def test_there_is_a_platform_for_every_parameter() -> None:
-    parameters = Template().source["Parameters"]
-    assert {
-        f"{runtime}-{architecture}"
-        for runtime in parameters["Runtime"]["AllowedValues"]
-        for architecture in parameters["Architecture"]["AllowedValues"]
-    } == PLATFORMS
+def test_there_is_a_platform_for_everything_that_can_be_asked_for() -> None:
+    assert {f"{runtime}-{arch}" for runtime in RUNTIMES for arch in ARCHITECTURES} == PLATFORMS
 
 
 @pytest.mark.parametrize("platform", sorted(PLATFORMS))
 def test_it_can_be_built_for_every_platform(platform: str, tmp_path: Path) -> None:
     recipe = ROOT / "function" / "recipe" / "Makefile"
     subprocess.run(
-        ["make", "--silent", "-f", recipe, "build-WorkerFunction", f"ARTIFACTS_DIR={tmp_path}"],
+        ["make", "--silent", "-f", recipe, "build-Worker", f"ARTIFACTS_DIR={tmp_path}"],
         cwd=ROOT / "function" / platform,
         check=True,
         capture_output=True,

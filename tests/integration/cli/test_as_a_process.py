@@ -11,6 +11,7 @@ from tests.command import Sbench
 # Three operations at the same time in one thread cannot be: the report has no headline.
 SAID: dict[str, tuple[tuple[str, ...], int]] = {
     "demo": (("--mb", "0"), 2),
+    "aws": (("template", "--copies", "2"), 0),
     "plan": (("--number", "20", "--format", "json"), 0),
     "doctor": (("--run-seconds", "many"), 2),
     "write": (("--size", "1 apple"), 2),

@@ -9,7 +9,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.iam import Request, Statement, Verdict, applies, evaluate, like
-from tests.template import ACCOUNT, ARNS, CONTROL, DATA, FUNCTION_ARN, REGION, STACK, Template
+from tests.template import (
+    ACCOUNT,
+    ARNS,
+    CONTROL,
+    DATA,
+    FUNCTION,
+    FUNCTION_ARN,
+    REGION,
+    STACK,
+    Template,
+)
 
 TEMPLATE = Template()
 OURS = {
@@ -21,14 +31,29 @@ OURS = {
 """What every request of somebody in the account has."""
 FOREIGN = "999988887777"
 EVERYTHING: Statement = {"Effect": "Allow", "Action": "*", "Resource": "*"}
-POLICIES: dict[str, list[Statement]] = {
-    "worker": TEMPLATE.properties("WorkerRole")["Policies"][0]["PolicyDocument"]["Statement"],
-    "driver": TEMPLATE.properties("DriverPolicy")["PolicyDocument"]["Statement"],
-    "cleaner": TEMPLATE.properties("CleanerPolicy")["PolicyDocument"]["Statement"],
-    "trust": TEMPLATE.properties("WorkerRole")["AssumeRolePolicyDocument"]["Statement"],
-    "data": TEMPLATE.properties("DataBucketPolicy")["PolicyDocument"]["Statement"],
-    "control": TEMPLATE.properties("ControlBucketPolicy")["PolicyDocument"]["Statement"],
-}
+
+
+def policies_of(made: Template) -> dict[str, list[Statement]]:
+    """Return the statements of every policy that a template makes."""
+
+    def document(resource: str) -> list[Statement]:
+        if resource not in made.resources:
+            return []
+        found: list[Statement] = made.properties(resource)["PolicyDocument"]["Statement"]
+        return found
+
+    role = made.properties("WorkerRole")
+    return {
+        "worker": role["Policies"][0]["PolicyDocument"]["Statement"],
+        "driver": document("DriverPolicy"),
+        "cleaner": document("CleanerPolicy"),
+        "trust": role["AssumeRolePolicyDocument"]["Statement"],
+        "data": document("DataBucketPolicy"),
+        "control": document("ControlBucketPolicy"),
+    }
+
+
+POLICIES = policies_of(TEMPLATE)
 ROLES = ("worker", "driver", "cleaner")
 
 RUN = "r0123456789abcdef"
@@ -37,7 +62,7 @@ GATE = f"{ARNS['DataBucket']}/sbench/{RUN}/gate/start"
 CLAIM = f"{ARNS['ControlBucket']}/sbench-control/{RUN}/claims/00000007/0"
 RECORD = f"{ARNS['ControlBucket']}/sbench-control/{RUN}/records/00000007/0/{'ab' * 16}"
 ELSEWHERE = "arn:aws:s3:::somebody-elses-bucket"
-LOG = f"arn:aws:logs:{REGION}:{ACCOUNT}:log-group:/aws/lambda/{STACK}-worker:log-stream:2026/x"
+LOG = f"arn:aws:logs:{REGION}:{ACCOUNT}:log-group:/aws/lambda/{FUNCTION}:log-stream:2026/x"
 STACK_ARN = f"arn:aws:cloudformation:{REGION}:{ACCOUNT}:stack/{STACK}/1a2b"
 
 
@@ -71,8 +96,10 @@ def calls(role: str, actions: str, *resources: str, **context: str) -> list[Call
 
 BUCKETS = (ARNS["DataBucket"], ARNS["ControlBucket"])
 ALLOWED = [
-    # A function moves objects and parts, passes the gate, claims, and leaves a record.
+    # A function moves objects and parts, deletes objects (mixed), passes the gate, claims, and
+    # leaves a record.
     *calls("worker", "s3:GetObject s3:PutObject s3:AbortMultipartUpload", OBJECT),
+    *calls("worker", "s3:DeleteObject", OBJECT),
     *calls("worker", "s3:GetObject s3:PutObject", GATE, CLAIM),
     *calls("worker", "s3:PutObject", RECORD),
     # As S3 asks itself when an object is not there: 404, or 403.
@@ -109,8 +136,10 @@ ALLOWED = [
     ),
 ]
 DENIED = [
-    # A function deletes nothing, lists nothing, reads no record, invokes nothing.
-    *calls("worker", "s3:DeleteObject s3:PutObjectAcl s3:GetObjectVersion", OBJECT, CLAIM, RECORD),
+    # A function deletes no claim and no record, lists nothing, reads no record, invokes nothing.
+    *calls("worker", "s3:PutObjectAcl s3:GetObjectVersion", OBJECT, CLAIM, RECORD),
+    *calls("worker", "s3:DeleteObject", CLAIM, RECORD, f"{ARNS['DataBucket']}/other/x"),
+    *calls("worker", "s3:DeleteObjectVersion", OBJECT),
     *calls("worker", "s3:GetObject s3:AbortMultipartUpload", RECORD),
     *calls("worker", "s3:ListBucket", ARNS["ControlBucket"]),
     *calls("worker", "s3:ListBucket", ARNS["DataBucket"], prefix="other/"),
@@ -120,7 +149,7 @@ DENIED = [
     *calls("worker", "s3:GetObject s3:PutObject", f"{ELSEWHERE}/sbench/{'a' * 32}.1"),
     *calls("worker", "lambda:InvokeFunction", FUNCTION_ARN),
     *calls("worker", "logs:CreateLogGroup logs:DeleteLogStream", LOG),
-    *calls("worker", "logs:PutLogEvents", LOG.replace(f"{STACK}-worker", "other")),
+    *calls("worker", "logs:PutLogEvents", LOG.replace(FUNCTION, "other")),
     *calls("worker", "sts:AssumeRole iam:PassRole", ARNS["WorkerRole"]),
     # The driver changes no function, deletes nothing, and sees nobody else's keys.
     *calls("driver", "lambda:UpdateFunctionCode lambda:DeleteFunction", FUNCTION_ARN),

@@ -1,16 +1,25 @@
-"""What the template makes of its parameters."""
+"""What the template has, and what it makes of its parameters."""
 
 import pytest
 
 import serverless_bench
 from serverless_bench.aws.cloudformation import _OUTPUTS
-from tests.template import CONTROL, DATA, FUNCTION_ARN, REGION, Template
+from serverless_bench.aws.stack.functions import DeployedFunction, choose, functions_in
+from serverless_bench.aws.stack.template import template
+from serverless_bench.errors import ExecutorError, UsageError
+from tests.template import CONTROL, DATA, FUNCTION, REGION, ROOT, WORKER, Template
 
 BOUNDARY = "arn:aws:iam::111122223333:policy/bound"
+MANY = template([1769, 3538, 10_240], ["arm64", "x86_64"], copies=2, runtime="python3.14")
+
+
+def test_the_one_that_is_checked_in_is_what_the_command_writes() -> None:
+    assert (ROOT / "template.yaml").read_text() == template(), "sbench aws template > template.yaml"
 
 
 def test_the_function() -> None:
-    function = Template().properties("WorkerFunction")
+    function = Template().functions[WORKER]
+    assert function["FunctionName"] == FUNCTION
     assert function["Handler"] == "serverless_bench.worker.handler.handler"
     assert function["Architectures"] == ["arm64"]
     assert (function["MemorySize"], function["Timeout"]) == (1769, 900)
@@ -18,34 +27,64 @@ def test_the_function() -> None:
         "MaximumRetryAttempts": 0,
         "MaximumEventAgeInSeconds": 60,
     }
-    assert function["LoggingConfig"] == {"LogFormat": "JSON", "LogGroup": "WorkerLog"}
+    assert function["LoggingConfig"] == {"LogFormat": "JSON", "LogGroup": f"{WORKER}Log"}
     assert function["Environment"]["Variables"]["SBENCH_VERSION"] == serverless_bench.__version__
     assert not {"VpcConfig", "ReservedConcurrentExecutions", "Layers", "Policies"} & set(function)
 
 
+def test_functions_of_every_size_and_processor() -> None:
+    many = Template(MANY)
+    assert [
+        (one["FunctionName"], one["MemorySize"], one["Architectures"], one["Runtime"])
+        for one in many.functions.values()
+    ] == [
+        (f"bench-worker-{memory}-{arch}{copy}", memory, [arch], "python3.14")
+        for memory in (1769, 3538, 10_240)
+        for arch in ("arm64", "x86_64")
+        for copy in ("", "-2")
+    ]
+    for name, function in many.functions.items():
+        folder = many.resources[name]["Metadata"]["WorkingDirectory"]
+        assert folder == f"function/{function['Runtime']}-{function['Architectures'][0]}"
+        assert (ROOT / folder / "platform").exists()
+
+
+def test_no_parameter_decides_what_is_built() -> None:
+    """`sam deploy` keeps the values of the last time, and `sam build` takes the defaults."""
+    for name in Template(MANY).functions:
+        source = Template(MANY).source["Resources"][name]
+        built = (
+            source["Metadata"],
+            *(source["Properties"][k] for k in ("Runtime", "Architectures")),
+        )
+        assert "Ref" not in str(built)
+
+
 @pytest.mark.parametrize(("asked", "reserved"), [(0, None), (-1, None), (50, 50)])
 def test_concurrency_is_reserved_on_request(asked: int, reserved: int | None) -> None:
-    function = Template(ReservedConcurrency=asked).properties("WorkerFunction")
+    function = Template(ReservedConcurrency=asked).functions[WORKER]
     assert function.get("ReservedConcurrentExecutions") == reserved
 
 
 @pytest.mark.parametrize(("asked", "variable"), [("false", "0"), ("true", "1")])
 def test_code_of_others_is_run_on_request_alone(asked: str, variable: str) -> None:
-    function = Template(AllowCode=asked).properties("WorkerFunction")
+    function = Template(AllowCode=asked).functions[WORKER]
     assert function["Environment"]["Variables"]["SBENCH_ALLOW_CODE"] == variable
     assert Template().source["Parameters"]["AllowCode"]["Default"] == "false"
 
 
-def test_the_log_is_the_functions_own_and_ends() -> None:
-    template = Template(LogRetentionDays=1)
-    log, function = template.properties("WorkerLog"), template.properties("WorkerFunction")
-    # Lambda's own default: where no LoggingConfig is known, it is the same group.
-    assert log["LogGroupName"] == f"/aws/lambda/{function['FunctionName']}"
-    assert log["RetentionInDays"] == 1
+@pytest.mark.parametrize("text", ["", MANY], ids=["one", "many"])
+def test_every_log_is_the_functions_own_and_ends(text: str) -> None:
+    made = Template(text, LogRetentionDays=1)
+    for name, function in made.functions.items():
+        log = made.properties(f"{name}Log")
+        # Lambda's own default: where no LoggingConfig is known, it is the same group.
+        assert log["LogGroupName"] == f"/aws/lambda/{function['FunctionName']}"
+        assert log["RetentionInDays"] == 1
 
 
-@pytest.mark.parametrize("name", ["DataBucket", "ControlBucket"])
-def test_buckets_are_private_encrypted_and_empty_themselves(name: str) -> None:
+@pytest.mark.parametrize(("name", "days"), [("DataBucket", 1), ("ControlBucket", 30)])
+def test_buckets_are_private_encrypted_and_empty_themselves(name: str, days: int) -> None:
     bucket = Template().properties(name)
     assert set(bucket["PublicAccessBlockConfiguration"].values()) == {True}
     assert len(bucket["PublicAccessBlockConfiguration"]) == 4
@@ -53,13 +92,72 @@ def test_buckets_are_private_encrypted_and_empty_themselves(name: str) -> None:
     (encryption,) = bucket["BucketEncryption"]["ServerSideEncryptionConfiguration"]
     assert encryption["ServerSideEncryptionByDefault"] == {"SSEAlgorithm": "AES256"}
     (rule,) = bucket["LifecycleConfiguration"]["Rules"]
-    assert (rule["Status"], rule["ExpirationInDays"]) == ("Enabled", 1)
+    assert (rule["Status"], rule["ExpirationInDays"]) == ("Enabled", days)
     assert rule["AbortIncompleteMultipartUpload"] == {"DaysAfterInitiation": 1}
     assert not {"VersioningConfiguration", "BucketName", "AccessControl"} & set(bucket)
 
 
+def test_what_is_kept_is_kept_as_long_as_asked() -> None:
+    made = Template(DataRetentionDays=7, RecordRetentionDays=90)
+    for name, days in (("DataBucket", 7), ("ControlBucket", 90)):
+        (rule,) = made.properties(name)["LifecycleConfiguration"]["Rules"]
+        assert rule["ExpirationInDays"] == days
+
+
+def test_a_bucket_of_ones_own_is_used_and_left_alone() -> None:
+    made = Template(DataBucketName="mine", DataRegion="us-west-2")
+    assert not {"DataBucket", "DataBucketPolicy"} & set(made.resources)
+    assert made.outputs["DataBucket"] == {"Value": "mine"}
+    assert (made.outputs["DataRegion"], made.outputs["Region"]) == (
+        {"Value": "us-west-2"},
+        {"Value": REGION},
+    )
+    assert made.refused() == []
+
+
+@pytest.mark.parametrize(
+    ("parameters", "refused"),
+    [
+        ({"DataRegion": "us-west-2"}, ["a bucket of yours"]),
+        ({"DataRegion": REGION, "DataBucketName": "mine", "Vpc": "true"}, []),
+        (
+            {"DataRegion": "us-west-2", "DataBucketName": "mine", "Vpc": "true"},
+            ["buckets of its own region alone"],
+        ),
+    ],
+)
+def test_regions_that_do_not_fit_are_refused(
+    parameters: dict[str, str], refused: list[str]
+) -> None:
+    said = Template(**parameters).refused()
+    assert len(said) == len(refused)
+    assert all(text in whole for text, whole in zip(refused, said, strict=True))
+
+
+def test_a_vpc_has_a_way_to_s3_and_to_nothing_else() -> None:
+    made = Template(MANY, Vpc="true")
+    for function in made.functions.values():
+        assert function["VpcConfig"] == {
+            "SubnetIds": ["SubnetA", "SubnetB"],
+            "SecurityGroupIds": ["SecurityGroup"],
+        }
+    kinds = [one["Type"].removeprefix("AWS::EC2::") for one in made.resources.values()]
+    assert not {"InternetGateway", "NatGateway", "EIP", "Route"} & set(kinds)
+    gateway = made.properties("Gateway")
+    assert (gateway["VpcEndpointType"], gateway["ServiceName"]) == (
+        "Gateway",
+        f"com.amazonaws.{REGION}.s3",
+    )
+    tables = {made.properties(name)["RouteTableId"] for name in ("RouteA", "RouteB")}
+    assert gateway["RouteTableIds"] == [*tables]
+    assert made.properties("SubnetA")["AvailabilityZone"] == f"{REGION}a"
+    assert made.properties("SubnetB")["AvailabilityZone"] == f"{REGION}b"
+    assert not any("EC2" in one["Type"] for one in Template(MANY).resources.values())
+
+
 def test_nothing_outlives_the_stack() -> None:
-    for resource in Template(BudgetEmail="a@example.com", BudgetUsd=5).resources.values():
+    made = Template(BudgetEmail="a@example.com", BudgetUsd=5, Vpc="true")
+    for resource in made.resources.values():
         assert resource.get("DeletionPolicy", "Delete") == "Delete"
 
 
@@ -74,16 +172,61 @@ def test_the_role_can_be_bounded() -> None:
     [("", 5, False), ("a@example.com", 0, False), ("a@b.example", 5, True)],
 )
 def test_the_budget_needs_a_reader_and_an_amount(email: str, usd: int, there: bool) -> None:  # noqa: FBT001
-    template = Template(BudgetEmail=email, BudgetUsd=usd)
-    assert ("Budget" in template.resources) is there
+    made = Template(BudgetEmail=email, BudgetUsd=usd)
+    assert ("Budget" in made.resources) is there
     if there:
-        assert template.properties("Budget")["Budget"]["BudgetLimit"]["Amount"] == usd
+        assert made.properties("Budget")["Budget"]["BudgetLimit"]["Amount"] == usd
 
 
 def test_outputs_are_those_that_sbench_reads() -> None:
     outputs = {name: output["Value"] for name, output in Template().outputs.items()}
     assert set(_OUTPUTS.values()) <= set(outputs)
-    assert outputs["FunctionArn"] == FUNCTION_ARN
     assert (outputs["DataBucket"], outputs["ControlBucket"]) == (DATA, CONTROL)
-    assert (outputs["Region"], outputs["MemorySize"]) == (REGION, 1769)
+    assert (outputs["Region"], outputs["DataRegion"]) == (REGION, REGION)
+    assert functions_in(outputs) == (
+        DeployedFunction(name=FUNCTION, memory_mib=1769, architecture="arm64"),
+    )
     assert {"DriverPolicyArn", "CleanerPolicyArn"} <= set(outputs)
+
+
+DEPLOYED = functions_in({n: o["Value"] for n, o in Template(MANY).outputs.items()})
+
+
+def test_outputs_name_all_functions_in_the_order_of_the_template() -> None:
+    assert [one.name for one in DEPLOYED] == [
+        one["FunctionName"] for one in Template(MANY).functions.values()
+    ]
+
+
+@pytest.mark.parametrize(
+    ("asked", "chosen"),
+    [
+        ({}, "1769-arm64"),
+        ({"memory": 3538}, "3538-arm64"),
+        ({"arch": "x86_64"}, "1769-x86_64"),
+        ({"memory": 10_240, "arch": "x86_64"}, "10240-x86_64"),
+    ],
+)
+def test_a_job_gets_the_copies_of_one_kind(asked: dict[str, str | int], chosen: str) -> None:
+    names = [one.name for one in choose(DEPLOYED, **asked)]  # type: ignore[arg-type]
+    assert names == [f"bench-worker-{chosen}", f"bench-worker-{chosen}-2"]
+
+
+@pytest.mark.parametrize(
+    ("asked", "says", "field"),
+    [
+        ({"memory": 512}, "asks for 512 MB, and the stack has 1769 MB on arm64", "memory"),
+        ({"memory": 512, "arch": "x86_64"}, "asks for 512 MB on x86_64", "memory"),
+        ({"arch": "riscv"}, "asks for riscv", "arch"),
+    ],
+)
+def test_a_kind_that_is_not_there(asked: dict[str, str | int], says: str, field: str) -> None:
+    with pytest.raises(UsageError, match=says) as caught:
+        choose(DEPLOYED, **asked)  # type: ignore[arg-type]
+    assert caught.value.field == field
+
+
+@pytest.mark.parametrize("value", ["worker", "worker 1769", "worker big arm64", "a b 1769 arm64"])
+def test_an_output_that_names_no_function(value: str) -> None:
+    with pytest.raises(ExecutorError, match="does not name a function"):
+        DeployedFunction.from_output(value)

@@ -12,11 +12,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from serverless_bench.errors import UsageError
-from serverless_bench.lambda_host.concurrency import ACCOUNT, RESERVED, ConcurrencyLimits
+from serverless_bench.lambda_host.concurrency import (
+    ACCOUNT,
+    RESERVED,
+    SCALING,
+    ConcurrencyLimits,
+)
 from serverless_bench.lambda_host.faults import FaultRule, InvokeFault, InvokeFaultPlan
 from serverless_bench.lambda_host.fork_client import ForkClient
 from serverless_bench.lambda_host.functions import LambdaFunction, make_runtime
 from serverless_bench.lambda_host.settings import HostSettings, arn
+from serverless_bench.units import NS_PER_S
 
 
 def event(index: int, launch: int = 0) -> bytes:
@@ -59,14 +65,35 @@ def test_a_wrong_rule_is_told(text: str) -> None:
 def test_what_is_reserved_the_others_cannot_have() -> None:
     gate = ConcurrencyLimits(3)
     gate.reserved["a"] = 1
-    gate.enter("a")
-    assert gate.refusal("a") == RESERVED
+    gate.enter("a", 0)
+    assert gate.refusal("a", 0) == RESERVED
     for _ in range(2):
-        assert not gate.refusal("b")
-        gate.enter("b")
-    assert gate.refusal("c") == ACCOUNT
+        assert not gate.refusal("b", 0)
+        gate.enter("b", 0)
+    assert gate.refusal("c", 0) == ACCOUNT
     gate.leave("b")
-    assert not gate.refusal("c")
+    assert not gate.refusal("c", 0)
+
+
+@pytest.mark.parametrize("copies", [1, 5])
+def test_every_function_has_a_launch_rate_of_its_own(copies: int) -> None:
+    """By AWS's figures: 1,000 at once and 100 a second, of each."""
+    limits = ConcurrencyLimits(10_000, launch_per_s=100.0, launch_burst=1000)
+    names = [f"f{number}" for number in range(copies)]
+    launched = 0
+    for second, in_all in ((0, 1000), (1, 1100), (4, 1400)):
+        for name in names:
+            while not limits.refusal(name, second * NS_PER_S):
+                limits.enter(name, second * NS_PER_S)
+                launched += 1
+        assert launched == copies * in_all
+    # What ended left its environment to the next, and a quota binds them all.
+    limits.leave("f0")
+    assert not limits.refusal("f0", 4 * NS_PER_S)
+    limits.enter("f0", 4 * NS_PER_S)
+    assert limits.refusal("f0", 4 * NS_PER_S) == SCALING
+    limits.account = copies * 1400
+    assert limits.refusal("f0", 5 * NS_PER_S) == ACCOUNT
 
 
 def test_the_path_has_the_function_then_its_layers_then_the_runtime(tmp_path: Path) -> None:

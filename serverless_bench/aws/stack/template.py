@@ -1,0 +1,146 @@
+"""The template of a stack, with as many functions as are asked for.
+
+What decides about the code is written down in it and is no parameter: ``sam build`` and
+``sam deploy`` would each have another idea of it.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib.resources import files
+from itertools import product
+from textwrap import indent
+from typing import Final
+
+from serverless_bench.aws.stack.functions import ARCHITECTURES, MEMORY_MIB
+from serverless_bench.errors import UsageError
+from serverless_bench.job.types import at_least, wrong
+
+RUNTIMES: Final = ("python3.11", "python3.12", "python3.13", "python3.14")
+DEFAULT_RUNTIME: Final = "python3.13"
+DEFAULT_MEMORY: Final = (1769,)
+"""One processor."""
+DEFAULT_ARCHITECTURES: Final = ("arm64",)
+"""20 % less per second than x86_64."""
+MOST_FUNCTIONS: Final = 30
+"""So many addresses fit into the driver's policy, which may have 6,144 characters (AWS IAM user
+guide, "IAM and AWS STS quotas")."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Function:
+    """One function of the template."""
+
+    memory: int
+    arch: str
+    copy: int
+    runtime: str
+
+    @property
+    def id(self) -> str:
+        """Its logical name, which has letters and digits only."""
+        again = f"Copy{self.copy}" if self.copy > 1 else ""
+        return f"Worker{self.memory}{self.arch.title().replace('_', '')}{again}"
+
+    @property
+    def name(self) -> str:
+        """Its name, for ``Fn::Sub``."""
+        again = f"-{self.copy}" if self.copy > 1 else ""
+        return f"${{AWS::StackName}}-worker-{self.memory}-{self.arch}{again}"
+
+    def resources(self) -> str:
+        """Return the function and its log."""
+        return _read("function.yaml").format(
+            id=self.id, name=self.name, runtime=self.runtime, arch=self.arch, memory=self.memory
+        )
+
+
+def template(
+    memory: Sequence[int] = DEFAULT_MEMORY,
+    arch: Sequence[str] = DEFAULT_ARCHITECTURES,
+    *,
+    copies: int = 1,
+    runtime: str = DEFAULT_RUNTIME,
+) -> str:
+    """Return a template in YAML, with a function for each memory size, processor and copy.
+
+    Parameters
+    ----------
+    memory
+        Sizes in MB. The first is what jobs get that ask for none.
+    arch
+        Of ``ARCHITECTURES``; the first as above.
+    copies
+        Functions of each kind; AWS launches each at its own rate.
+    runtime
+        One of ``RUNTIMES``.
+
+    Raises
+    ------
+    UsageError
+        If no function can be so, or they are too many.
+    """
+    _check(memory, arch, copies)
+    functions = [
+        _Function(memory=size, arch=processor, copy=copy, runtime=runtime)
+        for size, processor, copy in product(memory, arch, range(1, copies + 1))
+    ]
+    log_streams = (
+        "arn:${AWS::Partition}:logs:${AWS::Region}:${AWS::AccountId}"
+        f":log-group:/aws/lambda/{one.name}:log-stream:*"
+        for one in functions
+    )
+    blocks = {
+        "functions": "\n".join(one.resources() for one in functions),
+        "log streams": "\n".join(f"- !Sub {stream}" for stream in log_streams),
+        "function ARNs": "\n".join(f"- !GetAtt {one.id}.Arn" for one in functions),
+        "outputs": "\n".join(
+            f'Function{number}: {{Value: !Sub "${{{one.id}}} {one.memory} {one.arch}"}}'
+            for number, one in enumerate(functions, start=1)
+        ),
+    }
+    text = _read("stack.yaml")
+    for name, block in blocks.items():
+        text = _filled(text, f"# <{name}>", block)
+    return f"# sbench aws template{_flags(memory, arch, copies, runtime)}\n{text}"
+
+
+def _filled(text: str, mark: str, block: str) -> str:
+    """Return a text with a block in the place of a line, as far to the right as that was."""
+    before, there, after = text.partition(f"{mark}\n")
+    if not there:
+        raise ValueError(f"there is no line {mark}")
+    margin = before.rpartition("\n")[2]
+    return before.removesuffix(margin) + indent(f"{block.strip()}\n", margin) + after
+
+
+def _flags(memory: Sequence[int], arch: Sequence[str], copies: int, runtime: str) -> str:
+    said = {
+        "memory": ",".join(map(str, memory)),
+        "arch": ",".join(arch),
+        "copies": copies,
+        "runtime": runtime,
+    }
+    return "".join(f" --{name} {value}" for name, value in said.items())
+
+
+def _check(memory: Sequence[int], arch: Sequence[str], copies: int) -> None:
+    for size in memory:
+        if size not in MEMORY_MIB:
+            raise wrong("memory", f"must be {MEMORY_MIB[0]} to {MEMORY_MIB[-1]} MB, got {size}")
+    for processor in arch:
+        if processor not in ARCHITECTURES:
+            raise wrong("arch", f"must be {' or '.join(ARCHITECTURES)}, got {processor}")
+    for name, values in (("memory", memory), ("arch", arch)):
+        if len(set(values)) < len(values):
+            raise wrong(name, "names one of them twice", hint="--copies makes several alike")
+    at_least("copies", copies, 1)
+    number = len(memory) * len(arch) * copies
+    if number > MOST_FUNCTIONS:
+        raise UsageError(
+            f"these are {number} functions, a stack has {MOST_FUNCTIONS} at most",
+            hint="deploy two stacks: sam deploy --stack-name",
+        )
+
+
+def _read(name: str) -> str:
+    return files("serverless_bench.aws.stack").joinpath(name).read_text(encoding="utf-8")

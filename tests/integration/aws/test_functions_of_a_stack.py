@@ -1,0 +1,202 @@
+"""Functions of several sizes and processors in one stack, and copies: the host counts who ran.
+
+moto has the stack and its buckets, the Lambda host runs the functions.
+"""
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.command import Done, Sbench
+from tests.integration.aws.test_doctor import Cloud
+from tests.lambda_hosts import LambdaHost, running_host
+from tests.servers import Server
+
+pytestmark = pytest.mark.skipif(not Path("/proc/self").exists(), reason="functions need Linux")
+
+KINDS = [(memory, arch) for memory in (1769, 3538) for arch in ("arm64", "x86_64")]
+BLOCKS, NUMBER = 4, 2
+
+
+@pytest.fixture(scope="module")
+def cloud(moto: Server) -> Cloud:
+    return Cloud(moto)
+
+
+@contextmanager
+def deployed(cloud: Cloud, name: str, functions: list[str], *flags: str) -> Iterator[LambdaHost]:
+    """Deploy a stack whose outputs name these functions, and run them."""
+    cloud.deploy(name, functions=functions)
+    each = [word for one in functions for word in ("--function", one.split()[0])]
+    with running_host(cloud.environment, [*each, *flags]) as host:
+        yield host
+
+
+def named(stack: str, memory: int, arch: str, copy: str = "") -> str:
+    """An output as the template writes it."""
+    return f"{stack}-worker-{memory}-{arch}{copy} {memory} {arch}"
+
+
+def environment(cloud: Cloud, host: LambdaHost) -> dict[str, str]:
+    return {**host.environment, "AWS_ENDPOINT_URL": cloud.environment["AWS_ENDPOINT_URL"]}
+
+
+@pytest.fixture(scope="module")
+def several(cloud: Cloud) -> Iterator[tuple[LambdaHost, Sbench]]:
+    with deployed(cloud, "several", [named("several", *kind) for kind in KINDS]) as host:
+        yield host, Sbench(Path(), environment(cloud, host))
+
+
+def accepted(host: LambdaHost) -> dict[str, int]:
+    """How many events each function was sent, by what follows the stack's name."""
+    found = host.status()["functions"]
+    return {name.partition("-worker-")[2]: count for name, count in found.items()}
+
+
+def more(after: dict[str, int], before: dict[str, int]) -> dict[str, int]:
+    return {name: n - before.get(name, 0) for name, n in after.items() if n > before.get(name, 0)}
+
+
+@pytest.mark.parametrize(
+    ("setting", "values", "ran"),
+    [
+        ("memory", (1769, 3538), ("1769-arm64", "3538-arm64")),
+        ("arch", ("arm64", "x86_64"), ("1769-arm64", "1769-x86_64")),
+    ],
+)
+def test_ab_compares_what_one_stack_has(
+    several: tuple[LambdaHost, Sbench],
+    tmp_path: Path,
+    setting: str,
+    values: tuple[Any, Any],
+    ran: tuple[str, str],
+) -> None:
+    host, called = several
+    jobs = [tmp_path / f"{value}.toml" for value in values]
+    for job, value in zip(jobs, values, strict=True):
+        job.write_text(
+            'command = "write"\nexecutor = "lambda"\nstack = "several"\nsize = "4KiB"\n'
+            f"number = {NUMBER}\n{setting} = {json.dumps(value)}\n"
+        )
+    before = accepted(host)
+    done = Sbench(tmp_path, called.environment)(
+        *("ab", *map(str, jobs)),
+        *("--blocks", BLOCKS, "--warm-up-blocks", 0, "--keep", "--format", "json"),
+    )
+    # Which is faster is none of this test's business, nor whether four runs can say so.
+    assert done.code in {0, 9, 10}, done.err
+    assert done.json["differing"] == {"functions": [[f"several-worker-{one}"] for one in ran]}
+    assert more(accepted(host), before) == dict.fromkeys(ran, BLOCKS * NUMBER)
+
+
+EXPERIMENT = """
+title = "Memory and processor"
+question = "Which function?"
+null_hypothesis = "All are alike."
+design = "full"
+[seed]
+source = "nobody"
+date = 2026-11-22
+[settings]
+executor = "lambda"
+invocations = 2
+size = "4KiB"
+[small]
+min_bytes = "8kB"
+[paper]
+min_bytes = "1GB"
+[[axes]]
+name = "memory"
+values = [1769, 3538]
+[[axes]]
+name = "arch"
+values = ["arm64", "x86_64"]
+[[metrics]]
+name = "rate"
+header = "MB/s"
+of = "whole_bytes_per_s"
+unit = "MB/s"
+[[hypotheses]]
+id = "H0"
+text = "More memory is not faster."
+test = "no-gain"
+metric = "rate"
+along = "memory"
+[[published]]
+at = { memory = 1769, arch = "arm64" }
+rate = 100
+[plot]
+x = "memory"
+y = "rate"
+kind = "bars"
+"""
+
+
+def test_an_experiment_sweeps_memory_and_processor(
+    several: tuple[LambdaHost, Sbench], tmp_path: Path
+) -> None:
+    host, called = several
+    file = tmp_path / "functions.toml"
+    file.write_text(EXPERIMENT)
+    before = accepted(host)
+    done = Sbench(tmp_path, called.environment)(
+        *("exp", "run", file, "--stack", "several", "--repeats", 2, "--keep", "--format", "json")
+    )
+    assert done.code == 0, done.err
+    ran = more(accepted(host), before)
+    assert set(ran) == {f"{memory}-{arch}" for memory, arch in KINDS}
+    # Two functions in each of two rounds; one more run warms the store up.
+    assert sorted(ran.values()) == [4, 4, 4, 6]
+
+
+def refused(several: tuple[LambdaHost, Sbench], tmp_path: Path, *words: str | Path | int) -> Done:
+    _, called = several
+    done = Sbench(tmp_path, called.environment)(*words)
+    assert (done.code, done.out) == (2, "")
+    return done
+
+
+def test_what_the_stack_has_not_is_said_before_anything_runs(
+    several: tuple[LambdaHost, Sbench], tmp_path: Path
+) -> None:
+    write = ("write", "--executor", "lambda", "--stack", "several", "--mb", 1)
+    done = refused(several, tmp_path, *write, "--memory", 512)
+    assert "--memory asks for 512 MB, and the stack has 1769 MB on arm64" in done.err
+    file = tmp_path / "functions.toml"
+    file.write_text(EXPERIMENT.replace("3538", "512"))
+    done = refused(several, tmp_path, "exp", "run", file, "--stack", "several")
+    assert "--memory asks for 512 MB" in done.err
+    done = refused(several, tmp_path, "exp", "run", file, "--function", "several-worker-1769-arm64")
+    assert "chooses among the functions of a stack" in done.err
+    # Nobody chooses among processes of this machine.
+    done = refused(several, tmp_path, "write", "--mb", 1, "--arch", "arm64")
+    assert "--arch means nothing to --executor local" in done.err
+
+
+@pytest.mark.parametrize("copies", [1, 5])
+def test_copies_launch_as_many_times_as_fast(cloud: Cloud, tmp_path: Path, copies: int) -> None:
+    """AWS's rates in small: two environments of each function at once, then two a second.
+
+    The host counts the events that had to wait for an environment.
+    """
+    stack, at_once, number = f"copies{copies}", 2, 10
+    functions = [
+        named(stack, 1769, "arm64", f"-{copy}" if copy > 1 else "") for copy in range(1, copies + 1)
+    ]
+    rates = ("--scripted", "--duration", "30", "--launch-burst", str(at_once), "--launch-rate", "2")
+    with deployed(cloud, stack, functions, *rates) as host:
+        done = Sbench(tmp_path, environment(cloud, host))(
+            *("write", "--executor", "lambda", "--stack", stack, "--number", number),
+            *("--size", "4KiB", "--format", "json"),
+        )
+        status = host.status()
+    assert (done.code, done.json["ok"]) == (0, number), done.err
+    assert set(status["functions"].values()) == {number // copies}
+    if copies == 5:
+        assert status["waited"] == 0
+    else:
+        assert status["waited"] > number - 2 * at_once

@@ -1,0 +1,133 @@
+"""Who may do what with each option of the template: the same as without, and what it needs."""
+
+import pytest
+
+from serverless_bench.aws.stack.template import MOST_FUNCTIONS, template
+from tests.iam import Statement, Verdict
+from tests.template import ACCOUNT, ARNS, DATA, FUNCTION, FUNCTION_ARN, Template
+from tests.unit.aws.test_policies import (
+    ALLOWED,
+    DENIED,
+    FOREIGN,
+    LOG,
+    ROLES,
+    Call,
+    calls,
+    listed,
+    policies_of,
+    verdict,
+)
+
+MANY = template([1769, 3538], ["arm64", "x86_64"], copies=2)
+OPTIONS = {
+    "many": policies_of(Template(MANY)),
+    "own bucket": policies_of(Template(DataBucketName=DATA)),
+    "elsewhere": policies_of(Template(DataBucketName=DATA, DataRegion="us-west-2")),
+    "vpc": policies_of(Template(Vpc="true")),
+    "kept": policies_of(Template(DataRetentionDays=30, RecordRetentionDays=400)),
+    "bounded": policies_of(Template(PermissionsBoundary=f"arn:aws:iam::{ACCOUNT}:policy/b")),
+    "all": policies_of(Template(MANY, DataBucketName=DATA, Vpc="true", ReservedConcurrency=9)),
+}
+WITH_OWN_BUCKET = ("own bucket", "elsewhere", "all")
+WITH_VPC = ("vpc", "all")
+SESSION = f"arn:aws:s3express:us-west-2:{ACCOUNT}:bucket/{DATA}"
+OTHER = FUNCTION.replace("1769-arm64", "3538-x86_64-2")
+INTERFACES = (
+    "ec2:AssignPrivateIpAddresses ec2:CreateNetworkInterface ec2:DeleteNetworkInterface"
+    " ec2:DescribeNetworkInterfaces ec2:DescribeSubnets ec2:UnassignPrivateIpAddresses"
+)
+BY_THE_CODE = {"lambda:SourceFunctionArn": FUNCTION_ARN}
+"""What a request has that a function's code makes, and one that Lambda makes has not."""
+
+MORE: list[tuple[tuple[str, ...], list[Call], list[Call]]] = [
+    (
+        WITH_OWN_BUCKET,
+        [call for role in ROLES for call in calls(role, "s3express:CreateSession", SESSION)],
+        [
+            *calls("worker", "s3express:CreateSession", SESSION.replace(DATA, "other")),
+            *calls("worker", "s3express:DeleteBucket s3express:PutBucketPolicy", SESSION),
+            Call("worker", "s3express:CreateSession", SESSION, {"aws:ResourceAccount": FOREIGN}),
+        ],
+    ),
+    (
+        WITH_VPC,
+        calls("worker", INTERFACES, "*"),
+        [
+            *calls("driver", INTERFACES, "*"),
+            *calls("worker", "ec2:CreateVpc ec2:AuthorizeSecurityGroupEgress", "*"),
+            *(Call("worker", action, "*", BY_THE_CODE) for action in INTERFACES.split()),
+        ],
+    ),
+    (
+        ("many", "all"),
+        [
+            *calls("driver", "lambda:InvokeFunction", FUNCTION_ARN.replace(FUNCTION, OTHER)),
+            *calls("worker", "logs:PutLogEvents", LOG.replace(FUNCTION, OTHER)),
+        ],
+        calls("driver", "lambda:InvokeFunction", FUNCTION_ARN.replace(FUNCTION, f"{OTHER}-3")),
+    ),
+]
+"""Options, what is allowed with them alone, and what is not even with them."""
+
+
+def rests_on_our_bucket(call: Call) -> bool:
+    """Whether the policy of the data bucket decides it, which one's own bucket has not."""
+    return call.role == "data" or (
+        call.context.get("aws:SecureTransport") == "false"
+        and call.resource in {ARNS["DataBucket"], *(c.resource for c in ALLOWED if in_data(c))}
+    )
+
+
+def in_data(call: Call) -> bool:
+    return call.resource.startswith(f"{ARNS['DataBucket']}/")
+
+
+def table(option: str) -> tuple[list[Call], list[Call]]:
+    """Return what is allowed with an option, and what is denied."""
+    own = option in WITH_OWN_BUCKET
+    allowed, denied = (
+        [call for call in rows if not (own and rests_on_our_bucket(call))]
+        for rows in (ALLOWED, DENIED)
+    )
+    for options, more, less in MORE:
+        (allowed if option in options else denied).extend(more)
+        denied.extend(less)
+    return allowed, denied
+
+
+@pytest.mark.parametrize("option", OPTIONS)
+def test_the_table_holds_with_every_option(option: str) -> None:
+    allowed, denied = table(option)
+    policies = OPTIONS[option]
+    assert [call for call in allowed if verdict(call, policies) is not Verdict.ALLOWED] == []
+    assert [call for call in denied if verdict(call, policies) is Verdict.ALLOWED] == []
+
+
+@pytest.mark.parametrize(
+    ("role", "sid", "action"),
+    [
+        (role, statement["Sid"], action)
+        for role in ROLES
+        for statement in OPTIONS["all"][role]
+        for action in listed(statement["Action"])
+    ],
+)
+def test_every_action_decides_a_row(role: str, sid: str, action: str) -> None:
+    policies = OPTIONS["all"]
+    fewer: list[Statement] = [
+        {**s, "Action": [a for a in listed(s["Action"]) if a != action]} if s["Sid"] == sid else s
+        for s in policies[role]
+    ]
+    without = {**policies, role: fewer}
+    rows = [call for part in table("all") for call in part]
+    assert any(verdict(call, policies) is not verdict(call, without) for call in rows)
+
+
+def test_policies_are_no_longer_than_aws_takes() -> None:
+    """6,144 characters of a managed policy and 10,240 of a role's own; blanks do not count."""
+    text = template(range(10_240 - MOST_FUNCTIONS, 10_240), ["x86_64"])
+    policies = policies_of(Template(text, DataBucketName="b" * 63, Vpc="true"))
+    # Names of the tests are short; a stack may be called so that a function has 64 characters.
+    longer = MOST_FUNCTIONS * (64 - len(FUNCTION.replace("1769-arm64", "10239-x86_64")))
+    assert len(str(policies["driver"]).replace(" ", "")) + longer <= 6144
+    assert len(str(policies["worker"]).replace(" ", "")) + longer <= 10_240
