@@ -8,8 +8,9 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Final, get_type_hints
 
+from serverless_bench.driver.meaning import WORKLOADS
 from serverless_bench.driver.schema import words
-from serverless_bench.driver.settings import WORKLOADS, JobSettings, meanings
+from serverless_bench.driver.settings import JobSettings, meanings
 
 PAGE: Final = Path(__file__).parent / "settings.md"
 BEGIN, END = "<!-- begin of the table: make settings -->\n", "<!-- end of the table -->\n"

@@ -8,11 +8,12 @@ are made, in ``job.spec``.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import KW_ONLY, dataclass, field, fields
+from dataclasses import dataclass, fields
 from functools import cache
 from typing import Annotated, Any, Final, Literal, get_type_hints
 
 from serverless_bench.arrays import ARRAYS
+from serverless_bench.driver.meaning import WORKLOADS, Meaning
 from serverless_bench.driver.schema import checked
 from serverless_bench.errors import UsageError
 from serverless_bench.job.defaults import (
@@ -30,30 +31,10 @@ from serverless_bench.job.transfer import Stat, Verify
 from serverless_bench.job.types import wrong
 from serverless_bench.units import KIB, MIB, parse_size
 
-WORKLOADS: Final = ("write", "read", "mixed", "array", OWN_FUNCTION)
-"""Workloads that have settings of their own; one of a plugin takes those of all."""
-
 _PACED: Final = ("write", "read", "mixed")
 _MAKING: Final = ("write", "mixed", OWN_FUNCTION)
 _KEYED: Final = ("write", "mixed", "array", OWN_FUNCTION)
 _ARRAY: Final = ("array",)
-
-
-@dataclass(frozen=True, slots=True)
-class Meaning:
-    """What a setting is, besides its name, its type and its default."""
-
-    what: str
-    """Its help text."""
-    _: KW_ONLY
-    of: tuple[str, ...] = WORKLOADS
-    """Those of ``WORKLOADS`` that have it."""
-    also: str = ""
-    """The field of a specification that it becomes, if that has another name."""
-    of_field: Callable[[Any], object] | None = None
-    """Makes the setting of that field's value, if it is another."""
-    otherwise: Mapping[str, object] = field(default_factory=dict)
-    """What holds if it is None, by workload."""
 
 
 def _as_text(size: object) -> str:
