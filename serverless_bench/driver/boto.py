@@ -15,7 +15,7 @@ from botocore.loaders import create_loader
 from botocore.session import Session
 
 from serverless_bench.aws.client import CREDENTIALS, credentials_error
-from serverless_bench.driver.bucket import missing, refused, unreachable
+from serverless_bench.driver.bucket import missing, no_profile, refused, unreachable
 from serverless_bench.errors import StoreError, UsageError
 from serverless_bench.job.target import Target
 
@@ -63,8 +63,17 @@ def open_s3(target: Target) -> "S3Client":
 
 
 def configured_region() -> str:
-    """Return the region of the AWS configuration."""
-    region: str | None = Session().get_config_variable("region")
+    """Return the region of the AWS configuration.
+
+    Raises
+    ------
+    StoreError
+        If there is no such profile.
+    """
+    try:
+        region: str | None = Session().get_config_variable("region")
+    except boto.ProfileNotFound as exc:
+        raise no_profile(exc) from exc
     return region or "us-east-1"
 
 

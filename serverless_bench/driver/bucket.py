@@ -163,10 +163,15 @@ def credentials(exc: AccessDenied) -> StoreError:
     from serverless_bench.aws.client import CREDENTIALS, credentials_error  # noqa: PLC0415
 
     if not isinstance(exc.__cause__, CREDENTIALS):
-        hint = "check AWS_PROFILE, and what it says in ~/.aws"
-        return StoreError(f"there are no credentials: {exc.__cause__}", hint=hint)
+        return no_profile(exc.__cause__)
     found = credentials_error(exc.__cause__)
     return StoreError(str(found), hint=found.hint)
+
+
+def no_profile(exc: BaseException) -> StoreError:
+    """Return the error of a profile that is not there, or says nothing."""
+    hint = "check AWS_PROFILE, and what it says in ~/.aws"
+    return StoreError(f"there are no credentials: {exc}", hint=hint)
 
 
 def unreachable(target: Target, why: str, *, is_tls: bool) -> StoreError:

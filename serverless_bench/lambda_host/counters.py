@@ -42,7 +42,7 @@ class HostCounters:
     waited: int = 0
     """Events that could not be delivered at once: for concurrency, or for an environment."""
     functions: Counter[str] = field(default_factory=Counter)
-    """Accepted Invoke requests by function."""
+    """Asynchronous ones that were accepted, by function."""
     first_accepted_ns: int | None = None
     last_accepted_ns: int | None = None
     alive: int = 0
@@ -53,10 +53,9 @@ class HostCounters:
     init_ms: deque[float] = field(default_factory=lambda: deque(maxlen=10_000))
     """From the order for an environment to its first question; the last ones."""
 
-    def count_accepted(self, name: str, now_ns: int) -> None:
-        """Count an Invoke request to function ``name`` that is taken."""
+    def count_accepted(self, now_ns: int) -> None:
+        """Count an Invoke request that is taken."""
         self.accepted += 1
-        self.functions[name] += 1
         self.last_accepted_ns = now_ns
         if self.first_accepted_ns is None:
             self.first_accepted_ns = now_ns

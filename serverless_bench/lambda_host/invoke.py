@@ -79,6 +79,7 @@ class InvokeApi:
             call = replace(call, fatal=True)
         if kind == "Event":
             host.counters.events += 1
+            host.counters.functions[name] += 1
             self._enqueue(Event(name=name, call=call), faults)
         else:
             now_ns = monotonic_ns()
@@ -86,7 +87,7 @@ class InvokeApi:
                 raise too_many(refused)
             host.concurrency.enter(name, now_ns)
             delivery = host.shared.begin(host.deliver(name, call))
-        host.counters.count_accepted(name, wall_ns())
+        host.counters.count_accepted(wall_ns())
         if InvokeFault.CUT in faults:
             return self._cut(request)
         if delivery is None:

@@ -191,7 +191,8 @@ def test_copies_launch_as_many_times_as_fast(cloud: Cloud, tmp_path: Path, copie
     with deployed(cloud, stack, functions, *rates) as host:
         done = Sbench(tmp_path, environment(cloud, host))(
             *("write", "--executor", "lambda", "--stack", stack, "--number", number),
-            *("--size", "4KiB", "--format", "json"),
+            # What answers a probe is an environment that is busy as long as any other.
+            *("--size", "4KiB", "--format", "json", "--no-probe"),
         )
         status = host.status()
     assert (done.code, done.json["ok"]) == (0, number), done.err
