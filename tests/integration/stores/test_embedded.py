@@ -30,10 +30,10 @@ def alone(tmp_path: Path, family: Family) -> Apart:
 
 def test_data_outlive_the_store(alone: Apart, family: Family) -> None:
     assert alone("write", "--number", 2, "--mb", 1, "--key-file", "k").code == 0
-    assert family.gone()
+    assert until(family.gone)
     read = alone("read", "--key-file", "k", "--format", "json")
     assert read.json["verified_bytes"] == 2 << 20
-    assert family.gone()
+    assert until(family.gone)
 
 
 def test_a_store_can_be_kept(alone: Apart, family: Family) -> None:
@@ -48,7 +48,7 @@ def test_a_store_can_be_kept(alone: Apart, family: Family) -> None:
     assert status[0] == started.out.strip()
     assert str(alone.directory / "store") in status[1]
     assert alone("store", "stop").out == "stopped\n"
-    assert family.gone()
+    assert until(family.gone)
     assert alone("store", "stop").out == "not running\n"
 
 
@@ -66,7 +66,7 @@ def test_what_it_keeps_can_be_deleted(alone: Apart, family: Family) -> None:
     running = alone("store", "clear", "--yes")
     assert (running.code, "sbench store stop" in running.err) == (5, True)
     alone("store", "stop")
-    assert family.gone()
+    assert until(family.gone)
     beside = alone.directory / "store" / "not-of-the-store"
     beside.write_text("kept")
     cleared = alone("store", "clear", "--yes")
