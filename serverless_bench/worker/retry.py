@@ -24,6 +24,8 @@ THROTTLED_S: Final = 15.0
 is asked for more than it gives says so to everybody, again and again, and means no one."""
 _BASE_S: Final = 0.1
 _CAP_S: Final = 20.0
+_DOUBLINGS: Final = 8
+"""After which the cap is reached."""
 _FREE_STATUS: Final = 500
 """From here on Amazon S3 charges nothing (its user guide, "Billing for Amazon S3 error
 responses")."""
@@ -116,10 +118,11 @@ class Retrier:
         self.done.append((meter, failure))
 
     def _wait_before(self, number: int, failure: OperationError) -> int:
-        retry_after_s = failure.retry_after_s if isinstance(failure, Throttled) else None
-        wait_s = self.rng.uniform(0, min(_CAP_S, _BASE_S * 2**number))
-        if retry_after_s is not None:
-            wait_s = min(_CAP_S, retry_after_s)
+        # Of a store that throttles there may be thousands, and 2**1100 is no float.
+        wait_s = self.rng.uniform(0, min(_CAP_S, _BASE_S * 2 ** min(number, _DOUBLINGS)))
+        # Who says "after 0 s" would be asked without a pause until the time is over.
+        if isinstance(failure, Throttled) and failure.retry_after_s:
+            wait_s = min(_CAP_S, failure.retry_after_s)
         wait_ns = round(wait_s * NS_PER_S)
         if monotonic_ns() + wait_ns > self.deadline_ns:
             raise DeadlineExceeded("no time left for another attempt") from failure

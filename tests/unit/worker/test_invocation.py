@@ -126,6 +126,19 @@ def test_what_is_throttled_is_tried_again_for_a_time_and_not_a_number_of_times()
     assert (done.operation.error, len(done.attempts)) == ("connection_lost", 6)
 
 
+def test_thousands_of_short_pauses_are_no_bug_and_no_pause_is_jittered() -> None:
+    transfer = Transfer(retries=2)
+    with virtual_time() as time:
+        short = [Throttled("x", status=503, retry_after_s=0.01)] * 4000
+        done = run(FlakyClient({"put": short}), transfer=transfer, deadline_ns=time.now_ns + 10**12)
+        assert (done.operation.error, done.bug) == ("throttled", None)
+        assert len(done.attempts) > 2000
+        none = [Throttled("x", status=503, retry_after_s=0)] * 4000
+        done = run(FlakyClient({"put": none}), transfer=transfer, deadline_ns=time.now_ns + 10**12)
+        assert done.operation.error == "throttled"
+        assert len(done.attempts) < 100
+
+
 def test_retries_can_be_switched_off(waits: list[float]) -> None:
     done = run(FlakyClient({"put": [Throttled("x", status=503)]}), transfer=Transfer(retries=0))
     assert (done.operation.error, len(done.attempts), waits) == ("throttled", 1, [])
