@@ -1,9 +1,10 @@
 """What one invocation does: its threads, their rounds, and when each operation begins."""
 
+import gc
 import random
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from itertools import chain, islice
 from types import GeneratorType
@@ -33,6 +34,8 @@ from serverless_bench.workloads import Stream, Workload, open_workload
 OnMoved = Callable[[int], None]
 """Called with how many more bytes moved, several times a second: live progress."""
 
+_SELDOM: Final = (20_000, 20, 20)
+"""Thresholds of the garbage collector, in objects and in collections; 700, 10 and 10 otherwise."""
 _AFTER_FAILURE_S: Final = 0.1
 _DEADLINE: Final = "deadline: stopped before the last operation"
 _OTHER_THREAD: Final = "another thread failed"
@@ -100,6 +103,7 @@ class InvocationRunner:
         self.begin()
         if self._stopped is None:
             with ExitStack() as stack:
+                stack.enter_context(_seldom_collected())
                 if invocation.load.threads > 1 or invocation.transfer.connections > 1:
                     # They share the interpreter's lock.
                     self.probe = stack.enter_context(LockProbe())
@@ -277,6 +281,17 @@ class InvocationRunner:
         if instant_ns > self.deadline_ns:
             self._stop(_DEADLINE)
         return self._stopped_ns is None or instant_ns < self._stopped_ns
+
+
+@contextmanager
+def _seldom_collected() -> Iterator[None]:
+    """Have the garbage collector look seldom: rows are many and stay, and hold no circles."""
+    before = gc.get_threshold()
+    gc.set_threshold(*_SELDOM)
+    try:
+        yield
+    finally:
+        gc.set_threshold(*before)
 
 
 def next_operation(stream: Stream, ok: bool | None) -> OperationSpec | None:  # noqa: FBT001 - its result
