@@ -8,10 +8,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, fields
 from enum import StrEnum
 from functools import cache
-from itertools import chain
-from typing import Any, Generic, TypeVar, cast, overload
+from itertools import chain, islice
+from typing import Any, Final, Generic, TypeVar, cast, overload
 
 R = TypeVar("R")
+_AT_ONCE: Final = 512
+"""Rows that are turned into columns at a time: what a core's own cache holds."""
 Columns = Mapping[str, list[Any]]
 """A table: lists of equal length by name."""
 
@@ -48,8 +50,11 @@ class Rows(Sequence[R], Generic[R]):
         numbers: list[int] = []
         for number, rows in enumerate(groups):
             numbers += [number] * len(rows)
-        columns: Any = zip(*chain.from_iterable(groups), strict=True)
-        columns = list(map(list, columns)) or [[] for _ in names]
+        columns: list[list[Any]] = [[] for _ in names]
+        every = chain.from_iterable(groups)
+        while some := list(islice(every, _AT_ONCE)):
+            for column, values in zip(columns, zip(*some, strict=True), strict=True):
+                column.extend(values)
         return cls(row_type, {first: numbers, **dict(zip(names, columns, strict=True))})
 
     def __len__(self) -> int:

@@ -24,7 +24,12 @@ from serverless_bench.rundir.record import InvocationRecord
 from serverless_bench.units import MIB, NS_PER_S
 from serverless_bench.worker.cpu_time import CpuTime, CpuTimer
 from serverless_bench.worker.operation import describe, to_tables
-from serverless_bench.worker.runner import InvocationRunner, OnMoved, forget_clients
+from serverless_bench.worker.runner import (
+    InvocationRunner,
+    OnMoved,
+    forget_clients,
+    seldom_collected,
+)
 
 __all__ = [
     "forget_clients",
@@ -128,8 +133,10 @@ def _measurements(runner: InvocationRunner) -> dict[str, Any]:
     """Return the fields of a record that the runner has."""
     measured_cpu_ns = runner.measured_cpu_ns()
     probe, barrier = runner.probe, runner.barrier
+    with seldom_collected():
+        tables = to_tables(runner.results())
     return {
-        **to_tables(runner.results()),
+        **tables,
         "overdue": runner.overdue(),
         "measured_cpu_ns": measured_cpu_ns,
         "lock_probes": None if probe is None else probe.probes,

@@ -103,7 +103,7 @@ class InvocationRunner:
         self.begin()
         if self._stopped is None:
             with ExitStack() as stack:
-                stack.enter_context(_seldom_collected())
+                stack.enter_context(seldom_collected())
                 if invocation.load.threads > 1 or invocation.transfer.connections > 1:
                     # They share the interpreter's lock.
                     self.probe = stack.enter_context(LockProbe())
@@ -284,7 +284,7 @@ class InvocationRunner:
 
 
 @contextmanager
-def _seldom_collected() -> Iterator[None]:
+def seldom_collected() -> Iterator[None]:
     """Have the garbage collector look seldom: rows are many and stay, and hold no circles."""
     before = gc.get_threshold()
     gc.set_threshold(*_SELDOM)
