@@ -32,10 +32,10 @@ from serverless_bench.errors import UsageError
 from serverless_bench.job.types import wrong
 
 _OURS: Final = re.compile(
-    r".*[0-9a-f]{32}\.([1-9][0-9]{0,15})"
-    r"(?:\.(?=[zd])(?:z([1-9][0-9]{2,3}))?(?:d([1-9][0-9]{2,4}))?)?",
-    re.DOTALL,
+    r"[0-9a-f]{32}\.([1-9][0-9]{0,15})"
+    r"(?:\.(?=[zd])(?:z([1-9][0-9]{2,3}))?(?:d([1-9][0-9]{2,4}))?)?\Z"
 )
+"""How a key of ours ends."""
 MAX_COMPRESSIBILITY: Final = 50
 MAX_DUPLICATION: Final = 100
 _MAX_FOLDERS: Final = 65536
@@ -141,21 +141,18 @@ def check_ratios(compressibility: float, duplication: float) -> None:
             )
 
 
-# A key is asked for its size, and for its ratios a moment later.
-@lru_cache(maxsize=64)
-def _match(key: str) -> re.Match[str] | None:
-    return _OURS.fullmatch(key)
-
-
 def declared_size(key: str) -> int | None:
     """Return the size that a key declares; None if sbench did not make this key."""
-    match = _match(key)
+    match = _OURS.search(key)
     return int(match[1]) if match else None
 
 
 def declared_ratios(key: str) -> tuple[int, int] | None:
     """Return compressibility and duplication in a key, in hundredths; None if it has neither."""
-    match = _match(key)
+    if key.rpartition(".")[2].isdigit():
+        # A size stands last: plain keystream, as nearly always.
+        return None
+    match = _OURS.search(key)
     if match is None or (match[2] is None and match[3] is None):
         # Plain keystream, or not of sbench.
         return None

@@ -149,7 +149,8 @@ class Keystream:
             by_gcm = modes.GCM(gcm_counter.nonce(counter))
             encryptor: CipherContext = Cipher(_CIPHER_KEY, by_gcm).encryptor()
         else:
-            encryptor = _counting_from(counter)
+            encryptor = _kept.encryptor
+            encryptor.reset_nonce(counter.to_bytes(BLOCK))
         if skip:
             encryptor.update(_ZEROS[:skip])
         return encryptor
@@ -180,12 +181,6 @@ class _Kept(threading.local):
 
 
 _kept: Final = _Kept()
-
-
-def _counting_from(counter: int) -> CipherContext:
-    encryptor = _kept.encryptor
-    encryptor.reset_nonce(counter.to_bytes(BLOCK))
-    return encryptor
 
 
 def identify(data: memoryview) -> Origin | None:

@@ -78,7 +78,6 @@ class RangeSink:
     def __init__(
         self,
         keystream: Keystream | None,
-        *,
         size: int | None,
         offset: int,
         length: int | None,
@@ -122,11 +121,17 @@ class RangeSink:
                 self._until = end
             else:
                 fresh = self._out_of_order(offset, end)
-            if self._verify is Verify.NONE:
+            keystream = self._keystream
+            if keystream is None or self._verify is Verify.NONE:
                 return
             start_ns = monotonic_ns()
             if end > offset and (self._verify is Verify.FULL or self._is_due(offset, end)):
-                self._compare(self._offset + offset, data, fresh)
+                if self._scratch is None and count >= PIECE:
+                    self._scratch = bytearray(PIECE)
+                if keystream.agrees(self._offset + offset, data, self._scratch):
+                    self.verified_bytes += fresh
+                else:
+                    self._look_closely(keystream, self._offset + offset, data, fresh)
             self.payload_ns += monotonic_ns() - start_ns
 
     def finish(self) -> None:
@@ -160,15 +165,10 @@ class RangeSink:
         last = (self._size - 1) // _SAMPLE_BYTES
         return any(n % _SAMPLE_EVERY == 0 or n == last for n in touched)
 
-    def _compare(self, offset: int, data: memoryview, fresh: int) -> None:
-        keystream = self._keystream
-        if keystream is None:
-            return
-        if self._scratch is None and len(data) >= PIECE:
-            self._scratch = bytearray(PIECE)
-        if keystream.agrees(offset, data, self._scratch):
-            self.verified_bytes += fresh
-            return
+    def _look_closely(
+        self, keystream: Keystream, offset: int, data: memoryview, fresh: int
+    ) -> None:
+        """Note every range of ``data`` that differs."""
         bad_bytes = 0
         for difference in keystream.differences(offset, data):
             bad_bytes += difference.bad_bytes

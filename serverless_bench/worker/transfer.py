@@ -106,11 +106,8 @@ def get_object(context: OperationContext) -> OperationResult:
         step = transfer.part_size(OperationKind.GET, length) or step
     kept = MemorySink() if context.keep_data else None
 
-    def make_sink(offset: int, length: int | None) -> RangeSink:
-        return RangeSink(keystream, size=size, offset=offset, length=length, verify=transfer.verify)
-
     def get_whole(meter: Meter) -> RangeSink:
-        sink = make_sink(first, length)
+        sink = RangeSink(keystream, size, first, length, transfer.verify)
         into = sink if kept is None else _KeepingSink(sink, kept, 0)
         retrier.client.get(key, into, meter)
         return sink
@@ -118,7 +115,8 @@ def get_object(context: OperationContext) -> OperationResult:
     if step is None or length is None:
         _take(context, retrier.run("get", get_whole))
     else:
-        _Ranges(context, make_sink, kept, length, step).get(size)
+        sink_of = partial(RangeSink, keystream, size, verify=transfer.verify)
+        _Ranges(context, sink_of, kept, length, step).get(size)
     if context.bad.count:
         raise Corrupt(f"{key} is not what was written")
     return DONE if kept is None else OperationResult(data=kept.data)
@@ -153,7 +151,7 @@ class _Ranges:
     ----------
     context
         Of the operation.
-    make_sink
+    sink_of
         Returns what takes a range, by its offset in the object and its length.
     kept
         Takes all bytes; None to keep none.
@@ -166,14 +164,14 @@ class _Ranges:
     def __init__(
         self,
         context: OperationContext,
-        make_sink: Callable[[int, int], RangeSink],
+        sink_of: Callable[[int, int], RangeSink],
         kept: MemorySink | None,
         length: int,
         step: int,
     ) -> None:
         self._context = context
         self._retrier = context.retrier
-        self._make_sink = make_sink
+        self._sink_of = sink_of
         self._kept = kept
         self._first = context.spec.offset
         self._length = length
@@ -204,11 +202,11 @@ class _Ranges:
             if exc.status != _NO_SUCH_RANGE:
                 raise
             # The object ends before: of this range nothing came, and that is what it is.
-            sink = self._make_sink(offset, wanted)
+            sink = self._sink_of(offset, wanted)
         self._sinks[index] = sink
 
     def _try(self, meter: Meter, offset: int, length: int) -> RangeSink:
-        sink = self._make_sink(offset, length)
+        sink = self._sink_of(offset, length)
         into: Sink = sink
         if self._kept is not None:
             into = _KeepingSink(sink, self._kept, offset - self._first)
