@@ -92,11 +92,11 @@ def parts(url: str) -> dict[str, tuple[Part, Part | None]]:
         "bytes, compared": (compare, lambda: Keystream(key).agrees(0, room)),
         "stopwatches": (meter, lambda: [monotonic_ns() for _ in range(3)]),
         f"rows of {CALLS} operations to columns, each": (tables, None),
-        "whole put, with a socket": (
+        "whole put with a socket": (
             partial(whole, OperationKind.PUT),
             lambda: draft.put(key, SIZE),
         ),
-        "whole get, with a socket": (
+        "whole get with a socket": (
             partial(whole, OperationKind.GET),
             lambda: draft.get(key, SIZE),
         ),
