@@ -1,6 +1,7 @@
 """``sbench worker``."""
 
 import signal
+from contextlib import closing
 from types import FrameType
 
 import click
@@ -63,13 +64,15 @@ def command(
         endpoint_url=parse_endpoint(endpoint_url) if endpoint_url else "",
         addressing=Addressing(addressing),
     )
-    poller = Poller(resolve(wanted, region=region), aside)
-    _stop_on_signals(poller)
-    click.echo(
-        f"worker {worker_id()} takes events from s3://{bucket}/{prefix}; Ctrl-C or SIGTERM ends it"
-        " after the present one"
-    )
-    with environment({ALLOW_CODE: "1" if allow_code else None}):
+    with (
+        closing(Poller(resolve(wanted, region=region), aside)) as poller,
+        environment({ALLOW_CODE: "1" if allow_code else None}),
+    ):
+        _stop_on_signals(poller)
+        click.echo(
+            f"worker {worker_id()} takes events from s3://{bucket}/{prefix}; Ctrl-C or SIGTERM"
+            " ends it after the present one"
+        )
         poller.run(idle)
     click.echo(f"{format_count(poller.ran, 'function')} run, {poller.failed} of them failed")
 

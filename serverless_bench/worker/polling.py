@@ -19,7 +19,8 @@ from serverless_bench.job.spec import InvocationSpec
 from serverless_bench.job.target import Target
 from serverless_bench.units import NS_PER_S
 from serverless_bench.worker.claims import for_events
-from serverless_bench.worker.delivery import RECORD_S, deliver
+from serverless_bench.worker.delivery import RECORD_S, deliver, forget_stores
+from serverless_bench.worker.invocation import forget_clients
 from serverless_bench.worker.kept import rest
 from serverless_bench.worker.object_io import ObjectIO
 
@@ -77,6 +78,12 @@ class Poller:
             # Jittered, so that a thousand workers do not ask at one instant.
             sleep(pause_s * random.uniform(0.5, 1.0))  # noqa: S311 - jitter is no secret
             pause_s = min(_SLOWEST_POLL_S, 2 * pause_s)
+
+    def close(self) -> None:
+        """Close every connection, also those that are kept for the next event."""
+        self._events.close()
+        forget_stores()
+        forget_clients()
 
     def _look(self) -> bool:
         """Run an event if there is one."""
