@@ -126,7 +126,7 @@ def end(workers: "Sequence[subprocess.Popen[str]]") -> int:
 
 
 @pytest.mark.parametrize(
-    ("number", "dead", "deadline_s"), [(6, 2, 8), pytest.param(100, 10, 60, marks=pytest.mark.full)]
+    ("number", "dead", "deadline_s"), [(6, 2, 6), pytest.param(100, 10, 60, marks=pytest.mark.full)]
 )
 def test_no_function_is_lost_in_silence_and_none_runs_twice(
     here: Sbench, store: LoopbackServer, proxy: Proxy, number: int, dead: int, deadline_s: int
@@ -136,7 +136,17 @@ def test_no_function_is_lost_in_silence_and_none_runs_twice(
     proxy.rule = holds_data
     flags = ("--number", 2 * number, "--size", "10KiB", "--concurrency", number)
     driver = here.apart.start(
-        "write", *job(proxy.url, *flags, "--deadline", deadline_s, "--retries", 100)
+        "write",
+        *job(
+            proxy.url,
+            *flags,
+            "--deadline",
+            deadline_s,
+            "--retries",
+            100,
+            "--start-timeout",
+            deadline_s,
+        ),
     )
     with credentials(KEYS):
         # Each of them has one, and none can end it.
@@ -345,8 +355,8 @@ def test_the_worker_claims_where_it_was_told_to_look(
     ("flags", "code", "words"),
     [
         (["--control", "mine/"], 2, "names no bucket"),
-        (["--control", "s3://any/"], 2, "is no prefix"),
-        (["--control", "s3://any/c/", "--endpoint-url", "http://127.0.0.1:1"], 4, "127.0.0.1:1"),
+        (["--control", "s3://any/"], 2, "'s3://any/' is no prefix"),
+        (["--control", "s3://any/c/", "--endpoint-url", "http://127.0.0.1:1"], 5, "127.0.0.1:1"),
     ],
 )
 def test_bad_input_is_one_line(here: Sbench, flags: Sequence[str], code: int, words: str) -> None:
