@@ -92,7 +92,8 @@ def leftovers(run: ReportedRun, requests: Sequence[StoreRequest]) -> list[str]:
     target, control = run.job["target"], run.job.get("control")
     folders = [(target["bucket"], f"{target['prefix']}{run.run_id}/gate/")]
     if control is not None:
-        folders.append((control["bucket"], f"{control['prefix']}{run.run_id}/"))
+        below = (f"{run.run_id}/", f"events/{run.run_id}/")
+        folders += [(control["bucket"], control["prefix"] + folder) for folder in below]
     there: dict[tuple[str, str], None] = {}
     uploads: Counter[str] = Counter()
     for one in requests:
