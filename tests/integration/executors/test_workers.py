@@ -126,7 +126,7 @@ def end(workers: "Sequence[subprocess.Popen[str]]") -> int:
 
 
 @pytest.mark.parametrize(
-    ("number", "dead", "deadline_s"), [(6, 2, 6), pytest.param(100, 10, 60, marks=pytest.mark.full)]
+    ("number", "dead", "deadline_s"), [(6, 2, 6), pytest.param(100, 10, 30, marks=pytest.mark.full)]
 )
 def test_no_function_is_lost_in_silence_and_none_runs_twice(
     here: Sbench, store: LoopbackServer, proxy: Proxy, number: int, dead: int, deadline_s: int
@@ -305,6 +305,19 @@ def test_what_is_too_late_is_left_to_the_driver(
     assert "0 functions run" in here(*at(store.endpoint_url), "--idle", 0).out
     assert names(events) == [name]
     assert claims(store.endpoint_url) == 0
+
+
+def test_who_may_not_delete_runs_each_event_once(
+    here: Sbench, proxy: Proxy, events: ObjectIO
+) -> None:
+    name = lay(events, invocation(proxy.url))
+    denied = s3_refusal(403, "AccessDenied")
+    proxy.rule = lambda method, _: denied if method == "DELETE" else None
+    for ran in (1, 0):
+        done = here(*at(proxy.url), "--idle", 0)
+        assert (done.code, done.err) == (0, "")
+        assert f"\n{ran} function" in done.out
+    assert names(events) == [name]
 
 
 def spoiled(event: InvocationSpec) -> bytes:
