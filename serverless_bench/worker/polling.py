@@ -52,7 +52,9 @@ class Poller:
         self._events = ObjectIO(for_events(control))
         self._known: set[str] = set()
         """Names of events that are not for this worker any more, as long as they are there."""
-        self._reached_ns: int | None = None
+        self._reached = False
+        self._refused_ns: int | None = None
+        """Since when the store refuses; None while it does not."""
         self.stopping = False
         self.ran = self.failed = 0
 
@@ -66,7 +68,7 @@ class Poller:
         Raises
         ------
         StoreError
-            If the events cannot be listed: at first, or for minutes.
+            If the events cannot be read: at first, or for minutes.
         """
         found_ns, pause_s = monotonic_ns(), _POLL_S
         while not self.stopping:
@@ -86,21 +88,28 @@ class Poller:
         forget_clients()
 
     def _look(self) -> bool:
-        """Run an event if there is one."""
+        """Run an event if there is one; return whether there was."""
         try:
-            there: set[str] = set()
-            for page in self._events.list_pages("", timeout_s=_REQUEST_S):
-                self._reached_ns = monotonic_ns()
-                there.update(page)
-                names = [name for name in page if name not in self._known]
-                # Workers that look at the same time begin at different ones.
-                random.shuffle(names)
-                for name in names:
-                    if self.stopping or self._take(name):
-                        return True
-            self._known &= there
+            ran = self._take_any()
         except OperationError as exc:
             self._tolerate(exc)
+            return False
+        self._reached, self._refused_ns = True, None
+        return ran
+
+    def _take_any(self) -> bool:
+        there: set[str] = set()
+        for page in self._events.list_pages("", timeout_s=_REQUEST_S):
+            there.update(page)
+            names = [name for name in page if name not in self._known]
+            # Workers that look at the same time begin at different ones.
+            random.shuffle(names)
+            for name in names:
+                if self.stopping:
+                    return False
+                if self._take(name):
+                    return True
+        self._known &= there
         return False
 
     def _take(self, name: str) -> bool:
@@ -151,8 +160,9 @@ class Poller:
 
     def _tolerate(self, error: OperationError) -> None:
         """Tolerate a store that refuses for a while; credentials may be renewed."""
-        reached_ns = self._reached_ns
-        if reached_ns is None or monotonic_ns() - reached_ns > _TIMEOUT_S * NS_PER_S:
+        now_ns = monotonic_ns()
+        self._refused_ns = self._refused_ns or now_ns
+        if not self._reached or now_ns - self._refused_ns > _TIMEOUT_S * NS_PER_S:
             where = f"{self._control.bucket}/{self._control.prefix}"
             raise StoreError(
                 f"the events below {where} cannot be read: {error}",

@@ -240,7 +240,6 @@ def test_code_is_run_only_where_it_is_allowed(
 ) -> None:
     (here.directory / "own.py").write_text(CODE)
     flags = ["--allow-code"] if allowed else []
-    # What stands in the environment of the machine allows nothing.
     worker = here.apart.start(*at(store.endpoint_url), *flags)
     done = here("call", "own.py:mine", *job(store.endpoint_url, "--number", 1))
     assert done.json["ok"] == allowed, done.err
@@ -318,6 +317,17 @@ def test_who_may_not_delete_runs_each_event_once(
         assert (done.code, done.err) == (0, "")
         assert f"\n{ran} function" in done.out
     assert names(events) == [name]
+
+
+def test_events_that_cannot_be_read_are_one_line(
+    here: Sbench, proxy: Proxy, events: ObjectIO
+) -> None:
+    lay(events, invocation(proxy.url))
+    denied = s3_refusal(403, "AccessDenied")
+    proxy.rule = lambda method, path: denied if method == "GET" and "/events/" in path else None
+    done = here(*at(proxy.url), "--idle", 0)
+    assert done.code == 5
+    assert "the events below any/control/ cannot be read" in done.err
 
 
 def spoiled(event: InvocationSpec) -> bytes:
