@@ -195,8 +195,13 @@ def test_a_second_signal_ends_a_worker_at_once(here: Sbench, proxy: Proxy) -> No
     driver = here.apart.start("write", *job(proxy.url, *flags))
     with credentials(KEYS):
         until(lambda: claims(proxy.url) == 1)
+
     # Two that come together are one: only after the first has been handled the second counts.
-    until(lambda: (worker.send_signal(signal.SIGINT), worker.poll())[1] is not None)
+    def ended_by_another() -> bool:
+        worker.send_signal(signal.SIGINT)
+        return worker.poll() is not None
+
+    until(ended_by_another)
     assert worker.returncode == INTERRUPTED
     driver.send_signal(signal.SIGTERM)
     assert driver.wait(PATIENCE_S) == INTERRUPTED
@@ -226,7 +231,7 @@ def test_what_hangs_ends_with_its_worker(here: Sbench, store: LoopbackServer) ->
 def test_what_nobody_takes_is_lost_and_says_so(
     here: Sbench, store: LoopbackServer, events: ObjectIO
 ) -> None:
-    flags = ("--number", 2, "--size", "1KiB", "--start-timeout", 0.5)
+    flags = ("--number", 2, "--size", "1KiB", "--start-timeout", "0.5")
     done = here("write", *job(store.endpoint_url, *flags))
     assert (done.json["ok"], done.json["lost"]) == (0, 2)
     errors = load_run(here.directory / "w").functions["error"]
