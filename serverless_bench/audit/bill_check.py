@@ -63,7 +63,9 @@ def check_bill(
             yield Discrepancy("bill", f"{count} {kind} are billed, the store saw {saw}")
     for name, saw in around.items():
         count = bill.get(name, 0)
-        if count > saw or (exact and count < saw):
+        # Two workers may try to claim one event, and who is slower leaves no record of that.
+        races = name == "control" and run.job.get("executor") == "workers"
+        if count > saw or (exact and not races and count < saw):
             text = f"{count} requests are billed for {name}, the store saw {saw}"
             yield Discrepancy("bill", text)
 
