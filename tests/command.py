@@ -119,7 +119,7 @@ def _done(code: int, out: str, err: str) -> Done:
 @contextmanager
 def _handlers() -> Iterator[None]:
     """Put back the handlers of the signals that the command handles."""
-    numbers = (signal.SIGTERM, signal.SIGHUP)
+    numbers = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
     before = [(number, signal.getsignal(number)) for number in numbers]
     try:
         yield

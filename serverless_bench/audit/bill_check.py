@@ -63,7 +63,9 @@ def check_bill(
             yield Discrepancy("bill", f"{count} {kind} are billed, the store saw {saw}")
     for name, saw in around.items():
         count = bill.get(name, 0)
-        if count > saw or (exact and count < saw):
+        # Two workers may try to claim one event, and who is slower leaves no record of that.
+        races = name == "control" and run.job.get("executor") == "workers"
+        if count > saw or (exact and not races and count < saw):
             text = f"{count} requests are billed for {name}, the store saw {saw}"
             yield Discrepancy("bill", text)
 
@@ -92,7 +94,8 @@ def leftovers(run: ReportedRun, requests: Sequence[StoreRequest]) -> list[str]:
     target, control = run.job["target"], run.job.get("control")
     folders = [(target["bucket"], f"{target['prefix']}{run.run_id}/gate/")]
     if control is not None:
-        folders.append((control["bucket"], f"{control['prefix']}{run.run_id}/"))
+        below = (f"{run.run_id}/", f"events/{run.run_id}/")
+        folders += [(control["bucket"], control["prefix"] + folder) for folder in below]
     there: dict[tuple[str, str], None] = {}
     uploads: Counter[str] = Counter()
     for one in requests:

@@ -12,6 +12,8 @@ from serverless_bench.audit.witness import StoreRequest
 
 MARGIN_NS: Final = 2_000_000
 """What two clocks of one machine may be apart."""
+_LAYING: Final = frozenset({"put", "list_objects"})
+"""What a driver does among the events of its run, besides deleting them."""
 
 
 @dataclass(slots=True)
@@ -22,7 +24,7 @@ class RunRequests:
     """Of its functions, while it ran."""
     gate: list[StoreRequest] = field(default_factory=list)
     control: list[StoreRequest] = field(default_factory=list)
-    """Claims and records, and looks for them."""
+    """Claims, records and events, and looks of the driver for them."""
     probes: list[StoreRequest] = field(default_factory=list)
     """Looks of the driver at the store's clock; of another driver's at the same time, too. And
     what its functions tried before the run."""
@@ -50,8 +52,11 @@ class _Sorter:
         self.gate = f"{target['prefix']}{run.run_id}/gate/"
         self.probe = f"{target['prefix']}{run.run_id}/probe/"
         self.gated = run.job.get("gate") is not None
-        self.control = None if control is None else f"{control['prefix']}{run.run_id}/"
-        self.control_bucket = None if control is None else control["bucket"]
+        control = {"bucket": None, "prefix": ""} if control is None else control
+        self.control_bucket, prefix = control["bucket"], control["prefix"]
+        folders = (f"{run.run_id}/", f"events/{run.run_id}/", "events/")
+        self.control = tuple(prefix + folder for folder in folders)
+        """Of the run's claims and records, of its events, and of the events of all runs."""
         self.begin_ns = run.created_ns
         starts = [one.start_ns for one in run.functions] if run.probed else []
         self.first_ns = min(starts, default=0)
@@ -69,8 +74,8 @@ class _Sorter:
         if one.operation == "create_session":
             # Of a directory bucket: made for requests on objects, on whose behalf no record has it.
             return
-        if one.bucket == self.control_bucket and self._is_control(one):
-            found.control.append(one)
+        if self._is_of_control(one):
+            self._take_control(one)
         elif one.bucket == self.bucket:
             if one.operation == "head_bucket":
                 if self.begin_ns <= one.head_ns <= self.probed_ns:
@@ -112,8 +117,14 @@ class _Sorter:
     def _is_given(self, one: StoreRequest) -> bool:
         return one.key in self.keys or one.key.startswith(self.arrays)
 
-    def _is_control(self, one: StoreRequest) -> bool:
-        return self.control is not None and one.key.startswith(self.control)
+    def _is_of_control(self, one: StoreRequest) -> bool:
+        return one.bucket == self.control_bucket and one.key.startswith(self.control)
+
+    def _take_control(self, one: StoreRequest) -> None:
+        own, laid, _ = self.control
+        # Workers that nobody invokes look for events, of whatever run: that is in no bill.
+        if one.key.startswith(own) or (one.key.startswith(laid) and one.operation in _LAYING):
+            self.found.control.append(one)
 
     def _is_of_gate(self, one: StoreRequest) -> bool:
         if one.operation != "list_uploads":

@@ -57,6 +57,7 @@ GROUPS: Final = {
         "aws": "Write the template of a stack with functions of several sizes and processors.",
         "plan": "Say what a job on AWS Lambda would take, and what it would cost.",
         "doctor": "Check this machine, the account and the stack before a run.",
+        "worker": "Run functions here for drivers elsewhere, on any machine or container.",
         "lambda-host": "Answer AWS Lambda's Invoke API here, each function in a process.",
         "localstack": "Run LocalStack, with functions as processes, to try a stack here.",
     },
@@ -121,6 +122,8 @@ def open_command(name: str) -> click.Command:  # noqa: C901, PLR0912, PLR0915 - 
             from serverless_bench.cli.plan import command
         case "doctor":
             from serverless_bench.cli.doctor import command
+        case "worker":
+            from serverless_bench.cli.worker import command
         case "lambda-host":
             from serverless_bench.cli.lambda_host import command
         case "localstack":

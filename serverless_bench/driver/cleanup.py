@@ -31,6 +31,7 @@ from serverless_bench.payload.shaped import content_of
 from serverless_bench.stores.embedded import Lease, default_directory
 from serverless_bench.worker.barrier import is_gate_key
 from serverless_bench.worker.claims import (
+    for_events,
     for_run,
     is_of_probe,
     parse_claim,
@@ -131,7 +132,7 @@ def give_space_back() -> None:
 
 
 def delete_control(control: Target, run_id: str) -> Deleted:
-    """Delete the claims and records of a run.
+    """Delete the claims and records of a run, and events that nobody has taken.
 
     Parameters
     ----------
@@ -145,10 +146,14 @@ def delete_control(control: Target, run_id: str) -> Deleted:
     StoreError
         If the prefix cannot be listed.
     """
-    deleted, where = Deleted(), for_run(control, run_id)
+    deleted, own, events = Deleted(), for_run(control, run_id), for_events(control)
     is_ours = partial(_names_run, run_id=run_id)
-    with closing(ObjectIO(where)) as objects:
-        for folder, parse in (("records/", parse_record), ("claims/", parse_claim)):
+    for where, folder, parse in (
+        (own, "records/", parse_record),
+        (own, "claims/", parse_claim),
+        (events, f"{run_id}/", parse_claim),
+    ):
+        with closing(ObjectIO(where)) as objects:
             try:
                 pages = objects.list_pages(folder, timeout_s=_TIMEOUT_S)
                 names = [

@@ -10,8 +10,12 @@ from serverless_bench.job.types import wrong
 if TYPE_CHECKING:
     from serverless_bench.aws.cost.prices import Prices
 
-_FREE: Final = frozenset({"inline", "local"})
-"""Executors whose functions nobody bills."""
+_FREE: Final = {
+    "inline": "costs nothing",
+    "local": "costs nothing",
+    "workers": "costs what its machines cost",
+}
+"""Executors whose functions nobody bills one by one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,7 +58,7 @@ def cost_limit(
     if executor in _FREE and max_cost is not None:
         raise wrong(
             "max_cost",
-            f"is for functions that are billed, `executor` {executor} costs nothing",
+            f"is for functions that are billed, `executor` {executor} {_FREE[executor]}",
             hint="`executor` lambda or lithops has functions elsewhere",
         )
     if max_cost is not None and not max_cost > 0:

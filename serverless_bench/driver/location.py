@@ -16,7 +16,7 @@ _ENDPOINTS: Final = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL")
 """Where botocore, which looks for buckets, finds a store (AWS SDKs reference guide,
 "Service-specific endpoints"); and what has it look elsewhere."""
 _IGNORED: Final = "AWS_IGNORE_CONFIGURED_ENDPOINT_URLS"
-_INVOKED: Final = frozenset({"lambda", "lithops"})
+_INVOKED: Final = frozenset({"lambda", "lithops", "workers"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

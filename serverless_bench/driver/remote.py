@@ -16,7 +16,9 @@ from serverless_bench.job.types import wrong
 
 _INVOKING: Final = frozenset({"lambda"})
 """Executors that invoke deployed functions."""
-_REMOTE: Final = _INVOKING | {"lithops"}
+_BILLED: Final = _INVOKING | {"lithops"}
+"""Executors whose functions have a memory size that decides their price."""
+_REMOTE: Final = _BILLED | {"workers"}
 """Executors whose functions leave their records in the store."""
 _DEPLOYED: Final = "wire"
 """The client that ``sam build`` packs."""
@@ -109,11 +111,12 @@ def locate(settings: JobSettings) -> tuple[Location, Remote]:
     if executor not in _INVOKING:
         idle = {"stack": name, "function": functions, "function_region": settings.function_region}
         _refuse_idle(executor, idle)
+    if executor not in _BILLED:
+        _refuse_idle(executor, {one: getattr(settings, one) for one in ("memory", "arch")})
     if executor not in _REMOTE:
-        names = ("control_prefix", "memory", "arch")
-        _refuse_idle(executor, {one: getattr(settings, one) for one in names})
+        _refuse_idle(executor, {"control_prefix": settings.control_prefix})
         return location, Remote()
-    bucket, prefix = _parse_prefix(settings.control_prefix)
+    bucket, prefix = parse_prefix(settings.control_prefix)
     apart, far = False, settings.function_region is not None
     deployed: tuple[DeployedFunction, ...] = ()
     if name is not None:
@@ -209,7 +212,7 @@ def _refuse_idle(executor: str, given: Mapping[str, object]) -> None:
             raise wrong(name, f"means nothing to `executor` {executor}", hint="`executor` lambda")
 
 
-def _parse_prefix(text: str | None) -> tuple[str | None, str]:
+def parse_prefix(text: str | None) -> tuple[str | None, str]:
     """Return bucket, if there is one, and prefix of ``PREFIX`` or ``s3://BUCKET/PREFIX``."""
     if text is None:
         return None, CONTROL_PREFIX

@@ -8,14 +8,17 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from serverless_bench.driver.bucket import Bucket, explained
 from serverless_bench.driver.directory_bucket import check_zone
 from serverless_bench.job.directory_bucket import zonal_endpoint, zone_of
 from serverless_bench.job.spec import JobSpec
 from serverless_bench.job.target import Target
-from serverless_bench.rundir.run import Run
+
+if TYPE_CHECKING:
+    # It loads NumPy, which a worker that looks for its bucket has no use for.
+    from serverless_bench.rundir.run import Run
 
 _FILES: Final = {
     "AWS_CONFIG_FILE": "~/.aws/config",
@@ -139,7 +142,7 @@ def embedded_target(*, client: str = "wire", prefix: str = "sbench/") -> Iterato
 
 
 @contextmanager
-def target_of(run: Run) -> Iterator[Target]:
+def target_of(run: "Run") -> Iterator[Target]:
     """Yield the target that a saved run wrote to, at the address that it has now.
 
     Raises

@@ -18,6 +18,7 @@ EXECUTORS: Final = Registry["ExecutorFactory"](
         "lambda": "serverless_bench.executors.aws_lambda:LambdaExecutor",
         "lithops": "serverless_bench.executors.lithops:LithopsExecutor",
         "local": "serverless_bench.executors.local:LocalExecutor",
+        "workers": "serverless_bench.executors.workers:WorkersExecutor",
     },
 )
 

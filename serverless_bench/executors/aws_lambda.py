@@ -6,7 +6,7 @@ What was accepted twice runs once, because the launch is claimed.
 """
 
 import json
-from collections.abc import Callable, Collection, Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import asdict
 from itertools import count
@@ -18,8 +18,7 @@ from serverless_bench.executors.aws_lambda_client import LambdaClient
 from serverless_bench.executors.aws_lambda_limits import read_limits
 from serverless_bench.executors.aws_lambda_probe import ANSWER_S, PROBES_AT_ONCE, probe
 from serverless_bench.executors.base import Readiness, RunProgress
-from serverless_bench.executors.remote.map import RemoteMap
-from serverless_bench.executors.remote.requested_records import RequestedRecords
+from serverless_bench.executors.remote.executor import RemoteExecutor
 from serverless_bench.job.spec import InvocationSpec, JobSpec
 from serverless_bench.rundir.record import Outcome
 from serverless_bench.token_bucket import TokenBucket
@@ -33,7 +32,7 @@ _THREADS: Final = 24
 _TIMEOUT_S: Final = 120.0
 
 
-class LambdaExecutor:
+class LambdaExecutor(RemoteExecutor):
     """Invokes deployed functions, and finds what they measured below the control prefix.
 
     Parameters
@@ -44,8 +43,7 @@ class LambdaExecutor:
     """
 
     def __init__(self, job: JobSpec) -> None:
-        self._job = job
-        self._seen = RequestedRecords(job.invocations)
+        super().__init__(job)
         self._most: int | None = None
         """As ``prepare`` found out; None for a driver that goes on with what another began."""
 
@@ -81,7 +79,7 @@ class LambdaExecutor:
         self, invocations: Iterable[InvocationSpec], progress: RunProgress
     ) -> Generator[Outcome, None, None]:
         launcher = _Invoker(self._checked(), progress, self._most)
-        return RemoteMap(self._job, launcher, progress, seen=self._seen).run(invocations)
+        return self._run(launcher, invocations, progress)
 
     def _checked(self) -> JobSpec:
         if not self._job.functions:
@@ -91,18 +89,6 @@ class LambdaExecutor:
                 " `sbench lambda-host` runs one here",
             )
         return self._job
-
-    def recover(
-        self,
-        invocations: Iterable[InvocationSpec],
-        progress: RunProgress,
-        since_ns: int,
-        known: Collection[tuple[int, str]],
-    ) -> Generator[Outcome, None, None]:
-        remote = RemoteMap(
-            self._job, None, progress, since_ns=since_ns, seen=self._seen, known=known
-        )
-        return remote.run(invocations)
 
 
 class _Invoker:

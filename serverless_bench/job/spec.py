@@ -85,7 +85,7 @@ class JobSpec(Work):  # noqa: PLW1641 - the dataclass makes its hash
     concurrency
         Invocations alive at once, at most.
     executor
-        Where functions run: local, inline, lambda or lithops; docs/executors.md.
+        Where functions run: local, inline, lambda, lithops or workers; docs/executors.md.
     functions
         Names of the deployed functions to invoke, for executors that invoke such.
     function_region

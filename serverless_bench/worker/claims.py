@@ -9,6 +9,10 @@ store is believed. Below ``PREFIX RUN/`` stand::
 The claim is made before the first byte, by a worker that begins or by the driver that
 takes the launch back: one of them is first, so a launch runs once or never. Indexes
 have eight digits, so that a listing is in their order.
+
+Workers that nobody invokes find their work below the same prefix, of all runs in one folder::
+
+    events/RUN/INDEX/LAUNCH         an event; deleted by whoever knows of its claim
 """
 
 import json
@@ -56,6 +60,16 @@ def record_name(key: RecordKey) -> str:
     return f"records/{key.index:0{_DIGITS}}/{key.launch}/{key.delivery}"
 
 
+def for_events(control: Target) -> Target:
+    """Return the control target of all runs' events."""
+    return replace(control, client="wire", prefix=f"{control.prefix}events/")
+
+
+def event_name(run_id: str, index: int, launch: int) -> str:
+    """Return the key of an event, without the prefix of all events."""
+    return f"{run_id}/{index:0{_DIGITS}}/{launch}"
+
+
 def parse_record(name: str) -> RecordKey | None:
     """Return what stands in a key after ``records/``; None if no worker wrote it."""
     match = _RECORD.fullmatch(name)
@@ -71,7 +85,7 @@ def before(index: int) -> str:
 
 
 def parse_claim(name: str) -> tuple[int, int] | None:
-    """Return index and launch of a key after ``claims/``; None if it is no claim's."""
+    """Return index and launch of a claim's key after ``claims/``, or an event's; else None."""
     match = _CLAIM.fullmatch(name)
     return (int(match[1]), int(match[2])) if match else None
 

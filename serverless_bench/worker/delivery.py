@@ -6,7 +6,7 @@ comes after its time touches nothing.
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, Final
 
@@ -34,7 +34,10 @@ _stores: Final = Kept()
 
 
 def deliver(
-    event: Mapping[str, Any], *, remaining_s: float | None = None
+    event: Mapping[str, Any],
+    *,
+    remaining_s: float | None = None,
+    withdraw: Callable[[], object] | None = None,
 ) -> tuple[InvocationRecord | None, str]:
     """Run one delivery of an event: claim the launch, run it, write the record.
 
@@ -44,6 +47,10 @@ def deliver(
         ``asdict`` of an ``InvocationSpec`` that has a control target.
     remaining_s
         How long this process may still live; None for as long as it likes.
+    withdraw
+        Takes the event from where other workers find it, too; called once its launch is
+        claimed, by whomever. One that another worker was quicker to claim is no duplicate
+        then, because nobody sent it twice.
 
     Returns
     -------
@@ -69,8 +76,12 @@ def deliver(
     store = _stores.open(ObjectIO, for_run(control, invocation.run_id))
     before, held_s = store.requests.copy(), invocation.deadline_s + RECORD_S
     holder = _claim(store, invocation, delivery, held_s)
+    if withdraw is not None:
+        withdraw()
     if "delivery" not in holder:
         return None, "taken back: the driver has given this launch up"
+    if withdraw is not None and holder["delivery"] != delivery:
+        return None, "taken: another worker was quicker"
     # What the claim took is of the invocation's time: it is paid for, too.
     left_s = invocation.deadline_s - (monotonic_ns() - began_ns) / NS_PER_S
     invocation = replace(invocation, deadline_s=max(0.1, left_s))

@@ -81,7 +81,8 @@ def unpack(code: str | None) -> Callable[[FunctionContext], object]:
         raise _RefusedError("the invocation brings no function")
     if os.environ.get(ALLOW_CODE) != "1":
         raise _RefusedError(
-            "this worker runs no code that comes with an invocation; deploy it with AllowCode=true"
+            "this worker runs no code that comes with an invocation; deploy it with AllowCode=true,"
+            " or start it with --allow-code"
         )
     python, _, text = code.partition(":")
     if python != PYTHON:

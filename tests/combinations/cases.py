@@ -17,6 +17,7 @@ from serverless_bench.audit.reported_run import ReportedRun, read_reported_run
 from serverless_bench.cli.main import main
 from serverless_bench.driver.check import audited
 from serverless_bench.driver.cleanup import delete, delete_control
+from serverless_bench.job.defaults import CONTROL_PREFIX
 from serverless_bench.job.keys import object_key
 from serverless_bench.rundir.run import load_run
 from serverless_bench.stores.loopback.faults import FaultKind, FaultPlan
@@ -59,7 +60,7 @@ class Bench:
 
     def check(self, case: Case) -> None:
         """Run a case; what it reports, what it is billed and what it deletes must be true."""
-        with self.witnessed(case) as path:
+        with self.workers(case), self.witnessed(case) as path:
             ended, runs = self.run(case)
             assert ended.code in ({0} if case["faults"] == NO else {0, 6, 7}), ended
             reports = [json.loads(line) for line in ended.out.splitlines() if line[:1] == "{"]
@@ -90,6 +91,27 @@ class Bench:
         before = sum(self.server.state.statistics()["requests"].values())
         ended, _ = self.run(case)
         return ended, sum(self.server.state.statistics()["requests"].values()) - before
+
+    @contextmanager
+    def workers(self, case: Case) -> Iterator[None]:
+        """Have a worker for each function, where nobody else runs them."""
+        place = ("--control", f"s3://any/{CONTROL_PREFIX}")
+        number = FUNCTIONS if case["executor"] == "workers" else 0
+        # Who allows code says so in the environment, as for functions of the Lambda host.
+        there = Apart(self.directory, {})
+        started = [
+            there.start("worker", *place, "--endpoint-url", self.server.endpoint_url)
+            for _ in range(number)
+        ]
+        for worker in started:
+            assert worker.stdout is not None
+            assert worker.stdout.readline()
+        try:
+            yield
+        finally:
+            for worker in started:
+                worker.kill()
+                worker.communicate()
 
     @contextmanager
     def witnessed(self, case: Case) -> Iterator[Path]:
@@ -142,6 +164,8 @@ class Bench:
             common += ["--no-probe"]
         if case["executor"] == "lambda":
             common += ["--function", "sbench-worker", "--start-timeout", 20]
+        elif case["executor"] == "workers":
+            common += ["--start-timeout", 20]
         elif case["executor"] == "local":
             common += ["--concurrency", FUNCTIONS]
         return [*self._own_flags(case, name), *common]

@@ -9,7 +9,7 @@ NO: Final = "no"
 FACTORS: Final[Mapping[str, Sequence[str]]] = {
     "workload": ("write", "read", "mixed", "array write", "array read", "call", "job file"),
     "client": ("wire", *(name for name in sorted(CLIENTS) if name != "wire")),
-    "executor": ("inline", "local", "lambda"),
+    "executor": ("inline", "local", "lambda", "workers"),
     "probe": ("yes", NO),
     "memory": (NO, "1769"),
     "arch": (NO, "x86_64"),
@@ -72,7 +72,7 @@ REFUSED: Final[Sequence[tuple[Mapping[str, str], str]]] = (
     # Nobody chooses the machine that this is.
     *(
         ({"executor": executor, factor: value}, "means nothing to")
-        for executor in ("inline", "local")
+        for executor in ("inline", "local", "workers")
         for factor, value in (("memory", "1769"), ("arch", "x86_64"))
     ),
 )

@@ -1,7 +1,16 @@
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
 import pytest
 
+from serverless_bench.job.spec import JobSpec
+from serverless_bench.job.target import Target
 from serverless_bench.rundir.record import Lost
-from serverless_bench.testing.executors import ExecutorContract
+from serverless_bench.stores.loopback.server import serving
+from serverless_bench.testing.executors import COUNT, ExecutorContract
+from tests.command import Apart, end_started
+from tests.servers import KEYS, credentials
 
 
 class TestInline(ExecutorContract):
@@ -22,3 +31,23 @@ class TestLocal(ExecutorContract):
 
 class TestLithops(ExecutorContract):
     executor = "lithops"
+
+
+class TestWorkers(ExecutorContract):
+    executor = "workers"
+
+    @pytest.fixture(autouse=True)
+    def workers(self, tmp_path: Path) -> Iterator[None]:
+        """Start one more than there are functions at once: one may be killed."""
+        with serving() as store, credentials(KEYS):
+            self.url = store.endpoint_url
+            for _ in range(3):
+                place = ("--control", "s3://any/control/", "--endpoint-url", self.url)
+                Apart(tmp_path, KEYS).start("worker", *place)
+            yield
+            end_started()
+
+    def job(self, workload: str, *, invocations: int = COUNT) -> JobSpec:
+        """Return a job that meets its workers in a store."""
+        control = Target(bucket="any", prefix="control/", endpoint_url=self.url)
+        return replace(super().job(workload, invocations=invocations), control=control)

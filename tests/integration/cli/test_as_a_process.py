@@ -35,6 +35,7 @@ SAID: dict[str, tuple[tuple[str, ...], int]] = {
     "clean": (("nowhere",), 8),
     "store": (("status",), 0),
     "serve": (("--flip", "1.5"), 2),
+    "worker": (("--control", "nowhere/"), 2),
     "lambda-host": (("--memory", "none"), 2),
     "localstack": (("--port", "none"), 2),
 }

@@ -180,8 +180,11 @@ def test_flags_are_checked(name: str, value: float, says: str) -> None:
         cost_limit("lambda", **{name: value})  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("executor", ["local", "inline"])
-def test_what_nobody_bills_has_no_limit(executor: str) -> None:
-    with pytest.raises(UsageError, match="costs nothing"):
+@pytest.mark.parametrize(
+    ("executor", "says"),
+    [("local", "nothing"), ("inline", "nothing"), ("workers", "what its machines cost")],
+)
+def test_what_nobody_bills_has_no_limit(executor: str, says: str) -> None:
+    with pytest.raises(UsageError, match=f"costs {says}"):
         cost_limit(executor, max_cost=1.0)
     assert cost_limit(executor).limit is None

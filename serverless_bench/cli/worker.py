@@ -1,0 +1,90 @@
+"""``sbench worker``."""
+
+import signal
+from contextlib import closing
+from types import FrameType
+
+import click
+
+from serverless_bench.cli.job_flags import addressing_options
+from serverless_bench.cli.options import option
+from serverless_bench.cli.terminal import aside
+from serverless_bench.driver.remote import parse_prefix
+from serverless_bench.driver.target import resolve
+from serverless_bench.errors import UsageError
+from serverless_bench.job.endpoint import parse_endpoint
+from serverless_bench.job.target import Addressing, Target
+from serverless_bench.process import environment, worker_id
+from serverless_bench.units import format_count
+from serverless_bench.worker.polling import Poller
+from serverless_bench.worker.user_function import ALLOW_CODE
+
+
+@click.command("worker")
+@option(
+    "--control",
+    required=True,
+    metavar="s3://BUCKET/PREFIX",
+    help="Where its events are: the --control-prefix of the driver.",
+)
+@option("--endpoint-url", help="Of the store that has the bucket; AWS without it.")
+@addressing_options
+@option(
+    "--idle",
+    type=click.FloatRange(min=0),
+    metavar="SECONDS",
+    help="End when there was nothing to do for so long; without it, wait for ever.",
+)
+@option(
+    "--allow-code",
+    is_flag=True,
+    help="Also run code that comes with an event (sbench call): whoever may write below"
+    " --control runs what they like here.",
+)
+def command(
+    *,
+    control: str,
+    endpoint_url: str | None,
+    region: str | None,
+    addressing: str,
+    idle: float | None,
+    allow_code: bool,
+) -> None:
+    """Run functions here for drivers elsewhere: --executor workers.
+
+    It takes events from below the control prefix, one at a time, and leaves records there, as a
+    function on AWS Lambda does. An event is data, and no code unless that is allowed.
+    """
+    bucket, prefix = parse_prefix(control)
+    if bucket is None:
+        raise UsageError(f"{control!r} names no bucket", hint=f"--control s3://BUCKET/{prefix}")
+    wanted = Target(
+        bucket=bucket,
+        prefix=prefix,
+        endpoint_url=parse_endpoint(endpoint_url) if endpoint_url else "",
+        addressing=Addressing(addressing),
+    )
+    with (
+        closing(Poller(resolve(wanted, region=region), aside)) as poller,
+        environment({ALLOW_CODE: "1" if allow_code else None}),
+    ):
+        _stop_on_signals(poller)
+        click.echo(
+            f"worker {worker_id()} takes events from s3://{bucket}/{prefix}; Ctrl-C or SIGTERM"
+            " ends it after the present one"
+        )
+        poller.run(idle)
+    click.echo(f"{format_count(poller.ran, 'function')} run, {poller.failed} of them failed")
+
+
+def _stop_on_signals(poller: Poller) -> None:
+    """End after the present event, or at once when asked again."""
+
+    def on_signal(number: int, frame: FrameType | None) -> None:
+        del number, frame
+        if poller.stopping:
+            raise KeyboardInterrupt
+        poller.stop()
+
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, on_signal)

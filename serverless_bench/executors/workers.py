@@ -1,0 +1,103 @@
+"""Run functions in whatever takes events from the control prefix: ``sbench worker``.
+
+Nothing is invoked: an event is an object that some worker finds, claims and runs, on EC2, in
+a container or on a laptop.
+"""
+
+import json
+from collections.abc import Callable, Generator, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, suppress
+from dataclasses import asdict
+from functools import partial
+from http import HTTPStatus
+from typing import Final
+
+from serverless_bench.errors import ExecutorError, OperationError, UsageError
+from serverless_bench.executors.base import RunProgress
+from serverless_bench.executors.remote.executor import RemoteExecutor
+from serverless_bench.executors.remote.launcher import NotLaunchedError
+from serverless_bench.job.load import is_in_files
+from serverless_bench.job.spec import InvocationSpec, JobSpec
+from serverless_bench.job.target import Target
+from serverless_bench.rundir.record import Outcome
+from serverless_bench.worker.claims import event_name, for_events
+from serverless_bench.worker.object_io import ObjectIO
+
+_THREADS: Final = 16
+_TIMEOUT_S: Final = 60.0
+
+
+class WorkersExecutor(RemoteExecutor):
+    """Lays events below the control prefix, and finds what was measured there.
+
+    Parameters
+    ----------
+    job
+        Has ``control``; its ``concurrency`` is the most events that lie there at once.
+    """
+
+    def __init__(self, job: JobSpec) -> None:
+        if is_in_files(job.load):
+            raise UsageError(
+                "workers write no files, only objects",
+                hint="leave `path` out, or `executor` local for files of this machine",
+            )
+        super().__init__(job)
+
+    def map(
+        self, invocations: Iterable[InvocationSpec], progress: RunProgress
+    ) -> Generator[Outcome, None, None]:
+        job = self._job
+        if job.control is None:
+            raise UsageError(
+                "`executor` workers needs a place for its events",
+                hint="`control_prefix` s3://BUCKET/PREFIX, as workers are told with --control",
+            )
+        return self._run(_EventWriter(job, job.control, progress), invocations, progress)
+
+
+class _EventWriter:
+    """Writes events; see ``remote.launcher``."""
+
+    batch = 1
+    threads = _THREADS
+
+    def __init__(self, job: JobSpec, control: Target, progress: RunProgress) -> None:
+        self._most = min(job.concurrency, job.invocations)
+        self._progress = progress
+        self._events = ObjectIO(for_events(control))
+        self._run_id = ""
+
+    def admit(self, wanted: int, in_flight: int) -> int:
+        return min(wanted, self._most - in_flight)
+
+    def launch(self, events: Callable[[], Iterable[InvocationSpec]]) -> int:
+        (invocation,) = events()
+        self._run_id = invocation.run_id
+        # First of all whose it is: `sbench clean` reads the beginning.
+        event = {"run_id": invocation.run_id, **asdict(invocation)}
+        name = event_name(invocation.run_id, invocation.index, invocation.launch)
+        try:
+            self._events.put(name, json.dumps(event).encode(), timeout_s=_TIMEOUT_S)
+        except OperationError as exc:
+            message = f"its event could not be written: {exc}"
+            if exc.status == HTTPStatus.FORBIDDEN:
+                raise ExecutorError(message, hint="check what these credentials may do") from exc
+            raise NotLaunchedError(message, 1) from exc
+        return 0
+
+    def close(self) -> None:
+        """Withdraw what no worker has claimed: it has been given up."""
+        delete = partial(self._events.delete, etag="", timeout_s=_TIMEOUT_S)
+        folder = f"{self._run_id}/"
+        # What cannot be deleted now is left to `sbench clean`: by then it has expired.
+        with (
+            closing(self._events),
+            ThreadPoolExecutor(_THREADS) as threads,
+            suppress(OperationError),
+        ):
+            pages = self._events.list_pages(folder, timeout_s=_TIMEOUT_S)
+            for names in pages if self._run_id else ():
+                list(threads.map(delete, [folder + name for name in names]))
+        self._progress.requests.update(self._events.requests)

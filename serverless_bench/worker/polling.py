@@ -1,0 +1,171 @@
+"""A worker that nobody invokes: it looks for events below the control prefix, and runs them.
+
+It runs what a deployed function would run of the same event, one at a time. Which worker has
+an event its claim decides, as everywhere.
+"""
+
+import faulthandler
+import json
+import random
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import asdict
+from typing import Any, Final
+
+from serverless_bench.clock import monotonic_ns, sleep
+from serverless_bench.errors import NotFound, OperationError, SbenchError, StoreError
+from serverless_bench.job.load import is_in_files
+from serverless_bench.job.spec import InvocationSpec
+from serverless_bench.job.target import Target
+from serverless_bench.units import NS_PER_S
+from serverless_bench.worker.claims import for_events
+from serverless_bench.worker.delivery import RECORD_S, deliver, forget_stores
+from serverless_bench.worker.invocation import forget_clients
+from serverless_bench.worker.kept import rest
+from serverless_bench.worker.object_io import ObjectIO
+
+_POLL_S: Final = 0.2
+"""After a look that found nothing; twice as long each time, because each look costs a LIST."""
+_SLOWEST_POLL_S: Final = 2.0
+_REQUEST_S: Final = 30.0
+_DELETE_S: Final = 5.0
+_TIMEOUT_S: Final = 300.0
+"""How long the control prefix may be out of reach before a worker gives up."""
+_GRACE_S: Final = 5.0
+"""So long after its deadline an invocation that did not stop is ended with its process."""
+
+
+class Poller:
+    """Takes events, one after the other.
+
+    Parameters
+    ----------
+    control
+        Where workers and driver meet: its prefix is above the folder of the events.
+    on_problem
+        Called with a line about what could not be run.
+    """
+
+    def __init__(self, control: Target, on_problem: Callable[[str], object]) -> None:
+        self._control = control
+        self._on_problem = on_problem
+        self._events = ObjectIO(for_events(control))
+        self._known: set[str] = set()
+        """Names of events that are not for this worker any more, as long as they are there."""
+        self._reached = False
+        self._refused_ns: int | None = None
+        """Since when the store refuses; None while it does not."""
+        self.stopping = False
+        self.ran = self.failed = 0
+
+    def stop(self) -> None:
+        """End after the present event; a signal handler may call it."""
+        self.stopping = True
+
+    def run(self, idle_s: float | None) -> None:
+        """Take events until it is stopped, or has found none for ``idle_s``.
+
+        Raises
+        ------
+        StoreError
+            If the events cannot be read: at first, or for minutes.
+        """
+        found_ns, pause_s = monotonic_ns(), _POLL_S
+        while not self.stopping:
+            if self._look():
+                found_ns, pause_s = monotonic_ns(), _POLL_S
+                continue
+            if idle_s is not None and monotonic_ns() - found_ns >= idle_s * NS_PER_S:
+                return
+            # Jittered, so that a thousand workers do not ask at one instant.
+            sleep(pause_s * random.uniform(0.5, 1.0))  # noqa: S311 - jitter is no secret
+            pause_s = min(_SLOWEST_POLL_S, 2 * pause_s)
+
+    def close(self) -> None:
+        """Close every connection, also those that are kept for the next event."""
+        self._events.close()
+        forget_stores()
+        forget_clients()
+
+    def _look(self) -> bool:
+        """Run an event if there is one; return whether there was."""
+        try:
+            ran = self._take_any()
+        except OperationError as exc:
+            self._tolerate(exc)
+            return False
+        self._reached, self._refused_ns = True, None
+        return ran
+
+    def _take_any(self) -> bool:
+        there: set[str] = set()
+        for page in self._events.list_pages("", timeout_s=_REQUEST_S):
+            there.update(page)
+            names = [name for name in page if name not in self._known]
+            # Workers that look at the same time begin at different ones.
+            random.shuffle(names)
+            for name in names:
+                if self.stopping:
+                    return False
+                if self._take(name):
+                    return True
+        self._known &= there
+        return False
+
+    def _take(self, name: str) -> bool:
+        """Run an event unless another worker has it; return whether it was run."""
+        try:
+            data = self._events.get(name, timeout_s=_REQUEST_S)
+        except NotFound:
+            return False
+        try:
+            event = self._read(data)
+        except (AttributeError, KeyError, TypeError, ValueError, SbenchError) as exc:
+            self._known.add(name)
+            self._on_problem(f"not run: {name} is no event for a worker: {exc}")
+            return False
+        return self._deliver(name, event)
+
+    def _read(self, data: bytes) -> Mapping[str, Any]:
+        """Return an event that this worker may run."""
+        # Claimed here, wherever the driver thinks that this is: endpoints have many names.
+        event = {**json.loads(data), "control": asdict(self._control)}
+        if is_in_files(InvocationSpec.from_json(event).load):
+            raise ValueError("it would write files of this machine")
+        return event
+
+    def _deliver(self, name: str, event: Mapping[str, Any]) -> bool:
+        def withdraw() -> None:
+            # Who may not delete leaves it: the claim says the same, and costs more.
+            with suppress(OperationError):
+                self._events.delete(name, etag="", timeout_s=_DELETE_S)
+
+        # It stops by itself at its deadline; a library that hangs does not.
+        limit_s = float(event["deadline_s"]) + RECORD_S + _GRACE_S
+        faulthandler.dump_traceback_later(limit_s, exit=True)
+        try:
+            record, _ = deliver(event, withdraw=withdraw)
+        except OperationError as exc:
+            self._on_problem(f"{name}: its claim or its record could not be written: {exc}")
+            return False
+        finally:
+            faulthandler.cancel_dump_traceback_later()
+            rest()
+        self._known.add(name)
+        if record is None:
+            return False
+        self.ran += 1
+        self.failed += not record.ok
+        return True
+
+    def _tolerate(self, error: OperationError) -> None:
+        """Tolerate a store that refuses for a while; credentials may be renewed."""
+        now_ns = monotonic_ns()
+        self._refused_ns = self._refused_ns or now_ns
+        if not self._reached or now_ns - self._refused_ns > _TIMEOUT_S * NS_PER_S:
+            where = f"{self._control.bucket}/{self._control.prefix}"
+            raise StoreError(
+                f"the events below {where} cannot be read: {error}",
+                hint="check --control, and what these credentials may do",
+            ) from error
+        self._events.renew()
