@@ -2,6 +2,7 @@
 
 import io
 import json
+import platform
 import zipfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -24,6 +25,7 @@ pytestmark = pytest.mark.skipif(not Path("/proc/self").exists(), reason="functio
 HANDLER = "serverless_bench.worker.handler.handler"
 ELF = b"\x7fELF\x02\x01\x01" + bytes(9) + b"\x03\x00\xb7\x00\x01\x00\x00\x00" + bytes(40)
 """The head of a library for another processor (AArch64)."""
+OTHER_PROCESSOR = "x86_64" if platform.machine() == "aarch64" else "arm64"
 
 
 @pytest.fixture(scope="module")
@@ -167,6 +169,41 @@ def test_a_function_that_ends_while_it_answers(
     with nothing_sent(host):
         done = write(sbench, host, store, function="exits")
     refusal(done, "exit status 3")
+
+
+@pytest.mark.parametrize(
+    ("flag", "value", "words"),
+    [("--memory", 3538, "has 1769 MB"), ("--arch", OTHER_PROCESSOR, "runs on ")],
+)
+def test_it_is_what_the_user_says(
+    sbench: Sbench, store: str, host: LambdaHost, flag: str, value: object, words: str
+) -> None:
+    with nothing_sent(host):
+        done = write(sbench, host, store, flag, value)
+    refusal(done, f"'{NAME}' {words}", f"{flag} says {value}")
+
+
+def test_a_function_is_asked_again_before_a_run_is_gone_on_with(
+    sbench: Sbench, store: str, host: LambdaHost
+) -> None:
+    assert write(sbench, host, store, "--memory", 1769, "--start-timeout", 1).code == 0
+    path = sbench.directory / "sbench-runs" / "w"
+    header = json.loads((path / "run.json").read_text())
+    # As if the driver had died before anything had begun: nobody knows that run.
+    header["run_id"] = header["run_id"][::-1]
+    (path / "records.jsonl").write_text("")
+    install(host, "older", package(barrier="\n# older\n"), HANDLER)
+    stale = {**header, "job": {**header["job"], "functions": ["older"]}}
+    (path / "run.json").write_text(json.dumps(stale))
+    with nothing_sent(host):
+        refusal(sbench("resume", "w", **host.environment), "'older' runs other code")
+
+    (path / "run.json").write_text(json.dumps(header))
+    done = sbench("resume", "w", "--format", "json", **host.environment)
+    assert done.code == 0, done.err
+    assert done.json["ok"] == 2
+    assert [one["name"] for one in load_run(path).probed] == [NAME, NAME]
+    assert done.json["bill"]["invocations"] == 4
 
 
 def denied(method: str, part: str) -> Rule:
