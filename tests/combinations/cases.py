@@ -26,6 +26,7 @@ from serverless_bench.units import parse_size
 from tests.combinations.factors import LONG, NO
 from tests.command import Apart, Done
 from tests.here import ONE_STORE
+from tests.sam import ARCHITECTURE
 
 FUNCTIONS: Final = 2
 FAULTS: Final[Mapping[str, Mapping[FaultKind, float]]] = {
@@ -137,7 +138,7 @@ class Bench:
         ]
         for factor, flag in _FLAGS.items():
             if case[factor] not in (NO, *_DEFAULTS.get(factor, ())):
-                common += [flag, case[factor]]
+                common += [flag, ARCHITECTURE if factor == "arch" else case[factor]]
         if case["probe"] == NO:
             common += ["--no-probe"]
         if case["executor"] == "lambda":

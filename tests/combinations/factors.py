@@ -12,7 +12,7 @@ FACTORS: Final[Mapping[str, Sequence[str]]] = {
     "executor": ("inline", "local", "lambda"),
     "probe": ("yes", NO),
     "memory": (NO, "1769"),
-    "arch": (NO, "x86_64"),
+    "arch": (NO, "own"),
     "prefix": ("sbench/", "bench-", "", "long/", "mäß/日本-"),
     "objects": ("2", "1", "3"),
     "size": ("4KiB", "uniform:1KiB:64KiB", "11MiB"),
@@ -73,7 +73,7 @@ REFUSED: Final[Sequence[tuple[Mapping[str, str], str]]] = (
     *(
         ({"executor": executor, factor: value}, "means nothing to")
         for executor in ("inline", "local")
-        for factor, value in (("memory", "1769"), ("arch", "x86_64"))
+        for factor, value in (("memory", "1769"), ("arch", "own"))
     ),
 )
 """Parts of cases that the command refuses before it starts, and what it says."""
