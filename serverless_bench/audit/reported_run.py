@@ -1,7 +1,6 @@
 """What a run says about itself: its directory, line by line, as it is."""
 
 import json
-import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -68,7 +67,7 @@ class ReportedRun:
     """The driver's looks at the store's clock: sent, received, the store's time."""
     probed: bool
     """Whether its functions were asked before it what they are, and may do."""
-    asked_again: Sequence[tuple[int, float]]
+    asked_again: Sequence[tuple[int, int]]
     """When they may have been asked that again: from the last outcome of what other drivers
     had launched until the first launch of one that goes on with the run."""
     keys: Sequence[str]
@@ -129,20 +128,16 @@ def read_reported_run(path: Path) -> ReportedRun:
         raise ArchiveError(f"{path} holds no run: {type(exc).__name__}: {exc}") from exc
 
 
-def _asked_again(rows: Sequence[Row]) -> Iterator[tuple[int, float]]:
+def _asked_again(rows: Sequence[Row]) -> Iterator[tuple[int, int]]:
     since: int | None = None
     for row in rows:
         if "resumed" in row:
-            if since is not None:
-                yield since, row["resumed"]["resumed_ns"]
             since = row["resumed"]["resumed_ns"]
         elif since is not None and "wave" in row:
             yield since, row["wave"]["created_ns"]
             since = None
         elif since is not None:
             since = max(since, row.get("collected_ns", 0))
-    if since is not None:
-        yield since, math.inf
 
 
 def declared_size(key: str) -> int | None:
