@@ -35,6 +35,7 @@ FAULTS: Final[Mapping[str, Mapping[FaultKind, float]]] = {
     "cut": {FaultKind.RESET_PUT: 0.15, FaultKind.RESET_GET: 0.15, FaultKind.TRUNCATE: 0.15},
     "spoiled": {FaultKind.SHORT: 0.15, FaultKind.STALE: 0.15, FaultKind.FLIP: 0.15},
 }
+BUCKETS: Final = {"standard": "any", "directory": "any--use1-az4--x-s3"}
 OWN: Final = """
 def mine(tools):
     for number in range(OBJECTS):
@@ -124,7 +125,7 @@ class Bench:
             *("array", "write", *_ARRAY, "--number", FUNCTIONS, "--objects", case["objects"]),
             *("--prefix", place[0], "--key-file", file, "--executor", "inline", "--format", "json"),
             *("--name", f"arrays-{next(self.numbers)}", "--run-dir", self.directory),
-            *("--endpoint-url", self.server.endpoint_url, "--bucket", "any"),
+            *("--endpoint-url", self.server.endpoint_url, "--bucket", BUCKETS["standard"]),
         )
         assert done.code == 0, done
         self.arrays[place] = file
@@ -132,7 +133,8 @@ class Bench:
     def flags(self, case: Case, name: str) -> list[str | Path | int]:
         """Return the command line of a case."""
         common: list[str | Path | int] = [
-            *("--endpoint-url", self.server.endpoint_url, "--bucket", "any", "--timeout", 20),
+            *("--endpoint-url", self.server.endpoint_url, "--timeout", 20),
+            *("--bucket", BUCKETS[case["bucket"]]),
             *("--client", case["client"], "--executor", case["executor"], "--format", "json"),
             *("--run-dir", self.directory, "--name", name, "--verify", case["verify"]),
         ]
@@ -143,6 +145,8 @@ class Bench:
             common += ["--no-probe"]
         if case["executor"] == "lambda":
             common += ["--function", "sbench-worker", "--start-timeout", 20]
+            if case["bucket"] == "directory":
+                common += ["--control-prefix", f"s3://{BUCKETS['standard']}/control/"]
         elif case["executor"] == "local":
             common += ["--concurrency", FUNCTIONS]
         return [*self._own_flags(case, name), *common]
