@@ -67,6 +67,9 @@ class ReportedRun:
     """The driver's looks at the store's clock: sent, received, the store's time."""
     probed: bool
     """Whether its functions were asked before it what they are, and may do."""
+    asked_again: Sequence[tuple[int, int]]
+    """When they may have been asked that again: from the last outcome of what other drivers
+    had launched until the first launch of one that goes on with the run."""
     keys: Sequence[str]
     ledger: frozenset[str]
 
@@ -117,11 +120,24 @@ def read_reported_run(path: Path) -> ReportedRun:
             last_ns=max(collected, default=header["created_ns"]),
             probes=[probe for end in ended for probe in end.get("probes", ())],
             probed=bool(header.get("probe")),
+            asked_again=list(_asked_again(rows)),
             keys=_lines(path / "keys.txt"),
             ledger=frozenset(_lines(path / "ledger.txt")),
         )
     except (OSError, ValueError, KeyError, TypeError) as exc:
         raise ArchiveError(f"{path} holds no run: {type(exc).__name__}: {exc}") from exc
+
+
+def _asked_again(rows: Sequence[Row]) -> Iterator[tuple[int, int]]:
+    since: int | None = None
+    for row in rows:
+        if "resumed" in row:
+            since = row["resumed"]["resumed_ns"]
+        elif since is not None and "wave" in row:
+            yield since, row["wave"]["created_ns"]
+            since = None
+        elif since is not None:
+            since = max(since, row.get("collected_ns", 0))
 
 
 def declared_size(key: str) -> int | None:

@@ -59,7 +59,8 @@ class _Sorter:
         """Of the run's claims and records, of its events, and of the events of all runs."""
         self.begin_ns = run.created_ns
         starts = [one.start_ns for one in run.functions] if run.probed else []
-        self.first_ns = min(starts, default=0)
+        first_ns = min(starts, default=0)
+        self.asking = [(self.begin_ns, first_ns), *(run.asked_again if run.probed else ())]
         self.end_ns = max([run.last_ns, *(one.end_ns for one in run.functions)]) + MARGIN_NS
         self.probed_ns = max([self.end_ns, *(probe[1] for probe in run.probes)])
         self.workers = {function.worker for function in run.functions}
@@ -88,8 +89,10 @@ class _Sorter:
                 self._take_data(one)
 
     def _was_tried(self, one: StoreRequest) -> bool:
-        """Tell whether a function read an object before the run, to see whether it may."""
-        return self.begin_ns <= one.head_ns < self.first_ns and one.key in self.keys
+        """Tell whether a function read an object before a launch, to see whether it may."""
+        return one.key in self.keys and any(
+            since <= one.head_ns < until for since, until in self.asking
+        )
 
     def _take_gate(self, one: StoreRequest) -> None:
         # The driver deletes what the gate left; who looks for it after that is another one.

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Final, NoReturn
 
 from serverless_bench.aws.cost.bill import outcome_usage
-from serverless_bench.aws.cost.expected import Setting, at_most, expected
+from serverless_bench.aws.cost.expected import Setting, at_most, expected, probe_at_most
 from serverless_bench.aws.cost.forecast import VCPU_MIB
 from serverless_bench.aws.cost.prices import load_prices
 from serverless_bench.aws.cost.usage import format_money, price
@@ -55,6 +55,8 @@ class Budget:
         self._prices = flags.prices or load_prices()
         self._setting = setting_of(job, flags, keys)
         foreseen = expected(job, self._setting)
+        self._probe = price(probe_at_most(job, self._setting), self._prices).total
+        """What asking the functions can cost before any is launched."""
         self._most = self._most_of(job)
         most = self._most * job.invocations
         self.estimate = price(foreseen.usage, self._prices).total if foreseen else most
@@ -80,7 +82,7 @@ class Budget:
             live.limit = self._may_fly()
             flying = max(live.in_flight, live.started - self._arrived)
             each = max(self.spent / self._arrived, self.estimate / self._job.invocations)
-            committed = self.spent + flying * each
+            committed = self._probe + self.spent + flying * each
             waiting = len(self._done) + flying < self._job.invocations
             if committed > self._limit:
                 self._stop(f"with the {flying} under way about {self._money(committed)}")
@@ -91,7 +93,7 @@ class Budget:
         return on_outcome
 
     def _may_fly(self) -> int:
-        return max(0, int((self._limit - self.spent) / self._most))
+        return max(0, int((self._limit - self._probe - self.spent) / self._most))
 
     def _stop(self, why: str) -> NoReturn:
         raise CostError(
@@ -115,18 +117,20 @@ class Budget:
 
     def _check(self, function_s: float | None) -> None:
         limit = f"`max_cost` {self._money(self._limit)}; nothing was started"
-        if function_s is not None and self.estimate > self._limit:
+        if function_s is not None and self._probe + self.estimate > self._limit:
+            about = self._money(self._probe + self.estimate)
             raise CostError(
-                f"this job would cost about {self._money(self.estimate)}, more than {limit}",
+                f"this job would cost about {about}, more than {limit}",
                 hint="sbench plan shows what costs how much",
             )
         job = self._job
         out = min(job.concurrency, job.invocations)
-        if out * self._most > self._limit:
+        at_once = self._probe + out * self._most
+        if at_once > self._limit:
             foreseen = f"is expected to cost {self._money(self.estimate)}, but "
             about = "" if function_s is None else foreseen
             raise CostError(
-                f"this job {about}could cost {self._money(out * self._most)} if the"
+                f"this job {about}could cost {self._money(at_once)} if the"
                 f" {out} functions that are out at once ran until their `deadline` of"
                 f" {job.deadline_s:g} s, more than {limit}",
                 hint=self._advice(out, function_s),
@@ -137,7 +141,8 @@ class Budget:
         enough_s = max(_LEAST_DEADLINE_S, _ROOM * (function_s or 0.0))
         short, shorter = (self._most_of(replace(self._job, deadline_s=s)) for s in (2.0, 1.0))
         per_s = short - shorter
-        most_s = (self._limit / out - shorter) / per_s + 1.0 if per_s > 0 else 0.0
+        each = (self._limit - self._probe) / out
+        most_s = (each - shorter) / per_s + 1.0 if per_s > 0 else 0.0
         if most_s < enough_s or most_s > self._job.deadline_s:
             return "allow more, or have fewer at once: `number`, `concurrency`"
         step = 10 ** (len(str(int(most_s))) - 1) // 2 or 1

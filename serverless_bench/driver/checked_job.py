@@ -177,6 +177,8 @@ def _checked(settings: JobSettings, keys: Sequence[str] | None) -> CheckedJob:
         seed=settings.seed,
         functions=remote.functions,
         function_region=remote.region,
+        memory_mib=settings.memory,
+        architecture=settings.arch,
         probe=settings.probe,
         start_timeout_s=settings.start_timeout,
         load=load,

@@ -273,6 +273,7 @@ def _resumed(
         with fanout.surviving(coordinator), coordinator:
             fanout.recover(before)
             if launch:
+                fanout.ask_again()
                 fanout.launch_again()
     return fanout.finished()
 
@@ -300,6 +301,7 @@ class _Fanout:
         self._on_outcome = on_outcome
         self._arrived = 0
         self._again: set[int] = set()
+        self._left: tuple[str, ...] = ()
         self._cause: BaseException | None = None
 
     @contextmanager
@@ -322,6 +324,14 @@ class _Fanout:
         """Run invocations and save their outcomes."""
         self._collect(self._executor.map(invocations, self._live))
 
+    def ask_again(self) -> None:
+        """Find out anew whether the functions can do it, if any is to be launched again."""
+        if self._again and isinstance(self._executor, Preparing):
+            ready = self._executor.prepare(self._run_id, self._keys, self._live)
+            self._left = ready.left
+            if ready.probe is not None:
+                self._archive.closing["probed"] = ready.probe["functions"]
+
     def launch_again(self) -> None:
         """Launch what is missing, and what never began, in waves of its own."""
         first = self.wave
@@ -338,7 +348,7 @@ class _Fanout:
                 wave=self.wave,
                 indexes=indexes,
             )
-            keys = ledger(self.job, planned())
+            keys, self._left = chain(self._left, ledger(self.job, planned())), ()
             self._archive.begin_wave(self.wave, created_ns, keys, len(indexes))
             self.launch(planned())
 

@@ -289,13 +289,14 @@ class JobSettings:
     memory: Annotated[
         int | None,
         Meaning(
-            "MB of a function: chooses among the stack's; of others it says what they have, for"
-            " their cost."
+            "MB of a function: chooses among the stack's; others must have as much. Decides the"
+            " cost.",
+            also="memory_mib",
         ),
     ] = None
     arch: Annotated[
         Literal["arm64", "x86_64"] | None,
-        Meaning("Processor of the functions; chooses, or says, as the memory does."),
+        Meaning("Processor of the functions, as the memory.", also="architecture"),
     ] = None
     function: Annotated[
         str | tuple[str, ...],

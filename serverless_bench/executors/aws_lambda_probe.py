@@ -13,6 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import asdict, dataclass, replace
 from functools import partial
+from itertools import chain
 from typing import Any, Final
 
 from botocore import exceptions as boto
@@ -53,6 +54,8 @@ _READING: Final = frozenset(
     {OperationKind.GET, OperationKind.GET_RANGE, OperationKind.HEAD, OperationKind.COPY}
 )
 _DELETING: Final = frozenset({OperationKind.DELETE, OperationKind.DELETE_MANY})
+_ARCHITECTURES: Final = {"aarch64": "arm64"}
+"""What AWS calls processors, where Linux calls them otherwise."""
 _NO_PROBE: Final = "without `probe` (--no-probe) it runs all the same"
 _DEPLOY: Final = "sam build && sam deploy bring it up to date"
 
@@ -110,7 +113,9 @@ def probe(client: LambdaClient, job: JobSpec, run_id: str, keys: Sequence[str]) 
         With one line, if one of them cannot do what the job needs.
     """
     found = ask(client, job.functions, probe_spec(job, run_id, keys))
-    check_functions(found.functions, job.workload)
+    check_functions(
+        found.functions, job.workload, memory_mib=job.memory_mib, architecture=job.architecture
+    )
     return found
 
 
@@ -134,7 +139,7 @@ def ask(client: LambdaClient, names: Sequence[str], spec: ProbeSpec) -> Probe:
 def _tidy(specs: Sequence[ProbeSpec]) -> tuple[str, ...]:
     """Delete what functions may have left, and return keys of objects that stay.
 
-    Nothing is looked at before: nobody else knows the id of the run yet. Claims and records
+    Nothing is looked at before: only the probe of this run has such names. Claims and records
     that stay are found by ``sbench clean``.
     """
     spec, left = specs[0], list[str]()
@@ -184,7 +189,13 @@ def _needs(job: JobSpec) -> tuple[str, ...]:
     return tuple(name for name, is_wanted in wanted.items() if is_wanted)
 
 
-def check_functions(found: Sequence[ProbedFunction], workload: str) -> None:
+def check_functions(
+    found: Sequence[ProbedFunction],
+    workload: str,
+    *,
+    memory_mib: int | None = None,
+    architecture: str | None = None,
+) -> None:
     """Refuse functions that cannot do what a job needs.
 
     Parameters
@@ -193,6 +204,8 @@ def check_functions(found: Sequence[ProbedFunction], workload: str) -> None:
         What they say.
     workload
         Of the job.
+    memory_mib, architecture
+        What the user says that they have; None for whatever they have.
 
     Raises
     ------
@@ -201,8 +214,21 @@ def check_functions(found: Sequence[ProbedFunction], workload: str) -> None:
     """
     ours = code_files()
     for one in found:
-        if problem := next(_problems(one, ours, workload), None):
+        unlike = _unlike(one, memory_mib, architecture)
+        if problem := next(chain(unlike, _problems(one, ours, workload)), None):
             raise ExecutorError(f"function {one.name!r} {problem[0]}", hint=problem[1])
+
+
+def _unlike(
+    one: ProbedFunction, memory_mib: int | None, architecture: str | None
+) -> Iterator[tuple[str, str]]:
+    """Yield in what a function is not what the user says."""
+    has = _ARCHITECTURES.get(one.machine, one.machine)
+    hint = "name another function, or what this one has; a cost would be wrong, too"
+    if None not in {memory_mib, one.memory_mib} and memory_mib != one.memory_mib:
+        yield f"has {one.memory_mib} MB, and `memory` says {memory_mib}", hint
+    if architecture not in {None, has}:
+        yield f"runs on {has}, and `arch` says {architecture}", hint
 
 
 def _problems(

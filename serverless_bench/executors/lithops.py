@@ -129,7 +129,7 @@ class LithopsExecutor:
                 return
         problem = host.problem
         if len(waiting) == job.invocations and problem:
-            raise ExecutorError(f"Lithops could not start: {problem}")
+            raise ExecutorError(f"Lithops could not start: {problem}", hint=host.hint)
         for spec in waiting.values():
             cause = problem or f"no answer from Lithops for {timeout_s:g} s"
             lost = Lost(index=spec.index, launch=spec.launch, cause=cause)
@@ -165,6 +165,7 @@ class _Host:
         """The messages of the host, and None whenever it was silent for a second."""
         self.problem = ""
         """Why the host ended before its time; empty as long as it did not."""
+        self.hint = ""
 
     def admit(self, wanted: int, in_flight: int) -> int:
         return min(wanted, self._most - in_flight)
@@ -218,6 +219,7 @@ class _Host:
                 for line in lines:
                     message = json.loads(line)
                     self.problem = message.get("problem", self.problem)
+                    self.hint = message.get("hint", self.hint)
                     yield message
         self.problem = self.problem or f"its host process ended with {self._process.wait()}"
 

@@ -14,7 +14,7 @@ from typing import Any, Final
 from botocore import exceptions as boto
 
 from serverless_bench.clock import monotonic_ns, sleep
-from serverless_bench.errors import UsageError
+from serverless_bench.errors import ExecutorError, UsageError
 from serverless_bench.units import NS_PER_S
 from serverless_bench.worker.delivery import handle_delivery
 from serverless_bench.worker.user_function import ALLOW_CODE
@@ -25,6 +25,8 @@ _SECRET: Final = re.compile(r"access_key|secret|session_token|password|api_?key|
 _EVENT_AGE_S: Final = (60, 21600)
 """What AWS takes for MaximumEventAgeInSeconds (Lambda developer guide)."""
 _SETTLE_S: Final = 5.0
+_NEEDED: Final = ("serverless_bench", "botocore", "cryptography")
+"""What a function imports before it does anything; see requirements/function.txt."""
 
 
 def refuse_keys(config: Mapping[str, Any]) -> None:
@@ -53,6 +55,43 @@ def _leaves(node: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, Any]
             yield from _leaves(value, where)
         else:
             yield where, value
+
+
+def check_runtime(executor: Any) -> None:  # noqa: ANN401 - Lithops is untyped
+    """Refuse a runtime in which no call could even begin.
+
+    Lithops asks each runtime once what it can import, before its first map, and keeps the
+    answer. So this costs no call that it would not have made.
+
+    Raises
+    ------
+    ExecutorError
+        If packages are missing there.
+    """
+    # As in `lithops_host`: its constants read TMPDIR when they are imported.
+    from lithops.version import __version__ as version  # noqa: PLC0415
+
+    invoker, handler = executor.invoker, executor.compute_handler
+    info, storage = invoker.runtime_info, executor.internal_storage
+    name, memory, timeout_s = invoker.runtime_name, info["runtime_memory"], info["runtime_timeout"]
+    key = handler.get_runtime_key(name, memory, version)
+    kept = storage.get_runtime_meta(key) is not None
+    missing = _missing(invoker.select_runtime("check", None))
+    if missing and kept:
+        # The answer may be of an image that has been built anew since.
+        answer = handler.deploy_runtime(name, memory, timeout_s)
+        storage.put_runtime_meta(key, {**answer, "runtime_timeout": timeout_s})
+        missing = _missing(answer)
+    if missing:
+        raise ExecutorError(
+            f"its runtime {name!r} cannot import {', '.join(missing)}",
+            hint="install serverless-bench where functions run; docs/executors.md has a recipe",
+        )
+
+
+def _missing(answer: Mapping[str, Any]) -> list[str]:
+    importable = {name for name, _ in answer["preinstalls"]}
+    return [name for name in _NEEDED if name not in importable]
 
 
 def launch_all(
@@ -86,6 +125,7 @@ def launch_all(
     timeout_s = min(order["timeout_s"], MAX_TIMEOUT_S)
     futures: list[Any] = []
     _forget_deleted_function(executor)
+    check_runtime(executor)
     try:
         while message:
             batch = message["launch"]

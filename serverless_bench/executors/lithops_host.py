@@ -26,7 +26,12 @@ from typing import Any, Final, NoReturn
 
 from serverless_bench.clock import sleep, wall_ns
 from serverless_bench.errors import SbenchError
-from serverless_bench.executors.lithops_cloud import MAX_TIMEOUT_S, launch_all, refuse_keys
+from serverless_bench.executors.lithops_cloud import (
+    MAX_TIMEOUT_S,
+    check_runtime,
+    launch_all,
+    refuse_keys,
+)
 from serverless_bench.worker.invocation import handle
 from serverless_bench.worker.user_function import ALLOW_CODE
 
@@ -99,6 +104,7 @@ def _run(order: dict[str, Any], ending: _Ending) -> None:
 
 
 def _follow(executor: Any, invocations: list[dict[str, Any]], timeout_s: int) -> None:  # noqa: ANN401
+    check_runtime(executor)
     submitted_ns = wall_ns()
     futures = executor.map(
         handle,
@@ -133,11 +139,11 @@ def _configured(
     timeout_s = order["timeout_s"]
     if settings.get("backend", "localhost") == "localhost":
         settings.setdefault("monitoring_interval", _POLL_S)
-        # Version 2 starts an interpreter per call; "python" on PATH may be another one.
         settings["execution_timeout"] = timeout_s
+        # Version 2 starts an interpreter per call; "python" on PATH may be another one.
         return config, {
             "version": 1,
-            "runtime": sys.executable,
+            "runtime": (config.get("localhost") or {}).get("runtime") or sys.executable,
             "worker_processes": order["concurrency"],
         }
     return config, {

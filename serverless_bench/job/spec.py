@@ -90,6 +90,10 @@ class JobSpec(Work):  # noqa: PLW1641 - the dataclass makes its hash
         Names of the deployed functions to invoke, for executors that invoke such.
     function_region
         Where these are; None for the region of the bucket.
+    memory_mib
+        What each of them must have, as the probe finds; None for whatever it has.
+    architecture
+        The same of its processor: arm64 or x86_64.
     probe
         Whether each of them is asked, before anything is launched, what it is and whether it may
         do what the job needs.
@@ -128,6 +132,8 @@ class JobSpec(Work):  # noqa: PLW1641 - the dataclass makes its hash
     executor: str = "local"
     functions: tuple[str, ...] = ()
     function_region: str | None = None
+    memory_mib: int | None = None
+    architecture: str | None = None
     probe: bool = True
     start_timeout_s: float = 60.0
     endpoints: tuple[str, ...] = ()

@@ -218,7 +218,8 @@ def with_status(received: Table, planned: int) -> Table:
 
 def _merged_end(before: Mapping[str, Any], end: Mapping[str, Any]) -> dict[str, Any]:
     """Return what the last line says, with the requests and probes of earlier drivers."""
-    joined = {**before, **end, "probes": [*before.get("probes", ()), *end.get("probes", ())]}
+    both = {name: [*before.get(name, ()), *end.get(name, ())] for name in ("probes", "probed")}
+    joined = {**before, **end, **both}
     for name in ("requests", "store_requests"):
         if name in joined:
             joined[name] = Counter(before.get(name, {})) + Counter(end.get(name, {}))

@@ -106,8 +106,9 @@ class Run:
     """What bounded the functions that were alive at once: ``asked``, ``effective`` (which is the
     job's concurrency then), ``quota`` and ``reserved``. None where nobody asked."""
     probed: Sequence[Mapping[str, Any]] = ()
-    """What the deployed functions said before anything was launched, one each: what they are,
-    ``billed_ms`` and the ``requests`` that they made. Empty if they were not asked."""
+    """What the deployed functions said before anything was launched, and each time that the run
+    was gone on with, one each: what they are, ``billed_ms`` and the ``requests`` that they
+    made. Empty if they were not asked."""
     skipped_lines: int
     """Lines that could not be read."""
 
@@ -210,7 +211,10 @@ def read_run(path: Path, unsaved: Sequence[bytes], *, detail: bool) -> Run:
         store_requests=reader.end.get("store_requests"),
         gate=reader.end.get("gate"),
         limits=header.get("limits"),
-        probed=tuple((header.get("probe") or {}).get("functions", ())),
+        probed=(
+            *(header.get("probe") or {}).get("functions", ()),
+            *reader.end.get("probed", ()),
+        ),
         drivers_reported=reader.ended and not reader.was_killed,
         knows_overdue=reader.knows_overdue,
         skipped_lines=reader.skipped,

@@ -27,6 +27,7 @@ from serverless_bench.units import parse_size
 from tests.combinations.factors import LONG, NO
 from tests.command import Apart, Done
 from tests.here import ONE_STORE
+from tests.sam import ARCHITECTURE
 
 FUNCTIONS: Final = 2
 FAULTS: Final[Mapping[str, Mapping[FaultKind, float]]] = {
@@ -35,6 +36,7 @@ FAULTS: Final[Mapping[str, Mapping[FaultKind, float]]] = {
     "cut": {FaultKind.RESET_PUT: 0.15, FaultKind.RESET_GET: 0.15, FaultKind.TRUNCATE: 0.15},
     "spoiled": {FaultKind.SHORT: 0.15, FaultKind.STALE: 0.15, FaultKind.FLIP: 0.15},
 }
+BUCKETS: Final = {"standard": "any", "directory": "any--use1-az4--x-s3"}
 OWN: Final = """
 def mine(tools):
     for number in range(OBJECTS):
@@ -95,7 +97,7 @@ class Bench:
     @contextmanager
     def workers(self, case: Case) -> Iterator[None]:
         """Have a worker for each function, where nobody else runs them."""
-        place = ("--control", f"s3://any/{CONTROL_PREFIX}")
+        place = ("--control", f"s3://{BUCKETS['standard']}/{CONTROL_PREFIX}")
         number = FUNCTIONS if case["executor"] == "workers" else 0
         # Who allows code says so in the environment, as for functions of the Lambda host.
         there = Apart(self.directory, {})
@@ -145,7 +147,7 @@ class Bench:
             *("array", "write", *_ARRAY, "--number", FUNCTIONS, "--objects", case["objects"]),
             *("--prefix", place[0], "--key-file", file, "--executor", "inline", "--format", "json"),
             *("--name", f"arrays-{next(self.numbers)}", "--run-dir", self.directory),
-            *("--endpoint-url", self.server.endpoint_url, "--bucket", "any"),
+            *("--endpoint-url", self.server.endpoint_url, "--bucket", BUCKETS["standard"]),
         )
         assert done.code == 0, done
         self.arrays[place] = file
@@ -153,19 +155,22 @@ class Bench:
     def flags(self, case: Case, name: str) -> list[str | Path | int]:
         """Return the command line of a case."""
         common: list[str | Path | int] = [
-            *("--endpoint-url", self.server.endpoint_url, "--bucket", "any", "--timeout", 20),
+            *("--endpoint-url", self.server.endpoint_url, "--timeout", 20),
+            *("--bucket", BUCKETS[case["bucket"]]),
             *("--client", case["client"], "--executor", case["executor"], "--format", "json"),
             *("--run-dir", self.directory, "--name", name, "--verify", case["verify"]),
         ]
         for factor, flag in _FLAGS.items():
             if case[factor] not in (NO, *_DEFAULTS.get(factor, ())):
-                common += [flag, case[factor]]
+                common += [flag, ARCHITECTURE if factor == "arch" else case[factor]]
         if case["probe"] == NO:
             common += ["--no-probe"]
-        if case["executor"] == "lambda":
-            common += ["--function", "sbench-worker", "--start-timeout", 20]
-        elif case["executor"] == "workers":
+        if case["executor"] in {"lambda", "workers"}:
             common += ["--start-timeout", 20]
+            if case["bucket"] == "directory":
+                common += ["--control-prefix", f"s3://{BUCKETS['standard']}/{CONTROL_PREFIX}"]
+        if case["executor"] == "lambda":
+            common += ["--function", "sbench-worker"]
         elif case["executor"] == "local":
             common += ["--concurrency", FUNCTIONS]
         return [*self._own_flags(case, name), *common]

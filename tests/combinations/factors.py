@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from serverless_bench.clients import CLIENTS
+from serverless_bench.driver.directory_bucket import WITH_SESSIONS
 
 NO: Final = "no"
 FACTORS: Final[Mapping[str, Sequence[str]]] = {
@@ -12,7 +13,8 @@ FACTORS: Final[Mapping[str, Sequence[str]]] = {
     "executor": ("inline", "local", "lambda", "workers"),
     "probe": ("yes", NO),
     "memory": (NO, "1769"),
-    "arch": (NO, "x86_64"),
+    "arch": (NO, "own"),
+    "bucket": ("standard", "directory"),
     "prefix": ("sbench/", "bench-", "", "long/", "mäß/日本-"),
     "objects": ("2", "1", "3"),
     "size": ("4KiB", "uniform:1KiB:64KiB", "11MiB"),
@@ -69,11 +71,25 @@ REFUSED: Final[Sequence[tuple[Mapping[str, str], str]]] = (
         for client in ("obstore", "s3dlio", "s3torchconnector")
     ),
     ({"workload": "mixed", "threads": "2", "objects": "1"}, "need as many objects"),
+    # A directory bucket has sessions, which not all can make, and lists whole folders.
+    *(
+        ({"bucket": "directory", "client": name}, "makes no sessions")
+        for name in sorted(set(CLIENTS) - set(WITH_SESSIONS))
+    ),
+    *(
+        ({"bucket": "directory", "workload": name}, "array libraries make no sessions")
+        for name in ("array write", "array read")
+    ),
+    *(
+        ({"bucket": "directory", "workload": name, "prefix": prefix}, "a prefix ends in a slash")
+        for name in ("write", "mixed", "call", "job file")
+        for prefix in ("bench-", "mäß/日本-")
+    ),
     # Nobody chooses the machine that this is.
     *(
         ({"executor": executor, factor: value}, "means nothing to")
         for executor in ("inline", "local", "workers")
-        for factor, value in (("memory", "1769"), ("arch", "x86_64"))
+        for factor, value in (("memory", "1769"), ("arch", "own"))
     ),
 )
 """Parts of cases that the command refuses before it starts, and what it says."""

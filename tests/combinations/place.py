@@ -6,10 +6,13 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from serverless_bench.stores.loopback.server import serving
+from serverless_bench.stores.loopback.state import LoopbackSettings
 from tests.combinations.cases import Bench
 from tests.lambda_hosts import running_host
 from tests.servers import KEYS, credentials
 
+SESSION_S = 2.0
+"""Sessions of directory buckets end while cases run."""
 _MEMORY = {"AWS_LAMBDA_FUNCTION_MEMORY_SIZE": "1769", "SBENCH_ALLOW_CODE": "1"}
 """Functions with a memory size have a bill, also here."""
 
@@ -25,5 +28,5 @@ def bench_in(directory: Path, *, functions: bool) -> Iterator[Bench]:
             more |= host.environment
         stack.enter_context(credentials({**more, **_MEMORY}))
         os.environ["AWS_EC2_METADATA_DISABLED"] = "true"
-        server = stack.enter_context(serving())
+        server = stack.enter_context(serving(LoopbackSettings(express_s=SESSION_S)))
         yield Bench(server, directory)

@@ -39,6 +39,8 @@ LEAST_REQUEST_S: Final = {kind: seconds / 2 for kind, seconds in REQUEST_S.items
 """What a request takes at least: decides how many a function can make in a time. Assumed."""
 RECORD_S: Final = 5.0
 """What a function takes beyond its deadline at most, for its record (``delivery.RECORD_S``)."""
+PROBE_S: Final = 20.0
+"""How long a function may take to answer the probe (``aws_lambda_probe.ANSWER_S``)."""
 _PROBES: Final = 20
 """HEADs of the driver, for the store's clock (``coordinator``)."""
 _LOOK_EVERY_S: Final = 0.2
@@ -144,6 +146,13 @@ def at_most(job: JobSpec, setting: Setting) -> BilledUsage:
         polls = (job.gate_timeout_s + _GATE_SLACK_S) / (0.8 * job.gate_poll_s)
         work = replace(work, puts=work.puts + 1, gets=work.gets + polls)
     return _usage(job, setting, replace(work, seconds=seconds), 1, _Work())
+
+
+def probe_at_most(job: JobSpec, setting: Setting) -> BilledUsage:
+    """Return what asking the deployed functions uses at most, before anything is launched."""
+    asked = len(job.functions) if job.probe else 0
+    seconds = min(PROBE_S, setting.timeout_s or PROBE_S)
+    return _usage(job, setting, _Work(seconds=seconds, puts=1, gets=1), asked, _Work())
 
 
 def mean_bytes(job: JobSpec, setting: Setting) -> int | None:

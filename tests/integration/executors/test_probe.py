@@ -2,6 +2,7 @@
 
 import io
 import json
+import platform
 import zipfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -11,19 +12,22 @@ from typing import Any
 import pytest
 
 import serverless_bench
+from serverless_bench.clock import wall_ns
+from serverless_bench.job.keys import new_run_id
 from serverless_bench.rundir.run import load_run
 from serverless_bench.stores.loopback.server import serving
 from tests.aws_clients import open_client
 from tests.command import Done, Sbench
 from tests.lambda_hosts import NAME, LambdaHost, running_host
 from tests.matrix.proxy import Refusal, Rule, proxy_of, s3_refusal
-from tests.servers import credentials
+from tests.servers import credentials, loopback
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self").exists(), reason="functions need Linux")
 
 HANDLER = "serverless_bench.worker.handler.handler"
 ELF = b"\x7fELF\x02\x01\x01" + bytes(9) + b"\x03\x00\xb7\x00\x01\x00\x00\x00" + bytes(40)
 """The head of a library for another processor (AArch64)."""
+OTHER_PROCESSOR = "x86_64" if platform.machine() == "aarch64" else "arm64"
 
 
 @pytest.fixture(scope="module")
@@ -167,6 +171,62 @@ def test_a_function_that_ends_while_it_answers(
     with nothing_sent(host):
         done = write(sbench, host, store, function="exits")
     refusal(done, "exit status 3")
+
+
+@pytest.mark.parametrize(
+    ("flag", "value", "words"),
+    [("--memory", 3538, "has 1769 MB"), ("--arch", OTHER_PROCESSOR, "runs on ")],
+)
+def test_it_is_what_the_user_says(
+    sbench: Sbench, store: str, host: LambdaHost, flag: str, value: object, words: str
+) -> None:
+    with nothing_sent(host):
+        done = write(sbench, host, store, flag, value)
+    refusal(done, f"'{NAME}' {words}", f"{flag} says {value}")
+
+
+def forgotten(path: Path, *functions: str) -> None:
+    """Make a run look as if its driver had died before anything had begun."""
+    header = json.loads((path / "run.json").read_text())
+    # Nobody has claims or records of a run of this name, or was asked for it.
+    now_ns = wall_ns()
+    header |= {"run_id": new_run_id(now_ns), "created_ns": now_ns, "probe": {"functions": []}}
+    header["job"]["functions"] = functions
+    (path / "run.json").write_text(json.dumps(header))
+    (path / "records.jsonl").write_text("")
+
+
+def test_a_function_is_asked_again_before_a_run_is_gone_on_with(
+    sbench: Sbench, store: str, host: LambdaHost
+) -> None:
+    assert write(sbench, host, store, "--memory", 1769, "--start-timeout", 1).code == 0
+    path = sbench.directory / "sbench-runs" / "w"
+    install(host, "older", package(barrier="\n# older\n"), HANDLER)
+    forgotten(path, "older")
+    with nothing_sent(host):
+        refusal(sbench("resume", "w", **host.environment), "'older' runs other code")
+    forgotten(path, NAME)
+    done = sbench("resume", "w", "--format", "json", **host.environment)
+    assert done.code == 0, done.err
+    assert done.json["ok"] == 2
+    assert [one["name"] for one in load_run(path).probed] == [NAME]
+    assert done.json["bill"]["invocations"] == 3
+
+
+def test_the_store_saw_what_a_resumed_run_says(
+    sbench: Sbench, host: LambdaHost, tmp_path: Path
+) -> None:
+    witness = tmp_path / "witness"
+    with loopback("--witness", str(witness), log=tmp_path / "out") as server:
+        assert write(sbench, host, server.endpoint_url, "--key-file", "keys").code == 0
+        flags = ("--executor", "lambda", "--function", NAME, "--bucket", "b", "--name", "r")
+        where = ("--endpoint-url", server.endpoint_url, "--key-file", "keys")
+        done = sbench("read", *flags, *where, "--start-timeout", 1, **host.environment)
+        assert done.code == 0, done.err
+        forgotten(sbench.directory / "sbench-runs" / "r", NAME)
+        assert sbench("resume", "r", **host.environment).code == 0
+        checked = sbench("check", "r", "--witness", witness)
+    assert checked.code == 0, checked.out
 
 
 def denied(method: str, part: str) -> Rule:

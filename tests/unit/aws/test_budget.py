@@ -39,6 +39,22 @@ def test_a_job_that_would_cost_more_is_refused() -> None:
     assert Budget(write(20), flags(1.0)).estimate == pytest.approx(2 * estimate, rel=0.03)
 
 
+def test_what_asking_the_functions_may_cost_is_counted() -> None:
+    many = tuple(f"f{number}" for number in range(30))
+    asking = replace(write(), functions=many)
+    silent = replace(asking, probe=False)
+    # 20 s of 1 GB each cost $0.0000133 a second.
+    limit = Budget(silent, flags(1.0)).estimate + 30 * 20 * 0.0000133334
+    with pytest.raises(CostError, match="nothing was started"):
+        Budget(asking, flags(limit))
+    live, more = RunProgress(), RunProgress()
+    Budget(replace(asking, deadline_s=1.0), flags(1.0)).watch(live, lambda _: None)
+    Budget(replace(silent, deadline_s=1.0), flags(1.0)).watch(more, lambda _: None)
+    assert live.limit is not None
+    assert more.limit is not None
+    assert live.limit < more.limit
+
+
 def test_a_job_that_comes_to_cost_more_is_stopped() -> None:
     budget = Budget(replace(write(), deadline_s=5.0), flags(0.001))
     seen: list[Outcome] = []
