@@ -7,6 +7,7 @@ kernel's work, and what it costs to come back from it with cold caches. Beside e
 what the draft (``benchmarks.subjects.draft``) pays for the same.
 """
 
+import argparse
 import os
 import random
 from collections.abc import Callable
@@ -117,9 +118,14 @@ def cost_us(part: Part | None, rounds: int) -> str:
     return f"{min(took) / CALLS * 1e6:.1f}"
 
 
+def parser() -> argparse.ArgumentParser:
+    """Return what reads the command line."""
+    return make_parser(__doc__, rounds=15)
+
+
 def main() -> None:
     """Make the table."""
-    asked = make_parser(__doc__, rounds=15).parse_args()
+    asked = parser().parse_args()
     os.environ |= {"AWS_ACCESS_KEY_ID": "a", "AWS_SECRET_ACCESS_KEY": "b"}
     rounds = 1 if asked.smallest else asked.rounds
     print("| part | draft core-us | wire core-us |")
