@@ -20,6 +20,12 @@ _BILLED: Final = _INVOKING | {"lithops"}
 """Executors whose functions have a memory size that decides their price."""
 _REMOTE: Final = _BILLED | {"workers"}
 """Executors whose functions leave their records in the store."""
+_MEANT_FOR: Final[Mapping[tuple[str, ...], frozenset[str]]] = {
+    ("stack", "function", "function_region"): _INVOKING,
+    ("memory", "arch"): _BILLED,
+    ("control_prefix",): _REMOTE,
+}
+"""By settings, the executors to which they mean something."""
 _DEPLOYED: Final = "wire"
 """The client that ``sam build`` packs."""
 _ARN_REGION: Final = 3
@@ -108,13 +114,10 @@ def locate(settings: JobSettings) -> tuple[Location, Remote]:
     executor, name, function = settings.executor, settings.stack, settings.function
     functions = (function,) if isinstance(function, str) else function
     region = settings.function_region or _region_of(functions)
-    if executor not in _INVOKING:
-        idle = {"stack": name, "function": functions, "function_region": settings.function_region}
-        _refuse_idle(executor, idle)
-    if executor not in _BILLED:
-        _refuse_idle(executor, {one: getattr(settings, one) for one in ("memory", "arch")})
+    for names, executors in _MEANT_FOR.items():
+        if executor not in executors:
+            _refuse_idle(executor, {one: getattr(settings, one) for one in names})
     if executor not in _REMOTE:
-        _refuse_idle(executor, {"control_prefix": settings.control_prefix})
         return location, Remote()
     bucket, prefix = parse_prefix(settings.control_prefix)
     apart, far = False, settings.function_region is not None
