@@ -111,7 +111,8 @@ def _check_no_jobs(store: Server, bucket: str) -> None:
         until(lambda: not jobs())
     # A worker that ends after the host process has may still say so (docs/faults.md).
     late = tuple(f"/{name}" for name in ("status.json", ".init", ".begin"))
-    assert [key for key in jobs() if not key.endswith(late)] == []
+    left = [key for key in jobs() if not key.endswith(late)]
+    assert left == [], left
 
 
 def hosts(

@@ -225,7 +225,8 @@ def test_what_hangs_ends_with_its_worker(here: Sbench, store: LoopbackServer) ->
     assert statuses(run) == ["ok", "lost"]
     ended = until(lambda: [worker for worker in workers if worker.poll() is not None])
     assert "Timeout" in ended[0].communicate()[1]
-    assert end([worker for worker in workers if worker not in ended]) == 1
+    # One of them may have taken both events, one after the other.
+    assert end([worker for worker in workers if worker not in ended]) <= 1
 
 
 def test_what_nobody_takes_is_lost_and_says_so(
