@@ -309,10 +309,7 @@ def _failed(name: str, body: bytes, log: str) -> ExecutorError:
             f"function {name!r} has an older sbench, which does not know the probe", hint=_DEPLOY
         )
     if any(words in text + log for words in _OTHER_PROCESSOR):
-        hint = (
-            "its zip was built for another processor: sam build and sam deploy with the same"
-            " --parameter-overrides Architecture=..."
-        )
+        hint = "its zip was built for another processor: sam build and sam deploy with one template"
     else:
         hint = f"its log has the rest; {_DEPLOY}"
     last = _last_words(log, text)
