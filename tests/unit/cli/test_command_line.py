@@ -114,6 +114,7 @@ HERE = Target(bucket="sbench", endpoint_url="http://127.0.0.1:8333", store="seaw
     ("name", "url", "executor", "ok"),
     [
         ("AWS_ENDPOINT_URL", "http://minio:9000", "local", False),
+        ("AWS_ENDPOINT_URL", "http://minio:9000", "workers", False),
         ("AWS_ENDPOINT_URL_S3", "http://minio:9000", "lambda", False),
         # `sbench store start` says so itself, and a Lambda host has an endpoint, too.
         ("AWS_ENDPOINT_URL", "http://127.0.0.1:8333/", "local", True),
