@@ -218,6 +218,7 @@ def expired_a_while(rig: Rig, fault: str) -> Result:
             environment = {**trial.sbench.environment, "AWS_ENDPOINT_URL_LAMBDA": invoking[0]}
             trial = Trial(rig, trial.name, type(trial.sbench)(trial.sbench.directory, environment))
             trial.endpoint_url = proxy.url
+        trial.workers_url = rig.store.endpoint_url
         proxy.rule = expires(EXPIRED, of_the_driver, after=1, s=2.0)
         done = trial.write()
         assert proxy.refused > 0
@@ -245,6 +246,7 @@ def expired_for_ever(rig: Rig, fault: str) -> Result:
     with proxy_of(rig.store.endpoint_url) as proxy:
         trial = rig.trial("expired-for-ever")
         trial.endpoint_url = proxy.url
+        trial.workers_url = rig.store.endpoint_url
         proxy.rule = expires(EXPIRED, of_the_driver, after=2, s=HOUR_S)
         began_ns = monotonic_ns()
         done = trial.write(timeout_s=4)
