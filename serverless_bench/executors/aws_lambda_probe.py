@@ -253,14 +253,14 @@ def _ask(client: LambdaClient, name: str, spec: ProbeSpec) -> ProbedFunction:
     began_ns = monotonic_ns()
     try:
         answer, _ = client.invoke(lambda: request, timeout_s=_REFUSED_S)
-    except NotLaunchedError as exc:
+        body = answer["Payload"].read()
+    except (NotLaunchedError, boto.BotoCoreError) as exc:
         raise ExecutorError(
             f"function {name!r} does not answer: {exc}",
             hint="others may use the account's concurrency: ReservedConcurrency keeps some for it",
         ) from exc
     took_ms = -(-(monotonic_ns() - began_ns) // 1_000_000)
     log = b64decode(answer.get("LogResult", "")).decode("utf-8", "replace")
-    body = answer["Payload"].read()
     if "FunctionError" in answer:
         raise _failed(name, body, log)
     billed = _BILLED.findall(log)
