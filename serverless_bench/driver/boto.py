@@ -14,7 +14,7 @@ from botocore.config import Config
 from botocore.loaders import create_loader
 from botocore.session import Session
 
-from serverless_bench.aws.client import CREDENTIALS, credentials_error
+from serverless_bench.aws.client import CREDENTIALS, UNREADABLE, credentials_error
 from serverless_bench.driver.bucket import missing, no_profile, refused, unreachable
 from serverless_bench.errors import StoreError, UsageError
 from serverless_bench.job.target import Target
@@ -39,7 +39,7 @@ def _configured() -> Session:
     session = Session()
     try:
         session.get_scoped_config()
-    except (boto.ProfileNotFound, boto.ConfigParseError) as exc:
+    except UNREADABLE as exc:
         raise no_profile(exc) from exc
     return session
 
