@@ -23,6 +23,10 @@ def option(flag: str, **settings: Any) -> Callable[[F], F]:  # noqa: ANN401 - cl
     """Declare a flag that an environment variable may set, too; help shows its default."""
     name = flag.partition("/")[0].removeprefix("--")
     variable = "SBENCH_" + name.replace("-", "_").upper()
+    kind = settings.get("type")
+    if isinstance(kind, click.Choice):
+        # As files have them: only the command line takes a dash for an underscore.
+        settings = {"metavar": f"[{'|'.join(map(str, kind.choices))}]", **settings}
     return click.option(flag, envvar=variable, **{"show_default": True, **settings})
 
 
@@ -97,8 +101,6 @@ network_quota_option = option(
     help="The account's quota for the network of one function."
     f"  [default: {BASE_MBPS:g}, which every account has]",
 )
-
-arch_type = click.Choice(["arm64", "x86_64"])
 
 run_dir_option = option(
     "--run-dir", type=FOLDER, default=DEFAULT_RUN_DIR, help="Directory of the runs."

@@ -14,7 +14,7 @@ from botocore.config import Config
 from botocore.loaders import create_loader
 from botocore.session import Session
 
-from serverless_bench.aws.client import CREDENTIALS, credentials_error
+from serverless_bench.aws.client import CREDENTIALS, UNREADABLE, credentials_error
 from serverless_bench.driver.bucket import missing, no_profile, refused, unreachable
 from serverless_bench.errors import StoreError, UsageError
 from serverless_bench.job.target import Target
@@ -34,9 +34,19 @@ def _loader(path: str | None) -> "Loader":
     return create_loader(path)
 
 
+def _configured() -> Session:
+    """Return a session whose profile, if it has one, can be read."""
+    session = Session()
+    try:
+        session.get_scoped_config()
+    except UNREADABLE as exc:
+        raise no_profile(exc) from exc
+    return session
+
+
 def open_s3(target: Target) -> "S3Client":
     """Return a botocore client for control requests."""
-    session = Session()
+    session = _configured()
     session.register_component("data_loader", _loader(session.get_config_variable("data_path")))
     try:
         client: S3Client = session.create_client(  # type: ignore[assignment]
@@ -68,12 +78,9 @@ def configured_region() -> str:
     Raises
     ------
     StoreError
-        If there is no such profile.
+        If there is no such profile, or its file cannot be read.
     """
-    try:
-        region: str | None = Session().get_config_variable("region")
-    except boto.ProfileNotFound as exc:
-        raise no_profile(exc) from exc
+    region: str | None = _configured().get_config_variable("region")
     return region or "us-east-1"
 
 

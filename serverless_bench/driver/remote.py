@@ -7,7 +7,7 @@ from typing import Final
 
 from serverless_bench.aws.stack.functions import DeployedFunction, choose
 from serverless_bench.driver.directory_bucket import standard_endpoint
-from serverless_bench.driver.location import Location
+from serverless_bench.driver.location import BILLED, Location
 from serverless_bench.driver.settings import JobSettings
 from serverless_bench.errors import UsageError
 from serverless_bench.job.defaults import CONTROL_PREFIX, DEFAULT_PREFIX
@@ -16,13 +16,11 @@ from serverless_bench.job.types import wrong
 
 _INVOKING: Final = frozenset({"lambda"})
 """Executors that invoke deployed functions."""
-_BILLED: Final = _INVOKING | {"lithops"}
-"""Executors whose functions have a memory size that decides their price."""
-_REMOTE: Final = _BILLED | {"workers"}
+_REMOTE: Final = BILLED | {"workers"}
 """Executors whose functions leave their records in the store."""
 _MEANT_FOR: Final[Mapping[tuple[str, ...], frozenset[str]]] = {
     ("stack", "function", "function_region"): _INVOKING,
-    ("memory", "arch"): _BILLED,
+    ("memory", "arch"): BILLED,
     ("control_prefix",): _REMOTE,
 }
 """By settings, the executors to which they mean something."""
@@ -191,7 +189,7 @@ def _check_prefixes(**given: str | None) -> None:
 def _region_of(functions: Sequence[str]) -> str | None:
     """Return the region that stands in the ARN of a function; None if it is a name."""
     words = functions[0].split(":") if functions else []
-    return words[3] if words[:1] == ["arn"] and len(words) > _ARN_REGION else None
+    return words[_ARN_REGION] if words[:1] == ["arn"] and len(words) > _ARN_REGION else None
 
 
 def _check_reach(functions: tuple[str, ...], location: Location) -> None:

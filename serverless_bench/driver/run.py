@@ -20,8 +20,10 @@ from serverless_bench.errors import INTERRUPTED, ArchiveError, SbenchError, Usag
 from serverless_bench.executors import open_executor
 from serverless_bench.executors.base import (
     Executor,
+    NotReadyError,
     OnOutcome,
     Preparing,
+    Readiness,
     Recovering,
     RunProgress,
 )
@@ -315,10 +317,11 @@ class _Fanout:
             self._cause = exc
         except KeyboardInterrupt as exc:
             self._cause = exc
-        self._archive.closing.update(coordinator.report())
-        self._archive.closing["ended_ns"] = wall_ns()
-        if self._live.requests:
-            self._archive.closing["requests"] = self._live.requests
+        finally:
+            self._archive.closing.update(coordinator.report())
+            self._archive.closing["ended_ns"] = wall_ns()
+            if self._live.requests:
+                self._archive.closing["requests"] = self._live.requests
 
     def launch(self, invocations: Iterable[InvocationSpec]) -> None:
         """Run invocations and save their outcomes."""
@@ -327,10 +330,17 @@ class _Fanout:
     def ask_again(self) -> None:
         """Find out anew whether the functions can do it, if any is to be launched again."""
         if self._again and isinstance(self._executor, Preparing):
-            ready = self._executor.prepare(self._run_id, self._keys, self._live)
-            self._left = ready.left
-            if ready.probe is not None:
-                self._archive.closing["probed"] = ready.probe["functions"]
+            try:
+                self._note(self._executor.prepare(self._run_id, self._keys, self._live))
+            except NotReadyError as exc:
+                self._note(exc.readiness)
+                raise
+
+    def _note(self, ready: Readiness) -> None:
+        """Note what asking the functions has cost, and left."""
+        self._left = ready.left
+        if ready.probe is not None:
+            self._archive.closing["probed"] = ready.probe["functions"]
 
     def launch_again(self) -> None:
         """Launch what is missing, and what never began, in waves of its own."""

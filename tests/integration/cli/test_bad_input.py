@@ -175,9 +175,24 @@ def test_credentials_that_are_missing_or_wrong(tmp_path: Path, embedded: Server)
     wrong = Sbench(tmp_path, KEYS)("write", *where)
     assert wrong.code == 5
     assert "refuses these credentials" in wrong.err
-    profile = Sbench(tmp_path, {"AWS_PROFILE": "nobodys"})("write", *where)
-    assert profile.code == 5
-    assert profile.err.startswith("sbench: there are no credentials: The config profile (nobodys)")
+
+
+@pytest.mark.parametrize("where", [(), ("--endpoint-url", "http://127.0.0.1:1")])
+@pytest.mark.parametrize(
+    ("variable", "value", "why"),
+    [
+        ("AWS_PROFILE", "nobodys", "The config profile (nobodys)"),
+        ("AWS_CONFIG_FILE", "config", "Unable to parse config file"),
+    ],
+)
+def test_a_profile_that_cannot_be_read(
+    tmp_path: Path, where: tuple[str, ...], variable: str, value: str, why: str
+) -> None:
+    """Wherever the bucket is: nobody was asked."""
+    (tmp_path / "config").write_text("[oops")
+    done = Sbench(tmp_path, {variable: value})("write", *where, "--bucket", "b", "--mb", 1)
+    assert done.code == 5
+    assert done.err.startswith(f"sbench: there are no credentials: {why}")
 
 
 def test_more_bytes_than_the_disk_has(sbench: Sbench) -> None:

@@ -191,9 +191,16 @@ def forgotten(path: Path, *functions: str) -> None:
     # Nobody has claims or records of a run of this name, or was asked for it.
     now_ns = wall_ns()
     header |= {"run_id": new_run_id(now_ns), "created_ns": now_ns, "probe": {"functions": []}}
-    header["job"]["functions"] = functions
     (path / "run.json").write_text(json.dumps(header))
     (path / "records.jsonl").write_text("")
+    invoking(path, *functions)
+
+
+def invoking(path: Path, *functions: str) -> None:
+    """Have a run go on with these functions."""
+    header = json.loads((path / "run.json").read_text())
+    header["job"]["functions"] = functions
+    (path / "run.json").write_text(json.dumps(header))
 
 
 def test_a_function_is_asked_again_before_a_run_is_gone_on_with(
@@ -205,6 +212,7 @@ def test_a_function_is_asked_again_before_a_run_is_gone_on_with(
     forgotten(path, "older")
     with nothing_sent(host):
         refusal(sbench("resume", "w", **host.environment), "'older' runs other code")
+    assert [one["name"] for one in load_run(path).probed] == ["older"], "it is billed all the same"
     forgotten(path, NAME)
     done = sbench("resume", "w", "--format", "json", **host.environment)
     assert done.code == 0, done.err
@@ -223,8 +231,13 @@ def test_the_store_saw_what_a_resumed_run_says(
         where = ("--endpoint-url", server.endpoint_url, "--key-file", "keys")
         done = sbench("read", *flags, *where, "--start-timeout", 1, **host.environment)
         assert done.code == 0, done.err
-        forgotten(sbench.directory / "sbench-runs" / "r", NAME)
+        path = sbench.directory / "sbench-runs" / "r"
+        install(host, "elder", package(barrier="\n# older\n"), HANDLER)
+        forgotten(path, "elder")
+        refusal(sbench("resume", "r", **host.environment), "'elder' runs other code")
+        invoking(path, NAME)
         assert sbench("resume", "r", **host.environment).code == 0
+        assert [one["name"] for one in load_run(path).probed] == ["elder", NAME]
         checked = sbench("check", "r", "--witness", witness)
     assert checked.code == 0, checked.out
 
