@@ -89,6 +89,19 @@ prices_option = option(
     "--prices", type=FILE, help="Price file; the one that comes with sbench without it."
 )
 
+
+class Choice(click.Choice):  # type: ignore[type-arg] # generic in newer click alone
+    """One of several words, shown as it is documented: click alone shows the spelling of a flag."""
+
+    def normalize_choice(self, choice: object, ctx: click.Context | None) -> str:
+        """Return the word that is meant, with hyphens or underscores."""
+        meant = super().normalize_choice(choice, ctx)
+        for one in self.choices:
+            if super().normalize_choice(one, ctx) == meant:
+                return str(one)
+        return meant
+
+
 network_quota_option = option(
     "--network-quota",
     type=click.FloatRange(min=BASE_MBPS),
@@ -98,7 +111,7 @@ network_quota_option = option(
     f"  [default: {BASE_MBPS:g}, which every account has]",
 )
 
-arch_type = click.Choice(["arm64", "x86_64"])
+arch_type = Choice(["arm64", "x86_64"])
 
 run_dir_option = option(
     "--run-dir", type=FOLDER, default=DEFAULT_RUN_DIR, help="Directory of the runs."
