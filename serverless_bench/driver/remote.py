@@ -1,8 +1,8 @@
 """From settings to deployed functions and the place where they leave their records."""
 
 import os
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
 from typing import Final
 
 from serverless_bench.aws.stack.functions import DeployedFunction, choose
@@ -21,7 +21,7 @@ _BILLED: Final = _INVOKING | {"lithops"}
 _REMOTE: Final = _BILLED | {"workers"}
 """Executors whose functions leave their records in the store."""
 _MEANT_FOR: Final[Mapping[tuple[str, ...], frozenset[str]]] = {
-    ("stack", "function", "function_region"): _INVOKING,
+    ("stack", "function", "function_region", "probe"): _INVOKING,
     ("memory", "arch"): _BILLED,
     ("control_prefix",): _REMOTE,
 }
@@ -116,7 +116,7 @@ def locate(settings: JobSettings) -> tuple[Location, Remote]:
     region = settings.function_region or _region_of(functions)
     for names, executors in _MEANT_FOR.items():
         if executor not in executors:
-            _refuse_idle(executor, {one: getattr(settings, one) for one in names})
+            _refuse_idle(executor, settings, names)
     if executor not in _REMOTE:
         return location, Remote()
     bucket, prefix = parse_prefix(settings.control_prefix)
@@ -209,10 +209,12 @@ def _check_reach(functions: tuple[str, ...], location: Location) -> None:
         )
 
 
-def _refuse_idle(executor: str, given: Mapping[str, object]) -> None:
-    for name, value in given.items():
-        if value:
-            raise wrong(name, f"means nothing to `executor` {executor}", hint="`executor` lambda")
+def _refuse_idle(executor: str, settings: JobSettings, names: Collection[str]) -> None:
+    for one in fields(JobSettings):
+        if one.name in names and getattr(settings, one.name) != one.default:
+            raise wrong(
+                one.name, f"means nothing to `executor` {executor}", hint="`executor` lambda"
+            )
 
 
 def parse_prefix(text: str | None) -> tuple[str | None, str]:

@@ -88,6 +88,7 @@ BAD = [
     (2, "cannot reach the embedded store", (*LAMBDA,)),
     (2, "--stack means nothing to --executor local", ("write", "--stack", "s")),
     (2, "--function means nothing to --executor local", ("write", "--function", "f")),
+    (2, "--probe means nothing to --executor local", ("write", "--no-probe")),
     (2, "--control-prefix means nothing", ("write", "--control-prefix", "c/")),
     (2, "--control-prefix '/' is no prefix", (*LAMBDA, "--control-prefix", "/")),
     (2, "--control-prefix 's3://b' is no prefix", (*LAMBDA, "--control-prefix", "s3://b")),
