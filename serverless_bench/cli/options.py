@@ -23,10 +23,6 @@ def option(flag: str, **settings: Any) -> Callable[[F], F]:  # noqa: ANN401 - cl
     """Declare a flag that an environment variable may set, too; help shows its default."""
     name = flag.partition("/")[0].removeprefix("--")
     variable = "SBENCH_" + name.replace("-", "_").upper()
-    kind = settings.get("type")
-    if isinstance(kind, click.Choice):
-        # As files have them: only the command line takes a dash for an underscore.
-        settings = {"metavar": f"[{'|'.join(map(str, kind.choices))}]", **settings}
     return click.option(flag, envvar=variable, **{"show_default": True, **settings})
 
 
@@ -92,6 +88,19 @@ port_option = option(
 prices_option = option(
     "--prices", type=FILE, help="Price file; the one that comes with sbench without it."
 )
+
+
+class Choice(click.Choice):  # type: ignore[type-arg] # generic in newer click alone
+    """One of several words, shown as it is documented: click alone shows the spelling of a flag."""
+
+    def normalize_choice(self, choice: object, ctx: click.Context | None) -> str:
+        """Return the word that is meant, with hyphens or underscores."""
+        meant = super().normalize_choice(choice, ctx)
+        for one in self.choices:
+            if super().normalize_choice(one, ctx) == meant:
+                return str(one)
+        return meant
+
 
 network_quota_option = option(
     "--network-quota",

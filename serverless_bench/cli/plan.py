@@ -32,7 +32,7 @@ from serverless_bench.aws.lambda_network import BASE_MBPS
 from serverless_bench.aws.stack.functions import ARCHITECTURES, DeployedFunction, choose
 from serverless_bench.cli.exit_codes import ExitCode
 from serverless_bench.cli.job_flags import settings, transfer_options
-from serverless_bench.cli.options import network_quota_option, option, prices_option
+from serverless_bench.cli.options import Choice, network_quota_option, option, prices_option
 from serverless_bench.errors import ExecutorError, UsageError
 from serverless_bench.job.operations import OperationKind
 from serverless_bench.units import MIB, format_rate, format_seconds, format_size
@@ -126,7 +126,7 @@ class _Plan:
 )
 @option(
     "--arch",
-    type=click.Choice(ARCHITECTURES),
+    type=Choice(ARCHITECTURES),
     help="Processor of the functions.  [default: the stack's first, or arm64]",
 )
 @option("--quota", type=int, help=f"Functions at once.  [default: asked, or {DEFAULT_QUOTA}]")
