@@ -22,10 +22,15 @@ WORDS: Final[Mapping[object, str]] = {
 
 _ALSO: Final[Mapping[type, tuple[type, ...]]] = {float: (float, int), tuple: (tuple, list)}
 """What else is taken for a type; JSON has no tuples."""
+_BEYOND: Final = 1 << 63
+_MOST_SHOWN: Final = 80
+"""Characters of a wrong value in a message."""
 
 
 def check_types(spec: Any) -> None:  # noqa: ANN401 - any dataclass
     """Refuse a value that is not of its field's type; make a text a member of its enumeration.
+
+    Texts are printable, and numbers fit into 64 bits, wherever they stand.
 
     Parameters
     ----------
@@ -44,11 +49,32 @@ def check_types(spec: Any) -> None:  # noqa: ANN401 - any dataclass
         if issubclass(kind, StrEnum) and isinstance(value, str) and value in set(kind):
             object.__setattr__(spec, name, kind(value))
         elif not isinstance(value, accepted) or (isinstance(value, bool) and bool not in accepted):
-            problem = f"`{name}` must be {words}, got {value!r}"
+            problem = f"`{name}` must be {words}, got {_shown(value)}"
             hint = ""
             if isinstance(value, float) and value.is_integer() and int in accepted:
                 hint = f"write it as {int(value)}"
             raise UsageError(problem, hint=hint, field=name)
+        _check_value(name, value)
+
+
+def _check_value(name: str, value: object) -> None:
+    """Refuse a text that cannot be shown, or a number that nothing can be computed with."""
+    if isinstance(value, str):
+        check_text(name, value)
+    elif isinstance(value, int | float):
+        if not -_BEYOND <= value < _BEYOND:
+            raise wrong(name, f"must be a number that 64 bits hold, got {_shown(value)}")
+    elif isinstance(value, tuple | list):
+        for each in value:
+            _check_value(name, each)
+
+
+def _shown(value: object) -> str:
+    """Return a value as a message may show it, however long it is."""
+    if isinstance(value, int) and not -_BEYOND <= value < _BEYOND:
+        return f"one of {value.bit_length()} bits"
+    text = repr(value)
+    return text if len(text) <= _MOST_SHOWN else f"{text[:_MOST_SHOWN]}..."
 
 
 @cache
@@ -82,6 +108,34 @@ def _members(annotation: Any) -> tuple[type, ...]:  # noqa: ANN401 - a type or a
     if get_origin(annotation) is tuple:
         return (tuple,)
     return tuple(get_origin(each) or each for each in get_args(annotation))
+
+
+def check_text(name: str, text: str, *, most: int | None = None) -> None:
+    """Refuse a text that cannot stand in a line of a file, a table or a terminal.
+
+    Parameters
+    ----------
+    name
+        The setting or field that has it.
+    text
+        What a user, or a file, says.
+    most
+        Characters that it may have; None for any number.
+
+    Raises
+    ------
+    UsageError
+        If it is longer, or has characters that cannot be printed: a line break would begin a
+        line of its own in a ledger, and an escape would drive the terminal.
+    """
+    if not text.isprintable():
+        raise wrong(
+            name,
+            f"has characters that cannot be printed: {text[:80]!r}",
+            hint="leave out line breaks, escapes and other control characters",
+        )
+    if most is not None and len(text) > most:
+        raise wrong(name, f"has {len(text)} characters, at most {most} are possible")
 
 
 def wrong(name: str, problem: str, *, hint: str = "") -> UsageError:
