@@ -22,9 +22,12 @@ import orjson
 
 from serverless_bench.errors import ArchiveError
 from serverless_bench.job.operations import OperationKind
+from serverless_bench.rundir.files import open_file, replacing
+from serverless_bench.rundir.lines import read_lines, record_lines
+from serverless_bench.rundir.listing import HEADER
 from serverless_bench.rundir.record import InvocationRecord, Outcome
 from serverless_bench.rundir.rows import Columns
-from serverless_bench.rundir.run import SCHEMA, Run, read_header, read_lines, read_run
+from serverless_bench.rundir.run import SCHEMA, Run, read_header, read_run
 
 _WRITING: Final = frozenset({OperationKind.WRITE_ARRAY, OperationKind.APPEND_ARRAY})
 _CHANGING: Final = _WRITING | {
@@ -89,9 +92,13 @@ class Archive:
         self, header: Mapping[str, Any], ledger: Iterable[str], keys: Sequence[str]
     ) -> None:
         self.path.mkdir(parents=True, exist_ok=True)
-        _write_durably(self.path / "ledger.txt", "wb", _lines(ledger))
+        if os.path.lexists(self.path / HEADER):
+            # Found out below, its ledger would be gone.
+            raise FileExistsError
+        with replacing(self.path / "ledger.txt") as file:
+            file.write(_lines(ledger))
         about = orjson.dumps({"schema": SCHEMA, **header}, option=orjson.OPT_INDENT_2)
-        _write_durably(self.path / "run.json", "xb", about)
+        _write_durably(self.path / HEADER, "xb", about)
         self._open()
         self._keys.write(_lines(keys))
 
@@ -108,9 +115,9 @@ class Archive:
             self._keys.write(_lines(missing))
 
     def _open(self) -> None:
-        self._records: BinaryIO = (self.path / "records.jsonl").open("ab", buffering=0)
+        self._records: BinaryIO = open_file(self.path / "records.jsonl", "ab", buffering=0)
         _lock(self._records, self.path)
-        self._keys: BinaryIO = (self.path / "keys.txt").open("ab", buffering=0)
+        self._keys: BinaryIO = open_file(self.path / "keys.txt", "ab", buffering=0)
 
     def resumed(self, now_ns: int) -> None:
         """Note that a driver goes on with the run from now on, on its own clock."""
@@ -197,8 +204,8 @@ class Archive:
 
 def _operations(path: Path) -> Iterator[Columns]:
     """Yield the operations of each record; lines that are not readable are left out."""
-    with path.open("rb") as lines:
-        for line in lines:
+    with open_file(path) as file:
+        for line in record_lines(file):
             with suppress(AttributeError, KeyError, TypeError, ValueError):
                 record = InvocationRecord.from_json(orjson.loads(line)["record"])
                 yield record.to_json()["operations"]
@@ -250,7 +257,7 @@ def refuse_if_locked(path: Path) -> None:
         If one does, or the directory is not ours to write to.
     """
     try:
-        with (path / "records.jsonl").open("ab") as records:
+        with open_file(path / "records.jsonl", "ab") as records:
             _lock(records, path)
     except OSError as exc:
         raise ArchiveError(f"cannot write {path / 'records.jsonl'}: {exc.strerror}") from exc
@@ -274,7 +281,7 @@ def _lock(file: BinaryIO, path: Path) -> None:
 
 def _cut_partial_line(path: Path) -> None:
     """Cut what was written after the last whole line: half a key is nobody's key."""
-    with path.open("r+b") as file:
+    with open_file(path, "r+b") as file:
         if not file.seek(0, os.SEEK_END):
             return
         with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
@@ -287,7 +294,7 @@ def _lines(keys: Iterable[str]) -> bytes:
 
 
 def _write_durably(path: Path, mode: str, data: bytes) -> None:
-    with path.open(mode) as file:
+    with open_file(path, mode) as file:
         file.write(data)
         file.flush()
         os.fsync(file.fileno())
