@@ -172,6 +172,12 @@ def at_least(name: str, value: int, least: int) -> None:
         raise wrong(name, f"must be at least {least}, got {value}")
 
 
+def at_most(name: str, value: int, most: int) -> None:
+    """Refuse a number above ``most``."""
+    if value > most:
+        raise wrong(name, f"must be at most {most:,}, got {value:,}")
+
+
 def positive(name: str, value: float) -> None:
     """Refuse a number that is not above zero."""
     if not value > 0:

@@ -14,19 +14,21 @@ import mmap
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from itertools import islice
 from pathlib import Path
 from types import TracebackType
-from typing import Any, BinaryIO, Final, Self
+from typing import Any, BinaryIO, Final, Self, get_type_hints
 
 import orjson
 
 from serverless_bench.errors import ArchiveError
 from serverless_bench.job.operations import OperationKind
+from serverless_bench.rundir.columns import BlockStore, TableBuilder
 from serverless_bench.rundir.files import open_file, replacing
 from serverless_bench.rundir.lines import read_lines, record_lines
 from serverless_bench.rundir.listing import HEADER
-from serverless_bench.rundir.record import InvocationRecord, Outcome
-from serverless_bench.rundir.rows import Columns
+from serverless_bench.rundir.record import InvocationRecord, OperationRecord, Outcome
+from serverless_bench.rundir.rows import Columns, to_columns
 from serverless_bench.rundir.run import SCHEMA, Run, read_header, read_run
 
 _WRITING: Final = frozenset({OperationKind.WRITE_ARRAY, OperationKind.APPEND_ARRAY})
@@ -71,6 +73,8 @@ class Archive:
         self.failure: OSError | None = None
         """Why records could not be saved; None as long as they can."""
         self._unsaved: list[bytes] = []
+        self._most: int | None = None
+        """Keys that a wave may add to the ledger of a run that another driver began."""
         self.closing: dict[str, Any] = {}
         """What the last line says besides that the driver came to its end."""
         try:
@@ -107,6 +111,7 @@ class Archive:
         self._open()
         for name in ("ledger.txt", "records.jsonl", "keys.txt"):
             _cut_partial_line(self.path / name)
+        self._most = len(read_lines(self.path / "ledger.txt"))
         # Some records' driver may have been killed before it added their keys itself.
         there = set(read_lines(self.path / "keys.txt"))
         for operations in _operations(self.path / "records.jsonl"):
@@ -138,8 +143,15 @@ class Archive:
         ArchiveError
             If the disk does not take it: nothing must be launched then.
         """
+        keys = list(ledger if self._most is None else islice(ledger, self._most + 1))
+        if self._most is not None and len(keys) > self._most:
+            raise ArchiveError(
+                f"{self.path / HEADER} asks for more objects than {self._most}, which is what"
+                f" {self.path / 'ledger.txt'} has",
+                hint="the run was changed since sbench began it: nothing is launched",
+            )
         try:
-            _write_durably(self.path / "ledger.txt", "ab", _lines(ledger))
+            _write_durably(self.path / "ledger.txt", "ab", _lines(keys))
         except OSError as exc:
             raise ArchiveError(
                 f"cannot write the ledger of {self.path}: {exc.strerror}", hint="make room"
@@ -204,11 +216,16 @@ class Archive:
 
 def _operations(path: Path) -> Iterator[Columns]:
     """Yield the operations of each record; lines that are not readable are left out."""
+    checking = TableBuilder(
+        "record.operations", get_type_hints(OperationRecord), frozenset(), BlockStore()
+    )
     with open_file(path) as file:
         for line in record_lines(file):
             with suppress(AttributeError, KeyError, TypeError, ValueError):
                 record = InvocationRecord.from_json(orjson.loads(line)["record"])
-                yield record.to_json()["operations"]
+                columns = to_columns(OperationRecord, record.operations)
+                checking.convert(columns)
+                yield columns
 
 
 def readable_keys(operations: Columns) -> list[str]:
@@ -231,8 +248,9 @@ def readable_keys(operations: Columns) -> list[str]:
             good = error is None or written.get(key, False)
             written[key] = good and not generation
     # What was imported may name no keys.
-    known = (key for key, good in written.items() if good and key)
-    return [*known, *_whole_arrays(operations)]
+    known = [key for key, good in written.items() if good and key]
+    # Each is to be a line of its own; what a user's function names is the user's.
+    return [key for key in (*known, *_whole_arrays(operations)) if key.isprintable()]
 
 
 def _whole_arrays(operations: Columns) -> Iterator[str]:

@@ -13,6 +13,7 @@ import msgspec
 
 from serverless_bench.errors import ArchiveError, UsageError
 from serverless_bench.job.load import ArraySpec, Load
+from serverless_bench.job.sizes import parse_sizes
 from serverless_bench.job.spec import DescribedJob, JobSpec
 from serverless_bench.job.target import Target
 from serverless_bench.job.transfer import Transfer
@@ -155,6 +156,10 @@ def _job(data: Mapping[str, Any]) -> JobSpec:
     job = _made("job", DescribedJob, given)
     if job.load.code is not None:
         raise ValueError("`job.load.code` must be null: a run directory has no code to run")
+    if job.load.sizes is not None:
+        if job.load.sizes.startswith("listing:"):
+            raise ValueError("`job.load.sizes` names a file, and is to be what was read there")
+        parse_sizes(job.load.sizes)
     for url in (job.target.endpoint_url, *job.endpoints):
         # Whether it is one that could be asked is seen where it is asked.
         _ = urlsplit(url).port

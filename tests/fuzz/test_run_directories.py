@@ -73,7 +73,7 @@ WARM: Final = (
 def spoiled(draw: st.DrawFn) -> tuple[str, dict[str, bytes]]:
     """Draw a recorded run, and files of it that are not as they were."""
     seed = draw(st.sampled_from(SEEDS))
-    files = {}
+    files: dict[str, bytes] = {}
     for name in draw(st.sets(st.sampled_from(FILES), min_size=1, max_size=2)):
         data = (RECORDED / seed / name).read_bytes()
         match name:
