@@ -1,6 +1,7 @@
 """Refuse a job that could not be run honestly, and list the keys that it may create."""
 
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from serverless_bench.clients import CLIENTS
@@ -106,7 +107,7 @@ def ledger(job: JobSpec, invocations: Iterable[InvocationSpec]) -> Iterator[str]
     if not workload.creates_objects and job.gate is None:
         return
     for invocation in invocations:
-        for key in (*gate_keys(invocation), *workload.keys(invocation)):
+        for key in chain(gate_keys(invocation), workload.keys(invocation)):
             if len(key.encode()) > MAX_KEY_BYTES:
                 raise UsageError(
                     f"{key[:80]}... is longer than a key may be ({MAX_KEY_BYTES} bytes)",

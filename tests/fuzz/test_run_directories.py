@@ -147,8 +147,11 @@ def patient(path: Path) -> None:
         job |= {"deadline_s": 2.0, "duration_s": None}
         job["target"] |= {"endpoint_url": REFUSING, "store": None, "client": "wire"}
         job["transfer"] |= {"retries": 0, "timeout_s": 1.0}
+        if job.get("load", {}).get("array"):
+            # Else it would be written where this machine's own files are.
+            job["load"]["array"]["path"] = None
         path.write_text(json.dumps(header))
-    except (ValueError, KeyError, TypeError):
+    except (AttributeError, ValueError, KeyError, TypeError):
         # It is refused before anything else is looked at.
         return
 
