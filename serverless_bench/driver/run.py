@@ -12,7 +12,7 @@ from typing import Any, Final
 from serverless_bench.clock import utc_stamp, wall_ns
 from serverless_bench.driver.coordinator import Coordinator
 from serverless_bench.driver.pickling import OwnFunction, function_job, pack, without_code
-from serverless_bench.driver.plan import check, ledger, uses_store
+from serverless_bench.driver.plan import check, check_saved, ledger, uses_store
 from serverless_bench.driver.progress import shown
 from serverless_bench.driver.provenance import provenance
 from serverless_bench.driver.target import relocated, resolve, target_of
@@ -238,7 +238,8 @@ def resume_job(
     missing = lost_functions(before)
     if before.ended and not missing:
         return before
-    live, job = live or RunProgress(), before.job
+    live = live or RunProgress()
+    job = check_saved(before) if launch else before.job
     if function is not None:
         job = replace(job, load=replace(job.load, code=pack(function)))
     elif job.workload == OWN_FUNCTION and launch:
