@@ -8,7 +8,7 @@ import click
 
 from serverless_bench.cli.job import check_writable
 from serverless_bench.cli.options import FILE, option
-from serverless_bench.cli.terminal import note
+from serverless_bench.cli.terminal import note, say
 from serverless_bench.errors import UsageError
 from serverless_bench.formats.converters import CONVERTERS, open_converter
 from serverless_bench.formats.converters.base import load_yaml
@@ -57,7 +57,7 @@ def command(words: tuple[str, ...], output: Path | None, threads: int) -> None:
         click.echo(text, nl=False)
     else:
         output.write_text(text, encoding="utf-8")
-        click.echo(f"wrote {output}; sbench run {output} --dry-run shows what it does")
+        say(f"wrote {output}; sbench run {output} --dry-run shows what it does")
 
 
 def _tool_and_file(words: Sequence[str]) -> tuple[str, Path]:
