@@ -11,7 +11,7 @@ from serverless_bench.cli.options import FILE, option
 from serverless_bench.cli.terminal import note, say
 from serverless_bench.errors import UsageError
 from serverless_bench.formats.converters import CONVERTERS, open_converter
-from serverless_bench.formats.converters.base import load_yaml
+from serverless_bench.formats.converters.reading import load_yaml
 
 _KEYS: Final[Mapping[str, str]] = {"warp": "warp", "workload": "sai3"}
 """What a file of each tool has at its top."""
