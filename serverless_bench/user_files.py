@@ -40,11 +40,13 @@ def open_regular(path: Path) -> BufferedReader:
     OSError
         If it cannot be, or is no regular file; nobody waits for the other end of a pipe.
     """
-    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
-    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+    # A device may do something when it is opened: it is looked at before.
+    if stat.S_ISREG(path.stat().st_mode):
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
+        if stat.S_ISREG(os.fstat(descriptor).st_mode):
+            return os.fdopen(descriptor, "rb")
         os.close(descriptor)
-        raise OSError(errno.EINVAL, "it is not a regular file")
-    return os.fdopen(descriptor, "rb")
+    raise OSError(errno.EINVAL, "it is not a regular file")
 
 
 def read_text(path: Path, *, most_bytes: int = MAX_TEXT_BYTES) -> str:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from serverless_bench.errors import ArchiveError
+from serverless_bench.rundir.files import open_file
 
 Row = Mapping[str, Any]
 """One row of a table of a record."""
@@ -97,7 +98,8 @@ def read_reported_run(path: Path) -> ReportedRun:
         If it is none.
     """
     try:
-        header = json.loads((path / "run.json").read_bytes())
+        with open_file(path / "run.json") as file:
+            header = json.loads(file.read())
         rows = list(_rows(path / "records.jsonl"))
         ended = [row["end"] for row in rows if "end" in row]
         functions = [_function(row["record"]) for row in rows if row.get("record")]
@@ -172,7 +174,7 @@ def _table(columns: Mapping[str, Sequence[Any]]) -> list[Row]:
 def _rows(path: Path) -> Iterator[dict[str, Any]]:
     if not path.exists():
         return
-    with path.open("rb") as lines:
+    with open_file(path) as lines:
         for line in lines:
             if line.endswith(b"\n"):
                 yield json.loads(line)
@@ -180,5 +182,7 @@ def _rows(path: Path) -> Iterator[dict[str, Any]]:
 
 def _lines(path: Path) -> list[str]:
     # Half a line was cut off: it is nobody's key.
-    text = path.read_text(encoding="utf-8") if path.exists() else ""
-    return [line for line in text.split("\n")[:-1] if line]
+    if not path.exists():
+        return []
+    with open_file(path) as file:
+        return [line.decode() for line in file.read().split(b"\n")[:-1] if line]

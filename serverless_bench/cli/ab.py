@@ -84,7 +84,7 @@ def command(
             hint="fewer runs allow no verdict",
         )
     tasks = {"A": load_task(a), "B": load_task(b)}
-    root = run_dir / (name or new_name("ab"))
+    root = run_dir / new_name("ab", name)
     metric, quiet = flags["metric"], flags["format"] != "text"
     runs: dict[str, list[MeasuredRun]] = {label: [] for label in tasks}
     rng = np.random.default_rng(flags["seed"])

@@ -9,7 +9,7 @@ from serverless_bench.cli.exit_codes import ExitCode, exit_code_of
 from serverless_bench.cli.lookup import run_argument
 from serverless_bench.cli.numerics import load_numpy
 from serverless_bench.cli.options import FILE, choose_format, option
-from serverless_bench.cli.terminal import say, say_json
+from serverless_bench.cli.terminal import note, say, say_json
 from serverless_bench.errors import UsageError
 
 
@@ -30,10 +30,13 @@ def command(directory: Path, witness: Path | None, *, cleaned: bool, **flags: st
     """
     load_numpy()
     from serverless_bench.driver.check import check
+    from serverless_bench.rundir.run import load_run
 
     if cleaned and witness is None:
         raise UsageError("--cleaned needs --witness", hint="name what sbench serve --witness wrote")
-    found = check(directory, witness=witness, cleaned=cleaned)
+    run = load_run(directory)
+    note(run.problems)
+    found = check(run, witness=witness, cleaned=cleaned)
     if flags["format"] == "json":
         say_json(json.dumps(found.to_json()))
     else:

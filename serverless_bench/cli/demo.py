@@ -35,7 +35,7 @@ def command(*, keep: bool, **flags: Any) -> int:  # noqa: ANN401 - the shared gr
     from serverless_bench.driver.cleanup import delete
 
     require_plots()
-    name = flags["name"] or new_name("demo")
+    name = new_name("demo", flags["name"])
     writing = prepare("write", {**flags, "name": f"{name}-write"})
     with writing.checked.open_target() as target:
         wrote = perform(writing, target)

@@ -17,7 +17,7 @@ from serverless_bench.cli.exp_plan import (
     where_options,
 )
 from serverless_bench.cli.help import Group
-from serverless_bench.cli.options import choose_format, option, run_dir_option
+from serverless_bench.cli.options import choose_format, new_name, option, run_dir_option
 from serverless_bench.cli.plot import require_plots
 from serverless_bench.cli.terminal import say, working
 from serverless_bench.clock import utc_stamp
@@ -127,7 +127,7 @@ def run_command(
         experiment = load_experiment(name or "")
         plan = make_plan(experiment, flags)
         made_up = f"exp-{experiment.name}-{utc_stamp()}-{secrets.token_hex(2)}"
-        root = flags["run_dir"] / (flags["label"] or made_up)
+        root = flags["run_dir"] / new_name("exp", flags["label"] or made_up)
     here = plan.target is None and flags["bucket"] is None and flags["endpoint_url"] is None
     largest = plan.check()
     if here and not dry_run:

@@ -62,7 +62,7 @@ def save_figure(runs: "Sequence[Run]", path: Path, *, latency: bool = False) -> 
     runs, latency
         As in ``plots.figure``.
     path
-        Its end says which format.
+        Its end says which format. It takes the place of another file; a link is not followed.
 
     Raises
     ------
@@ -73,8 +73,11 @@ def save_figure(runs: "Sequence[Run]", path: Path, *, latency: bool = False) -> 
     """
     require_plots()
     from serverless_bench.plots import figure
+    from serverless_bench.rundir.files import replacing
 
+    drawn = figure(runs, latency=latency)
     try:
-        figure(runs, latency=latency).savefig(path, dpi=120)
+        with replacing(path) as file:
+            drawn.savefig(file, dpi=120, format=path.suffix.removeprefix(".") or None)
     except (OSError, ValueError) as exc:
         raise ArchiveError(f"cannot write {path}: {exc}", hint="choose another --output") from exc

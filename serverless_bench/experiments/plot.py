@@ -16,6 +16,7 @@ from serverless_bench.experiments.definition import Plot, PublishedRow, Value
 from serverless_bench.experiments.report import Report
 from serverless_bench.experiments.table import title_of
 from serverless_bench.plots.style import color_of_phase
+from serverless_bench.rundir.files import replacing
 from serverless_bench.rundir.tables import Floats
 
 _WIDTH: Final = 11.0
@@ -51,7 +52,8 @@ def save_plot(report: Report, path: Path) -> None:
     """
     drawn = picture(report)
     try:
-        drawn.savefig(path, dpi=120)
+        with replacing(path) as file:
+            drawn.savefig(file, dpi=120, format=path.suffix.removeprefix(".") or None)
     except (OSError, ValueError) as exc:
         raise UsageError(f"cannot write --plot {path}: {exc}") from exc
 

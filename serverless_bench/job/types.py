@@ -43,7 +43,7 @@ def check_types(spec: Any) -> None:  # noqa: ANN401 - any dataclass
         If a value is of another type; ``field`` is its name.
     """
     cls: type = type(spec)
-    for name, accepted, words in _fields(cls):
+    for name, accepted, words, annotation in _fields(cls):
         value = getattr(spec, name)
         kind = accepted[0]
         if issubclass(kind, StrEnum) and isinstance(value, str) and value in set(kind):
@@ -54,6 +54,8 @@ def check_types(spec: Any) -> None:  # noqa: ANN401 - any dataclass
             if isinstance(value, float) and value.is_integer() and int in accepted:
                 hint = f"write it as {int(value)}"
             raise UsageError(problem, hint=hint, field=name)
+        elif isinstance(value, tuple | list) and not _fits(annotation, value):
+            raise wrong(name, f"has values of other types in its list: {_shown(value)}")
         _check_value(name, value)
 
 
@@ -78,11 +80,32 @@ def _shown(value: object) -> str:
 
 
 @cache
-def _fields(kind: type) -> tuple[tuple[str, tuple[type, ...], str], ...]:
-    """Return name, accepted types and their words of every field of a dataclass."""
+def _fields(kind: type) -> tuple[tuple[str, tuple[type, ...], str, Any], ...]:
+    """Return name, accepted types, their words and annotation of every field of a dataclass."""
     if not is_dataclass(kind):
         raise TypeError(f"{kind} is no dataclass")
-    return tuple((each.name, _accepted(each.type), _words(each.type)) for each in fields(kind))
+    return tuple(
+        (each.name, _accepted(each.type), _words(each.type), each.type) for each in fields(kind)
+    )
+
+
+def _fits(annotation: Any, value: object) -> bool:  # noqa: ANN401 - a type or a type form
+    """Tell whether a value is of a type, with all that is in it where it is a list."""
+    inner = get_args(annotation)
+    if get_origin(annotation) is not tuple:
+        # A type, or one of several.
+        return any(_fits(each, value) for each in inner) if inner else _is_a(annotation, value)
+    if not isinstance(value, tuple | list):
+        return False
+    if Ellipsis in inner:
+        return all(_fits(inner[0], each) for each in value)
+    return len(value) == len(inner) and all(map(_fits, inner, value))
+
+
+def _is_a(kind: type, value: object) -> bool:
+    return isinstance(value, _ALSO.get(kind, (kind,))) and (
+        kind is bool or not isinstance(value, bool)
+    )
 
 
 def _accepted(annotation: Any) -> tuple[type, ...]:  # noqa: ANN401 - a type or a type form
@@ -147,6 +170,12 @@ def at_least(name: str, value: int, least: int) -> None:
     """Refuse a number below ``least``."""
     if value < least:
         raise wrong(name, f"must be at least {least}, got {value}")
+
+
+def at_most(name: str, value: int, most: int) -> None:
+    """Refuse a number above ``most``."""
+    if value > most:
+        raise wrong(name, f"must be at most {most:,}, got {value:,}")
 
 
 def positive(name: str, value: float) -> None:
