@@ -68,8 +68,26 @@ class PluginName(click.ParamType):  # type: ignore[type-arg] # generic in click 
         return [CompletionItem(name) for name in self._names() if name.startswith(incomplete)]
 
 
-def new_name(kind: str) -> str:
-    """Return a name for the directory of what a command makes, if the user gives none."""
+def new_name(kind: str, given: str | None = None) -> str:
+    """Return the name for the directory of what a command makes.
+
+    Parameters
+    ----------
+    kind
+        What is made.
+    given
+        What the user says; None or empty for a name of its own.
+
+    Raises
+    ------
+    UsageError
+        If the user's is no name.
+    """
+    if given:
+        from serverless_bench.driver.schema import check_name
+
+        check_name(given)
+        return given
     import secrets
 
     from serverless_bench.clock import utc_stamp

@@ -9,7 +9,7 @@ import click
 
 from serverless_bench.cli.lookup import RunName, the_run
 from serverless_bench.cli.options import FILE, option, run_dir_option
-from serverless_bench.cli.terminal import working
+from serverless_bench.cli.terminal import say, working
 from serverless_bench.errors import ArchiveError, PluginError
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ def command(runs: tuple[str, ...], run_dir: Path, output: Path | None, *, latenc
     path = output or found[-1].path / "figure.png"
     with working("drawing the picture"):
         save_figure(found, path, latency=latency)
-    click.echo(f"figure: {path}")
+    say(f"figure: {path}")
 
 
 def require_plots() -> None:

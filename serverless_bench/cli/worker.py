@@ -9,7 +9,7 @@ import click
 
 from serverless_bench.cli.job_flags import addressing_options
 from serverless_bench.cli.options import option
-from serverless_bench.cli.terminal import aside
+from serverless_bench.cli.terminal import aside, say
 from serverless_bench.driver.remote import parse_prefix
 from serverless_bench.driver.target import resolve
 from serverless_bench.errors import UsageError
@@ -76,12 +76,12 @@ def command(
         environment({ALLOW_CODE: "1" if allow_code else None}),
     ):
         _stop_on_signals(poller)
-        click.echo(
+        say(
             f"worker {worker_id()} takes events from s3://{bucket}/{prefix}; Ctrl-C or SIGTERM"
             " ends it after the present one"
         )
         poller.run(idle)
-    click.echo(f"{format_count(poller.ran, 'function')} run, {poller.failed} of them failed")
+    say(f"{format_count(poller.ran, 'function')} run, {poller.failed} of them failed")
 
 
 def _stop_on_signals(poller: Poller) -> None:
