@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from botocore import exceptions as boto
 from botocore.config import Config
+from botocore.configprovider import ConfiguredEndpointProvider
 from botocore.loaders import create_loader
 from botocore.session import Session
 
@@ -75,6 +76,27 @@ def configured_region() -> str:
     except boto.ProfileNotFound as exc:
         raise no_profile(exc) from exc
     return region or "us-east-1"
+
+
+def configured_endpoint() -> str | None:
+    """Return the endpoint of S3 that the AWS configuration or the environment names.
+
+    Raises
+    ------
+    StoreError
+        If there is no such profile.
+    """
+    session = Session()
+    try:
+        if str(session.get_config_variable("ignore_configured_endpoint_urls")).lower() == "true":
+            return None
+        provider = ConfiguredEndpointProvider(
+            session.full_config, session.get_scoped_config(), "s3"
+        )
+    except boto.ProfileNotFound as exc:
+        raise no_profile(exc) from exc
+    url: str | None = provider.provide()
+    return url
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,10 +12,10 @@ from serverless_bench.job.endpoint import parse_endpoint
 from serverless_bench.job.target import Addressing, Target
 from serverless_bench.units import format_size
 
-_ENDPOINTS: Final = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL")
+ENDPOINTS: Final = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL")
 """Where botocore, which looks for buckets, finds a store (AWS SDKs reference guide,
 "Service-specific endpoints"); and what has it look elsewhere."""
-_IGNORED: Final = "AWS_IGNORE_CONFIGURED_ENDPOINT_URLS"
+IGNORED: Final = "AWS_IGNORE_CONFIGURED_ENDPOINT_URLS"
 _INVOKED: Final = frozenset({"lambda", "lithops", "workers"})
 
 
@@ -89,9 +89,9 @@ def check_meant(target: Target, executor: str) -> None:
     UsageError
         If so.
     """
-    if target.store is None or os.environ.get(_IGNORED, "").lower() == "true":
+    if target.store is None or os.environ.get(IGNORED, "").lower() == "true":
         return
-    names = _ENDPOINTS if executor not in _INVOKED else _ENDPOINTS[:1]
+    names = ENDPOINTS if executor not in _INVOKED else ENDPOINTS[:1]
     for name in names:
         url = os.environ.get(name, "").rstrip("/")
         if url and url != target.endpoint_url:
