@@ -18,6 +18,7 @@ from botocore.session import Session
 from serverless_bench.aws.client import CREDENTIALS, credentials_error
 from serverless_bench.driver.bucket import missing, no_profile, refused, unreachable
 from serverless_bench.errors import StoreError, UsageError
+from serverless_bench.job.endpoint import refuse_password
 from serverless_bench.job.target import Target
 
 if TYPE_CHECKING:
@@ -60,6 +61,8 @@ def open_s3(target: Target) -> "S3Client":
         )
     except ValueError as exc:
         raise UsageError(str(exc), hint="an endpoint is http(s)://host[:port]") from exc
+    # It may come from the environment, or the AWS configuration.
+    refuse_password(client.meta.endpoint_url)
     return client
 
 

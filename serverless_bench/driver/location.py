@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from serverless_bench.errors import UsageError
-from serverless_bench.job.endpoint import parse_endpoint
+from serverless_bench.job.endpoint import parse_endpoint, refuse_password
 from serverless_bench.job.target import Addressing, Target
 from serverless_bench.units import format_size
 
@@ -94,6 +94,7 @@ def check_meant(target: Target, executor: str) -> None:
     names = ENDPOINTS if executor not in _INVOKED else ENDPOINTS[:1]
     for name in names:
         url = os.environ.get(name, "").rstrip("/")
+        refuse_password(url)
         if url and url != target.endpoint_url:
             raise UsageError(
                 f"{name} names {url}, but without `bucket` the embedded store would be measured",

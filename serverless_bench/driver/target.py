@@ -14,7 +14,6 @@ from serverless_bench.driver.bucket import Bucket, explained
 from serverless_bench.driver.directory_bucket import check_zone
 from serverless_bench.driver.location import ENDPOINTS, IGNORED
 from serverless_bench.job.directory_bucket import zonal_endpoint, zone_of
-from serverless_bench.job.endpoint import parse_endpoint
 from serverless_bench.job.spec import JobSpec
 from serverless_bench.job.target import Target
 
@@ -71,9 +70,7 @@ def _found_on_aws(target: Target, region: str | None) -> Target:
     asked = client.meta.region_name
     if found and found != asked:
         client = boto.open_s3(replace(target, region=found))
-    # The AWS configuration may name one, too.
-    there = parse_endpoint(client.meta.endpoint_url)
-    return replace(target, endpoint_url=there, region=found or asked)
+    return replace(target, endpoint_url=client.meta.endpoint_url, region=found or asked)
 
 
 def _configured_region() -> str:

@@ -27,12 +27,7 @@ def parse_endpoint(text: str) -> str:
         ask for other objects, each in its own way.
     """
     hint = "an endpoint is http(s)://host[:port]"
-    if "@" in text:
-        # Nothing of it is shown: a password would be.
-        raise UsageError(
-            "`endpoint_url` has a user or a password in it",
-            hint="credentials go into AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE",
-        )
+    refuse_password(text)
     try:
         parts = urlsplit(text.strip())
         port = parts.port
@@ -58,6 +53,21 @@ def parse_endpoint(text: str) -> str:
     if not _HOST.fullmatch(parts.netloc) or not text.strip().isprintable():
         raise UsageError(f"`endpoint_url` {text!r} is not a URL of a store", hint=hint)
     return f"{parts.scheme}://{parts.netloc}"
+
+
+def refuse_password(text: str) -> None:
+    """Refuse a URL with a user or a password in it; nothing of it is shown.
+
+    Raises
+    ------
+    UsageError
+        If it has.
+    """
+    if "@" in text:
+        raise UsageError(
+            "`endpoint_url` has a user or a password in it",
+            hint="credentials go into AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE",
+        )
 
 
 def is_aws(url: str) -> bool:
