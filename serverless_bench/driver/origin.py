@@ -25,12 +25,11 @@ from serverless_bench.job.endpoint import is_aws, parse_endpoint
 from serverless_bench.job.load import is_in_files
 from serverless_bench.job.spec import JobSpec
 from serverless_bench.job.types import wrong
-from serverless_bench.rundir.run import Run, read_header
+from serverless_bench.rundir.run import SCHEMA, Run, read_header
 
 SEAL: Final = "origin"
 """The field of a run's header."""
 _KEY_BYTES: Final = 32
-_UNSEALED: Final = frozenset({"schema", SEAL})
 _SHOWN: Final = 3
 """Functions that a message names."""
 
@@ -41,17 +40,21 @@ def sealed(header: Mapping[str, Any]) -> dict[str, Any]:
     with suppress(OSError):
         if _stored_key(path) is None:
             _store_key(path)
-    return {**header, SEAL: _seal(header, _stored_key(path) or _fleeting_key())}
+    key = _stored_key(path) or _fleeting_key()
+    return {**header, SEAL: _seal({"schema": SCHEMA, **header}, key)}
 
 
 def is_ours(path: Path) -> bool:
     """Tell whether this user made the run in a directory, and its header is as it was then."""
     header = read_header(path)
-    seal = header.get(SEAL)
+    seal = header.pop(SEAL, None)
     if not isinstance(seal, str) or not seal.isascii():
         return False
     keys = (_stored_key(_key_path()), _fleeting_key())
-    return any(key and hmac.compare_digest(_seal(header, key), seal) for key in keys)
+    # What is nested deeper than can be written was not written by us.
+    with suppress(orjson.JSONEncodeError):
+        return any(key and hmac.compare_digest(_seal(header, key), seal) for key in keys)
+    return False
 
 
 def confirm(run: Run, *, trust: bool) -> str:
@@ -125,7 +128,7 @@ def _is_usual(url: str) -> bool:
 
 def _seal(header: Mapping[str, Any], key: bytes) -> str:
     # As it is read again: JSON has neither tuples nor enumerations.
-    fields = orjson.loads(orjson.dumps({n: v for n, v in header.items() if n not in _UNSEALED}))
+    fields = orjson.loads(orjson.dumps(header))
     data = orjson.dumps(fields, option=orjson.OPT_SORT_KEYS)
     return hmac.digest(key, data, "sha256").hex()
 

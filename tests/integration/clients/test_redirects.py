@@ -14,7 +14,7 @@ import pytest
 from serverless_bench.clients import CLIENTS, open_client
 from serverless_bench.clients.base import Client
 from serverless_bench.clock import monotonic_ns
-from serverless_bench.driver.boto import open_uploads
+from serverless_bench.driver.cleanup import delete
 from serverless_bench.driver.target import resolve
 from serverless_bench.errors import OperationError, StoreError
 from serverless_bench.job.target import Target
@@ -134,7 +134,7 @@ def test_the_driver_does_not_follow_either() -> None:
                 resolve(Target(bucket="bucket", endpoint_url=store.endpoint_url), region=None)
             target = Target(bucket="bucket", endpoint_url=store.endpoint_url)
             with pytest.raises(StoreError):
-                open_uploads(target)
+                delete(target, ["key"])
     assert "`endpoint_url`" in caught.value.hint
     assert not told
 

@@ -117,6 +117,16 @@ def test_an_endpoint_that_could_not_be_made_is_not_used(
     assert "\x1b" not in ended.err
 
 
+@pytest.mark.parametrize("command", ["report", "ls", "export", "plot"])
+def test_nor_is_a_password_in_one_shown(sbench: Nursery, tmp_path: Path, command: str) -> None:
+    foreign(tmp_path, target__endpoint_url="http://me:hunter2@127.0.0.1:9")
+    words = {"ls": ("--run-dir", "."), "export": ("csv", "theirs", "out")}
+    ended = sbench(tmp_path, command, *words.get(command, ("theirs",)))
+    assert ended.code in {0, 2, 8}, ended
+    assert "hunter2" not in f"{ended.out}{ended.err}"
+    assert ended.asked == ()
+
+
 @pytest.mark.parametrize("command", ["resume", "clean"])
 def test_a_directory_that_is_trusted_says_where_it_goes(
     sbench: Nursery, tmp_path: Path, theirs: str, command: str
