@@ -30,10 +30,35 @@ are data: ``body`` turns every ``OperationError`` into a row, because a store th
 answers 503 is a result.
 """
 
+import os
+import re
 from typing import ClassVar, Final
 
 INTERRUPTED: Final = 130
 """Exit code of a program that Ctrl-C ended (128 + SIGINT)."""
+_VARIABLES: Final = (
+    "AWS_ACCESS_KEY_ID",
+    "AWS_SECRET_ACCESS_KEY",
+    "AWS_SESSION_TOKEN",
+    "AWS_SECURITY_TOKEN",
+)
+_CREDENTIALS: Final = re.compile(
+    r"\b(?:AKIA|ASIA)[A-Z0-9]{16}\b|(?<=x-amz-security-token)\W{1,3}[^\s,;<&\"']+", re.IGNORECASE
+)
+"""Ids of keys (IAM user guide, "Unique identifiers"), and what a header of a request had."""
+_LEAST: Final = 8
+"""Characters; what is shorter is nobody's credential, but may be a word."""
+
+
+def without_secrets(text: str) -> str:
+    """Return a text from a store or a library without our credentials.
+
+    Those of the environment go wherever they stand: a store may say again what it was told.
+    """
+    for value in filter(None, map(os.environ.get, _VARIABLES)):
+        if len(value) >= _LEAST:
+            text = text.replace(value, "***")
+    return _CREDENTIALS.sub("***", text)
 
 
 class SbenchError(Exception):
@@ -112,7 +137,7 @@ class OperationError(SbenchError):
     Parameters
     ----------
     message
-        What happened, without credentials or signatures.
+        What happened; credentials of ours are left out.
     status
         HTTP status; None when there was no answer.
     """
@@ -123,7 +148,7 @@ class OperationError(SbenchError):
     """Whether the same request may succeed a moment later."""
 
     def __init__(self, message: str, *, status: int | None = None) -> None:
-        super().__init__(message)
+        super().__init__(without_secrets(message))
         self.status = status
 
 

@@ -12,6 +12,7 @@ from typing import Any, Final
 from botocore import exceptions as boto
 
 from serverless_bench.errors import ExecutorError
+from serverless_bench.job.endpoint import refuse_password
 
 DEFAULT_REGION: Final = "us-east-1"
 _CONFIG: Final[Mapping[str, Any]] = {
@@ -57,12 +58,14 @@ def open_client(service: str, *, region: str | None = None, endpoint_url: str | 
 
     session = Session()
     with explained(service):
-        return session.create_client(
+        client = session.create_client(
             service,
             region_name=region or session.get_config_variable("region") or DEFAULT_REGION,
             endpoint_url=endpoint_url,
             config=Config(**_CONFIG),
         )
+    refuse_password(client.meta.endpoint_url)
+    return client
 
 
 @contextmanager

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import click
 
 from serverless_bench.aws.lambda_network import BASE_MBPS
+from serverless_bench.errors import UsageError
 from serverless_bench.reporters import REPORTERS
 
 if TYPE_CHECKING:
@@ -131,6 +132,24 @@ network_quota_option = option(
 
 run_dir_option = option(
     "--run-dir", type=FOLDER, default=DEFAULT_RUN_DIR, help="Directory of the runs."
+)
+
+
+def _from_hand(ctx: click.Context, param: click.Parameter, value: Any) -> Any:  # noqa: ANN401 - click's own
+    source = ctx.get_parameter_source(str(param.name))
+    if source is click.core.ParameterSource.DEFAULT_MAP:
+        raise UsageError(
+            f"sbench.toml must not say --{param.name}", hint="it is said each time, by hand"
+        )
+    return value
+
+
+trust_option = click.option(
+    "--trust",
+    is_flag=True,
+    callback=_from_hand,
+    help="Use the store, functions and directories that RUN names, though it was not made here"
+    " and your settings name others.",
 )
 
 keep_option = option("--keep", is_flag=True, help="Leave the objects in the store.")

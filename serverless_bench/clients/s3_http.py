@@ -167,6 +167,13 @@ def byte_range(offset: int, length: int | None) -> Mapping[str, str]:
     return NO_HEADERS if length is None else {"range": f"bytes={offset}-{offset + length - 1}"}
 
 
+def _host_of(url: str) -> str:
+    try:
+        return urlsplit(url).netloc
+    except ValueError:
+        return ""
+
+
 def _upload(upload_id: str) -> str:
     return f"uploadId={quote(upload_id, safe='')}"
 
@@ -215,7 +222,8 @@ def response_error(
     endpoint, bucket
         Where the request went.
     """
-    hosts = (element(text, "Endpoint"), urlsplit(headers.get("location", "")).netloc)
+    # Whether to go there is for who follows: `job.endpoint.redirected`.
+    hosts = (element(text, "Endpoint"), _host_of(headers.get("location", "")))
     host = next(filter(None, hosts), "").removeprefix(bucket + ".")
     return s3_error(
         status,

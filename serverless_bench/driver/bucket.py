@@ -19,7 +19,14 @@ from serverless_bench import __version__
 from serverless_bench.clients.base import Exchange
 from serverless_bench.clients.wire import WireClient
 from serverless_bench.clock import monotonic_ns
-from serverless_bench.errors import AccessDenied, NotFound, OperationError, StoreError, UsageError
+from serverless_bench.errors import (
+    AccessDenied,
+    NotFound,
+    OperationError,
+    StoreError,
+    UsageError,
+    WrongRegion,
+)
 from serverless_bench.job.target import Target
 from serverless_bench.job.transfer import Transfer
 from serverless_bench.units import KIB, NS_PER_S
@@ -136,6 +143,9 @@ def explained(target: Target) -> Iterator[None]:
         raise missing(where) from exc
     except AccessDenied as exc:
         raise (credentials(exc) if exc.status is None else refused(where, str(exc))) from exc
+    except WrongRegion as exc:
+        hint = "name where the bucket is: `endpoint_url`, `region`"
+        raise StoreError(f"{where}: {exc}", hint=hint) from exc
     except OperationError as exc:
         if exc.status is not None:
             raise StoreError(f"{where}: the store answered {exc}") from exc

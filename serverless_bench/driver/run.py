@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from serverless_bench.clock import utc_stamp, wall_ns
 from serverless_bench.driver.coordinator import Coordinator
+from serverless_bench.driver.origin import confirm, sealed
 from serverless_bench.driver.pickling import OwnFunction, function_job, pack, without_code
 from serverless_bench.driver.plan import check, check_saved, ledger, uses_store
 from serverless_bench.driver.progress import shown
@@ -163,8 +164,7 @@ def _launched(
     job: JobSpec, directory: Path, keys: Sequence[str], live: RunProgress, on_outcome: OnOutcome
 ) -> Run:
     """Run a job that is checked, whose store answers."""
-    executor = open_executor(job)
-    created_ns = wall_ns()
+    executor, created_ns = open_executor(job), wall_ns()
     run_id = new_run_id(created_ns)
     coordinator = Coordinator(job, run_id)
     coordinator.reach()
@@ -184,7 +184,7 @@ def _launched(
     coordinator.settle(job, [key for invocation in gated for key in gate_keys(invocation)])
     left = () if ready is None else ready.left
     made = chain(left, ledger(job, planned()))
-    with Archive(directory, header=header, ledger=made, keys=keys) as archive:
+    with Archive(directory, header=sealed(header), ledger=made, keys=keys) as archive:
         fanout = _Fanout(job, run_id, keys, executor, archive, live, on_outcome)
         with fanout.surviving(coordinator), coordinator:
             fanout.launch(planned())
@@ -197,6 +197,7 @@ def resume_job(
     *,
     function: OwnFunction | None = None,
     launch: bool = True,
+    trust: bool = False,
     progress: bool = False,
     live: RunProgress | None = None,
     on_outcome: OnOutcome = lambda _: None,
@@ -216,15 +217,15 @@ def resume_job(
         code. Without it, nothing is launched.
     launch
         False to launch nothing: the run is only brought to its end.
+    trust
+        As in ``clean``, and its functions are invoked.
     progress, live, on_outcome
         As in ``run_job``.
 
     Raises
     ------
-    ArchiveError
-        If the directory cannot be read or written, or another driver works on the run.
-    StoreError
-        If the embedded store does not start.
+    ArchiveError, UsageError, StoreError
+        As in ``clean``; if the embedded store does not start.
     CutShort
         As in ``run_job``.
 
@@ -238,6 +239,7 @@ def resume_job(
     missing = lost_functions(before)
     if before.ended and not missing:
         return before
+    confirm(before, trust=trust)
     live = live or RunProgress()
     job = check_saved(before) if launch else before.job
     if function is not None:
@@ -319,8 +321,7 @@ class _Fanout:
         except KeyboardInterrupt as exc:
             self._cause = exc
         finally:
-            self._archive.closing.update(coordinator.report())
-            self._archive.closing["ended_ns"] = wall_ns()
+            self._archive.closing.update(coordinator.report(), ended_ns=wall_ns())
             if self._live.requests:
                 self._archive.closing["requests"] = self._live.requests
 

@@ -11,7 +11,7 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, Self
 
@@ -19,7 +19,7 @@ import platformdirs
 
 from serverless_bench.clock import monotonic_ns, sleep
 from serverless_bench.errors import PluginError, StoreError
-from serverless_bench.process import environment
+from serverless_bench.process import environment, without_credentials
 from serverless_bench.stores.keeper import LOCK, START_S
 from serverless_bench.stores.seaweedfs import FOLDERS
 from serverless_bench.units import NS_PER_S
@@ -43,7 +43,7 @@ class Address:
     endpoint_url: str
     bucket: str
     access_key: str
-    secret_key: str
+    secret_key: str = field(repr=False)
     keeper_pid: int
     store_pid: int
 
@@ -207,6 +207,7 @@ def _start_keeper(directory: Path, address: Path) -> subprocess.Popen[bytes]:
         with (directory / "keeper.log").open("wb") as log:
             return subprocess.Popen(  # noqa: S603 - our own module
                 [sys.executable, "-P", "-m", _KEEPER, str(directory), str(address)],
+                env=without_credentials(),
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=log,

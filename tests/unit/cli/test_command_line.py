@@ -140,3 +140,12 @@ def test_the_embedded_store_is_not_measured_in_place_of_another(
     assert "`bucket` B" in caught.value.hint
     monkeypatch.setenv("AWS_IGNORE_CONFIGURED_ENDPOINT_URLS", "true")
     check_meant(HERE, executor)
+
+
+def test_a_password_in_an_endpoint_of_the_environment_is_not_shown(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("AWS_ENDPOINT_URL", "http://me:hunter2@store")
+    with pytest.raises(UsageError, match="has a user or a password") as caught:
+        check_meant(HERE, "local")
+    assert "hunter2" not in str(caught.value)
