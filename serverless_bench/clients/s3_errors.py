@@ -14,6 +14,7 @@ from serverless_bench.errors import (
     TimedOut,
     WrongRegion,
 )
+from serverless_bench.units import whole_number
 
 _BY_CODE: Final[Mapping[str, type[OperationError]]] = {
     "AccessDenied": AccessDenied,
@@ -84,8 +85,8 @@ def s3_error(
         return WrongRegion(text, status=status, region=region, endpoint=endpoint)
     error = _BY_CODE.get(code) or _BY_STATUS.get(status, BadRequest)
     if error is Throttled:
-        after = headers.get("retry-after", "")
-        seconds = float(after) if after.isdigit() else None
+        after_s = whole_number(headers.get("retry-after", ""))
+        seconds = None if after_s is None else float(after_s)
         return Throttled(text, status=status, retry_after_s=seconds)
     return error(text, status=status)
 

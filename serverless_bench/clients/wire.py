@@ -29,6 +29,7 @@ from serverless_bench.clients.s3_http import (
     byte_range,
     response_error,
 )
+from serverless_bench.clients.s3_xml import check_success
 from serverless_bench.clients.sigv4 import UNSIGNED_PAYLOAD, Keys, Signer
 from serverless_bench.clients.wire_connection import WireConnection
 from serverless_bench.clients.wire_session import Sessions
@@ -37,13 +38,14 @@ from serverless_bench.job.directory_bucket import is_directory_bucket
 from serverless_bench.job.target import Target
 from serverless_bench.job.transfer import Transfer
 from serverless_bench.rundir.record import Shown
-from serverless_bench.units import MIB
+from serverless_bench.units import KIB, MIB
 
 _WITH_BODY: Final = frozenset({"PUT", "POST"})
-_SMALL: Final = MIB
+_SMALL: Final = 64 * KIB
 """Responses that are read into memory (errors, ids) are at most this long."""
-_LISTING: Final = 64 * MIB
-"""But for a thousand keys of 1,024 bytes, each byte of which may be encoded as three."""
+_LARGE: Final = 8 * MIB
+"""But for those with a thousand keys of 1,024 bytes, each of which may be encoded as three."""
+_OF_MANY: Final = frozenset({"DeleteObjects", "ListMultipartUploads", "ListObjectsV2"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -138,7 +140,7 @@ class WireClient(S3HttpClient[WireOptions]):
             exchange.answered(status, answered)
             if status >= 300 or (sink is None and response.length != 0):
                 # A listing that ends too early is an error, and not a shorter listing.
-                most = _LISTING if operation == "ListObjectsV2" else _SMALL
+                most = _LARGE if status < 300 and operation in _OF_MANY else _SMALL
                 text = connection.read(response, most, exchange)
             if status >= 300:
                 error = response_error(status, text, answered, self._endpoint, self._bucket)
@@ -146,6 +148,8 @@ class WireClient(S3HttpClient[WireOptions]):
                     error = self._sessions.judge(operation, text, signing[1], error)
                 raise error
             if sink is None:
+                if text and operation != "GetObject":
+                    check_success(text)
                 return S3Response(status, answered, text)
             if "range" in headers and "content-range" not in answered:
                 # By the header: rclone responds to a range with status 200.
@@ -177,6 +181,7 @@ class WireClient(S3HttpClient[WireOptions]):
             proxy=_find_proxy(self._server),
             block_bytes=self._transfer.block_bytes,
             timeout_s=self._transfer.timeout_s,
+            exchange=exchange,
         )
         exchange.connected(connection.remote, reused=False)
         return connection
