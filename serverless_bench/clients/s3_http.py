@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 from urllib.parse import SplitResult, quote, unquote_plus, urlencode, urlsplit
 
 from serverless_bench.clients.base import Exchange, Source
-from serverless_bench.clients.library import K, LibraryClient
+from serverless_bench.clients.library import K, LibraryClient, check_page
 from serverless_bench.clients.s3_errors import s3_error
 from serverless_bench.clients.s3_xml import check_success, document, element, texts
 from serverless_bench.errors import BadRequest, BadResponse, OperationError
@@ -176,20 +176,6 @@ class S3HttpClient(LibraryClient[K]):
 def byte_range(offset: int, length: int | None) -> Mapping[str, str]:
     """Return the header that asks for a range of an object; none for the whole object."""
     return NO_HEADERS if length is None else {"range": f"bytes={offset}-{offset + length - 1}"}
-
-
-def check_page(keys: Sequence[str], prefix: str, *, more: bool) -> None:
-    """Refuse a page of a listing that is not what was asked for.
-
-    Raises
-    ------
-    BadResponse
-        If it holds other keys, or says that there are more behind none.
-    """
-    if more and not keys:
-        raise BadResponse("the store lists no keys, and says that there are more", status=200)
-    if not all(key.startswith(prefix) for key in keys):
-        raise BadResponse(f"the store lists keys that do not begin with {prefix!r}", status=200)
 
 
 def _host_of(url: str) -> str:

@@ -7,20 +7,21 @@ deadline, without a poll before every call. Heads and bodies go through one buff
 used again: a small object is one send and, as a rule, one receive.
 """
 
-import os
 import re
 import select
 import socket
-import ssl
-import struct
-from base64 import b64encode
 from collections.abc import Callable
-from contextlib import suppress
-from functools import cache
-from typing import Any, Final, TypeVar
-from urllib.parse import SplitResult, unquote, urlsplit
+from typing import Final, TypeVar
+from urllib.parse import SplitResult
 
 from serverless_bench.clients.base import Exchange, Sink, Source
+from serverless_bench.clients.wire_connect import (
+    TICK_S,
+    authorization,
+    connect,
+    open_tunnel,
+    secure,
+)
 from serverless_bench.clients.wire_response import END_OF_HEAD, Response
 from serverless_bench.clients.wire_tls import TlsStream
 from serverless_bench.errors import (
@@ -32,7 +33,6 @@ from serverless_bench.errors import (
 )
 from serverless_bench.units import KIB
 
-TICK_S: Final = 0.05
 _CONNECT_S: Final = 10.0
 _EARLY_RESPONSE_S: Final = 1.0
 _HEAD_BYTES: Final = 64 * KIB
@@ -85,18 +85,19 @@ class WireConnection:
         """Where what was received and not used yet stands in the buffer."""
         self.absolute = bool(proxy) and url.scheme == "http"
         """Whether requests have to name the whole URL, as a proxy wants it."""
-        self.proxy_lines = _authorization(proxy) if proxy else ""
+        self.proxy_lines = authorization(proxy) if proxy else ""
         """Headers for the proxy, as lines."""
         connect_s = min(timeout_s, _CONNECT_S)
         try:
-            self._socket = _connected(url, proxy, connect_s)
+            self._socket = connect(url, proxy, connect_s)
             self._stream: socket.socket | TlsStream = self._socket
-            # Each of its receives takes a tick at most.
-            steps = range(max(round(connect_s / TICK_S), 1))
             try:
-                peer = self._prepare(
-                    url, steps, exchange, tunnel=bool(proxy) and url.scheme == "https"
-                )
+                if url.scheme == "https":
+                    if proxy:
+                        open_tunnel(self._socket, url, self.proxy_lines, connect_s, exchange)
+                        self.proxy_lines = ""
+                    self._stream = secure(self._socket, url, block_bytes, connect_s, exchange)
+                peer = self._socket.getpeername()
             except BaseException:
                 self.close()
                 raise
@@ -346,82 +347,7 @@ class WireConnection:
         response.will_close = True
         return response
 
-    def _prepare(
-        self, url: SplitResult, steps: range, exchange: Exchange, *, tunnel: bool
-    ) -> tuple[Any, ...]:
-        """Make the connection ready for requests, and return where it leads."""
-        self._socket.settimeout(None)
-        for option in (socket.SO_SNDTIMEO, socket.SO_RCVTIMEO):
-            tick = struct.pack("ll", 0, round(TICK_S * 1e6))
-            self._socket.setsockopt(socket.SOL_SOCKET, option, tick)
-        if tunnel:
-            self._tunnel(url, steps, exchange)
-        if url.scheme == "https":
-            stream = TlsStream(
-                self._socket,
-                _tls_context(_bundle()),
-                url.hostname or "",
-                block_bytes=self._block_bytes,
-            )
-            for _ in steps:
-                if stream.shake_hands():
-                    break
-                exchange.moved(0)
-            else:
-                raise TimeoutError
-            self._stream = stream
-        peer: tuple[Any, ...] = self._socket.getpeername()
-        return peer
-
-    def _tunnel(self, url: SplitResult, steps: range, exchange: Exchange) -> None:
-        """Have the proxy connect us (RFC 9110, section 9.3.6)."""
-        there = f"{url.hostname}:{url.port or 443}"
-        lines = [f"CONNECT {there} HTTP/1.1", f"host: {there}"]
-        head = "\r\n".join([*lines, self.proxy_lines, ""])
-        self._socket.sendall(head.encode())
-        data = b""
-        for _ in steps:
-            with suppress(BlockingIOError):
-                data += (more := self._socket.recv(4 * KIB))
-                if not more or END_OF_HEAD in data:
-                    break
-            exchange.moved(0)
-        else:
-            raise TimeoutError
-        status = Response(data.partition(END_OF_HEAD)[0], "CONNECT").status
-        if not 200 <= status < 300:
-            raise ConnectionLost(f"the proxy does not connect to {there}: status {status}")
-        self.proxy_lines = ""
-
-
-def _connected(url: SplitResult, proxy: str | None, timeout_s: float) -> socket.socket:
-    via = urlsplit(proxy) if proxy else url
-    if via.scheme not in {"http", "https"} or (proxy and via.scheme != "http"):
-        raise ConnectionLost(f"cannot talk {via.scheme!r} to {via.hostname}")
-    port = via.port or (443 if via.scheme == "https" else 80)
-    line = socket.create_connection((via.hostname or "", port), timeout_s)
-    line.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    return line
-
 
 def _lost(exc: OSError) -> ConnectionLost:
     """Return what an error of a socket, or of TLS, means."""
     return ConnectionLost(f"{type(exc).__name__}: {exc}")
-
-
-def _authorization(proxy: str) -> str:
-    parts = urlsplit(proxy)
-    if parts.username is None:
-        return ""
-    user = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
-    return f"proxy-authorization: Basic {b64encode(user.encode()).decode()}\r\n"
-
-
-def _bundle() -> str | None:
-    # The same variable that the AWS SDKs read; OpenSSL itself honours SSL_CERT_FILE.
-    return os.environ.get("AWS_CA_BUNDLE") or None
-
-
-@cache
-def _tls_context(cafile: str | None) -> ssl.SSLContext:
-    return ssl.create_default_context(cafile=cafile)
