@@ -19,6 +19,7 @@ from urllib.parse import quote, urlencode, urlsplit
 
 from serverless_bench import __version__
 from serverless_bench.clients.base import Exchange
+from serverless_bench.clients.library import check_page
 from serverless_bench.clients.s3_xml import document, texts
 from serverless_bench.clients.wire import WireClient
 from serverless_bench.clock import monotonic_ns
@@ -91,6 +92,7 @@ class _BucketClient(WireClient):
             for each in listed
             if each.tag.rpartition("}")[2] == "Upload"
         ]
+        check_page([upload.key for upload in found], prefix, more=False)
         if "true" not in texts(listed, "IsTruncated"):
             return found, None
         names = ("NextKeyMarker", "NextUploadIdMarker")
