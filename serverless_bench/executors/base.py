@@ -3,13 +3,14 @@
 from collections import Counter
 from collections.abc import Callable, Collection, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Final, Protocol, runtime_checkable
 
 from serverless_bench.errors import ExecutorError
 from serverless_bench.job.spec import InvocationSpec, JobSpec
 from serverless_bench.rundir.record import InvocationRecord, Lost, Outcome
 
 OnOutcome = Callable[[Outcome], None]
+_CAUSE_CHARACTERS: Final = 500
 GRACE_S = 5.0
 """An invocation stops by itself at its deadline; this much later it is given up."""
 
@@ -135,10 +136,15 @@ def read_record(
     data: bytes | Mapping[str, Any], index: int, launch: int
 ) -> InvocationRecord | Lost:
     """Return the record that a worker has sent, or a loss if it is none."""
-    import orjson  # noqa: PLC0415 - the workers of this machine load this module, too
+    # The workers of this machine load this module, too.
+    import orjson  # noqa: PLC0415
+
+    from serverless_bench.rundir.received import check_received  # noqa: PLC0415
 
     try:
-        return InvocationRecord.from_json(orjson.loads(data) if isinstance(data, bytes) else data)
+        found = InvocationRecord.from_json(orjson.loads(data) if isinstance(data, bytes) else data)
+        check_received(found, index, launch)
     except (AttributeError, KeyError, TypeError, ValueError) as exc:
-        cause = f"unreadable record: {type(exc).__name__}: {exc}"
+        cause = f"unreadable record: {type(exc).__name__}: {exc}"[:_CAUSE_CHARACTERS]
         return Lost(index=index, launch=launch, cause=cause)
+    return found
