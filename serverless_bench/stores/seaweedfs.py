@@ -96,7 +96,7 @@ class SeaweedFS:
         They stand for the entries of its security.toml. In an argument anybody could read them.
         """
         paths = {"CERT": str(self._certificate), "KEY": str(self._key)}
-        parts = [f"GRPC_{name}" for name in _CERTIFIED]
+        parts = [*(f"GRPC_{name}" for name in _CERTIFIED), "HTTPS_MASTER"]
         return {
             **{f"WEED_JWT_{name}_KEY": secrets.token_hex(32) for name in _TOKENS},
             **{
