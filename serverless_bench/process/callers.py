@@ -14,6 +14,7 @@ import re
 import socket
 import struct
 import sys
+from functools import lru_cache
 from ipaddress import ip_address
 from pathlib import Path
 from typing import Final
@@ -66,16 +67,18 @@ def from_a_page(host: str, origin: str | None) -> bool:
     host, origin
         Headers of the request; no host is nobody's name, and None no origin.
     """
+    return origin is not None or not _is_local(host)
+
+
+# A store is asked a thousand times a second, and by the same name.
+@lru_cache(maxsize=64)
+def _is_local(host: str) -> bool:
     found = _HOST.fullmatch(host)
     name = found[1].lower() if found else host
-    return origin is not None or not (not name or _is_local(name))
-
-
-def _is_local(name: str) -> bool:
     try:
         ip_address(name)
     except ValueError:
-        return name == "localhost" or name.endswith(".localhost")
+        return name in {"", "localhost"} or name.endswith(".localhost")
     return True
 
 
