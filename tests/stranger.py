@@ -12,6 +12,7 @@ import socket
 import ssl
 import subprocess
 import sys
+import threading
 import traceback
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
@@ -51,6 +52,10 @@ class Stranger:
     def hold(self, host: str, port: int) -> Any:
         """Open a connection and keep it; return its address."""
         return self._tell("hold", host, port)
+
+    def serve(self) -> str:
+        """Serve HTTP, 200 to everything; return its URL."""
+        return f"http://127.0.0.1:{self._tell('serve')}"
 
     def unix(self, path: Path | str) -> Any:
         """Connect to a Unix socket."""
@@ -139,16 +144,31 @@ def _hold(host: str, port: int) -> Any:
     return _held[-1].getsockname()[:2]
 
 
+def _serve() -> int:
+    listener = socket.create_server(("127.0.0.1", 0))
+
+    def answer() -> None:
+        while True:
+            taken, _ = listener.accept()
+            _held.append(taken)
+            taken.recv(1 << 12)
+            taken.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi")
+
+    threading.Thread(target=answer, daemon=True).start()
+    return int(listener.getsockname()[1])
+
+
 _DOES: Final[Mapping[str, Callable[..., Any]]] = {
     "hold": _hold,
     "kill": _kill,
     "reaches": _reaches,
     "request": _request,
+    "serve": _serve,
     "unix": _unix,
 }
 
 
-def _serve() -> None:
+def _obey() -> None:
     # What it imports late lies where only root may look.
     "".encode("idna")
     traceback.format_exc()
@@ -167,4 +187,4 @@ def _serve() -> None:
 
 
 if __name__ == "__main__":
-    _serve()
+    _obey()

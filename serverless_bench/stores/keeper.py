@@ -28,7 +28,6 @@ import signal
 import socket
 import subprocess
 import sys
-import urllib.error
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -38,7 +37,7 @@ from serverless_bench.clock import monotonic_ns, sleep
 from serverless_bench.errors import SbenchError, StoreError
 from serverless_bench.process.fork_server import die_with
 from serverless_bench.process.private import make_private_directory, own_directory
-from serverless_bench.stores.direct import open_direct
+from serverless_bench.stores.direct import answers_as_own
 from serverless_bench.stores.seaweedfs import SeaweedFS, remove_socket
 from serverless_bench.units import NS_PER_S
 
@@ -224,16 +223,10 @@ def _await_answer(store: SeaweedFS, process: subprocess.Popen[bytes]) -> bool:
     """Return whether the store answers; False if it ended, or is silent for too long."""
     deadline_ns = monotonic_ns() + round(START_S * NS_PER_S)
     while process.poll() is None and monotonic_ns() < deadline_ns:
-        try:
-            open_direct(store.endpoint_url, timeout_s=1).close()
-        except urllib.error.HTTPError as response:
-            # Refusing a request without a signature is a response.
-            response.close()
+        # Refusing a request without a signature is an answer.
+        if answers_as_own(store.endpoint_url, timeout_s=1):
             return True
-        except OSError:
-            sleep(_TICK_S)
-        else:
-            return True
+        sleep(_TICK_S)
     return False
 
 

@@ -11,6 +11,9 @@ from serverless_bench.errors import StoreError
 from serverless_bench.process import callers
 from serverless_bench.process.callers import same_user
 from serverless_bench.process.private import own_directory
+from serverless_bench.stores.direct import answers_as_own
+from serverless_bench.stores.loopback.server import serving
+from tests.processes import PATIENCE_S
 from tests.stranger import NOBODY, Stranger
 
 
@@ -45,6 +48,13 @@ def test_another_users_connection_is_not_ours(listener: socket.socket, nobody: S
         assert not same_user(peer, own)
         assert callers._owner(peer, own) == NOBODY
         assert callers._listed_owner(peer, own) == NOBODY
+
+
+def test_a_server_of_another_user_is_not_taken_for_ours(nobody: Stranger) -> None:
+    with serving() as store:
+        assert answers_as_own(store.endpoint_url, PATIENCE_S)
+    assert not answers_as_own(store.endpoint_url, PATIENCE_S)
+    assert not answers_as_own(nobody.serve(), PATIENCE_S)
 
 
 def test_what_was_never_connected_is_nobodys() -> None:
