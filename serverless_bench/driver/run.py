@@ -390,7 +390,7 @@ class _Fanout:
         archive, cause = self._archive, self._cause
         if archive.failure is not None:
             cause = ArchiveError(
-                f"the disk is full: {archive.unsaved} records are not saved in {archive.path}",
+                archive.shortfall,
                 hint="this report is the only one that has them; make room and run again",
             )
         run = archive.load()
