@@ -61,6 +61,10 @@ def without_secrets(text: str) -> str:
     return _CREDENTIALS.sub("***", text)
 
 
+_MOST_CHARACTERS: Final = 500
+"""Of what a store says; it may go on for ever."""
+
+
 class SbenchError(Exception):
     """Base class; ``hint`` says what to do next, ``exit_code`` ends the command.
 
@@ -148,7 +152,7 @@ class OperationError(SbenchError):
     """Whether the same request may succeed a moment later."""
 
     def __init__(self, message: str, *, status: int | None = None) -> None:
-        super().__init__(without_secrets(message))
+        super().__init__(_one_line(without_secrets(message)))
         self.status = status
 
 
@@ -251,3 +255,11 @@ class Corrupt(OperationError):
     """The store delivered other bytes than were written."""
 
     code = "corrupt"
+
+
+def _one_line(text: str) -> str:
+    """Return the words of a store, or of a library, as one line that can be shown."""
+    if len(text) <= _MOST_CHARACTERS and text.isprintable():
+        return text
+    shown = text[:_MOST_CHARACTERS]
+    return "".join(each if each.isprintable() else " " for each in shown)

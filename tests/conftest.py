@@ -36,7 +36,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
 
 
-FIRST = ("test_stack.py", "test_fault_matrix_lithops.py", "test_fault_matrix_lambda.py")
+FIRST = (
+    "test_stack.py",
+    *(f"test_fault_matrix_{executor}.py" for executor in ("lithops", "lambda", "workers")),
+)
 """Files that take long, and mostly wait: the others fill the time that they leave."""
 
 

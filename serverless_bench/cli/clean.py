@@ -7,7 +7,7 @@ import click
 from serverless_bench.cli.exit_codes import ExitCode
 from serverless_bench.cli.lookup import RunName, the_run
 from serverless_bench.cli.options import option, run_dir_option, trust_option
-from serverless_bench.cli.terminal import aside, confirmed, working
+from serverless_bench.cli.terminal import aside, confirmed, say, working
 from serverless_bench.units import format_count
 
 
@@ -35,9 +35,8 @@ def command(run: str | None, run_dir: Path, *, yes: bool, trust: bool) -> int:
             return ExitCode.OK
     with working(f"deleting what {saved.path} wrote"):
         cleaned = clean(saved, survey=True, trust=trust, on_message=aside)
-    click.echo(
-        f"{saved.path} wrote no objects: nothing to delete" if cleaned.wrote_nothing else cleaned
-    )
+    nothing = f"{saved.path} wrote no objects: nothing to delete"
+    say(*([nothing] if cleaned.wrote_nothing else str(cleaned).split("\n")))
     for key in cleaned.deleted.failed:
         aside(f"sbench: the store refused to delete {key}")
     for key in cleaned.deleted.foreign:

@@ -207,7 +207,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     except click.ClickException as exc:
         context = exc.ctx if isinstance(exc, click.UsageError) else None
         hint = f"{context.command_path} --help" if context else ""
-        complain(SbenchError(exc.format_message(), hint=hint))
+        # Some of click's messages have several lines.
+        complain(SbenchError(" ".join(exc.format_message().split()), hint=hint))
         return int(exc.exit_code)
     except (KeyboardInterrupt, click.Abort):
         aside("sbench: interrupted")

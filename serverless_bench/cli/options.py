@@ -69,8 +69,26 @@ class PluginName(click.ParamType):  # type: ignore[type-arg] # generic in click 
         return [CompletionItem(name) for name in self._names() if name.startswith(incomplete)]
 
 
-def new_name(kind: str) -> str:
-    """Return a name for the directory of what a command makes, if the user gives none."""
+def new_name(kind: str, given: str | None = None) -> str:
+    """Return the name for the directory of what a command makes.
+
+    Parameters
+    ----------
+    kind
+        What is made.
+    given
+        What the user says; None or empty for a name of its own.
+
+    Raises
+    ------
+    UsageError
+        If the user's is no name.
+    """
+    if given:
+        from serverless_bench.driver.schema import check_name
+
+        check_name(given)
+        return given
     import secrets
 
     from serverless_bench.clock import utc_stamp
@@ -90,6 +108,19 @@ prices_option = option(
     "--prices", type=FILE, help="Price file; the one that comes with sbench without it."
 )
 
+
+class Choice(click.Choice):  # type: ignore[type-arg] # generic in newer click alone
+    """One of several words, shown as it is documented: click alone shows the spelling of a flag."""
+
+    def normalize_choice(self, choice: object, ctx: click.Context | None) -> str:
+        """Return the word that is meant, with hyphens or underscores."""
+        meant = super().normalize_choice(choice, ctx)
+        for one in self.choices:
+            if super().normalize_choice(one, ctx) == meant:
+                return str(one)
+        return meant
+
+
 network_quota_option = option(
     "--network-quota",
     type=click.FloatRange(min=BASE_MBPS),
@@ -98,8 +129,6 @@ network_quota_option = option(
     help="The account's quota for the network of one function."
     f"  [default: {BASE_MBPS:g}, which every account has]",
 )
-
-arch_type = click.Choice(["arm64", "x86_64"])
 
 run_dir_option = option(
     "--run-dir", type=FOLDER, default=DEFAULT_RUN_DIR, help="Directory of the runs."

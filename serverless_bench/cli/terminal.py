@@ -10,8 +10,32 @@ import click
 
 from serverless_bench.cli.flag_names import spell
 from serverless_bench.errors import SbenchError, UsageError
+from serverless_bench.escaping import for_json, for_terminal
 
-aside: Final = partial(click.echo, err=True)
+
+def say(*lines: str, err: bool = False, fg: str | None = None) -> None:
+    """Print lines; what a terminal would obey is shown in place of it.
+
+    Parameters
+    ----------
+    lines
+        Each is one, whatever is in it.
+    err
+        Whether they are no result, and go to standard error.
+    fg
+        Colour, on a terminal.
+    """
+    for line in lines:
+        click.secho(for_terminal(line), err=err, fg=fg)
+
+
+def say_json(document: str | bytes) -> None:
+    """Print a JSON document; it stays what it is, and is safe to look at."""
+    text = document if isinstance(document, str) else document.decode()
+    click.echo(for_json(text))
+
+
+aside: Final = partial(say, err=True)
 
 
 def note(texts: Iterable[str]) -> None:
@@ -46,7 +70,7 @@ def confirmed(what: str, *, hint: str) -> bool:
     """
     if not sys.stdin.isatty():
         raise UsageError(f"will not {what} without being told to", hint=hint)
-    if click.confirm(f"{what[0].upper()}{what[1:]}?", err=True):
+    if click.confirm(for_terminal(f"{what[0].upper()}{what[1:]}?"), err=True):
         return True
     aside("nothing is deleted")
     return False
@@ -59,6 +83,7 @@ def working(what: str) -> Iterator[None]:
         yield
         return
     from rich.console import Console
+    from rich.text import Text
 
-    with Console(stderr=True).status(what):
+    with Console(stderr=True).status(Text(for_terminal(what))):
         yield

@@ -12,7 +12,7 @@ import numpy as np
 from serverless_bench.analysis.display import Printed
 from serverless_bench.clock import sleep, wall_ns
 from serverless_bench.driver.array_files import remove_arrays
-from serverless_bench.driver.boto import explained, open_s3, open_uploads
+from serverless_bench.driver.bucket import Bucket, explained
 from serverless_bench.driver.cleanup import Deleted, delete, delete_control
 from serverless_bench.driver.origin import confirm
 from serverless_bench.driver.run import resume_job
@@ -165,21 +165,16 @@ def _outwait(run: Run, died_ns: int | None, on_message: Callable[[str], object])
 
 def _rest(target: Target) -> str:
     """Say what else lies below the prefix: it costs money, and is not of this run."""
-    objects = size = 0
-    with explained(target), closing(open_s3(target)) as client:
-        pages = client.get_paginator("list_objects_v2")
-        for page in pages.paginate(Bucket=target.bucket, Prefix=target.prefix):
-            # Counted here: rclone does not say KeyCount.
-            sizes = [entry["Size"] for entry in page.get("Contents", ())]
-            objects += len(sizes)
-            size += sum(sizes)
-    uploads = open_uploads(target)
+    with explained(target), closing(Bucket(target)) as bucket:
+        objects, size, is_all = bucket.survey(target.prefix)
+        uploads = bucket.uploads(target.prefix)
     if not objects and not uploads:
         return ""
     where = f"s3://{target.bucket}/{target.prefix}"
     number = "" if uploads is None else f", {format_count(len(uploads), 'open upload')}"
     embedded = "" if target.store is None else "; sbench store clear deletes all that is there"
+    least = "" if is_all else "at least "
     return (
-        f"not of this run, and still there below {where}: {format_count(objects, 'object')}"
+        f"not of this run, and still there below {where}: {least}{format_count(objects, 'object')}"
         f" ({format_size(size)}){number}{embedded}"
     )

@@ -16,7 +16,9 @@ ENDPOINTS: Final = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL")
 """Where botocore, which looks for buckets, finds a store (AWS SDKs reference guide,
 "Service-specific endpoints"); and what has it look elsewhere."""
 IGNORED: Final = "AWS_IGNORE_CONFIGURED_ENDPOINT_URLS"
-_INVOKED: Final = frozenset({"lambda", "lithops", "workers"})
+BILLED: Final = frozenset({"lambda", "lithops"})
+"""Executors whose functions a service runs, which has an endpoint of its own, and a price by their
+memory size."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,7 +84,7 @@ def open_target(location: Location) -> Iterator[Target]:
 def check_meant(target: Target, executor: str) -> None:
     """Refuse to measure the embedded store where the environment names another one.
 
-    ``AWS_ENDPOINT_URL`` alone may be meant for the functions, where these are invoked.
+    ``AWS_ENDPOINT_URL`` alone may be meant for the service that runs the functions.
 
     Raises
     ------
@@ -91,7 +93,7 @@ def check_meant(target: Target, executor: str) -> None:
     """
     if target.store is None or os.environ.get(IGNORED, "").lower() == "true":
         return
-    names = ENDPOINTS if executor not in _INVOKED else ENDPOINTS[:1]
+    names = ENDPOINTS if executor not in BILLED else ENDPOINTS[:1]
     for name in names:
         url = os.environ.get(name, "").rstrip("/")
         refuse_password(url)

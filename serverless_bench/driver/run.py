@@ -13,7 +13,7 @@ from serverless_bench.clock import utc_stamp, wall_ns
 from serverless_bench.driver.coordinator import Coordinator
 from serverless_bench.driver.origin import confirm, sealed
 from serverless_bench.driver.pickling import OwnFunction, function_job, pack, without_code
-from serverless_bench.driver.plan import check, ledger, uses_store
+from serverless_bench.driver.plan import check, check_saved, ledger, uses_store
 from serverless_bench.driver.progress import shown
 from serverless_bench.driver.provenance import provenance
 from serverless_bench.driver.target import relocated, resolve, target_of
@@ -21,8 +21,10 @@ from serverless_bench.errors import INTERRUPTED, ArchiveError, SbenchError, Usag
 from serverless_bench.executors import open_executor
 from serverless_bench.executors.base import (
     Executor,
+    NotReadyError,
     OnOutcome,
     Preparing,
+    Readiness,
     Recovering,
     RunProgress,
 )
@@ -238,7 +240,8 @@ def resume_job(
     if before.ended and not missing:
         return before
     confirm(before, trust=trust)
-    live, job = live or RunProgress(), before.job
+    live = live or RunProgress()
+    job = check_saved(before) if launch else before.job
     if function is not None:
         job = replace(job, load=replace(job.load, code=pack(function)))
     elif job.workload == OWN_FUNCTION and launch:
@@ -317,9 +320,10 @@ class _Fanout:
             self._cause = exc
         except KeyboardInterrupt as exc:
             self._cause = exc
-        self._archive.closing.update(coordinator.report(), ended_ns=wall_ns())
-        if self._live.requests:
-            self._archive.closing["requests"] = self._live.requests
+        finally:
+            self._archive.closing.update(coordinator.report(), ended_ns=wall_ns())
+            if self._live.requests:
+                self._archive.closing["requests"] = self._live.requests
 
     def launch(self, invocations: Iterable[InvocationSpec]) -> None:
         """Run invocations and save their outcomes."""
@@ -328,10 +332,17 @@ class _Fanout:
     def ask_again(self) -> None:
         """Find out anew whether the functions can do it, if any is to be launched again."""
         if self._again and isinstance(self._executor, Preparing):
-            ready = self._executor.prepare(self._run_id, self._keys, self._live)
-            self._left = ready.left
-            if ready.probe is not None:
-                self._archive.closing["probed"] = ready.probe["functions"]
+            try:
+                self._note(self._executor.prepare(self._run_id, self._keys, self._live))
+            except NotReadyError as exc:
+                self._note(exc.readiness)
+                raise
+
+    def _note(self, ready: Readiness) -> None:
+        """Note what asking the functions has cost, and left."""
+        self._left = ready.left
+        if ready.probe is not None:
+            self._archive.closing["probed"] = ready.probe["functions"]
 
     def launch_again(self) -> None:
         """Launch what is missing, and what never began, in waves of its own."""

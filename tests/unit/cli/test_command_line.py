@@ -107,6 +107,11 @@ def test_a_plan_of_an_open_loop_has_the_operations_that_are_due(call: Call) -> N
     assert "mixed, array, call" in call("plan", "wirte")[2]
 
 
+@pytest.mark.parametrize("command", ["write", "plan"])
+def test_help_spells_choices_as_files_do(call: Call, command: str) -> None:
+    assert "--arch [arm64|x86_64]" in call(command, "--help")[1]
+
+
 HERE = Target(bucket="sbench", endpoint_url="http://127.0.0.1:8333", store="seaweedfs")
 
 
@@ -114,6 +119,7 @@ HERE = Target(bucket="sbench", endpoint_url="http://127.0.0.1:8333", store="seaw
     ("name", "url", "executor", "ok"),
     [
         ("AWS_ENDPOINT_URL", "http://minio:9000", "local", False),
+        ("AWS_ENDPOINT_URL", "http://minio:9000", "workers", False),
         ("AWS_ENDPOINT_URL_S3", "http://minio:9000", "lambda", False),
         # `sbench store start` says so itself, and a Lambda host has an endpoint, too.
         ("AWS_ENDPOINT_URL", "http://127.0.0.1:8333/", "local", True),

@@ -5,7 +5,7 @@ import pytest
 from serverless_bench.clients import s3dlio, s3torchconnector
 from serverless_bench.clients.crt_errors import crt_error
 from serverless_bench.clients.library import moved_endpoint
-from serverless_bench.clients.s3_http import element, elements
+from serverless_bench.clients.s3_xml import element, elements
 from serverless_bench.errors import WrongRegion
 
 
