@@ -17,7 +17,7 @@ from serverless_bench.driver.plan import check, check_saved, ledger, uses_store
 from serverless_bench.driver.progress import shown
 from serverless_bench.driver.provenance import provenance
 from serverless_bench.driver.target import relocated, resolve, target_of
-from serverless_bench.errors import INTERRUPTED, ArchiveError, SbenchError, UsageError
+from serverless_bench.errors import INTERRUPTED, ArchiveError, SbenchError, UsageError, shortage
 from serverless_bench.executors import open_executor
 from serverless_bench.executors.base import (
     Executor,
@@ -70,10 +70,8 @@ class CutShort(SbenchError):
             self.exit_code = cause.exit_code
         else:
             super().__init__("interrupted; what had arrived is saved")
-            self.hint = (
-                f"sbench resume {run.path} goes on with it, sbench clean {run.path} deletes what"
-                " it wrote"
-            )
+            on, away = f"sbench resume {run.path}", f"sbench clean {run.path}"
+            self.hint = f"{on} goes on with it, {away} deletes what it wrote"
             self.exit_code = INTERRUPTED
         self.run = run
 
@@ -314,10 +312,10 @@ class _Fanout:
         """Keep what has arrived when the block ends early, and what the coordinator reports."""
         try:
             yield
-        except SbenchError as exc:
-            if not self._arrived:
+        except (SbenchError, OSError, MemoryError, RuntimeError) as exc:
+            self._cause = exc if isinstance(exc, SbenchError) else shortage(exc)
+            if not self._arrived or self._cause is None:
                 raise
-            self._cause = exc
         except KeyboardInterrupt as exc:
             self._cause = exc
         finally:
@@ -401,10 +399,8 @@ class _Fanout:
         """Return the run, once its archive is closed."""
         archive, cause = self._archive, self._cause
         if archive.failure is not None:
-            cause = ArchiveError(
-                f"the disk is full: {archive.unsaved} records are not saved in {archive.path}",
-                hint="this report is the only one that has them; make room and run again",
-            )
+            hint = "this report is the only one that has them; make room and run again"
+            cause = ArchiveError(archive.shortfall, hint=hint)
         run = archive.load()
         if cause is not None:
             raise CutShort(run, cause) from cause
