@@ -67,7 +67,7 @@ def main(directory: Path) -> None:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     # What the store makes is nobody else's to read.
     os.umask(0o077)
-    own_directory(directory)
+    directory = own_directory(directory).resolve()
     with (directory / LOCK).open("w") as lock:
         # A keeper that is ending holds it until its store is gone.
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -165,6 +165,7 @@ class _CommandServer:
         self._wanted = True
         """Until the command that started us has come, or had its time to come."""
         self._pinned = False
+        self._address = address
         self._left: socket.socket | None = None
         """Who left; the last one waits for this process, with which its connection ends."""
         self._selector = selectors.DefaultSelector()
@@ -177,6 +178,9 @@ class _CommandServer:
         """Return when no command needs the store any more, or when it has ended by itself."""
         began_ns = monotonic_ns()
         while process.poll() is None and (self._wanted or self._pinned or self._commands):
+            if not self._commands and not self._address.exists():
+                # It went with the user's session: nobody can come any more.
+                break
             for key, _ in self._selector.select(0.5):
                 key.data(key.fileobj)
             if self._commands or monotonic_ns() - began_ns > START_S * NS_PER_S:

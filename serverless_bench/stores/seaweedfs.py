@@ -62,6 +62,9 @@ class SeaweedFS:
         self._directory = directory
         self._private = private
         self._certificate, self._key = write_certificate(private)
+        # Read now: the directory may go with the user's session, and the store may outlive that.
+        self._tls = ssl.create_default_context(cafile=self._certificate)
+        self._tls.load_cert_chain(self._certificate, self._key)
         self._program = find_program()
         self._ports = dict(zip(_SERVICES, free_port_pairs(len(_SERVICES)), strict=True))
         self.endpoint_url = f"http://127.0.0.1:{self._ports['s3']}"
@@ -121,14 +124,12 @@ class SeaweedFS:
     def reclaim(self) -> None:
         """Give the space of deleted objects back to the disk now."""
         url = f"https://127.0.0.1:{self._ports['master']}/vol/vacuum?garbageThreshold=0.001"
-        tls = ssl.create_default_context(cafile=self._certificate)
-        tls.load_cert_chain(self._certificate, self._key)
         # A deleted object becomes garbage in its volume a second later, so the first
         # sweeps find nothing. One more after the last that found something is enough.
         before = size = self._size()
         deadline_ns = monotonic_ns() + _RECLAIM_S * NS_PER_S
         while monotonic_ns() < deadline_ns:
-            open_direct(url, timeout_s=60, tls=tls).close()
+            open_direct(url, timeout_s=60, tls=self._tls).close()
             last, size = size, self._size()
             if last <= size < before:
                 return
