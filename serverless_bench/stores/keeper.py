@@ -73,9 +73,9 @@ def main(directory: Path) -> None:
         fcntl.flock(lock, fcntl.LOCK_EX)
         # One that was killed has left what it made.
         _remove_traces(directory)
+        private = make_private_directory(_PRIVATE)
         try:
             keys = {"access_key": secrets.token_hex(10), "secret_key": secrets.token_hex(20)}
-            private = make_private_directory(_PRIVATE)
             store, process = _start(directory, private, keys)
             try:
                 hello = {
@@ -92,6 +92,7 @@ def main(directory: Path) -> None:
                 _end(process)
         finally:
             _remove_traces(directory)
+            shutil.rmtree(private, ignore_errors=True)
 
 
 def _start(
@@ -125,6 +126,8 @@ def _start(
         if _await_answer(store, process):
             return store, process
         _end(process)
+        for path in store.sockets():
+            remove_socket(path)
     raise StoreError(f"the embedded store did not start: see {log}")
 
 

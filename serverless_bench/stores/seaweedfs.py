@@ -102,11 +102,10 @@ class SeaweedFS:
         parts = [*(f"GRPC_{name}" for name in _CERTIFIED), "HTTPS_MASTER"]
         return {
             **{f"WEED_JWT_{name}_KEY": secrets.token_hex(32) for name in _TOKENS},
-            **{
-                f"WEED_{part}_{k}": v for part in (*parts, "HTTPS_MASTER") for k, v in paths.items()
-            },
+            **{f"WEED_{part}_{name}": path for part in parts for name, path in paths.items()},
             "WEED_GRPC_CA": paths["CERT"],
             "WEED_HTTPS_MASTER_CA": paths["CERT"],
+            # Its HTTPS would take anybody's certificate; its pages are off besides.
             "WEED_ADMIN_USER": "sbench",
             "WEED_ADMIN_PASSWORD": secrets.token_hex(32),
             # Where else it looks for a security.toml.
