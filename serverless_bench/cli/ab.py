@@ -22,6 +22,7 @@ from serverless_bench.cli.options import (
     option,
 )
 from serverless_bench.cli.task import load_task, run_directory, run_task, store_kept_up
+from serverless_bench.cli.terminal import say
 from serverless_bench.errors import UsageError
 
 if TYPE_CHECKING:
@@ -95,7 +96,7 @@ def command(
                     run = measured_run(run_task(tasks[label], directory))
                 runs[label].append(run)
                 value = format_metric(metric, run.metric(metric))
-                click.echo(f"{title}: {label} {value}  {run.path}", err=quiet)
+                say(f"{title}: {label} {value}  {run.path}", beside=quiet)
             check_comparable(_sides(runs, root), allowed=flags["allow"])
     counted = {label: made[warm_up_blocks:] for label, made in runs.items()}
     comparison = compare_sides(

@@ -19,7 +19,7 @@ from serverless_bench.cli.exp_plan import (
 from serverless_bench.cli.help import Group
 from serverless_bench.cli.options import choose_format, option, run_dir_option
 from serverless_bench.cli.plot import require_plots
-from serverless_bench.cli.terminal import working
+from serverless_bench.cli.terminal import aside, say, working
 from serverless_bench.clock import utc_stamp
 from serverless_bench.driver.location import check_room
 from serverless_bench.errors import INTERRUPTED, SbenchError, UsageError
@@ -138,15 +138,15 @@ def run_command(
     if resume is None:
         plan = placed(plan, flags)
         save_plan(plan, root)
-    click.echo(f"experiment directory: {root}", err=quiet)
+    say(f"experiment directory: {root}", beside=quiet)
     try:
-        plan = run(plan, root, keep=keep, say=lambda text: click.echo(text, err=quiet))
+        plan = run(plan, root, keep=keep, say=lambda text: say(text, beside=quiet))
     except SbenchError as exc:
         if exc.exit_code == INTERRUPTED:
             exc.hint = f"sbench exp run --resume {root}"
         raise
     except KeyboardInterrupt:
-        click.echo(f"hint: sbench exp run --resume {root}", err=True)
+        aside(f"hint: sbench exp run --resume {root}")
         raise
     return _report(plan, root, format, plot)
 
@@ -207,5 +207,5 @@ def _report(plan: "Plan", root: Path, style: str, plot: Path | None) -> int:
 
         with working("drawing the picture"):
             save_plot(report, plot)
-        click.echo(f"plot: {plot}", err=style != "text")
+        say(f"plot: {plot}", beside=style != "text")
     return ExitCode.OK if report.complete else ExitCode.INCOMPLETE

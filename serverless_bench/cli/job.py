@@ -7,11 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import click
-
 from serverless_bench.cli.exit_codes import exit_code_of
 from serverless_bench.cli.numerics import load_numpy
-from serverless_bench.cli.terminal import complain, note
+from serverless_bench.cli.terminal import complain, note, say
 from serverless_bench.errors import UsageError
 
 if TYPE_CHECKING:
@@ -180,7 +178,7 @@ def perform(prepared: Prepared, target: "Target") -> Finished:
         how["on_outcome"] = Budget(job, prepared.cost, keys).watch(live, lambda _: None)
     note(beyond_the_link(job, keys))
     if prepared.reporter is not None:
-        click.echo(f"run directory: {prepared.directory}", err=prepared.quiet)
+        say(f"run directory: {prepared.directory}", beside=prepared.quiet)
     problem: CutShort | None = None
     try:
         run = run_job(job, prepared.directory, live=live, **how)
@@ -196,7 +194,7 @@ def perform(prepared: Prepared, target: "Target") -> Finished:
             from serverless_bench.driver.ceiling import measure_ceiling
 
             measured = measure_ceiling(job, keys)
-            click.echo(measured.sentence(summary.whole_bytes_per_s), err=prepared.quiet)
+            say(measured.sentence(summary.whole_bytes_per_s), beside=prepared.quiet)
     if output.pickle is not None:
         from serverless_bench.formats.exporters.pywren import write_pickle
 

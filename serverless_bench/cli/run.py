@@ -18,7 +18,7 @@ from serverless_bench.cli.job_flags import (
 )
 from serverless_bench.cli.options import FILE, option
 from serverless_bench.cli.task import store_kept_up
-from serverless_bench.cli.terminal import aside, complain, note
+from serverless_bench.cli.terminal import aside, complain, note, say
 from serverless_bench.clock import utc_stamp
 from serverless_bench.driver.job_file import JobFile, Kind, Stage, load_job_file
 from serverless_bench.errors import INTERRUPTED, ArchiveError, SbenchError
@@ -87,7 +87,7 @@ class _Progress:
             title = f"stage {number} of {len(self.job.stages)}: {stage.title}"
             if cleanup and self.failed:
                 title += f", although stage {self.failed!r} failed"
-            click.echo(("\n" if number > 1 else "") + title, err=self.quiet)
+            say(("\n" if number > 1 else "") + title, beside=self.quiet)
             if cleanup:
                 self._survive(stage, partial(self._clean, number))
             else:
@@ -131,7 +131,7 @@ class _Progress:
             if cleaned.wrote_nothing:
                 continue
             deleted = cleaned.deleted
-            click.echo(f"deleted {deleted.objects} objects of {step.stage.where}", err=self.quiet)
+            say(f"deleted {deleted.objects} objects of {step.stage.where}", beside=self.quiet)
             for key in (*deleted.failed, *deleted.foreign):
                 aside(f"sbench: {key} could not be deleted, or is not ours")
                 code = ExitCode.INCOMPLETE

@@ -20,7 +20,7 @@ from serverless_bench.cli.task import (
     run_task,
     store_kept_up,
 )
-from serverless_bench.cli.terminal import note
+from serverless_bench.cli.terminal import note, say
 from serverless_bench.errors import UsageError
 from serverless_bench.units import format_rate
 
@@ -160,7 +160,7 @@ def _measure(
             for run in found:
                 rate = format_rate(run.summary.whole_bytes_per_s)
                 text = f"run {done} of {len(order)}: {number} functions {rate}  {directory}"
-                click.echo(text, err=quiet)
+                say(text, beside=quiet)
             yield from found
 
 

@@ -4,6 +4,7 @@ import os
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
+from io import TextIOWrapper
 
 import click
 
@@ -25,6 +26,17 @@ def open_streams() -> None:
             os.open(os.devnull, os.O_RDWR)
         if getattr(sys, name) is None:
             setattr(sys, name, os.fdopen(number, mode, encoding="utf-8", closefd=False))
+    if isinstance(sys.stdout, TextIOWrapper) and sys.stdout.encoding != "utf-8":
+        # A name that the terminal's alphabet lacks must not cost the report it stands in.
+        sys.stdout.reconfigure(errors="backslashreplace")
+
+
+def say(text: str, *, beside: bool) -> None:
+    """Say something: as the result that it is, or beside one that others read."""
+    if beside:
+        aside(text)
+    else:
+        click.echo(text)
 
 
 def aside(text: str = "") -> None:
