@@ -32,12 +32,41 @@ answers 503 is a result.
 """
 
 import errno
+import os
+import re
 from typing import ClassVar, Final
 
 INTERRUPTED: Final = 130
 """Exit code of a program that Ctrl-C ended (128 + SIGINT)."""
 OUTPUT_UNREAD: Final = 141
 """Exit code of a program whose output nobody reads any more (128 + SIGPIPE)."""
+_VARIABLES: Final = (
+    "AWS_ACCESS_KEY_ID",
+    "AWS_SECRET_ACCESS_KEY",
+    "AWS_SESSION_TOKEN",
+    "AWS_SECURITY_TOKEN",
+)
+_CREDENTIALS: Final = re.compile(
+    r"\b(?:AKIA|ASIA)[A-Z0-9]{16}\b|(?<=x-amz-security-token)\W{1,3}[^\s,;<&\"']+", re.IGNORECASE
+)
+"""Ids of keys (IAM user guide, "Unique identifiers"), and what a header of a request had."""
+_LEAST: Final = 8
+"""Characters; what is shorter is nobody's credential, but may be a word."""
+
+
+def without_secrets(text: str) -> str:
+    """Return a text from a store or a library without our credentials.
+
+    Those of the environment go wherever they stand: a store may say again what it was told.
+    """
+    for value in filter(None, map(os.environ.get, _VARIABLES)):
+        if len(value) >= _LEAST:
+            text = text.replace(value, "***")
+    return _CREDENTIALS.sub("***", text)
+
+
+_MOST_CHARACTERS: Final = 500
+"""Of what a store says; it may go on for ever."""
 
 
 class SbenchError(Exception):
@@ -116,7 +145,7 @@ class OperationError(SbenchError):
     Parameters
     ----------
     message
-        What happened, without credentials or signatures.
+        What happened; credentials of ours are left out.
     status
         HTTP status; None when there was no answer.
     """
@@ -127,7 +156,7 @@ class OperationError(SbenchError):
     """Whether the same request may succeed a moment later."""
 
     def __init__(self, message: str, *, status: int | None = None) -> None:
-        super().__init__(message)
+        super().__init__(_one_line(without_secrets(message)))
         self.status = status
 
 
@@ -230,6 +259,14 @@ class Corrupt(OperationError):
     """The store delivered other bytes than were written."""
 
     code = "corrupt"
+
+
+def _one_line(text: str) -> str:
+    """Return the words of a store, or of a library, as one line that can be shown."""
+    if len(text) <= _MOST_CHARACTERS and text.isprintable():
+        return text
+    shown = text[:_MOST_CHARACTERS]
+    return "".join(each if each.isprintable() else " " for each in shown)
 
 
 _DISK: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS})

@@ -35,7 +35,7 @@ def command(*, keep: bool, **flags: Any) -> int:  # noqa: ANN401 - the shared gr
     from serverless_bench.driver.cleanup import delete
 
     require_plots()
-    name = flags["name"] or new_name("demo")
+    name = new_name("demo", flags["name"])
     writing = prepare("write", {**flags, "name": f"{name}-write"})
     with writing.checked.open_target() as target:
         wrote = perform(writing, target)
@@ -52,5 +52,5 @@ def command(*, keep: bool, **flags: Any) -> int:  # noqa: ANN401 - the shared gr
     picture = Path(runs[-1].path) / "figure.png"
     with working("drawing the picture"):
         save_figure(runs, picture)
-    say(f"figure: {picture}", beside=writing.quiet)
+    say(f"figure: {picture}", err=writing.quiet)
     return code

@@ -253,12 +253,13 @@ def _told(exc: BaseException) -> int:
         return OUTPUT_UNREAD
     if isinstance(exc, KeyboardInterrupt | click.Abort):
         # Not behind the ^C of a terminal.
-        aside("\nsbench: interrupted")
+        aside("", "sbench: interrupted")
         return INTERRUPTED
     if isinstance(exc, click.ClickException):
         usage = exc.ctx if isinstance(exc, click.UsageError) else None
         hint = f"{usage.command_path} --help" if usage else ""
-        complain(SbenchError(exc.format_message(), hint=hint))
+        # Some of click's messages have several lines.
+        complain(SbenchError(" ".join(exc.format_message().split()), hint=hint))
         return int(exc.exit_code)
     error = exc if isinstance(exc, SbenchError) else shortage(exc)
     if error is None:

@@ -3,13 +3,38 @@
 import os
 import sys
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from io import TextIOWrapper
 
 import click
 
 from serverless_bench.cli.flag_names import spell
 from serverless_bench.errors import SbenchError, UsageError
+from serverless_bench.escaping import for_json, for_terminal
+
+
+def say(*lines: str, err: bool = False, fg: str | None = None) -> None:
+    """Print lines; what a terminal would obey is shown in place of it.
+
+    Parameters
+    ----------
+    lines
+        Each is one, whatever is in it.
+    err
+        Whether they are no result, and go to standard error, if anybody hears it: nothing
+        fails for that.
+    fg
+        Colour, on a terminal.
+    """
+    with suppress(OSError) if err else nullcontext():
+        for line in lines:
+            click.secho(for_terminal(line), err=err, fg=fg)
+
+
+def say_json(document: str | bytes) -> None:
+    """Print a JSON document; it stays what it is, and is safe to look at."""
+    text = document if isinstance(document, str) else document.decode()
+    click.echo(for_json(text))
 
 
 def open_streams() -> None:
@@ -31,18 +56,9 @@ def open_streams() -> None:
         sys.stdout.reconfigure(errors="backslashreplace")
 
 
-def say(text: str, *, beside: bool) -> None:
-    """Say something: as the result that it is, or beside one that others read."""
-    if beside:
-        aside(text)
-    else:
-        click.echo(text)
-
-
-def aside(text: str = "") -> None:
-    """Say something on standard error, if anybody hears it: nothing fails for that."""
-    with suppress(OSError):
-        click.echo(text, err=True)
+def aside(*lines: str) -> None:
+    """Say something on standard error."""
+    say(*lines, err=True)
 
 
 def note(texts: Iterable[str]) -> None:
@@ -77,7 +93,7 @@ def confirmed(what: str, *, hint: str) -> bool:
     """
     if not sys.stdin.isatty():
         raise UsageError(f"will not {what} without being told to", hint=hint)
-    if click.confirm(f"{what[0].upper()}{what[1:]}?", err=True):
+    if click.confirm(for_terminal(f"{what[0].upper()}{what[1:]}?"), err=True):
         return True
     aside("nothing is deleted")
     return False
@@ -90,6 +106,7 @@ def working(what: str) -> Iterator[None]:
         yield
         return
     from rich.console import Console
+    from rich.text import Text
 
-    with Console(stderr=True).status(what):
+    with Console(stderr=True).status(Text(for_terminal(what))):
         yield

@@ -14,17 +14,22 @@ import mmap
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from itertools import islice
 from pathlib import Path
 from types import TracebackType
-from typing import Any, BinaryIO, Final, Self
+from typing import Any, BinaryIO, Final, Self, get_type_hints
 
 import orjson
 
 from serverless_bench.errors import ArchiveError
 from serverless_bench.job.operations import OperationKind
-from serverless_bench.rundir.record import InvocationRecord, Outcome
-from serverless_bench.rundir.rows import Columns
-from serverless_bench.rundir.run import SCHEMA, Run, read_header, read_lines, read_run
+from serverless_bench.rundir.columns import BlockStore, TableBuilder
+from serverless_bench.rundir.files import open_file, replacing
+from serverless_bench.rundir.lines import read_lines, record_lines
+from serverless_bench.rundir.listing import HEADER
+from serverless_bench.rundir.record import InvocationRecord, OperationRecord, Outcome
+from serverless_bench.rundir.rows import Columns, to_columns
+from serverless_bench.rundir.run import SCHEMA, Run, read_header, read_run
 
 _WRITING: Final = frozenset({OperationKind.WRITE_ARRAY, OperationKind.APPEND_ARRAY})
 _CHANGING: Final = _WRITING | {
@@ -68,6 +73,8 @@ class Archive:
         self.failure: OSError | None = None
         """Why records could not be saved; None as long as they can."""
         self._unsaved: list[bytes] = []
+        self._most: int | None = None
+        """Keys that a wave may add to the ledger of a run that another driver began."""
         self._missing = 0
         self.closing: dict[str, Any] = {}
         """What the last line says besides that the driver came to its end."""
@@ -99,19 +106,20 @@ class Archive:
             self._close()
             raise
         try:
-            _write_durably(self.path / "ledger.txt", "wb", _lines(ledger))
+            with replacing(self.path / "ledger.txt") as file:
+                file.write(_lines(ledger))
             _write_all(self._keys, _lines(keys))
             about = orjson.dumps({"schema": SCHEMA, **header}, option=orjson.OPT_INDENT_2)
-            _write_durably(self.path / "run.json", "xb", about)
+            _write_durably(self.path / HEADER, "xb", about)
         except BaseException:
             # Nothing was launched: this is no run, and its name is free again.
             self._close()
-            for name in ("run.json", "keys.txt", "ledger.txt", "records.jsonl"):
+            for name in (HEADER, "keys.txt", "ledger.txt", "records.jsonl"):
                 (self.path / name).unlink(missing_ok=True)
             raise
 
     def _refuse_run(self) -> None:
-        if (self.path / "run.json").exists():
+        if os.path.lexists(self.path / HEADER):
             raise FileExistsError
 
     def _reopen(self) -> None:
@@ -119,6 +127,7 @@ class Archive:
         self._open()
         for name in ("ledger.txt", "records.jsonl", "keys.txt"):
             _cut_partial_line(self.path / name)
+        self._most = len(read_lines(self.path / "ledger.txt"))
         # Some records' driver may have been killed before it added their keys itself.
         there = set(read_lines(self.path / "keys.txt"))
         for operations in _operations(self.path / "records.jsonl"):
@@ -127,9 +136,9 @@ class Archive:
             _write_all(self._keys, _lines(missing))
 
     def _open(self) -> None:
-        self._records: BinaryIO = (self.path / "records.jsonl").open("ab", buffering=0)
+        self._records: BinaryIO = open_file(self.path / "records.jsonl", "ab", buffering=0)
         _lock(self._records, self.path)
-        self._keys: BinaryIO = (self.path / "keys.txt").open("ab", buffering=0)
+        self._keys: BinaryIO = open_file(self.path / "keys.txt", "ab", buffering=0)
 
     def resumed(self, now_ns: int) -> None:
         """Note that a driver goes on with the run from now on, on its own clock."""
@@ -150,8 +159,15 @@ class Archive:
         ArchiveError
             If the disk does not take it: nothing must be launched then.
         """
+        keys = list(ledger if self._most is None else islice(ledger, self._most + 1))
+        if self._most is not None and len(keys) > self._most:
+            raise ArchiveError(
+                f"{self.path / HEADER} asks for more objects than {self._most}, which is what"
+                f" {self.path / 'ledger.txt'} has",
+                hint="the run was changed since sbench began it: nothing is launched",
+            )
         try:
-            _write_durably(self.path / "ledger.txt", "ab", _lines(ledger))
+            _write_durably(self.path / "ledger.txt", "ab", _lines(keys))
             wave = {"number": number, "created_ns": created_ns, "count": count}
             self._append(self._records, orjson.dumps({"wave": wave}) + b"\n")
             if self.failure is not None:
@@ -230,11 +246,16 @@ class Archive:
 
 def _operations(path: Path) -> Iterator[Columns]:
     """Yield the operations of each record; lines that are not readable are left out."""
-    with path.open("rb") as lines:
-        for line in lines:
+    checking = TableBuilder(
+        "record.operations", get_type_hints(OperationRecord), frozenset(), BlockStore()
+    )
+    with open_file(path) as file:
+        for line in record_lines(file):
             with suppress(AttributeError, KeyError, TypeError, ValueError):
                 record = InvocationRecord.from_json(orjson.loads(line)["record"])
-                yield record.to_json()["operations"]
+                columns = to_columns(OperationRecord, record.operations)
+                checking.convert(columns)
+                yield columns
 
 
 def readable_keys(operations: Columns) -> list[str]:
@@ -257,8 +278,9 @@ def readable_keys(operations: Columns) -> list[str]:
             good = error is None or written.get(key, False)
             written[key] = good and not generation
     # What was imported may name no keys.
-    known = (key for key, good in written.items() if good and key)
-    return [*known, *_whole_arrays(operations)]
+    known = [key for key, good in written.items() if good and key]
+    # Each is to be a line of its own; what a user's function names is the user's.
+    return [key for key in (*known, *_whole_arrays(operations)) if key.isprintable()]
 
 
 def _whole_arrays(operations: Columns) -> Iterator[str]:
@@ -283,7 +305,7 @@ def refuse_if_locked(path: Path) -> None:
         If one does, or the directory is not ours to write to.
     """
     try:
-        with (path / "records.jsonl").open("ab") as records:
+        with open_file(path / "records.jsonl", "ab") as records:
             _lock(records, path)
     except OSError as exc:
         raise ArchiveError(f"cannot write {path / 'records.jsonl'}: {exc.strerror}") from exc
@@ -307,7 +329,7 @@ def _lock(file: BinaryIO, path: Path) -> None:
 
 def _cut_partial_line(path: Path) -> None:
     """Cut what was written after the last whole line: half a key is nobody's key."""
-    with path.open("r+b") as file:
+    with open_file(path, "r+b") as file:
         if not file.seek(0, os.SEEK_END):
             return
         with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
@@ -326,7 +348,7 @@ def _write_all(file: BinaryIO, data: bytes) -> None:
 
 
 def _write_durably(path: Path, mode: str, data: bytes) -> None:
-    with path.open(mode) as file:
+    with open_file(path, mode) as file:
         file.write(data)
         file.flush()
         os.fsync(file.fileno())

@@ -38,6 +38,20 @@ def local_rig(store: Server, directory: Path, faulty_hosts: int) -> Iterator[Rig
 
 
 @contextmanager
+def workers_rig(store: Server, directory: Path, faulty_hosts: int) -> Iterator[Rig]:
+    with credentials(store.environment), ExitStack() as ending:
+        yield Rig(
+            executor="workers",
+            store=store,
+            directory=directory,
+            environment=store.environment,
+            number=4,
+            workers=4,
+            ending=ending,
+        )
+
+
+@contextmanager
 def lambda_rig(store: Server, directory: Path, faulty_hosts: int) -> Iterator[Rig]:
     with ExitStack() as stack:
         plain, faulty = hosts(stack, *[store.environment] * (faulty_hosts + 1))
@@ -165,4 +179,5 @@ RIGS: Final[Mapping[str, Callable[[Server, Path, int], AbstractContextManager[Ri
     "local": local_rig,
     "lithops": lithops_rig,
     "lambda": lambda_rig,
+    "workers": workers_rig,
 }
