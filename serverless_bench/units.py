@@ -25,6 +25,8 @@ _BINARY: Final = {"k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
 _ONE_UNIT: Final = 100
 """Rates up to this ratio are readable in the unit of the smallest."""
 _BITS: Final = re.compile(r"(\d+(?:\.\d+)?)\s*([kmgt]?)bit(?:/s)?", re.IGNORECASE)
+_MAX_SIZE: Final = 64
+"""Characters of a size; Python turns no text of more than 4,300 digits into a number."""
 _SIZE: Final = re.compile(r"(\d+(?:\.\d+)?)\s*([kmgt]?)(i?)b?", re.IGNORECASE)
 
 
@@ -42,9 +44,10 @@ def parse_size(text: str) -> int:
         If ``text`` is no size, or names no whole positive number of bytes.
     """
     match = _SIZE.fullmatch(text.strip())
-    if match is None or (match[3] and not match[2]):
+    if match is None or (match[3] and not match[2]) or len(text) > _MAX_SIZE:
         raise UsageError(
-            f"{text!r} is not a size", hint="write a number and a unit, as in 2GB, 64MiB or 1000"
+            f"{text[:_MAX_SIZE]!r} is not a size",
+            hint="write a number and a unit, as in 2GB, 64MiB or 1000",
         )
     number, prefix, binary = match.groups()
     factor = (_BINARY if binary else _DECIMAL)[prefix.lower()]

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from serverless_bench.errors import ArchiveError
+from serverless_bench.rundir.files import open_file
 
 Row = Mapping[str, Any]
 """One row of a table of a record."""
@@ -69,7 +70,8 @@ class ReportedRun:
     """Whether its functions were asked before it what they are, and may do."""
     asked_again: Sequence[tuple[int, int]]
     """When they may have been asked that again: from the last outcome of what other drivers
-    had launched until the first launch of one that goes on with the run."""
+    had launched until the first launch of one that goes on with the run, or until its end if it
+    launched nothing then."""
     keys: Sequence[str]
     ledger: frozenset[str]
 
@@ -97,7 +99,8 @@ def read_reported_run(path: Path) -> ReportedRun:
         If it is none.
     """
     try:
-        header = json.loads((path / "run.json").read_bytes())
+        with open_file(path / "run.json") as file:
+            header = json.loads(file.read())
         rows = list(_rows(path / "records.jsonl"))
         ended = [row["end"] for row in rows if "end" in row]
         functions = [_function(row["record"]) for row in rows if row.get("record")]
@@ -136,6 +139,9 @@ def _asked_again(rows: Sequence[Row]) -> Iterator[tuple[int, int]]:
         elif since is not None and "wave" in row:
             yield since, row["wave"]["created_ns"]
             since = None
+        elif since is not None and row.get("end", {}).get("probed"):
+            yield since, row["end"]["ended_ns"]
+            since = None
         elif since is not None:
             since = max(since, row.get("collected_ns", 0))
 
@@ -172,7 +178,7 @@ def _table(columns: Mapping[str, Sequence[Any]]) -> list[Row]:
 def _rows(path: Path) -> Iterator[dict[str, Any]]:
     if not path.exists():
         return
-    with path.open("rb") as lines:
+    with open_file(path) as lines:
         for line in lines:
             if line.endswith(b"\n"):
                 yield json.loads(line)
@@ -180,5 +186,7 @@ def _rows(path: Path) -> Iterator[dict[str, Any]]:
 
 def _lines(path: Path) -> list[str]:
     # Half a line was cut off: it is nobody's key.
-    text = path.read_text(encoding="utf-8") if path.exists() else ""
-    return [line for line in text.split("\n")[:-1] if line]
+    if not path.exists():
+        return []
+    with open_file(path) as file:
+        return [line.decode() for line in file.read().split(b"\n")[:-1] if line]

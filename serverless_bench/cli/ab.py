@@ -22,6 +22,7 @@ from serverless_bench.cli.options import (
     option,
 )
 from serverless_bench.cli.task import load_task, run_directory, run_task, store_kept_up
+from serverless_bench.cli.terminal import say
 from serverless_bench.errors import UsageError
 
 if TYPE_CHECKING:
@@ -83,7 +84,7 @@ def command(
             hint="fewer runs allow no verdict",
         )
     tasks = {"A": load_task(a), "B": load_task(b)}
-    root = run_dir / (name or new_name("ab"))
+    root = run_dir / new_name("ab", name)
     metric, quiet = flags["metric"], flags["format"] != "text"
     runs: dict[str, list[MeasuredRun]] = {label: [] for label in tasks}
     rng = np.random.default_rng(flags["seed"])
@@ -95,7 +96,7 @@ def command(
                     run = measured_run(run_task(tasks[label], directory))
                 runs[label].append(run)
                 value = format_metric(metric, run.metric(metric))
-                click.echo(f"{title}: {label} {value}  {run.path}", err=quiet)
+                say(f"{title}: {label} {value}  {run.path}", err=quiet)
             check_comparable(_sides(runs, root), allowed=flags["allow"])
     counted = {label: made[warm_up_blocks:] for label, made in runs.items()}
     comparison = compare_sides(

@@ -9,6 +9,7 @@ from serverless_bench.cli.exit_codes import ExitCode, exit_code_of
 from serverless_bench.cli.lookup import run_argument
 from serverless_bench.cli.numerics import load_numpy
 from serverless_bench.cli.options import FILE, choose_format, option
+from serverless_bench.cli.terminal import note, say, say_json
 from serverless_bench.errors import UsageError
 
 
@@ -29,19 +30,22 @@ def command(directory: Path, witness: Path | None, *, cleaned: bool, **flags: st
     """
     load_numpy()
     from serverless_bench.driver.check import check
+    from serverless_bench.rundir.run import load_run
 
     if cleaned and witness is None:
         raise UsageError("--cleaned needs --witness", hint="name what sbench serve --witness wrote")
-    found = check(directory, witness=witness, cleaned=cleaned)
+    run = load_run(directory)
+    note(run.problems)
+    found = check(run, witness=witness, cleaned=cleaned)
     if flags["format"] == "json":
-        click.echo(json.dumps(found.to_json()))
+        say_json(json.dumps(found.to_json()))
     else:
         from serverless_bench.reporters.base import headline
 
-        click.echo(f"{found.summary.workload}: {headline(found.summary)}")
+        say(f"{found.summary.workload}: {headline(found.summary)}")
         colors = {"bad": "red", "warning": "yellow"}
         for text, style in found.lines():
-            click.secho(text, fg=colors.get(style))
+            say(text, fg=colors.get(style))
     code = exit_code_of(found.summary)
     if not found.passed and code is not ExitCode.CORRUPT:
         return ExitCode.WITHHELD

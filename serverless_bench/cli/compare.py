@@ -9,6 +9,7 @@ import click
 from serverless_bench.analysis.requirements import require_scipy
 from serverless_bench.cli.exit_codes import ExitCode
 from serverless_bench.cli.options import FOLDER, choose_format, group, option
+from serverless_bench.cli.terminal import say, say_json
 from serverless_bench.errors import UsageError
 
 if TYPE_CHECKING:
@@ -78,12 +79,12 @@ def conclude(comparison: "RunComparison", style: str) -> ExitCode:
     if style == "json":
         import orjson
 
-        click.echo(orjson.dumps(comparison.to_json()))
+        say_json(orjson.dumps(comparison.to_json()))
     else:
         from serverless_bench.reporters.comparison import lines
 
         for line in lines(comparison, style):
-            click.echo(line)
+            say(line)
     order = list(_CODES)
     worst = max((result.verdict.value for result in comparison.comparisons), key=order.index)
     return _CODES[worst]

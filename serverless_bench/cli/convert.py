@@ -8,10 +8,10 @@ import click
 
 from serverless_bench.cli.job import check_writable
 from serverless_bench.cli.options import FILE, option
-from serverless_bench.cli.terminal import note
+from serverless_bench.cli.terminal import note, say
 from serverless_bench.errors import UsageError
 from serverless_bench.formats.converters import CONVERTERS, open_converter
-from serverless_bench.formats.converters.base import load_yaml
+from serverless_bench.formats.converters.reading import load_yaml
 
 _KEYS: Final[Mapping[str, str]] = {"warp": "warp", "workload": "sai3"}
 """What a file of each tool has at its top."""
@@ -57,7 +57,7 @@ def command(words: tuple[str, ...], output: Path | None, threads: int) -> None:
         click.echo(text, nl=False)
     else:
         output.write_text(text, encoding="utf-8")
-        click.echo(f"wrote {output}; sbench run {output} --dry-run shows what it does")
+        say(f"wrote {output}; sbench run {output} --dry-run shows what it does")
 
 
 def _tool_and_file(words: Sequence[str]) -> tuple[str, Path]:

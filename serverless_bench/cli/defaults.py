@@ -26,20 +26,13 @@ def defaults_for(command: click.Command) -> dict[str, Any]:
     """
     named = os.environ.get("SBENCH_CONFIG")
     path = Path(named or "sbench.toml")
-    try:
-        text = path.read_text(encoding="utf-8")
-    except FileNotFoundError:
+    if not path.exists():
         if named:
-            raise UsageError(f"there is no {path}, which SBENCH_CONFIG names") from None
+            raise UsageError(f"there is no {path}, which SBENCH_CONFIG names")
         return {}
-    except (OSError, UnicodeDecodeError) as exc:
-        raise UsageError(f"cannot read {path}: {exc}") from exc
-    import tomllib
+    from serverless_bench.user_files import read_toml
 
-    try:
-        data = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as exc:
-        raise UsageError(f"cannot read {path}: {exc}") from exc
+    data = read_toml(path)
     known = dict(_parameters(command))
     tables = {name: value for name, value in data.items() if isinstance(value, dict)}
     common = {name: value for name, value in data.items() if name not in tables}

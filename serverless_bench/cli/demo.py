@@ -14,7 +14,7 @@ from serverless_bench.cli.job_flags import (
 )
 from serverless_bench.cli.options import keep_option, new_name, option
 from serverless_bench.cli.plot import require_plots, save_figure
-from serverless_bench.cli.terminal import working
+from serverless_bench.cli.terminal import say, working
 from serverless_bench.driver.settings import meanings
 from serverless_bench.units import format_count
 
@@ -35,7 +35,7 @@ def command(*, keep: bool, **flags: Any) -> int:  # noqa: ANN401 - the shared gr
     from serverless_bench.driver.cleanup import delete
 
     require_plots()
-    name = flags["name"] or new_name("demo")
+    name = new_name("demo", flags["name"])
     writing = prepare("write", {**flags, "name": f"{name}-write"})
     with writing.checked.open_target() as target:
         wrote = perform(writing, target)
@@ -52,5 +52,5 @@ def command(*, keep: bool, **flags: Any) -> int:  # noqa: ANN401 - the shared gr
     picture = Path(runs[-1].path) / "figure.png"
     with working("drawing the picture"):
         save_figure(runs, picture)
-    click.echo(f"figure: {picture}", err=writing.quiet)
+    say(f"figure: {picture}", err=writing.quiet)
     return code

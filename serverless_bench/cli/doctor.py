@@ -26,6 +26,8 @@ from serverless_bench.cli.checkup_buckets import Bucket, look_at
 from serverless_bench.cli.exit_codes import ExitCode
 from serverless_bench.cli.flag_names import with_flags
 from serverless_bench.cli.options import choose_format, option
+from serverless_bench.cli.terminal import say_json
+from serverless_bench.escaping import for_terminal
 from serverless_bench.job.defaults import CONTROL_PREFIX, DEFAULT_PREFIX
 from serverless_bench.job.endpoint import parse_endpoint
 from serverless_bench.job.target import Target
@@ -69,10 +71,10 @@ def command(**flags: Any) -> int:  # noqa: ANN401 - too many to name
         if flags["format"] == "text":
             hint = f" -> {finding.hint}" if finding.hint else ""
             line = f"{finding.level.value:4}  {finding.what}: {finding.text}{hint}"
-            console.print(line, style=_STYLES[finding.level])
+            console.print(for_terminal(line), style=_STYLES[finding.level])
     failed = any(finding.level is Level.FAIL for finding in findings)
     if flags["format"] == "json":
-        click.echo(orjson.dumps({"ok": not failed, "findings": findings}))
+        say_json(orjson.dumps({"ok": not failed, "findings": findings}))
     return ExitCode.UNFIT if failed else ExitCode.OK
 
 

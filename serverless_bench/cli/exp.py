@@ -17,9 +17,9 @@ from serverless_bench.cli.exp_plan import (
     where_options,
 )
 from serverless_bench.cli.help import Group
-from serverless_bench.cli.options import choose_format, option, run_dir_option
+from serverless_bench.cli.options import choose_format, new_name, option, run_dir_option
 from serverless_bench.cli.plot import require_plots
-from serverless_bench.cli.terminal import working
+from serverless_bench.cli.terminal import say, working
 from serverless_bench.clock import utc_stamp
 from serverless_bench.driver.location import check_room
 from serverless_bench.errors import INTERRUPTED, SbenchError, UsageError
@@ -53,7 +53,7 @@ def list_command() -> int:
     known = names()
     width = max(map(len, known), default=0)
     for name in known:
-        click.echo(f"{name:<{width}}  {load_experiment(name).title}")
+        say(f"{name:<{width}}  {load_experiment(name).title}")
     return ExitCode.OK
 
 
@@ -75,8 +75,8 @@ def show_command(name: str, format: str, *, reference: bool, **flags: Any) -> in
     if format == "json":
         raise UsageError("what would be run has no JSON", hint="--reference has, and `run` has")
     plan = make_plan(experiment, {**flags, "repeats": None, "seconds": None, "seed": 0})
-    click.echo(f"{experiment.name}: {experiment.title}\n{experiment.question}")
-    click.echo(f"null hypothesis: {experiment.null_hypothesis}")
+    say(f"{experiment.name}: {experiment.title}", experiment.question)
+    say(f"null hypothesis: {experiment.null_hypothesis}")
     show_plan(plan)
     return ExitCode.OK
 
@@ -127,7 +127,7 @@ def run_command(
         experiment = load_experiment(name or "")
         plan = make_plan(experiment, flags)
         made_up = f"exp-{experiment.name}-{utc_stamp()}-{secrets.token_hex(2)}"
-        root = flags["run_dir"] / (flags["label"] or made_up)
+        root = flags["run_dir"] / new_name("exp", flags["label"] or made_up)
     here = plan.target is None and flags["bucket"] is None and flags["endpoint_url"] is None
     largest = plan.check()
     if here and not dry_run:
@@ -138,15 +138,15 @@ def run_command(
     if resume is None:
         plan = placed(plan, flags)
         save_plan(plan, root)
-    click.echo(f"experiment directory: {root}", err=quiet)
+    say(f"experiment directory: {root}", err=quiet)
     try:
-        plan = run(plan, root, keep=keep, say=lambda text: click.echo(text, err=quiet))
+        plan = run(plan, root, keep=keep, say=lambda text: say(text, err=quiet))
     except SbenchError as exc:
         if exc.exit_code == INTERRUPTED:
             exc.hint = f"sbench exp run --resume {root}"
         raise
     except KeyboardInterrupt:
-        click.echo(f"hint: sbench exp run --resume {root}", err=True)
+        say(f"hint: sbench exp run --resume {root}", err=True)
         raise
     return _report(plan, root, format, plot)
 
@@ -207,5 +207,5 @@ def _report(plan: "Plan", root: Path, style: str, plot: Path | None) -> int:
 
         with working("drawing the picture"):
             save_plot(report, plot)
-        click.echo(f"plot: {plot}", err=style != "text")
+        say(f"plot: {plot}", err=style != "text")
     return ExitCode.OK if report.complete else ExitCode.INCOMPLETE

@@ -1,6 +1,5 @@
 """From the flags of ``sbench exp`` to a plan, and a plan for people."""
 
-import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from math import inf
@@ -15,9 +14,11 @@ from serverless_bench.cli.job_flags import (
     remote_options,
 )
 from serverless_bench.cli.options import group, option
+from serverless_bench.cli.terminal import say
 from serverless_bench.driver.location import open_target
 from serverless_bench.errors import UsageError
 from serverless_bench.experiments import DESIGNS, SCALES
+from serverless_bench.user_files import parse_toml
 
 if TYPE_CHECKING:
     from serverless_bench.experiments.definition import Experiment, Setting
@@ -102,8 +103,8 @@ def _changes(flags: Mapping[str, Any]) -> "dict[str, Setting]":
         if not equals:
             raise UsageError(f"--set {text!r} is not NAME=VALUE", hint="--set objects=10")
         try:
-            data = {name: tomllib.loads(f"value = {value}")["value"]}
-        except tomllib.TOMLDecodeError:
+            data = {name: parse_toml(f"value = {value}")["value"]}
+        except ValueError:
             # A text without quotes, as the shell leaves it.
             data = {name: value}
         with located("--set"):
@@ -122,7 +123,7 @@ def show_plan(plan: "Plan") -> None:
     lasting = f", of {plan.most_s:g} s at most" if plan.most_s else ""
     if plan.most_s and plan.minutes:
         lasting += f"; more in {plan.minutes:g} minutes"
-    click.echo(
+    say(
         f"--scale {plan.scale}{f' ({about})' if about else ''}: {len(cells)} cells,"
         f" {plan.repeats} runs of each, {runs} in all{lasting}"
     )
@@ -131,10 +132,10 @@ def show_plan(plan: "Plan") -> None:
         for name, value in cells[0].settings.items()
         if all(cell.settings.get(name) == value for cell in cells)
     }
-    click.echo(f"  all: {_shown(common)}")
+    say(f"  all: {_shown(common)}")
     for cell in cells:
         own = {name: value for name, value in cell.settings.items() if name not in common}
-        click.echo(f"  {cell.label}: {cell.skipped or _shown(own)}")
+        say(f"  {cell.label}: {cell.skipped or _shown(own)}")
 
 
 def _shown(settings: "Mapping[str, Setting]") -> str:

@@ -6,12 +6,12 @@ from math import inf, isinf
 from operator import attrgetter
 from typing import Any, Final
 
-import click
 import numpy as np
 import orjson
 
 from serverless_bench.analysis.samples import MeasuredRun
 from serverless_bench.analysis.scaling import CONFIDENCE, Fit, Scaling, fit_scaling
+from serverless_bench.cli.terminal import say, say_json
 from serverless_bench.units import format_rate
 
 _METRICS: Final = ("whole_bytes_per_s", "steady_bytes_per_s")
@@ -59,14 +59,14 @@ def show(found: Mapping[str, Scaling], *, predict: int | None, style: str) -> No
             scaling.check_reach(predict)
     data = {metric: _to_json(scaling, predict) for metric, scaling in found.items()}
     if style == "json":
-        click.echo(orjson.dumps(data))
+        say_json(orjson.dumps(data))
         return
     for metric, fitted in data.items():
-        click.echo(metric)
+        say(metric)
         for line in (*_table(fitted["rows"], markdown=style == "markdown"), *_laws(fitted)):
-            click.echo(line)
+            say(line)
     for metric in _METRICS[len(found) :]:
-        click.echo(f"no fit of {metric}: not every run has it")
+        say(f"no fit of {metric}: not every run has it")
 
 
 def _to_json(scaling: Scaling, predict: int | None) -> dict[str, Any]:

@@ -9,8 +9,7 @@ import click
 from serverless_bench.cli.exit_codes import exit_code_of
 from serverless_bench.cli.job_flags import settings
 from serverless_bench.cli.options import FILE, format_option, new_name, option, run_dir_option
-from serverless_bench.cli.terminal import note
-from serverless_bench.errors import UsageError
+from serverless_bench.cli.terminal import note, say
 from serverless_bench.units import parse_link, parse_size
 
 
@@ -44,12 +43,10 @@ def command(file: Path, run_dir: Path, name: str | None, **flags: Any) -> int:  
     link_bytes_per_s = None if flags["link"] is None else parse_link(flags["link"])
     size = flags["size"]
     hints = Hints(phase=flags["phase"], size_bytes=None if size is None else parse_size(size))
-    name = name or new_name("import")
-    if Path(name).name != name:
-        raise UsageError(f"--name {name!r} is not a plain name", hint="--run-dir takes a path")
+    name = new_name("import", name)
     imported = read_results(file, hints, name=flags["from"])
     directory = run_dir / name
-    click.echo(f"run directory: {directory}", err=flags["format"] != "text")
+    say(f"run directory: {directory}", err=flags["format"] != "text")
     note(imported.notes)
     save(imported, directory, link_bytes_per_s=link_bytes_per_s)
     # A million operations are not to be in memory twice.

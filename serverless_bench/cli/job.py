@@ -7,11 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import click
-
 from serverless_bench.cli.exit_codes import exit_code_of
 from serverless_bench.cli.numerics import load_numpy
-from serverless_bench.cli.terminal import complain, note
+from serverless_bench.cli.terminal import complain, note, say
 from serverless_bench.errors import UsageError
 
 if TYPE_CHECKING:
@@ -109,14 +107,9 @@ def prepare(workload: str, flags: Mapping[str, Any], keys: Sequence[str] | None 
         If a client, executor or reporter is unknown or lacks its library.
     """
     from serverless_bench.driver.checked_job import check_job
-    from serverless_bench.driver.schema import checked
     from serverless_bench.driver.settings import setting_names
 
-    given = {name: flags[name] for name in Output.__slots__ if name in flags}
-    if workload != "write" and not (workload == "array" and flags.get("operation") != "read"):
-        # Then it is for the keys of objects to read, a setting.
-        given.pop("key_file", None)
-    output = Output(**{name: checked(Output, name, value) for name, value in given.items()})
+    output = _output(workload, flags)
     settings = {name: flags[name] for name in setting_names(workload) if name in flags}
     paths = {name: str(value) for name, value in settings.items() if isinstance(value, Path)}
     found = check_job({**settings, **paths, "workload": workload}, keys)
@@ -153,6 +146,17 @@ def prepare(workload: str, flags: Mapping[str, Any], keys: Sequence[str] | None 
     )
 
 
+def _output(workload: str, flags: Mapping[str, Any]) -> Output:
+    """Check what is to become of the run."""
+    from serverless_bench.driver.schema import checked
+
+    given = {name: flags[name] for name in Output.__slots__ if name in flags}
+    if workload != "write" and not (workload == "array" and flags.get("operation") != "read"):
+        # Then it is for the keys of objects to read, a setting.
+        given.pop("key_file", None)
+    return Output(**{name: checked(Output, name, value) for name, value in given.items()})
+
+
 def run(prepared: Prepared) -> Finished:
     """Run a job where its flags say, report on it, and write its keys."""
     with prepared.checked.open_target() as target:
@@ -180,7 +184,7 @@ def perform(prepared: Prepared, target: "Target") -> Finished:
         how["on_outcome"] = Budget(job, prepared.cost, keys).watch(live, lambda _: None)
     note(beyond_the_link(job, keys))
     if prepared.reporter is not None:
-        click.echo(f"run directory: {prepared.directory}", err=prepared.quiet)
+        say(f"run directory: {prepared.directory}", err=prepared.quiet)
     problem: CutShort | None = None
     try:
         run = run_job(job, prepared.directory, live=live, **how)
@@ -196,7 +200,7 @@ def perform(prepared: Prepared, target: "Target") -> Finished:
             from serverless_bench.driver.ceiling import measure_ceiling
 
             measured = measure_ceiling(job, keys)
-            click.echo(measured.sentence(summary.whole_bytes_per_s), err=prepared.quiet)
+            say(measured.sentence(summary.whole_bytes_per_s), err=prepared.quiet)
     if output.pickle is not None:
         from serverless_bench.formats.exporters.pywren import write_pickle
 

@@ -13,6 +13,7 @@ import click
 
 from serverless_bench.cli.hosting import stop_on_signals, until_end
 from serverless_bench.cli.options import FOLDER, group, option, port_option
+from serverless_bench.cli.terminal import say, say_json
 from serverless_bench.errors import PluginError, UsageError
 from serverless_bench.executors.local import rehearsal
 from serverless_bench.job.spec import JobSpec
@@ -163,17 +164,16 @@ async def _run(
         variables = _exports(flags["region"], host.url)
         if command:
             return await until_end(command, variables, stop)
-        click.echo(
-            _BANNER.format(
-                url=host.url,
-                limits=host.shared.limits.describe(),
-                exports=" ".join(f"{name}={value}" for name, value in variables.items()),
-                name=flags["function"][0],
-                logs=host.shared.logs,
-            )
+        banner = _BANNER.format(
+            url=host.url,
+            limits=host.shared.limits.describe(),
+            exports=" ".join(f"{name}={value}" for name, value in variables.items()),
+            name=flags["function"][0],
+            logs=host.shared.logs,
         )
+        say(*banner.splitlines())
         await stop.wait()
-        click.echo(json.dumps(host.statistics()))
+        say_json(json.dumps(host.statistics()))
     return 0
 
 

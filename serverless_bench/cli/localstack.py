@@ -10,7 +10,7 @@ import click
 
 from serverless_bench.cli.hosting import stop_on_signals, until_end
 from serverless_bench.cli.options import FILE, option, port_option
-from serverless_bench.cli.terminal import aside
+from serverless_bench.cli.terminal import aside, say
 from serverless_bench.lambda_host.settings import HostSettings
 from serverless_bench.plugins import extra
 from serverless_bench.stores.localstack.environment import (
@@ -70,9 +70,8 @@ async def _run(
             variables["AWS_DEFAULT_REGION"] = settings.region
             if not command:
                 exports = " ".join(f"{name}={value}" for name, value in variables.items())
-                click.echo(
-                    _BANNER.format(
-                        version=installed.version, url=localstack.endpoint_url, exports=exports
-                    )
+                banner = _BANNER.format(
+                    version=installed.version, url=localstack.endpoint_url, exports=exports
                 )
+                say(*banner.splitlines())
             return await until_end(command, variables, stop, localstack.check)

@@ -10,6 +10,7 @@ import click
 
 from serverless_bench.cli.lookup import RunName
 from serverless_bench.cli.options import choose_format, option, run_dir_option
+from serverless_bench.cli.terminal import say, say_json
 from serverless_bench.clock import utc_stamp
 from serverless_bench.errors import ArchiveError, SbenchError
 from serverless_bench.units import format_rate, format_size
@@ -52,12 +53,12 @@ def command(series: str | None, run_dir: Path, limit: int, **flags: str) -> int:
     shown = [_row(entry) for entry in islice(known, limit or None)]
     if flags["format"] == "json":
         for row in shown:
-            click.echo(json.dumps(row))
+            say_json(json.dumps(row))
         return 0
     for line in _lines(shown):
-        click.echo(line)
+        say(line)
     if len(shown) < len(known):
-        click.echo(f"{len(known) - len(shown):,} older ones are not shown: --limit 0 for all")
+        say(f"{len(known) - len(shown):,} older ones are not shown: --limit 0 for all")
     return 0
 
 

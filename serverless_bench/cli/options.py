@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import click
 
 from serverless_bench.aws.lambda_network import BASE_MBPS
+from serverless_bench.errors import UsageError
 from serverless_bench.reporters import REPORTERS
 
 if TYPE_CHECKING:
@@ -68,8 +69,26 @@ class PluginName(click.ParamType):  # type: ignore[type-arg] # generic in click 
         return [CompletionItem(name) for name in self._names() if name.startswith(incomplete)]
 
 
-def new_name(kind: str) -> str:
-    """Return a name for the directory of what a command makes, if the user gives none."""
+def new_name(kind: str, given: str | None = None) -> str:
+    """Return the name for the directory of what a command makes.
+
+    Parameters
+    ----------
+    kind
+        What is made.
+    given
+        What the user says; None or empty for a name of its own.
+
+    Raises
+    ------
+    UsageError
+        If the user's is no name.
+    """
+    if given:
+        from serverless_bench.driver.schema import check_name
+
+        check_name(given)
+        return given
     import secrets
 
     from serverless_bench.clock import utc_stamp
@@ -89,6 +108,19 @@ prices_option = option(
     "--prices", type=FILE, help="Price file; the one that comes with sbench without it."
 )
 
+
+class Choice(click.Choice):  # type: ignore[type-arg] # generic in newer click alone
+    """One of several words, shown as it is documented: click alone shows the spelling of a flag."""
+
+    def normalize_choice(self, choice: object, ctx: click.Context | None) -> str:
+        """Return the word that is meant, with hyphens or underscores."""
+        meant = super().normalize_choice(choice, ctx)
+        for one in self.choices:
+            if super().normalize_choice(one, ctx) == meant:
+                return str(one)
+        return meant
+
+
 network_quota_option = option(
     "--network-quota",
     type=click.FloatRange(min=BASE_MBPS),
@@ -98,10 +130,26 @@ network_quota_option = option(
     f"  [default: {BASE_MBPS:g}, which every account has]",
 )
 
-arch_type = click.Choice(["arm64", "x86_64"])
-
 run_dir_option = option(
     "--run-dir", type=FOLDER, default=DEFAULT_RUN_DIR, help="Directory of the runs."
+)
+
+
+def _from_hand(ctx: click.Context, param: click.Parameter, value: Any) -> Any:  # noqa: ANN401 - click's own
+    source = ctx.get_parameter_source(str(param.name))
+    if source is click.core.ParameterSource.DEFAULT_MAP:
+        raise UsageError(
+            f"sbench.toml must not say --{param.name}", hint="it is said each time, by hand"
+        )
+    return value
+
+
+trust_option = click.option(
+    "--trust",
+    is_flag=True,
+    callback=_from_hand,
+    help="Use the store, functions and directories that RUN names, though it was not made here"
+    " and your settings name others.",
 )
 
 keep_option = option("--keep", is_flag=True, help="Leave the objects in the store.")

@@ -4,10 +4,10 @@ import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 
-import click
 import orjson
 
 from serverless_bench.cli.stages import PreparedStage
+from serverless_bench.cli.terminal import say, say_json
 from serverless_bench.driver.job_file import JobFile, Kind
 from serverless_bench.driver.outlook import Outlook, outlook
 from serverless_bench.units import format_size
@@ -23,17 +23,17 @@ def show(job: JobFile, steps: Mapping[str, PreparedStage], style: str) -> None:
             "name": job.name,
             "stages": [{"stage": name, **asdict(found)} for name, found in outlooks.items()],
         }
-        click.echo(orjson.dumps(line).decode())
+        say_json(orjson.dumps(line))
         return
     total = len(job.stages)
-    click.echo(f"{job.name}: {total} stages; this is a dry run, nothing is started")
+    say(f"{job.name}: {total} stages; this is a dry run, nothing is started")
     for number, stage in enumerate(job.stages, start=1):
-        click.echo(f"\nstage {number} of {total}: {stage.title}")
+        say("", f"stage {number} of {total}: {stage.title}")
         if stage.kind is Kind.CLEANUP:
-            click.echo("  deletes     what the stages before it wrote")
+            say("  deletes     what the stages before it wrote")
             continue
         for title, text in _rows(outlooks[stage.name]):
-            click.echo(f"  {title:<11} {text}")
+            say(f"  {title:<11} {text}")
     sys.stdout.flush()
 
 

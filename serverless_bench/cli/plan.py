@@ -29,11 +29,13 @@ from serverless_bench.aws.lambda_account import (
     read_quota,
 )
 from serverless_bench.aws.lambda_network import BASE_MBPS
-from serverless_bench.aws.stack.functions import DeployedFunction, choose
+from serverless_bench.aws.stack.functions import ARCHITECTURES, DeployedFunction, choose
 from serverless_bench.cli.exit_codes import ExitCode
 from serverless_bench.cli.job_flags import settings, transfer_options
-from serverless_bench.cli.options import arch_type, network_quota_option, option, prices_option
+from serverless_bench.cli.options import Choice, network_quota_option, option, prices_option
+from serverless_bench.cli.terminal import say, say_json
 from serverless_bench.errors import ExecutorError, UsageError
+from serverless_bench.escaping import for_terminal
 from serverless_bench.job.operations import OperationKind
 from serverless_bench.units import MIB, format_rate, format_seconds, format_size
 
@@ -126,7 +128,7 @@ class _Plan:
 )
 @option(
     "--arch",
-    type=arch_type,
+    type=Choice(ARCHITECTURES),
     help="Processor of the functions.  [default: the stack's first, or arm64]",
 )
 @option("--quota", type=int, help=f"Functions at once.  [default: asked, or {DEFAULT_QUOTA}]")
@@ -164,9 +166,7 @@ def command(words: tuple[str, ...], **flags: Any) -> int:  # noqa: ANN401 - too 
     --format count.
     """
     if flags["show_prices"]:
-        click.echo(
-            price_text() if flags["prices"] is None else flags["prices"].read_text(), nl=False
-        )
+        say(*price_text(flags["prices"]).splitlines())
         return ExitCode.OK
     from serverless_bench.cli.plan_job import plan_command
     from serverless_bench.driver.cost_limit import check_memory
@@ -195,12 +195,12 @@ def command(words: tuple[str, ...], **flags: Any) -> int:  # noqa: ANN401 - too 
         else _plan(flags, {**account, "names": max(1, len(functions))}, quota_from)
     )
     if flags["format"] == "json":
-        click.echo(orjson.dumps(found.to_json()))
+        say_json(orjson.dumps(found.to_json()))
     elif isinstance(found, _Plan):
         _show(found)
     else:
         for title, text in (("command", " ".join(words)), *found.rows()):
-            click.echo(f"{title:<20} {text}")
+            say(f"{title:<20} {text}")
     return ExitCode.OK
 
 
@@ -293,7 +293,7 @@ def _show(plan: _Plan) -> None:
         style="bold",
         soft_wrap=True,
     )
-    console.print(f"at once: {load.quota} ({plan.quota_from})", soft_wrap=True)
+    console.print(for_terminal(f"at once: {load.quota} ({plan.quota_from})"), soft_wrap=True)
     with console.capture() as captured:
         for rows in (_expectations(plan), _costs(plan)):
             console.print()
@@ -302,10 +302,11 @@ def _show(plan: _Plan) -> None:
     console.out("\n".join(line.rstrip() for line in captured.get().splitlines()))
     console.print()
     for text in plan.warnings:
-        console.print(f"warning: {text}", style="yellow", soft_wrap=True)
+        console.print(for_terminal(f"warning: {text}"), style="yellow", soft_wrap=True)
     console.print("on top of that would come", soft_wrap=True)
     for trap in plan.traps:
-        console.print(f"  {trap.text}: {plan.money(trap.amount)}", soft_wrap=True)
+        line = f"  {trap.text}: {plan.money(trap.amount)}"
+        console.print(for_terminal(line), soft_wrap=True)
 
 
 def _table(rows: Sequence[Sequence[str]]) -> "Table":
@@ -316,7 +317,7 @@ def _table(rows: Sequence[Sequence[str]]) -> "Table":
     for name in rows[0][1:]:
         table.add_column(name, justify="right", no_wrap=True)
     for row in rows[1:]:
-        table.add_row(*row)
+        table.add_row(*map(for_terminal, row))
     return table
 
 

@@ -9,7 +9,7 @@ import click
 
 from serverless_bench.cli.lookup import RunName, the_run
 from serverless_bench.cli.options import FILE, option, run_dir_option
-from serverless_bench.cli.terminal import working
+from serverless_bench.cli.terminal import say, working
 from serverless_bench.errors import ArchiveError, PluginError
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ def command(runs: tuple[str, ...], run_dir: Path, output: Path | None, *, latenc
     path = output or found[-1].path / "figure.png"
     with working("drawing the picture"):
         save_figure(found, path, latency=latency)
-    click.echo(f"figure: {path}")
+    say(f"figure: {path}")
 
 
 def require_plots() -> None:
@@ -62,7 +62,7 @@ def save_figure(runs: "Sequence[Run]", path: Path, *, latency: bool = False) -> 
     runs, latency
         As in ``plots.figure``.
     path
-        Its end says which format.
+        Its end says which format. It takes the place of another file; a link is not followed.
 
     Raises
     ------
@@ -73,8 +73,11 @@ def save_figure(runs: "Sequence[Run]", path: Path, *, latency: bool = False) -> 
     """
     require_plots()
     from serverless_bench.plots import figure
+    from serverless_bench.rundir.files import replacing
 
+    drawn = figure(runs, latency=latency)
     try:
-        figure(runs, latency=latency).savefig(path, dpi=120)
+        with replacing(path) as file:
+            drawn.savefig(file, dpi=120, format=path.suffix.removeprefix(".") or None)
     except (OSError, ValueError) as exc:
         raise ArchiveError(f"cannot write {path}: {exc}", hint="choose another --output") from exc

@@ -9,6 +9,7 @@ from serverless_bench.cli.exit_codes import exit_code_of
 from serverless_bench.cli.lookup import run_argument
 from serverless_bench.cli.numerics import load_numpy
 from serverless_bench.cli.options import format_option, option, prices_option
+from serverless_bench.cli.terminal import note
 
 
 @click.command("report")
@@ -28,6 +29,7 @@ def command(directory: Path, *, with_warm_up: bool, prices: Path | None, **flags
 
     reporter = open_reporter(flags["format"])
     run = load_run(directory, detail=False)
+    note(run.problems)
     known = None
     if prices is not None:
         from serverless_bench.aws.cost.prices import load_prices

@@ -16,9 +16,9 @@ from serverless_bench.cli.job_flags import (
     target_options,
     transfer_options,
 )
-from serverless_bench.cli.options import FILE, option
+from serverless_bench.cli.options import FILE, new_name, option
 from serverless_bench.cli.task import store_kept_up
-from serverless_bench.cli.terminal import aside, complain, note
+from serverless_bench.cli.terminal import aside, complain, note, say
 from serverless_bench.clock import utc_stamp
 from serverless_bench.driver.job_file import JobFile, Kind, Stage, load_job_file
 from serverless_bench.errors import INTERRUPTED, ArchiveError, SbenchError
@@ -55,7 +55,7 @@ def command(file: Path, *, dry_run: bool, **flags: Any) -> int:  # noqa: ANN401
     if dry_run:
         show(job, steps, style)
         return ExitCode.OK
-    root = flags["run_dir"] / (flags["name"] or f"{job.name}-{utc_stamp()}")
+    root = flags["run_dir"] / new_name("run", flags["name"] or f"{job.name}-{utc_stamp()}")
     if root.exists():
         raise ArchiveError(f"{root} is there already", hint="choose another --name")
     with store_kept_up(needed=any(step.prepared.embedded for step in steps.values())):
@@ -87,7 +87,7 @@ class _Progress:
             title = f"stage {number} of {len(self.job.stages)}: {stage.title}"
             if cleanup and self.failed:
                 title += f", although stage {self.failed!r} failed"
-            click.echo(("\n" if number > 1 else "") + title, err=self.quiet)
+            say(*([""] if number > 1 else []), title, err=self.quiet)
             if cleanup:
                 self._survive(stage, partial(self._clean, number))
             else:
@@ -131,7 +131,7 @@ class _Progress:
             if cleaned.wrote_nothing:
                 continue
             deleted = cleaned.deleted
-            click.echo(f"deleted {deleted.objects} objects of {step.stage.where}", err=self.quiet)
+            say(f"deleted {deleted.objects} objects of {step.stage.where}", err=self.quiet)
             for key in (*deleted.failed, *deleted.foreign):
                 aside(f"sbench: {key} could not be deleted, or is not ours")
                 code = ExitCode.INCOMPLETE

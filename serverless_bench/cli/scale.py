@@ -20,7 +20,7 @@ from serverless_bench.cli.task import (
     run_task,
     store_kept_up,
 )
-from serverless_bench.cli.terminal import note
+from serverless_bench.cli.terminal import note, say
 from serverless_bench.errors import UsageError
 from serverless_bench.units import format_rate
 
@@ -76,7 +76,7 @@ def command(
         if repeats < 1:
             raise UsageError(f"--repeats must be at least 1, got {repeats}")
         task = _task(context, job, flags)
-        root = flags["run_dir"] / (flags["name"] or new_name("scale"))
+        root = flags["run_dir"] / new_name("scale", flags["name"])
         order = _random_order(wanted, repeats, flags["seed"])
         runs = list(_measure(task, root, order, keep=flags["keep"], quiet=quiet))
         planned = len(order)
@@ -160,7 +160,7 @@ def _measure(
             for run in found:
                 rate = format_rate(run.summary.whole_bytes_per_s)
                 text = f"run {done} of {len(order)}: {number} functions {rate}  {directory}"
-                click.echo(text, err=quiet)
+                say(text, err=quiet)
             yield from found
 
 

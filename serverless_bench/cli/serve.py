@@ -8,7 +8,9 @@ from typing import Any
 import click
 
 from serverless_bench.aws.lambda_network import BASE_MBPS, function_network
+from serverless_bench.aws.stack.functions import MEMORY_MIB
 from serverless_bench.cli.options import FILE, group, network_quota_option, option, port_option
+from serverless_bench.cli.terminal import say, say_json
 from serverless_bench.errors import UsageError
 from serverless_bench.stores.loopback.faults import FaultKind
 from serverless_bench.stores.loopback.server import LoopbackServer
@@ -84,7 +86,7 @@ _FAULTS = {
     option("--function-rate", type=float, metavar="MIB/S", help="Once the burst is used up."),
     option(
         "--function-memory",
-        type=click.IntRange(128, 10240),
+        type=click.IntRange(MEMORY_MIB[0], MEMORY_MIB[-1]),
         metavar="MB",
         help="Burst and rate of a Lambda function of so much memory.",
     ),
@@ -139,12 +141,12 @@ def command(host: str, port: int, tls: Path | None, **flags: Any) -> None:  # no
         clock_skew_s=flags["clock_skew"],
     )
     with LoopbackServer(settings) as server:
-        click.echo(_BANNER.format(url=server.endpoint_url))
+        say(*_BANNER.format(url=server.endpoint_url).splitlines())
         try:
             server.serve_forever()
         except KeyboardInterrupt:
             # Ctrl-C and SIGTERM are how it ends.
-            click.echo(json.dumps(server.state.statistics()))
+            say_json(json.dumps(server.state.statistics()))
 
 
 def _function(flags: Mapping[str, Any]) -> dict[str, float | None]:

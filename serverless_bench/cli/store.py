@@ -3,7 +3,7 @@
 import click
 
 from serverless_bench.cli.help import Group
-from serverless_bench.cli.terminal import confirmed
+from serverless_bench.cli.terminal import confirmed, say
 from serverless_bench.stores.embedded import Lease, clear, default_directory, kept_bytes
 from serverless_bench.units import format_count, format_size
 
@@ -27,7 +27,7 @@ def start() -> None:
         if lease is not None:
             lease.ask("pin")
             lease.release()
-        click.echo(f"running at {target.endpoint_url}, bucket {target.bucket}")
+        say(f"running at {target.endpoint_url}, bucket {target.bucket}")
 
 
 @command.command("stop")
@@ -35,11 +35,11 @@ def stop() -> None:
     """End the embedded store as soon as no command uses it."""
     lease = Lease.take(default_directory(), start=False)
     if lease is None:
-        click.echo("not running")
+        say("not running")
         return
     others = lease.ask("unpin")["others"]
     lease.release()
-    click.echo(f"ends when {format_count(others, 'other command')} have" if others else "stopped")
+    say(f"ends when {format_count(others, 'other command')} have" if others else "stopped")
 
 
 @command.command("status")
@@ -49,15 +49,15 @@ def status(*, env: bool) -> None:
     directory = default_directory()
     lease = Lease.take(directory, start=False)
     if lease is None:
-        click.echo("not running")
+        say("not running")
     elif env:
-        click.echo(f"export AWS_ENDPOINT_URL={lease.address.endpoint_url}")
-        click.echo(f"export AWS_ACCESS_KEY_ID={lease.address.access_key}")
-        click.echo(f"export AWS_SECRET_ACCESS_KEY={lease.address.secret_key}")
+        say(f"export AWS_ENDPOINT_URL={lease.address.endpoint_url}")
+        say(f"export AWS_ACCESS_KEY_ID={lease.address.access_key}")
+        say(f"export AWS_SECRET_ACCESS_KEY={lease.address.secret_key}")
     else:
-        click.echo(f"running at {lease.address.endpoint_url}, bucket {lease.address.bucket}")
+        say(f"running at {lease.address.endpoint_url}, bucket {lease.address.bucket}")
     if not env:
-        click.echo(f"{format_size(kept_bytes(directory))} in {directory}")
+        say(f"{format_size(kept_bytes(directory))} in {directory}")
     if lease is not None:
         lease.release()
 
@@ -69,7 +69,7 @@ def clear_command(*, yes: bool) -> None:
     directory = default_directory()
     size = format_size(kept_bytes(directory))
     if not directory.exists():
-        click.echo(f"{directory} is not there: nothing to delete")
+        say(f"{directory} is not there: nothing to delete")
     elif yes or confirmed(f"delete all objects of the embedded store, {size}", hint="--yes"):
         clear(directory)
-        click.echo(f"deleted {size} in {directory}")
+        say(f"deleted {size} in {directory}")

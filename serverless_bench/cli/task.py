@@ -1,6 +1,5 @@
 """``write`` or ``read`` as a thing that ``ab`` and ``scale`` run again and again."""
 
-import tomllib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,6 +15,7 @@ from serverless_bench.cli.terminal import aside, working
 from serverless_bench.cli.write import command as write_command
 from serverless_bench.driver.schema import located
 from serverless_bench.errors import INTERRUPTED, SbenchError, UsageError
+from serverless_bench.user_files import read_toml
 
 if TYPE_CHECKING:
     from serverless_bench.rundir.run import Run
@@ -76,10 +76,7 @@ def load_task(path: Path) -> Prepared:
     UsageError
         If the file cannot be read, or names something that the command does not know.
     """
-    try:
-        data = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as exc:
-        raise UsageError(f"cannot read the job file {path}: {exc}") from exc
+    data = read_toml(path, "the job file")
     name = data.pop("command", None)
     if not isinstance(name, str) or name not in COMMANDS:
         raise UsageError(

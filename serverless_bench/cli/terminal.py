@@ -1,17 +1,59 @@
 """What is said besides results: problems, notes, questions, and that work goes on."""
 
+import os
 import sys
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
-from functools import partial
-from typing import Final
+from contextlib import contextmanager, suppress
 
 import click
 
 from serverless_bench.cli.flag_names import spell
 from serverless_bench.errors import SbenchError, UsageError
+from serverless_bench.escaping import for_json, for_terminal
 
-aside: Final = partial(click.echo, err=True)
+
+def say(*lines: str, err: bool = False, fg: str | None = None) -> None:
+    """Print lines; what a terminal would obey is shown in place of it.
+
+    Parameters
+    ----------
+    lines
+        Each is one, whatever is in it.
+    err
+        Whether they are no result, and go to standard error.
+    fg
+        Colour, on a terminal.
+    """
+    for line in lines:
+        click.secho(for_terminal(line), err=err, fg=fg)
+
+
+def say_json(document: str | bytes) -> None:
+    """Print a JSON document; it stays what it is, and is safe to look at."""
+    text = document if isinstance(document, str) else document.decode()
+    click.echo(for_json(text))
+
+
+def open_streams() -> None:
+    """Have something open where standard input, output or errors are closed.
+
+    Otherwise the next file that is opened, of a run or of the store, would take their place,
+    and what is printed would go there.
+    """
+    for number, name, mode in ((0, "stdin", "r"), (1, "stdout", "w"), (2, "stderr", "w")):
+        try:
+            os.fstat(number)
+        except OSError:
+            # The lowest number that is free: this one.
+            os.open(os.devnull, os.O_RDWR)
+        if getattr(sys, name) is None:
+            setattr(sys, name, os.fdopen(number, mode, encoding="utf-8", closefd=False))
+
+
+def aside(*lines: str) -> None:
+    """Say something on standard error, if anybody hears it: nothing fails for that."""
+    with suppress(OSError):
+        say(*lines, err=True)
 
 
 def note(texts: Iterable[str]) -> None:
@@ -46,7 +88,7 @@ def confirmed(what: str, *, hint: str) -> bool:
     """
     if not sys.stdin.isatty():
         raise UsageError(f"will not {what} without being told to", hint=hint)
-    if click.confirm(f"{what[0].upper()}{what[1:]}?", err=True):
+    if click.confirm(for_terminal(f"{what[0].upper()}{what[1:]}?"), err=True):
         return True
     aside("nothing is deleted")
     return False
@@ -59,6 +101,7 @@ def working(what: str) -> Iterator[None]:
         yield
         return
     from rich.console import Console
+    from rich.text import Text
 
-    with Console(stderr=True).status(what):
+    with Console(stderr=True).status(Text(for_terminal(what))):
         yield

@@ -22,8 +22,8 @@ from botocore.parsers import ResponseParserError
 from urllib3.exceptions import HTTPError
 from urllib3.exceptions import TimeoutError as Urllib3Timeout
 
-from serverless_bench.clients.base import AWS_HOST, ClientInfo, Exchange, Sink, Source
-from serverless_bench.clients.library import LibraryClient, check_page
+from serverless_bench.clients.base import ClientInfo, Exchange, Sink, Source
+from serverless_bench.clients.library import LibraryClient, check_page, moved_endpoint
 from serverless_bench.clients.options import option
 from serverless_bench.clients.s3_errors import s3_error
 from serverless_bench.clients.s3_xml import check_success
@@ -37,6 +37,7 @@ from serverless_bench.errors import (
     OperationError,
     TimedOut,
 )
+from serverless_bench.job.endpoint import is_aws
 from serverless_bench.job.target import Target
 from serverless_bench.job.transfer import Transfer
 from serverless_bench.payload.keystream import KeystreamFile
@@ -101,10 +102,11 @@ class Boto3Client(LibraryClient[Boto3Options]):
         super().__init__(target, transfer)
 
     def move(self, *, region: str | None, endpoint_url: str | None) -> None:
+        here = self._client.meta.endpoint_url
+        there = moved_endpoint(here, self._region, region, endpoint_url)
         self.close()
         # On AWS the region alone says where; boto3 knows the addresses.
-        same = "" if AWS_HOST in self._endpoint_url else self._endpoint_url
-        self._go_to(region or self._region, endpoint_url or same)
+        self._go_to(region or self._region, "" if is_aws(here) and not endpoint_url else there)
 
     def put(self, key: str, source: Source, exchange: Exchange) -> None:
         with self._body(source, exchange) as body:

@@ -5,9 +5,10 @@ from contextlib import contextmanager
 from typing import ClassVar, Final, Generic, TypeVar
 from urllib.parse import urlsplit
 
-from serverless_bench.clients.base import AWS_HOST, ClientInfo, Exchange, Source, is_virtual
+from serverless_bench.clients.base import ClientInfo, Exchange, Source, is_virtual
 from serverless_bench.clients.options import parse
-from serverless_bench.errors import BadResponse
+from serverless_bench.errors import BadResponse, WrongRegion
+from serverless_bench.job.endpoint import redirected
 from serverless_bench.job.target import Target
 from serverless_bench.job.transfer import Transfer
 from serverless_bench.process import user_agent
@@ -52,7 +53,13 @@ class LibraryClient(Generic[K]):
         self._go_to(target.region, target.endpoint_url)
 
     def move(self, *, region: str | None, endpoint_url: str | None) -> None:
-        """Send later requests elsewhere, because the store redirected us."""
+        """Send later requests elsewhere, because the store redirected us.
+
+        Raises
+        ------
+        WrongRegion
+            If that is another store: our signature is not for it.
+        """
         there = moved_endpoint(self._endpoint_url, self._region, region, endpoint_url)
         self._go_to(region or self._region, there)
 
@@ -108,13 +115,19 @@ class LibraryClient(Generic[K]):
 def moved_endpoint(url: str, old_region: str, region: str | None, new_url: str | None) -> str:
     """Return where to go on when the store named another region, another endpoint or both.
 
-    On AWS the region alone says where: its name is part of the host's.
+    Raises
+    ------
+    WrongRegion
+        If that is another store.
     """
-    if new_url:
-        return new_url
-    if region and AWS_HOST in url:
-        return url.replace(f".{old_region}.", f".{region}.")
-    return url
+    there = redirected(url, new_url, old_region, region)
+    if there is None:
+        where = (new_url or f"region {region}")[:200]
+        raise WrongRegion(
+            f"the store redirects to {where!r}, which is not followed: requests are signed for"
+            f" {url}"
+        )
+    return there
 
 
 def check_page(keys: Sequence[str], prefix: str, *, more: bool) -> None:

@@ -201,6 +201,7 @@ def response_error(
     endpoint, bucket
         Where the request went.
     """
+    # Whether to go there is for who follows: `job.endpoint.redirected`.
     hosts = (element(text, "Endpoint"), _host_of(headers.get("location", "")))
     host = next(filter(None, hosts), "").removeprefix(bucket + ".")
     return s3_error(

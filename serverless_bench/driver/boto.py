@@ -10,12 +10,14 @@ from typing import TYPE_CHECKING
 
 from botocore import exceptions as boto
 from botocore.config import Config
+from botocore.configprovider import ConfiguredEndpointProvider
 from botocore.loaders import create_loader
 from botocore.session import Session
 
-from serverless_bench.aws.client import CREDENTIALS, credentials_error
+from serverless_bench.aws.client import CREDENTIALS, UNREADABLE, credentials_error
 from serverless_bench.driver.bucket import missing, no_profile, refused, unreachable
 from serverless_bench.errors import StoreError, UsageError
+from serverless_bench.job.endpoint import refuse_password
 from serverless_bench.job.target import Target
 
 if TYPE_CHECKING:
@@ -29,9 +31,19 @@ def _loader(path: str | None) -> "Loader":
     return create_loader(path)
 
 
+def _configured() -> Session:
+    """Return a session whose profile, if it has one, can be read."""
+    session = Session()
+    try:
+        session.get_scoped_config()
+    except UNREADABLE as exc:
+        raise no_profile(exc) from exc
+    return session
+
+
 def open_s3(target: Target) -> "S3Client":
     """Return a botocore client for control requests."""
-    session = Session()
+    session = _configured()
     session.register_component("data_loader", _loader(session.get_config_variable("data_path")))
     try:
         client: S3Client = session.create_client(  # type: ignore[assignment]
@@ -54,6 +66,8 @@ def open_s3(target: Target) -> "S3Client":
         )
     except ValueError as exc:
         raise UsageError(str(exc), hint="an endpoint is http(s)://host[:port]") from exc
+    # It may come from the environment, or the AWS configuration.
+    refuse_password(client.meta.endpoint_url)
     return client
 
 
@@ -63,13 +77,31 @@ def configured_region() -> str:
     Raises
     ------
     StoreError
+        If there is no such profile, or its file cannot be read.
+    """
+    region: str | None = _configured().get_config_variable("region")
+    return region or "us-east-1"
+
+
+def configured_endpoint() -> str | None:
+    """Return the endpoint of S3 that the AWS configuration or the environment names.
+
+    Raises
+    ------
+    StoreError
         If there is no such profile.
     """
+    session = Session()
     try:
-        region: str | None = Session().get_config_variable("region")
+        if str(session.get_config_variable("ignore_configured_endpoint_urls")).lower() == "true":
+            return None
+        provider = ConfiguredEndpointProvider(
+            session.full_config, session.get_scoped_config(), "s3"
+        )
     except boto.ProfileNotFound as exc:
         raise no_profile(exc) from exc
-    return region or "us-east-1"
+    url: str | None = provider.provide()
+    return url
 
 
 @contextmanager

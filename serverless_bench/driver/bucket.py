@@ -30,6 +30,7 @@ from serverless_bench.errors import (
     OperationError,
     StoreError,
     UsageError,
+    WrongRegion,
 )
 from serverless_bench.job.target import Target
 from serverless_bench.job.transfer import Transfer
@@ -239,6 +240,9 @@ def explained(target: Target) -> Iterator[None]:
         raise missing(where) from exc
     except AccessDenied as exc:
         raise (credentials(exc) if exc.status is None else refused(where, str(exc))) from exc
+    except WrongRegion as exc:
+        hint = "name where the bucket is: `endpoint_url`, `region`"
+        raise StoreError(f"{where}: {exc}", hint=hint) from exc
     except OperationError as exc:
         if exc.status is not None:
             raise StoreError(f"{where}: the store answered {exc}") from exc

@@ -13,6 +13,7 @@ from serverless_bench.audit.audit import Audit, Billed, audit
 from serverless_bench.audit.witness import read_witness
 from serverless_bench.aws.cost.bill import bill
 from serverless_bench.errors import UsageError
+from serverless_bench.escaping import for_terminal
 from serverless_bench.rundir.run import Run, load_run
 from serverless_bench.units import format_count, format_seconds
 
@@ -67,7 +68,7 @@ class CheckedRun(Printed):
             yield from _audit(self.audit)
 
     def __str__(self) -> str:
-        return "\n".join(text for text, _ in self.lines())
+        return "\n".join(for_terminal(text) for text, _ in self.lines())
 
 
 def check(

@@ -16,7 +16,7 @@ from serverless_bench.driver.directory_bucket import check_express
 from serverless_bench.driver.location import Location, check_meant, check_room, open_target
 from serverless_bench.driver.plan import check
 from serverless_bench.driver.remote import Remote, locate
-from serverless_bench.driver.schema import renamed
+from serverless_bench.driver.schema import check_name, renamed
 from serverless_bench.driver.setting_values import (
     link_of,
     load_of,
@@ -36,7 +36,6 @@ from serverless_bench.job.read_assignment import functions_for
 from serverless_bench.job.spec import JobSpec
 from serverless_bench.job.target import Addressing, Target
 from serverless_bench.job.transfer import Stat
-from serverless_bench.job.types import wrong
 from serverless_bench.payload.array_layout import array_bytes, shape_at
 from serverless_bench.units import format_size
 
@@ -184,8 +183,7 @@ def _checked(settings: JobSettings, keys: Sequence[str] | None) -> CheckedJob:
         load=load,
         endpoints=location.endpoints[1:],
     )
-    if Path(job.name).name != job.name:
-        raise wrong("name", f"{job.name!r} is not a plain name", hint="`run_dir` takes a path")
+    check_name(job.name)
     check(job, keys)
     check_prefix(remote.prefix or "")
     _check_client(job)

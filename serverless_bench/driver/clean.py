@@ -14,8 +14,9 @@ from serverless_bench.clock import sleep, wall_ns
 from serverless_bench.driver.array_files import remove_arrays
 from serverless_bench.driver.bucket import Bucket, explained
 from serverless_bench.driver.cleanup import Deleted, delete, delete_control
+from serverless_bench.driver.origin import confirm
 from serverless_bench.driver.run import resume_job
-from serverless_bench.driver.target import target_of
+from serverless_bench.driver.target import relocated, target_of
 from serverless_bench.job.load import is_in_files
 from serverless_bench.job.target import Target
 from serverless_bench.rundir.archive import refuse_if_locked
@@ -76,6 +77,7 @@ def clean(
     run: Run | str | Path,
     *,
     survey: bool = False,
+    trust: bool = False,
     on_message: Callable[[str], object] = lambda _: None,
 ) -> Cleaned:
     """Delete the objects of a run, and nothing else.
@@ -90,6 +92,9 @@ def clean(
         A saved run, or its directory.
     survey
         Whether to list the whole prefix after that, to say what else is there.
+    trust
+        Whether to use the store and the directory that the run names, though it was not made
+        here and your own settings name others.
     on_message
         Called with a sentence before anything that takes time.
 
@@ -97,6 +102,8 @@ def clean(
     ------
     ArchiveError
         If the directory holds no run, or a driver still works on it.
+    UsageError
+        If it would have to be trusted.
     StoreError
         If the store does not answer or refuses.
 
@@ -107,18 +114,21 @@ def clean(
     """
     if not isinstance(run, Run):
         run = load_run(run, detail=False)
-    if is_in_files(run.job.load):
-        return Cleaned(deleted=Deleted(objects=remove_arrays(run)))
-    ledger, control = run.ledger(), run.job.control
-    if not ledger and control is None:
+    ledger, control, in_files = run.ledger(), run.job.control, is_in_files(run.job.load)
+    if not ledger and control is None and not in_files:
         return Cleaned(wrote_nothing=True)
+    if where := confirm(run, trust=trust):
+        on_message(where)
+    if in_files:
+        return Cleaned(deleted=Deleted(objects=remove_arrays(run)))
     if not run.ended:
         refuse_if_locked(run.path)
     with target_of(run) as target:
+        control = relocated(run.job, target).control
         died_ns = wall_ns() if _is_unfinished(run) else None
         if control is not None and died_ns is not None:
             on_message("its driver ended early: waiting for functions that still run")
-            run = resume_job(run, launch=False)
+            run = resume_job(run, launch=False, trust=True)
         deleted = delete(target, ledger)
         if control is not None:
             _outwait(run, died_ns, on_message)

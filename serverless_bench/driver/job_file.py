@@ -4,9 +4,7 @@ This module knows how a job file is built, and nothing of what may be set in it:
 what the commands' flags are, and ``cli`` knows those.
 """
 
-import json
 import re
-import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -15,6 +13,8 @@ from typing import Any, Final
 
 from serverless_bench.driver.schema import checked, converted, located
 from serverless_bench.errors import UsageError
+from serverless_bench.escaping import for_toml
+from serverless_bench.user_files import read_toml
 
 Setting = str | int | float | bool | tuple[str, ...]
 """What a flag can be set to in a job file."""
@@ -82,13 +82,7 @@ def load_job_file(path: Path) -> JobFile:
     UsageError
         If the file cannot be read, lacks something, or has a key that means nothing.
     """
-    try:
-        data = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as exc:
-        reason = exc.strerror if isinstance(exc, OSError) else exc
-        raise UsageError(
-            f"cannot read the job file {path}: {reason}", hint="docs/job-files.md has an example"
-        ) from exc
+    data = read_toml(path, "the job file", hint="docs/job-files.md has an example")
     with located(f"{path}: the top of the file"):
         _refuse_others(data, _TOP)
         tables = data.get("stages")
@@ -197,8 +191,7 @@ def _value(value: Setting) -> str:
     if isinstance(value, float):
         # JSON has no infinity.
         return repr(value)
-    # All else in JSON is TOML, but for one character.
-    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+    return for_toml(value)
 
 
 def _printable(text: str) -> str:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Final, Literal, get_args, get_origin, get_type_hints
 
 from serverless_bench.errors import SbenchError, UsageError
-from serverless_bench.job.types import WORDS
+from serverless_bench.job.types import WORDS, check_text, wrong
 
 _WORDS: Final[Mapping[object, str]] = {
     **WORDS,
@@ -22,6 +22,8 @@ _PLURAL: Final[Mapping[object, str]] = {
     float: "numbers",
     dict[str, Any]: "tables",
 }
+_MAX_NAME: Final = 200
+"""Characters; a file system takes 255 bytes."""
 _types: Final = cache(get_type_hints)
 _NAME: Final = re.compile(r"`(\w+)`")
 
@@ -75,6 +77,19 @@ def words(annotation: Any) -> str:  # noqa: ANN401 - a type or a type form
     if isinstance(annotation, type) and issubclass(annotation, Enum):
         return f"one of {', '.join(str(each.value) for each in annotation)}"
     return _WORDS[annotation]
+
+
+def check_name(name: str) -> None:
+    """Refuse what is no name of a directory.
+
+    Raises
+    ------
+    UsageError
+        If it leads elsewhere, or cannot be printed.
+    """
+    check_text("name", name, most=_MAX_NAME)
+    if Path(name).name != name or name == "..":
+        raise wrong("name", f"{name!r} is not a plain name", hint="`run_dir` takes a path")
 
 
 @contextmanager

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Final
 
 from serverless_bench.driver.settings import JobSettings
 from serverless_bench.errors import UsageError
@@ -12,6 +13,9 @@ from serverless_bench.job.transfer import Transfer
 from serverless_bench.job.types import wrong
 from serverless_bench.units import KIB, MIB, is_bare, parse_link, parse_size
 from serverless_bench.workloads.mixed import KINDS
+
+_MAX_DIGITS: Final = 18
+"""Of a length of an array: 64 bits hold it."""
 
 
 def transfer_of(settings: JobSettings) -> Transfer:
@@ -166,7 +170,7 @@ def _lengths(name: str, lengths: str | tuple[int, ...]) -> tuple[int, ...]:
     if not isinstance(lengths, str):
         return lengths
     parts = [part.strip() for part in lengths.split(",")]
-    if not all(part.isdecimal() for part in parts):
+    if not all(part.isdecimal() and len(part) <= _MAX_DIGITS for part in parts):
         raise wrong(name, f"{lengths!r} is no shape", hint="write it as in 4096,4096")
     return tuple(map(int, parts))
 

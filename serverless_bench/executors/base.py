@@ -5,6 +5,7 @@ from collections.abc import Callable, Collection, Generator, Iterable, Mapping, 
 from dataclasses import dataclass, field
 from typing import Any, Final, Protocol, runtime_checkable
 
+from serverless_bench.errors import ExecutorError
 from serverless_bench.job.spec import InvocationSpec, JobSpec
 from serverless_bench.rundir.record import InvocationRecord, Lost, Outcome
 
@@ -94,6 +95,22 @@ class Readiness:
     """Keys of objects that asking them has left below the job's prefix, for the ledger."""
 
 
+class NotReadyError(ExecutorError):
+    """The functions were asked, and one of them cannot do what the job needs.
+
+    Parameters
+    ----------
+    cause
+        Says which, and why.
+    readiness
+        What was found out: those that were asked are billed, whatever they said.
+    """
+
+    def __init__(self, cause: ExecutorError, readiness: Readiness) -> None:
+        super().__init__(str(cause), hint=cause.hint)
+        self.readiness = readiness
+
+
 @runtime_checkable
 class Preparing(Protocol):
     """An executor that finds out before a run whether, and how, its functions can do it."""
@@ -104,7 +121,7 @@ class Preparing(Protocol):
         Raises
         ------
         ExecutorError
-            If a function cannot do what the job needs.
+            If a function cannot do what the job needs; ``NotReadyError`` if it says so itself.
         """
 
 

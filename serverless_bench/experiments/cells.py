@@ -5,6 +5,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import product
+from math import prod
 from typing import Final
 
 from serverless_bench.driver.schema import located
@@ -21,6 +22,8 @@ from serverless_bench.experiments.settings import check_settings, merged, proces
 
 CELL: Final = "cell"
 """What the names of cells are called where an axis is expected."""
+MAX_CELLS: Final = 1000
+"""Each is run several times; the largest study here has 40."""
 _SLUG: Final = re.compile(r"[^A-Za-z0-9.]+")
 _SLUG_LENGTH: Final = 60
 
@@ -88,6 +91,7 @@ def make_cells(
     changes = changes or {}
     with located("--set"):
         check_settings(changes)
+    _check_number(experiment, scale, design or experiment.design)
     controls = {cell.name for cell in experiment.controls}
     found: list[Cell] = []
     for name, own in _points(experiment, scale, design or experiment.design):
@@ -112,6 +116,18 @@ def make_cells(
     if not found:
         raise UsageError(f"experiment {experiment.name} has no cells by this design")
     return tuple(_kept(found, only or {}))
+
+
+def _check_number(experiment: Experiment, scale: str, design: str) -> None:
+    """Refuse a design that no session could run, before it is written out."""
+    lengths = [len(axis.values[scale]) for axis in experiment.axes]
+    number = {"full": prod(lengths), "one-factor": sum(lengths)}.get(design, 0)
+    named = experiment.cells if design == "list" else ()
+    if number + len(named) + len(experiment.controls) > MAX_CELLS:
+        raise UsageError(
+            f"experiment {experiment.name} has more than {MAX_CELLS} cells",
+            hint="leave out values, or --design one-factor",
+        )
 
 
 def paper_value(axis: Axis, scale: str, value: Value) -> Value:

@@ -1,11 +1,9 @@
 """From the text of an experiment to its values; what is unknown or missing is an error."""
 
-import tomllib
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from functools import partial
 from importlib.resources import files
-from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
@@ -33,6 +31,7 @@ from serverless_bench.experiments.definition import (
 )
 from serverless_bench.experiments.settings import check_settings, is_setting, merged
 from serverless_bench.units import parse_size
+from serverless_bench.user_files import parse_toml, read_text, reason
 
 _HINT: Final = "docs/experiments/README.md has the keys"
 _ROW: Final = ("at", "cell", "note")
@@ -56,18 +55,19 @@ def load_experiment(name: str) -> Experiment:
     UsageError
         If there is none of that name, or its file says what it cannot say.
     """
-    file: Traversable = Path(name)
     if name in names():
         file = files("serverless_bench.experiments") / f"{name}.toml"
-    elif not name.endswith(".toml"):
+        return parse(file.read_text(encoding="utf-8"), name)
+    if not name.endswith(".toml"):
         raise UsageError(
             f"there is no experiment {name!r}",
             hint=f"known: {', '.join(names())}; or name a file of yours, as in my.toml",
         )
     try:
-        return parse(file.read_text(encoding="utf-8"), Path(name).stem)
-    except (OSError, UnicodeDecodeError) as exc:
-        raise UsageError(f"cannot read the experiment {file}: {exc}") from exc
+        text = read_text(Path(name))
+    except (OSError, ValueError) as exc:
+        raise UsageError(f"cannot read the experiment {name}: {reason(exc)}") from exc
+    return parse(text, Path(name).stem)
 
 
 def parse(text: str, name: str) -> Experiment:
@@ -80,8 +80,8 @@ def parse(text: str, name: str) -> Experiment:
     """
     with located(f"experiment {name}", hint=_HINT):
         try:
-            data = tomllib.loads(text)
-        except tomllib.TOMLDecodeError as exc:
+            data = parse_toml(text)
+        except ValueError as exc:
             raise UsageError(f"is not TOML: {exc}") from exc
         experiment = _experiment(data, name=name, text=text)
         _check(experiment)

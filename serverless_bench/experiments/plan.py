@@ -5,16 +5,17 @@ from contextlib import suppress
 from dataclasses import dataclass, field, fields, replace
 from math import prod
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 import msgspec
 import numpy as np
 import orjson
 
 from serverless_bench.aws.stack.functions import DeployedFunction, choose
-from serverless_bench.driver.schema import checked
+from serverless_bench.driver.schema import checked, converted
 from serverless_bench.driver.settings import JobSettings
-from serverless_bench.errors import ArchiveError, PluginError
+from serverless_bench.errors import ArchiveError, PluginError, UsageError
+from serverless_bench.experiments import DESIGNS, SCALES
 from serverless_bench.experiments.cells import Cell, make_cells
 from serverless_bench.experiments.definition import Experiment, Setting, Settings
 from serverless_bench.experiments.loading import parse
@@ -22,7 +23,8 @@ from serverless_bench.experiments.pilot import is_fixed, replace_json
 from serverless_bench.experiments.settings import check_cell, job_of, prepared_by, workload_of
 from serverless_bench.job.spec import JobSpec
 from serverless_bench.job.target import Target
-from serverless_bench.job.types import wrong
+from serverless_bench.job.types import at_least, wrong
+from serverless_bench.user_files import read_text, reason
 from serverless_bench.workloads import open_workload
 
 STATE: Final = "experiment.json"
@@ -192,13 +194,21 @@ def load_plan(root: Path) -> Plan:
         If there is none in this directory.
     """
     try:
-        data: dict[str, Any] = orjson.loads((root / STATE).read_bytes())
-        text = (root / FILE).read_text(encoding="utf-8")
-    except (OSError, orjson.JSONDecodeError) as exc:
+        data: Any = orjson.loads(read_text(root / STATE))
+        text = read_text(root / FILE)
+    except (OSError, ValueError) as exc:
         raise ArchiveError(
-            f"{root} is no directory of an experiment", hint="sbench exp run names the one it makes"
+            f"{root} is no directory of an experiment: {reason(exc)}",
+            hint="sbench exp run names the one it makes",
         ) from exc
-    if data.pop("schema") != SCHEMA:
+    if not isinstance(data, dict) or data.pop("schema", None) != SCHEMA:
         raise ArchiveError(f"{root} was written by another version of sbench")
-    experiment = parse(text, str(data.pop("name")))
-    return msgspec.convert({**data, "experiment": experiment}, Plan)
+    experiment = parse(text, str(data.pop("name", root.name)))
+    try:
+        plan = msgspec.convert({**data, "experiment": experiment}, Plan)
+        at_least("repeats", plan.repeats, 1)
+        converted(Literal[SCALES], "scale", plan.scale)
+        converted(Literal[("", *DESIGNS)], "design", plan.design)
+    except (msgspec.ValidationError, UsageError) as exc:
+        raise ArchiveError(f"{root / STATE} says what no plan says: {exc}") from exc
+    return plan

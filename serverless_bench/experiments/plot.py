@@ -10,11 +10,13 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from serverless_bench.errors import UsageError
+from serverless_bench.escaping import for_picture
 from serverless_bench.experiments.cells import Cell, baseline
 from serverless_bench.experiments.definition import Plot, PublishedRow, Value
 from serverless_bench.experiments.report import Report
 from serverless_bench.experiments.table import title_of
 from serverless_bench.plots.style import color_of_phase
+from serverless_bench.rundir.files import replacing
 from serverless_bench.rundir.tables import Floats
 
 _WIDTH: Final = 11.0
@@ -50,7 +52,8 @@ def save_plot(report: Report, path: Path) -> None:
     """
     drawn = picture(report)
     try:
-        drawn.savefig(path, dpi=120)
+        with replacing(path) as file:
+            drawn.savefig(file, dpi=120, format=path.suffix.removeprefix(".") or None)
     except (OSError, ValueError) as exc:
         raise UsageError(f"cannot write --plot {path}: {exc}") from exc
 
@@ -108,20 +111,21 @@ class _Picture:
         """Return the picture."""
         panels = {f"measured, --scale {self.report.plan.scale}": self.measured}
         if self.published:
-            panels[f"published, {self.experiment.seed.date}"] = self.published
+            panels[f"published, {for_picture(self.experiment.seed.date)}"] = self.published
         height = _HEIGHT if self.lines else max(_HEIGHT, 1.4 + _BAR * len(self.measured))
         drawn = Figure(figsize=(_WIDTH, height), layout="constrained")
-        drawn.suptitle(self.experiment.title)
+        drawn.suptitle(for_picture(self.experiment.title))
         each = drawn.subplots(1, len(panels), sharey=not self.lines, squeeze=False)[0]
         # The same in all panels.
         names = dict.fromkeys(point.series for points in panels.values() for point in points)
         colors = {name: color_of_phase(name) or f"C{n % 10}" for n, name in enumerate(names)}
-        value = title_of(self.experiment.metric(self.plot.y))
+        value = for_picture(title_of(self.experiment.metric(self.plot.y)))
         for axes, (title, points) in zip(each, panels.items(), strict=True):
             axes.set_title(title)
             if self.lines:
                 _draw_lines(axes, points, colors, log=self.plot.log)
-                axes.set(xlabel=self.experiment.axis(self.plot.x).header, ylabel=value)
+                header = for_picture(self.experiment.axis(self.plot.x).header)
+                axes.set(xlabel=header, ylabel=value)
             else:
                 _draw_bars(axes, points, colors, [point.label for point in self.measured])
                 axes.set_xlabel(value)
@@ -129,14 +133,15 @@ class _Picture:
             each[0].invert_yaxis()
         _share(list(panels.values()), each, "ylim" if self.lines else "xlim")
         headers = [self.experiment.axis(name).header for name in self.series]
-        _legend(drawn, each, title=", ".join(headers))
+        _legend(drawn, each, title=for_picture(", ".join(headers)))
         return drawn
 
     def _point(self, at: Mapping[str, Value], cell: Cell | None, within: Within) -> Point:
         label = "" if cell is None else self._label(cell)
         series = cell.name if self.lines and cell is not None else ""
         names = [str(at.get(name, "-")) for name in self.series]
-        return Point(label, series or ", ".join(names), at.get(self.plot.x), within)
+        series = for_picture(series or ", ".join(names))
+        return Point(for_picture(label), series, at.get(self.plot.x), within)
 
     def _label(self, cell: Cell) -> str:
         """Return what tells a cell from all others of the picture."""
@@ -175,7 +180,8 @@ def _draw_lines(
         axes.errorbar(x, at, yerr=reach, label=series, color=colors[series], marker="o", capsize=3)
     if log and numeric:
         axes.set_xscale("log", base=2)
-    axes.set_xticks([float(text) for text in order] if numeric else range(len(order)), order)
+    places = [float(text) for text in order] if numeric else range(len(order))
+    axes.set_xticks(places, map(for_picture, order))
     if numeric:
         axes.minorticks_off()
     axes.set_ylim(bottom=0)

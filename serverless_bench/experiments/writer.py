@@ -8,6 +8,7 @@ from typing import Final, TextIO
 
 from rich.console import Console
 
+from serverless_bench.escaping import for_markdown, for_markdown_row, for_terminal
 from serverless_bench.experiments.table import TextTable
 
 _WIDTH: Final = 10_000
@@ -23,30 +24,35 @@ class Writer:
     def __init__(self, out: TextIO, *, markdown: bool) -> None:
         self._out = out
         self._markdown = markdown
+        self._shown = for_markdown if markdown else for_terminal
 
     def title(self, text: str, *, top: bool = False) -> None:
         """Write a heading."""
+        shown = self._shown(text)
         if self._markdown:
-            self._out.write(f"\n{'#' if top else '##'} {text}\n\n")
+            self._out.write(f"\n{'#' if top else '##'} {shown}\n\n")
         else:
-            self._out.write(f"{text}\n" if top else f"\n{text}\n")
+            self._out.write(f"{shown}\n" if top else f"\n{shown}\n")
 
     def line(self, text: str, *, deep: int = 0) -> None:
         """Write a paragraph, or an item that deep."""
+        shown = self._shown(text)
         if self._markdown:
-            self._out.write(f"{text}\n\n" if not deep else f"{'  ' * (deep - 1)}- {text}\n")
+            self._out.write(f"{shown}\n\n" if not deep else f"{'  ' * (deep - 1)}- {shown}\n")
         else:
-            self._out.write(f"{'  ' * deep}{text}\n")
+            self._out.write(f"{'  ' * deep}{shown}\n")
 
     def table(self, found: TextTable) -> None:
         """Write a table."""
         if self._markdown:
-            rows = [found.header, ("---",) * len(found.header), *found.rows]
-            self._out.writelines(f"| {' | '.join(row)} |\n" for row in rows)
+            marks = ["---"] * len(found.header)
+            lines = (found.header, marks, *found.rows)
+            self._out.writelines(f"{for_markdown_row(cells)}\n" for cells in lines)
             self._out.write("\n")
             return
         width = Console(file=self._out).width if self._out.isatty() else _WIDTH
-        columns = list(zip(found.header, *found.rows, strict=True))
+        rows = ([*map(for_terminal, row)] for row in (found.header, *found.rows))
+        columns = list(zip(*rows, strict=True))
         parts = _parts(_widths(columns, found.named, width), found.named, width)
         texts = ("".join(_lines([columns[n] for n in part], part)) for part in parts)
         self._out.write("\n".join(texts))

@@ -7,6 +7,7 @@ from typing import BinaryIO
 from serverless_bench.errors import ArchiveError
 from serverless_bench.formats.exporters import open_exporter
 from serverless_bench.plugins import extra
+from serverless_bench.rundir.files import replacing
 from serverless_bench.rundir.run import Run, load_run
 
 
@@ -47,7 +48,7 @@ def export(run: Run | str | Path, out: str | Path | BinaryIO, *, format: str) ->
 def _opened(path: Path, stack: ExitStack) -> BinaryIO:
     """Return the file to write to, compressed if its name says so."""
     try:
-        file = stack.enter_context(path.open("wb"))
+        file = stack.enter_context(replacing(path))
     except OSError as exc:
         raise ArchiveError(f"cannot write {path}: {exc.strerror}") from exc
     if path.suffix != ".zst":

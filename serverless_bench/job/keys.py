@@ -39,6 +39,7 @@ _OURS: Final = re.compile(
 MAX_COMPRESSIBILITY: Final = 50
 MAX_DUPLICATION: Final = 100
 _MAX_FOLDERS: Final = 65536
+_FEW: Final = re.compile(r"\d{1,5}")
 MAX_KEY_BYTES: Final = 1024
 """Amazon S3 user guide, "Naming Amazon S3 objects": at most 1,024 bytes of UTF-8."""
 MAX_PREFIX_BYTES: Final = 900
@@ -112,7 +113,7 @@ def parse_layout(text: str) -> int | None:
     if text in ("random", "sequential"):
         return None
     kind, _, count = text.partition(":")
-    if kind == "sharded" and count.isdecimal() and 1 <= int(count) <= _MAX_FOLDERS:
+    if kind == "sharded" and _FEW.fullmatch(count) and 1 <= int(count) <= _MAX_FOLDERS:
         return int(count)
     raise UsageError(
         f"{text!r} is no layout of keys",

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any, Final, Self
 
 from serverless_bench.errors import UsageError
+from serverless_bench.job.endpoint import refuse_password
 from serverless_bench.job.load import MAX_DUE, Load, check_meant, load_of
 from serverless_bench.job.target import Target
 from serverless_bench.job.transfer import (
@@ -17,13 +18,17 @@ from serverless_bench.job.transfer import (
     MIN_PART_BYTES,
     Transfer,
 )
-from serverless_bench.job.types import at_least, check_types, positive, wrong
+from serverless_bench.job.types import at_least, at_most, check_types, positive, wrong
 from serverless_bench.units import MIB
 
 POLLS_PER_S: Final = 2000
 """At a gate, of all functions together: well below the 5,500 GET/s of one partition (Amazon
 S3 user guide, "Best practices design patterns")."""
 LEAST_POLL_S: Final = 0.05
+MAX_INVOCATIONS: Final = 500_000
+"""Of one run: a report has a row of each, whether or not it left a record."""
+MAX_OBJECTS: Final = 1_000_000
+"""Of one invocation, which is told of each."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -187,6 +192,9 @@ class JobSpec(Work):  # noqa: PLW1641 - the dataclass makes its hash
             ("repeats", self.repeats),
         ):
             at_least(name, value, 1)
+        at_most("invocations", self.invocations, MAX_INVOCATIONS)
+        at_most("objects", self.objects, MAX_OBJECTS)
+        refuse_password(" ".join(map(str, self.endpoints)))
         at_least("warmup", self.warmup, 0)
         for name in ("deadline_s", "gate_timeout_s", "start_timeout_s"):
             positive(name, getattr(self, name))

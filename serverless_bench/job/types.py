@@ -22,10 +22,15 @@ WORDS: Final[Mapping[object, str]] = {
 
 _ALSO: Final[Mapping[type, tuple[type, ...]]] = {float: (float, int), tuple: (tuple, list)}
 """What else is taken for a type; JSON has no tuples."""
+_BEYOND: Final = 1 << 63
+_MOST_SHOWN: Final = 80
+"""Characters of a wrong value in a message."""
 
 
 def check_types(spec: Any) -> None:  # noqa: ANN401 - any dataclass
     """Refuse a value that is not of its field's type; make a text a member of its enumeration.
+
+    Texts are printable, and numbers fit into 64 bits, wherever they stand.
 
     Parameters
     ----------
@@ -38,25 +43,69 @@ def check_types(spec: Any) -> None:  # noqa: ANN401 - any dataclass
         If a value is of another type; ``field`` is its name.
     """
     cls: type = type(spec)
-    for name, accepted, words in _fields(cls):
+    for name, accepted, words, annotation in _fields(cls):
         value = getattr(spec, name)
         kind = accepted[0]
         if issubclass(kind, StrEnum) and isinstance(value, str) and value in set(kind):
             object.__setattr__(spec, name, kind(value))
         elif not isinstance(value, accepted) or (isinstance(value, bool) and bool not in accepted):
-            problem = f"`{name}` must be {words}, got {value!r}"
+            problem = f"`{name}` must be {words}, got {_shown(value)}"
             hint = ""
             if isinstance(value, float) and value.is_integer() and int in accepted:
                 hint = f"write it as {int(value)}"
             raise UsageError(problem, hint=hint, field=name)
+        elif isinstance(value, tuple | list) and not _fits(annotation, value):
+            raise wrong(name, f"has values of other types in its list: {_shown(value)}")
+        _check_value(name, value)
+
+
+def _check_value(name: str, value: object) -> None:
+    """Refuse a text that cannot be shown, or a number that nothing can be computed with."""
+    if isinstance(value, str):
+        check_text(name, value)
+    elif isinstance(value, int | float):
+        if not -_BEYOND <= value < _BEYOND:
+            raise wrong(name, f"must be a number that 64 bits hold, got {_shown(value)}")
+    elif isinstance(value, tuple | list):
+        for each in value:
+            _check_value(name, each)
+
+
+def _shown(value: object) -> str:
+    """Return a value as a message may show it, however long it is."""
+    if isinstance(value, int) and not -_BEYOND <= value < _BEYOND:
+        return f"one of {value.bit_length()} bits"
+    text = repr(value)
+    return text if len(text) <= _MOST_SHOWN else f"{text[:_MOST_SHOWN]}..."
 
 
 @cache
-def _fields(kind: type) -> tuple[tuple[str, tuple[type, ...], str], ...]:
-    """Return name, accepted types and their words of every field of a dataclass."""
+def _fields(kind: type) -> tuple[tuple[str, tuple[type, ...], str, Any], ...]:
+    """Return name, accepted types, their words and annotation of every field of a dataclass."""
     if not is_dataclass(kind):
         raise TypeError(f"{kind} is no dataclass")
-    return tuple((each.name, _accepted(each.type), _words(each.type)) for each in fields(kind))
+    return tuple(
+        (each.name, _accepted(each.type), _words(each.type), each.type) for each in fields(kind)
+    )
+
+
+def _fits(annotation: Any, value: object) -> bool:  # noqa: ANN401 - a type or a type form
+    """Tell whether a value is of a type, with all that is in it where it is a list."""
+    inner = get_args(annotation)
+    if get_origin(annotation) is not tuple:
+        # A type, or one of several.
+        return any(_fits(each, value) for each in inner) if inner else _is_a(annotation, value)
+    if not isinstance(value, tuple | list):
+        return False
+    if Ellipsis in inner:
+        return all(_fits(inner[0], each) for each in value)
+    return len(value) == len(inner) and all(map(_fits, inner, value))
+
+
+def _is_a(kind: type, value: object) -> bool:
+    return isinstance(value, _ALSO.get(kind, (kind,))) and (
+        kind is bool or not isinstance(value, bool)
+    )
 
 
 def _accepted(annotation: Any) -> tuple[type, ...]:  # noqa: ANN401 - a type or a type form
@@ -84,6 +133,34 @@ def _members(annotation: Any) -> tuple[type, ...]:  # noqa: ANN401 - a type or a
     return tuple(get_origin(each) or each for each in get_args(annotation))
 
 
+def check_text(name: str, text: str, *, most: int | None = None) -> None:
+    """Refuse a text that cannot stand in a line of a file, a table or a terminal.
+
+    Parameters
+    ----------
+    name
+        The setting or field that has it.
+    text
+        What a user, or a file, says.
+    most
+        Characters that it may have; None for any number.
+
+    Raises
+    ------
+    UsageError
+        If it is longer, or has characters that cannot be printed: a line break would begin a
+        line of its own in a ledger, and an escape would drive the terminal.
+    """
+    if not text.isprintable():
+        raise wrong(
+            name,
+            f"has characters that cannot be printed: {text[:80]!r}",
+            hint="leave out line breaks, escapes and other control characters",
+        )
+    if most is not None and len(text) > most:
+        raise wrong(name, f"has {len(text)} characters, at most {most} are possible")
+
+
 def wrong(name: str, problem: str, *, hint: str = "") -> UsageError:
     """Return the error that says what is wrong with one setting or field."""
     return UsageError(f"`{name}` {problem}", hint=hint, field=name)
@@ -93,6 +170,12 @@ def at_least(name: str, value: int, least: int) -> None:
     """Refuse a number below ``least``."""
     if value < least:
         raise wrong(name, f"must be at least {least}, got {value}")
+
+
+def at_most(name: str, value: int, most: int) -> None:
+    """Refuse a number above ``most``."""
+    if value > most:
+        raise wrong(name, f"must be at most {most:,}, got {value:,}")
 
 
 def positive(name: str, value: float) -> None:

@@ -8,6 +8,7 @@ from typing import Final
 from matplotlib.axes import Axes
 from matplotlib.colors import to_hex, to_rgb
 
+from serverless_bench.escaping import for_picture
 from serverless_bench.rundir.run import Run
 
 _COLORS: Final = {
@@ -32,7 +33,7 @@ class Style:
 
 def style_of(run: Run) -> Style:
     """Return the style of a run that is drawn alone."""
-    return Style(run.job.workload, _COLORS.get(run.job.workload, _OTHER))
+    return Style(for_picture(run.job.workload), _COLORS.get(run.job.workload, _OTHER))
 
 
 def styles_of(runs: Sequence[Run]) -> list[Style]:
@@ -45,7 +46,7 @@ def styles_of(runs: Sequence[Run]) -> list[Style]:
         if alike[style.label] > 1:
             shade = _SHADES[seen[style.label] % len(_SHADES)]
             seen[style.label] += 1
-            style = Style(f"{style.label} {name}", _shaded(style.color, shade))
+            style = Style(f"{style.label} {for_picture(name)}", _shaded(style.color, shade))
         found.append(style)
     return found
 

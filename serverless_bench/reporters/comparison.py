@@ -6,6 +6,7 @@ from typing import Any, Final
 from serverless_bench.analysis.compare import ALPHA, MIN_RUNS, Comparison, Verdict
 from serverless_bench.analysis.run_comparison import RunComparison
 from serverless_bench.errors import PluginError
+from serverless_bench.escaping import for_markdown, for_markdown_row, for_terminal
 from serverless_bench.units import format_count, format_rate, format_seconds, format_size
 
 _METRICS: Final[Mapping[str, str]] = {
@@ -33,7 +34,8 @@ def lines(comparison: RunComparison, style: str) -> list[str]:
         raise PluginError(
             f"unknown format {style!r} of a comparison", hint=f"known: {', '.join(_STYLES)}"
         )
-    return _STYLES[style](comparison.to_json(), comparison.comparisons)
+    made = _STYLES[style](comparison.to_json(), comparison.comparisons)
+    return [for_terminal(line) for line in made]
 
 
 def format_metric(metric: str, value: float) -> str:
@@ -59,15 +61,19 @@ def _text(found: Mapping[str, Any], results: Sequence[Comparison]) -> list[str]:
 
 def _markdown(found: Mapping[str, Any], results: Sequence[Comparison]) -> list[str]:
     sentences = [_sentence(found, index, result) for index, result in enumerate(results, 1)]
+    sides = [(one["label"], one["directory"], _side(found, one)) for one in found["sides"]]
     return [
-        _headline(found),
+        for_markdown(_headline(found)),
         "",
         "| side | directory | runs |",
         "| --- | --- | --- |",
-        *(f"| {s['label']} | {s['directory']} | {_side(found, s)} |" for s in found["sides"]),
+        *map(for_markdown_row, sides),
         "",
-        *(f"- **{r.verdict}**: {text}" for r, text in zip(results, sentences, strict=True)),
-        *(f"- {remark}" for remark in _remarks(found)),
+        *(
+            f"- **{result.verdict}**: {for_markdown(text)}"
+            for result, text in zip(results, sentences, strict=True)
+        ),
+        *(f"- {for_markdown(remark)}" for remark in _remarks(found)),
     ]
 
 

@@ -12,6 +12,7 @@ from serverless_bench.analysis.bottleneck import CAUSES, Bottleneck
 from serverless_bench.analysis.clock_offsets import Clocks
 from serverless_bench.analysis.missing_functions import MissingFunctions
 from serverless_bench.analysis.summary import GateSummary, Summary
+from serverless_bench.escaping import for_cell
 from serverless_bench.rundir.tables import RATE_PERCENTILES
 
 _PERCENTILES: Final = tuple(f"p{p}" for p in RATE_PERCENTILES)
@@ -34,7 +35,7 @@ _LEFT_OUT: Final = ("bad_ranges", "bill", "deliveries", "latencies", "libraries"
 
 def report(summary: Summary, out: TextIO) -> None:
     """Write the report."""
-    row = dict(_columns("", summary.to_json()))
+    row = {name: for_cell(value) for name, value in _columns("", summary.to_json())}
     writer = csv.DictWriter(out, row, lineterminator="\n")
     writer.writeheader()
     writer.writerow(row)

@@ -7,6 +7,7 @@ from typing import Final, TextIO
 
 from serverless_bench.analysis.latency import PERCENTILES, Latency, Times
 from serverless_bench.analysis.summary import Summary
+from serverless_bench.escaping import for_cell
 
 _TIMES: Final = ("latency", "service", "response", "queueing")
 _PLAIN: Final = tuple(field.name for field in fields(Latency) if field.name not in _TIMES)
@@ -21,7 +22,7 @@ def report(summary: Summary, out: TextIO) -> None:
     for row in summary.latencies.by_kind:
         plain = [getattr(row, name) for name in _PLAIN]
         times = [value for name in _TIMES for value in _values(getattr(row, name))]
-        writer.writerow([summary.run_id, *plain, *times])
+        writer.writerow(map(for_cell, [summary.run_id, *plain, *times]))
 
 
 def _values(times: Times | None) -> Iterator[float | None]:

@@ -7,6 +7,7 @@ from html import escape
 from serverless_bench.analysis.display import Displayed
 from serverless_bench.analysis.run_comparison import RunComparison
 from serverless_bench.analysis.summary import Summary
+from serverless_bench.escaping import for_html
 from serverless_bench.reporters import comparison, open_reporter
 from serverless_bench.reporters.base import headline, problems, rows
 from serverless_bench.reporters.tables import sections
@@ -47,20 +48,20 @@ def render(result: Displayed, format: str = "text") -> str:  # noqa: A002
 
 def _html(summary: Summary) -> Iterator[str]:
     """Yield the counts, then the tables, then what went wrong."""
-    yield f"<p><b>{escape(f'{summary.workload}: {headline(summary)}')}</b></p>"
+    yield f"<p><b>{for_html(f'{summary.workload}: {headline(summary)}')}</b></p>"
     yield _table(rows(summary), names=2)
     for section in sections(summary):
-        yield f"<p><b>{escape(section.title)}</b></p>"
+        yield f"<p><b>{for_html(section.title)}</b></p>"
         yield _table((section.header, *section.rows), names=section.names)
     for line in problems(summary):
-        yield f'<p style="color: red">{escape(line)}</p>'
+        yield f'<p style="color: red">{for_html(line)}</p>'
 
 
 def _table(rows: Iterable[tuple[str, ...]], *, names: int) -> str:
     """Return a table, whose first columns are names and whose others are numbers."""
     lines = (
         "".join(
-            f'<td style="text-align: {"left" if number < names else "right"}">{escape(cell)}</td>'
+            f'<td style="text-align: {"left" if number < names else "right"}">{for_html(cell)}</td>'
             for number, cell in enumerate(row)
         )
         for row in rows

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Final, TextIO
 
 from serverless_bench.analysis.summary import Summary
+from serverless_bench.escaping import for_terminal
 from serverless_bench.reporters.base import headline, problems, rows
 from serverless_bench.reporters.tables import Section, sections
 
@@ -24,7 +25,8 @@ def report(summary: Summary, out: TextIO) -> None:
     colored = terminal and "NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb"
 
     def styled(text: str, *styles: str) -> str:
-        return f"{''.join(_STYLES[style] for style in styles)}{text}{_PLAIN}" if colored else text
+        plain = for_terminal(text)
+        return f"{''.join(_STYLES[style] for style in styles)}{plain}{_PLAIN}" if colored else plain
 
     undone = summary.ok < summary.requested or summary.latencies.overdue
     failed = undone or summary.corrupt_objects
@@ -32,14 +34,14 @@ def report(summary: Summary, out: TextIO) -> None:
         styled(f"{summary.workload}: {headline(summary)}", "bold", *(["red"] if failed else [])),
         file=out,
     )
-    named = list(rows(summary))
+    named = [(name, for_terminal(value)) for name, value in rows(summary)]
     indent = max(len(name) for name, _ in named)
     for name, value in named:
         lines = textwrap.wrap(value, max(width - indent - 4, 1)) or [""]
         for label, line in zip((name, *("" for _ in lines)), lines, strict=False):
             print(f" {styled(label.ljust(indent), 'dim')}  {line}".rstrip(), file=out)
     for section in sections(summary):
-        print(styled(f"\n {section.title}", "bold"), file=out)
+        print("", styled(f" {section.title}", "bold"), sep="\n", file=out)
         header, *body = _aligned(section)
         print(styled(header, "dim"), *body, sep="\n", file=out)
     for problem in problems(summary):
@@ -48,7 +50,7 @@ def report(summary: Summary, out: TextIO) -> None:
 
 def _aligned(section: Section) -> Iterator[str]:
     """Yield the lines of a table: names to the left, numbers to the right."""
-    table = (section.header, *section.rows)
+    table = [[for_terminal(cell) for cell in row] for row in (section.header, *section.rows)]
     widths = [max(map(len, column)) for column in zip(*table, strict=True)]
     for row in table:
         cells = (

@@ -14,17 +14,22 @@ import mmap
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from itertools import islice
 from pathlib import Path
 from types import TracebackType
-from typing import Any, BinaryIO, Final, Self
+from typing import Any, BinaryIO, Final, Self, get_type_hints
 
 import orjson
 
 from serverless_bench.errors import ArchiveError
 from serverless_bench.job.operations import OperationKind
-from serverless_bench.rundir.record import InvocationRecord, Outcome
-from serverless_bench.rundir.rows import Columns
-from serverless_bench.rundir.run import SCHEMA, Run, read_header, read_lines, read_run
+from serverless_bench.rundir.columns import BlockStore, TableBuilder
+from serverless_bench.rundir.files import open_file, replacing
+from serverless_bench.rundir.lines import read_lines, record_lines
+from serverless_bench.rundir.listing import HEADER
+from serverless_bench.rundir.record import InvocationRecord, OperationRecord, Outcome
+from serverless_bench.rundir.rows import Columns, to_columns
+from serverless_bench.rundir.run import SCHEMA, Run, read_header, read_run
 
 _WRITING: Final = frozenset({OperationKind.WRITE_ARRAY, OperationKind.APPEND_ARRAY})
 _CHANGING: Final = _WRITING | {
@@ -68,6 +73,9 @@ class Archive:
         self.failure: OSError | None = None
         """Why records could not be saved; None as long as they can."""
         self._unsaved: list[bytes] = []
+        self._most: int | None = None
+        """Keys that a wave may add to the ledger of a run that another driver began."""
+        self._missing = 0
         self.closing: dict[str, Any] = {}
         """What the last line says besides that the driver came to its end."""
         try:
@@ -89,28 +97,48 @@ class Archive:
         self, header: Mapping[str, Any], ledger: Iterable[str], keys: Sequence[str]
     ) -> None:
         self.path.mkdir(parents=True, exist_ok=True)
-        _write_durably(self.path / "ledger.txt", "wb", _lines(ledger))
-        about = orjson.dumps({"schema": SCHEMA, **header}, option=orjson.OPT_INDENT_2)
-        _write_durably(self.path / "run.json", "xb", about)
+        self._refuse_run()
         self._open()
-        self._keys.write(_lines(keys))
+        try:
+            # Another driver may have had the lock before us.
+            self._refuse_run()
+        except FileExistsError:
+            self._close()
+            raise
+        try:
+            with replacing(self.path / "ledger.txt") as file:
+                file.write(_lines(ledger))
+            _write_all(self._keys, _lines(keys))
+            about = orjson.dumps({"schema": SCHEMA, **header}, option=orjson.OPT_INDENT_2)
+            _write_durably(self.path / HEADER, "xb", about)
+        except BaseException:
+            # Nothing was launched: this is no run, and its name is free again.
+            self._close()
+            for name in (HEADER, "keys.txt", "ledger.txt", "records.jsonl"):
+                (self.path / name).unlink(missing_ok=True)
+            raise
+
+    def _refuse_run(self) -> None:
+        if os.path.lexists(self.path / HEADER):
+            raise FileExistsError
 
     def _reopen(self) -> None:
         read_header(self.path)
         self._open()
         for name in ("ledger.txt", "records.jsonl", "keys.txt"):
             _cut_partial_line(self.path / name)
+        self._most = len(read_lines(self.path / "ledger.txt"))
         # Some records' driver may have been killed before it added their keys itself.
         there = set(read_lines(self.path / "keys.txt"))
         for operations in _operations(self.path / "records.jsonl"):
             missing = [key for key in readable_keys(operations) if key not in there]
             there.update(missing)
-            self._keys.write(_lines(missing))
+            _write_all(self._keys, _lines(missing))
 
     def _open(self) -> None:
-        self._records: BinaryIO = (self.path / "records.jsonl").open("ab", buffering=0)
+        self._records: BinaryIO = open_file(self.path / "records.jsonl", "ab", buffering=0)
         _lock(self._records, self.path)
-        self._keys: BinaryIO = (self.path / "keys.txt").open("ab", buffering=0)
+        self._keys: BinaryIO = open_file(self.path / "keys.txt", "ab", buffering=0)
 
     def resumed(self, now_ns: int) -> None:
         """Note that a driver goes on with the run from now on, on its own clock."""
@@ -131,16 +159,24 @@ class Archive:
         ArchiveError
             If the disk does not take it: nothing must be launched then.
         """
+        keys = list(ledger if self._most is None else islice(ledger, self._most + 1))
+        if self._most is not None and len(keys) > self._most:
+            raise ArchiveError(
+                f"{self.path / HEADER} asks for more objects than {self._most}, which is what"
+                f" {self.path / 'ledger.txt'} has",
+                hint="the run was changed since sbench began it: nothing is launched",
+            )
         try:
-            _write_durably(self.path / "ledger.txt", "ab", _lines(ledger))
+            _write_durably(self.path / "ledger.txt", "ab", _lines(keys))
+            wave = {"number": number, "created_ns": created_ns, "count": count}
+            self._append(self._records, orjson.dumps({"wave": wave}) + b"\n")
+            if self.failure is not None:
+                raise self.failure
+            os.fsync(self._records.fileno())
         except OSError as exc:
             raise ArchiveError(
                 f"cannot write the ledger of {self.path}: {exc.strerror}", hint="make room"
             ) from exc
-        wave = {"number": number, "created_ns": created_ns, "count": count}
-        self._append(self._records, orjson.dumps({"wave": wave}) + b"\n")
-        if self.failure is None:
-            os.fsync(self._records.fileno())
 
     def __enter__(self) -> Self:
         return self
@@ -153,20 +189,38 @@ class Archive:
     ) -> None:
         end = {"saved": not self._unsaved, **self.closing}
         self._append(self._records, orjson.dumps({"end": end}) + b"\n")
-        for file in (self._records, self._keys):
-            if self.failure is None:
-                os.fsync(file.fileno())
-            file.close()
+        try:
+            for file in (self._records, self._keys):
+                if self.failure is None:
+                    os.fsync(file.fileno())
+        except OSError as exc:
+            # Some disks take what does not fit, and say so only now.
+            self.failure = exc
+        self._close()
+
+    def _close(self) -> None:
+        self._records.close()
+        self._keys.close()
 
     @property
     def unsaved(self) -> int:
         """Lines that are in memory only."""
         return len(self._unsaved)
 
+    @property
+    def shortfall(self) -> str:
+        """What could not be saved, and why; empty if everything is."""
+        if self.failure is None:
+            return ""
+        full = self.failure.errno in {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+        why = "the disk is full" if full else f"the disk fails ({self.failure.strerror})"
+        return f"{why}: {self._missing} records are not saved in {self.path}"
+
     def append(self, outcome: Outcome) -> None:
         """Save one outcome; what does not fit on the disk is kept in memory."""
         line = outcome.to_json()
         self._append(self._records, orjson.dumps(line) + b"\n")
+        self._missing += self.failure is not None
         if "record" in line and (keys := readable_keys(line["record"]["operations"])):
             self._append(self._keys, _lines(keys))
 
@@ -178,13 +232,8 @@ class Archive:
         if self.failure is None:
             size = file.seek(0, os.SEEK_END) if file.seekable() else 0
             try:
-                written = file.write(line)
-                if written != len(line):
-                    # The disk took a part; the next write says why it took no more.
-                    file.write(line[written:])
+                _write_all(file, line)
             except OSError as exc:
-                if exc.errno not in {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}:
-                    raise
                 self.failure = exc
                 # Half a line would be skipped anyway; a device cannot be cut.
                 with suppress(OSError):
@@ -197,11 +246,16 @@ class Archive:
 
 def _operations(path: Path) -> Iterator[Columns]:
     """Yield the operations of each record; lines that are not readable are left out."""
-    with path.open("rb") as lines:
-        for line in lines:
+    checking = TableBuilder(
+        "record.operations", get_type_hints(OperationRecord), frozenset(), BlockStore()
+    )
+    with open_file(path) as file:
+        for line in record_lines(file):
             with suppress(AttributeError, KeyError, TypeError, ValueError):
                 record = InvocationRecord.from_json(orjson.loads(line)["record"])
-                yield record.to_json()["operations"]
+                columns = to_columns(OperationRecord, record.operations)
+                checking.convert(columns)
+                yield columns
 
 
 def readable_keys(operations: Columns) -> list[str]:
@@ -224,8 +278,9 @@ def readable_keys(operations: Columns) -> list[str]:
             good = error is None or written.get(key, False)
             written[key] = good and not generation
     # What was imported may name no keys.
-    known = (key for key, good in written.items() if good and key)
-    return [*known, *_whole_arrays(operations)]
+    known = [key for key, good in written.items() if good and key]
+    # Each is to be a line of its own; what a user's function names is the user's.
+    return [key for key in (*known, *_whole_arrays(operations)) if key.isprintable()]
 
 
 def _whole_arrays(operations: Columns) -> Iterator[str]:
@@ -250,7 +305,7 @@ def refuse_if_locked(path: Path) -> None:
         If one does, or the directory is not ours to write to.
     """
     try:
-        with (path / "records.jsonl").open("ab") as records:
+        with open_file(path / "records.jsonl", "ab") as records:
             _lock(records, path)
     except OSError as exc:
         raise ArchiveError(f"cannot write {path / 'records.jsonl'}: {exc.strerror}") from exc
@@ -274,7 +329,7 @@ def _lock(file: BinaryIO, path: Path) -> None:
 
 def _cut_partial_line(path: Path) -> None:
     """Cut what was written after the last whole line: half a key is nobody's key."""
-    with path.open("r+b") as file:
+    with open_file(path, "r+b") as file:
         if not file.seek(0, os.SEEK_END):
             return
         with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
@@ -286,8 +341,14 @@ def _lines(keys: Iterable[str]) -> bytes:
     return "".join(f"{key}\n" for key in keys).encode()
 
 
+def _write_all(file: BinaryIO, data: bytes) -> None:
+    """Write to a file without a buffer: the disk may take a part, and say why only then."""
+    while data:
+        data = data[file.write(data) :]
+
+
 def _write_durably(path: Path, mode: str, data: bytes) -> None:
-    with path.open(mode) as file:
+    with open_file(path, mode) as file:
         file.write(data)
         file.flush()
         os.fsync(file.fileno())

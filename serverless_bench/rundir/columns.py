@@ -8,25 +8,31 @@ gone with the process.
 
 import os
 import struct
-import tempfile
 import weakref
 from abc import ABC, abstractmethod
 from array import array
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, BinaryIO, Final
+from enum import StrEnum
+from types import NoneType
+from typing import Any, BinaryIO, Final, get_args
 
 import numpy as np
 import orjson
 from numpy.typing import NDArray
 
 from serverless_bench.errors import ArchiveError
+from serverless_bench.rundir.schema import LIMIT
 from serverless_bench.rundir.tables import ABSENT, BlockTable, Ints, Table
 
 BLOCK_ROWS: Final = 1 << 16
 """Rows, or a few more, that make a block; tables of fewer are plain arrays."""
 IN_MEMORY_BYTES: Final = 128 << 20
 """Packed blocks of one run that stay in memory."""
+
+_FEW: Final = 64
+"""Rows of which Python finds the least sooner than NumPy does."""
+_MAX_SHOWN: Final = 40
 
 _Kept = bytes | tuple[int, int]
 """A block: itself, or where it is in the file and how long."""
@@ -52,6 +58,8 @@ class BlockStore:
         if len(block) <= self._room:
             self._room -= len(block)
             return block
+        import tempfile  # noqa: PLC0415 - with compression and random numbers, for large runs
+
         try:
             if self._file is None:
                 self._file = tempfile.TemporaryFile()  # noqa: SIM115 - open as long as its blocks
@@ -114,7 +122,9 @@ class _Packed:
 class _IntColumn(_Column):
     """Integers; None is ``ABSENT``."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, optional: bool = False, most: int = LIMIT - 1) -> None:
+        self._optional = optional
+        self._most = most
         self._rows = array("q")
         self._blocks: list[_Packed] = []
 
@@ -124,13 +134,30 @@ class _IntColumn(_Column):
         # Half of all columns are the same from end to end, which is seen sooner than converted.
         first = values[0]
         if first == values[-1] and values.count(first) == len(values):
-            return array("q", [ABSENT if first is None else first]).tobytes() * len(values)
+            known = self._known([first])
+            self._check(known[0], known[0])
+            return array("q", known).tobytes() * len(values)
         try:
             # In half the time that `array` takes, which says better what is wrong.
-            return struct.pack(f"{len(values)}q", *values)
+            ready, known = struct.pack(f"{len(values)}q", *values), values
         except struct.error:
-            known = [ABSENT if value is None else value for value in values]
-            return array("q", known).tobytes()
+            known = self._known(values)
+            ready = array("q", known).tobytes()
+        if len(values) < _FEW:
+            self._check(min(known), max(known))
+        else:
+            rows = np.frombuffer(ready, dtype=np.int64)
+            self._check(int(rows.min()), int(rows.max()))
+        return ready
+
+    def _known(self, values: Sequence[Any]) -> Sequence[int]:
+        if not self._optional and None in values:
+            raise ValueError("has a null")
+        return [ABSENT if value is None else value for value in values]
+
+    def _check(self, least: int, most: int) -> None:
+        if least < (ABSENT if self._optional else 0) or most > self._most:
+            raise ValueError(f"has numbers that are not between 0 and {self._most}")
 
     def extend(self, ready: bytes) -> None:
         self._rows.frombytes(ready)
@@ -167,7 +194,10 @@ class _FloatColumn(_Column):
         self._blocks: list[_Kept] = []
 
     def convert(self, values: Sequence[Any]) -> "array[float]":
-        return array("d", values)
+        ready = array("d", values)
+        if not all(0 <= value < LIMIT for value in ready):
+            raise ValueError(f"has numbers that are not between 0 and {LIMIT}")
+        return ready
 
     def extend(self, ready: "array[float]") -> None:
         self._rows.extend(ready)
@@ -184,9 +214,29 @@ class _FloatColumn(_Column):
 
 
 class _Codes(dict[Any, int]):
-    """A number for each text, given when it is first asked for."""
+    """A number for each text, given when it is first asked for.
+
+    Parameters
+    ----------
+    words
+        What alone may be there; None for any text.
+    optional
+        Whether None may.
+    """
+
+    def __init__(self, words: frozenset[str] | None, *, optional: bool) -> None:
+        super().__init__()
+        self._words = words
+        self._optional = optional
 
     def __missing__(self, text: object) -> int:
+        if text is None:
+            if not self._optional:
+                raise ValueError("has a null")
+        elif not isinstance(text, str):
+            raise TypeError("has a value that is no text")
+        elif self._words is not None and text not in self._words:
+            raise ValueError(f"has an unknown word: {text[:_MAX_SHOWN]!r}")
         self[text] = len(self)
         return len(self) - 1
 
@@ -194,8 +244,8 @@ class _Codes(dict[Any, int]):
 class _NameColumn(_Column):
     """Text of which there are few: one object for each, however many rows have it."""
 
-    def __init__(self) -> None:
-        self._codes = _Codes()
+    def __init__(self, words: frozenset[str] | None = None, *, optional: bool) -> None:
+        self._codes = _Codes(words, optional=optional)
         self._known = np.empty(0, dtype=object)
         self._column = _IntColumn()
 
@@ -225,11 +275,14 @@ class _NameColumn(_Column):
 class _TextColumn(_Column):
     """Text that every row has another of: an index of it would only cost memory."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, optional: bool) -> None:
+        self._types = {str, NoneType} if optional else {str}
         self._rows: list[Any] = []
         self._blocks: list[_Kept] = []
 
     def convert(self, values: Sequence[Any]) -> Sequence[Any]:
+        if not self._types.issuperset(map(type, values)):
+            raise TypeError("has a value that is no text")
         return values
 
     def extend(self, ready: Sequence[Any]) -> None:
@@ -247,8 +300,27 @@ class _TextColumn(_Column):
         return np.fromiter(rows, dtype=object, count=len(rows))
 
 
-_INTEGERS: Final = frozenset({int, int | None, bool})
 _DISTINCT: Final = frozenset({"delivery", "host_id", "key", "request_id"})
+
+
+def _column(kind: object, *, distinct: bool) -> _Column:
+    """Return a column for values of a type, or of that type and None."""
+    kinds = _kinds(kind)
+    optional = NoneType in kinds
+    if bool in kinds:
+        return _IntColumn(optional=optional, most=1)
+    if int in kinds:
+        return _IntColumn(optional=optional)
+    if float in kinds:
+        return _FloatColumn()
+    if distinct:
+        return _TextColumn(optional=optional)
+    word = next((each for each in kinds if issubclass(each, StrEnum)), None)
+    return _NameColumn(None if word is None else frozenset(word), optional=optional)
+
+
+def _kinds(kind: Any) -> tuple[type, ...]:  # noqa: ANN401 - a type or a union of types
+    return get_args(kind) or (kind,)
 
 
 class TableBuilder:
@@ -256,6 +328,8 @@ class TableBuilder:
 
     Parameters
     ----------
+    name
+        How messages call it.
     types
         The type of each column, from the fields of a record type.
     skip
@@ -265,16 +339,14 @@ class TableBuilder:
     """
 
     def __init__(
-        self, types: Mapping[str, object], skip: frozenset[str], store: BlockStore
+        self, name: str, types: Mapping[str, object], skip: frozenset[str], store: BlockStore
     ) -> None:
-        self._columns: dict[str, _Column] = {}
-        for name, kind in types.items():
-            if kind in _INTEGERS:
-                self._columns[name] = _IntColumn()
-            elif kind is float:
-                self._columns[name] = _FloatColumn()
-            elif name not in skip:
-                self._columns[name] = _TextColumn() if name in _DISTINCT else _NameColumn()
+        self._name = name
+        self._columns = {
+            column: _column(kind, distinct=column in _DISTINCT)
+            for column, kind in types.items()
+            if column not in skip
+        }
         self._store = store
         self._pending = 0
         self._counts: list[int] = []
@@ -282,7 +354,14 @@ class TableBuilder:
 
     def convert(self, columns: Mapping[str, Sequence[Any]]) -> dict[str, Any]:
         """Return rows ready for ``extend``, or raise before anything has changed."""
-        return {name: column.convert(columns[name]) for name, column in self._columns.items()}
+        ready = {}
+        for name, column in self._columns.items():
+            values = columns[name]
+            try:
+                ready[name] = column.convert(values)
+            except (TypeError, ValueError, OverflowError) as exc:
+                raise ValueError(f"`{self._name}.{name}` {exc}") from None
+        return ready
 
     def extend(self, ready: Mapping[str, Any], count: int) -> None:
         """Append ``count`` rows, those of one record."""

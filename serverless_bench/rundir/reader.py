@@ -10,21 +10,35 @@ from typing import Any, Final, get_type_hints
 
 import numpy as np
 import orjson
+from msgspec.structs import asdict
 from numpy.typing import NDArray
 
 from serverless_bench.job.load import MAX_DUE
 from serverless_bench.rundir.columns import BlockStore, TableBuilder
 from serverless_bench.rundir.record import TABLES, InvocationRecord, launch_of
+from serverless_bench.rundir.schema import End, Resumed, Wave, check
 from serverless_bench.rundir.tables import ABSENT, Ints, Table
 
 _FUNCTION_COLUMNS: Final[Mapping[str, object]] = {
-    "submitted_ns": int,
-    "collected_ns": int,
+    # What was imported may not say when.
+    "submitted_ns": int | None,
+    "collected_ns": int | None,
     "refusals": int,
     "lost": bool,
     "never_began": bool,
-    **{f.name: get_type_hints(InvocationRecord)[f.name] for f in fields(InvocationRecord)},
+    # Of a function that is lost, little is known.
+    **{name: kind | None for name, kind in get_type_hints(InvocationRecord).items()},
+    "index": int,
+    "launch": int,
 }
+_REQUIRED: Final = tuple(
+    f.name
+    for f in fields(InvocationRecord)
+    if f.name != "launch" and f.default is MISSING and f.default_factory is MISSING
+)
+"""What every record says of its function."""
+_MAX_PROBLEMS: Final = 5
+_MAX_PROBLEM: Final = 200
 
 
 _BLANK: Final = {
@@ -33,8 +47,6 @@ _BLANK: Final = {
     **dict.fromkeys(("duplicate", "lost", "never_began", "refusals"), 0),
 }
 """A row of ``functions`` of which nothing is known."""
-_WAVE: Final = ("number", "created_ns", "count")
-
 _NEWER: Final = {
     name: [(f.name, f.default) for f in fields(row_type) if f.default is not MISSING]
     for name, row_type in TABLES.items()
@@ -59,10 +71,11 @@ class RecordReader:
         self._planned = planned
         store = BlockStore()
         self.functions = TableBuilder(
-            {name: _FUNCTION_COLUMNS[name] for name in _BLANK}, skip, store
+            "record", {name: _FUNCTION_COLUMNS[name] for name in _BLANK}, skip, store
         )
         self.tables = {
             name: TableBuilder(
+                f"record.{name}",
                 {"function": int, **get_type_hints(row_type)},
                 # Bad ranges are few, and what they say is what a report is for.
                 frozenset() if name == "bad_ranges" else skip,
@@ -79,27 +92,38 @@ class RecordReader:
         self.downtimes: list[tuple[int, int]] = []
         self._seen_ns = 0
         self.skipped = 0
+        self.problems: list[str] = []
+        """What is wrong with the first lines that were skipped, and where."""
+        self._line = 0
         self.knows_overdue = True
         """Whether every record is of a version that says what an open loop left undone."""
 
     def read(self, lines: Iterable[bytes]) -> None:
         """Take lines; what is not readable is counted."""
         for line in lines:
+            self._line += 1
             try:
                 self._take(orjson.loads(line))
-            except (AttributeError, ValueError, KeyError, OverflowError, TypeError):
+            except (AttributeError, ValueError, KeyError, OverflowError, TypeError) as exc:
                 self.skipped += 1
+                if len(self.problems) < _MAX_PROBLEMS:
+                    what = f"lacks {exc}" if isinstance(exc, KeyError) else f"is skipped: {exc}"
+                    self.problems.append(f"records.jsonl, line {self._line} {_plain(what)}")
 
     def _take(self, data: Mapping[str, Any]) -> None:
+        if not isinstance(data, dict):
+            raise TypeError("it is no table")
         if "end" in data:
+            ended_ns = check(data["end"], End).ended_ns
             self.end = _merged_end(self.end, data["end"])
-            self._seen(data["end"].get("ended_ns", 0))
+            self._seen(ended_ns)
             self.ended = True
         elif "resumed" in data:
+            resumed_ns = check(data["resumed"], Resumed).resumed_ns
             self.was_killed = self.was_killed or not self.ended
-            self._resumed(int(data["resumed"]["resumed_ns"]))
+            self._resumed(resumed_ns)
         elif "wave" in data:
-            self.waves.append({name: int(data["wave"][name]) for name in _WAVE})
+            self.waves.append(asdict(check(data["wave"], Wave)))
             # Versions that noted no resumption: an end before a wave was that of a driver.
             if self.ended:
                 self._resumed(self.waves[-1]["created_ns"])
@@ -110,11 +134,17 @@ class RecordReader:
         record: Any = data.get("record")
         lost = record is None
         given = data["lost"] if lost else record
+        if not isinstance(given, dict):
+            raise TypeError("its function is no table")
         tables = {} if lost else {name: _completed(name, record) for name in TABLES}
         row: dict[str, Any] = {**_BLANK, "submitted_ns": data["submitted_ns"]}
         row |= {"collected_ns": data["collected_ns"], "refusals": data.get("refusals", 0)}
         row |= {name: given[name] for name in row if name in given}
         row |= {"lost": lost, "launch": launch_of(given)}
+        if not lost:
+            for name in _REQUIRED:
+                if record[name] is None and name != "error":
+                    raise ValueError(f"`record.{name}` is null")
         if lost:
             row["error"] = given["cause"]
         else:
@@ -132,7 +162,7 @@ class RecordReader:
             self.tables[name].extend(columns, counts[name])
         self._rows += 1
         self.knows_overdue = self.knows_overdue and (lost or "overdue" in record)
-        self._seen(row["collected_ns"])
+        self._seen(row["collected_ns"] or 0)
 
     def _seen(self, now_ns: int) -> None:
         """Note that a driver was at work."""
@@ -151,12 +181,16 @@ def _completed(name: str, record: Mapping[str, Any]) -> dict[str, list[Any]]:
     if name in _NEWER_TABLES and name not in record:
         return {field.name: [] for field in fields(TABLES[name])}
     columns: Mapping[str, list[Any]] = record[name]
+    if not isinstance(columns, dict):
+        raise TypeError(f"`record.{name}` is no table")
     count = len(next(iter(columns.values()), ()))
     return {column: [default] * count for column, default in _NEWER[name]} | dict(columns)
 
 
 def _count(columns: Mapping[str, list[Any]]) -> int:
     """Return how many rows there are."""
+    if not all(isinstance(column, list) for column in columns.values()):
+        raise TypeError("a column is no list")
     lengths = {len(column) for column in columns.values()}
     if len(lengths) != 1:
         raise ValueError("columns of unequal length")
@@ -204,7 +238,7 @@ def with_status(received: Table, planned: int) -> Table:
     status = np.array(["ok", "failed", "lost", "duplicate"], dtype=object)[rank]
     status[~counts] = "duplicate"
     status[~counts & lost] = "superseded"
-    missing = np.setdiff1d(np.arange(planned), received["index"][counts])
+    missing = np.setdiff1d(np.arange(planned), received["index"][counts], assume_unique=True)
     table = {
         name: _padded(column, len(missing)) for name, column in received.items() if name != "lost"
     }
@@ -224,6 +258,10 @@ def _merged_end(before: Mapping[str, Any], end: Mapping[str, Any]) -> dict[str, 
         if name in joined:
             joined[name] = Counter(before.get(name, {})) + Counter(end.get(name, {}))
     return joined
+
+
+def _plain(text: str) -> str:
+    return "".join(each if each.isprintable() else " " for each in text[:_MAX_PROBLEM])
 
 
 def _padded(column: NDArray[Any], count: int) -> NDArray[Any]:

@@ -36,10 +36,15 @@ from serverless_bench.errors import ArchiveError
 from serverless_bench.job.keys import hash_key
 from serverless_bench.job.load import OWN_FUNCTION
 from serverless_bench.job.spec import JobSpec
+from serverless_bench.rundir.files import open_file
+from serverless_bench.rundir.lines import read_lines, record_lines
+from serverless_bench.rundir.listing import HEADER
 from serverless_bench.rundir.reader import RecordReader, with_status
+from serverless_bench.rundir.schema import check_header
 from serverless_bench.rundir.tables import Frames, Ints, Table, to_frame
 
 SCHEMA: Final = 2
+_MAX_HEADER_BYTES: Final = 64 << 20
 
 _DETAIL: Final = frozenset({"detail", "host_id", "key", "python", "remote", "request_id"})
 """Text that differs from row to row; a report does without."""
@@ -111,6 +116,8 @@ class Run:
     made. Empty if they were not asked."""
     skipped_lines: int
     """Lines that could not be read."""
+    problems: tuple[str, ...] = ()
+    """Where the first of these are, and what is wrong with them."""
 
     def __repr__(self) -> str:
         state = "" if self.ended else ", not ended"
@@ -177,36 +184,29 @@ def load_run(path: str | Path, *, detail: bool = True) -> Run:
 def read_run(path: Path, unsaved: Sequence[bytes], *, detail: bool) -> Run:
     """Return the run in a directory, with further lines of records that are in no file."""
     header = read_header(path)
-    try:
-        job = JobSpec.from_json(header["job"])
-        run_id, created_ns = str(header["run_id"]), int(header["created_ns"])
-        provenance = dict(header["provenance"])
-    except (KeyError, TypeError, ValueError) as exc:
-        raise ArchiveError(
-            f"{path / 'run.json'} does not describe a run: {type(exc).__name__}: {exc}"
-        ) from exc
+    job = check_header(path / HEADER, header)
     # A block of the user's own has its name where an object has its key.
     skip = _DETAIL - {"key"} if job.workload == OWN_FUNCTION else _DETAIL
     reader = RecordReader(job.invocations, frozenset() if detail else skip)
     # Without that file it was killed before the first function: nothing is known of it.
-    with suppress(FileNotFoundError), _open_records(path) as lines:
-        reader.read(lines)
+    with suppress(FileNotFoundError), _open_records(path) as file:
+        reader.read(record_lines(file))
     reader.read(unsaved)
     tables = {name: table.finish() for name, table in reader.tables.items()}
     found = tables["bad_ranges"]["found_key_hash"]
     tables["bad_ranges"] = {**tables["bad_ranges"], "found_key": _names(found, path)}
     return Run(
         path=path,
-        run_id=run_id,
-        created_ns=created_ns,
+        run_id=header["run_id"],
+        created_ns=header["created_ns"],
         job=job,
-        provenance=provenance,
+        provenance=header["provenance"],
         functions=with_status(reader.functions.finish(), job.invocations),
         **tables,
         ended=reader.ended,
         waves=tuple(reader.waves),
         downtimes=tuple(reader.downtimes),
-        probes=_probes(reader.end),
+        probes=tuple(map(tuple, reader.end.get("probes", ()))),
         requests=reader.end.get("requests"),
         store_requests=reader.end.get("store_requests"),
         gate=reader.end.get("gate"),
@@ -218,19 +218,18 @@ def read_run(path: Path, unsaved: Sequence[bytes], *, detail: bool) -> Run:
         drivers_reported=reader.ended and not reader.was_killed,
         knows_overdue=reader.knows_overdue,
         skipped_lines=reader.skipped,
+        problems=tuple(reader.problems),
     )
 
 
 def _open_records(path: Path) -> BinaryIO:
     """Open the lines of a run; they are long."""
-    return (path / "records.jsonl").open("rb", buffering=1 << 20)
-
-
-def _probes(end: Mapping[str, Any]) -> tuple[tuple[int, int, int], ...]:
     try:
-        return tuple((int(s), int(r), int(d)) for s, r, d in end.get("probes", ()))
-    except (TypeError, ValueError):
-        return ()
+        return open_file(path / "records.jsonl", buffering=1 << 20)
+    except FileNotFoundError:
+        raise
+    except OSError as exc:
+        raise ArchiveError(f"cannot read {path / 'records.jsonl'}: {exc.strerror}") from exc
 
 
 def _names(hashes: NDArray[Any], path: Path) -> NDArray[Any]:
@@ -250,8 +249,13 @@ def read_header(path: Path) -> dict[str, Any]:
     ArchiveError
         If it is missing or damaged, or was written by a newer version.
     """
+    where = path / HEADER
     try:
-        header = orjson.loads((path / "run.json").read_bytes())
+        with open_file(where) as file:
+            text = file.read(_MAX_HEADER_BYTES + 1)
+        if len(text) > _MAX_HEADER_BYTES:
+            raise ArchiveError(f"{where} has more than {_MAX_HEADER_BYTES >> 20} MiB")
+        header = orjson.loads(text)
         schema = header["schema"]
     except (FileNotFoundError, NotADirectoryError):
         raise ArchiveError(
@@ -259,21 +263,13 @@ def read_header(path: Path) -> dict[str, Any]:
             hint="name a directory that sbench write or sbench read made",
         ) from None
     except OSError as exc:
-        raise ArchiveError(f"cannot read {path / 'run.json'}: {exc.strerror}") from exc
+        raise ArchiveError(f"cannot read {where}: {exc.strerror}") from exc
     except (ValueError, KeyError, TypeError) as exc:
-        raise ArchiveError(f"{path / 'run.json'} is damaged: {exc}") from exc
+        raise ArchiveError(f"{where} is damaged: {exc}") from exc
     if not isinstance(schema, int) or schema > SCHEMA:
         raise ArchiveError(
-            f"{path} was written by a newer sbench (schema {schema}, this one reads {SCHEMA})",
+            f"{path} was written by a newer sbench (schema {schema!r:.20}, this one reads"
+            f" {SCHEMA})",
             hint="upgrade serverless-bench",
         )
     return dict(header)
-
-
-def read_lines(path: Path) -> list[str]:
-    """Return the keys in a file, one per line; none if there is no such file."""
-    try:
-        # What stands behind the last line break was cut off: half a key is nobody's key.
-        return [line for line in path.read_text(encoding="utf-8").split("\n")[:-1] if line]
-    except FileNotFoundError:
-        return []

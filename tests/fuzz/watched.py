@@ -182,7 +182,7 @@ def _child(order: dict[str, Any], out: int, err: int, seen: int) -> NoReturn:
 def _watch(directory: str, seen: int) -> None:
     """Write down whatever this process does outside of the directory."""
     inside = os.path.realpath(directory) + os.sep
-    free = (inside, "/dev/null", "/dev/tty", "/proc/self/")
+    free = (inside, "/dev/null", "/dev/tty", f"/proc/{os.getpid()}/")
 
     def outside(path: object) -> bool:
         if not isinstance(path, str | bytes | os.PathLike):

@@ -1,7 +1,6 @@
 """Dollars per unit, from a dated file that the user may replace."""
 
 import math
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from importlib.resources import files
@@ -9,9 +8,12 @@ from pathlib import Path
 from typing import Any, Final
 
 from serverless_bench.errors import UsageError
+from serverless_bench.user_files import parse_toml, read_text, reason
 
 _BUILT_IN: Final = "aws-us-east-1.toml"
 _TEXTS: Final = ("as_of", "region", "currency")
+_MOST: Final = 64
+"""Characters of such a text: a day, a region, three letters."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,9 +52,20 @@ class Prices:
         return self.lambda_arm64_gb_s if architecture == "arm64" else self.lambda_x86_64_gb_s
 
 
-def price_text() -> str:
-    """Return the price file that comes with sbench."""
-    return files("serverless_bench.aws.cost").joinpath(_BUILT_IN).read_text(encoding="utf-8")
+def price_text(path: Path | None = None) -> str:
+    """Return the text of a price file, or of the one that comes with sbench.
+
+    Raises
+    ------
+    UsageError
+        If the file cannot be read.
+    """
+    if path is None:
+        return files("serverless_bench.aws.cost").joinpath(_BUILT_IN).read_text(encoding="utf-8")
+    try:
+        return read_text(path)
+    except (OSError, ValueError) as exc:
+        raise _bad(str(path), reason(exc)) from exc
 
 
 def load_prices(path: Path | None = None) -> Prices:
@@ -70,10 +83,8 @@ def load_prices(path: Path | None = None) -> Prices:
     """
     name = _BUILT_IN if path is None else str(path)
     try:
-        data = tomllib.loads(price_text() if path is None else path.read_text(encoding="utf-8"))
-    except OSError as exc:
-        raise _bad(name, exc.strerror or "cannot be read") from exc
-    except (UnicodeDecodeError, tomllib.TOMLDecodeError) as exc:
+        data = parse_toml(price_text(path))
+    except ValueError as exc:
         raise _bad(name, f"is not TOML: {exc}") from exc
     values: dict[str, Any] = {key: _text(name, data, key) for key in _TEXTS}
     for field in fields(Prices):
@@ -88,7 +99,10 @@ def _text(name: str, data: Mapping[str, Any], key: str) -> str:
     value = data.get(key)
     if value is None or isinstance(value, Mapping):
         raise _bad(name, f"does not say {key}")
-    return str(value)
+    text = str(value)
+    if not text.isprintable() or len(text) > _MOST:
+        raise _bad(name, f"says {key} in more than {_MOST} printable characters")
+    return text
 
 
 def _figure(name: str, data: Mapping[str, Any], section: str, key: str) -> float:

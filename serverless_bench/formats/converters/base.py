@@ -8,10 +8,8 @@ from typing import Any, Final, Protocol
 
 from serverless_bench.driver.job_file import JobFile, Kind, Setting, Stage
 from serverless_bench.errors import UsageError
-from serverless_bench.plugins import extra
 from serverless_bench.units import MIB, parse_size
 
-_TEMPLATE: Final = re.compile(r"\{\{|\$\{")
 _DURATION: Final = re.compile(r"(\d+(?:\.\d+)?)\s*([a-zµ]*)")
 _UNITS_S: Final = {
     1e-9: ("ns", "nsec"),
@@ -25,6 +23,10 @@ _UNITS_S: Final = {
 """Of Go's ``time.ParseDuration`` and of Rust's ``humantime``."""
 _LONG_S: Final = 600.0
 """Runs above this need a later deadline than the 900 s that a function has."""
+_ENDLESS_S: Final = 1e9
+"""31 years: nobody's run."""
+_LONG_TEXT: Final = 64
+"""Characters; no duration has as many."""
 _SECRET: Final = re.compile(r"secret|password|token|credential|access.?key|env\b", re.IGNORECASE)
 _SHOWN: Final = 80
 """Characters of a value that a note shows."""
@@ -207,46 +209,16 @@ class Fields:
                 yield f"{key}: {shown} has no equivalent and is left out"
 
 
-def load_yaml(path: Path) -> dict[str, Any]:
-    """Return the one mapping that a YAML file holds.
-
-    Raises
-    ------
-    UsageError
-        If it cannot be read, holds something else, or is a template.
-    PluginError
-        If PyYAML is not installed.
-    """
-    with extra("convert", "sbench convert"):
-        import yaml  # noqa: PLC0415 - an extra
-    try:
-        text = path.read_text(encoding="utf-8")
-        _refuse_templates(path, text)
-        documents = list(yaml.safe_load_all(text))
-    except (OSError, UnicodeDecodeError) as exc:
-        reason = exc.strerror if isinstance(exc, OSError) else "it is not text"
-        raise UsageError(f"cannot read {path}: {reason}") from exc
-    except yaml.YAMLError as exc:
-        where = getattr(exc, "problem_mark", None)
-        line = "" if where is None else f", line {where.line + 1}"
-        reason = getattr(exc, "problem", None) or "it cannot be parsed"
-        raise UsageError(f"{path}{line} is not YAML: {reason}") from exc
-    if len(documents) != 1 or not isinstance(documents[0], dict):
-        what = f"{len(documents)} documents" if len(documents) != 1 else "no mapping"
-        raise UsageError(f"{path} holds {what}", hint="a configuration is one mapping of YAML")
-    return documents[0]
-
-
 def parse_seconds(text: str) -> float | None:
     """Return what a duration like ``90s``, ``1m30s`` or ``300`` is in seconds; None for others."""
     factors = {unit: factor for factor, units in _UNITS_S.items() for unit in units}
-    total, rest = 0.0, text.strip().lower()
+    total, rest = 0.0, text.strip().lower()[:_LONG_TEXT]
     while match := _DURATION.match(rest):
         if match[2] not in factors:
             return None
         total += float(match[1]) * factors[match[2]]
         rest = rest[match.end() :].lstrip()
-    return total if text.strip() and not rest else None
+    return total if text.strip() and not rest and total < _ENDLESS_S else None
 
 
 def in_flight(operations: int, threads: int) -> Settings:
@@ -310,14 +282,3 @@ def _flat(data: Mapping[str, Any], where: str) -> Iterator[tuple[str, Any]]:
             yield from _flat(value, f"{where}{key}.")
         elif value is not None:
             yield f"{where}{key}", value
-
-
-def _refuse_templates(path: Path, text: str) -> None:
-    for number, line in enumerate(text.splitlines(), start=1):
-        match = _TEMPLATE.search(re.sub(r"(^|\s)#.*", "", line))
-        if match is not None:
-            raise UsageError(
-                f"{path}, line {number} has a variable ({match[0]}), and they are not filled in"
-                " here",
-                hint="write the values into a copy of the file",
-            )

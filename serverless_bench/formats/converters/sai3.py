@@ -19,12 +19,12 @@ from serverless_bench.formats.converters.base import (
     in_flight,
     job_of,
     lasting,
-    load_yaml,
     part_mb,
     shares,
     stage_of,
     weights,
 )
+from serverless_bench.formats.converters.reading import load_yaml
 from serverless_bench.job.keys import MAX_COMPRESSIBILITY, MAX_DUPLICATION
 from serverless_bench.job.sizes import Fixed, parse_sizes
 from serverless_bench.units import MIB

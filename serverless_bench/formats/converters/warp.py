@@ -7,7 +7,7 @@ one after the other each, unless ``threads`` says how many of them share a funct
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from itertools import chain
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any, Final
 
@@ -20,12 +20,12 @@ from serverless_bench.formats.converters.base import (
     in_flight,
     job_of,
     lasting,
-    load_yaml,
     part_mb,
     shares,
     stage_of,
     weights,
 )
+from serverless_bench.formats.converters.reading import load_yaml
 from serverless_bench.job.sizes import parse_sizes
 from serverless_bench.units import KIB, MIB, format_size
 
@@ -51,7 +51,8 @@ _UPLOAD_PART_BYTES: Final = 16 * MIB
 """Above this minio-go, which warp uses, uploads in parts (its ``minPartSize``)."""
 _PUT_OBJECTS: Final = 100
 """Places for objects in each function that only writes."""
-_RANGE: Final = re.compile(r"\{(\d+)\.\.\.(\d+)\}")
+_RANGE: Final = re.compile(r"\{(\d{1,9})\.\.\.(\d{1,9})\}")
+_MAX_HOSTS: Final = 1000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -244,7 +245,10 @@ def _target(fields: Fields, notes: list[str]) -> Settings:
     if any(secrets):
         notes.append("access-key, secret-key: put them into AWS_ACCESS_KEY_ID and so on")
     scheme = "https" if fields.flag("tls") else "http"
-    hosts = list(chain.from_iterable(_expanded(host) for host in _listed(fields.take("host"))))
+    every = chain.from_iterable(_expanded(host) for host in _listed(fields.take("host")))
+    hosts = list(islice(every, _MAX_HOSTS + 1))
+    if len(hosts) > _MAX_HOSTS:
+        raise fields.refused(f"host: there are more than {_MAX_HOSTS} of them")
     bucket = fields.take("bucket") or (_BUCKET if hosts else None)
     notes.append(
         "bucket: it has to be there already"

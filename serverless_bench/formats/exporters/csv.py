@@ -2,12 +2,16 @@
 
 from typing import BinaryIO
 
+from serverless_bench.escaping import for_cell
 from serverless_bench.formats.exporters.base import Exporter, operations_frame
 from serverless_bench.rundir.run import Run
 
 
 def _write(run: Run, out: BinaryIO) -> None:
-    operations_frame(run).to_csv(out, index=False, lineterminator="\n")
+    frame = operations_frame(run)
+    for name in frame.select_dtypes(["object", "category", "string"]):
+        frame[name] = frame[name].map(for_cell, na_action="ignore")
+    frame.to_csv(out, index=False, lineterminator="\n")
 
 
 EXPORTER = Exporter(write=_write, is_text=True)

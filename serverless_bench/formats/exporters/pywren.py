@@ -9,13 +9,15 @@ from typing import BinaryIO
 
 from serverless_bench.analysis.timeline import function_spans
 from serverless_bench.formats.exporters.base import Exporter
+from serverless_bench.rundir.files import replacing
 from serverless_bench.rundir.run import Run
 from serverless_bench.units import NS_PER_S
 
 
 def write_pickle(run: Run, path: Path) -> None:
     """Write the pickle of a run to a file."""
-    path.write_bytes(pickle.dumps(_rows(run)))
+    with replacing(path) as file:
+        _write(run, file)
 
 
 def _rows(run: Run) -> list[tuple[float, float, float]]:

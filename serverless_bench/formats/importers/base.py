@@ -10,6 +10,7 @@ from typing import Any, Final, NoReturn
 import numpy as np
 
 from serverless_bench.errors import UsageError
+from serverless_bench.job.keys import MAX_KEY_BYTES
 from serverless_bench.job.operations import OperationKind
 from serverless_bench.rundir.tables import Ints
 from serverless_bench.units import NS_PER_S
@@ -20,6 +21,8 @@ MAX_TOTAL_BYTES: Final = 1 << 62
 """Sums of bytes are 64-bit integers."""
 MAX_SPAN_S: Final = 30 * 86_400
 """Longer runs are clocks that disagree; reports and plots divide the span into segments."""
+MAX_FUNCTIONS: Final = 200_000
+"""Function calls of a run; a pickle repeats one of them with two bytes."""
 MAX_INSTANT_S: Final = 9_000_000_000
 """In the year 2255; nanoseconds since 1970 end in 2262."""
 
@@ -203,7 +206,14 @@ def instant_ns(value: object) -> int | None:
 
 def plain_key(text: object) -> str:
     """Return a key that has a place in a list of keys; empty if ``text`` is none."""
-    return text if isinstance(text, str) and text.isprintable() else ""
+    return plain_text(text, MAX_KEY_BYTES)
+
+
+def plain_text(text: object, most: int) -> str:
+    """Return a text that can stand in a record; empty if it is none, or longer than ``most``."""
+    if not isinstance(text, str) or len(text) > most or not text.isprintable():
+        return ""
+    return text
 
 
 def common(values: Iterable[str]) -> str:

@@ -26,6 +26,7 @@ from serverless_bench.formats.importers.base import (
     check,
     common,
     plain_key,
+    plain_text,
     refuse,
 )
 from serverless_bench.job.operations import OperationKind
@@ -34,6 +35,14 @@ from serverless_bench.units import NS_PER_S
 
 MAX_ROWS: Final = 10_000_000
 _MAX_LINE: Final = 1 << 16
+_MAX_IDLE: Final = 100_000
+_MAX_OTHERS: Final = 64
+"""Kinds of operations that are not known; all tools together have fewer."""
+_MAX_WORD: Final = 128
+"""Characters of such a kind, and of a thread with its client."""
+_MAX_ENDPOINT: Final = 256
+_MAX_DETAIL: Final = 1000
+"""Characters of an error's text that are kept."""
 _NEEDED: Final = (
     *("thread", "op", "bytes", "file", "error", "start", "first_byte", "end", "duration_ns"),
 )
@@ -104,11 +113,14 @@ def read_oplog(path: Path, lines: TextIO) -> OpLog:
     """
     # Go quotes an error with a quotation mark or a line end in it, as in CSV.
     table = csv.reader(iter(lambda: lines.readline(_MAX_LINE), ""), delimiter="\t")
+    idle = 0
     try:
         parser = _Parser(path, next(table))
         for cells in table:
             if cells and not cells[0].startswith("#"):
                 parser.take(cells, table.line_num)
+            elif (idle := idle + 1) > _MAX_IDLE:
+                refuse(path, f"more than {_MAX_IDLE} of its lines are empty or comments")
     except (csv.Error, ValueError, IndexError, OverflowError):
         refuse(path, f"line {table.line_num} cannot be understood")
     return parser.finish()
@@ -129,6 +141,7 @@ class _Parser:
         self.rows = Rows()
         self._threads: dict[tuple[str, str], int] = {}
         self._endpoints: set[str] = set()
+        """Of several, no more than two: then there is no common one."""
         # One object per key, and per error: the same ones come again and again.
         self._key, self._error = cache(plain_key), cache(_error)
         self._others: Counter[str] = Counter()
@@ -145,6 +158,10 @@ class _Parser:
         at, rows = self._at, self.rows
         kind = cells[at["op"]]
         if kind not in _KINDS:
+            if kind not in self._others and (
+                len(self._others) >= _MAX_OTHERS or not plain_text(kind, _MAX_WORD)
+            ):
+                raise ValueError("no kind of operation")
             self._others[kind] += 1
             return
         place = _KINDS[kind]
@@ -154,6 +171,8 @@ class _Parser:
         last_ns = self._instant_ns(last) if last else ABSENT
         code, detail = self._error(cells[at["error"]])
         thread = (cells[at["client_id"]], cells[at["thread"]])
+        if thread not in self._threads and not plain_text("/".join(thread), _MAX_WORD):
+            raise ValueError("no thread")
         rows.function.append(self._threads.setdefault(thread, len(self._threads)))
         rows.line.append(number)
         rows.kind.append(place)
@@ -166,7 +185,8 @@ class _Parser:
         rows.error.append(code)
         rows.detail.append(detail)
         self._durations.append(duration)
-        self._endpoints.add(cells[at["endpoint"]])
+        if len(self._endpoints) <= 1:
+            self._endpoints.add(plain_text(cells[at["endpoint"]], _MAX_ENDPOINT))
 
     def finish(self) -> OpLog:
         rows = self.rows
@@ -185,7 +205,7 @@ class _Parser:
 
 
 def _error(text: str) -> tuple[str | None, str | None]:
-    return (error_code(text), text) if text else (None, None)
+    return (error_code(text), text[:_MAX_DETAIL]) if text else (None, None)
 
 
 def error_code(text: str) -> str:

@@ -17,6 +17,8 @@ from serverless_bench.errors import UsageError
 
 MAX_PICKLE_BYTES: Final = 64 << 20
 """Lithops saves 500 bytes per function; this is a hundred thousand functions."""
+MAX_INSTRUCTIONS: Final = 8_000_000
+"""Lithops needs 50 per function. An instruction may be one byte, and takes half a microsecond."""
 
 _LITERALS: Final = frozenset(
     [
@@ -61,9 +63,11 @@ def load_plain(path: Path, data: bytes) -> object:
     """
     try:
         machine = _Machine()
-        for opcode, argument, _ in pickletools.genops(data):
+        for number, (opcode, argument, _) in enumerate(pickletools.genops(data)):
             if opcode.name not in _STEPS:
                 _refuse(path, opcode.name, argument)
+            if number >= MAX_INSTRUCTIONS:
+                _refuse_length(path)
             _STEPS[opcode.name](machine, argument)
         (value,) = machine.stack
     except UsageError:
@@ -81,6 +85,13 @@ def _refuse(path: Path, name: str, argument: object) -> NoReturn:
     raise UsageError(
         f"{path} is refused: it is not plain data, it holds a {name}{named}",
         hint="a pickle can run code; results are numbers, text, lists and dicts",
+    )
+
+
+def _refuse_length(path: Path) -> NoReturn:
+    raise UsageError(
+        f"{path} is refused: it has more than {MAX_INSTRUCTIONS} instructions",
+        hint="results of a hundred thousand functions have half as many",
     )
 
 

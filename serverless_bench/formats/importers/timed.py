@@ -8,6 +8,7 @@ from typing import Any, Final
 from serverless_bench.errors import UsageError
 from serverless_bench.formats.importers.base import (
     GET,
+    MAX_FUNCTIONS,
     MAX_INSTANT_S,
     MAX_OPERATION_BYTES,
     PUT,
@@ -19,6 +20,7 @@ from serverless_bench.formats.importers.base import (
     check,
     instant_ns,
     plain_key,
+    plain_text,
     refuse,
 )
 from serverless_bench.rundir.tables import ABSENT
@@ -28,6 +30,8 @@ _SAME_CLOCK_NS: Final = 10_000_000
 """Worker and result times are of one clock; floats of seconds are off by less than 1 us."""
 _MAX_MB_PER_S: Final = 1e9
 _RATE_SLACK: Final = 0.01
+_MAX_BUCKET: Final = 255
+"""S3 takes 63; older buckets have up to 255."""
 _LOST: Final = "no result in the file"
 
 
@@ -92,6 +96,9 @@ def imported_from(layout: Layout, content: PickledData, hints: Hints) -> Importe
     data = content.value if isinstance(content.value, Mapping) else {"results": content.value}
     results = _list(path, data, "results")
     stats, keys, *others = (_list(path, data, name) for name in layout.lists)
+    requested = max(map(len, (results, stats, keys, *others)))
+    if requested > MAX_FUNCTIONS:
+        refuse(path, f"it has {requested} functions, at most {MAX_FUNCTIONS} are possible")
     there = {
         i: _timed(path, i, layout.values(path, i, one))
         for i, one in enumerate(results)
@@ -107,14 +114,12 @@ def imported_from(layout: Layout, content: PickledData, hints: Hints) -> Importe
             "the statistics of the workers do not fit the results one by one: submission,"
             " collection and cold starts are left out"
         )
-    requested = max(map(len, (results, stats, keys, *others)))
     if requested > len(results):
         notes.append(
             f"{requested} functions were asked for and {len(there)} have a result; which ones,"
             " the file does not say: the last ones are counted as lost"
         )
     created_ns = instant_ns(data.get(layout.begun) if layout.begun else None)
-    bucket = data.get("bucket_name")
     return Imported(
         tool=layout.tool,
         path=path,
@@ -124,7 +129,7 @@ def imported_from(layout: Layout, content: PickledData, hints: Hints) -> Importe
         rows=rows,
         concurrency=requested,
         created_ns=min(rows.start_ns) if created_ns is None else created_ns,
-        bucket=bucket if isinstance(bucket, str) else "",
+        bucket=plain_text(data.get("bucket_name"), _MAX_BUCKET),
         remarks={"bytes": source, "worker_times": is_told},
         notes=tuple(notes),
     )

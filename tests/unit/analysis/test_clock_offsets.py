@@ -107,7 +107,8 @@ def waves(shifts: list[int]) -> list[Outcome]:
             Step(operation=0, step_ns=S, step_bytes=part) for part in (100_000, 800_000, 100_000)
         ]
         op = operation(start_ns=start, end_ns=start + 3 * S, size=1_000_000)
-        true = record(index, [op], steps=steps)
+        one = replace(attempt(size=op.bytes), start_ns=start, end_ns=op.end_ns)
+        true = record(index, [op], steps=steps, attempts=[one])
         outcomes.append(
             Outcome(
                 submitted_ns=start - 20_000_000,

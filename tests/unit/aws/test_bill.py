@@ -148,7 +148,7 @@ def test_the_architecture_is_that_of_the_machines(
 
 
 def test_what_a_function_of_the_user_does_has_no_estimate(tmp_path: Path) -> None:
-    of = replace(job(invocations=1, object_bytes=None), workload="function", load=Load(code="x"))
+    of = replace(job(invocations=1, object_bytes=None), workload="function")
     found = billed(saved(tmp_path, [outcome(one())], of=of))
     assert found.total > 0
     assert (found.estimate, found.estimate_error) == (None, None)

@@ -118,7 +118,7 @@ def test_elements_have_any_namespace() -> None:
     ("region", "told", "where"),
     [
         ("eu-1", None, "https://s3.eu-1.amazonaws.com"),
-        ("eu-1", "http://there", "http://there"),
+        ("eu-1", "https://s3-eu-1.amazonaws.com", "https://s3-eu-1.amazonaws.com"),
         (None, None, "https://s3.us-1.amazonaws.com"),
     ],
 )

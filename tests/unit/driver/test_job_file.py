@@ -14,7 +14,7 @@ NAMES = st.from_regex(r"[A-Za-z0-9][A-Za-z0-9._-]{0,20}", fullmatch=True)
 VALUES = st.one_of(
     st.text(),
     st.integers(-(2**63), 2**63 - 1),
-    st.floats(allow_nan=False),
+    st.floats(allow_nan=False, allow_infinity=False),
     st.booleans(),
     st.lists(st.text(), max_size=3).map(tuple),
 )

@@ -97,7 +97,7 @@ def test_neighbouring_seeds_are_unrelated() -> None:
         ("objects", 0, "`objects` must"),
         ("repeats", 0, "`repeats` must"),
         ("deadline_s", 0.0, "`deadline_s` must be positive"),
-        ("deadline_s", float("nan"), "`deadline_s` must be positive"),
+        ("deadline_s", float("nan"), "`deadline_s` must be a number"),
     ],
 )
 def test_a_job_that_makes_no_sense_is_refused(field: str, value: float, words: str) -> None:

@@ -1,0 +1,114 @@
+"""Files of a run directory: regular ones that lie in it, and nothing that they may stand for.
+
+A run directory may come from somebody else. A link in place of a file would have us read, or
+write, whatever it leads to; a FIFO would have us wait, and a device may do anything.
+"""
+
+import errno
+import os
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any, BinaryIO, Final, cast
+
+from serverless_bench.errors import ArchiveError
+
+_FLAGS: Final = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY
+"""Follow no link, wait for nobody at the other end, and become no terminal's process."""
+_KINDS: Final = {
+    stat.S_IFLNK: "a symbolic link",
+    stat.S_IFDIR: "a directory",
+    stat.S_IFIFO: "a FIFO",
+    stat.S_IFSOCK: "a socket",
+    stat.S_IFCHR: "a device",
+    stat.S_IFBLK: "a device",
+}
+_STREAMS: Final = ("/dev/", "/proc/self/fd/")
+"""Where a process finds its own open files, as in ``/dev/stdout``."""
+
+
+def open_file(path: Path, mode: str = "rb", *, buffering: int = -1) -> BinaryIO:
+    """Open a regular file, which must be there for what it is.
+
+    Parameters
+    ----------
+    path
+        The file; a run directory itself may be a link.
+    mode, buffering
+        As for ``open``, for bytes.
+
+    Raises
+    ------
+    ArchiveError
+        If it is anything else, as a link, or, to be written to, has a second name elsewhere.
+    OSError
+        As ``open`` does.
+    """
+    # A device may do something when it is opened: it is looked at before.
+    with suppress(FileNotFoundError):
+        _check(path, path.lstat(), "r" not in mode or "+" in mode)
+    try:
+        file = open(path, mode, buffering, opener=_open)  # noqa: SIM115 - `_check` comes first
+    except OSError as exc:
+        if exc.errno != errno.ELOOP:
+            raise
+        raise _no_file(path, stat.S_IFLNK) from None
+    try:
+        _check(path, os.fstat(file.fileno()), "r" not in mode or "+" in mode)
+    except ArchiveError:
+        file.close()
+        raise
+    return cast("BinaryIO", file)
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[BinaryIO]:
+    """Yield a file that takes the place of another one when all of it is written.
+
+    Until then the other one is as it was; if the block fails, it stays.
+
+    Raises
+    ------
+    ArchiveError
+        If there is anything but a regular file.
+    OSError
+        If it cannot be written.
+    """
+    if str(path).startswith(_STREAMS):
+        with path.open("wb") as file:
+            yield file
+        return
+    with suppress(FileNotFoundError):
+        _check(path, path.lstat(), writing=False)
+    beside = path.with_name(f".sbench-{os.urandom(8).hex()}")
+    try:
+        with cast("Any", open(beside, "xb", opener=_open)) as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        beside.replace(path)
+    except BaseException:
+        beside.unlink(missing_ok=True)
+        raise
+
+
+def _open(path: str, flags: int) -> int:
+    return os.open(path, flags | _FLAGS, 0o666)
+
+
+def _check(path: Path, found: os.stat_result, writing: bool) -> None:  # noqa: FBT001 - as asked
+    if not stat.S_ISREG(found.st_mode):
+        raise _no_file(path, stat.S_IFMT(found.st_mode))
+    if writing and found.st_nlink > 1:
+        raise ArchiveError(
+            f"{path} has a second name: what is written here would change a file elsewhere",
+            hint="copy the run directory, as with cp -r, and go on with the copy",
+        )
+
+
+def _no_file(path: Path, kind: int) -> ArchiveError:
+    return ArchiveError(
+        f"{path} is {_KINDS.get(kind, 'of an unknown kind')}, and not a regular file",
+        hint="nothing outside of a run directory is read or written: put the file itself there",
+    )

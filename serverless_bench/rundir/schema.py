@@ -1,0 +1,185 @@
+"""What a run directory may say besides its records: types, ranges, characters.
+
+Whoever reads one may rely on it from here on; see ``columns`` for records.
+"""
+
+from collections.abc import Mapping
+from dataclasses import MISSING, fields
+from pathlib import Path
+from typing import Annotated, Any, Final, TypeVar
+from urllib.parse import urlsplit
+
+import msgspec
+
+from serverless_bench.errors import ArchiveError, UsageError
+from serverless_bench.job.load import ArraySpec, Load
+from serverless_bench.job.sizes import parse_sizes
+from serverless_bench.job.spec import DescribedJob, JobSpec
+from serverless_bench.job.target import Target
+from serverless_bench.job.transfer import Transfer
+from serverless_bench.job.types import check_text
+
+T = TypeVar("T")
+LIMIT: Final = 1 << 62
+"""Above all instants, sizes and counts: what two of them are apart fits into 64 bits."""
+MAX_ID: Final = 200
+_MAX_DEPTH: Final = 20
+_HINT: Final = "sbench did not write it so: the file was changed, or is of another version"
+
+Count = Annotated[int, msgspec.Meta(ge=0, lt=LIMIT)]
+Requests = dict[Annotated[str, msgspec.Meta(max_length=64)], Count]
+
+
+class _Client(msgspec.Struct):
+    attempts: str = ""
+    progress: str = ""
+    shows: list[str] = []
+
+
+class _Provenance(msgspec.Struct):
+    client: _Client = msgspec.field(default_factory=_Client)
+
+
+class _ProbedFunction(msgspec.Struct):
+    billed_ms: Count
+    memory_mib: Count | None
+    requests: dict[str, Requests]
+
+
+class _Probe(msgspec.Struct):
+    functions: list[_ProbedFunction]
+
+
+class _Header(msgspec.Struct):
+    run_id: Annotated[str, msgspec.Meta(min_length=1, max_length=MAX_ID)]
+    created_ns: Count
+    job: dict[str, Any]
+    provenance: _Provenance
+    probe: _Probe | None = None
+    limits: dict[str, Any] | None = None
+
+
+class _Gate(msgspec.Struct):
+    expected: Count | None = None
+    announced: Count | None = None
+    batches: Count | None = None
+    opened_ns: Count | None = None
+    waited_s: float | None = None
+
+
+class End(msgspec.Struct):
+    """What the line says that a driver writes last."""
+
+    ended_ns: Count = 0
+    probes: list[tuple[Count, Count, Count]] = []
+    probed: list[_ProbedFunction] = []
+    requests: Requests = {}
+    store_requests: Requests = {}
+    gate: _Gate | None = None
+
+
+class Wave(msgspec.Struct):
+    """What the line says that comes before what is launched again."""
+
+    number: Count
+    created_ns: Count
+    count: Count
+
+
+class Resumed(msgspec.Struct):
+    """What the line says that comes first from a driver that goes on with a run."""
+
+    resumed_ns: Count
+
+
+def check_header(path: Path, header: Mapping[str, Any]) -> JobSpec:
+    """Check what ``run.json`` says, and return its job.
+
+    Raises
+    ------
+    ArchiveError
+        If a value is missing, or of another type, range or characters; it names the field.
+    """
+    try:
+        check(header, _Header)
+        for name in ("run_id", "provenance", "probe", "limits"):
+            _check_plain(name, header.get(name), 0)
+        return _job(header["job"])
+    except (TypeError, ValueError) as exc:
+        raise ArchiveError(f"{path}: {exc}", hint=_HINT) from None
+    except UsageError as exc:
+        raise ArchiveError(f"{path}: {exc}", hint=exc.hint or _HINT) from None
+
+
+def check(data: object, kind: type[T]) -> T:
+    """Return data as what a class describes.
+
+    Raises
+    ------
+    ValueError
+        If it is not; it names the field.
+    """
+    try:
+        return msgspec.convert(data, kind)
+    except msgspec.ValidationError as exc:
+        text, _, where = str(exc).partition(" - at ")
+        field = where.strip("`").removeprefix("$").removeprefix(".")
+        raise ValueError(f"`{field}`: {text}" if field else text) from None
+
+
+def _check_plain(name: str, value: object, depth: int) -> None:
+    """Refuse texts that cannot be shown, and what is nested without an end."""
+    if depth > _MAX_DEPTH:
+        raise ValueError(f"`{name[:MAX_ID]}` is nested too deeply")
+    if isinstance(value, str):
+        check_text(name, value)
+    elif isinstance(value, Mapping):
+        for key, each in value.items():
+            check_text(name, key)
+            _check_plain(f"{name}.{key}", each, depth + 1)
+    elif isinstance(value, list):
+        for each in value:
+            _check_plain(name, each, depth + 1)
+
+
+def _job(data: Mapping[str, Any]) -> JobSpec:
+    """Return the job that ``asdict`` made ``data`` from."""
+    given = {**data}
+    for name, kind in (("target", Target), ("transfer", Transfer)):
+        given[name] = _made(f"job.{name}", kind, data.get(name))
+    if data.get("control") is not None:
+        given["control"] = _made("job.control", Target, data["control"])
+    load = data.get("load", {})
+    if isinstance(load, dict) and load.get("array") is not None:
+        load = {**load, "array": _made("job.load.array", ArraySpec, load["array"])}
+    given["load"] = _made("job.load", Load, load)
+    job = _made("job", DescribedJob, given)
+    if job.load.code is not None:
+        raise ValueError("`job.load.code` must be null: a run directory has no code to run")
+    if job.load.sizes is not None:
+        if job.load.sizes.startswith("listing:"):
+            raise ValueError("`job.load.sizes` names a file, and is to be what was read there")
+        parse_sizes(job.load.sizes)
+    for url in (job.target.endpoint_url, *job.endpoints):
+        # Whether it is one that could be asked is seen where it is asked.
+        _ = urlsplit(url).port
+    return job
+
+
+def _made(where: str, kind: type[T], data: object) -> T:
+    """Return the specification that a table describes."""
+    if not isinstance(data, dict):
+        raise TypeError(f"`{where}` must be a table")
+    known = {each.name: each for each in fields(kind)}  # type: ignore[arg-type] # a dataclass
+    for name in data.keys() - known.keys():
+        raise ValueError(f"`{where}.{name[:MAX_ID]}` is unknown")
+    for name, each in known.items():
+        if name not in data and MISSING is each.default and MISSING is each.default_factory:
+            raise ValueError(f"`{where}.{name}` is missing")
+    values = {name: tuple(v) if isinstance(v, list) else v for name, v in data.items()}
+    try:
+        return kind(**values)
+    except UsageError as exc:
+        # Says which of several specifications has the field.
+        exc.args = (str(exc).replace(f"`{exc.field}`", f"`{where}.{exc.field}`"),)
+        raise

@@ -1,0 +1,297 @@
+"""Files from somebody else that are no run directory: spoiled, under the command that reads them.
+
+Job files, ``sbench.toml``, experiments and their plans, prices, configurations and op-logs of
+warp and sai3-bench, pickles of PyWren and Lithops.
+"""
+
+import json
+import pickle
+import pickletools
+import tempfile
+import tomllib
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+import zstandard
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from serverless_bench.aws.cost.prices import price_text
+from serverless_bench.experiments.loading import load_experiment
+from serverless_bench.experiments.plan import FILE, STATE, Plan, save_plan
+from tests import oplogs, pickles
+from tests.fuzz.mutations import CASES, CONTROL, mutated, mutated_bytes
+from tests.fuzz.watched import Nursery, nursery
+
+EXAMPLES: Final = Path(__file__).parents[2] / "examples"
+SAFE: Final = (0, 2, 3, 6, 8, 11)
+"""Codes of what these files may come to: a result, or one line that says what is wrong."""
+S: Final = oplogs.S
+LOG: Final = oplogs.oplog(
+    [
+        oplogs.Request(
+            thread=n % 3,
+            op=op,
+            start_ns=oplogs.BEGIN + n * S,
+            end_ns=oplogs.BEGIN + n * S + S // 2,
+            first_byte_ns=oplogs.BEGIN + n * S + S // 4 if op == "GET" else None,
+            error="" if n % 5 else "503 Slow Down",
+        )
+        for n, op in enumerate(["PUT", "GET", "STAT", "DELETE", "LIST", "MULTIPART"] * 2)
+    ]
+)
+OLD_LOG: Final = oplogs.oplog(
+    (oplogs.Request(start_ns=oplogs.BEGIN + n, end_ns=oplogs.BEGIN + n + S) for n in range(4)),
+    oplogs.SAI3,
+)
+CELLS: Final = st.one_of(
+    st.sampled_from([*CONTROL, "", "-1", "9" * 30, "9" * 5000, "x" * 70_000, '"', "=1+1", "nan"]),
+    st.sampled_from(["2023-11-14T22:13:20Z", "9999-12-31T23:59:59.999999999Z", "0000-00-00T00:00"]),
+    st.sampled_from(["2023-11-14T22:13:20.5+99:99", "GET", "PUT", "idx", "start", "bytes", "#"]),
+    st.integers().map(str),
+    st.text(max_size=12),
+)
+WARP_YAML: Final = {
+    "warp": {
+        "api": "v1",
+        "benchmark": "mixed",
+        "remote": {"host": ["10.0.0.{1...3}:9000"], "bucket": "b", "tls": True, "region": "r"},
+        "params": {
+            "duration": "5m",
+            "concurrent": 16,
+            "obj": {"size": "1MiB,8MiB", "rand-size": True, "part-size": "16MiB"},
+            "distribution": {"get": 45, "stat": 30, "put": 15, "delete": 10},
+        },
+        "io": {"prefix": "p", "no-prefix": False},
+        "advanced": {"rps-limit": 100},
+    }
+}
+SAI3_YAML: Final = {
+    "target": "s3://host:9000/bucket/prefix/",
+    "duration": "90s",
+    "concurrency": 32,
+    "workload": [
+        {"op": "get", "path": "a/*", "weight": 70},
+        {"op": "put", "path": "b/", "weight": 30, "object_size": 1048576, "dedup_factor": 2},
+    ],
+    "prepare": {
+        "ensure_objects": [
+            {
+                "base_uri": "s3://bucket/a/",
+                "count": "1,000",
+                "size_spec": {"type": "lognormal", "mean": 1048576, "std_dev": 1000, "min": 1},
+            }
+        ],
+        "cleanup": True,
+        "key_prefix_shards": 4,
+    },
+    "io_rate": {"iops": 500, "distribution": "exponential"},
+    "range_engine": {"enabled": True, "chunk_size": 8388608, "max_concurrent_ranges": 4},
+    "error_handling": {"retry_on_error": True, "max_retries": 3},
+}
+SETTINGS: Final = {
+    "run-dir": "runs",
+    "verify": "full",
+    "retries": 2,
+    "write": {"mb": 4, "number": 2, "client-option": ["a=b"], "prefix": "p/"},
+    "mixed": {"mix": "get=1,put=1", "rate": 10.0},
+}
+
+
+def toml(value: object) -> str:
+    """Return a value, whatever it is, as TOML writes it or would."""
+    match value:
+        case dict():
+            return f"{{{', '.join(f'{toml(str(k))} = {toml(v)}' for k, v in value.items())}}}"
+        case list():
+            return f"[{', '.join(map(toml, value))}]"
+        case str():
+            plain = (one if one.isalnum() else f"\\U{ord(one):08x}" for one in value)
+            return f'"{"".join(plain)}"'
+        case bool():
+            return str(value).lower()
+        case int():
+            return hex(value) if value > 2**64 else str(value)
+        case _:
+            return str(value)
+
+
+def toml_file(document: object) -> bytes:
+    if not isinstance(document, dict):
+        return toml(document).encode()
+    return "".join(f"{toml(str(k))} = {toml(v)}\n" for k, v in document.items()).encode()
+
+
+def spoiled(text: str, written: Callable[[object], bytes]) -> st.SearchStrategy[bytes]:
+    """Draw a TOML file with spoiled values, or with spoiled bytes."""
+    document = tomllib.loads(text)
+    data = text.encode()
+    return st.one_of(mutated(document).map(written), mutated_bytes(data))
+
+
+def configuration(document: Mapping[str, Any]) -> st.SearchStrategy[bytes]:
+    """Draw a YAML file; JSON is YAML."""
+    whole = json.dumps(document)
+    lines = whole.replace(", ", ",\n ").encode()
+    return st.one_of(mutated(document).map(json.dumps).map(str.encode), mutated_bytes(lines))
+
+
+@st.composite
+def log(draw: st.DrawFn) -> bytes:
+    """Draw an op-log with spoiled cells, lines or bytes, perhaps compressed."""
+    rows = [line.split("\t") for line in draw(st.sampled_from([LOG, OLD_LOG])).splitlines()]
+    for _ in range(draw(st.integers(1, 3))):
+        row = draw(st.sampled_from(rows))
+        at = draw(st.integers(0, len(row) - 1))
+        match draw(st.sampled_from(["cell", "cell", "cell", "cell", "cut", "double"])):
+            case "cell":
+                row[at] = draw(CELLS)
+            case "cut":
+                del row[at]
+            case _:
+                rows.insert(draw(st.integers(0, len(rows))), row)
+        rows = [row for row in rows if row] or [[""]]
+    data = "\n".join("\t".join(row) for row in rows).encode(errors="surrogatepass")
+    data = draw(mutated_bytes(data, likely=False))
+    if draw(st.integers(0, 3)):
+        return data
+    return draw(mutated_bytes(zstandard.ZstdCompressor().compress(data), likely=False))
+
+
+@st.composite
+def pickled(draw: st.DrawFn) -> bytes:
+    """Draw a pickle of results with spoiled values, instructions or bytes."""
+    timed = pickles.tuples(3, read=draw(st.booleans()))
+    whole = draw(st.sampled_from([{"results": timed}, pickles.lithops(timed, keys=4)]))
+    document: Any = json.loads(json.dumps(whole))
+    if draw(st.booleans()):
+        document = draw(mutated(document))
+    data = pickle.dumps(document, draw(st.integers(0, 5)))
+    if draw(st.booleans()):
+        return draw(mutated_bytes(data))
+    if draw(st.integers(0, 2)):
+        return data
+    changed = bytearray(data)
+    for _ in range(draw(st.integers(1, 3))):
+        code = draw(st.sampled_from(pickletools.opcodes)).code.encode("latin1")
+        at = draw(st.integers(0, len(changed)))
+        changed[at:at] = code + draw(st.one_of(st.binary(max_size=9), st.just(b"\xff" * 8)))
+    return bytes(changed)
+
+
+@st.composite
+def plan(draw: st.DrawFn) -> tuple[bytes, bytes]:
+    """Draw the two files of an experiment that was begun, one of them spoiled."""
+    with tempfile.TemporaryDirectory() as scratch:
+        root = Path(scratch)
+        experiment = load_experiment("s3-client-threads")
+        save_plan(Plan(experiment=experiment, scale="small", repeats=2), root)
+        state, text = (root / STATE).read_bytes(), (root / FILE).read_text()
+    if draw(st.integers(0, 3)):
+        state = draw(
+            st.one_of(
+                mutated(json.loads(state)).map(json.dumps).map(str.encode), mutated_bytes(state)
+            )
+        )
+        return state, text.encode()
+    return state, draw(spoiled(text, toml_file))
+
+
+@pytest.fixture(scope="module")
+def sbench() -> Iterator[Nursery]:
+    names = ("run", "convert", "import_", "plan", "exp", "exp_plan", "stages", "outlook")
+    commands = [f"serverless_bench.cli.{name}" for name in (*names, "write", "read", "mixed")]
+    with nursery(*commands, *WARM) as found:
+        yield found
+
+
+WARM: Final = (
+    "serverless_bench.analysis.summary",
+    "serverless_bench.experiments.report",
+    "serverless_bench.experiments.runner",
+    "serverless_bench.experiments.observations",
+    "serverless_bench.formats.converters.sai3",
+    "serverless_bench.formats.converters.warp",
+    "serverless_bench.formats.importers.lithops",
+    "serverless_bench.formats.importers.pywren",
+    "serverless_bench.formats.importers.saving",
+    "serverless_bench.formats.importers.sai3",
+    "serverless_bench.formats.importers.warp",
+    "serverless_bench.reporters.text",
+    "rich.table",
+    "scipy.stats",
+    "yaml",
+    "zstandard",
+)
+"""What commands import when they run; a child that imports it again takes seconds."""
+
+
+def answers(sbench: Nursery, files: Mapping[str, bytes], *arguments: str) -> None:
+    """Run a command where there are these files, and see that it answers as commands do."""
+    with tempfile.TemporaryDirectory() as scratch:
+        here = Path(scratch)
+        for name, data in files.items():
+            (here / name).parent.mkdir(exist_ok=True)
+            (here / name).write_bytes(data)
+        ended = sbench(here, *arguments)
+        ended.check(*SAFE)
+        assert not ended.asked, ended
+        assert all(one.isprintable() for one in ended.out + ended.err if one != "\n"), ended
+        assert ended.code != 2 or ended.err.count("\n") <= 2, ended
+
+
+STAGES: Final = (EXAMPLES / "stages.toml").read_text(encoding="utf-8")
+STUDY: Final = load_experiment("s3-client-threads").text
+fuzzed = settings(max_examples=max(1, CASES // 3), suppress_health_check=[*HealthCheck])
+
+
+@fuzzed
+@given(spoiled(STAGES, toml_file))
+def test_job_files(sbench: Nursery, data: bytes) -> None:
+    answers(sbench, {"job.toml": data}, "run", "job.toml", "--dry-run")
+
+
+@fuzzed
+@given(st.one_of(mutated(SETTINGS).map(toml_file), mutated_bytes(toml_file(SETTINGS))))
+def test_defaults(sbench: Nursery, data: bytes) -> None:
+    files = {"sbench.toml": data, "job.toml": STAGES.encode()}
+    answers(sbench, files, "run", "job.toml", "--dry-run")
+
+
+@fuzzed
+@given(spoiled(STUDY, toml_file), st.sampled_from([(), ("--reference", "--format", "markdown")]))
+def test_experiments(sbench: Nursery, data: bytes, flags: tuple[str, ...]) -> None:
+    answers(sbench, {"my.toml": data}, "exp", "show", "my.toml", *flags)
+
+
+@fuzzed
+@given(plan())
+def test_plans_of_experiments(sbench: Nursery, files: tuple[bytes, bytes]) -> None:
+    state, text = files
+    answers(sbench, {f"root/{STATE}": state, f"root/{FILE}": text}, "exp", "report", "root")
+
+
+@fuzzed
+@given(spoiled(price_text(), toml_file))
+def test_prices(sbench: Nursery, data: bytes) -> None:
+    answers(sbench, {"prices.toml": data}, "plan", "--prices", "prices.toml")
+
+
+@fuzzed
+@given(st.one_of(configuration(WARP_YAML), configuration(SAI3_YAML)))
+def test_configurations(sbench: Nursery, data: bytes) -> None:
+    answers(sbench, {"theirs.yaml": data}, "convert", "theirs.yaml")
+
+
+@fuzzed
+@given(log(), st.sampled_from([(), ("--from", "warp"), ("--from", "sai3")]))
+def test_op_logs(sbench: Nursery, data: bytes, flags: tuple[str, ...]) -> None:
+    answers(sbench, {"theirs.csv": data}, "import", "theirs.csv", *flags)
+
+
+@fuzzed
+@given(pickled(), st.sampled_from([(), ("--from", "lithops"), ("--size", "1MiB")]))
+def test_pickles(sbench: Nursery, data: bytes, flags: tuple[str, ...]) -> None:
+    answers(sbench, {"theirs.pickle": data}, "import", "theirs.pickle", *flags)

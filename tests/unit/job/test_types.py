@@ -1,0 +1,48 @@
+"""What a specification may hold, whoever wrote it."""
+
+import pytest
+
+from serverless_bench.errors import UsageError
+from serverless_bench.job.spec import JobSpec
+from serverless_bench.job.target import Target
+from serverless_bench.job.types import check_text
+
+
+@pytest.mark.parametrize("text", ["a\nb", "\x1b[2J", "\r", "\x00", "\x85", "\u202e", "\u2028"])
+def test_what_cannot_be_printed_is_in_no_name(text: str) -> None:
+    with pytest.raises(UsageError, match="`name` has characters that cannot be printed"):
+        check_text("name", text)
+    with pytest.raises(UsageError, match="`prefix` has characters"):
+        Target(bucket="b", prefix=f"{text}/")
+    with pytest.raises(UsageError, match="`options` has characters"):
+        Target(bucket="b", options=(("name", text),))
+    with pytest.raises(UsageError, match="`endpoints` has characters"):
+        JobSpec(workload="noop", target=Target(bucket="b"), invocations=1, endpoints=(text,))
+
+
+def test_what_the_message_says_can_be_printed() -> None:
+    with pytest.raises(UsageError) as caught:
+        check_text("name", "\x1b]0;owned\x07")
+    assert str(caught.value).isprintable()
+
+
+def test_words_of_any_language_are_names() -> None:
+    check_text("name", "größe-測試")
+
+
+def test_a_text_has_an_end() -> None:
+    check_text("name", "12345", most=5)
+    with pytest.raises(UsageError, match="`name` has 6 characters, at most 5 are possible"):
+        check_text("name", "123456", most=5)
+
+
+@pytest.mark.parametrize("number", [2**63, -(2**63) - 1, 10**400])
+def test_a_number_fits_into_64_bits(number: int) -> None:
+    with pytest.raises(UsageError, match="`invocations` must be a number that 64 bits hold"):
+        JobSpec(workload="noop", target=Target(bucket="b"), invocations=number)
+
+
+@pytest.mark.parametrize("number", [float("inf"), float("nan"), 1e308])
+def test_a_time_is_a_number(number: float) -> None:
+    with pytest.raises(UsageError, match="`duration_s` must be a number that 64 bits hold"):
+        JobSpec(workload="noop", target=Target(bucket="b"), invocations=1, duration_s=number)
