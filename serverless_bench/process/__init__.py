@@ -101,7 +101,7 @@ def allow_open_files(count: int) -> None:
     if hard != resource.RLIM_INFINITY and hard < count:
         raise ExecutorError(
             f"{count} open files are needed and {hard} allowed",
-            hint="lower `concurrency`, or raise the limit with `ulimit -Hn`",
+            hint="lower `concurrency`, `threads` or `connections`, or raise `ulimit -Hn`",
         )
     resource.setrlimit(resource.RLIMIT_NOFILE, (count, hard))
 

@@ -229,4 +229,9 @@ def _keeper_error(keeper: subprocess.Popen[bytes], directory: Path) -> Exception
         error = json.loads(last)
         kind = PluginError if keeper.returncode == PluginError.exit_code else StoreError
         return kind(error["message"], hint=error["hint"])
+    if not last:
+        return StoreError(
+            f"the embedded store did not start, and could not say why: {directory} is full?",
+            hint="make room, or set SBENCH_STORE_DIR to a directory on a disk with room",
+        )
     return StoreError(f"the embedded store did not start: {last}", hint=f"see {log}")
