@@ -9,7 +9,7 @@ COMPILE := $(UV) compile --quiet --universal --generate-hashes --no-annotate --p
 	--custom-compile-command "make requirements"
 LOCALSTACK := serverless_bench/stores/localstack
 
-.PHONY: demo test full check lint types contracts docs settings report reference notebooks faults performance experiments golden requirements mutants clean
+.PHONY: demo test full check lint types contracts docs settings report reference notebooks faults performance experiments golden requirements licences audit mutants clean
 
 demo: .venv/run  ## write, read, report and plot on a store that starts by itself
 	$(BIN)/sbench demo
@@ -79,6 +79,12 @@ requirements: .venv/uv
 		$(COMPILE) - --exclude-newer 2026-02-20 -o $(LOCALSTACK)/4.13.1.txt
 	printf 'localstack-core[runtime]==2026.3.0\nsetuptools\n' | \
 		$(subst --universal,,$(subst 3.11,3.13,$(COMPILE))) - --exclude-newer 2026-04-15 -o $(LOCALSTACK)/2026.3.0.txt
+
+licences: .venv/dev .venv-sam/ready  ## the tables of docs/licences.md, from what is installed; a licence that is not allowed is named
+	$(BIN)/python -m requirements.licences
+
+audit: .venv/dev  ## known vulnerabilities of what is pinned, by OSV's data
+	$(BIN)/python -m requirements.advisories
 
 .venv/uv: requirements/uv.txt
 	@test -n "$(PYTHON)" || { echo "sbench needs Python 3.11 or newer, with its venv module" >&2; exit 1; }

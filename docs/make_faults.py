@@ -18,13 +18,13 @@ from typing import Any
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))  # the matrix is a part of the tests
 
-from tests.matrix.cells import MATRIX  # noqa: E402
 from tests.matrix.rig import RESULTS  # noqa: E402
+from tests.matrix.table import MATRIX  # noqa: E402
 
 PAGE = ROOT / "docs" / "faults.md"
 BEGIN, END = "<!-- begin of the matrix: make faults -->\n", "<!-- end of the matrix -->\n"
 CELLS = (sys.executable, "-m", "pytest", "-q", "-m", "", "-k", "test_a_cell")
-COLUMNS = ("local", "lithops", "lambda")
+COLUMNS = ("local", "lithops", "lambda", "workers")
 
 Cells = Mapping[tuple[str, str], Mapping[str, Any]]
 

@@ -15,6 +15,9 @@ wall_ns = time.time_ns
 sleep = time.sleep
 
 
+_DATE_CHARACTERS = 64
+
+
 class Clock(Protocol):
     """Something that tells the time; tests bring their own."""
 
@@ -49,7 +52,7 @@ def iso_date_s(text: str) -> float | None:
     """Return the seconds since the epoch of ``2026-11-21T10:54:02Z``; None of anything else."""
     try:
         return datetime.fromisoformat(text).timestamp()
-    except ValueError:
+    except (OverflowError, ValueError):
         return None
 
 
@@ -57,5 +60,11 @@ def iso_date_s(text: str) -> float | None:
 @lru_cache(maxsize=8)
 def http_date_s(text: str | None) -> int | None:
     """Return the seconds since the epoch that a ``Date`` header names; None if it names none."""
-    fields = parsedate_tz(text or "")
-    return None if fields is None else mktime_tz(fields)
+    if text is None or len(text) > _DATE_CHARACTERS:
+        return None
+    try:
+        fields = parsedate_tz(text)
+        return None if fields is None else mktime_tz(fields)
+    except (IndexError, OverflowError, ValueError):
+        # Of years, hours and zones that there are not.
+        return None

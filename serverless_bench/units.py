@@ -18,6 +18,8 @@ KIB: Final = 1 << 10
 MIB: Final = 1 << 20
 GIB: Final = 1 << 30
 
+_DIGITS: Final = 18
+"""What is longer is no number of bytes, or of seconds, of this world."""
 _DECIMAL: Final = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
 _BINARY: Final = {"k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
 _ONE_UNIT: Final = 100
@@ -26,6 +28,11 @@ _BITS: Final = re.compile(r"(\d+(?:\.\d+)?)\s*([kmgt]?)bit(?:/s)?", re.IGNORECAS
 _MAX_SIZE: Final = 64
 """Characters of a size; Python turns no text of more than 4,300 digits into a number."""
 _SIZE: Final = re.compile(r"(\d+(?:\.\d+)?)\s*([kmgt]?)(i?)b?", re.IGNORECASE)
+
+
+def whole_number(text: str) -> int | None:
+    """Return the number that a header of a response holds; None if it holds none."""
+    return int(text) if text.isascii() and text.isdigit() and len(text) <= _DIGITS else None
 
 
 def parse_size(text: str) -> int:

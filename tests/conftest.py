@@ -36,7 +36,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
 
 
-FIRST = ("test_stack.py", "test_fault_matrix_lithops.py", "test_fault_matrix_lambda.py")
+FIRST = (
+    "test_stack.py",
+    *(f"test_fault_matrix_{executor}.py" for executor in ("lithops", "lambda", "workers")),
+)
 """Files that take long, and mostly wait: the others fill the time that they leave."""
 
 
@@ -62,11 +65,12 @@ def stays_with_its_file(item: pytest.Item) -> bool:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def no_settings_of_the_user() -> None:
+def no_settings_of_the_user(tmp_path_factory: pytest.TempPathFactory) -> None:
     """Nothing in the user's environment or files changes what a test sees."""
     for name in list(os.environ):
         if name.startswith(("AWS_", "SBENCH_", "LITHOPS_")) or name.lower().endswith("_proxy"):
             del os.environ[name]
+    os.environ["XDG_STATE_HOME"] = str(tmp_path_factory.mktemp("state"))
     os.environ["AWS_EC2_METADATA_DISABLED"] = "true"
     os.environ["AWS_CONFIG_FILE"] = os.environ["AWS_SHARED_CREDENTIALS_FILE"] = os.devnull
 

@@ -6,7 +6,7 @@ import uuid
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
 import psutil
 
@@ -31,6 +31,24 @@ def until(condition: Callable[[], T]) -> T:
         assert monotonic_ns() < deadline_ns, f"not within {PATIENCE_S} s"
         pause.wait(0.02)
     return value
+
+
+def listening(*pids: int) -> list[int]:
+    """Return the TCP ports that processes listen on."""
+    return sorted(
+        one.laddr.port
+        for pid in pids
+        for one in psutil.Process(pid).net_connections("tcp")
+        if one.status == psutil.CONN_LISTEN
+    )
+
+
+def unix_sockets(*pids: int) -> list[str]:
+    """Return the names of the Unix sockets that processes have."""
+    found: list[Any] = [
+        one.laddr for pid in pids for one in psutil.Process(pid).net_connections("unix")
+    ]
+    return sorted({str(name) for name in found if name})
 
 
 class Family:

@@ -52,6 +52,8 @@ from serverless_bench.rundir.tables import (
     Floats,
     Ints,
     Mask,
+    at_percentiles,
+    is_among,
     largest_by,
     least_by,
     sum_by,
@@ -134,7 +136,7 @@ def bottleneck(run: Run, good: Mask) -> Bottleneck:
 
 
 def _median(values: "Floats | Ints | list[float]") -> float | None:
-    return float(np.median(values)) if len(values) else None
+    return float(at_percentiles(np.asarray(values), (50,))[0]) if len(values) else None
 
 
 def _launch_share(run: Run, rows: Ints) -> Floats:
@@ -240,4 +242,4 @@ def _on_schedule(run: Run, rows: Ints) -> Mask:
     end = largest_by(function, operations["end_ns"][due], count)[rows]
     kept_up = (last > first) & (end - last <= _SOON * (last - first))
     # Who left undone what was due did not keep up, however soon it ended.
-    return np.asarray(kept_up & ~np.isin(rows, run.overdue["function"]), dtype=np.bool_)
+    return np.asarray(kept_up & ~is_among(rows, run.overdue["function"]), dtype=np.bool_)

@@ -1,6 +1,5 @@
 """Results that ``print`` shows as the command does, and notebooks as tables."""
 
-from html import escape
 from typing import Protocol
 
 
@@ -17,6 +16,8 @@ class Printed:
     __slots__ = ()
 
     def _repr_html_(self) -> str:
+        from html import escape  # noqa: PLC0415 - only notebooks need it
+
         return f"<pre>{escape(str(self))}</pre>"
 
     def _repr_pretty_(self, pretty: Pretty, cycle: bool) -> None:  # noqa: ARG002, FBT001 - IPython's

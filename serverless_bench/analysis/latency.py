@@ -33,7 +33,15 @@ from serverless_bench.analysis.overdue import OverdueOperations, overdue_operati
 from serverless_bench.analysis.timeline import counted
 from serverless_bench.job.operations import OperationKind
 from serverless_bench.rundir.run import Run
-from serverless_bench.rundir.tables import ABSENT, Ints, Mask, Table, is_one_of, is_text
+from serverless_bench.rundir.tables import (
+    ABSENT,
+    Ints,
+    Mask,
+    Table,
+    at_percentiles,
+    is_one_of,
+    is_text,
+)
 from serverless_bench.units import GIB, KIB, MIB, NS_PER_S
 
 PERCENTILES: Final = (50, 90, 95, 99, 99.9)
@@ -78,7 +86,7 @@ class Times:
         times = cls.from_histogram(Histogram.of(durations_ns))
         if len(durations_ns) > raw_limit:
             return times
-        found = (np.percentile(durations_ns, PERCENTILES) / NS_PER_S).tolist()
+        found = (at_percentiles(durations_ns, PERCENTILES) / NS_PER_S).tolist()
         return replace(times, percentiles_s=_named(found, times.histogram), exact=True)
 
     @classmethod

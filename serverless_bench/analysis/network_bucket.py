@@ -9,7 +9,15 @@ import numpy as np
 from serverless_bench.analysis.timeline import elapsed_before
 from serverless_bench.aws.lambda_network import BASE_MBPS, MOST_MBPS, function_network
 from serverless_bench.rundir.run import Run
-from serverless_bench.rundir.tables import ABSENT, LATEST, Floats, Ints, Mask, rows_of
+from serverless_bench.rundir.tables import (
+    ABSENT,
+    LATEST,
+    Floats,
+    Ints,
+    Mask,
+    at_percentiles,
+    rows_of,
+)
 from serverless_bench.units import NS_PER_S
 
 _SAMPLE: Final = 200
@@ -125,7 +133,7 @@ def limited_functions(buckets: Mapping[int, BucketFit], memory_mib: Ints) -> set
         Of each function, shape ``(functions,)``; ``ABSENT`` for those that have none.
     """
     found = set[int]()
-    for memory in np.unique(memory_mib[list(buckets)]).tolist():
+    for memory in sorted(set(memory_mib[list(buckets)].tolist())):
         mine = {i: one for i, one in buckets.items() if memory_mib[i] == memory}
         found |= _alike(mine)
         if memory != ABSENT:
@@ -148,7 +156,7 @@ def _alike(buckets: Mapping[int, BucketFit]) -> set[int]:
     slopes = np.array([bucket.sustained_bytes_per_s for bucket in buckets.values()])
     if len(slopes) < _LEAST_ALIKE:
         return set()
-    low, middle, high = np.percentile(slopes, (5, 50, 95))
+    low, middle, high = at_percentiles(slopes, (5, 50, 95))
     spread = (high - low) / middle
     with_burst = (
         float(np.median([b.burst_bytes / b.total_bytes for b in buckets.values()])) > BURST_SHARE
@@ -161,7 +169,7 @@ def _alike(buckets: Mapping[int, BucketFit]) -> set[int]:
 
 def sample_of(count: int) -> Ints:
     """Return the positions of at most ``_SAMPLE`` functions, evenly spaced among all."""
-    return np.unique(np.linspace(0, count - 1, min(count, _SAMPLE)).astype(np.int64))
+    return np.linspace(0, count - 1, min(count, _SAMPLE)).astype(np.int64)
 
 
 def share_of_sample(sample: Ints, limited: set[int], of: Mask) -> float:

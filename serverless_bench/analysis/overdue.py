@@ -13,7 +13,7 @@ import numpy as np
 
 from serverless_bench.job.operations import OperationKind
 from serverless_bench.rundir.run import Run
-from serverless_bench.rundir.tables import Ints, Mask, is_text
+from serverless_bench.rundir.tables import Ints, Mask, is_among, is_text
 
 _GOLDEN: Final = 0x9E3779B97F4A7C15
 """2**64 over the golden ratio: its multiples, modulo 2**64, fill any stretch evenly."""
@@ -37,7 +37,7 @@ class OverdueOperations:
         """Return which of them are dealt to a kind, or to one of its size classes."""
         cells = enumerate(self.cells)
         wanted = [n for n, cell in cells if cell[0] == kind and size_class in {None, cell[1]}]
-        return np.isin(self.cell, wanted)
+        return is_among(self.cell, wanted)
 
 
 def overdue_operations(run: Run, counted: Mask, begun: Mask, size_class: Ints) -> OverdueOperations:

@@ -70,7 +70,8 @@ class ReportedRun:
     """Whether its functions were asked before it what they are, and may do."""
     asked_again: Sequence[tuple[int, int]]
     """When they may have been asked that again: from the last outcome of what other drivers
-    had launched until the first launch of one that goes on with the run."""
+    had launched until the first launch of one that goes on with the run, or until its end if it
+    launched nothing then."""
     keys: Sequence[str]
     ledger: frozenset[str]
 
@@ -137,6 +138,9 @@ def _asked_again(rows: Sequence[Row]) -> Iterator[tuple[int, int]]:
             since = row["resumed"]["resumed_ns"]
         elif since is not None and "wave" in row:
             yield since, row["wave"]["created_ns"]
+            since = None
+        elif since is not None and row.get("end", {}).get("probed"):
+            yield since, row["end"]["ended_ns"]
             since = None
         elif since is not None:
             since = max(since, row.get("collected_ns", 0))

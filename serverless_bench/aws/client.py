@@ -12,6 +12,7 @@ from typing import Any, Final
 from botocore import exceptions as boto
 
 from serverless_bench.errors import ExecutorError
+from serverless_bench.job.endpoint import refuse_password
 
 DEFAULT_REGION: Final = "us-east-1"
 _CONFIG: Final[Mapping[str, Any]] = {
@@ -33,6 +34,8 @@ LOST_CREDENTIALS: Final = (
 """Of credentials that could not be renewed, and may be a moment later."""
 CREDENTIALS: Final = (*NO_CREDENTIALS, *LOST_CREDENTIALS, boto.MissingDependencyException)
 """Of credentials that are not there, cannot be renewed, or need a library."""
+UNREADABLE: Final = (boto.ProfileNotFound, boto.ConfigParseError)
+"""Of a profile that is not there, or of a file that cannot be read."""
 _CREDENTIALS_HINT: Final = "set AWS_PROFILE, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"
 LOGIN_HINT: Final = "log in again: aws login, or aws sso login, with the profile that is used"
 
@@ -55,12 +58,14 @@ def open_client(service: str, *, region: str | None = None, endpoint_url: str | 
 
     session = Session()
     with explained(service):
-        return session.create_client(
+        client = session.create_client(
             service,
             region_name=region or session.get_config_variable("region") or DEFAULT_REGION,
             endpoint_url=endpoint_url,
             config=Config(**_CONFIG),
         )
+    refuse_password(client.meta.endpoint_url)
+    return client
 
 
 @contextmanager
@@ -90,7 +95,7 @@ def explained(what: str) -> Iterator[None]:
         ) from exc
     except CREDENTIALS as exc:
         raise credentials_error(exc) from exc
-    except boto.ProfileNotFound as exc:
+    except UNREADABLE as exc:
         raise ExecutorError(str(exc), hint=_CREDENTIALS_HINT) from exc
     except (boto.BotoCoreError, ValueError) as exc:
         raise ExecutorError(

@@ -6,7 +6,7 @@ import click
 
 from serverless_bench.cli.exit_codes import ExitCode
 from serverless_bench.cli.lookup import RunName, the_run
-from serverless_bench.cli.options import option, run_dir_option
+from serverless_bench.cli.options import option, run_dir_option, trust_option
 from serverless_bench.cli.terminal import aside, confirmed, say, working
 from serverless_bench.units import format_count
 
@@ -15,7 +15,8 @@ from serverless_bench.units import format_count
 @click.argument("run", type=RunName(), required=False, metavar="[RUN]")
 @run_dir_option
 @option("--yes", is_flag=True, help="Do not ask, though no RUN is named: for scripts.")
-def command(run: str | None, run_dir: Path, *, yes: bool) -> int:
+@trust_option
+def command(run: str | None, run_dir: Path, *, yes: bool, trust: bool) -> int:
     """Delete the objects of a run, and nothing else.
 
     RUN is a run's name or its directory. Without it the latest run is meant, and you are asked.
@@ -33,7 +34,7 @@ def command(run: str | None, run_dir: Path, *, yes: bool) -> int:
         if not confirmed(f"delete {objects} of {saved.path}", hint="sbench clean RUN, or --yes"):
             return ExitCode.OK
     with working(f"deleting what {saved.path} wrote"):
-        cleaned = clean(saved, survey=True, on_message=aside)
+        cleaned = clean(saved, survey=True, trust=trust, on_message=aside)
     nothing = f"{saved.path} wrote no objects: nothing to delete"
     say(*([nothing] if cleaned.wrote_nothing else str(cleaned).split("\n")))
     for key in cleaned.deleted.failed:

@@ -107,14 +107,9 @@ def prepare(workload: str, flags: Mapping[str, Any], keys: Sequence[str] | None 
         If a client, executor or reporter is unknown or lacks its library.
     """
     from serverless_bench.driver.checked_job import check_job
-    from serverless_bench.driver.schema import checked
     from serverless_bench.driver.settings import setting_names
 
-    given = {name: flags[name] for name in Output.__slots__ if name in flags}
-    if workload != "write" and not (workload == "array" and flags.get("operation") != "read"):
-        # Then it is for the keys of objects to read, a setting.
-        given.pop("key_file", None)
-    output = Output(**{name: checked(Output, name, value) for name, value in given.items()})
+    output = _output(workload, flags)
     settings = {name: flags[name] for name in setting_names(workload) if name in flags}
     paths = {name: str(value) for name, value in settings.items() if isinstance(value, Path)}
     found = check_job({**settings, **paths, "workload": workload}, keys)
@@ -149,6 +144,17 @@ def prepare(workload: str, flags: Mapping[str, Any], keys: Sequence[str] | None 
         cost=cost,
         reporter=reporter,
     )
+
+
+def _output(workload: str, flags: Mapping[str, Any]) -> Output:
+    """Check what is to become of the run."""
+    from serverless_bench.driver.schema import checked
+
+    given = {name: flags[name] for name in Output.__slots__ if name in flags}
+    if workload != "write" and not (workload == "array" and flags.get("operation") != "read"):
+        # Then it is for the keys of objects to read, a setting.
+        given.pop("key_file", None)
+    return Output(**{name: checked(Output, name, value) for name, value in given.items()})
 
 
 def run(prepared: Prepared) -> Finished:

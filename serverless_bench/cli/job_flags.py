@@ -5,11 +5,10 @@ from dataclasses import fields
 from enum import Enum
 from typing import Any, Final, Literal, TypeVar, get_args, get_origin, get_type_hints
 
-import click
-
 from serverless_bench.cli.options import (
     FILE,
     FOLDER,
+    Choice,
     PluginName,
     format_option,
     group,
@@ -80,11 +79,11 @@ def _type_of(annotation: Any) -> Any:  # noqa: ANN401 - types, and what click ta
     """Return the type of what a user types: of several, the first."""
     kinds = get_args(annotation)
     if get_origin(annotation) is Literal:
-        return click.Choice(kinds)
+        return Choice(kinds)
     if kinds:
         return _type_of(kinds[0])
     kind = annotation
-    return click.Choice([each.value for each in kind]) if issubclass(kind, Enum) else kind
+    return Choice([each.value for each in kind]) if issubclass(kind, Enum) else kind
 
 
 bucket_option = settings("bucket")

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import click
 
 from serverless_bench.aws.lambda_network import BASE_MBPS
+from serverless_bench.errors import UsageError
 from serverless_bench.reporters import REPORTERS
 
 if TYPE_CHECKING:
@@ -107,6 +108,19 @@ prices_option = option(
     "--prices", type=FILE, help="Price file; the one that comes with sbench without it."
 )
 
+
+class Choice(click.Choice):  # type: ignore[type-arg] # generic in newer click alone
+    """One of several words, shown as it is documented: click alone shows the spelling of a flag."""
+
+    def normalize_choice(self, choice: object, ctx: click.Context | None) -> str:
+        """Return the word that is meant, with hyphens or underscores."""
+        meant = super().normalize_choice(choice, ctx)
+        for one in self.choices:
+            if super().normalize_choice(one, ctx) == meant:
+                return str(one)
+        return meant
+
+
 network_quota_option = option(
     "--network-quota",
     type=click.FloatRange(min=BASE_MBPS),
@@ -116,10 +130,26 @@ network_quota_option = option(
     f"  [default: {BASE_MBPS:g}, which every account has]",
 )
 
-arch_type = click.Choice(["arm64", "x86_64"])
-
 run_dir_option = option(
     "--run-dir", type=FOLDER, default=DEFAULT_RUN_DIR, help="Directory of the runs."
+)
+
+
+def _from_hand(ctx: click.Context, param: click.Parameter, value: Any) -> Any:  # noqa: ANN401 - click's own
+    source = ctx.get_parameter_source(str(param.name))
+    if source is click.core.ParameterSource.DEFAULT_MAP:
+        raise UsageError(
+            f"sbench.toml must not say --{param.name}", hint="it is said each time, by hand"
+        )
+    return value
+
+
+trust_option = click.option(
+    "--trust",
+    is_flag=True,
+    callback=_from_hand,
+    help="Use the store, functions and directories that RUN names, though it was not made here"
+    " and your settings name others.",
 )
 
 keep_option = option("--keep", is_flag=True, help="Leave the objects in the store.")

@@ -29,10 +29,10 @@ from serverless_bench.aws.lambda_account import (
     read_quota,
 )
 from serverless_bench.aws.lambda_network import BASE_MBPS
-from serverless_bench.aws.stack.functions import DeployedFunction, choose
+from serverless_bench.aws.stack.functions import ARCHITECTURES, DeployedFunction, choose
 from serverless_bench.cli.exit_codes import ExitCode
 from serverless_bench.cli.job_flags import settings, transfer_options
-from serverless_bench.cli.options import arch_type, network_quota_option, option, prices_option
+from serverless_bench.cli.options import Choice, network_quota_option, option, prices_option
 from serverless_bench.cli.terminal import say, say_json
 from serverless_bench.errors import ExecutorError, UsageError
 from serverless_bench.escaping import for_terminal
@@ -128,7 +128,7 @@ class _Plan:
 )
 @option(
     "--arch",
-    type=arch_type,
+    type=Choice(ARCHITECTURES),
     help="Processor of the functions.  [default: the stack's first, or arm64]",
 )
 @option("--quota", type=int, help=f"Functions at once.  [default: asked, or {DEFAULT_QUOTA}]")

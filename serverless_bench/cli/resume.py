@@ -7,14 +7,15 @@ import click
 
 from serverless_bench.cli.exit_codes import exit_code_of
 from serverless_bench.cli.lookup import run_argument
-from serverless_bench.cli.options import format_option
+from serverless_bench.cli.options import format_option, trust_option
 from serverless_bench.cli.terminal import aside, complain, note
 
 
 @click.command("resume")
 @run_argument
+@trust_option
 @format_option
-def command(directory: Path, format: str) -> int:  # noqa: A002 - the flag's name
+def command(directory: Path, format: str, *, trust: bool) -> int:  # noqa: A002 - the flag's name
     """Go on with a run whose driver died, or that lost functions.
 
     RUN is a run's name or its directory; the latest run without it.
@@ -24,6 +25,7 @@ def command(directory: Path, format: str) -> int:  # noqa: A002 - the flag's nam
     never run again.
     """
     from serverless_bench.analysis.summary import summarize
+    from serverless_bench.driver.origin import confirm
     from serverless_bench.driver.run import CutShort, lost_functions, resume_job
     from serverless_bench.executors.base import RunProgress
     from serverless_bench.reporters import open_reporter
@@ -34,8 +36,10 @@ def command(directory: Path, format: str) -> int:  # noqa: A002 - the flag's nam
     if run.ended and not lost_functions(run):
         aside(f"{directory} is complete: nothing to resume")
     else:
+        if where := confirm(run, trust=trust):
+            aside(where)
         try:
-            run = resume_job(run, progress=True, live=live)
+            run = resume_job(run, trust=trust, progress=True, live=live)
         except CutShort as exc:
             problem, run = exc, exc.run
     note(live.notes)

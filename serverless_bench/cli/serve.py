@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from serverless_bench.aws.lambda_network import BASE_MBPS, function_network
+from serverless_bench.aws.stack.functions import MEMORY_MIB
 from serverless_bench.cli.options import FILE, group, network_quota_option, option, port_option
 from serverless_bench.cli.terminal import say, say_json
 from serverless_bench.errors import UsageError
@@ -85,7 +86,7 @@ _FAULTS = {
     option("--function-rate", type=float, metavar="MIB/S", help="Once the burst is used up."),
     option(
         "--function-memory",
-        type=click.IntRange(128, 10240),
+        type=click.IntRange(MEMORY_MIB[0], MEMORY_MIB[-1]),
         metavar="MB",
         help="Burst and rate of a Lambda function of so much memory.",
     ),

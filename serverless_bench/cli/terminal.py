@@ -1,10 +1,9 @@
 """What is said besides results: problems, notes, questions, and that work goes on."""
 
+import os
 import sys
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
-from functools import partial
-from typing import Final
+from contextlib import contextmanager, suppress
 
 import click
 
@@ -35,7 +34,26 @@ def say_json(document: str | bytes) -> None:
     click.echo(for_json(text))
 
 
-aside: Final = partial(say, err=True)
+def open_streams() -> None:
+    """Have something open where standard input, output or errors are closed.
+
+    Otherwise the next file that is opened, of a run or of the store, would take their place,
+    and what is printed would go there.
+    """
+    for number, name, mode in ((0, "stdin", "r"), (1, "stdout", "w"), (2, "stderr", "w")):
+        try:
+            os.fstat(number)
+        except OSError:
+            # The lowest number that is free: this one.
+            os.open(os.devnull, os.O_RDWR)
+        if getattr(sys, name) is None:
+            setattr(sys, name, os.fdopen(number, mode, encoding="utf-8", closefd=False))
+
+
+def aside(*lines: str) -> None:
+    """Say something on standard error, if anybody hears it: nothing fails for that."""
+    with suppress(OSError):
+        say(*lines, err=True)
 
 
 def note(texts: Iterable[str]) -> None:

@@ -3,9 +3,11 @@
 import signal
 from contextlib import closing
 from types import FrameType
+from typing import Final
 
 import click
 
+from serverless_bench.cli.interrupts import heard
 from serverless_bench.cli.job_flags import addressing_options
 from serverless_bench.cli.options import option
 from serverless_bench.cli.terminal import aside, say
@@ -18,6 +20,8 @@ from serverless_bench.process import environment, worker_id
 from serverless_bench.units import format_count
 from serverless_bench.worker.polling import Poller
 from serverless_bench.worker.user_function import ALLOW_CODE
+
+_HINT: Final = "--control s3://BUCKET/PREFIX"
 
 
 @click.command("worker")
@@ -55,9 +59,13 @@ def command(
     It takes events from below the control prefix, one at a time, and leaves records there, as a
     function on AWS Lambda does. An event is data, and no code unless that is allowed.
     """
-    bucket, prefix = parse_prefix(control)
+    try:
+        bucket, prefix = parse_prefix(control)
+    except UsageError as exc:
+        # That one names the setting of jobs.
+        raise UsageError(f"--control {control!r} is no prefix", hint=_HINT) from exc
     if bucket is None:
-        raise UsageError(f"{control!r} names no bucket", hint=f"--control s3://BUCKET/{prefix}")
+        raise UsageError(f"{control!r} names no bucket", hint=_HINT)
     wanted = Target(
         bucket=bucket,
         prefix=prefix,
@@ -86,5 +94,5 @@ def _stop_on_signals(poller: Poller) -> None:
             raise KeyboardInterrupt
         poller.stop()
 
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+    for number in heard():
         signal.signal(number, on_signal)

@@ -19,11 +19,15 @@ import boto3
 from botocore import exceptions as boto
 from botocore.config import Config
 from botocore.parsers import ResponseParserError
+from urllib3.exceptions import HTTPError
+from urllib3.exceptions import TimeoutError as Urllib3Timeout
 
-from serverless_bench.clients.base import AWS_HOST, ClientInfo, Exchange, Sink, Source
-from serverless_bench.clients.library import LibraryClient
+from serverless_bench.clients.base import ClientInfo, Exchange, Sink, Source
+from serverless_bench.clients.library import LibraryClient, check_page, moved_endpoint
 from serverless_bench.clients.options import option
 from serverless_bench.clients.s3_errors import s3_error
+from serverless_bench.clients.s3_xml import check_success
+from serverless_bench.clients.urllib3_text import read_text
 from serverless_bench.errors import (
     AccessDenied,
     BadRequest,
@@ -33,6 +37,7 @@ from serverless_bench.errors import (
     OperationError,
     TimedOut,
 )
+from serverless_bench.job.endpoint import is_aws
 from serverless_bench.job.target import Target
 from serverless_bench.job.transfer import Transfer
 from serverless_bench.payload.keystream import KeystreamFile
@@ -44,6 +49,8 @@ if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
 
 R = TypeVar("R")
+_ERROR: Final = 300
+"""The first status that is none of success."""
 
 ERRORS: Final[Mapping[type[Exception], type[OperationError]]] = {
     boto.ConnectTimeoutError: TimedOut,
@@ -95,10 +102,11 @@ class Boto3Client(LibraryClient[Boto3Options]):
         super().__init__(target, transfer)
 
     def move(self, *, region: str | None, endpoint_url: str | None) -> None:
+        here = self._client.meta.endpoint_url
+        there = moved_endpoint(here, self._region, region, endpoint_url)
         self.close()
         # On AWS the region alone says where; boto3 knows the addresses.
-        same = "" if AWS_HOST in self._endpoint_url else self._endpoint_url
-        self._go_to(region or self._region, endpoint_url or same)
+        self._go_to(region or self._region, "" if is_aws(here) and not endpoint_url else there)
 
     def put(self, key: str, source: Source, exchange: Exchange) -> None:
         with self._body(source, exchange) as body:
@@ -117,13 +125,14 @@ class Boto3Client(LibraryClient[Boto3Options]):
         response = self._call(exchange, self._client.get_object, Key=key, **wanted)
         # Not `with response["Body"]`: that hands out urllib3's stream without its checks.
         with self._translated(exchange), closing(response["Body"]) as stream:
-            if length is not None and "ContentRange" not in response:
-                raise BadResponse("the store ignored the range", status=200)
-            self._receive(stream, response["ContentLength"], sink, exchange)
+            size = _value(response, "ContentLength")
+            if size < 0 or (length is not None and "ContentRange" not in response):
+                raise BadResponse("the store ignored the range, or says no size", status=200)
+            self._receive(stream, size, sink, exchange)
 
     def create_multipart(self, key: str, exchange: Exchange) -> str:
         response = self._call(exchange, self._client.create_multipart_upload, Key=key)
-        return response["UploadId"]
+        return str(_value(response, "UploadId"))
 
     def upload_part(
         self, key: str, upload_id: str, number: int, source: Source, exchange: Exchange
@@ -137,7 +146,7 @@ class Boto3Client(LibraryClient[Boto3Options]):
                 PartNumber=number,
                 Body=body,
             )
-        return response["ETag"]
+        return str(_value(response, "ETag"))
 
     def complete_multipart(
         self, key: str, upload_id: str, etags: Sequence[str], exchange: Exchange
@@ -155,13 +164,16 @@ class Boto3Client(LibraryClient[Boto3Options]):
         self._call(exchange, self._client.abort_multipart_upload, Key=key, UploadId=upload_id)
 
     def head(self, key: str, exchange: Exchange) -> int:
-        return self._call(exchange, self._client.head_object, Key=key)["ContentLength"]
+        return int(_value(self._call(exchange, self._client.head_object, Key=key), "ContentLength"))
 
     def list_keys(self, prefix: str, after: str, exchange: Exchange) -> tuple[list[str], bool]:
         # A directory bucket has no order, and does not take the empty text for none.
         behind = {"StartAfter": after} if after else {}
         response = self._call(exchange, self._client.list_objects_v2, Prefix=prefix, **behind)
-        return [entry["Key"] for entry in response.get("Contents", ())], response["IsTruncated"]
+        keys = [str(_value(entry, "Key")) for entry in response.get("Contents", ())]
+        more = bool(_value(response, "IsTruncated"))
+        check_page(keys, prefix, more=more)
+        return keys, more
 
     def delete(self, key: str, exchange: Exchange) -> None:
         self._call(exchange, self._client.delete_object, Key=key)
@@ -198,6 +210,8 @@ class Boto3Client(LibraryClient[Boto3Options]):
                 user_agent_extra=self._name,
             ),
         )
+        endpoint: Any = self._client._endpoint  # type: ignore[attr-defined]  # noqa: SLF001
+        endpoint.http_session = _BoundedSession(endpoint.http_session, self._sending)
         events = self._client.meta.events
         # Following a redirect is another attempt, and attempts are the body's to make.
         events.register_last("before-parameter-build.s3", _never_redirect)
@@ -223,8 +237,13 @@ class Boto3Client(LibraryClient[Boto3Options]):
 
     def _call(self, exchange: Exchange, request: Callable[..., R], **parameters: Any) -> R:  # noqa: ANN401
         """Make one request about the bucket, and report its response."""
+        self._sending.exchange = exchange
         with self._translated(exchange):
-            response = request(Bucket=self._bucket, **parameters)
+            try:
+                response = request(Bucket=self._bucket, **parameters)
+            except ValueError as exc:
+                # botocore takes a header for the number that it should be.
+                raise BadResponse(f"{type(exc).__name__}: {exc}") from exc
             meta = cast("Any", response)["ResponseMetadata"]
             exchange.answered(meta["HTTPStatusCode"], meta["HTTPHeaders"])
         return response
@@ -308,6 +327,55 @@ class _CountedFile(KeystreamFile):
                 # More is requested when all that there is was sent.
                 self._exchange.sent()
         return count
+
+
+class _BoundedSession:
+    """botocore's HTTP session; what it would read into memory without end ends."""
+
+    def __init__(self, session: Any, here: threading.local) -> None:  # noqa: ANN401 - botocore's
+        self._session = session
+        self._here = here
+
+    def send(self, request: Any) -> Any:  # noqa: ANN401 - botocore's
+        """Make one request."""
+        streamed, request.stream_output = request.stream_output, True
+        response = self._session.send(request)
+        request.stream_output = streamed
+        if response.status_code >= _ERROR or not streamed:
+            exchange = getattr(self._here, "exchange", None)
+            response.raw = _BoundedText(response.raw, exchange)
+            try:
+                text = response.content
+            except HTTPError as exc:
+                error = TimedOut if isinstance(exc, Urllib3Timeout) else ConnectionLost
+                raise error(f"{type(exc).__name__}: {exc}"[:200]) from exc
+            if response.status_code < _ERROR:
+                check_success(text)
+        return response
+
+    def close(self) -> None:
+        """Close its connections."""
+        self._session.close()
+
+
+class _BoundedText:
+    """A response as botocore reads it when it is no object."""
+
+    def __init__(self, raw: Any, exchange: Exchange | None) -> None:  # noqa: ANN401 - urllib3's
+        self._raw = raw
+        self._exchange = exchange
+
+    def stream(self) -> Iterator[bytes]:
+        """Yield it in pieces, as they come."""
+        return read_text(self._raw, self._exchange)
+
+
+def _value(response: Mapping[str, Any], name: str) -> Any:  # noqa: ANN401 - of an answer
+    """Return what every response has that is one."""
+    try:
+        return response[name]
+    except KeyError:
+        raise BadResponse(f"the store's response has no {name}", status=200) from None
 
 
 def _never_redirect(context: dict[str, Any], **_: object) -> None:

@@ -1,15 +1,18 @@
 """What clients have in common: options, an endpoint, and how they move to another one."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import ClassVar, Final, Generic, TypeVar
 from urllib.parse import urlsplit
 
-from serverless_bench.clients.base import AWS_HOST, ClientInfo, Exchange, Source, is_virtual
+from serverless_bench.clients.base import ClientInfo, Exchange, Source, is_virtual
 from serverless_bench.clients.options import parse
+from serverless_bench.errors import BadResponse, WrongRegion
+from serverless_bench.job.endpoint import redirected
 from serverless_bench.job.target import Target
 from serverless_bench.job.transfer import Transfer
 from serverless_bench.process import user_agent
+from serverless_bench.units import KIB, MIB
 
 K = TypeVar("K")
 
@@ -17,6 +20,10 @@ _CONNECT_S: Final = 10.0
 """A connection that takes longer to come about is given up."""
 PAGE: Final = 1000
 """Keys of one response to a listing."""
+_SMALL: Final = 64 * KIB
+"""Responses that are read into memory (errors, ids) are at most this long."""
+_LARGE: Final = 8 * MIB
+"""But for those with a thousand keys of 1,024 bytes, each of which may be encoded as three."""
 
 
 class LibraryClient(Generic[K]):
@@ -46,7 +53,13 @@ class LibraryClient(Generic[K]):
         self._go_to(target.region, target.endpoint_url)
 
     def move(self, *, region: str | None, endpoint_url: str | None) -> None:
-        """Send later requests elsewhere, because the store redirected us."""
+        """Send later requests elsewhere, because the store redirected us.
+
+        Raises
+        ------
+        WrongRegion
+            If that is another store: our signature is not for it.
+        """
         there = moved_endpoint(self._endpoint_url, self._region, region, endpoint_url)
         self._go_to(region or self._region, there)
 
@@ -102,10 +115,35 @@ class LibraryClient(Generic[K]):
 def moved_endpoint(url: str, old_region: str, region: str | None, new_url: str | None) -> str:
     """Return where to go on when the store named another region, another endpoint or both.
 
-    On AWS the region alone says where: its name is part of the host's.
+    Raises
+    ------
+    WrongRegion
+        If that is another store.
     """
-    if new_url:
-        return new_url
-    if region and AWS_HOST in url:
-        return url.replace(f".{old_region}.", f".{region}.")
-    return url
+    there = redirected(url, new_url, old_region, region)
+    if there is None:
+        where = (new_url or f"region {region}")[:200]
+        raise WrongRegion(
+            f"the store redirects to {where!r}, which is not followed: requests are signed for"
+            f" {url}"
+        )
+    return there
+
+
+def check_page(keys: Sequence[str], prefix: str, *, more: bool) -> None:
+    """Refuse a page of a listing that is not what was asked for.
+
+    Raises
+    ------
+    BadResponse
+        If it holds other keys, or says that there are more behind none.
+    """
+    if more and not keys:
+        raise BadResponse("the store lists no keys, and says that there are more", status=200)
+    if not all(key.startswith(prefix) for key in keys):
+        raise BadResponse(f"the store lists keys that do not begin with {prefix!r}", status=200)
+
+
+def most_text(*, is_long: bool) -> int:
+    """Return how much of a response is read that is no object: S3 sends no more."""
+    return _LARGE if is_long else _SMALL

@@ -25,11 +25,12 @@ from urllib3.exceptions import HTTPError
 
 from serverless_bench.clients.base import ClientInfo, Exchange, Sink, Source
 from serverless_bench.clients.environment import ca_bundle, find_keys, no_keys
-from serverless_bench.clients.library import PAGE, LibraryClient
+from serverless_bench.clients.library import PAGE, LibraryClient, check_page
 from serverless_bench.clients.minio_requests import CountedMinio, CountedPool, error_of, lower
 from serverless_bench.clients.options import option
 from serverless_bench.clients.s3_errors import s3_error
-from serverless_bench.clients.s3_http import check_success, response_error
+from serverless_bench.clients.s3_http import response_error
+from serverless_bench.clients.s3_xml import document
 from serverless_bench.errors import BadResponse
 from serverless_bench.rundir.record import Shown
 from serverless_bench.units import MIB
@@ -125,7 +126,8 @@ class MinioClient(LibraryClient[MinioOptions]):
             response = self._pool.last_response()
         # S3 may fail after a status of 200, which the library does not look for.
         if response is not None:
-            check_success(response.data)
+            name = "CompleteMultipartUploadResult"
+            document(response.data, name, "that the upload is complete")
 
     def abort_multipart(self, key: str, upload_id: str, exchange: Exchange) -> None:
         with self._translated(exchange):
@@ -143,6 +145,7 @@ class MinioClient(LibraryClient[MinioOptions]):
             )
             # The next page is another request; it is not made.
             keys = [entry.object_name or "" for entry in islice(listed, PAGE)]
+        check_page(keys, prefix, more=False)
         return keys, len(keys) == PAGE
 
     def delete(self, key: str, exchange: Exchange) -> None:

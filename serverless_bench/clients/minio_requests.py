@@ -1,5 +1,6 @@
 """minio-py below its public methods: what is sent, what is hashed, what an error means."""
 
+import io
 import threading
 from collections.abc import Iterator, Mapping
 from typing import Any, Final, cast
@@ -14,6 +15,8 @@ from urllib3.exceptions import HTTPError, NewConnectionError, ProtocolError
 from urllib3.exceptions import TimeoutError as Urllib3Timeout
 
 from serverless_bench.clients.base import Exchange
+from serverless_bench.clients.s3_xml import check_success
+from serverless_bench.clients.urllib3_text import read_text
 from serverless_bench.errors import (
     BadRequest,
     BadResponse,
@@ -21,6 +24,9 @@ from serverless_bench.errors import (
     OperationError,
     TimedOut,
 )
+
+_BODIES: Final = frozenset({200, 204, 206})
+"""Statuses of responses whose body the library leaves to its caller."""
 
 
 class CountedMinio(Minio):
@@ -102,7 +108,26 @@ class CountedPool(urllib3.PoolManager):
         body = more.get("body")
         if body and exchange is not None and method == "PUT":
             more["body"] = self._counted(body, exchange)
-        response = super().urlopen(method, url, redirect=False, retries=False, **more)
+        preload = more.pop("preload_content", True)
+        response: urllib3.BaseHTTPResponse = super().urlopen(
+            method, url, redirect=False, retries=False, preload_content=False, **more
+        )
+        if preload or response.status not in _BODIES:
+            # The library would read it to its end, wherever that is, and unpack it.
+            text = b"".join(read_text(response, exchange))
+            if response.status in _BODIES:
+                check_success(text)
+            response = urllib3.HTTPResponse(
+                io.BytesIO(text),
+                headers=response.headers,
+                status=response.status,
+                reason=response.reason,
+                preload_content=False,
+                decode_content=False,
+                enforce_content_length=False,
+                request_method=method,
+            )
+            response.read(cache_content=True)
         self._here.response = response
         if exchange is not None:
             exchange.answered(response.status, lower(response.headers))

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Mapping
 from typing import Final
+from urllib.parse import urlsplit
 
 from serverless_bench.errors import (
     AccessDenied,
@@ -14,6 +15,7 @@ from serverless_bench.errors import (
     TimedOut,
     WrongRegion,
 )
+from serverless_bench.units import whole_number
 
 _BY_CODE: Final[Mapping[str, type[OperationError]]] = {
     "AccessDenied": AccessDenied,
@@ -81,13 +83,23 @@ def s3_error(
     text = f"{code or 'HTTP ' + str(status)}: {message}" if message else code or f"HTTP {status}"
     region = headers.get("x-amz-bucket-region") or region
     if 300 <= status < 400 or (code in _ELSEWHERE and region):
-        return WrongRegion(text, status=status, region=region, endpoint=endpoint)
+        there = endpoint if endpoint and _is_endpoint(endpoint) else None
+        return WrongRegion(text, status=status, region=region, endpoint=there)
     error = _BY_CODE.get(code) or _BY_STATUS.get(status, BadRequest)
     if error is Throttled:
-        after = headers.get("retry-after", "")
-        seconds = float(after) if after.isdigit() else None
+        after_s = whole_number(headers.get("retry-after", ""))
+        seconds = None if after_s is None else float(after_s)
         return Throttled(text, status=status, retry_after_s=seconds)
     return error(text, status=status)
+
+
+def _is_endpoint(url: str) -> bool:
+    """Tell whether a URL that the store names has a host, and a port that can be."""
+    try:
+        parts = urlsplit(url)
+        return bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        return False
 
 
 def error_in_text(status: int, text: str) -> OperationError:

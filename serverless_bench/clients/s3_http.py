@@ -9,12 +9,14 @@ from typing import Final, NamedTuple
 from urllib.parse import SplitResult, quote, unquote_plus, urlencode, urlsplit
 
 from serverless_bench.clients.base import Exchange, Source
-from serverless_bench.clients.library import K, LibraryClient
+from serverless_bench.clients.library import K, LibraryClient, check_page
 from serverless_bench.clients.s3_errors import s3_error
+from serverless_bench.clients.s3_xml import check_success, document, element, texts
 from serverless_bench.errors import BadRequest, BadResponse, OperationError
 from serverless_bench.job.directory_bucket import is_directory_bucket
 from serverless_bench.job.target import Target
 from serverless_bench.job.transfer import Transfer
+from serverless_bench.units import whole_number
 
 METHODS: Final = {
     "AbortMultipartUpload": "DELETE",
@@ -28,6 +30,7 @@ METHODS: Final = {
     "GetObject": "GET",
     "HeadBucket": "HEAD",
     "HeadObject": "HEAD",
+    "ListMultipartUploads": "GET",
     "ListObjectsV2": "GET",
     "PutObject": "PUT",
     "UploadPart": "PUT",
@@ -102,7 +105,7 @@ class S3HttpClient(LibraryClient[K]):
             ET.SubElement(part, "ETag").text = etag
         query, body = _upload(upload_id), ET.tostring(root)
         response = self._send("CompleteMultipartUpload", key, exchange, query=query, body=body)
-        check_success(response.text)
+        document(response.text, "CompleteMultipartUploadResult", "that the upload is complete")
 
     def abort_multipart(self, key: str, upload_id: str, exchange: Exchange) -> None:
         self._send("AbortMultipartUpload", key, exchange, query=_upload(upload_id))
@@ -110,12 +113,19 @@ class S3HttpClient(LibraryClient[K]):
     def head(self, key: str, exchange: Exchange) -> int:
         response = self._send("HeadObject", key, exchange)
         size = response.headers.get("content-length", "")
-        if not size.isdigit():
+        if (number := whole_number(size)) is None:
             raise BadResponse("the store says no size", status=response.status)
-        return int(size)
+        return number
 
     def list_keys(self, prefix: str, after: str, exchange: Exchange) -> tuple[list[str], bool]:
         """Return up to a thousand keys behind ``after``, and whether there are more."""
+        _, keys, more = self._list(prefix, after, exchange)
+        return keys, more
+
+    def _list(
+        self, prefix: str, after: str, exchange: Exchange
+    ) -> tuple[ET.Element, list[str], bool]:
+        """Return a page of a listing, its keys, and whether there are more."""
         wanted = {"list-type": "2", "encoding-type": "url", "prefix": prefix}
         if not is_directory_bucket(self._bucket):
             wanted["start-after"] = after
@@ -127,14 +137,14 @@ class S3HttpClient(LibraryClient[K]):
         query = urlencode(wanted, safe="", quote_via=quote)
         response = self._send("ListObjectsV2", "", exchange, query=query)
         self._next_pages.pop((prefix, after), None)
-        if not response.text.lstrip().startswith(b"<"):
-            raise BadResponse("the store lists nothing that is XML", status=response.status)
-        keys = [unquote_plus(key) for key in elements(response.text, "Key")]
-        more = "true" in elements(response.text, "IsTruncated")
-        if more and keys:
-            token = element(response.text, "NextContinuationToken")
+        listed = document(response.text, "ListBucketResult", "which keys there are")
+        keys = [unquote_plus(key) for key in texts(listed, "Key")]
+        more = "true" in texts(listed, "IsTruncated")
+        check_page(keys, prefix, more=more)
+        if more:
+            token = next(iter(texts(listed, "NextContinuationToken")), "")
             self._next_pages[prefix, keys[-1]] = token
-        return keys, more
+        return listed, keys, more
 
     def delete(self, key: str, exchange: Exchange) -> None:
         self._send("DeleteObject", key, exchange)
@@ -159,7 +169,8 @@ class S3HttpClient(LibraryClient[K]):
 
     def copy(self, source: str, key: str, exchange: Exchange) -> None:
         headers = {"x-amz-copy-source": quote(f"{self._bucket}/{source}", safe="/")}
-        check_success(self._send("CopyObject", key, exchange, headers=headers).text)
+        response = self._send("CopyObject", key, exchange, headers=headers)
+        document(response.text, "CopyObjectResult", "that the object is copied")
 
 
 def byte_range(offset: int, length: int | None) -> Mapping[str, str]:
@@ -167,40 +178,15 @@ def byte_range(offset: int, length: int | None) -> Mapping[str, str]:
     return NO_HEADERS if length is None else {"range": f"bytes={offset}-{offset + length - 1}"}
 
 
+def _host_of(url: str) -> str:
+    try:
+        return urlsplit(url).netloc
+    except ValueError:
+        return ""
+
+
 def _upload(upload_id: str) -> str:
     return f"uploadId={quote(upload_id, safe='')}"
-
-
-def element(text: bytes, name: str) -> str:
-    """Return the text of the first element called ``name`` in any namespace, or ''."""
-    return next(iter(elements(text, name)), "")
-
-
-def elements(text: bytes, name: str) -> list[str]:
-    """Return the texts of all elements called ``name`` in any namespace."""
-    if not text.lstrip().startswith(b"<"):
-        return []
-    try:
-        # A store may lie in a response, but Expat bounds what it can cost.
-        root = ET.fromstring(text)  # noqa: S314
-    except ET.ParseError:
-        return []
-    return [e.text or "" for e in root.iter() if e.tag.rpartition("}")[2] == name]
-
-
-def check_success(text: bytes) -> None:
-    """Look for an error in a response of success.
-
-    S3 answers 200 before it has put parts together or copied an object, and if it deleted
-    only some of many.
-
-    Raises
-    ------
-    OperationError
-        If there is one.
-    """
-    if code := element(text, "Code"):
-        raise s3_error(500, code, element(text, "Message"), {})
 
 
 def response_error(
@@ -215,7 +201,8 @@ def response_error(
     endpoint, bucket
         Where the request went.
     """
-    hosts = (element(text, "Endpoint"), urlsplit(headers.get("location", "")).netloc)
+    # Whether to go there is for who follows: `job.endpoint.redirected`.
+    hosts = (element(text, "Endpoint"), _host_of(headers.get("location", "")))
     host = next(filter(None, hosts), "").removeprefix(bucket + ".")
     return s3_error(
         status,

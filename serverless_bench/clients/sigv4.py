@@ -27,6 +27,9 @@ class Keys(NamedTuple):
     token: str | None = None
     """Of temporary credentials."""
 
+    def __repr__(self) -> str:
+        return "Keys(...)"
+
 
 class _Headers(NamedTuple):
     """Headers of a request in the three forms that it takes to sign and to send them."""

@@ -20,6 +20,7 @@ from urllib.parse import SplitResult, urlsplit
 from serverless_bench.clients import wire_session
 from serverless_bench.clients.base import ClientInfo, Exchange, Sink, Source
 from serverless_bench.clients.environment import find_keys
+from serverless_bench.clients.library import most_text
 from serverless_bench.clients.options import option
 from serverless_bench.clients.s3_http import (
     METHODS,
@@ -29,21 +30,19 @@ from serverless_bench.clients.s3_http import (
     byte_range,
     response_error,
 )
+from serverless_bench.clients.s3_xml import check_success
 from serverless_bench.clients.sigv4 import UNSIGNED_PAYLOAD, Keys, Signer
 from serverless_bench.clients.wire_connection import WireConnection
+from serverless_bench.clients.wire_response import Response
 from serverless_bench.clients.wire_session import Sessions
 from serverless_bench.errors import AccessDenied, BadResponse
 from serverless_bench.job.directory_bucket import is_directory_bucket
 from serverless_bench.job.target import Target
 from serverless_bench.job.transfer import Transfer
 from serverless_bench.rundir.record import Shown
-from serverless_bench.units import MIB
 
 _WITH_BODY: Final = frozenset({"PUT", "POST"})
-_SMALL: Final = MIB
-"""Responses that are read into memory (errors, ids) are at most this long."""
-_LISTING: Final = 64 * MIB
-"""But for a thousand keys of 1,024 bytes, each byte of which may be encoded as three."""
+_OF_MANY: Final = frozenset({"DeleteObjects", "ListMultipartUploads", "ListObjectsV2"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -134,24 +133,22 @@ class WireClient(S3HttpClient[WireOptions]):
             method = METHODS[operation]
             head = self._head(signing, method, self._path(key), query, headers, body, connection)
             response = connection.send_request(method, head, body, exchange)
-            status, answered, text = response.status, response.headers, b""
+            status, answered = response.status, response.headers
             exchange.answered(status, answered)
-            if status >= 300 or (sink is None and response.length != 0):
-                # A listing that ends too early is an error, and not a shorter listing.
-                most = _LISTING if operation == "ListObjectsV2" else _SMALL
-                text = connection.read(response, most, exchange)
             if status >= 300:
+                text = connection.read(response, most_text(is_long=False), exchange)
                 error = response_error(status, text, answered, self._endpoint, self._bucket)
                 if self._sessions is not None:
                     error = self._sessions.judge(operation, text, signing[1], error)
                 raise error
             if sink is None:
+                text = _read_text(operation, response, connection, exchange)
                 return S3Response(status, answered, text)
             if "range" in headers and "content-range" not in answered:
                 # By the header: rclone responds to a range with status 200.
                 raise BadResponse("the store ignored the range", status=status)
             connection.receive(response, sink, exchange)
-            return S3Response(status, answered, text)
+            return S3Response(status, answered, b"")
         finally:
             if not connection.is_reusable:
                 connection.close()
@@ -177,6 +174,7 @@ class WireClient(S3HttpClient[WireOptions]):
             proxy=_find_proxy(self._server),
             block_bytes=self._transfer.block_bytes,
             timeout_s=self._transfer.timeout_s,
+            exchange=exchange,
         )
         exchange.connected(connection.remote, reused=False)
         return connection
@@ -224,6 +222,28 @@ class WireClient(S3HttpClient[WireOptions]):
         for block in self._blocks(body):
             hashed.update(block)
         return hashed.hexdigest()
+
+
+def _read_text(
+    operation: str, response: Response, connection: WireConnection, exchange: Exchange
+) -> bytes:
+    """Return the body of a response of success; there may be an error in it.
+
+    Raises
+    ------
+    OperationError
+        If there is one, or more than what was asked for can be.
+    """
+    if response.length == 0:
+        return b""
+    most = most_text(is_long=operation in _OF_MANY)
+    text = connection.read(response, most, exchange)
+    if operation != "GetObject":
+        if len(text) == most:
+            # A listing that ends too early is an error, and not a shorter listing.
+            raise BadResponse("the store's response is too long", status=response.status)
+        check_success(text)
+    return text
 
 
 def _find_keys() -> Callable[[], Keys | None]:

@@ -7,18 +7,21 @@ deadline, without a poll before every call. Heads and bodies go through one buff
 used again: a small object is one send and, as a rule, one receive.
 """
 
-import os
+import re
 import select
 import socket
-import ssl
-import struct
-from base64 import b64encode
 from collections.abc import Callable
-from functools import cache
-from typing import Any, Final, TypeVar
-from urllib.parse import SplitResult, unquote, urlsplit
+from typing import Final, TypeVar
+from urllib.parse import SplitResult
 
 from serverless_bench.clients.base import Exchange, Sink, Source
+from serverless_bench.clients.wire_connect import (
+    TICK_S,
+    authorization,
+    connect,
+    open_tunnel,
+    secure,
+)
 from serverless_bench.clients.wire_response import END_OF_HEAD, Response
 from serverless_bench.clients.wire_tls import TlsStream
 from serverless_bench.errors import (
@@ -30,11 +33,15 @@ from serverless_bench.errors import (
 )
 from serverless_bench.units import KIB
 
-TICK_S: Final = 0.05
 _CONNECT_S: Final = 10.0
 _EARLY_RESPONSE_S: Final = 1.0
 _HEAD_BYTES: Final = 64 * KIB
 """Room for a head before the block in the buffer; S3 takes heads of 8 KiB."""
+
+_LINE_BYTES: Final = 4 * KIB
+"""A line between chunks, or behind the last one; S3's have some ten bytes."""
+_TRAILERS: Final = 64
+_CHUNK_SIZE: Final = re.compile(rb"[0-9a-fA-F]{1,15}")
 
 B = TypeVar("B", bound=bytes | memoryview)
 
@@ -52,6 +59,8 @@ class WireConnection:
         Bytes of a body that are made, or compared, at a time.
     timeout_s
         A wait without any byte ends after this long.
+    exchange
+        Told while a proxy or TLS is waited for.
 
     Raises
     ------
@@ -60,7 +69,13 @@ class WireConnection:
     """
 
     def __init__(
-        self, url: SplitResult, *, proxy: str | None, block_bytes: int, timeout_s: float
+        self,
+        url: SplitResult,
+        *,
+        proxy: str | None,
+        block_bytes: int,
+        timeout_s: float,
+        exchange: Exchange,
     ) -> None:
         self._timeout_s = timeout_s
         self._block_bytes = block_bytes
@@ -70,13 +85,19 @@ class WireConnection:
         """Where what was received and not used yet stands in the buffer."""
         self.absolute = bool(proxy) and url.scheme == "http"
         """Whether requests have to name the whole URL, as a proxy wants it."""
-        self.proxy_lines = _authorization(proxy) if proxy else ""
+        self.proxy_lines = authorization(proxy) if proxy else ""
         """Headers for the proxy, as lines."""
+        connect_s = min(timeout_s, _CONNECT_S)
         try:
-            self._socket = _connected(url, proxy, min(timeout_s, _CONNECT_S))
+            self._socket = connect(url, proxy, connect_s)
             self._stream: socket.socket | TlsStream = self._socket
             try:
-                peer = self._prepare(url, tunnel=bool(proxy) and url.scheme == "https")
+                if url.scheme == "https":
+                    if proxy:
+                        open_tunnel(self._socket, url, self.proxy_lines, connect_s, exchange)
+                        self.proxy_lines = ""
+                    self._stream = secure(self._socket, url, block_bytes, connect_s, exchange)
+                peer = self._socket.getpeername()
             except BaseException:
                 self.close()
                 raise
@@ -218,6 +239,9 @@ class WireConnection:
             if end == begin or (found := self._room.find(END_OF_HEAD, begin, end)) < 0:
                 if end > _HEAD_BYTES:
                     raise BadResponse("the head of the response does not end")
+                if end > self._begin:
+                    # It comes in pieces, however small: time passes.
+                    exchange.moved(0)
                 # No more than a block, so that the body's first one fits behind the head.
                 room = self._buffer[end : end + self._block_bytes]
                 end += self._receive(room, exchange, patience_s)
@@ -249,16 +273,16 @@ class WireConnection:
                 return bytes(data), False
             if len(part) < size or self._line(exchange):
                 raise ConnectionLost("the connection ended in the middle of a chunk")
-        while self._line(exchange):
-            pass
-        return bytes(data), True
+        for _ in range(_TRAILERS):
+            if not self._line(exchange):
+                return bytes(data), True
+        raise BadResponse("the lines behind the response do not end")
 
     def _chunk_size(self, exchange: Exchange) -> int:
         text = self._line(exchange).partition(b";")[0].strip()
-        try:
-            return int(text, 16)
-        except ValueError:
-            raise BadResponse(f"this is no length of a chunk: {text[:100]!r}") from None
+        if not _CHUNK_SIZE.fullmatch(text):
+            raise BadResponse(f"this is no length of a chunk: {text[:100]!r}")
+        return int(text, 16)
 
     def _line(self, exchange: Exchange) -> bytes:
         line = b""
@@ -267,12 +291,13 @@ class WireConnection:
             if not byte:
                 raise ConnectionLost("the connection ended in the middle of the response")
             line += byte
-            if len(line) > _HEAD_BYTES:
+            if len(line) > _LINE_BYTES:
                 raise BadResponse("a line of the response does not end")
         return line.rstrip(b"\r\n")
 
     def _refill(self, exchange: Exchange) -> bool:
         """Receive what comes next into the empty buffer; return False at the end."""
+        exchange.moved(0)
         self._begin = 0
         self._end = self._receive_some(self._buffer, exchange, self._timeout_s)
         return self._end > 0
@@ -322,65 +347,7 @@ class WireConnection:
         response.will_close = True
         return response
 
-    def _prepare(self, url: SplitResult, *, tunnel: bool) -> tuple[Any, ...]:
-        """Make the connection ready for requests, and return where it leads."""
-        if tunnel:
-            self._tunnel(url)
-        if url.scheme == "https":
-            name = url.hostname or ""
-            self._stream = TlsStream(
-                self._socket, _tls_context(_bundle()), name, block_bytes=self._block_bytes
-            )
-        self._socket.settimeout(None)
-        for option in (socket.SO_SNDTIMEO, socket.SO_RCVTIMEO):
-            tick = struct.pack("ll", 0, round(TICK_S * 1e6))
-            self._socket.setsockopt(socket.SOL_SOCKET, option, tick)
-        peer: tuple[Any, ...] = self._socket.getpeername()
-        return peer
-
-    def _tunnel(self, url: SplitResult) -> None:
-        """Have the proxy connect us (RFC 9110, section 9.3.6)."""
-        there = f"{url.hostname}:{url.port or 443}"
-        lines = [f"CONNECT {there} HTTP/1.1", f"host: {there}"]
-        head = "\r\n".join([*lines, self.proxy_lines, ""])
-        self._socket.sendall(head.encode())
-        data = b""
-        while END_OF_HEAD not in data and (more := self._socket.recv(4 * KIB)):
-            data += more
-        status = Response(data.partition(END_OF_HEAD)[0], "CONNECT").status
-        if not 200 <= status < 300:
-            raise ConnectionLost(f"the proxy does not connect to {there}: status {status}")
-        self.proxy_lines = ""
-
-
-def _connected(url: SplitResult, proxy: str | None, timeout_s: float) -> socket.socket:
-    via = urlsplit(proxy) if proxy else url
-    if via.scheme not in {"http", "https"} or (proxy and via.scheme != "http"):
-        raise ConnectionLost(f"cannot talk {via.scheme!r} to {via.hostname}")
-    port = via.port or (443 if via.scheme == "https" else 80)
-    line = socket.create_connection((via.hostname or "", port), timeout_s)
-    line.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    return line
-
 
 def _lost(exc: OSError) -> ConnectionLost:
     """Return what an error of a socket, or of TLS, means."""
     return ConnectionLost(f"{type(exc).__name__}: {exc}")
-
-
-def _authorization(proxy: str) -> str:
-    parts = urlsplit(proxy)
-    if parts.username is None:
-        return ""
-    user = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
-    return f"proxy-authorization: Basic {b64encode(user.encode()).decode()}\r\n"
-
-
-def _bundle() -> str | None:
-    # The same variable that the AWS SDKs read; OpenSSL itself honours SSL_CERT_FILE.
-    return os.environ.get("AWS_CA_BUNDLE") or None
-
-
-@cache
-def _tls_context(cafile: str | None) -> ssl.SSLContext:
-    return ssl.create_default_context(cafile=cafile)

@@ -1,12 +1,17 @@
 """The head of an HTTP/1.1 response, and how its body ends (RFC 9112)."""
 
+import re
 from typing import Final
 
 from serverless_bench.errors import BadResponse
+from serverless_bench.units import whole_number
 
 END_OF_HEAD: Final = b"\r\n\r\n"
 _CLOSE: Final = "close"
 _EMPTY: Final = frozenset({204, 304})
+_STATUS_LINE: Final = re.compile(r"(HTTP/1\.[0-9]) ([1-5][0-9]{2})(?: .*)?", re.DOTALL)
+_SWITCHING: Final = 101
+"""To another protocol, which nobody here speaks."""
 
 
 class Response:
@@ -29,10 +34,10 @@ class Response:
 
     def __init__(self, data: bytes | bytearray, method: str) -> None:
         first, *lines = data.decode("latin-1").split("\r\n")
-        version, status = first[:8], first[9:12]
-        if not (version.startswith("HTTP/1.") and first[8:9] == " " and status.isdigit()):
+        found = _STATUS_LINE.fullmatch(first)
+        if found is None or (status := int(found[2])) == _SWITCHING:
             raise BadResponse(f"no HTTP/1 comes from there: {first[:100]!r}")
-        self.status = int(status)
+        self.status = status
         self.headers: dict[str, str] = {}
         """By name in lower case."""
         headers = self.headers
@@ -51,13 +56,13 @@ class Response:
         self.chunked = has_body and headers.get("transfer-encoding", "").lower().endswith("chunked")
         self.length = self._length() if has_body else 0
         """Bytes of the body; None if only its end tells."""
-        close = headers.get("connection", _CLOSE if version == "HTTP/1.0" else "")
+        close = headers.get("connection", _CLOSE if found[1] == "HTTP/1.0" else "")
         self.will_close = close.lower() == _CLOSE or (self.length is None and not self.chunked)
 
     def _length(self) -> int | None:
         text = self.headers.get("content-length")
         if self.chunked or text is None:
             return None
-        if not text.isdigit():
+        if (length := whole_number(text)) is None:
             raise BadResponse(f"Content-Length is {text[:100]!r}", status=self.status)
-        return int(text)
+        return length

@@ -9,6 +9,7 @@ and compare (docs/decisions/0004-tls-in-memory.md).
 
 import socket
 import ssl
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final, cast
 
 from serverless_bench.units import KIB
@@ -20,9 +21,14 @@ _SEALED_AT_ONCE: Final = 7 * 16 * KIB
 """Bytes of plaintext encrypted at a time: seven records. Of all sizes that were tried it costs the
 least; why is not known for certain (docs/decisions/0004)."""
 
+_FRUITLESS: Final = 64
+"""Receives that may end without a byte of plaintext; a record comes in twelve packets."""
+
 
 class TlsStream:
     """A TLS connection over a socket, with the two methods of it that a connection calls.
+
+    It is ready once ``shake_hands`` has returned True.
 
     Parameters
     ----------
@@ -32,11 +38,6 @@ class TlsStream:
         What the certificate is checked with and against.
     block_bytes
         Ciphertext received at a time.
-
-    Raises
-    ------
-    OSError
-        If the handshake fails or the certificate is not trusted (``ssl.SSLError``).
     """
 
     def __init__(
@@ -50,7 +51,25 @@ class TlsStream:
         """Ciphertext that the socket has not taken yet."""
         self._plain = 0
         """Bytes of plaintext in there that ``send`` has not reported yet."""
-        self._handshake()
+
+    def shake_hands(self) -> bool:
+        """Go on with the handshake as far as one receive leads; return whether it is done.
+
+        Raises
+        ------
+        OSError
+            If the certificate is not trusted, or the other end does not speak TLS
+            (``ssl.SSLError``).
+        """
+        try:
+            self._tls.do_handshake()
+        except ssl.SSLWantReadError:
+            self._flush()
+            with suppress(BlockingIOError):
+                self._receive()
+            return False
+        self._flush()
+        return True
 
     def send(self, data: bytes | memoryview) -> int:
         """Encrypt ``data`` and send some of it; call again with the rest.
@@ -76,7 +95,7 @@ class TlsStream:
     def recv_into(self, buffer: "WriteableBuffer") -> int:
         """Fill ``buffer`` with what has arrived, waiting for some; 0 at the end."""
         view = memoryview(buffer).cast("B")
-        filled = 0
+        filled = fruitless = 0
         while filled < len(view):
             # An exception costs more than to ask, and a small object would meet two.
             if not (self._incoming.pending or self._tls.pending()):
@@ -87,7 +106,11 @@ class TlsStream:
                 # With a buffer to fill, read() returns how much it filled.
                 count = cast("int", self._tls.read(len(view) - filled, view[filled:]))
             except ssl.SSLWantReadError:
-                # What came was less than a record, or nothing for us.
+                # What came was less than a record, or nothing for us. The caller, who minds the
+                # time, is told now and then.
+                fruitless += 1
+                if fruitless == _FRUITLESS:
+                    raise BlockingIOError from None
                 continue
             except (ssl.SSLZeroReturnError, ssl.SSLEOFError):
                 break
@@ -95,17 +118,6 @@ class TlsStream:
                 break
             filled += count
         return filled
-
-    def _handshake(self) -> None:
-        while True:
-            try:
-                self._tls.do_handshake()
-            except ssl.SSLWantReadError:
-                self._flush()
-                self._receive()
-            else:
-                self._flush()
-                return
 
     def _receive(self) -> None:
         count = self._raw.recv_into(self._room)

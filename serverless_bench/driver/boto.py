@@ -4,28 +4,25 @@ Control requests go out with its usual retries; nothing here is measured.
 """
 
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
-from dataclasses import dataclass
+from contextlib import contextmanager
 from functools import cache
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from botocore import exceptions as boto
 from botocore.config import Config
+from botocore.configprovider import ConfiguredEndpointProvider
 from botocore.loaders import create_loader
 from botocore.session import Session
 
-from serverless_bench.aws.client import CREDENTIALS, credentials_error
+from serverless_bench.aws.client import CREDENTIALS, UNREADABLE, credentials_error
 from serverless_bench.driver.bucket import missing, no_profile, refused, unreachable
 from serverless_bench.errors import StoreError, UsageError
+from serverless_bench.job.endpoint import refuse_password
 from serverless_bench.job.target import Target
 
 if TYPE_CHECKING:
     from botocore.loaders import Loader
     from mypy_boto3_s3 import S3Client
-
-_NOT_OFFERED: Final = frozenset({"MethodNotAllowed", "NoSuchUpload", "NotImplemented"})
-"""What stores answer that have no list of open uploads; the second is rclone's."""
-_NOT_OFFERED_STATUS: Final = frozenset({405, 501})
 
 
 @cache
@@ -34,9 +31,19 @@ def _loader(path: str | None) -> "Loader":
     return create_loader(path)
 
 
+def _configured() -> Session:
+    """Return a session whose profile, if it has one, can be read."""
+    session = Session()
+    try:
+        session.get_scoped_config()
+    except UNREADABLE as exc:
+        raise no_profile(exc) from exc
+    return session
+
+
 def open_s3(target: Target) -> "S3Client":
     """Return a botocore client for control requests."""
-    session = Session()
+    session = _configured()
     session.register_component("data_loader", _loader(session.get_config_variable("data_path")))
     try:
         client: S3Client = session.create_client(  # type: ignore[assignment]
@@ -59,6 +66,8 @@ def open_s3(target: Target) -> "S3Client":
         )
     except ValueError as exc:
         raise UsageError(str(exc), hint="an endpoint is http(s)://host[:port]") from exc
+    # It may come from the environment, or the AWS configuration.
+    refuse_password(client.meta.endpoint_url)
     return client
 
 
@@ -68,47 +77,31 @@ def configured_region() -> str:
     Raises
     ------
     StoreError
-        If there is no such profile.
+        If there is no such profile, or its file cannot be read.
     """
-    try:
-        region: str | None = Session().get_config_variable("region")
-    except boto.ProfileNotFound as exc:
-        raise no_profile(exc) from exc
+    region: str | None = _configured().get_config_variable("region")
     return region or "us-east-1"
 
 
-@dataclass(frozen=True, slots=True)
-class OpenUpload:
-    """An upload in parts that is neither complete nor given up."""
-
-    key: str
-    upload_id: str
-
-
-def open_uploads(target: Target) -> list[OpenUpload] | None:
-    """Return the open uploads below the target's prefix; None if the store lists none.
+def configured_endpoint() -> str | None:
+    """Return the endpoint of S3 that the AWS configuration or the environment names.
 
     Raises
     ------
     StoreError
-        If the store does not answer, or the bucket is missing or not ours to use.
+        If there is no such profile.
     """
-    client = open_s3(target)
-    found = []
-    with explained(target), closing(client):
-        pages = client.get_paginator("list_multipart_uploads")
-        try:
-            for page in pages.paginate(Bucket=target.bucket, Prefix=target.prefix):
-                uploads = page.get("Uploads", ())
-                found += [OpenUpload(upload["Key"], upload["UploadId"]) for upload in uploads]
-        except boto.ClientError as exc:
-            status = exc.response.get("ResponseMetadata", {}).get("HTTPStatusCode")
-            code = exc.response.get("Error", {}).get("Code", "")
-            if code not in _NOT_OFFERED and status not in _NOT_OFFERED_STATUS:
-                raise
-            client.head_bucket(Bucket=target.bucket)
+    session = Session()
+    try:
+        if str(session.get_config_variable("ignore_configured_endpoint_urls")).lower() == "true":
             return None
-    return found
+        provider = ConfiguredEndpointProvider(
+            session.full_config, session.get_scoped_config(), "s3"
+        )
+    except boto.ProfileNotFound as exc:
+        raise no_profile(exc) from exc
+    url: str | None = provider.provide()
+    return url
 
 
 @contextmanager

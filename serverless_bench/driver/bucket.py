@@ -1,7 +1,8 @@
 """What the driver asks of a bucket before a run and beside it, through the thin client.
 
-botocore would be ready after 0.2 core-s, most of what a small run takes. It is left to
-what only it knows: where on AWS a bucket is (``target``), and open uploads (``cleanup``).
+botocore would be ready after 0.2 core-s, most of what a small run takes, and waits for as long as
+a store sends a byte now and then. It is left to what only it knows: where on AWS a bucket is
+(``target``).
 """
 
 import random
@@ -9,28 +10,44 @@ import re
 import ssl
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import replace
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
 from functools import partial
+from itertools import chain
 from typing import Final, TypeVar
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlencode, urlsplit
 
 from serverless_bench import __version__
 from serverless_bench.clients.base import Exchange
+from serverless_bench.clients.library import check_page
+from serverless_bench.clients.s3_xml import document, texts
 from serverless_bench.clients.wire import WireClient
 from serverless_bench.clock import monotonic_ns
-from serverless_bench.errors import AccessDenied, NotFound, OperationError, StoreError, UsageError
+from serverless_bench.errors import (
+    AccessDenied,
+    BadResponse,
+    NotFound,
+    OperationError,
+    StoreError,
+    UsageError,
+    WrongRegion,
+)
 from serverless_bench.job.target import Target
 from serverless_bench.job.transfer import Transfer
-from serverless_bench.units import KIB, NS_PER_S
+from serverless_bench.units import KIB, NS_PER_S, whole_number
 from serverless_bench.worker.in_memory import MemorySource
 from serverless_bench.worker.meter import Meter
+from serverless_bench.worker.object_io import pages
 from serverless_bench.worker.retry import Retrier
 
 _TRANSFER: Final = Transfer(block_bytes=64 * KIB, timeout_s=10.0, retries=2)
-_GIVE_UP_S: Final = 60.0
-"""Longer than all attempts of a request take."""
+_GIVE_UP_S: Final = 40.0
+"""Longer than all attempts of a request take, of a store that sends nothing."""
 _THERE: Final = 409
+_NOT_OFFERED: Final = frozenset({404, 405, 501})
+"""What stores answer that have no list of open uploads; the first is rclone's."""
+_MOST_SURVEYED: Final = 1000
+"""Pages of a listing whose objects are counted, and no further."""
 
 _NAME: Final = re.compile(r"[a-zA-Z0-9._-]{1,255}")
 """Names that S3 had at some time, as botocore takes them."""
@@ -52,6 +69,43 @@ class _BucketClient(WireClient):
 
     def create_bucket(self, exchange: Exchange) -> None:
         self._send("CreateBucket", "", exchange)
+
+    def list_sizes(
+        self, prefix: str, after: str, exchange: Exchange
+    ) -> tuple[list[str], list[int], bool]:
+        listed, keys, more = self._list(prefix, after, exchange)
+        sizes = [whole_number(text) for text in texts(listed, "Size")]
+        return keys, [size for size in sizes if size is not None], more
+
+    def list_uploads(
+        self, prefix: str, marker: "OpenUpload | None", exchange: Exchange
+    ) -> tuple[list["OpenUpload"], "OpenUpload | None"]:
+        """Return a page of open uploads, and behind which one the next page begins."""
+        wanted = {"uploads": "", "prefix": prefix}
+        if marker is not None:
+            wanted |= {"key-marker": marker.key, "upload-id-marker": marker.upload_id}
+        # In the order of their names, as a signature has them.
+        query = urlencode(sorted(wanted.items()), safe="", quote_via=quote)
+        response = self._send("ListMultipartUploads", "", exchange, query=query)
+        listed = document(response.text, "ListMultipartUploadsResult", "which uploads are open")
+        found = [
+            OpenUpload(*(next(iter(texts(each, name)), "") for name in ("Key", "UploadId")))
+            for each in listed
+            if each.tag.rpartition("}")[2] == "Upload"
+        ]
+        check_page([upload.key for upload in found], prefix, more=False)
+        if "true" not in texts(listed, "IsTruncated"):
+            return found, None
+        names = ("NextKeyMarker", "NextUploadIdMarker")
+        return found, OpenUpload(*(next(iter(texts(listed, name)), "") for name in names))
+
+
+@dataclass(frozen=True, slots=True)
+class OpenUpload:
+    """An upload in parts that is neither complete nor given up."""
+
+    key: str
+    upload_id: str
 
 
 class Bucket:
@@ -106,12 +160,62 @@ class Bucket:
 
     def keys(self, prefix: str) -> Iterator[str]:
         """Yield the keys that begin with ``prefix``."""
-        after, more = "", True
-        while more:
-            keys, more = self._run("list", partial(self._client.list_keys, prefix, after))
-            yield from keys
-            after = keys[-1] if keys else ""
-            more = more and bool(keys)
+
+        def page(after: str) -> tuple[list[str], bool]:
+            return self._run("list", partial(self._client.list_keys, prefix, after))
+
+        yield from chain.from_iterable(pages(page))
+
+    def survey(self, prefix: str) -> tuple[int, int, bool]:
+        """Count the objects whose keys begin with ``prefix``.
+
+        Returns
+        -------
+        int, int, bool
+            How many there are, their bytes, and whether these are all.
+        """
+        objects = size = 0
+        found: list[int] = []
+
+        def page(after: str) -> tuple[list[str], bool]:
+            nonlocal found
+            call = partial(self._client.list_sizes, prefix, after)
+            keys, found, more = self._run("list", call)
+            return keys, more
+
+        for number, keys in enumerate(pages(page), start=1):
+            objects += len(keys)
+            size += sum(found)
+            if number == _MOST_SURVEYED:
+                return objects, size, False
+        return objects, size, True
+
+    def uploads(self, prefix: str) -> list[OpenUpload] | None:
+        """Return the open uploads below ``prefix``; None if the store lists none."""
+        found: list[OpenUpload] = []
+        marker: OpenUpload | None = None
+        before: set[OpenUpload] = set()
+        while True:
+            try:
+                page, marker = self._run("list", partial(self._client.list_uploads, prefix, marker))
+            except OperationError as exc:
+                if exc.status not in _NOT_OFFERED:
+                    raise
+                # Of a bucket that is not there, too.
+                self.head()
+                return None
+            found += page
+            if marker is None:
+                return found
+            if marker in before or len(before) == _MOST_SURVEYED:
+                raise BadResponse("the list of open uploads does not end", status=200)
+            before.add(marker)
+
+    def abort(self, upload: OpenUpload) -> None:
+        """Give an upload up."""
+        call = partial(self._client.abort_multipart, upload.key, upload.upload_id)
+        with suppress(NotFound):
+            self._run("abort_multipart", call)
 
     def close(self) -> None:
         """Close its connections."""
@@ -136,6 +240,9 @@ def explained(target: Target) -> Iterator[None]:
         raise missing(where) from exc
     except AccessDenied as exc:
         raise (credentials(exc) if exc.status is None else refused(where, str(exc))) from exc
+    except WrongRegion as exc:
+        hint = "name where the bucket is: `endpoint_url`, `region`"
+        raise StoreError(f"{where}: {exc}", hint=hint) from exc
     except OperationError as exc:
         if exc.status is not None:
             raise StoreError(f"{where}: the store answered {exc}") from exc

@@ -12,10 +12,11 @@ import numpy as np
 from serverless_bench.analysis.display import Printed
 from serverless_bench.clock import sleep, wall_ns
 from serverless_bench.driver.array_files import remove_arrays
-from serverless_bench.driver.boto import explained, open_s3, open_uploads
+from serverless_bench.driver.bucket import Bucket, explained
 from serverless_bench.driver.cleanup import Deleted, delete, delete_control
+from serverless_bench.driver.origin import confirm
 from serverless_bench.driver.run import resume_job
-from serverless_bench.driver.target import target_of
+from serverless_bench.driver.target import relocated, target_of
 from serverless_bench.job.load import is_in_files
 from serverless_bench.job.target import Target
 from serverless_bench.rundir.archive import refuse_if_locked
@@ -76,6 +77,7 @@ def clean(
     run: Run | str | Path,
     *,
     survey: bool = False,
+    trust: bool = False,
     on_message: Callable[[str], object] = lambda _: None,
 ) -> Cleaned:
     """Delete the objects of a run, and nothing else.
@@ -90,6 +92,9 @@ def clean(
         A saved run, or its directory.
     survey
         Whether to list the whole prefix after that, to say what else is there.
+    trust
+        Whether to use the store and the directory that the run names, though it was not made
+        here and your own settings name others.
     on_message
         Called with a sentence before anything that takes time.
 
@@ -97,6 +102,8 @@ def clean(
     ------
     ArchiveError
         If the directory holds no run, or a driver still works on it.
+    UsageError
+        If it would have to be trusted.
     StoreError
         If the store does not answer or refuses.
 
@@ -107,18 +114,21 @@ def clean(
     """
     if not isinstance(run, Run):
         run = load_run(run, detail=False)
-    if is_in_files(run.job.load):
-        return Cleaned(deleted=Deleted(objects=remove_arrays(run)))
-    ledger, control = run.ledger(), run.job.control
-    if not ledger and control is None:
+    ledger, control, in_files = run.ledger(), run.job.control, is_in_files(run.job.load)
+    if not ledger and control is None and not in_files:
         return Cleaned(wrote_nothing=True)
+    if where := confirm(run, trust=trust):
+        on_message(where)
+    if in_files:
+        return Cleaned(deleted=Deleted(objects=remove_arrays(run)))
     if not run.ended:
         refuse_if_locked(run.path)
     with target_of(run) as target:
+        control = relocated(run.job, target).control
         died_ns = wall_ns() if _is_unfinished(run) else None
         if control is not None and died_ns is not None:
             on_message("its driver ended early: waiting for functions that still run")
-            run = resume_job(run, launch=False)
+            run = resume_job(run, launch=False, trust=True)
         deleted = delete(target, ledger)
         if control is not None:
             _outwait(run, died_ns, on_message)
@@ -155,21 +165,16 @@ def _outwait(run: Run, died_ns: int | None, on_message: Callable[[str], object])
 
 def _rest(target: Target) -> str:
     """Say what else lies below the prefix: it costs money, and is not of this run."""
-    objects = size = 0
-    with explained(target), closing(open_s3(target)) as client:
-        pages = client.get_paginator("list_objects_v2")
-        for page in pages.paginate(Bucket=target.bucket, Prefix=target.prefix):
-            # Counted here: rclone does not say KeyCount.
-            sizes = [entry["Size"] for entry in page.get("Contents", ())]
-            objects += len(sizes)
-            size += sum(sizes)
-    uploads = open_uploads(target)
+    with explained(target), closing(Bucket(target)) as bucket:
+        objects, size, is_all = bucket.survey(target.prefix)
+        uploads = bucket.uploads(target.prefix)
     if not objects and not uploads:
         return ""
     where = f"s3://{target.bucket}/{target.prefix}"
     number = "" if uploads is None else f", {format_count(len(uploads), 'open upload')}"
     embedded = "" if target.store is None else "; sbench store clear deletes all that is there"
+    least = "" if is_all else "at least "
     return (
-        f"not of this run, and still there below {where}: {format_count(objects, 'object')}"
+        f"not of this run, and still there below {where}: {least}{format_count(objects, 'object')}"
         f" ({format_size(size)}){number}{embedded}"
     )

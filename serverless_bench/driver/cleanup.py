@@ -16,7 +16,7 @@ from functools import partial
 from itertools import islice
 from typing import Final, Literal
 
-from serverless_bench.driver.boto import explained, open_s3, open_uploads
+from serverless_bench.driver.bucket import Bucket, explained
 from serverless_bench.errors import NotFound, OperationError, StoreError
 from serverless_bench.job.keys import declared_size, hash_key
 from serverless_bench.job.target import Target
@@ -102,21 +102,17 @@ def delete(target: Target, keys: Iterable[str], *, give_back: bool = True) -> De
     hashes = {hash_key(key if declared_size(key) else array_of(key) or key) for key in mine}
     deleted = Deleted()
     # Asked first: it says in one request whether the store answers and lets us in.
-    uploads = open_uploads(target) if mine else []
-    deleted.lists_uploads = uploads is not None
-    with closing(ObjectIO(replace(target, prefix=""))) as objects:
-        deleted.objects = _delete_all(objects, mine, partial(_is_ours, hashes=hashes), deleted)
-        deleted.requests = objects.requests + Counter(
-            list=bool(mine) + len(uploads or ()) // _BATCH
-        )
-    known = set(mine)
-    open_ones = [upload for upload in uploads or () if upload.key in known]
-    if open_ones:
-        with explained(target), closing(open_s3(target)) as client:
-            for upload in open_ones:
-                client.abort_multipart_upload(
-                    Bucket=target.bucket, Key=upload.key, UploadId=upload.upload_id
-                )
+    asked = Counter[str]()
+    with explained(target), closing(Bucket(target, asked)) as bucket:
+        uploads = bucket.uploads(target.prefix) if mine else []
+        deleted.lists_uploads = uploads is not None
+        with closing(ObjectIO(replace(target, prefix=""))) as objects:
+            deleted.objects = _delete_all(objects, mine, partial(_is_ours, hashes=hashes), deleted)
+            deleted.requests = objects.requests + Counter(list=asked["list"])
+        known = set(mine)
+        for upload in uploads or ():
+            if upload.key in known:
+                bucket.abort(upload)
                 deleted.uploads += 1
     if give_back and target.store is not None:
         give_space_back()

@@ -8,15 +8,17 @@ from dataclasses import dataclass
 from typing import Final
 
 from serverless_bench.errors import UsageError
-from serverless_bench.job.endpoint import parse_endpoint
+from serverless_bench.job.endpoint import parse_endpoint, refuse_password
 from serverless_bench.job.target import Addressing, Target
 from serverless_bench.units import format_size
 
-_ENDPOINTS: Final = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL")
+ENDPOINTS: Final = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL")
 """Where botocore, which looks for buckets, finds a store (AWS SDKs reference guide,
 "Service-specific endpoints"); and what has it look elsewhere."""
-_IGNORED: Final = "AWS_IGNORE_CONFIGURED_ENDPOINT_URLS"
-_INVOKED: Final = frozenset({"lambda", "lithops", "workers"})
+IGNORED: Final = "AWS_IGNORE_CONFIGURED_ENDPOINT_URLS"
+BILLED: Final = frozenset({"lambda", "lithops"})
+"""Executors whose functions a service runs, which has an endpoint of its own, and a price by their
+memory size."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,18 +84,19 @@ def open_target(location: Location) -> Iterator[Target]:
 def check_meant(target: Target, executor: str) -> None:
     """Refuse to measure the embedded store where the environment names another one.
 
-    ``AWS_ENDPOINT_URL`` alone may be meant for the functions, where these are invoked.
+    ``AWS_ENDPOINT_URL`` alone may be meant for the service that runs the functions.
 
     Raises
     ------
     UsageError
         If so.
     """
-    if target.store is None or os.environ.get(_IGNORED, "").lower() == "true":
+    if target.store is None or os.environ.get(IGNORED, "").lower() == "true":
         return
-    names = _ENDPOINTS if executor not in _INVOKED else _ENDPOINTS[:1]
+    names = ENDPOINTS if executor not in BILLED else ENDPOINTS[:1]
     for name in names:
         url = os.environ.get(name, "").rstrip("/")
+        refuse_password(url)
         if url and url != target.endpoint_url:
             raise UsageError(
                 f"{name} names {url}, but without `bucket` the embedded store would be measured",

@@ -197,17 +197,14 @@ def plan(
     ({'put': 100}, True)
     """
     check(job, keys)
-    sizes = [size for key in keys if (size := declared_size(key)) is not None]
     setting = Setting(
         memory_mib=memory_mib,
         architecture=architecture,
-        object_bytes=sum(sizes) // len(sizes) if sizes else None,
+        object_bytes=_mean_bytes(keys),
         quota=quota,
         network_mbps=network_mbps,
     )
-    # As it would run there: as many at once as the quota allows, with claims and records.
-    at_once = min(job.concurrency, job.invocations, quota)
-    there = replace(job, concurrency=at_once, control=job.target)
+    there = _on_lambda(job, quota)
     return JobPlan(
         job=there,
         outlook=None if job.workload == OWN_FUNCTION else outlook(job, keys),
@@ -215,6 +212,18 @@ def plan(
         at_most=at_most(there, setting),
         prices=load_prices(None if prices is None else Path(prices)),
     )
+
+
+def _mean_bytes(keys: Sequence[str]) -> int | None:
+    """Return the mean size of objects that say theirs; None if none does."""
+    sizes = [size for key in keys if (size := declared_size(key)) is not None]
+    return sum(sizes) // len(sizes) if sizes else None
+
+
+def _on_lambda(job: JobSpec, quota: int) -> JobSpec:
+    """Return a job as it would run there: as many at once as may, with claims and records."""
+    at_once = min(job.concurrency, job.invocations, quota)
+    return replace(job, concurrency=at_once, control=job.target)
 
 
 def outlook(job: JobSpec, keys: Sequence[str]) -> Outlook:

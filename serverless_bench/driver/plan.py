@@ -1,17 +1,22 @@
 """Refuse a job that could not be run honestly, and list the keys that it may create."""
 
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
+from typing import TYPE_CHECKING
 
 from serverless_bench.clients import CLIENTS
-from serverless_bench.errors import UsageError
+from serverless_bench.errors import ArchiveError, UsageError
 from serverless_bench.executors import EXECUTORS
 from serverless_bench.job.endpoint import parse_endpoint
 from serverless_bench.job.keys import MAX_KEY_BYTES, check_key, check_prefix, declared_size
-from serverless_bench.job.load import is_in_files
+from serverless_bench.job.load import OWN_FUNCTION, is_in_files
 from serverless_bench.job.read_assignment import check_groups
 from serverless_bench.job.spec import InvocationSpec, JobSpec
 from serverless_bench.worker.barrier import gate_keys
 from serverless_bench.workloads import WORKLOADS, open_workload
+
+if TYPE_CHECKING:
+    from serverless_bench.rundir.run import Run
 
 
 def check(job: JobSpec, keys: Sequence[str]) -> None:
@@ -51,6 +56,27 @@ def check(job: JobSpec, keys: Sequence[str]) -> None:
         )
 
 
+def check_saved(run: "Run") -> JobSpec:
+    """Return the job of a saved run that is to go on, unless it makes no sense.
+
+    Raises
+    ------
+    ArchiveError
+        If its job makes no sense; it names the field.
+    PluginError
+        If nobody has its workload, executor or client.
+    """
+    try:
+        if run.job.workload != OWN_FUNCTION:
+            run.job.check_asked()
+        check(run.job, ())
+    except UsageError as exc:
+        raise ArchiveError(
+            f"{run.path / 'run.json'} describes no job that can be launched: {exc}", hint=exc.hint
+        ) from exc
+    return run.job
+
+
 def check_names(job: JobSpec) -> None:
     """Refuse a job whose workload, executor or client nobody has; nothing is imported.
 
@@ -81,7 +107,7 @@ def ledger(job: JobSpec, invocations: Iterable[InvocationSpec]) -> Iterator[str]
     if not workload.creates_objects and job.gate is None:
         return
     for invocation in invocations:
-        for key in (*gate_keys(invocation), *workload.keys(invocation)):
+        for key in chain(gate_keys(invocation), workload.keys(invocation)):
             if len(key.encode()) > MAX_KEY_BYTES:
                 raise UsageError(
                     f"{key[:80]}... is longer than a key may be ({MAX_KEY_BYTES} bytes)",

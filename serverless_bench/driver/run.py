@@ -11,17 +11,20 @@ from typing import Any, Final
 
 from serverless_bench.clock import utc_stamp, wall_ns
 from serverless_bench.driver.coordinator import Coordinator
+from serverless_bench.driver.origin import confirm, sealed
 from serverless_bench.driver.pickling import OwnFunction, function_job, pack, without_code
-from serverless_bench.driver.plan import check, ledger, uses_store
+from serverless_bench.driver.plan import check, check_saved, ledger, uses_store
 from serverless_bench.driver.progress import shown
 from serverless_bench.driver.provenance import provenance
 from serverless_bench.driver.target import relocated, resolve, target_of
-from serverless_bench.errors import INTERRUPTED, ArchiveError, SbenchError, UsageError
+from serverless_bench.errors import INTERRUPTED, ArchiveError, SbenchError, UsageError, shortage
 from serverless_bench.executors import open_executor
 from serverless_bench.executors.base import (
     Executor,
+    NotReadyError,
     OnOutcome,
     Preparing,
+    Readiness,
     Recovering,
     RunProgress,
 )
@@ -67,10 +70,8 @@ class CutShort(SbenchError):
             self.exit_code = cause.exit_code
         else:
             super().__init__("interrupted; what had arrived is saved")
-            self.hint = (
-                f"sbench resume {run.path} goes on with it, sbench clean {run.path} deletes what"
-                " it wrote"
-            )
+            on, away = f"sbench resume {run.path}", f"sbench clean {run.path}"
+            self.hint = f"{on} goes on with it, {away} deletes what it wrote"
             self.exit_code = INTERRUPTED
         self.run = run
 
@@ -161,8 +162,7 @@ def _launched(
     job: JobSpec, directory: Path, keys: Sequence[str], live: RunProgress, on_outcome: OnOutcome
 ) -> Run:
     """Run a job that is checked, whose store answers."""
-    executor = open_executor(job)
-    created_ns = wall_ns()
+    executor, created_ns = open_executor(job), wall_ns()
     run_id = new_run_id(created_ns)
     coordinator = Coordinator(job, run_id)
     coordinator.reach()
@@ -182,7 +182,7 @@ def _launched(
     coordinator.settle(job, [key for invocation in gated for key in gate_keys(invocation)])
     left = () if ready is None else ready.left
     made = chain(left, ledger(job, planned()))
-    with Archive(directory, header=header, ledger=made, keys=keys) as archive:
+    with Archive(directory, header=sealed(header), ledger=made, keys=keys) as archive:
         fanout = _Fanout(job, run_id, keys, executor, archive, live, on_outcome)
         with fanout.surviving(coordinator), coordinator:
             fanout.launch(planned())
@@ -195,6 +195,7 @@ def resume_job(
     *,
     function: OwnFunction | None = None,
     launch: bool = True,
+    trust: bool = False,
     progress: bool = False,
     live: RunProgress | None = None,
     on_outcome: OnOutcome = lambda _: None,
@@ -214,15 +215,15 @@ def resume_job(
         code. Without it, nothing is launched.
     launch
         False to launch nothing: the run is only brought to its end.
+    trust
+        As in ``clean``, and its functions are invoked.
     progress, live, on_outcome
         As in ``run_job``.
 
     Raises
     ------
-    ArchiveError
-        If the directory cannot be read or written, or another driver works on the run.
-    StoreError
-        If the embedded store does not start.
+    ArchiveError, UsageError, StoreError
+        As in ``clean``; if the embedded store does not start.
     CutShort
         As in ``run_job``.
 
@@ -236,7 +237,9 @@ def resume_job(
     missing = lost_functions(before)
     if before.ended and not missing:
         return before
-    live, job = live or RunProgress(), before.job
+    confirm(before, trust=trust)
+    live = live or RunProgress()
+    job = check_saved(before) if launch else before.job
     if function is not None:
         job = replace(job, load=replace(job.load, code=pack(function)))
     elif job.workload == OWN_FUNCTION and launch:
@@ -309,16 +312,16 @@ class _Fanout:
         """Keep what has arrived when the block ends early, and what the coordinator reports."""
         try:
             yield
-        except SbenchError as exc:
-            if not self._arrived:
+        except (SbenchError, OSError, MemoryError, RuntimeError) as exc:
+            self._cause = exc if isinstance(exc, SbenchError) else shortage(exc)
+            if not self._arrived or self._cause is None:
                 raise
-            self._cause = exc
         except KeyboardInterrupt as exc:
             self._cause = exc
-        self._archive.closing.update(coordinator.report())
-        self._archive.closing["ended_ns"] = wall_ns()
-        if self._live.requests:
-            self._archive.closing["requests"] = self._live.requests
+        finally:
+            self._archive.closing.update(coordinator.report(), ended_ns=wall_ns())
+            if self._live.requests:
+                self._archive.closing["requests"] = self._live.requests
 
     def launch(self, invocations: Iterable[InvocationSpec]) -> None:
         """Run invocations and save their outcomes."""
@@ -327,10 +330,17 @@ class _Fanout:
     def ask_again(self) -> None:
         """Find out anew whether the functions can do it, if any is to be launched again."""
         if self._again and isinstance(self._executor, Preparing):
-            ready = self._executor.prepare(self._run_id, self._keys, self._live)
-            self._left = ready.left
-            if ready.probe is not None:
-                self._archive.closing["probed"] = ready.probe["functions"]
+            try:
+                self._note(self._executor.prepare(self._run_id, self._keys, self._live))
+            except NotReadyError as exc:
+                self._note(exc.readiness)
+                raise
+
+    def _note(self, ready: Readiness) -> None:
+        """Note what asking the functions has cost, and left."""
+        self._left = ready.left
+        if ready.probe is not None:
+            self._archive.closing["probed"] = ready.probe["functions"]
 
     def launch_again(self) -> None:
         """Launch what is missing, and what never began, in waves of its own."""
@@ -389,10 +399,8 @@ class _Fanout:
         """Return the run, once its archive is closed."""
         archive, cause = self._archive, self._cause
         if archive.failure is not None:
-            cause = ArchiveError(
-                f"the disk is full: {archive.unsaved} records are not saved in {archive.path}",
-                hint="this report is the only one that has them; make room and run again",
-            )
+            hint = "this report is the only one that has them; make room and run again"
+            cause = ArchiveError(archive.shortfall, hint=hint)
         run = archive.load()
         if cause is not None:
             raise CutShort(run, cause) from cause

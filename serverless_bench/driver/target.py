@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from serverless_bench.driver.bucket import Bucket, explained
 from serverless_bench.driver.directory_bucket import check_zone
+from serverless_bench.driver.location import ENDPOINTS, IGNORED
 from serverless_bench.job.directory_bucket import zonal_endpoint, zone_of
 from serverless_bench.job.spec import JobSpec
 from serverless_bench.job.target import Target
@@ -74,12 +75,31 @@ def _found_on_aws(target: Target, region: str | None) -> Target:
 
 def _configured_region() -> str:
     """Return the region of the AWS configuration; botocore is asked only if there is one."""
-    files = (Path(os.environ.get(name, usual)).expanduser() for name, usual in _FILES.items())
-    if any(map(os.environ.get, _PROFILES)) or any(path.is_file() for path in files):
+    if _has_configuration():
         from serverless_bench.driver.boto import configured_region  # noqa: PLC0415
 
         return configured_region()
     return os.environ.get("AWS_DEFAULT_REGION") or "us-east-1"
+
+
+def configured_endpoints() -> frozenset[str]:
+    """Return the endpoints that the environment and the AWS configuration name; none means AWS.
+
+    Not what ``sbench.toml`` names: like a run directory, it may be somebody else's.
+    """
+    found = os.environ.get("SBENCH_ENDPOINT_URL", "").split(",")
+    if _has_configuration():
+        from serverless_bench.driver.boto import configured_endpoint  # noqa: PLC0415
+
+        found.append(configured_endpoint() or "")
+    elif os.environ.get(IGNORED, "").lower() != "true":
+        found.append(next(filter(None, map(os.environ.get, ENDPOINTS)), ""))
+    return frozenset(url.strip().rstrip("/") for url in found) - {""}
+
+
+def _has_configuration() -> bool:
+    files = (Path(os.environ.get(name, usual)).expanduser() for name, usual in _FILES.items())
+    return any(map(os.environ.get, _PROFILES)) or any(path.is_file() for path in files)
 
 
 def relocated(job: JobSpec, target: Target) -> JobSpec:

@@ -13,11 +13,17 @@ from itertools import count
 from typing import Any, Final
 
 from serverless_bench.clock import monotonic_ns
-from serverless_bench.errors import UsageError
+from serverless_bench.errors import ExecutorError, UsageError
 from serverless_bench.executors.aws_lambda_client import LambdaClient
 from serverless_bench.executors.aws_lambda_limits import read_limits
-from serverless_bench.executors.aws_lambda_probe import ANSWER_S, PROBES_AT_ONCE, probe
-from serverless_bench.executors.base import Readiness, RunProgress
+from serverless_bench.executors.aws_lambda_probe import (
+    ANSWER_S,
+    PROBES_AT_ONCE,
+    ask,
+    check_functions,
+    probe_spec,
+)
+from serverless_bench.executors.base import NotReadyError, Readiness, RunProgress
 from serverless_bench.executors.remote.executor import RemoteExecutor
 from serverless_bench.job.spec import InvocationSpec, JobSpec
 from serverless_bench.rundir.record import Outcome
@@ -60,20 +66,31 @@ class LambdaExecutor(RemoteExecutor):
         with closing(client):
             limits = read_limits(client.api, job.functions, asked, progress)
             self._most = limits.effective
-            probed = probe(client, job, run_id, keys) if job.probe else None
+            said = ask(client, job.functions, probe_spec(job, run_id, keys)) if job.probe else None
+        described = {**asdict(limits), "effective": limits.effective}
+        ready = Readiness(
+            concurrency=limits.effective,
+            limits=described,
+            probe=None if said is None else said.to_json(),
+            left=() if said is None else said.left,
+        )
+        if said is not None:
+            try:
+                check_functions(
+                    said.functions,
+                    job.workload,
+                    memory_mib=job.memory_mib,
+                    architecture=job.architecture,
+                )
+            except ExecutorError as exc:
+                raise NotReadyError(exc, ready) from exc
         if limits.effective < asked:
             batches = -(-job.invocations // limits.effective)
             progress.notes.append(
                 f"the quota lets {limits.effective} functions run at once: {batches} batches"
                 " instead of one"
             )
-        described = {**asdict(limits), "effective": limits.effective}
-        return Readiness(
-            concurrency=limits.effective,
-            limits=described,
-            probe=None if probed is None else probed.to_json(),
-            left=() if probed is None else probed.left,
-        )
+        return ready
 
     def map(
         self, invocations: Iterable[InvocationSpec], progress: RunProgress

@@ -25,6 +25,7 @@ from serverless_bench.clock import monotonic_ns, sleep
 from serverless_bench.errors import ExecutorError
 from serverless_bench.executors.base import RunProgress
 from serverless_bench.executors.remote.launcher import NotLaunchedError
+from serverless_bench.job.endpoint import refuse_password
 from serverless_bench.units import NS_PER_S
 
 _BASE_S: Final = 0.1
@@ -172,4 +173,6 @@ class LambdaClient:
     def _open(self) -> Any:  # noqa: ANN401 - made at run time by botocore
         session = botocore.session.Session()
         region = self._region or session.get_config_variable("region") or DEFAULT_REGION
-        return session.create_client("lambda", region_name=region, config=self._config)
+        client = session.create_client("lambda", region_name=region, config=self._config)
+        refuse_password(client.meta.endpoint_url)
+        return client

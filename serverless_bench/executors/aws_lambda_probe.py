@@ -26,6 +26,7 @@ from serverless_bench.executors.remote.launcher import NotLaunchedError
 from serverless_bench.job.load import OWN_FUNCTION
 from serverless_bench.job.operations import OperationKind
 from serverless_bench.job.spec import JobSpec
+from serverless_bench.job.target import Target
 from serverless_bench.worker.claims import PROBE, for_run
 from serverless_bench.worker.object_io import ObjectIO
 from serverless_bench.worker.probe import ProbeSpec, code_files
@@ -93,7 +94,7 @@ class ProbedFunction:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Probe:
-    """What the functions of a job said, of which none was refused."""
+    """What the functions of a job said."""
 
     functions: Sequence[ProbedFunction]
     left: tuple[str, ...]
@@ -102,21 +103,6 @@ class Probe:
     def to_json(self) -> dict[str, Any]:
         """Return it for ``run.json``."""
         return {"functions": [one.to_json() for one in self.functions]}
-
-
-def probe(client: LambdaClient, job: JobSpec, run_id: str, keys: Sequence[str]) -> Probe:
-    """Ask the functions of a job, and return what they say.
-
-    Raises
-    ------
-    ExecutorError
-        With one line, if one of them cannot do what the job needs.
-    """
-    found = ask(client, job.functions, probe_spec(job, run_id, keys))
-    check_functions(
-        found.functions, job.workload, memory_mib=job.memory_mib, architecture=job.architecture
-    )
-    return found
 
 
 def ask(client: LambdaClient, names: Sequence[str], spec: ProbeSpec) -> Probe:
@@ -142,18 +128,19 @@ def _tidy(specs: Sequence[ProbeSpec]) -> tuple[str, ...]:
     Nothing is looked at before: only the probe of this run has such names. Claims and records
     that stay are found by ``sbench clean``.
     """
-    spec, left = specs[0], list[str]()
-    names = [name for one in specs for name in one.control_names]
-    marks = [one.mark for one in specs if "put" in spec.needs]
-    targets = (
-        (spec.control and for_run(spec.control, spec.run_id), names),
-        (spec.target and replace(spec.target, prefix=""), marks),
-    )
-    for target, keys in targets:
-        if target and keys:
-            with closing(ObjectIO(target)) as store, ThreadPoolExecutor(PROBES_AT_ONCE) as threads:
-                left = [key for key in threads.map(partial(_remaining, store), keys) if key]
-    return tuple(left if marks else ())
+    spec = specs[0]
+    if spec.control is not None:
+        names = [name for one in specs for name in one.control_names]
+        _delete(for_run(spec.control, spec.run_id), names)
+    if spec.target is None or "put" not in spec.needs:
+        return ()
+    return _delete(replace(spec.target, prefix=""), [one.mark for one in specs])
+
+
+def _delete(target: Target, names: Sequence[str]) -> tuple[str, ...]:
+    """Delete what has these names, and return those that cannot be deleted."""
+    with closing(ObjectIO(target)) as store, ThreadPoolExecutor(PROBES_AT_ONCE) as threads:
+        return tuple(filter(None, threads.map(partial(_remaining, store), names)))
 
 
 def _remaining(store: ObjectIO, name: str) -> str:
@@ -266,14 +253,14 @@ def _ask(client: LambdaClient, name: str, spec: ProbeSpec) -> ProbedFunction:
     began_ns = monotonic_ns()
     try:
         answer, _ = client.invoke(lambda: request, timeout_s=_REFUSED_S)
-    except NotLaunchedError as exc:
+        body = answer["Payload"].read()
+    except (NotLaunchedError, boto.BotoCoreError) as exc:
         raise ExecutorError(
             f"function {name!r} does not answer: {exc}",
             hint="others may use the account's concurrency: ReservedConcurrency keeps some for it",
         ) from exc
     took_ms = -(-(monotonic_ns() - began_ns) // 1_000_000)
     log = b64decode(answer.get("LogResult", "")).decode("utf-8", "replace")
-    body = answer["Payload"].read()
     if "FunctionError" in answer:
         raise _failed(name, body, log)
     billed = _BILLED.findall(log)
@@ -309,10 +296,7 @@ def _failed(name: str, body: bytes, log: str) -> ExecutorError:
             f"function {name!r} has an older sbench, which does not know the probe", hint=_DEPLOY
         )
     if any(words in text + log for words in _OTHER_PROCESSOR):
-        hint = (
-            "its zip was built for another processor: sam build and sam deploy with the same"
-            " --parameter-overrides Architecture=..."
-        )
+        hint = "its zip was built for another processor: sam build and sam deploy with one template"
     else:
         hint = f"its log has the rest; {_DEPLOY}"
     last = _last_words(log, text)

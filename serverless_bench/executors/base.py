@@ -3,12 +3,14 @@
 from collections import Counter
 from collections.abc import Callable, Collection, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Final, Protocol, runtime_checkable
 
+from serverless_bench.errors import ExecutorError
 from serverless_bench.job.spec import InvocationSpec, JobSpec
 from serverless_bench.rundir.record import InvocationRecord, Lost, Outcome
 
 OnOutcome = Callable[[Outcome], None]
+_CAUSE_CHARACTERS: Final = 500
 GRACE_S = 5.0
 """An invocation stops by itself at its deadline; this much later it is given up."""
 
@@ -93,6 +95,22 @@ class Readiness:
     """Keys of objects that asking them has left below the job's prefix, for the ledger."""
 
 
+class NotReadyError(ExecutorError):
+    """The functions were asked, and one of them cannot do what the job needs.
+
+    Parameters
+    ----------
+    cause
+        Says which, and why.
+    readiness
+        What was found out: those that were asked are billed, whatever they said.
+    """
+
+    def __init__(self, cause: ExecutorError, readiness: Readiness) -> None:
+        super().__init__(str(cause), hint=cause.hint)
+        self.readiness = readiness
+
+
 @runtime_checkable
 class Preparing(Protocol):
     """An executor that finds out before a run whether, and how, its functions can do it."""
@@ -103,7 +121,7 @@ class Preparing(Protocol):
         Raises
         ------
         ExecutorError
-            If a function cannot do what the job needs.
+            If a function cannot do what the job needs; ``NotReadyError`` if it says so itself.
         """
 
 
@@ -118,10 +136,15 @@ def read_record(
     data: bytes | Mapping[str, Any], index: int, launch: int
 ) -> InvocationRecord | Lost:
     """Return the record that a worker has sent, or a loss if it is none."""
-    import orjson  # noqa: PLC0415 - the workers of this machine load this module, too
+    # The workers of this machine load this module, too.
+    import orjson  # noqa: PLC0415
+
+    from serverless_bench.rundir.received import check_received  # noqa: PLC0415
 
     try:
-        return InvocationRecord.from_json(orjson.loads(data) if isinstance(data, bytes) else data)
+        found = InvocationRecord.from_json(orjson.loads(data) if isinstance(data, bytes) else data)
+        check_received(found, index, launch)
     except (AttributeError, KeyError, TypeError, ValueError) as exc:
-        cause = f"unreadable record: {type(exc).__name__}: {exc}"
+        cause = f"unreadable record: {type(exc).__name__}: {exc}"[:_CAUSE_CHARACTERS]
         return Lost(index=index, launch=launch, cause=cause)
+    return found

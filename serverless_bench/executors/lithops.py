@@ -20,8 +20,7 @@ from weakref import finalize
 from serverless_bench.clock import EpochClock
 from serverless_bench.errors import ExecutorError, PluginError
 from serverless_bench.executors.base import GRACE_S, RunProgress, read_record
-from serverless_bench.executors.remote.map import RemoteMap
-from serverless_bench.executors.remote.requested_records import RequestedRecords
+from serverless_bench.executors.remote.executor import RemoteExecutor
 from serverless_bench.job.spec import InvocationSpec, JobSpec
 from serverless_bench.rundir.record import InvocationRecord, Lost, Outcome
 from serverless_bench.units import NS_PER_S
@@ -32,7 +31,7 @@ _DEPLOY_S: Final = 120.0
 """A first deployment of a Lithops runtime may take this long before anything runs."""
 
 
-class LithopsExecutor:
+class LithopsExecutor(RemoteExecutor):
     """One Lithops map per job.
 
     Parameters
@@ -49,8 +48,7 @@ class LithopsExecutor:
                 "executor 'lithops' needs 'lithops', which is not installed",
                 hint="pip install 'serverless-bench[lithops]'",
             )
-        self._job = job
-        self._seen = RequestedRecords(job.invocations)
+        super().__init__(job)
         self._waiting: _Host | None = None
         self._backend = ""
 
@@ -61,8 +59,7 @@ class LithopsExecutor:
             if self._backend == _LOCAL or self._job.control is None:
                 yield from self._follow(host, invocations, progress)
             else:
-                remote = RemoteMap(self._job, host, progress, seen=self._seen)
-                yield from remote.run(invocations)
+                yield from self._run(host, invocations, progress)
 
     def recover(
         self,
@@ -76,10 +73,7 @@ class LithopsExecutor:
         # Whether or not there is anything to launch after this, it ends with the executor.
         finalize(self, self._waiting.close)
         if self._backend != _LOCAL and self._job.control is not None:
-            remote = RemoteMap(
-                self._job, None, progress, since_ns=since_ns, seen=self._seen, known=known
-            )
-            yield from remote.run(invocations)
+            yield from super().recover(invocations, progress, since_ns, known)
 
     def _host(self) -> "_Host":
         """Return a host that waits for what there is to do; one that did nothing yet is used."""

@@ -5,13 +5,15 @@ from dataclasses import dataclass, fields
 from typing import Any, Final
 
 from serverless_bench.job.keys import check_ratios, parse_layout
-from serverless_bench.job.types import at_least, check_types, positive, wrong
+from serverless_bench.job.types import at_least, at_most, check_types, positive, wrong
 from serverless_bench.units import MIB
 
 OWN_FUNCTION: Final = "function"
 """The workload whose operations are decided by code that comes with the invocation."""
 MAX_DUE: Final = 10_000_000
 """Operations that the schedules of a run may ask for in all; nobody could hold more records."""
+MAX_THREADS: Final = 10_000
+"""Of one function."""
 BUILT_IN: Final = ("write", "read", "mixed", "array", OWN_FUNCTION, "noop")
 """Workloads that come with sbench."""
 _MAKING: Final = ("write", "mixed", OWN_FUNCTION)
@@ -142,6 +144,7 @@ class Load:
         check_types(self)
         object.__setattr__(self, "mix", tuple((str(n), float(w)) for n, w in self.mix))
         at_least("threads", self.threads, 1)
+        at_most("threads", self.threads, MAX_THREADS)
         for name, value in (("operations", self.operations), ("split", self.split)):
             if value is not None:
                 at_least(name, value, 1)

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any, Final, Self
 
 from serverless_bench.errors import UsageError
+from serverless_bench.job.endpoint import refuse_password
 from serverless_bench.job.load import MAX_DUE, Load, check_meant, load_of
 from serverless_bench.job.target import Target
 from serverless_bench.job.transfer import (
@@ -193,6 +194,7 @@ class JobSpec(Work):  # noqa: PLW1641 - the dataclass makes its hash
             at_least(name, value, 1)
         at_most("invocations", self.invocations, MAX_INVOCATIONS)
         at_most("objects", self.objects, MAX_OBJECTS)
+        refuse_password(" ".join(map(str, self.endpoints)))
         at_least("warmup", self.warmup, 0)
         for name in ("deadline_s", "gate_timeout_s", "start_timeout_s"):
             positive(name, getattr(self, name))

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from enum import StrEnum
 
+from serverless_bench.job.endpoint import refuse_password
 from serverless_bench.job.types import check_types
 
 
@@ -56,5 +57,6 @@ class Target:
 
     def __post_init__(self) -> None:
         check_types(self)
+        refuse_password(self.endpoint_url)
         # JSON has no tuples, and a target is a key of dictionaries.
         object.__setattr__(self, "options", tuple((n, v) for n, v in self.options))

@@ -5,10 +5,12 @@ from enum import StrEnum
 from typing import Final
 
 from serverless_bench.job.operations import OperationKind
-from serverless_bench.job.types import at_least, check_types, positive, wrong
+from serverless_bench.job.types import at_least, at_most, check_types, positive, wrong
 from serverless_bench.units import GIB, KIB, MIB
 
 MAX_PARTS: Final = 10_000
+MAX_CONNECTIONS: Final = 10_000
+"""Of one operation: a part each."""
 MIN_PART_BYTES: Final = 5 * MIB
 MAX_PART_BYTES: Final = 5 * GIB
 """Amazon S3 user guide, "Amazon S3 multipart upload limits"."""
@@ -81,6 +83,7 @@ class Transfer:
         if self.min_split_bytes is not None:
             at_least("min_split_bytes", self.min_split_bytes, 1)
         at_least("connections", self.connections, 1)
+        at_most("connections", self.connections, MAX_CONNECTIONS)
         if self.block_bytes < KIB:
             raise wrong("block_bytes", f"must be at least 1 KiB, got {self.block_bytes} bytes")
         at_least("retries", self.retries, 0)

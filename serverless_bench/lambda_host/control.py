@@ -57,7 +57,7 @@ class ControlApi:
         events = "/2019-09-25/functions/{name}/event-invoke-config"
         # botocore's paths lost their last slash in 2025: "/?".
         self.routes = [
-            web.post("/", _get_caller_identity),
+            web.post("{_:/?}", _get_caller_identity),
             operation("POST", _FUNCTIONS, 201, self._create_function),
             operation("GET", f"{_FUNCTIONS}{{_:/?}}", 200, self._list_functions),
             operation("GET", one, 200, self._get_function),

@@ -13,6 +13,7 @@ from typing import Final
 from aiohttp import web
 
 from serverless_bench.errors import PluginError
+from serverless_bench.lambda_host.callers import Callers
 from serverless_bench.lambda_host.environment import (
     MAX_RESPONSE_BYTES,
     Environment,
@@ -30,9 +31,16 @@ BACKLOG: Final = 4096
 
 
 class RuntimeApi:
-    """Serves every execution environment of the host."""
+    """Serves every execution environment of the host.
 
-    def __init__(self) -> None:
+    Parameters
+    ----------
+    callers
+        Who may be one.
+    """
+
+    def __init__(self, callers: Callers) -> None:
+        self._callers = callers
         self.environments: dict[str, Environment] = {}
         self._next = 1
         self._server: web.Server | None = None
@@ -82,7 +90,7 @@ class RuntimeApi:
     async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
         own = request.transport.get_extra_info("sockname") if request.transport else None
         environment = self.environments.get(own[0]) if own else None
-        if environment is None:
+        if environment is None or not self._callers.same_user(request):
             return web.json_response({}, status=410)
         match request.path.removeprefix(_ROOT).split("/"):
             case ["invocation", "next"]:

@@ -11,6 +11,7 @@ from aiohttp import web
 
 from serverless_bench.errors import UsageError
 from serverless_bench.lambda_host.admin_api import AdminApi
+from serverless_bench.lambda_host.callers import Callers
 from serverless_bench.lambda_host.control import ControlApi
 from serverless_bench.lambda_host.counters import HostCounters
 from serverless_bench.lambda_host.environments import EnvironmentsApi
@@ -58,7 +59,8 @@ async def serving(
     """
     allow_open_files(settings.concurrency * _FILES_EACH + _SPARE_FILES)
     with tempfile.TemporaryDirectory(prefix="sbench-lambda-") as scratch:
-        runtime_api = RuntimeApi()
+        callers = Callers()
+        runtime_api = RuntimeApi(callers)
         if scripted is None:
             make_runtime(Path(scratch, PACKAGES))
             await runtime_api.start()
@@ -79,8 +81,9 @@ async def serving(
         layers = Layers(settings.region, Path(scratch, "layers"))
         control = ControlApi(host, layers, Path(scratch))
         apis = (InvokeApi(host), control, layers, AdminApi(host), lent)
-        runner = await _listen(settings.port, [route for api in apis for route in api.routes])
-        host.url = "http://{}:{}".format(*runner.addresses[0])
+        routes = [route for api in apis for route in api.routes]
+        runner = await _listen(settings.port, callers, routes)
+        host.url = "http://{}:{}".format(*runner.addresses[0]) + callers.path
         sweeping = asyncio.create_task(_drop_expired(host))
         try:
             yield host
@@ -115,9 +118,10 @@ async def _drop_expired(host: Host) -> None:
         host.events.pump()
 
 
-async def _listen(port: int, routes: Iterable[web.RouteDef]) -> web.AppRunner:
-    app = web.Application(middlewares=[_errors], client_max_size=_MAX_BODY)
-    app.add_routes(routes)
+async def _listen(port: int, callers: Callers, routes: Iterable[web.RouteDef]) -> web.AppRunner:
+    checks = [_errors, callers.middleware()]
+    app = web.Application(middlewares=checks, client_max_size=_MAX_BODY)
+    app.add_routes(callers.behind_token(routes))
     runner = web.AppRunner(app, access_log=None, keepalive_timeout=3600.0, shutdown_timeout=0.1)
     await runner.setup()
     site = web.TCPSite(runner, "127.0.0.1", port, backlog=BACKLOG)

@@ -62,6 +62,18 @@ def _set_variables(variables: Mapping[str, str | None]) -> None:
             os.environ[name] = value
 
 
+def without_credentials() -> dict[str, str]:
+    """Return the environment for a process of ours that signs nothing, and asks nobody far away.
+
+    A store that runs here may be another user's to look at, and lives longer than a command.
+    """
+    return {
+        name: value
+        for name, value in os.environ.items()
+        if not (name.startswith("AWS_") or name.upper().endswith("_PROXY"))
+    }
+
+
 def cpus() -> int:
     """Return how many processors this process may use."""
     if hasattr(os, "sched_getaffinity"):

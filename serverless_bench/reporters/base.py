@@ -3,7 +3,6 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final, Protocol, TextIO
 
-from serverless_bench.analysis.bottleneck import Bottleneck
 from serverless_bench.analysis.delivery_stats import Deliveries
 from serverless_bench.analysis.summary import GateSummary, Summary
 from serverless_bench.analysis.visibility import SEEN
@@ -68,7 +67,7 @@ def rows(summary: Summary) -> Iterator[tuple[str, str]]:
         ("attempts", _attempts(summary)),
         ("warm-up", _warmup(summary)),
         ("gate", _gate(summary.gate)),
-        ("bounded by", _bottleneck(summary.bottleneck)),
+        ("bounded by", _bottleneck(summary)),
         ("store", f"{summary.store}, {at_once} at once"),
         ("clocks", _clocks(summary)),
         ("client", f"{summary.client}, {_cpu(summary)}"),
@@ -265,12 +264,20 @@ _BOUND: Final[Mapping[str, str]] = {
 }
 
 
-def _bottleneck(found: Bottleneck) -> str | None:
+_BOUND_ELSEWHERE: Final[Mapping[str, Mapping[str, str]]] = {
+    "workers": {"launch": "waiting for a worker"},
+}
+"""By executor, what a cause is where nothing is launched."""
+
+
+def _bottleneck(summary: Summary) -> str | None:
+    found = summary.bottleneck
     total = sum(found.functions.values())
     if not total:
         return None
+    names = {**_BOUND, **_BOUND_ELSEWHERE.get(summary.executor, {})}
     text = ", ".join(
-        f"{_BOUND[name]} {count / total:.0%}"
+        f"{names[name]} {count / total:.0%}"
         for name, count in sorted(found.functions.items(), key=lambda item: -item[1])
     )
     if found.client_share is not None:

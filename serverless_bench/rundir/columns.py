@@ -8,7 +8,6 @@ gone with the process.
 
 import os
 import struct
-import tempfile
 import weakref
 from abc import ABC, abstractmethod
 from array import array
@@ -59,6 +58,8 @@ class BlockStore:
         if len(block) <= self._room:
             self._room -= len(block)
             return block
+        import tempfile  # noqa: PLC0415 - with compression and random numbers, for large runs
+
         try:
             if self._file is None:
                 self._file = tempfile.TemporaryFile()  # noqa: SIM115 - open as long as its blocks

@@ -6,7 +6,6 @@ write, whatever it leads to; a FIFO would have us wait, and a device may do anyt
 
 import errno
 import os
-import secrets
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -82,7 +81,7 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
         return
     with suppress(FileNotFoundError):
         _check(path, path.lstat(), writing=False)
-    beside = path.with_name(f".sbench-{secrets.token_hex(8)}")
+    beside = path.with_name(f".sbench-{os.urandom(8).hex()}")
     try:
         with cast("Any", open(beside, "xb", opener=_open)) as file:
             yield file

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Final
 
@@ -79,6 +78,8 @@ def find_run(name: str | Path, root: Path) -> Path:
         raise ArchiveError(
             f"{name} is a series of runs, and no run", hint=f"sbench ls {name} lists its runs"
         )
+    from difflib import get_close_matches  # noqa: PLC0415 - only who mistypes a name needs it
+
     alike = get_close_matches(str(name), known, n=1)
     raise ArchiveError(
         f"there is no run {str(name)!r}: neither a directory nor a name in {root}",

@@ -238,7 +238,7 @@ def with_status(received: Table, planned: int) -> Table:
     status = np.array(["ok", "failed", "lost", "duplicate"], dtype=object)[rank]
     status[~counts] = "duplicate"
     status[~counts & lost] = "superseded"
-    missing = np.setdiff1d(np.arange(planned), received["index"][counts])
+    missing = np.setdiff1d(np.arange(planned), received["index"][counts], assume_unique=True)
     table = {
         name: _padded(column, len(missing)) for name, column in received.items() if name != "lost"
     }

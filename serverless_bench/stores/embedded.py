@@ -1,17 +1,15 @@
 """A command's lease on the embedded store; see ``keeper`` for the other end."""
 
 import fcntl
-import hashlib
 import json
 import os
 import shutil
 import socket
 import subprocess
 import sys
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, Self
 
@@ -19,8 +17,9 @@ import platformdirs
 
 from serverless_bench.clock import monotonic_ns, sleep
 from serverless_bench.errors import PluginError, StoreError
-from serverless_bench.process import environment
-from serverless_bench.stores.keeper import LOCK, START_S
+from serverless_bench.process import environment, without_credentials
+from serverless_bench.process.private import own_directory
+from serverless_bench.stores.keeper import LOCK, START_S, find_socket
 from serverless_bench.stores.seaweedfs import FOLDERS
 from serverless_bench.units import NS_PER_S
 
@@ -43,7 +42,7 @@ class Address:
     endpoint_url: str
     bucket: str
     access_key: str
-    secret_key: str
+    secret_key: str = field(repr=False)
     keeper_pid: int
     store_pid: int
 
@@ -88,21 +87,16 @@ class Lease:
         StoreError
             If it does not start.
         """
-        address = _socket_path(directory)
         keeper: subprocess.Popen[bytes] | None = None
         deadline_ns = monotonic_ns() + round(2 * START_S * NS_PER_S)
         while True:
-            line = socket.socket(socket.AF_UNIX)
-            try:
-                line.connect(str(address))
-            except (FileNotFoundError, ConnectionRefusedError):
-                line.close()
-            else:
+            line = _connect(directory)
+            if line is not None:
                 return cls(line, keeper)
             if not start:
                 return None
             if keeper is None:
-                keeper = _start_keeper(directory, address)
+                keeper = _start_keeper(directory)
             if keeper.poll() is not None:
                 raise _keeper_error(keeper, directory)
             if monotonic_ns() > deadline_ns:
@@ -191,22 +185,30 @@ def clear(directory: Path) -> None:
         raise StoreError(f"cannot empty {directory}: {exc.strerror}") from exc
 
 
-def _socket_path(directory: Path) -> Path:
-    # A Unix socket's path has at most 100 bytes or so, and cache directories may be deep.
-    digest = hashlib.blake2b(str(directory.resolve()).encode(), digest_size=8).hexdigest()
-    folder = Path(tempfile.gettempdir()) / f"sbench-{os.getuid()}"
-    folder.mkdir(mode=0o700, exist_ok=True)
-    if folder.stat().st_uid != os.getuid() or folder.stat().st_mode & 0o077:
-        raise StoreError(f"{folder} belongs to another user", hint="set TMPDIR to a private one")
-    return folder / f"{digest}.sock"
-
-
-def _start_keeper(directory: Path, address: Path) -> subprocess.Popen[bytes]:
+def _connect(directory: Path) -> socket.socket | None:
+    """Return a connection to the keeper of a data directory; None if there is none."""
+    if not directory.exists():
+        return None
+    # What another user wrote could lead to a keeper of theirs.
+    address = find_socket(own_directory(directory))
+    if address is None:
+        return None
+    line = socket.socket(socket.AF_UNIX)
     try:
-        directory.mkdir(parents=True, exist_ok=True)
+        line.connect(str(address))
+    except (FileNotFoundError, ConnectionRefusedError):
+        line.close()
+        return None
+    return line
+
+
+def _start_keeper(directory: Path) -> subprocess.Popen[bytes]:
+    try:
+        own_directory(directory)
         with (directory / "keeper.log").open("wb") as log:
             return subprocess.Popen(  # noqa: S603 - our own module
-                [sys.executable, "-P", "-m", _KEEPER, str(directory), str(address)],
+                [sys.executable, "-P", "-m", _KEEPER, str(directory)],
+                env=without_credentials(),
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=log,

@@ -14,7 +14,8 @@ Over the socket, in JSON lines::
 
 ``last`` says that the store will end with the connection that asks. The store's
 credentials are made for it at each start and never written down: whoever may open the
-socket gets them.
+socket gets them. It lies in a directory that nobody else can enter, whose name nobody can
+foresee; commands find it in a file of the data directory.
 """
 
 import fcntl
@@ -22,11 +23,11 @@ import json
 import os
 import secrets
 import selectors
+import shutil
 import signal
 import socket
 import subprocess
 import sys
-import urllib.error
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -35,21 +36,26 @@ from typing import Any, Final
 from serverless_bench.clock import monotonic_ns, sleep
 from serverless_bench.errors import SbenchError, StoreError
 from serverless_bench.process.fork_server import die_with
-from serverless_bench.stores.direct import open_direct
-from serverless_bench.stores.seaweedfs import SeaweedFS
+from serverless_bench.process.private import make_private_directory, own_directory
+from serverless_bench.stores.direct import answers_as_own
+from serverless_bench.stores.seaweedfs import SeaweedFS, remove_socket
 from serverless_bench.units import NS_PER_S
 
 LOCK: Final = "lock"
 """The file in the data directory that a keeper holds locked."""
+ADDRESS: Final = "keeper.json"
+"""The file in the data directory that says where a keeper listens, and what it may leave."""
 START_S: Final = 30.0
 _POLITE_S: Final = 3.5
 """After this long without an end, SIGKILL: a dead driver leaves nothing after 5 s."""
 _TICK_S: Final = 0.05
 _ATTEMPTS: Final = 3
+_PRIVATE: Final = "sbench-store-"
+_SOCKET: Final = "keeper"
 
 
-def main(directory: Path, address: Path) -> None:
-    """Run the store in ``directory`` for whoever connects to ``address``.
+def main(directory: Path) -> None:
+    """Run the store in ``directory`` for whoever finds us by its address.
 
     Raises
     ------
@@ -59,42 +65,57 @@ def main(directory: Path, address: Path) -> None:
     # The terminal's interrupt is for the command; we end when none is left.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
-    directory.mkdir(parents=True, exist_ok=True)
+    # What the store makes is nobody else's to read.
+    os.umask(0o077)
+    own_directory(directory)
     with (directory / LOCK).open("w") as lock:
         # A keeper that is ending holds it until its store is gone.
         fcntl.flock(lock, fcntl.LOCK_EX)
-        address.unlink(missing_ok=True)
-        keys = {"access_key": secrets.token_hex(10), "secret_key": secrets.token_hex(20)}
-        store, process = _start(directory, keys)
+        # One that was killed has left what it made.
+        _remove_traces(directory)
         try:
-            hello = {
-                "endpoint_url": store.endpoint_url,
-                "bucket": store.bucket,
-                "keeper_pid": os.getpid(),
-                "store_pid": process.pid,
-                **keys,
-            }
-            commands = _CommandServer(store, hello, address)
-            commands.serve(process)
+            keys = {"access_key": secrets.token_hex(10), "secret_key": secrets.token_hex(20)}
+            private = make_private_directory(_PRIVATE)
+            store, process = _start(directory, private, keys)
+            try:
+                hello = {
+                    "endpoint_url": store.endpoint_url,
+                    "bucket": store.bucket,
+                    "keeper_pid": os.getpid(),
+                    "store_pid": process.pid,
+                    **keys,
+                }
+                _CommandServer(store, hello, private / _SOCKET).serve(process)
+            finally:
+                # Who comes now starts another keeper, which waits for the lock.
+                (private / _SOCKET).unlink(missing_ok=True)
+                _end(process)
         finally:
-            address.unlink(missing_ok=True)
-            _end(process)
+            _remove_traces(directory)
 
 
-def _start(directory: Path, keys: dict[str, str]) -> tuple[SeaweedFS, subprocess.Popen[bytes]]:
+def _start(
+    directory: Path, private: Path, keys: dict[str, str]
+) -> tuple[SeaweedFS, subprocess.Popen[bytes]]:
     log = directory / "store.log"
     # The server's only credentials.
     own = {
         "AWS_ACCESS_KEY_ID": keys["access_key"],
         "AWS_SECRET_ACCESS_KEY": keys["secret_key"],
     }
+    others = {name: value for name, value in os.environ.items() if not name.startswith("WEED_")}
     for _ in range(_ATTEMPTS):
         # Each time on other ports: another process may have taken one since it was free.
-        store = SeaweedFS(directory)
+        store = SeaweedFS(directory, private)
+        sockets = [str(path) for path in store.sockets()]
+        address = {"socket": str(private / _SOCKET), "leaves": sockets}
+        (directory / ADDRESS).write_text(json.dumps(address), encoding="utf-8")
         with log.open("wb") as out:
             process = subprocess.Popen(  # noqa: S603 - the store's own command
                 store.command(),
-                env={**os.environ, **own},
+                # Not where its security.toml could be another's.
+                cwd=private,
+                env={**others, **own, **store.environment()},
                 stdin=subprocess.DEVNULL,
                 stdout=out,
                 stderr=subprocess.STDOUT,
@@ -105,6 +126,33 @@ def _start(directory: Path, keys: dict[str, str]) -> tuple[SeaweedFS, subprocess
             return store, process
         _end(process)
     raise StoreError(f"the embedded store did not start: see {log}")
+
+
+def find_socket(directory: Path) -> Path | None:
+    """Return where the keeper of a data directory listens, if there is or was one."""
+    address = _read_address(directory)
+    return None if address is None else Path(address["socket"])
+
+
+def _read_address(directory: Path) -> dict[str, Any] | None:
+    try:
+        return dict(json.loads((directory / ADDRESS).read_text(encoding="utf-8")))
+    except (FileNotFoundError, ValueError):
+        # None yet, or one that is being written.
+        return None
+
+
+def _remove_traces(directory: Path) -> None:
+    """Delete what a keeper and its store have made outside of the data directory."""
+    address = _read_address(directory)
+    if address is None:
+        return
+    for path in address["leaves"]:
+        remove_socket(Path(path))
+    private = Path(address["socket"]).parent
+    if private.name.startswith(_PRIVATE):
+        shutil.rmtree(private, ignore_errors=True)
+    (directory / ADDRESS).unlink(missing_ok=True)
 
 
 class _CommandServer:
@@ -122,7 +170,6 @@ class _CommandServer:
         self._selector = selectors.DefaultSelector()
         self._server = socket.socket(socket.AF_UNIX)
         self._server.bind(str(address))
-        address.chmod(0o600)
         self._server.listen(128)
         self._selector.register(self._server, selectors.EVENT_READ, self._accept)
 
@@ -176,16 +223,10 @@ def _await_answer(store: SeaweedFS, process: subprocess.Popen[bytes]) -> bool:
     """Return whether the store answers; False if it ended, or is silent for too long."""
     deadline_ns = monotonic_ns() + round(START_S * NS_PER_S)
     while process.poll() is None and monotonic_ns() < deadline_ns:
-        try:
-            open_direct(store.endpoint_url, timeout_s=1).close()
-        except urllib.error.HTTPError as response:
-            # Refusing a request without a signature is a response.
-            response.close()
+        # Refusing a request without a signature is an answer.
+        if answers_as_own(store.endpoint_url, timeout_s=1):
             return True
-        except OSError:
-            sleep(_TICK_S)
-        else:
-            return True
+        sleep(_TICK_S)
     return False
 
 
@@ -200,7 +241,7 @@ def _end(process: subprocess.Popen[bytes]) -> None:
 
 if __name__ == "__main__":
     try:
-        main(Path(sys.argv[1]), Path(sys.argv[2]))
+        main(Path(sys.argv[1]))
     except SbenchError as exc:
         sys.stderr.write(json.dumps({"message": str(exc), "hint": exc.hint}) + "\n")
         sys.exit(exc.exit_code)

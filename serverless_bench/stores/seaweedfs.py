@@ -3,18 +3,28 @@
 It keeps data on disk, answers within a second, and does what the clients need: parts,
 ranges, conditional writes, listing. It hashes every object (MD5 for the entity tag),
 which costs it most of its time: its figures say what a laptop does, not what S3 does.
+
+Its services talk to each other over ports that anybody on this machine can connect to, so each
+asks for proof: the S3 port for a signature, volume and filer for a token (JWT), the master and
+every gRPC port for a certificate (mutual TLS). Tokens and certificate are made at each start.
 """
 
+import os
+import secrets
 import shutil
 import socket
+import ssl
+import stat
 import sys
 import sysconfig
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Final
 
 from serverless_bench.clock import monotonic_ns, sleep
 from serverless_bench.errors import PluginError
+from serverless_bench.process.private import own_directory
+from serverless_bench.stores.certificate import write_certificate
 from serverless_bench.stores.direct import open_direct
 from serverless_bench.units import NS_PER_S
 
@@ -25,6 +35,9 @@ _GRPC: Final = 10_000
 _RECLAIM_S: Final = 5
 _SWEEP_S: Final = 0.2
 _SERVICES: Final = ("s3", "master", "volume", "filer", "admin")
+_TOKENS: Final = ("SIGNING", "SIGNING_READ", "FILER_SIGNING", "FILER_SIGNING_READ")
+_CERTIFIED: Final = ("MASTER", "VOLUME", "FILER", "S3", "ADMIN", "WORKER", "CLIENT")
+"""Sections of its security.toml that name a certificate for gRPC."""
 
 
 class SeaweedFS:
@@ -33,7 +46,9 @@ class SeaweedFS:
     Parameters
     ----------
     directory
-        Where data, logs and Unix sockets go.
+        Where data and logs go.
+    private
+        A directory that no other user can enter, for sockets and keys; goes with the store.
 
     Raises
     ------
@@ -43,8 +58,10 @@ class SeaweedFS:
 
     bucket = "sbench"
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, private: Path) -> None:
         self._directory = directory
+        self._private = private
+        self._certificate, self._key = write_certificate(private)
         self._program = find_program()
         self._ports = dict(zip(_SERVICES, free_port_pairs(len(_SERVICES)), strict=True))
         self.endpoint_url = f"http://127.0.0.1:{self._ports['s3']}"
@@ -53,7 +70,7 @@ class SeaweedFS:
         """Return the command that starts the server in the foreground."""
         data, logs = (self._directory / name for name in FOLDERS)
         for folder in (data, logs):
-            folder.mkdir(parents=True, exist_ok=True)
+            own_directory(folder).chmod(0o700)
         return [
             str(self._program),
             f"-logdir={logs}",
@@ -69,17 +86,49 @@ class SeaweedFS:
             "-s3.port.iceberg=0",
             "-s3.port.lance=0",
             "-volume.preStopSeconds=0",
+            f"-filer.localSocket={self._private / 'filer.sock'}",
+            f"-s3.localSocket={self._private / 's3.sock'}",
         ]
+
+    def environment(self) -> dict[str, str]:
+        """Return the variables that close its ports to other users.
+
+        They stand for the entries of its security.toml. In an argument anybody could read them.
+        """
+        paths = {"CERT": str(self._certificate), "KEY": str(self._key)}
+        parts = [*(f"GRPC_{name}" for name in _CERTIFIED), "HTTPS_MASTER"]
+        return {
+            **{f"WEED_JWT_{name}_KEY": secrets.token_hex(32) for name in _TOKENS},
+            **{
+                f"WEED_{part}_{k}": v for part in (*parts, "HTTPS_MASTER") for k, v in paths.items()
+            },
+            "WEED_GRPC_CA": paths["CERT"],
+            "WEED_HTTPS_MASTER_CA": paths["CERT"],
+            "WEED_ADMIN_USER": "sbench",
+            "WEED_ADMIN_PASSWORD": secrets.token_hex(32),
+            # Where else it looks for a security.toml.
+            "HOME": str(self._private),
+        }
+
+    def sockets(self) -> list[Path]:
+        """Return what it puts into the shared /tmp under names of its own, and may leave there.
+
+        That is not to be had otherwise. They are of no use to others: mode 700, and the same
+        certificate is asked for; who took a name first keeps the store from starting.
+        """
+        return [Path(f"/tmp/seaweedfs-{s}-grpc-{p + _GRPC}.sock") for s, p in self._ports.items()]  # noqa: S108 - its own names
 
     def reclaim(self) -> None:
         """Give the space of deleted objects back to the disk now."""
-        url = f"http://127.0.0.1:{self._ports['master']}/vol/vacuum?garbageThreshold=0.001"
+        url = f"https://127.0.0.1:{self._ports['master']}/vol/vacuum?garbageThreshold=0.001"
+        tls = ssl.create_default_context(cafile=self._certificate)
+        tls.load_cert_chain(self._certificate, self._key)
         # A deleted object becomes garbage in its volume a second later, so the first
         # sweeps find nothing. One more after the last that found something is enough.
         before = size = self._size()
         deadline_ns = monotonic_ns() + _RECLAIM_S * NS_PER_S
         while monotonic_ns() < deadline_ns:
-            open_direct(url, timeout_s=60).close()
+            open_direct(url, timeout_s=60, tls=tls).close()
             last, size = size, self._size()
             if last <= size < before:
                 return
@@ -87,6 +136,14 @@ class SeaweedFS:
 
     def _size(self) -> int:
         return sum(path.stat().st_size for path in (self._directory / "data").glob("*.dat"))
+
+
+def remove_socket(path: Path) -> None:
+    """Delete a socket of this user's, if there is one of that name."""
+    with suppress(OSError):
+        found = path.lstat()
+        if stat.S_ISSOCK(found.st_mode) and found.st_uid == os.getuid():
+            path.unlink()
 
 
 def find_program() -> Path:

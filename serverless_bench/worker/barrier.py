@@ -19,7 +19,7 @@ from serverless_bench.clock import monotonic_ns, sleep
 from serverless_bench.errors import NotFound, OperationError
 from serverless_bench.job.spec import InvocationSpec
 from serverless_bench.units import NS_PER_S
-from serverless_bench.worker.in_memory import MemorySink, MemorySource
+from serverless_bench.worker.in_memory import MemorySource, NoSink
 from serverless_bench.worker.retry import Retrier
 
 _GATE_KEY: Final = re.compile(r".*/gate/(?:start(?:-[0-9]+)?|[0-9]+)", re.DOTALL)
@@ -100,7 +100,7 @@ def pass_barrier(invocation: InvocationSpec, client: Client, rng: random.Random)
 
 def _is_open(key: str, client: Client, retrier: Retrier) -> bool:
     try:
-        retrier.run("get", partial(client.get, key, MemorySink()))
+        retrier.run("get", partial(client.get, key, NoSink()))
     except OperationError as exc:
         if not exc.retryable and not isinstance(exc, NotFound):
             raise

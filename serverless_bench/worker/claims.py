@@ -19,10 +19,13 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from types import NoneType
 from typing import Any, Final
 
 from serverless_bench.errors import NotFound, OperationError
 from serverless_bench.job.target import Target
+from serverless_bench.units import KIB
+from serverless_bench.worker.in_memory import TooLong
 from serverless_bench.worker.object_io import ObjectIO
 
 PROBE: Final = "probe"
@@ -31,8 +34,12 @@ PROBE_CLAIM: Final = "claims/probe-"
 PROBE_RECORD: Final = "records/probe-"
 """How the names begin that ``worker.probe`` writes: no claim and no record of any launch."""
 _DIGITS: Final = 8
-_RECORD: Final = re.compile(r"([0-9]{8,})/([0-9]+)/([0-9a-f]{32})")
-_CLAIM: Final = re.compile(r"([0-9]{8,})/([0-9]+)")
+_DELIVERY: Final = re.compile(r"[0-9a-f]{32}")
+_RECORD: Final = re.compile(r"([0-9]{8,12})/([0-9]{1,9})/([0-9a-f]{32})")
+_CLAIM: Final = re.compile(r"([0-9]{8,12})/([0-9]{1,9})")
+_CLAIM_BYTES: Final = 64 * KIB
+_MOST_HELD_S: Final = 10**7
+_MOST_NS: Final = 1 << 63
 _CONFLICT: Final = 412
 
 
@@ -126,9 +133,24 @@ def get_claim(
 
 
 def _read(store: ObjectIO, name: str, timeout_s: float) -> Mapping[str, Any]:
-    """Return an object that is a JSON object; empty if it is anything else."""
+    """Return an object that is a claim; empty if it is anything else."""
     try:
-        data = json.loads(store.get(name, timeout_s=timeout_s))
-    except ValueError:
+        data = json.loads(store.get(name, most=_CLAIM_BYTES, timeout_s=timeout_s))
+    except (RecursionError, TooLong, ValueError):
         return {}
-    return data if isinstance(data, dict) else {}
+    return data if isinstance(data, dict) and _is_claim(data) else {}
+
+
+def _is_claim(data: Mapping[str, Any]) -> bool:
+    """Tell whether what a claim says of its holder can be: others write there, too."""
+    delivery, held_s, until_ns = (data.get(n) for n in ("delivery", "held_s", "until_ns"))
+    if delivery is None:
+        return True
+    return (
+        isinstance(delivery, str)
+        and _DELIVERY.fullmatch(delivery) is not None
+        and type(held_s) in {int, float, NoneType}
+        and 0 <= (held_s or 0) <= _MOST_HELD_S
+        and type(until_ns) in {int, NoneType}
+        and 0 <= (until_ns or 0) < _MOST_NS
+    )

@@ -6,6 +6,7 @@ comes after its time touches nothing.
 
 import json
 import os
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, Final
@@ -70,8 +71,7 @@ def deliver(
     if wall_ns() > invocation.not_after_ns:
         return None, "expired: delivered after the run had given it up"
     if remaining_s is not None:
-        left_s = max(0.1, remaining_s - RECORD_S)
-        invocation = replace(invocation, deadline_s=min(invocation.deadline_s, left_s))
+        invocation = _within(invocation, remaining_s - RECORD_S)
     delivery = os.urandom(16).hex()
     store = _stores.open(ObjectIO, for_run(control, invocation.run_id))
     before, held_s = store.requests.copy(), invocation.deadline_s + RECORD_S
@@ -83,27 +83,38 @@ def deliver(
     if withdraw is not None and holder["delivery"] != delivery:
         return None, "taken: another worker was quicker"
     # What the claim took is of the invocation's time: it is paid for, too.
-    left_s = invocation.deadline_s - (monotonic_ns() - began_ns) / NS_PER_S
-    invocation = replace(invocation, deadline_s=max(0.1, left_s))
+    invocation = _within(invocation, invocation.deadline_s - _since_s(began_ns))
     other = holder["delivery"]
     refused = None if other == delivery else f"duplicate: delivery {other} has this launch"
-    requests = store.requests - before
-    record = replace(
+    record = _run(invocation, delivery, refused, store.requests - before)
+    # Not for longer than the claim says: the driver and `sbench clean` rely on that.
+    limit_s = held_s if remaining_s is None else min(held_s, remaining_s - RECORD_S / 10)
+    name = record_name(RecordKey(record.index, record.launch, delivery))
+    data = json.dumps(record.to_json(), separators=(",", ":")).encode()
+    store.put(name, data, timeout_s=max(1.0, limit_s - _since_s(began_ns)))
+    return record, refused or ""
+
+
+def _since_s(began_ns: int) -> float:
+    return (monotonic_ns() - began_ns) / NS_PER_S
+
+
+def _within(invocation: InvocationSpec, left_s: float) -> InvocationSpec:
+    """Return an invocation that ends in the time that is left."""
+    return replace(invocation, deadline_s=min(invocation.deadline_s, max(0.1, left_s)))
+
+
+def _run(
+    invocation: InvocationSpec, delivery: str, refused: str | None, requests: Counter[str]
+) -> InvocationRecord:
+    """Run an invocation, and return its record with what its delivery took."""
+    return replace(
         run_invocation(invocation, refused=refused),
         delivery=delivery,
         duplicate=refused is not None,
         control_puts=requests["put"] + 1,
         control_gets=requests["get"],
     )
-    spent_s = (monotonic_ns() - began_ns) / NS_PER_S
-    # Not for longer than the claim says: the driver and `sbench clean` rely on that.
-    limit_s = held_s if remaining_s is None else min(held_s, remaining_s - RECORD_S / 10)
-    store.put(
-        record_name(RecordKey(invocation.index, invocation.launch, delivery)),
-        json.dumps(record.to_json(), separators=(",", ":")).encode(),
-        timeout_s=max(1.0, limit_s - spent_s),
-    )
-    return record, refused or ""
 
 
 def _claim(

@@ -2,6 +2,15 @@
 
 import threading
 
+from serverless_bench.errors import BadResponse
+from serverless_bench.units import format_size
+
+
+class TooLong(BadResponse):
+    """The store sends more than what was asked for can be."""
+
+    retryable = False
+
 
 class MemorySource:
     """Bytes as the body of a request."""
@@ -16,16 +25,38 @@ class MemorySource:
 
 
 class MemorySink:
-    """Keeps the body of a response; threads may write ranges of it at once."""
+    """Keeps the body of a response; threads may write ranges of it at once.
 
-    def __init__(self) -> None:
+    Parameters
+    ----------
+    most
+        Bytes that it may have; None for as many as there are.
+    """
+
+    def __init__(self, most: int | None = None) -> None:
         self.data = bytearray()
+        self._most = most
         self._lock = threading.Lock()
 
     def write_at(self, offset: int, data: memoryview) -> None:
-        """Keep ``data``, which stands at ``offset``."""
+        """Keep ``data``, which stands at ``offset``.
+
+        Raises
+        ------
+        TooLong
+            If there is more than there may be.
+        """
         end = offset + len(data)
+        if self._most is not None and end > self._most:
+            raise TooLong(f"the store sends more than {format_size(self._most)}")
         with self._lock:
             if end > len(self.data):
                 self.data.extend(bytes(end - len(self.data)))
             self.data[offset:end] = data
+
+
+class NoSink:
+    """Takes the body of a response, and keeps none of it."""
+
+    def write_at(self, offset: int, data: memoryview) -> None:
+        """Forget ``data``."""

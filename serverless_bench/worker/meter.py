@@ -20,7 +20,9 @@ STEP_NS: Final = 200_000_000
 Point = tuple[int, int]
 """An instant and the bytes moved until then."""
 
-_CONTENT_RANGE: Final = re.compile(r"bytes (?:([0-9]+)-([0-9]+)|\*)/(?:([0-9]+)|\*)")
+_MOST_CHARACTERS: Final = 128
+"""Of an identifier; Amazon S3's have 16 and 76."""
+_CONTENT_RANGE: Final = re.compile(r"bytes (?:([0-9]{1,18})-([0-9]{1,18})|\*)/(?:([0-9]{1,18})|\*)")
 """RFC 9110, section 14.4."""
 
 
@@ -114,8 +116,8 @@ class Meter:
         self.status = status
         get = headers.get
         self.date = get("date")
-        self.request_id = get("x-amz-request-id")
-        self.host_id = get("x-amz-id-2")
+        self.request_id = _identifier(get("x-amz-request-id"))
+        self.host_id = _identifier(get("x-amz-id-2"))
         if (content_range := get("content-range")) is not None:
             self.content_range, self.total_bytes = _parse_content_range(content_range)
 
@@ -142,6 +144,13 @@ class Meter:
         if self.bytes != self._reported_bytes:
             self._on_moved(self.bytes - self._reported_bytes)
             self._reported_bytes = self.bytes
+
+
+def _identifier(text: str | None) -> str | None:
+    """Return an identifier of the store, short and in characters that can be shown."""
+    if text is None or (len(text) <= _MOST_CHARACTERS and text.isprintable()):
+        return text
+    return "".join(filter(str.isprintable, text))[:_MOST_CHARACTERS]
 
 
 def _parse_content_range(content_range: str) -> tuple[tuple[int, int] | None, int | None]:

@@ -14,9 +14,10 @@ from typing import Final, TypeVar
 
 from serverless_bench.clients.wire import WireClient
 from serverless_bench.clock import monotonic_ns
+from serverless_bench.errors import BadResponse
 from serverless_bench.job.target import Target
 from serverless_bench.job.transfer import Transfer
-from serverless_bench.units import KIB, NS_PER_S
+from serverless_bench.units import KIB, MIB, NS_PER_S, whole_number
 from serverless_bench.worker.in_memory import MemorySink, MemorySource
 from serverless_bench.worker.meter import Meter
 from serverless_bench.worker.retry import Retrier
@@ -24,7 +25,36 @@ from serverless_bench.worker.retry import Retrier
 _TRANSFER: Final = Transfer(block_bytes=64 * KIB, timeout_s=30.0, retries=20)
 """Retries end with the timeout of the caller, not with a count."""
 
+MOST_PAGES: Final = 3000
+"""Of a listing of ours: claims and records of a million functions are fewer."""
+
 T = TypeVar("T")
+
+
+def pages(list_after: Callable[[str], tuple[list[str], bool]]) -> Iterator[list[str]]:
+    """Yield every page of a listing.
+
+    Parameters
+    ----------
+    list_after
+        Returns the page behind a key, and whether there are more.
+
+    Raises
+    ------
+    BadResponse
+        If the store goes round in a circle, or on without end.
+    """
+    after, ends = "", set[str]()
+    for _ in range(MOST_PAGES):
+        names, more = list_after(after)
+        yield names
+        if not more:
+            return
+        after = names[-1]
+        if after in ends:
+            raise BadResponse("the store lists the same keys again and again", status=200)
+        ends.add(after)
+    raise BadResponse(f"the store lists more than {MOST_PAGES} pages", status=200)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,19 +101,21 @@ class ObjectIO:
         put = partial(self._client.put, key, MemorySource(data), if_absent=if_absent)
         self._run("put", put, timeout_s)
 
-    def get(self, name: str, *, timeout_s: float) -> bytes:
-        """Return one object.
+    def get(self, name: str, *, most: int = MIB, timeout_s: float) -> bytes:
+        """Return one object of at most so many bytes.
 
         Raises
         ------
         NotFound
             If it is not there.
+        TooLong
+            If it is longer.
         OperationError
             If it could not be read within ``timeout_s``.
         """
 
         def get(meter: Meter) -> bytes:
-            sink = MemorySink()
+            sink = MemorySink(most)
             self._client.get(self._prefix + name, sink, meter)
             return bytes(sink.data)
 
@@ -99,8 +131,8 @@ class ObjectIO:
         """
         call = partial(self._client.get_head, self._prefix + name, length)
         data, etag, content_range = self._run("get", call, timeout_s)
-        size = content_range.rpartition("/")[2]
-        return Head(data, etag, int(size) if size.isdigit() else len(data))
+        size = whole_number(content_range.rpartition("/")[2])
+        return Head(data, etag, len(data) if size is None else size)
 
     def delete(self, name: str, *, etag: str, timeout_s: float) -> None:
         """Delete an object if it still is the one with this entity tag.
@@ -128,12 +160,7 @@ class ObjectIO:
 
     def list_pages(self, folder: str, *, timeout_s: float) -> Iterator[list[str]]:
         """Yield every name in ``folder``, a page at a time."""
-        after, more = "", True
-        while more:
-            names, more = self.list_page(folder, after, timeout_s=timeout_s)
-            yield names
-            after = names[-1] if names else ""
-            more = more and bool(names)
+        return pages(lambda after: self.list_page(folder, after, timeout_s=timeout_s))
 
     def renew(self) -> None:
         """Look for credentials again: those of a profile may have been renewed."""

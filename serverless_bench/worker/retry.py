@@ -125,7 +125,7 @@ class Retrier:
             wait_s = min(_CAP_S, failure.retry_after_s)
         wait_ns = round(wait_s * NS_PER_S)
         if monotonic_ns() + wait_ns > self.deadline_ns:
-            raise DeadlineExceeded("no time left for another attempt") from failure
+            raise DeadlineExceeded(f"no time left for another attempt: {failure}") from failure
         clock.sleep(wait_s)
         return wait_ns
 

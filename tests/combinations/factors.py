@@ -89,7 +89,7 @@ REFUSED: Final[Sequence[tuple[Mapping[str, str], str]]] = (
     *(
         ({"executor": executor, factor: value}, "means nothing to")
         for executor in ("inline", "local", "workers")
-        for factor, value in (("memory", "1769"), ("arch", "own"))
+        for factor, value in (("memory", "1769"), ("arch", "own"), ("probe", NO))
     ),
 )
 """Parts of cases that the command refuses before it starts, and what it says."""

@@ -9,6 +9,7 @@ import pytest
 from serverless_bench.clients import CLIENTS
 from serverless_bench.clients.base import Client
 from serverless_bench.clock import monotonic_ns
+from serverless_bench.driver.directory_bucket import WITH_SESSIONS
 from serverless_bench.errors import OperationError
 from serverless_bench.job.target import Target
 from serverless_bench.testing.client_parts import Collector, RangeOf, new_meter
@@ -118,7 +119,7 @@ def express(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
         yield replace(server, bucket=BUCKET)
 
 
-@pytest.mark.parametrize("client_name", ["awscrt", "boto3", "wire"])
+@pytest.mark.parametrize("client_name", WITH_SESSIONS)
 class TestOnADirectoryBucket(OnServer):
     store_checks_credentials = False
 

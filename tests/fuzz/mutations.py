@@ -23,7 +23,7 @@ SPOILED: Final = st.one_of(
     st.integers(),
     st.floats(),
     st.text(max_size=20),
-)
+).map(copy.deepcopy)
 """Values of any type that stand where others are expected."""
 Path = tuple[str | int, ...]
 

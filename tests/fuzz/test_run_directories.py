@@ -3,7 +3,7 @@
 import json
 import shutil
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.fuzz.mutations import CASES, CONTROL, mutated, mutated_bytes, mutated_lines
-from tests.fuzz.watched import Nursery, nursery
+from tests.fuzz.watched import Ended, Nursery, nursery
 
 RECORDED: Final = Path(__file__).parents[1] / "recorded"
 SEEDS: Final = sorted(path.name for path in RECORDED.iterdir())
@@ -42,18 +42,19 @@ COMMANDS: Final[Mapping[str, tuple[str, ...]]] = {
     "compare": ("compare", "a", "b"),
 }
 """Commands that ask no store."""
+ASKING: Final[Mapping[str, tuple[str, ...]]] = {
+    "resume": ("resume", "run"),
+    "clean": ("clean", "run"),
+}
 SAFE: Final = (0, 2, 6, 7, 8, 10, 11, 13, 14)
 """Codes of what a saved run may come to: a report, or one line that says what is wrong."""
 
 
-@pytest.fixture(scope="module")
-def sbench() -> Iterator[Nursery]:
-    modules = ("report", "check", "plot", "ls", "export", "compare", "resume", "clean")
-    with nursery(*(f"serverless_bench.cli.{name}" for name in modules), *WARM) as found:
-        yield found
-
-
-WARM: Final = (
+MODULES: Final = (
+    *(
+        f"serverless_bench.cli.{name}"
+        for name in ("report", "check", "plot", "ls", "export", "compare", "resume", "clean")
+    ),
     "serverless_bench.analysis.run_comparison",
     "serverless_bench.analysis.summary",
     "serverless_bench.driver.check",
@@ -97,19 +98,71 @@ def lay(seed: str, files: Mapping[str, bytes], at: Path) -> None:
         (at / name).write_bytes(data)
 
 
-@settings(max_examples=CASES, suppress_health_check=[*HealthCheck])
-@given(spoiled(), st.sampled_from(sorted(COMMANDS)))
-def test_a_spoiled_run_is_reported_on_or_refused(
-    sbench: Nursery, given_: tuple[str, dict[str, bytes]], name: str
-) -> None:
+@pytest.fixture(scope="module")
+def sbench() -> Iterator[Nursery]:
+    with nursery(*MODULES) as found:
+        yield found
+
+
+Case = tuple[str, dict[str, bytes]]
+Watch = Callable[..., Ended]
+
+
+def try_saved(sbench: Watch, case: Case, name: str) -> None:
+    """Run a command that asks no store."""
     with tempfile.TemporaryDirectory() as scratch:
         here = Path(scratch)
         if name == "compare":
             for number in range(4):
-                lay(*given_, here / "a" / str(number))
-                lay(given_[0], {}, here / "b" / str(number))
+                lay(*case, here / "a" / str(number))
+                lay(case[0], {}, here / "b" / str(number))
         else:
-            lay(*given_, here / "run")
+            lay(*case, here / "run")
         ended = sbench(here, *COMMANDS[name])
         ended.check(*SAFE)
         assert not ended.asked, ended
+
+
+def try_asking(sbench: Watch, case: Case, name: str) -> None:
+    """Run a command whose store does not answer, on a run that was cut short."""
+    with tempfile.TemporaryDirectory() as scratch:
+        here = Path(scratch)
+        lay(*case, here / "run")
+        patient(here / "run" / "run.json")
+        records = here / "run" / "records.jsonl"
+        lines = records.read_bytes().splitlines(keepends=True)
+        records.write_bytes(b"".join(lines[: len(lines) // 2]))
+        ended = sbench(here, *ASKING[name], environment=KEYS)
+        ended.check(*SAFE, 3, 5)
+        hosts = {what for what in ended.asked if "127.0.0.1', 9" not in what}
+        assert not hosts, ended
+
+
+def patient(path: Path) -> None:
+    """Have a run wait for nothing, run in this process, and ask nobody but ``REFUSING``."""
+    try:
+        header = json.loads(path.read_bytes())
+        job = header["job"]
+        job |= {"executor": "inline", "control": None, "endpoints": [], "gate": None}
+        job |= {"deadline_s": 2.0, "duration_s": None}
+        job["target"] |= {"endpoint_url": REFUSING, "store": None, "client": "wire"}
+        job["transfer"] |= {"retries": 0, "timeout_s": 1.0}
+        if job.get("load", {}).get("array"):
+            # Else it would be written where this machine's own files are.
+            job["load"]["array"]["path"] = None
+        path.write_text(json.dumps(header))
+    except (AttributeError, ValueError, KeyError, TypeError):
+        # It is refused before anything else is looked at.
+        return
+
+
+@settings(max_examples=CASES, suppress_health_check=[*HealthCheck])
+@given(spoiled(), st.sampled_from(sorted(COMMANDS)))
+def test_a_spoiled_run_is_reported_on_or_refused(sbench: Nursery, case: Case, name: str) -> None:
+    try_saved(sbench, case, name)
+
+
+@settings(max_examples=max(1, CASES // 4), suppress_health_check=[*HealthCheck])
+@given(spoiled(), st.sampled_from(sorted(ASKING)))
+def test_a_spoiled_run_asks_nobody_else(sbench: Nursery, case: Case, name: str) -> None:
+    try_asking(sbench, case, name)

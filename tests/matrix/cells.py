@@ -1,4 +1,4 @@
-"""The fault matrix: every fault, and what it is on every executor.
+"""What is tried in each cell of the fault matrix, which ``table`` lists.
 
 A cell runs through the command, checks the two identities and that no byte counts twice,
 resumes, cleans up, and returns its figures.
@@ -7,7 +7,7 @@ resumes, cleans up, and returns its figures.
 import random
 import signal
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import partial
@@ -218,6 +218,7 @@ def expired_a_while(rig: Rig, fault: str) -> Result:
             environment = {**trial.sbench.environment, "AWS_ENDPOINT_URL_LAMBDA": invoking[0]}
             trial = Trial(rig, trial.name, type(trial.sbench)(trial.sbench.directory, environment))
             trial.endpoint_url = proxy.url
+        trial.workers_url = rig.store.endpoint_url
         proxy.rule = expires(EXPIRED, of_the_driver, after=1, s=2.0)
         done = trial.write()
         assert proxy.refused > 0
@@ -245,6 +246,7 @@ def expired_for_ever(rig: Rig, fault: str) -> Result:
     with proxy_of(rig.store.endpoint_url) as proxy:
         trial = rig.trial("expired-for-ever")
         trial.endpoint_url = proxy.url
+        trial.workers_url = rig.store.endpoint_url
         proxy.rule = expires(EXPIRED, of_the_driver, after=2, s=HOUR_S)
         began_ns = monotonic_ns()
         done = trial.write(timeout_s=4)
@@ -359,60 +361,5 @@ def disk_full(rig: Rig, fault: str) -> Result:
     return trial.finish(fault, words, None)
 
 
-NO_QUEUE = "no queue: a task goes over a socket to a process"
-NO_SERVICE = "no service: the pool has as many workers as were asked for"
-BY_SOCKET = "no such request: the record comes over the socket"
-
-MATRIX: Mapping[str, Mapping[str, Cell | str]] = {
-    "function raises": dict.fromkeys(
-        ("local", "lithops", "lambda"), partial(misbehaves, "fault-raise")
-    ),
-    "function exits": dict.fromkeys(
-        ("local", "lithops", "lambda"), partial(misbehaves, "fault-exit")
-    ),
-    "function is OOM-killed": dict.fromkeys(("local", "lithops", "lambda"), runs_out_of_memory),
-    "function hangs past its deadline": dict.fromkeys(
-        ("local", "lithops", "lambda"), partial(misbehaves, "fault-hang")
-    ),
-    "429 at 30 %": {"local": NO_SERVICE, "lithops": refused, "lambda": refused},
-    "concurrency wall (2 at once)": {"local": NO_SERVICE, "lithops": walled, "lambda": walled},
-    "connection cut after accept": {"local": NO_QUEUE, "lithops": cut, "lambda": cut},
-    "event delivered twice": {"local": NO_QUEUE, "lithops": twice, "lambda": twice},
-    "event an hour late": {"local": NO_QUEUE, "lithops": late, "lambda": late},
-    "event dropped": {"local": NO_QUEUE, "lithops": dropped, "lambda": dropped},
-    "record put fails for a while": {
-        "local": BY_SOCKET,
-        **dict.fromkeys(("lithops", "lambda"), partial(record_refused, times=2)),
-    },
-    "record put fails for ever": {
-        "local": BY_SOCKET,
-        **dict.fromkeys(("lithops", "lambda"), partial(record_refused, times=None)),
-    },
-    "driver killed with -9, at random": dict.fromkeys(("local", "lithops", "lambda"), killed),
-    "credentials expire for a while": {
-        "local": "a store's request is not repeated with what it has refused: next line",
-        "lithops": expired_a_while,
-        "lambda": expired_a_while,
-    },
-    "credentials expire for ever": {
-        "local": workers_expired,
-        "lithops": expired_for_ever,
-        "lambda": expired_for_ever,
-    },
-    "driver interrupted, cleaned up at once": {
-        "local": "functions end with their driver",
-        **dict.fromkeys(("lithops", "lambda"), interrupted),
-    },
-    "driver's disk full": dict.fromkeys(("local", "lithops", "lambda"), disk_full),
-}
-"""Rows and columns of the table in docs/faults.md; text is why there is no such cell."""
-
-
 OWN_HOST: Final = (refused, walled, cut, twice, late, dropped)
 """What needs a host with faults to itself."""
-
-
-def cells(executor: str) -> dict[str, Cell]:
-    """Return the cells of an executor that exist."""
-    row = {fault: columns[executor] for fault, columns in MATRIX.items()}
-    return {fault: cell for fault, cell in row.items() if not isinstance(cell, str)}

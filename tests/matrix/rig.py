@@ -3,10 +3,11 @@
 import json
 import os
 import shlex
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from queue import SimpleQueue
@@ -23,7 +24,7 @@ from serverless_bench.job.target import Target
 from serverless_bench.rundir.run import Run, load_run
 from serverless_bench.rundir.tables import ABSENT, is_text
 from serverless_bench.units import KIB, NS_PER_S
-from tests.command import Apart, Done
+from tests.command import COMMAND, Apart, Done
 from tests.lambda_hosts import LambdaHost
 from tests.processes import PATIENCE_S, until
 from tests.servers import Server
@@ -78,6 +79,10 @@ class Rig:
     """A host without faults."""
     faulty: "SimpleQueue[LambdaHost]" = field(default_factory=SimpleQueue)
     """Hosts that one cell at a time has to itself."""
+    workers: int = 0
+    """Processes that take events, which each cell has to itself."""
+    ending: ExitStack = field(default_factory=ExitStack)
+    """Ends what cells have left running."""
 
     def trial(self, name: str, host: LambdaHost | None = None) -> "Trial":
         """Begin a run of its own, below prefixes of its own."""
@@ -121,6 +126,9 @@ class Trial:
         self.path = sbench.directory / "sbench-runs" / "w"
         self.endpoint_url = rig.store.endpoint_url
         self.requested = rig.number
+        self.workers_url = ""
+        """Where its workers look for events; empty for where the driver does."""
+        self._workers: list[subprocess.Popen[bytes]] = []
         self.target = Target(bucket=rig.store.bucket, endpoint_url=rig.store.endpoint_url)
 
     # The commands
@@ -129,6 +137,7 @@ class Trial:
         self, *flags: str | int, workload: str = "write", timeout_s: float = 120, prefix: str = ""
     ) -> Done:
         """Run ``sbench write`` to its end; ``prefix`` goes before it in a shell."""
+        self._have_workers()
         command = self._command(workload, timeout_s, flags)
         if prefix:
             command = ["bash", "-c", f"{prefix}; exec {shlex.join(command)}"]
@@ -147,6 +156,7 @@ class Trial:
     @contextmanager
     def started(self, *flags: str | int) -> Iterator["subprocess.Popen[bytes]"]:
         """Have ``sbench write`` running; it is over when the block is."""
+        self._have_workers()
         process = subprocess.Popen(
             self._command("write", 120, flags),
             cwd=self.sbench.directory,
@@ -159,6 +169,33 @@ class Trial:
         finally:
             process.kill()
             process.wait()
+
+    def _have_workers(self) -> None:
+        """Start the workers of the cell, each anew whenever it ends, as a service would."""
+        if self._workers:
+            return
+        where = ("--endpoint-url", self.workers_url or self.endpoint_url)
+        control = f"s3://{self.target.bucket}/{self.prefixes[1]}"
+        command = [*COMMAND, "worker", "--control", control, *where]
+        while len(self._workers) < self.rig.workers:
+            worker = subprocess.Popen(
+                ["bash", "-c", 'while :; do "$@" || sleep 1; done', "workers", *command],
+                cwd=self.sbench.directory,
+                env={**os.environ, **self.sbench.environment},
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                start_new_session=True,
+            )
+            self._workers.append(worker)
+        self.rig.ending.callback(self._end_workers)
+        for worker in self._workers:
+            assert worker.stdout is not None
+            assert b"takes events from" in worker.stdout.readline()
+
+    def _end_workers(self) -> None:
+        while self._workers:
+            with self._workers.pop() as worker:
+                os.killpg(worker.pid, signal.SIGKILL)
 
     def _command(self, workload: str, timeout_s: float, flags: Sequence[str | int]) -> list[str]:
         control: list[str] = []
@@ -277,7 +314,7 @@ class Trial:
     def finish(self, fault: str, outcome: str, detect_s: float | None) -> Result:
         """Clean up and return the cell."""
         summary = self.check()
-        return Result(
+        result = Result(
             fault=fault,
             executor=self.rig.executor,
             outcome=outcome,
@@ -286,6 +323,8 @@ class Trial:
             detect_s=detect_s,
             orphans=self.clean(),
         )
+        self._end_workers()
+        return result
 
 
 COUNTS = ("requested", "ok", "failed", "lost", "duplicate", "bytes")

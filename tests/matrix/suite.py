@@ -8,9 +8,10 @@ from typing import Final
 
 import pytest
 
-from tests.matrix.cells import OWN_HOST, cells, killed
+from tests.matrix.cells import OWN_HOST, killed
 from tests.matrix.rig import Result
 from tests.matrix.rigs import RIGS
+from tests.matrix.table import cells
 from tests.processes import PATIENCE_S
 from tests.servers import Server
 

@@ -3,6 +3,7 @@
 import tomllib
 from collections.abc import Iterable
 from fractions import Fraction
+from itertools import chain
 from pathlib import Path
 from typing import Final
 
@@ -28,17 +29,16 @@ def bill(run: Saved) -> Row | None:
         prices = tomllib.load(file)
     arm = any(record["machine"] in {"aarch64", "arm64"} for record in there)
     architecture = "arm64" if arm else "x86_64"
-    asked = (run.header.get("probe") or {"functions": []})["functions"]
+    asked = [*(run.header.get("probe") or {"functions": []})["functions"]]
+    asked += run.end.get("probed", [])
     billed_ms = [milliseconds(run, record) for record in there]
     billed_ms += [one["billed_ms"] for one in asked]
     sizes = [record["memory_mib"] for record in there] + [one["memory_mib"] or 0 for one in asked]
     gb_s = sum(Fraction(ms * mib, 1000 * 1024) for ms, mib in zip(billed_ms, sizes, strict=True))
     data, parts = of_operations(run), {"control": control(run), "gate": gate(run)}
     parts["probes"] = {"head": max(heads(run), len(run.end.get("probes", [])))}
-    for part, name, one in [("control", "control", a) for a in asked] + [
-        ("probes", "data", a) for a in asked
-    ]:
-        for kind, number in one["requests"].get(name, {}).items():
+    for part, name in (("control", "control"), ("probes", "data")):
+        for kind, number in chain(*(one["requests"].get(name, {}).items() for one in asked)):
             parts[part][kind] = parts[part].get(kind, 0) + number
     overhead = {name: some(part) for name, part in parts.items()}
     in_data_bucket = [data, overhead["gate"], overhead["probes"]]

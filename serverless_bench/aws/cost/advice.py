@@ -102,19 +102,9 @@ def traps(loads: Sequence[PlannedLoad], prices: Prices) -> list[Trap]:
     month = BilledUsage(express=loads[0].express, storage_byte_h=kept * HOURS_PER_MONTH)
     compute = sum(price(forecast(load).usage, prices).compute for load in loads)
     runaway = sum(load.functions * load.memory_mib / 1024 * MAX_FUNCTION_S for load in loads)
-    free = _network(loads, Route.NONE, prices)
     found = [
         *_small_parts(loads, prices),
-        Trap(
-            name="nat",
-            amount=_network(loads, Route.NAT, prices) - free,
-            text="if the functions sit in a VPC behind NAT",
-        ),
-        Trap(
-            name="endpoint",
-            amount=_network(loads, Route.ENDPOINT, prices) - free,
-            text="if they reach S3 through an interface endpoint (a gateway endpoint is free)",
-        ),
+        *_routes(loads, prices),
         Trap(
             name="cross_region",
             amount=gib * prices.network_cross_region_gb,
@@ -171,6 +161,21 @@ def _small_parts(loads: Sequence[PlannedLoad], prices: Prices) -> Iterator[Trap]
             text="if parts and ranges were 8 MiB, boto3's default"
             f" ({', '.join(words)} with all functions at once)",
         )
+
+
+def _routes(loads: Sequence[PlannedLoad], prices: Prices) -> Iterator[Trap]:
+    """Yield what other ways to S3 would add."""
+    free = _network(loads, Route.NONE, prices)
+    yield Trap(
+        name="nat",
+        amount=_network(loads, Route.NAT, prices) - free,
+        text="if the functions sit in a VPC behind NAT",
+    )
+    yield Trap(
+        name="endpoint",
+        amount=_network(loads, Route.ENDPOINT, prices) - free,
+        text="if they reach S3 through an interface endpoint (a gateway endpoint is free)",
+    )
 
 
 def _network(loads: Sequence[PlannedLoad], route: Route, prices: Prices) -> float:

@@ -7,6 +7,7 @@ imports took; ``CONTROL_S`` stands for the two requests around it. ``requests`` 
 requests there were. Functions that were asked before the run are billed like all others.
 """
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Final
@@ -22,6 +23,7 @@ from serverless_bench.aws.cost.usage import HOURS_PER_MONTH, BilledUsage, Dollar
 from serverless_bench.job.directory_bucket import is_directory_bucket
 from serverless_bench.job.spec import JobSpec
 from serverless_bench.rundir.record import Lost, Outcome
+from serverless_bench.rundir.rows import column
 from serverless_bench.rundir.run import Run
 from serverless_bench.rundir.tables import ABSENT, Ints, Mask, is_one_of, is_text
 from serverless_bench.units import NS_PER_S
@@ -32,6 +34,7 @@ CONTROL_S: Final = 0.1
 _NS_PER_MS: Final = 1_000_000
 _MAKING: Final = frozenset({"append_array", "copy", "put", "write_array"})
 _UPLOADING: Final = ("put", "upload_part")
+_RETRIEVING: Final = "get"
 _REMOVING: Final = frozenset({"delete", "delete_many"})
 
 
@@ -149,12 +152,14 @@ def outcome_usage(
     spent_ns = result.end_ns - result.start_ns + (result.import_ns or 0)
     spent_ns += round(CONTROL_S * NS_PER_S) if controlled else 0
     billed_ms = -(-spent_ns // _NS_PER_MS)
-    good = [one for one in result.attempts if 0 < (one.status or 0) < 300]
+    columns = (column(result.attempts, name) for name in ("request", "status", "bytes"))
+    moved = Counter[str]()
+    for request, status, count in zip(*columns, strict=True):
+        moved[request] += count if 0 < (status or 0) < 300 else 0
     return BilledUsage(
         architecture=architecture,
         express=is_directory_bucket(job.target.bucket),
-        uploaded_bytes=sum(one.bytes for one in good if one.request in _UPLOADING),
-        retrieved_bytes=sum(one.bytes for one in good if one.request == "get"),
+        **_transferred(moved),
         gb_s=billed_ms / 1000 * (result.memory_mib or memory_mib) / 1024,
         invocations=1,
         log_bytes=LOG_BYTES,
@@ -174,13 +179,11 @@ def billed_ns(run: Run, there: Mask) -> Ints:
 def _usage(run: Run, there: Mask, requests: Requests) -> BilledUsage:
     count = int(there.sum()) + len(run.probed)
     gib = run.functions["memory_mib"][there] / 1024
-    moved = {request: _moved(run, request) for request in (*_UPLOADING, "get")}
     probed = sum(one["billed_ms"] / 1000 * (one["memory_mib"] or 0) / 1024 for one in run.probed)
     return BilledUsage(
         architecture=_architecture(run, there),
         express=is_directory_bucket(run.job.target.bucket),
-        uploaded_bytes=sum(moved[request] for request in _UPLOADING),
-        retrieved_bytes=moved["get"],
+        **_transferred(_moved(run)),
         gb_s=float((billed_ns(run, there) / NS_PER_S * gib).sum()) + probed,
         invocations=count,
         log_bytes=LOG_BYTES * count,
@@ -188,11 +191,20 @@ def _usage(run: Run, there: Mask, requests: Requests) -> BilledUsage:
     )
 
 
-def _moved(run: Run, request: str) -> int:
-    """Return the bytes of requests of one kind that were answered with success."""
-    attempts = run.attempts
-    good = is_text(attempts["request"], request) & (attempts["status"] < 300)
-    return int(attempts["bytes"][good & (attempts["status"] != ABSENT)].sum())
+def _moved(run: Run) -> dict[str, int]:
+    """Return the bytes of requests that were answered with success, by kind."""
+    status = run.attempts["status"]
+    good = (status < 300) & (status != ABSENT)
+    request, moved = run.attempts["request"][good], run.attempts["bytes"][good]
+    return {kind: int(moved[is_text(request, kind)].sum()) for kind in (*_UPLOADING, _RETRIEVING)}
+
+
+def _transferred(moved: Mapping[str, int]) -> dict[str, int]:
+    """Return the two quantities of ``BilledUsage`` that bytes by kind of request make."""
+    return {
+        "uploaded_bytes": sum(moved[request] for request in _UPLOADING),
+        "retrieved_bytes": moved[_RETRIEVING],
+    }
 
 
 def _architecture(run: Run, there: Mask) -> str:

@@ -16,6 +16,7 @@ from serverless_bench.job.operations import OperationKind
 from serverless_bench.job.spec import JobSpec
 from serverless_bench.payload.array_layout import objects_of
 from serverless_bench.rundir.record import InvocationRecord
+from serverless_bench.rundir.rows import column
 from serverless_bench.rundir.run import Run
 from serverless_bench.rundir.tables import ABSENT, is_text
 
@@ -79,11 +80,10 @@ def requests_of(run: Run) -> Requests:
 
 def requests_of_record(record: InvocationRecord, job: JobSpec) -> Requests:
     """Return the requests of one function; those with which its record is found are assumed."""
-    tables = record.to_json()
-    attempts = zip(tables["attempts"]["request"], tables["attempts"]["status"], strict=True)
+    attempts = zip(*(column(record.attempts, name) for name in ("request", "status")), strict=True)
     data = Counter(request for request, status in attempts if (status or 0) < FREE_STATUS)
     if job.load.array is not None:
-        columns = (tables["operations"][name] for name in ("kind", "size", "error"))
+        columns = (column(record.operations, name) for name in ("kind", "size", "error"))
         done = zip(*columns, strict=True)
         good = ((OperationKind(kind), size) for kind, size, error in done if error is None)
         data += _in_arrays(job, good)

@@ -16,7 +16,7 @@ class RemoteExecutor:
     Parameters
     ----------
     job
-        Has a control target.
+        Has a control target, or nothing is followed.
     """
 
     def __init__(self, job: JobSpec) -> None:

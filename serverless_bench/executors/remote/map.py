@@ -41,6 +41,8 @@ _AHEAD: Final = 4
 """Launches that wait for a thread, per thread."""
 _TIMEOUT_S: Final = 300.0
 """How long the control prefix may be out of reach before the driver gives up."""
+_MOST_FAILURES: Final = 5
+"""Times that reading a record may fail, each after a minute of attempts."""
 _NEVER_NS: Final = 1 << 62
 
 T = TypeVar("T")
@@ -264,9 +266,18 @@ class RemoteMap:
             self._fetch(key)
         return len(new)
 
-    def _fetch(self, key: RecordKey) -> None:
+    def _fetch(self, key: RecordKey, failures: int = 0) -> None:
+        def on_error(error: OperationError) -> Outcome | None:
+            # What is listed and cannot be read, again and again, is lost: the store answers.
+            if failures == _MOST_FAILURES:
+                cause = f"its record cannot be read: {error}"
+                return self._on_fetched(key, Lost(index=key.index, launch=key.launch, cause=cause))
+            self._tolerate(error)
+            self._fetch(key, failures + 1)
+            return None
+
         record = partial(self._view.fetch, key)
-        self._request(record, partial(self._on_fetched, key), partial(self._fetch, key))
+        self._fetchers.submit(record, partial(self._on_fetched, key), OperationError, on_error)
 
     def _on_fetched(self, key: RecordKey, result: InvocationRecord | Lost) -> Outcome | None:
         self._fetching -= 1

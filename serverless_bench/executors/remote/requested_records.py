@@ -1,8 +1,13 @@
 """Which records a driver has requested."""
 
 from array import array
+from typing import Final
 
 from serverless_bench.worker.claims import RecordKey
+
+_MOST_FURTHER: Final = 100_000
+"""Deliveries besides the first of each index: no queue delivers so often, but anybody may write
+records who may write there."""
 
 
 class RequestedRecords:
@@ -31,6 +36,8 @@ class RequestedRecords:
             self._first[index] = digits
             return True
         if self._first[index] == digits or (index, digits) in self._further:
+            return False
+        if len(self._further) == _MOST_FURTHER:
             return False
         self._further.add((index, digits))
         return True

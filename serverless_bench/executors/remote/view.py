@@ -5,11 +5,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from serverless_bench.clock import Clock, http_date_s
-from serverless_bench.errors import OperationError, StoreError
+from serverless_bench.errors import BadResponse, OperationError, StoreError
 from serverless_bench.executors.base import read_record
 from serverless_bench.job.target import Target
 from serverless_bench.rundir.record import InvocationRecord, Lost
-from serverless_bench.units import NS_PER_S
+from serverless_bench.units import MIB, NS_PER_S
 from serverless_bench.worker.claims import (
     RecordKey,
     before,
@@ -20,9 +20,12 @@ from serverless_bench.worker.claims import (
     parse_record,
     record_name,
 )
-from serverless_bench.worker.object_io import ObjectIO
+from serverless_bench.worker.in_memory import TooLong
+from serverless_bench.worker.object_io import MOST_PAGES, ObjectIO
 
 _FOLDER: Final = "records/"
+_RECORD_BYTES: Final = 512 * MIB
+"""A million small objects, with a request each, make 400 MB."""
 _REQUEST_S: Final = 60.0
 """How long one request may take, with its attempts."""
 SKEW_S: Final = 2.0
@@ -78,20 +81,24 @@ class ControlView(ObjectIO):
         """
         found: list[RecordKey] = []
         after = before(targets[0])
-        while True:
+        for _ in range(MOST_PAGES):
             names, more = self._page(after)
             keys = _parsed(names)
             found += keys
-            if not more or not names:
+            if not more:
                 return found
-            after = names[-1]
+            behind = names[-1]
             if keys:
                 last = keys[-1].index
                 position = bisect_left(targets, last)
                 if position == len(targets):
                     return found
                 if targets[position] > last:
-                    after = before(targets[position])
+                    behind = before(targets[position])
+            if behind <= after:
+                raise BadResponse("the store lists the same keys again and again", status=200)
+            after = behind
+        raise BadResponse("the list of records does not end", status=200)
 
     def records_of(self, index: int) -> list[RecordKey]:
         """Return the records of one index, and maybe of further ones."""
@@ -105,7 +112,11 @@ class ControlView(ObjectIO):
 
     def fetch(self, key: RecordKey) -> InvocationRecord | Lost:
         """Return a record, or a loss if it is none."""
-        found = read_record(self.get(record_name(key), timeout_s=_REQUEST_S), key.index, key.launch)
+        try:
+            data = self.get(record_name(key), most=_RECORD_BYTES, timeout_s=_REQUEST_S)
+        except TooLong as exc:
+            return Lost(index=key.index, launch=key.launch, cause=f"its record: {exc}")
+        found = read_record(data, key.index, key.launch)
         mine = (self._run_id, key.delivery)
         if isinstance(found, Lost) or (found.run_id, found.delivery) == mine:
             return found

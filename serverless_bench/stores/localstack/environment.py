@@ -20,14 +20,23 @@ from typing import Final
 import platformdirs
 
 from serverless_bench.errors import StoreError
+from serverless_bench.process.private import own_directory
 
 VERSIONS: Final = {"3.11": "4.13.1", "3.12": "4.13.1", "3.13": "2026.3.0"}
 """The last LocalStack that runs on each Python without an account; tried on each."""
 _DATA: Final = files("serverless_bench.stores.localstack")
 _PLUGIN: Final = "sbench_executor"
+_COPIED: Final = {
+    f"{_PLUGIN}.py": _DATA.joinpath("executor.py"),
+    "sbench_gateway.py": _DATA.joinpath("gateway.py"),
+    "sbench_callers.py": files("serverless_bench.process").joinpath("callers.py"),
+}
+"""What LocalStack loads of ours, and where it comes from."""
 _ENTRY_POINTS: Final = f"""\
 [localstack.lambda.runtime_executor]
 sbench = {_PLUGIN}:SbenchPlugin
+[localstack.runtime.server]
+sbench = sbench_gateway:SbenchServerPlugin
 """
 _METADATA: Final = f"Metadata-Version: 2.1\nName: {_PLUGIN.replace('_', '-')}\nVersion: 0\n"
 
@@ -67,7 +76,8 @@ def prepare(root: Path, report: Callable[[str], None] = lambda _: None) -> Local
     name = hashlib.blake2b(pins + python.encode(), digest_size=6).hexdigest()
     home = root / f"{version}-{name}"
     try:
-        root.mkdir(parents=True, exist_ok=True)
+        # What another user put there would run as us.
+        own_directory(root)
         with (root / f"{home.name}.lock").open("w") as lock:
             # Two commands at the same time install it once.
             fcntl.flock(lock, fcntl.LOCK_EX)
@@ -116,12 +126,12 @@ def _install(python: str, version: str, home: Path) -> None:
 
 
 def _add_plugin(home: Path) -> None:
-    """Have our executor in it, as this sbench has it."""
+    """Have our executor and our server in it, as this sbench has them."""
     packages = next((home / "lib").glob("python*/site-packages"))
     about = packages / f"{_PLUGIN}-0.dist-info"
     about.mkdir(exist_ok=True)
     for path, text in (
-        (packages / f"{_PLUGIN}.py", _DATA.joinpath("executor.py").read_text("utf-8")),
+        *((packages / name, source.read_text("utf-8")) for name, source in _COPIED.items()),
         (about / "METADATA", _METADATA),
         (about / "entry_points.txt", _ENTRY_POINTS),
     ):

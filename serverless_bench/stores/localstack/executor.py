@@ -145,7 +145,8 @@ def _request(
         address.hostname or _OURS, address.port, timeout=timeout_s
     )
     try:
-        connection.request(method, path, body, headers or {})
+        # Its address ends in the token without which it takes nothing.
+        connection.request(method, address.path + path, body, headers or {})
         response = _HostResponse(connection.getresponse())
     except OSError as exc:
         raise HostError(f"sbench's Lambda host: {exc}") from exc

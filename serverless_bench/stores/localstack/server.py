@@ -140,8 +140,8 @@ def _environment(volume: Path, port: int, lambda_host: str) -> dict[str, str]:
         "LANG": "C.UTF-8",
         "HOME": str(volume),
         "LOCALSTACK_VOLUME_DIR": str(volume),
-        # Its usual server listens on every address, whatever its settings.
-        "GATEWAY_SERVER": "hypercorn",
+        # Its usual server listens on every address, whatever its settings; ours refuses others.
+        "GATEWAY_SERVER": "sbench",
         "GATEWAY_LISTEN": f"127.0.0.1:{port}",
         "LOCALSTACK_HOST": f"127.0.0.1:{port}",
         # It would fetch a certificate, report us to its makers, and serve names.
@@ -190,7 +190,10 @@ def _volume() -> Iterator[Path]:
 
 def _sweep(volume: Path) -> None:
     """Delete a directory whose command was killed."""
-    # Not if it is somebody else's, or in use, or being made at this moment.
+    # Not if it is somebody else's: its lock could be a link to a file of ours.
+    if volume.lstat().st_uid != os.getuid():
+        return
+    # Nor in use, or being made at this moment.
     with suppress(OSError), (volume / "lock").open("r+") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         shutil.rmtree(volume, ignore_errors=True)

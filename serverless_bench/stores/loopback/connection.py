@@ -6,11 +6,13 @@ import struct
 from collections.abc import Mapping, Sequence
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler
+from ipaddress import ip_address
 from typing import Any, Final, NoReturn
 
 from serverless_bench import clock
 from serverless_bench.clock import monotonic_ns, wall_ns
 from serverless_bench.job.keys import declared_size
+from serverless_bench.process.callers import from_a_page, same_user
 from serverless_bench.stores.loopback.bodies import Body, Inspector, UploadCheck, buffered
 from serverless_bench.stores.loopback.faults import FaultKind, PlannedFault, derived_rng
 from serverless_bench.stores.loopback.s3 import (
@@ -74,7 +76,10 @@ class HttpConnection(BaseHTTPRequestHandler):
         rate = self.state.settings.shape.connection_bytes_per_s
         self._pace = None if rate is None else Pace(rate)
         self._connection_number = next(self.state.connection_numbers)
-        self.state.counters.add(connections=1)
+        own = self.connection.getsockname()
+        self._within = ip_address(own[0]).is_loopback
+        self._stranger = self._within and not same_user(self.client_address, own)
+        self.state.counters.add(connections=not self._stranger)
 
     def handle(self) -> None:
         """Serve requests until one side hangs up."""
@@ -102,6 +107,25 @@ class HttpConnection(BaseHTTPRequestHandler):
         self._expecting = False
         self._received_ns = monotonic_ns()
         return super().parse_request()
+
+    def refused(self) -> bool:
+        """Refuse what no client of ours sends; then nothing is counted or looked at.
+
+        Only within this machine: a store that listens to the network was told to let others in.
+        """
+        if self._stranger:
+            why = "this store answers processes of its own user"
+        elif self._within and from_a_page(self.headers.get("Host", ""), self.headers.get("Origin")):
+            why = "this store answers no web page; it is called 127.0.0.1 or localhost"
+        else:
+            return False
+        body = error_xml(S3Error(403, "AccessDenied", why), self.path, "")
+        head = f"HTTP/1.1 403 Forbidden\r\nContent-Type: {_XML}\r\nConnection: close\r\n"
+        self.close_connection = True
+        self.connection.sendall(f"{head}Content-Length: {len(body)}\r\n\r\n".encode())
+        self.connection.sendall(b"" if self.command == "HEAD" else body)
+        self._linger()
+        return True
 
     def start_request(self) -> S3Request:
         """Return what the request asks for; call it once per request."""

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import Final
 
 from serverless_bench.errors import StoreError
-from serverless_bench.process import environment
+from serverless_bench.process import environment, without_credentials
 
 _CREDENTIALS: Final = {"AWS_ACCESS_KEY_ID": "any", "AWS_SECRET_ACCESS_KEY": "any"}
 
@@ -32,7 +32,7 @@ def served(*flags: str, credentials: bool = True) -> Iterator[str]:
     """
     with environment(_CREDENTIALS if credentials else {}):
         # The user's defaults are for their own server, not for this one.
-        kept = {k: v for k, v in os.environ.items() if not k.startswith("SBENCH_")}
+        kept = {k: v for k, v in without_credentials().items() if not k.startswith("SBENCH_")}
         process = subprocess.Popen(  # noqa: S603 - our own module
             [sys.executable, "-P", "-m", "serverless_bench", "serve", *flags],
             env={**kept, "SBENCH_CONFIG": os.devnull},

@@ -22,6 +22,8 @@ class Handler(S3Connection):
 
     def serve(self) -> None:
         """Answer one request."""
+        if self.refused():
+            return
         request = self.start_request()
         if request.path == STATISTICS:
             self.reply(200, json.dumps(self.state.statistics()).encode())

@@ -88,9 +88,14 @@ BAD = [
     (2, "cannot reach the embedded store", (*LAMBDA,)),
     (2, "--stack means nothing to --executor local", ("write", "--stack", "s")),
     (2, "--function means nothing to --executor local", ("write", "--function", "f")),
+    (2, "--probe means nothing to --executor local", ("write", "--no-probe")),
     (2, "--control-prefix means nothing", ("write", "--control-prefix", "c/")),
     (2, "--control-prefix '/' is no prefix", (*LAMBDA, "--control-prefix", "/")),
     (2, "--control-prefix 's3://b' is no prefix", (*LAMBDA, "--control-prefix", "s3://b")),
+    (2, "--control 's3://b/' is no prefix", ("worker", "--control", "s3://b/")),
+    (2, "--control '/' is no prefix", ("worker", "--control", "/")),
+    (2, "not one of 'arm64', 'x86_64'", ("write", "--arch", "mips")),
+    (2, "not one of 'arm64', 'x86_64'", ("plan", "--arch", "mips")),
     (2, "--start-timeout must be positive", ("write", "--start-timeout", "0")),
     (2, "has the client 'wire'", (*LAMBDA[:3], "--stack", "s", "--client", "boto3")),
     (3, "unknown client 'nope'", ("write", "--client", "nope")),
@@ -175,9 +180,24 @@ def test_credentials_that_are_missing_or_wrong(tmp_path: Path, embedded: Server)
     wrong = Sbench(tmp_path, KEYS)("write", *where)
     assert wrong.code == 5
     assert "refuses these credentials" in wrong.err
-    profile = Sbench(tmp_path, {"AWS_PROFILE": "nobodys"})("write", *where)
-    assert profile.code == 5
-    assert profile.err.startswith("sbench: there are no credentials: The config profile (nobodys)")
+
+
+@pytest.mark.parametrize("where", [(), ("--endpoint-url", "http://127.0.0.1:1")])
+@pytest.mark.parametrize(
+    ("variable", "value", "why"),
+    [
+        ("AWS_PROFILE", "nobodys", "The config profile (nobodys)"),
+        ("AWS_CONFIG_FILE", "config", "Unable to parse config file"),
+    ],
+)
+def test_a_profile_that_cannot_be_read(
+    tmp_path: Path, where: tuple[str, ...], variable: str, value: str, why: str
+) -> None:
+    """Wherever the bucket is: nobody was asked."""
+    (tmp_path / "config").write_text("[oops")
+    done = Sbench(tmp_path, {variable: value})("write", *where, "--bucket", "b", "--mb", 1)
+    assert done.code == 5
+    assert done.err.startswith(f"sbench: there are no credentials: {why}")
 
 
 def test_more_bytes_than_the_disk_has(sbench: Sbench) -> None:

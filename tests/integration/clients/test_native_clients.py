@@ -123,8 +123,8 @@ def test_an_ignored_range_is_a_bad_answer() -> None:
 
 def test_a_client_goes_where_the_store_sends_it() -> None:
     moved = fault.fails(301, "PermanentRedirect", **{"x-amz-bucket-region": "eu-1"})
-    with FaultServer([ranged]) as server, FaultServer([moved]) as other:
-        client = opened(other, "awscrt")
+    with FaultServer([moved, ranged]) as server:
+        client = opened(server, "awscrt")
         with pytest.raises(WrongRegion) as caught:
             client.get(KEY, Collector(), new_meter())
         client.move(region=caught.value.region, endpoint_url=server.endpoint_url)

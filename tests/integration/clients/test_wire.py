@@ -39,7 +39,9 @@ def answering(*pieces: bytes, close: bool = True) -> Iterator[WireConnection]:
         thread = threading.Thread(target=answer)
         thread.start()
         url = urlsplit(f"http://127.0.0.1:{server.getsockname()[1]}")
-        connection = WireConnection(url, proxy=None, block_bytes=KIB, timeout_s=10)
+        connection = WireConnection(
+            url, proxy=None, block_bytes=KIB, timeout_s=10, exchange=new_meter()
+        )
         try:
             yield connection
         finally:

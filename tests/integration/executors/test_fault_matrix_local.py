@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.matrix.cells import cells
 from tests.matrix.suite import Results, a_hundred_kills, judge, suite
+from tests.matrix.table import cells
 from tests.servers import Server
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self").exists(), reason="functions need Linux")

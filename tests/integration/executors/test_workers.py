@@ -202,7 +202,8 @@ def test_a_second_signal_ends_a_worker_at_once(here: Sbench, proxy: Proxy) -> No
         return worker.poll() is not None
 
     until(ended_by_another)
-    assert worker.returncode == INTERRUPTED
+    # A third may come when Python, on its way out, has given up the handlers.
+    assert worker.returncode in {INTERRUPTED, -signal.SIGINT}
     driver.send_signal(signal.SIGTERM)
     assert driver.wait(PATIENCE_S) == INTERRUPTED
 

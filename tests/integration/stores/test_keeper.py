@@ -1,6 +1,5 @@
 """Commands share one keeper: who comes at the same time, and who leaves last."""
 
-import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -24,10 +23,9 @@ lease.release()
 def test_the_keeper_of_a_command_that_came_second_goes_at_once(tmp_path: Path) -> None:
     first = Lease.take(tmp_path)
     assert first is not None
-    address = embedded._socket_path(tmp_path)
-    keeper = embedded._start_keeper(tmp_path, address)
-    line = socket.socket(socket.AF_UNIX)
-    line.connect(str(address))
+    keeper = embedded._start_keeper(tmp_path)
+    line = embedded._connect(tmp_path)
+    assert line is not None
     second = Lease(line, keeper)
     assert keeper.returncode is not None
     assert second.address == first.address

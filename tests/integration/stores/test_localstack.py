@@ -6,6 +6,8 @@ import json
 import os
 import signal
 import socket
+import urllib.error
+import urllib.request
 import zipfile
 from collections.abc import Iterator
 from contextlib import suppress
@@ -23,6 +25,8 @@ from tests.command import Apart
 from tests.localstacks import running_localstack
 from tests.processes import PATIENCE_S, Family, until
 from tests.sam import RUNTIME
+from tests.servers import DIRECT
+from tests.stranger import stranger
 
 SERVER = "localstack.runtime.main"
 
@@ -201,6 +205,21 @@ def invoke(client: Any, event: str) -> tuple[Any, str | None, str]:
     answer = client.invoke(FunctionName="tested", Payload=json.dumps(event), LogType="Tail")
     log = base64.b64decode(answer.get("LogResult", "")).decode()
     return json.load(answer["Payload"]), answer.get("FunctionError"), log
+
+
+def test_another_user_and_a_web_page_deploy_nothing(client: Any) -> None:
+    url = client.meta.endpoint_url
+    path = "/2015-03-31/functions/tested/invocations"
+    with stranger() as nobody:
+        for method, asked in (("POST", path), ("GET", "/_localstack/health"), ("PUT", "/bucket")):
+            answered = nobody.request(f"{url}{asked}", method, '"theirs"')
+            assert answered == (403, "this LocalStack is another user's")
+    for name, value in (("Host", "rebound.example"), ("Origin", "http://localhost:8000")):
+        page = urllib.request.Request(f"{url}{path}", b'"page"', {name: value})
+        with pytest.raises(urllib.error.HTTPError) as refused:
+            DIRECT.open(page)
+        with refused.value as answer:
+            assert (answer.status, answer.read()) == (403, b"this LocalStack answers no web page")
 
 
 def test_functions_run_and_stay_warm(client: Any) -> None:

@@ -5,12 +5,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from serverless_bench.analysis.summary import summarize
 from serverless_bench.cli.exit_codes import ExitCode, exit_code_of
 from serverless_bench.job.operations import OperationKind
 from serverless_bench.rundir.record import BadRange, Found, Outcome, Step
-from serverless_bench.rundir.tables import percentiles
+from serverless_bench.rundir.tables import at_percentiles, percentiles
 from serverless_bench.units import GIB
 from tests.runs import S, attempt, job, lost, operation, outcome, record, saved
 
@@ -87,6 +89,18 @@ def test_percentiles_come_from_raw_values() -> None:
     found = percentiles(np.arange(1.0, 101.0))
     assert found == pytest.approx({"p1": 1.99, "p5": 5.95, "p50": 50.5, "p95": 95.05, "p99": 99.01})
     assert percentiles(np.array([])) is None
+
+
+NUMBERS = st.one_of(
+    st.lists(st.integers(0, 2**62), min_size=1),
+    st.lists(st.floats(0, 1e300), min_size=1),
+)
+
+
+@given(NUMBERS, st.lists(st.floats(0, 100), min_size=1, max_size=9))
+def test_percentiles_are_numpys(values: list[float], wanted: list[float]) -> None:
+    found = np.array(values)
+    assert at_percentiles(found, wanted).tolist() == np.percentile(found, wanted).tolist()
 
 
 def test_reads_have_first_bytes_and_writes_have_acks(tmp_path: Path) -> None:

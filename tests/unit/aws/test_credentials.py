@@ -34,6 +34,15 @@ def test_each_has_a_line_and_a_hint(error: Exception, words: str, hint: str) -> 
     assert hint in of_store.value.hint
 
 
+@pytest.mark.parametrize(
+    "error", [boto.ProfileNotFound(profile="nobodys"), boto.ConfigParseError(path="~/.aws/config")]
+)
+def test_a_profile_that_cannot_be_read_is_no_matter_of_the_network(error: Exception) -> None:
+    with pytest.raises(ExecutorError) as found, client.explained("lambda"):
+        raise error
+    assert "AWS_PROFILE" in found.value.hint
+
+
 def test_a_login_is_signed_by_a_library_that_is_installed() -> None:
     about = tomllib.loads((Path(__file__).parents[3] / "pyproject.toml").read_text())
     assert any(one.startswith("awscrt") for one in about["project"]["dependencies"])

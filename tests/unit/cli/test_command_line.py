@@ -107,6 +107,11 @@ def test_a_plan_of_an_open_loop_has_the_operations_that_are_due(call: Call) -> N
     assert "mixed, array, call" in call("plan", "wirte")[2]
 
 
+@pytest.mark.parametrize("command", ["write", "plan"])
+def test_help_spells_choices_as_files_do(call: Call, command: str) -> None:
+    assert "--arch [arm64|x86_64]" in call(command, "--help")[1]
+
+
 HERE = Target(bucket="sbench", endpoint_url="http://127.0.0.1:8333", store="seaweedfs")
 
 
@@ -114,6 +119,7 @@ HERE = Target(bucket="sbench", endpoint_url="http://127.0.0.1:8333", store="seaw
     ("name", "url", "executor", "ok"),
     [
         ("AWS_ENDPOINT_URL", "http://minio:9000", "local", False),
+        ("AWS_ENDPOINT_URL", "http://minio:9000", "workers", False),
         ("AWS_ENDPOINT_URL_S3", "http://minio:9000", "lambda", False),
         # `sbench store start` says so itself, and a Lambda host has an endpoint, too.
         ("AWS_ENDPOINT_URL", "http://127.0.0.1:8333/", "local", True),
@@ -134,3 +140,12 @@ def test_the_embedded_store_is_not_measured_in_place_of_another(
     assert "`bucket` B" in caught.value.hint
     monkeypatch.setenv("AWS_IGNORE_CONFIGURED_ENDPOINT_URLS", "true")
     check_meant(HERE, executor)
+
+
+def test_a_password_in_an_endpoint_of_the_environment_is_not_shown(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("AWS_ENDPOINT_URL", "http://me:hunter2@store")
+    with pytest.raises(UsageError, match="has a user or a password") as caught:
+        check_meant(HERE, "local")
+    assert "hunter2" not in str(caught.value)

@@ -9,16 +9,18 @@ from collections.abc import Iterator
 
 import pytest
 
-from serverless_bench.cli.interrupts import interruptible
+from serverless_bench.cli.interrupts import ENDING, interruptible
 from tests.processes import PATIENCE_S
 
 
 @pytest.fixture(autouse=True)
 def ctrl_c() -> Iterator[None]:
     """Let Ctrl-C interrupt: it is ignored in what a script starts in the background."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    before = {number: signal.getsignal(number) for number in ENDING}
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
-    signal.signal(signal.SIGINT, before)
+    for number, handler in before.items():
+        signal.signal(number, handler)
 
 
 class Thing:

@@ -1,7 +1,5 @@
 """What clients have in common: bodies that stand in memory whole."""
 
-from collections.abc import Mapping
-
 import pytest
 
 from serverless_bench.clients.base import ClientInfo
@@ -9,6 +7,7 @@ from serverless_bench.clients.library import LibraryClient
 from serverless_bench.errors import TimedOut
 from serverless_bench.job.target import Target
 from serverless_bench.job.transfer import Transfer
+from serverless_bench.testing.client_parts import new_meter
 from serverless_bench.units import KIB
 
 
@@ -23,16 +22,6 @@ class Letters:
         buffer[:] = self._letter * len(buffer)
 
 
-class Quiet:
-    """An exchange that nobody listens to."""
-
-    def connected(self, remote: str, *, reused: bool) -> None: ...
-    def moved(self, count: int) -> None: ...
-    def sent(self) -> None: ...
-    def answered(self, status: int, headers: Mapping[str, str]) -> None: ...
-    def first_byte(self) -> None: ...
-
-
 class Uploader(LibraryClient[object]):
     """Keeps the memory that the library of a client would be given."""
 
@@ -43,7 +32,7 @@ class Uploader(LibraryClient[object]):
 
     def put(self, body: Letters) -> tuple[bytes, object]:
         """Return the bytes of a body, and the memory that they stood in."""
-        with self._in_memory(body, Quiet()) as whole:
+        with self._in_memory(body, new_meter()) as whole:
             if self.failing:
                 raise TimedOut("")
             return bytes(whole), whole.obj

@@ -5,7 +5,7 @@ import pytest
 from serverless_bench.clients import s3dlio, s3torchconnector
 from serverless_bench.clients.crt_errors import crt_error
 from serverless_bench.clients.library import moved_endpoint
-from serverless_bench.clients.s3_http import element, elements
+from serverless_bench.clients.s3_xml import element, elements
 from serverless_bench.errors import WrongRegion
 
 
@@ -118,7 +118,7 @@ def test_elements_have_any_namespace() -> None:
     ("region", "told", "where"),
     [
         ("eu-1", None, "https://s3.eu-1.amazonaws.com"),
-        ("eu-1", "http://there", "http://there"),
+        ("eu-1", "https://s3-eu-1.amazonaws.com", "https://s3-eu-1.amazonaws.com"),
         (None, None, "https://s3.us-1.amazonaws.com"),
     ],
 )

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from docs.make_faults import BEGIN, COLUMNS, END, PAGE, read, replaced, table
-from tests.matrix.cells import MATRIX
+from tests.matrix.table import MATRIX
 
 
 @pytest.fixture

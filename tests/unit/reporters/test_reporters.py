@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from serverless_bench.analysis.bottleneck import Bottleneck
 from serverless_bench.analysis.summary import Summary, summarize
 from serverless_bench.job.operations import OperationKind
 from serverless_bench.reporters import REPORTERS, open_reporter
@@ -189,3 +190,14 @@ def test_a_terminal_is_filled_and_styled_unless_the_user_wants_no_color(
     assert ("\x1b[" in "".join(lines)) is colored
     shown = [line.replace("\x1b[2m", "").replace("\x1b[0m", "") for line in lines]
     assert max(map(len, shown)) <= 60
+
+
+@pytest.mark.parametrize(
+    ("executor", "words"), [("lambda", "launch 100%"), ("workers", "waiting for a worker 100%")]
+)
+def test_nobody_launches_workers(healthy: Summary, executor: str, words: str) -> None:
+    slow = Bottleneck(functions={"launch": 2})
+    out = io.StringIO()
+    open_reporter("text")(replace(healthy, executor=executor, bottleneck=slow), out)
+    (line,) = [line for line in out.getvalue().splitlines() if "bounded by" in line]
+    assert line.endswith(f"  {words}")

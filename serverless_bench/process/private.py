@@ -1,0 +1,61 @@
+"""Directories that no other user of this machine can look into, or has made for us to fall into."""
+
+import os
+import stat
+import tempfile
+from pathlib import Path
+from typing import Final
+
+from serverless_bench.errors import StoreError
+
+_OTHERS: Final = stat.S_IRWXG | stat.S_IRWXO
+_OTHERS_WRITE: Final = stat.S_IWGRP | stat.S_IWOTH
+
+
+def own_directory(path: Path) -> Path:
+    """Return a directory of this user's, made for this user alone if there is none.
+
+    One that is there may be read by others if its owner wants that, but never written: who can
+    write to it can put a link, a socket or a program of theirs in the place of ours.
+
+    Raises
+    ------
+    StoreError
+        If it, or the link that leads to it, is another user's, or others may write to it.
+    OSError
+        If it cannot be made.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.mkdir(mode=0o700, exist_ok=True)
+    own = os.getuid()
+    # The link itself first: where it leads is its owner's choice.
+    if path.lstat().st_uid != own or path.stat().st_uid != own:
+        raise StoreError(
+            f"{path} belongs to another user", hint="name a directory of your own, or remove it"
+        )
+    if path.stat().st_mode & _OTHERS_WRITE:
+        raise StoreError(f"other users may write to {path}", hint=f"chmod go-w {path}")
+    return path
+
+
+def make_private_directory(prefix: str) -> Path:
+    """Return a new directory under a name that nobody could foresee, for this user alone.
+
+    It lies in ``XDG_RUNTIME_DIR``, in memory, where that is this user's own, else among the
+    temporary directories.
+    """
+    runtime = os.environ.get("XDG_RUNTIME_DIR", "")
+    return Path(tempfile.mkdtemp(prefix=prefix, dir=runtime if _is_private(runtime) else None))
+
+
+def _is_private(directory: str) -> bool:
+    try:
+        found = os.lstat(directory)
+    except OSError:
+        return False
+    return (
+        Path(directory).is_absolute()
+        and stat.S_ISDIR(found.st_mode)
+        and found.st_uid == os.getuid()
+        and not found.st_mode & _OTHERS
+    )

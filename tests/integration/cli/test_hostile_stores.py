@@ -1,0 +1,211 @@
+"""Commands against stores that are wrong in one way: one line, in time, and nothing made up."""
+
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from serverless_bench.driver.bucket import Bucket
+from serverless_bench.errors import BadResponse, OperationError
+from serverless_bench.executors.remote.view import ControlView
+from serverless_bench.job.target import Target
+from serverless_bench.stores.loopback.server import LoopbackServer, serving
+from serverless_bench.worker.in_memory import TooLong
+from serverless_bench.worker.object_io import ObjectIO
+from tests.fault_server import Answer, Exchange, FaultServer
+from tests.fuzz.watched import MOST_BYTES, Ended, Nursery, nursery
+from tests.hostile_server import (
+    WRONG_LISTS,
+    WRONGS,
+    endless_lists,
+    hostile,
+    lists,
+    lists_odd_keys,
+    says,
+    sometimes,
+)
+from tests.servers import KEYS, credentials
+
+LIMIT_S = 90.0
+BOUND = ("--deadline", "2", "--timeout", "1", "--retries", "0")
+SMALL = ("--number", "1", "--size", "200kB", "--executor", "inline")
+QUICK = (
+    "headers without end",
+    "an error text without end",
+    "a billion laughs",
+    "a reset at once",
+    "another protocol",
+    "a redirect to itself",
+)
+"""Wrong answers that end a request at once; with every request it is the first one."""
+
+
+@pytest.fixture(scope="module")
+def sbench() -> Iterator[Nursery]:
+    with nursery("serverless_bench.cli.write", "serverless_bench.cli.clean") as found:
+        yield found
+
+
+@pytest.fixture
+def store() -> Iterator[LoopbackServer]:
+    with serving() as server:
+        yield server
+
+
+def wrong_when(
+    answer: Answer, store: LoopbackServer, when: Callable[[Exchange], bool]
+) -> FaultServer:
+    return hostile(sometimes(answer, store.endpoint_url, when))
+
+
+def run(sbench: Nursery, directory: Path, url: str, *arguments: str) -> Ended:
+    there = ("--bucket", "any", "--endpoint-url", url) if url else ()
+    return sbench(directory, *arguments, *there, environment=KEYS, limit_s=LIMIT_S)
+
+
+def check(ended: Ended, *codes: int) -> None:
+    """Check that a command ended with one of these codes, and said why in a line or two."""
+    assert ended.code in codes, (ended.code, ended.err[-2000:])
+    assert ended.peak_bytes < MOST_BYTES, f"{ended.peak_bytes >> 20} MiB"
+    assert "Traceback" not in ended.err
+    assert "bug" not in ended.err
+    assert max(map(len, ended.err.splitlines()), default=0) < 800
+    assert all(line.isprintable() for line in ended.err.splitlines())
+
+
+@pytest.mark.parametrize("wrong", QUICK)
+def test_a_store_that_is_wrong_from_the_beginning(
+    sbench: Nursery, tmp_path: Path, wrong: str
+) -> None:
+    with hostile(WRONGS[wrong]) as server:
+        url = server.endpoint_url
+        check(run(sbench, tmp_path, url, "write", *SMALL, *BOUND), 5)
+        there = ("--control", "s3://any/control/", "--endpoint-url", url)
+        check(run(sbench, tmp_path, "", "worker", *there, "--idle", "1"), 5)
+
+
+@pytest.mark.parametrize(
+    ("method", "command", "wrong", "code"),
+    [
+        ("PUT", "write", "an error inside of 200", 6),
+        ("PUT", "write", "an error text without end", 6),
+        ("PUT", "write", "a head that drips", 6),
+        ("PUT", "write", "silence", 6),
+        ("GET", "mixed", "a length of 2**60", 6),
+        ("GET", "mixed", "a body that drips", 6),
+        ("GET", "mixed", "a body that ends early", 6),
+    ],
+)
+def test_functions_whose_requests_go_wrong(
+    sbench: Nursery,
+    tmp_path: Path,
+    store: LoopbackServer,
+    method: str,
+    command: str,
+    wrong: str,
+    code: int,
+) -> None:
+    mix = ("--mix", "get=100", "--operations", "4") if command == "mixed" else ()
+
+    def when(exchange: Exchange) -> bool:
+        return exchange.method == method and "?" not in exchange.path
+
+    with wrong_when(WRONGS[wrong], store, when) as server:
+        ended = run(sbench, tmp_path, server.endpoint_url, command, *SMALL, *mix, *BOUND)
+    check(ended, code)
+    assert ended.seconds < 60
+
+
+class TestClean:
+    @pytest.fixture
+    def written(self, sbench: Nursery, tmp_path: Path, store: LoopbackServer) -> Path:
+        """A run whose store has become another one."""
+        ended = run(sbench, tmp_path, store.endpoint_url, "write", *SMALL, "--name", "w")
+        assert ended.code == 0, ended.err
+        return tmp_path
+
+    def clean(self, sbench: Nursery, directory: Path, server: FaultServer, old: str) -> Ended:
+        about = directory / "sbench-runs" / "w" / "run.json"
+        about.write_text(about.read_text().replace(old, server.endpoint_url))
+        return run(sbench, directory, "", "clean", "sbench-runs/w")
+
+    @pytest.mark.parametrize("wrong", [*WRONG_LISTS, "a billion laughs"])
+    def test_a_listing_of_uploads_that_is_wrong(
+        self, sbench: Nursery, written: Path, store: LoopbackServer, wrong: str
+    ) -> None:
+        answer = {**WRONGS, **WRONG_LISTS}[wrong]
+        with wrong_when(answer, store, lambda exchange: "uploads" in exchange.path) as server:
+            check(self.clean(sbench, written, server, store.endpoint_url), 5)
+
+    def test_keys_that_are_not_in_the_ledger_stay(
+        self, sbench: Nursery, written: Path, store: LoopbackServer
+    ) -> None:
+        def when(exchange: Exchange) -> bool:
+            return exchange.method == "GET" and "?" in exchange.path
+
+        with wrong_when(lists(lists_odd_keys), store, when) as server:
+            ended = self.clean(sbench, written, server, store.endpoint_url)
+            deleted = [each for each in server.seen if each.startswith("DELETE")]
+        check(ended, 0)
+        assert len(deleted) == 1
+        assert "7 objects" in ended.out
+
+    def test_a_deletion_that_fails_with_200(
+        self, sbench: Nursery, written: Path, store: LoopbackServer
+    ) -> None:
+        late = WRONGS["an error inside of 200"]
+        with wrong_when(late, store, lambda exchange: exchange.method == "DELETE") as server:
+            check(self.clean(sbench, written, server, store.endpoint_url), 6)
+
+
+class TestListings:
+    """What the driver and workers list ends, whatever a store says."""
+
+    @pytest.fixture(params=["the same page again", "empty pages"])
+    def target(self, request: pytest.FixtureRequest) -> Iterator[Target]:
+        with hostile(endless_lists()[request.param]) as server, credentials(KEYS):
+            yield Target(bucket="any", endpoint_url=server.endpoint_url)
+
+    def test_of_a_bucket(self, target: Target) -> None:
+        with closing(Bucket(target)) as bucket:
+            for survey in (lambda: bucket.survey("a/"), lambda: list(bucket.keys("a/"))):
+                with pytest.raises(BadResponse, match="the store lists"):
+                    survey()
+            with pytest.raises(BadResponse, match="does not end"):
+                bucket.uploads("a/")
+
+    def test_below_the_control_prefix(self, target: Target, request: pytest.FixtureRequest) -> None:
+        with closing(ObjectIO(target)) as objects, pytest.raises(OperationError, match="the store"):
+            list(objects.list_pages("claims/", timeout_s=0.5))
+        if request.node.callspec.params["target"] == "the same page again":
+            with closing(ControlView(target, "run")) as view, pytest.raises(BadResponse):
+                view.records([0])
+
+
+def test_objects_without_end_are_counted_to_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("serverless_bench.driver.bucket._MOST_SURVEYED", 5)
+    monkeypatch.setattr("serverless_bench.worker.object_io.MOST_PAGES", 7)
+    with hostile(endless_lists()["pages without end"]) as server, credentials(KEYS):
+        target = Target(bucket="any", endpoint_url=server.endpoint_url)
+        with closing(Bucket(target)) as bucket:
+            assert bucket.survey("a/") == (5000, 5000, False)
+            with pytest.raises(BadResponse, match="more than 7 pages"):
+                list(bucket.keys("a/"))
+            with pytest.raises(BadResponse, match="does not end"):
+                bucket.uploads("a/")
+
+
+def test_an_object_of_the_driver_that_does_not_end_is_too_long() -> None:
+    with hostile(WRONGS["a length of 2**50"]) as server, credentials(KEYS):
+        target = Target(bucket="any", endpoint_url=server.endpoint_url)
+        with closing(ObjectIO(target)) as objects, pytest.raises(TooLong, match="more than 1 MiB"):
+            objects.get("records/a", timeout_s=30)
+
+
+def test_a_success_that_says_nothing_of_the_kind(store: LoopbackServer) -> None:
+    with hostile(says(200)) as server, credentials(KEYS):
+        target = Target(bucket="any", endpoint_url=server.endpoint_url)
+        with closing(Bucket(target)) as bucket, pytest.raises(BadResponse, match="which keys"):
+            list(bucket.keys("a/"))
+    del store

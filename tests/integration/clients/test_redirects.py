@@ -1,0 +1,143 @@
+"""A signature is for the store that the user named: a redirect takes it nowhere else."""
+
+import json
+import os
+import random
+import subprocess
+import sys
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from serverless_bench.clients import CLIENTS, open_client
+from serverless_bench.clients.base import Client
+from serverless_bench.clock import monotonic_ns
+from serverless_bench.driver.cleanup import delete
+from serverless_bench.driver.target import resolve
+from serverless_bench.errors import OperationError, StoreError
+from serverless_bench.job.target import Target
+from serverless_bench.job.transfer import Transfer
+from serverless_bench.testing.client_parts import Collector, RangeOf
+from serverless_bench.units import NS_PER_S
+from serverless_bench.worker.meter import Meter
+from serverless_bench.worker.retry import Retrier
+from tests.fault_server import Exchange, FaultServer, fails, works
+from tests.servers import KEYS
+
+SIZE = 1000
+KEY = f"{'0' * 32}.{SIZE}"
+TOKEN = "token-of-temporary-credentials"
+
+STATUSES = (301, 302, 307, 308)
+FOLLOWS = {"obstore", "s3dlio"}
+"""The library itself goes where a location says, and leaves the signature behind, though not the
+token of temporary credentials, which is worth nothing without their key; see docs/clients.md."""
+APART = {"s3dlio"}
+"""It has one store per process."""
+
+REQUESTS: dict[str, Callable[[Client, Meter], object]] = {
+    "put": lambda client, meter: client.put(KEY, RangeOf(KEY, 0, SIZE), meter),
+    "get": lambda client, meter: client.get(KEY, Collector(), meter),
+    "head": lambda client, meter: client.head(KEY, meter),
+    "list": lambda client, meter: client.list_keys("0", "", meter),
+    "delete": lambda client, meter: client.delete(KEY, meter),
+    "copy": lambda client, meter: client.copy(KEY, KEY, meter),
+}
+
+
+@pytest.fixture(autouse=True)
+def keys(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in {**KEYS, "AWS_SESSION_TOKEN": TOKEN}.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr("serverless_bench.clock.sleep", lambda _: None)
+
+
+def asked_elsewhere(client_name: str) -> list[dict[str, str]]:
+    """Have every request redirected, and return the heads of those that another host got."""
+    told: list[dict[str, str]] = []
+    status = 0
+
+    def listens(exchange: Exchange) -> bool:
+        exchange.drain()
+        told.append(exchange.headers)
+        exchange.say(403)
+        return True
+
+    with FaultServer([listens] * 99) as other:
+
+        def redirects(exchange: Exchange) -> bool:
+            """Name the other host in each way that a client may understand."""
+            exchange.drain()
+            code = "PermanentRedirect" if status == 301 else "TemporaryRedirect"
+            host = other.endpoint_url.removeprefix("http://")
+            xml = f"<Error><Code>{code}</Code><Endpoint>{host}</Endpoint></Error>"
+            where = {
+                "Location": f"{other.endpoint_url}{exchange.path}",
+                "x-amz-bucket-region": "eu",
+            }
+            exchange.say(status, b"" if exchange.method == "HEAD" else xml.encode(), where)
+            return True
+
+        with FaultServer([redirects] * 999) as store:
+            target = Target(client=client_name, bucket="bucket", endpoint_url=store.endpoint_url)
+            client = open_client(target, Transfer(retries=0, timeout_s=5))
+            for status in STATUSES:  # noqa: B007 - `redirects` uses it
+                for name in sorted(REQUESTS.keys() & client.info.operations):
+                    seen = len(store.seen)
+                    deadline_ns = monotonic_ns() + 20 * NS_PER_S
+                    retrier = Retrier(client, 0, deadline_ns, random.Random(1), lambda _: None)
+                    with pytest.raises(OperationError):
+                        retrier.run(name, partial(REQUESTS[name], client))
+                    assert len(store.seen) > seen, name
+            client.close()
+    return told
+
+
+@pytest.mark.parametrize("client_name", CLIENTS)
+def test_a_redirect_takes_no_signature_to_another_host(client_name: str) -> None:
+    if client_name in APART:
+        told = _asked_elsewhere_apart(client_name)
+    else:
+        told = asked_elsewhere(client_name)
+    assert bool(told) == (client_name in FOLLOWS)
+    for headers in told:
+        assert "authorization" not in headers
+        assert KEYS["AWS_ACCESS_KEY_ID"] not in str(headers)
+
+
+def _asked_elsewhere_apart(client_name: str) -> list[dict[str, str]]:
+    done = subprocess.run(
+        [sys.executable, "-m", __name__, client_name],
+        cwd=Path(__file__).parents[3],
+        env=os.environ,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    told: list[dict[str, str]] = json.loads(done.stdout)
+    return told
+
+
+def test_the_driver_does_not_follow_either() -> None:
+    told: list[str] = []
+
+    def listens(exchange: Exchange) -> bool:
+        told.append(exchange.path)
+        return works(exchange)
+
+    with FaultServer([listens] * 9) as other:
+        away = {"Location": f"{other.endpoint_url}/bucket", "x-amz-bucket-region": "eu-west-1"}
+        with FaultServer([fails(307, **away)] * 9) as store:
+            with pytest.raises(StoreError, match="is not followed") as caught:
+                resolve(Target(bucket="bucket", endpoint_url=store.endpoint_url), region=None)
+            target = Target(bucket="bucket", endpoint_url=store.endpoint_url)
+            with pytest.raises(StoreError):
+                delete(target, ["key"])
+    assert "`endpoint_url`" in caught.value.hint
+    assert not told
+
+
+if __name__ == "__main__":
+    sys.stdout.write(json.dumps(asked_elsewhere(sys.argv[1])))

@@ -1,0 +1,190 @@
+"""Credentials reach who signs with them, and nothing else: no argument, no file, no message."""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from pathlib import Path
+
+import pytest
+
+from serverless_bench.clients import CLIENTS
+from serverless_bench.stores.loopback.server import LoopbackServer, serving
+from tests.command import Apart, Sbench
+from tests.fault_server import Exchange, FaultServer
+from tests.lambda_hosts import running_host
+from tests.secrets import ENVIRONMENT, PROXY_PASSWORD, SECRETS, leaking, shown, watched
+
+JOB = ("--number", 3, "--mb", 1, "--name", "w", "--run-dir", ".")
+SBENCH, FORKS = "serverless_bench", "forked_environments.py"
+LOCAL, LITHOPS = (
+    "serverless_bench.executors.local_workers",
+    "serverless_bench.executors.lithops_host",
+)
+
+
+PASSING = {"uname", "git"}
+"""Started by Python's ``platform``, and by whoever looks for a checkout; they end at once."""
+ALONE = {"s3dlio"}
+"""It has one store per process."""
+
+
+@pytest.fixture
+def here(tmp_path: Path) -> Sbench:
+    (tmp_path / "tmp").mkdir()
+    own = {"TMPDIR": str(tmp_path / "tmp"), "XDG_STATE_HOME": str(tmp_path / "state")}
+    return Sbench(tmp_path, {**ENVIRONMENT, **own})
+
+
+@pytest.fixture
+def sbench(here: Sbench) -> Apart:
+    return here.apart
+
+
+@pytest.fixture
+def store() -> Iterator[LoopbackServer]:
+    with serving() as server:
+        yield server
+
+
+Place = Callable[[Apart, str], AbstractContextManager[tuple[Apart, Sequence[str]]]]
+"""Takes the command and the store; yields the command and the value of ``--executor``."""
+
+
+@contextmanager
+def on_lambda(sbench: Apart, store: str) -> Iterator[tuple[Apart, Sequence[str]]]:
+    del store
+    logs = sbench.directory / "logs"
+    with running_host(sbench.environment, ["--log-dir", logs]) as host:
+        assert not shown(*host.told)
+        yield Apart(sbench.directory, host.environment), ("lambda", "--function", "sbench-worker")
+        assert not shown(str(host.status()))
+
+
+@contextmanager
+def on_workers(sbench: Apart, store: str) -> Iterator[tuple[Apart, Sequence[str]]]:
+    with sbench.start(
+        "worker", "--control", "s3://any/sbench-control/", "--endpoint-url", store
+    ) as worker:
+        yield sbench, ("workers",)
+        worker.terminate()
+        assert not shown(*worker.communicate())
+
+
+def by_itself(name: str) -> Place:
+    return lambda sbench, _: nullcontext((sbench, (name,)))
+
+
+@pytest.mark.parametrize(
+    ("executor", "holders"),
+    [
+        (by_itself("inline"), {SBENCH}),
+        (by_itself("local"), {SBENCH, LOCAL}),
+        (by_itself("lithops"), {SBENCH, LITHOPS, "localhost-runner-v1.py"}),
+        (on_lambda, {SBENCH, FORKS}),
+        (on_workers, {SBENCH}),
+    ],
+    ids=["inline", "local", "lithops", "lambda", "workers"],
+)
+def test_no_executor_shows_credentials_to_anybody_else(
+    sbench: Apart, store: LoopbackServer, executor: Place, holders: set[str]
+) -> None:
+    url = store.endpoint_url
+    with watched(sbench.directory) as leaks, executor(sbench, url) as (run, named):
+        done = run("write", *JOB, "--bucket", "any", "--endpoint-url", url, "--executor", *named)
+        assert done.code == 0, done.err
+    assert (leaks.arguments, leaks.files) == (set(), set())
+    assert leaks.holders - PASSING <= holders
+    assert not shown(done.out, done.err)
+
+
+def test_the_embedded_store_knows_nothing_of_its_users_own_credentials(sbench: Apart) -> None:
+    directory = sbench.directory / "store"
+    with watched(sbench.directory) as leaks:
+        done = sbench("write", *JOB, SBENCH_STORE_DIR=str(directory))
+    assert done.code == 0, done.err
+    assert (leaks.arguments, leaks.files) == (set(), set())
+    assert leaks.holders - PASSING <= {SBENCH, LOCAL}
+
+
+def test_nor_does_the_loopback_store(sbench: Apart) -> None:
+    with watched(sbench.directory) as leaks:
+        done = sbench("write", *JOB, "--ceiling")
+    assert done.code == 0, done.err
+    assert (leaks.arguments, leaks.files) == (set(), set())
+
+
+def echoes(exchange: Exchange) -> bool:
+    """Refuse, with all that the request said about itself, as S3 does in part."""
+    exchange.drain()
+    told = "; ".join(f"{name}={value}" for name, value in exchange.headers.items())
+    key = f"<AWSAccessKeyId>{SECRETS['AWS_ACCESS_KEY_ID']}</AWSAccessKeyId>"
+    xml = f"<Error><Code>SignatureDoesNotMatch</Code><Message>{told}</Message>{key}</Error>"
+    exchange.say(403, b"" if exchange.method == "HEAD" else xml.encode())
+    return True
+
+
+def refuses_objects(exchange: Exchange) -> bool:
+    """Let the driver pass, and refuse the workers."""
+    if exchange.method == "HEAD":
+        exchange.say(200)
+        return True
+    return echoes(exchange)
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+def test_what_a_store_says_back_is_not_kept(here: Sbench, client: str) -> None:
+    sbench = here.apart if client in ALONE else here
+    with FaultServer([refuses_objects] * 99) as server:
+        where = ("--bucket", "bucket", "--endpoint-url", server.endpoint_url)
+        how = ("--executor", "inline", "--client", client, "--retries", 0)
+        done = sbench("write", *JOB, *where, *how)
+    assert done.code == 6, done.err
+    assert not shown(done.out, done.err)
+    assert [*leaking(sbench.directory)] == []
+
+
+def test_the_driver_says_none_of_it_either(here: Sbench) -> None:
+    with FaultServer([echoes] * 99) as server:
+        where = ("--bucket", "bucket", "--endpoint-url", server.endpoint_url)
+        done = here("write", *JOB, *where)
+    assert done.code == 5, done.err
+    assert not shown(done.out, done.err)
+
+
+WITH_PASSWORD = f"http://someone:{PROXY_PASSWORD}@127.0.0.1:9"
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("write", "--bucket", "b", "--endpoint-url", WITH_PASSWORD),
+        ("worker", "--control", "s3://any/c/", "--endpoint-url", WITH_PASSWORD),
+        ("doctor", "--bucket", "b", "--endpoint-url", WITH_PASSWORD),
+    ],
+)
+def test_a_password_in_an_endpoint_is_refused_and_not_repeated(
+    here: Sbench, words: tuple[str, ...]
+) -> None:
+    done = here(*words)
+    assert done.code == 2
+    assert "has a user or a password in it" in done.err
+    assert not shown(done.out, done.err)
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("AWS_ENDPOINT_URL_S3", ("write", "--bucket", "bucket")),
+        ("AWS_ENDPOINT_URL", ("plan", "--stack", "mine")),
+        ("AWS_ENDPOINT_URL_LAMBDA", ("write", "--bucket", "bucket", "--executor", "lambda")),
+    ],
+)
+def test_nor_is_one_that_the_environment_names(
+    here: Sbench, name: str, words: tuple[str, ...]
+) -> None:
+    with FaultServer() as server:
+        more = ("--endpoint-url", server.endpoint_url, "--function", "f")
+        done = here(*words, *(more if "lambda" in words else ()), **{name: WITH_PASSWORD})
+    assert done.code == 2, done.err
+    assert "has a user or a password in it" in done.err
+    assert not shown(done.out, done.err)
+    assert [*leaking(here.directory)] == []

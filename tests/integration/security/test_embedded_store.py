@@ -1,0 +1,158 @@
+"""The embedded store serves this user: its ports, sockets and files are no other user's."""
+
+import os
+import signal
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from pathlib import Path
+
+import psutil
+import pytest
+
+from serverless_bench.driver.boto import open_s3
+from serverless_bench.job.target import Target
+from serverless_bench.stores.certificate import write_certificate
+from serverless_bench.stores.embedded import Lease
+from tests.processes import listening, unix_sockets, until
+from tests.servers import Server, credentials, with_bucket
+from tests.stranger import Stranger
+
+ASKED = [
+    ("GET", "/"),
+    ("GET", "/buckets/"),
+    ("GET", "/buckets/sbench/secret"),
+    ("GET", "/buckets?metadata=true"),
+    ("GET", "/sbench/secret"),
+    ("GET", "/sbench?list-type=2"),
+    ("GET", "/dir/assign"),
+    ("GET", "/dir/lookup?volumeId=1"),
+    ("GET", "/dir/status"),
+    ("GET", "/vol/status"),
+    ("GET", "/vol/vacuum?garbageThreshold=0.001"),
+    ("GET", "/cluster/status"),
+    ("GET", "/col/delete?collection=sbench"),
+    ("GET", "/1,01637037d6"),
+    ("GET", "/debug/pprof/"),
+    ("GET", "/healthz"),
+    ("GET", "/status"),
+    ("GET", "/metrics"),
+    ("GET", "/api/config"),
+    ("GET", "/ui/index.html"),
+    ("POST", "/buckets/sbench/planted"),
+    ("PUT", "/buckets/sbench/secret"),
+    ("DELETE", "/buckets/sbench/secret"),
+    ("PUT", "/sbench/planted"),
+    ("DELETE", "/sbench/secret"),
+    ("POST", "/submit"),
+    ("POST", "/1,01637037d6"),
+    ("DELETE", "/1,01637037d6"),
+    ("POST", "/api/users"),
+]
+SHARED = Path("/tmp")  # noqa: S108 - where SeaweedFS itself puts sockets
+HARMLESS = {"GET /healthz", "GET /metrics", "GET /status"}
+"""What a port may answer to anybody: that it lives, its version, how full the disk is, counts."""
+
+
+@pytest.fixture(scope="module")
+def lease(open_place: Path) -> Iterator[Lease]:
+    taken = Lease.take(open_place / "store")
+    assert taken is not None
+    yield taken
+    taken.release()
+
+
+@pytest.fixture
+def store(lease: Lease) -> Iterator[Server]:
+    """With one object, which is not to be read by others."""
+    address = lease.address
+    keys = {"AWS_ACCESS_KEY_ID": address.access_key, "AWS_SECRET_ACCESS_KEY": address.secret_key}
+    server = Server(address.endpoint_url, address.bucket, keys)
+    with credentials(keys):
+        with_bucket(server)
+        target = Target(bucket=server.bucket, endpoint_url=server.endpoint_url)
+        with closing(open_s3(target)) as s3:
+            s3.put_object(Bucket=server.bucket, Key="secret", Body=b"nobody's business")
+        yield server
+        with closing(open_s3(target)) as s3:
+            (found,) = s3.list_objects_v2(Bucket=server.bucket)["Contents"]
+            body = s3.get_object(Bucket=server.bucket, Key="secret")["Body"].read()
+        assert (found["Key"], body) == ("secret", b"nobody's business")
+
+
+def let_in(
+    nobody: Stranger,
+    port: int,
+    scheme: str = "http",
+    certificate: Path | None = None,
+    asked: Sequence[tuple[str, str]] = ASKED,
+) -> dict[str, str]:
+    """Return what a port answers to, and what it says."""
+    found = {}
+    for method, path in asked:
+        body = "" if method == "GET" else "planted"
+        url = f"{scheme}://127.0.0.1:{port}{path}"
+        status, text = nobody.request(url, method, body, certificate=certificate)
+        assert "nobody's business" not in text
+        if isinstance(status, int) and status < 400:
+            found[f"{method} {path}"] = text
+    return found
+
+
+def test_no_port_answers_another_user(lease: Lease, store: Server, nobody: Stranger) -> None:
+    ports = listening(lease.address.store_pid)
+    assert len(ports) == 10
+    found = {port: let_in(nobody, port) for port in ports}
+    assert {asked for answers in found.values() for asked in answers} <= HARMLESS
+    # That it is refused, and not out of reach, shows at the port for S3.
+    assert nobody.request(f"{store.endpoint_url}/sbench/secret")[0] == 403
+
+
+def test_no_port_takes_a_certificate_of_another_user(
+    lease: Lease, store: Server, nobody: Stranger, open_place: Path
+) -> None:
+    own = open_place / "both.pem"
+    own.write_bytes(b"".join(path.read_bytes() for path in write_certificate(open_place)))
+    own.chmod(0o644)
+    few = [asked for asked in ASKED if asked[1] in {"/dir/assign", "/metrics", "/vol/status"}]
+    for port in listening(lease.address.store_pid):
+        assert let_in(nobody, port, "https", None, few) == {}
+        assert let_in(nobody, port, "https", own, few) == {}
+
+
+def test_no_socket_and_no_file_is_open_to_another_user(
+    lease: Lease, store: Server, nobody: Stranger, open_place: Path
+) -> None:
+    address = lease.address
+    assert nobody.reaches(open_place)
+    assert nobody.reaches(open_place / "store") == []
+    paths = unix_sockets(address.store_pid, address.keeper_pid)
+    assert len(paths) >= 7
+    assert {nobody.unix(path) for path in paths} == {"PermissionError"}
+    private = {Path(path).parent for path in paths} - {SHARED}
+    assert len(private) == 1
+    assert nobody.reaches(private.pop()) == []
+    for pid in (address.store_pid, address.keeper_pid):
+        assert nobody.kill(pid) == "PermissionError"
+        assert nobody.reaches(f"/proc/{pid}/environ") == []
+        # Anybody reads the arguments of anybody.
+        line = " ".join(psutil.Process(pid).cmdline())
+        assert address.secret_key not in line
+
+
+def test_nothing_of_it_stays_even_of_a_killed_one(open_place: Path) -> None:
+    place = open_place / "killed"
+    first = Lease.take(place)
+    assert first is not None
+    left = unix_sockets(first.address.store_pid, first.address.keeper_pid)
+    os.kill(first.address.keeper_pid, signal.SIGKILL)
+    until(lambda: not psutil.pid_exists(first.address.store_pid))
+    first.release()
+    assert [path for path in left if Path(path).exists()]
+    second = Lease.take(place)
+    assert second is not None
+    assert not [path for path in left if Path(path).exists()]
+    made = unix_sockets(second.address.store_pid, second.address.keeper_pid)
+    second.release()
+    assert made
+    assert not [path for path in made if Path(path).exists()]
+    assert {Path(path).parent for path in made if Path(path).parent.exists()} == {SHARED}

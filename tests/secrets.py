@@ -1,0 +1,105 @@
+"""Credentials that can be found again, and who looks for them: in files and in processes."""
+
+import os
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+import psutil
+
+SECRETS: Final[Mapping[str, str]] = {
+    "AWS_ACCESS_KEY_ID": "AKIAMARKEDACCESSKEY0",
+    "AWS_SECRET_ACCESS_KEY": "marked-secret-key-of-forty-characters-00",
+    "AWS_SESSION_TOKEN": "marked-session-token-of-temporary-credentials",
+}
+PROXY_PASSWORD: Final = "marked-proxy-password"
+ENVIRONMENT: Final[Mapping[str, str]] = {
+    **SECRETS,
+    # Of no use here: everything is on this machine.
+    "HTTPS_PROXY": f"http://someone:{PROXY_PASSWORD}@127.0.0.1:9",
+    "NO_PROXY": "127.0.0.1,localhost",
+}
+MARKS: Final = (*SECRETS.values(), PROXY_PASSWORD)
+_TICK_S: Final = 0.05
+
+
+@dataclass
+class Leaks:
+    """What was seen of the credentials where they have no business."""
+
+    arguments: set[str] = field(default_factory=set)
+    """Command lines that had any."""
+    holders: set[str] = field(default_factory=set)
+    """Command lines of processes that had them in their environment."""
+    files: set[str] = field(default_factory=set)
+
+
+@contextmanager
+def watched(folder: Path) -> Iterator[Leaks]:
+    """Look at all processes that begin within the block, and at the files in a folder.
+
+    Parameters
+    ----------
+    folder
+        Of all that is written, looked through at the end; temporary files, in ``tmp``, all
+        the time.
+    """
+    leaks, over = Leaks(), threading.Event()
+    before = {process.pid for process in psutil.process_iter()}
+
+    def watch() -> None:
+        while not over.wait(_TICK_S):
+            _look_at_processes(before, leaks)
+            leaks.files.update(leaking(folder / "tmp"))
+
+    thread = threading.Thread(target=watch)
+    thread.start()
+    try:
+        yield leaks
+    finally:
+        over.set()
+        thread.join()
+        leaks.files.update(leaking(folder))
+
+
+def leaking(folder: Path) -> Iterator[str]:
+    """Yield the files below a folder that have a credential in them."""
+    # What is there now may be gone in a moment, folders included.
+    for path in (Path(where, name) for where, _, names in os.walk(folder) for name in names):
+        try:
+            data = path.read_bytes() if path.is_file() else b""
+        except OSError:
+            continue
+        if any(mark.encode() in data for mark in MARKS):
+            yield str(path.relative_to(folder))
+
+
+def shown(*texts: str) -> list[str]:
+    """Return the credentials that stand in texts."""
+    return [mark for mark in MARKS if any(mark in text for text in texts)]
+
+
+def _look_at_processes(before: set[int], leaks: Leaks) -> None:
+    for process in psutil.process_iter():
+        if process.pid in before:
+            continue
+        try:
+            command, environment = process.cmdline(), process.environ()
+        except (psutil.Error, OSError):
+            continue
+        line = _short(command)
+        if shown(*command):
+            leaks.arguments.add(line)
+        if shown(*environment.values()):
+            leaks.holders.add(line)
+
+
+def _short(command: Sequence[str]) -> str:
+    """Return the module that a command line runs, or its program."""
+    if "-m" in command:
+        return command[command.index("-m") + 1]
+    scripts = (one for one in command[1:] if one.endswith(".py"))
+    return Path(next(scripts, command[0] if command else "")).name

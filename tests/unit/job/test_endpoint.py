@@ -1,0 +1,99 @@
+"""What an endpoint may be, and where a store may send a request that is signed for it."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from serverless_bench.errors import UsageError
+from serverless_bench.job.endpoint import is_aws, parse_endpoint, redirected
+
+AWS = "https://s3.us-east-1.amazonaws.com"
+STORE = "https://store.example:9000"
+
+
+@pytest.mark.parametrize(
+    ("url", "whether"),
+    [
+        (AWS, True),
+        ("https://s3.amazonaws.com", True),
+        ("https://s3-us-west-2.amazonaws.com", True),
+        ("https://s3.dualstack.eu-west-1.amazonaws.com:443", True),
+        ("https://s3express-use1-az4.us-east-1.amazonaws.com", True),
+        ("https://s3.cn-north-1.amazonaws.com.cn", True),
+        ("http://s3.us-east-1.amazonaws.com", False),
+        ("https://s3.us-east-1.amazonaws.com:8443", False),
+        ("https://s3.us-east-1.amazonaws.com.evil.example", False),
+        ("https://evil.example/.s3.us-east-1.amazonaws.com", False),
+        ("https://user@s3.us-east-1.amazonaws.com", False),
+        # Customers have names below that domain, too.
+        ("https://ec2-203-0-113-1.compute-1.amazonaws.com", False),
+        ("https://x.execute-api.us-east-1.amazonaws.com", False),
+        ("https://mine.s3.us-east-1.vpce.amazonaws.com", False),
+    ],
+)
+def test_which_addresses_are_amazons(url: str, *, whether: bool) -> None:
+    assert is_aws(url) is whether
+
+
+@pytest.mark.parametrize(
+    ("url", "told", "region", "there"),
+    [
+        (AWS, None, "eu-west-1", "https://s3.eu-west-1.amazonaws.com"),
+        (AWS, "https://s3-eu-west-1.amazonaws.com", None, "https://s3-eu-west-1.amazonaws.com"),
+        # The region stands in the host's name.
+        (AWS, None, "evil.example/", None),
+        (AWS, None, "eu\r\nx: y", None),
+        (AWS, "https://evil.example", "eu-west-1", None),
+        (AWS, "http://s3-eu-west-1.amazonaws.com", None, None),
+        (AWS, "https://s3.cn-north-1.amazonaws.com.cn", None, None),
+        (AWS, "https://s3.us-east-1.amazonaws.com:8443", None, None),
+        (STORE, None, "eu-west-1", STORE),
+        (STORE, "https://STORE.example:9000", None, STORE),
+        (STORE, "https://store.example", None, None),
+        (STORE, "http://store.example:9000", None, None),
+        (STORE, "https://store.example:9001", None, None),
+        (STORE, "https://other.example:9000", None, None),
+        (STORE, AWS, None, None),
+        (STORE, "https://me@store.example:9000", None, None),
+        (STORE, "https://[store", None, None),
+        (STORE, "https://store.example:x", None, None),
+        ("https://store.example", "https://store.example:443", None, "https://store.example"),
+    ],
+)
+def test_a_signature_goes_nowhere_else(
+    url: str, told: str | None, region: str | None, there: str | None
+) -> None:
+    assert redirected(url, told, "us-east-1", region) == there
+
+
+@given(st.text(), st.none() | st.text())
+def test_whatever_a_store_says_it_is_followed_to_itself_or_not_at_all(
+    host: str, region: str | None
+) -> None:
+    for told in (host, f"https://{host}"):
+        assert redirected(STORE, told, "us-east-1", region) in {None, STORE}
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "http://user:hunter2@store",
+        "ftp://user:hunter2@store",
+        "http://user:hunter2@store:port",
+        "hunter2@store",
+        "http://store/path@hunter2",
+    ],
+)
+def test_a_password_is_refused_and_not_shown(url: str) -> None:
+    with pytest.raises(UsageError, match="has a user or a password in it") as caught:
+        parse_endpoint(url)
+    assert "hunter2" not in f"{caught.value}{caught.value.hint}"
+
+
+@pytest.mark.parametrize(
+    "url",
+    ["http://a b", "http://a\n.b", "http://a\t.b", "http://\x1b[2Jb", 'http://a"b', "http://ä"],
+)
+def test_an_endpoint_is_made_of_what_a_host_is_made_of(url: str) -> None:
+    with pytest.raises(UsageError, match="is not a URL"):
+        parse_endpoint(url)

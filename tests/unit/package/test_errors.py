@@ -1,0 +1,38 @@
+"""What an error says: what went wrong, and nothing that somebody could sign with."""
+
+import pytest
+
+from serverless_bench.clients.sigv4 import Keys
+from serverless_bench.errors import AccessDenied, OperationError, without_secrets
+
+
+def test_credentials_of_the_environment_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "a/secret+key")
+    monkeypatch.setenv("AWS_SESSION_TOKEN", "a.session.token")
+    # No credential, but a word that may stand in any message.
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "tester")
+    said = "denied: a/secret+key of tester (token=a.session.token)"
+    for error in (OperationError, AccessDenied):
+        assert str(error(said)) == "denied: *** of tester (token=***)"
+
+
+@pytest.mark.parametrize(
+    ("said", "shown"),
+    [
+        (
+            "AWSAccessKeyId>AKIAIOSFODNN7EXAMPLE</AWSAccessKeyId",
+            "AWSAccessKeyId>***</AWSAccessKeyId",
+        ),
+        ("Credential=ASIAIOSFODNN7EXAMPLE/20260101/eu", "Credential=***/20260101/eu"),
+        ("x-amz-security-token: FwoGZXIvYXdz/x+y==, x", "x-amz-security-token***, x"),
+        ("X-Amz-Security-Token=FwoG%2F&a=b", "X-Amz-Security-Token***&a=b"),
+        ("SlowDown: reduce your request rate", "SlowDown: reduce your request rate"),
+        ("the header x-amz-security-token", "the header x-amz-security-token"),
+    ],
+)
+def test_so_are_others_as_far_as_they_can_be_told(said: str, shown: str) -> None:
+    assert without_secrets(said) == shown
+
+
+def test_keys_do_not_show_themselves() -> None:
+    assert "secret" not in f"{Keys('id', 'secret', 'token')} {[Keys('id', 'secret')]!r}"

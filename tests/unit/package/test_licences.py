@@ -1,0 +1,112 @@
+import re
+import sysconfig
+from collections.abc import Iterable
+from pathlib import Path
+
+import pytest
+
+from requirements.licences import END, PAGE, is_allowed, licences, problems
+from requirements.pins import locks, pins, policy
+
+RULES = policy()
+ALLOWED = frozenset({"Apache-2.0", "MIT"})
+LOCKS = sorted(locks().items())
+
+
+def package(directory: Path, name: str, version: str, lines: Iterable[str]) -> None:
+    about = directory / f"{name}-{version}.dist-info"
+    about.mkdir()
+    text = "\n".join(["Metadata-Version: 2.4", f"Name: {name}", f"Version: {version}", *lines, ""])
+    (about / "METADATA").write_text(text)
+
+
+def test_whatever_is_installed_here_may_be() -> None:
+    found = licences([sysconfig.get_path("purelib")], RULES)
+    assert len(found) > 150
+    assert list(problems(found, RULES)) == []
+
+
+@pytest.mark.parametrize(
+    ("lines", "licence"),
+    [
+        (["License-Expression: GPL-3.0-only"], "GPL-3.0-only"),
+        (["License: GPL-3.0-only"], "GPL-3.0-only"),
+        (["Classifier: License :: OSI Approved :: MIT License"], "MIT"),
+        (
+            ["License: Apache 2.0", "Classifier: License :: OSI Approved :: BSD License"],
+            "Apache-2.0",
+        ),
+        (["License: see the file"], ""),
+        ([f"Classifier: License :: OSI Approved :: {one} License" for one in ("MIT", "BSD")], ""),
+        ([], ""),
+    ],
+)
+def test_a_licence_is_what_the_metadata_say_clearly(
+    tmp_path: Path, lines: list[str], licence: str
+) -> None:
+    version = next(version for name, version in pins(locks()["dev"]) if name == "six")
+    package(tmp_path, "six", version, lines)
+    package(tmp_path, "not-pinned", "1", ["License-Expression: GPL-3.0-only"])
+    found = licences([str(tmp_path)], RULES)
+    assert [said for name, said in found if name == "six"] == [licence]
+    assert ("not-pinned", "GPL-3.0-only") not in found
+    refused = [line for line in problems(found, RULES) if line.startswith("six: ")]
+    assert len(refused) == (licence not in {"MIT", "Apache-2.0"})
+
+
+@pytest.mark.parametrize(
+    ("expression", "allowed"),
+    [
+        ("MIT", True),
+        ("MPL-2.0", False),
+        ("MIT AND MPL-2.0", False),
+        ("MIT OR MPL-2.0", True),
+        ("MIT AND Apache-2.0 OR MPL-2.0", True),
+        ("MPL-2.0 AND (Apache-2.0 OR MIT)", False),
+        ("MIT AND (MPL-2.0 OR (MIT AND Apache-2.0))", True),
+        ("GPL-2.0-only WITH Classpath-exception-2.0", False),
+        ("", False),
+    ],
+)
+def test_of_a_choice_one_has_to_be_allowed_and_of_a_sum_all(
+    expression: str, *, allowed: bool
+) -> None:
+    assert is_allowed(expression, ALLOWED) is allowed
+
+
+def test_an_exception_holds_for_the_licence_that_it_names() -> None:
+    assert list(problems([("certifi", "MPL-2.0")], RULES)) == []
+    assert list(problems([("certifi", "GPL-3.0-only")], RULES)) == [
+        "certifi: accepted as MPL-2.0, and is GPL-3.0-only"
+    ]
+
+
+def test_exceptions_and_statements_are_about_what_is_pinned() -> None:
+    pinned = {name for _, lock in LOCKS for name, _ in pins(lock)}
+    assert RULES.accepted.keys() | RULES.stated.keys() | RULES.go_modules.keys() <= pinned
+
+
+def test_what_a_function_carries_asks_for_no_more_than_its_notice() -> None:
+    carried = {name for name, _ in pins(locks()["function"])}
+    assert carried.isdisjoint(RULES.accepted)
+
+
+@pytest.mark.parametrize(("name", "lock"), LOCKS)
+def test_the_page_has_everything_that_is_pinned(name: str, lock: Path) -> None:
+    made = PAGE.read_text().partition(END)[0]
+    listed = set(re.findall(r"[a-z0-9][a-z0-9-]+", made))
+    assert {one for one, _ in pins(lock)} <= listed, "make licences"
+
+
+@pytest.mark.parametrize(("name", "lock"), LOCKS)
+def test_every_pin_has_hashes_and_nothing_names_a_host(name: str, lock: Path) -> None:
+    text = lock.read_text()
+    assert "://" not in text
+    lines = text.replace("\\\n", " ").splitlines()
+    wanted = [line for line in lines if line and not line.lstrip().startswith("#")]
+    assert len(wanted) == len(pins(lock))
+    for line in wanted:
+        requirement, *hashes = line.split(" --hash=")
+        assert re.fullmatch(r"[A-Za-z0-9._-]+==\S+( ;.*)?", requirement.strip()), line
+        assert hashes, requirement
+        assert all(re.fullmatch(r"sha256:[0-9a-f]{64}", one.strip()) for one in hashes), requirement

@@ -1,0 +1,80 @@
+"""Directories that are this user's alone."""
+
+import stat
+from pathlib import Path
+
+import pytest
+
+from serverless_bench.errors import StoreError
+from serverless_bench.process.callers import from_a_page
+from serverless_bench.process.private import make_private_directory, own_directory
+
+
+def mode(path: Path) -> int:
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+def test_a_new_one_is_closed_to_others(tmp_path: Path) -> None:
+    made = own_directory(tmp_path / "deep" / "new")
+    assert mode(made) == 0o700
+    assert own_directory(made) == made
+
+
+def test_one_that_others_may_read_is_left_as_it_is(tmp_path: Path) -> None:
+    tmp_path.chmod(0o755)
+    assert mode(own_directory(tmp_path)) == 0o755
+
+
+@pytest.mark.parametrize("others", [0o720, 0o702, 0o1777])
+def test_one_that_others_may_write_is_refused(tmp_path: Path, others: int) -> None:
+    tmp_path.chmod(others)
+    with pytest.raises(StoreError, match="other users may write to") as refused:
+        own_directory(tmp_path)
+    assert refused.value.hint == f"chmod go-w {tmp_path}"
+
+
+def test_a_link_of_ones_own_may_lead_to_a_larger_disk(tmp_path: Path) -> None:
+    (tmp_path / "disk").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "disk")
+    assert own_directory(tmp_path / "link") == tmp_path / "link"
+
+
+def test_sockets_go_where_the_session_has_its_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tmp_path.chmod(0o700)
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+    made = make_private_directory("a-")
+    assert (made.parent, mode(made), made.name.startswith("a-")) == (tmp_path, 0o700, True)
+    assert make_private_directory("a-") != made
+
+
+@pytest.mark.parametrize("spoiled", ["open", "link", "missing", "relative", "empty"])
+def test_elsewhere_if_that_is_none(
+    spoiled: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tmp_path.chmod(0o700)
+    (tmp_path / "open").mkdir(mode=0o755)
+    (tmp_path / "link").symlink_to(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    runtime = {"relative": ".", "empty": ""}.get(spoiled, str(tmp_path / spoiled))
+    monkeypatch.setenv("XDG_RUNTIME_DIR", runtime)
+    made = make_private_directory("a-")
+    assert tmp_path not in made.parents
+    assert mode(made) == 0o700
+    made.rmdir()
+
+
+@pytest.mark.parametrize(
+    "host", ["", "127.0.0.1", "127.1.2.3:80", "[::1]:80", "localhost", "LOCALHOST:1", "a.localhost"]
+)
+def test_requests_to_this_machine_by_its_names_are_no_pages(host: str) -> None:
+    assert not from_a_page(host, None)
+    assert from_a_page(host, "http://example.com")
+
+
+@pytest.mark.parametrize(
+    "host", ["example.com", "example.com:80", "127.0.0.1.example.com", "localhost.example", "a:b:c"]
+)
+def test_a_name_that_was_led_here_is_a_pages(host: str) -> None:
+    assert from_a_page(host, None)
