@@ -33,6 +33,7 @@ def defaults_for(command: click.Command) -> dict[str, Any]:
         if named:
             raise UsageError(f"there is no {path}, which SBENCH_CONFIG names")
         return {}
+    from serverless_bench.driver.schema import located
     from serverless_bench.user_files import read_toml
 
     data = read_toml(path)
@@ -44,7 +45,34 @@ def defaults_for(command: click.Command) -> dict[str, Any]:
     for name in sorted(own):
         if spelled(name) not in known:
             raise _unknown(path, f"[{command.name}] has no flag {name!r}", sorted(known))
-    return {known[spelled(n)]: v for n, v in {**common, **own}.items() if spelled(n) in known}
+    given = {spelled(name): value for name, value in {**common, **own}.items()}
+    with located(str(path)):
+        return {known[n]: _checked(command, n, v) for n, v in given.items() if n in known}
+
+
+def _checked(command: click.Command, flag: str, value: object) -> object:
+    """Return the default of a flag if it is what a command line could say.
+
+    Raises
+    ------
+    UsageError
+        If it is a table or a date, has characters that cannot be printed, or is no text where
+        a path belongs.
+    """
+    from serverless_bench.driver.job_file import Setting
+    from serverless_bench.driver.schema import converted
+    from serverless_bench.job.types import check_text, wrong
+
+    setting: Any = converted(Setting, flag, value)
+    own = next(one for one in command.params if spelled(one.name or "") == flag)
+    for one in setting if isinstance(setting, tuple) else (setting,):
+        if isinstance(one, str):
+            check_text(flag, one)
+    if isinstance(setting, tuple) and not getattr(own, "multiple", False):
+        raise wrong(flag, f"must be one value, got {setting!r}")
+    if isinstance(own.type, click.Path) and not isinstance(setting, str):
+        raise wrong(flag, f"must be text, got {setting!r}")
+    return setting
 
 
 def _check_names(path: Path, tables: Iterable[str], strange: Iterable[str]) -> None:

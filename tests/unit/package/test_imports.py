@@ -122,8 +122,7 @@ def test_a_saved_run_is_read_without_what_makes_runs(
             {
                 *("hashlib", "secrets", "tomllib", "traceback"),
                 *("serverless_bench.clients.base", "serverless_bench.executors.base"),
-                *("email", "serverless_bench.job.spec"),
-                "serverless_bench.rundir.record",
+                *("serverless_bench.job.spec", "serverless_bench.rundir.record"),
             },
         ),
     ],
