@@ -65,7 +65,7 @@ def _set_variables(variables: Mapping[str, str | None]) -> None:
 def without_credentials() -> dict[str, str]:
     """Return the environment for a process of ours that signs nothing, and asks nobody far away.
 
-    A store that runs here may be another user's to look at, and lives longer than a command.
+    A store that runs here outlives the command, and needs no more than credentials of its own.
     """
     return {
         name: value

@@ -147,6 +147,7 @@ def embedded_store(directory: Path | None = None) -> Iterator[Lease]:
     credentials = {
         "AWS_ACCESS_KEY_ID": lease.address.access_key,
         "AWS_SECRET_ACCESS_KEY": lease.address.secret_key,
+        "AWS_SECURITY_TOKEN": None,
         "AWS_SESSION_TOKEN": None,
     }
     try:
