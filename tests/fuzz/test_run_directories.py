@@ -123,8 +123,11 @@ def try_saved(sbench: Watch, case: Case, name: str) -> None:
         assert not ended.asked, ended
 
 
-def try_asking(sbench: Watch, case: Case, name: str) -> None:
-    """Run a command whose store does not answer, on a run that was cut short."""
+def try_asking(sbench: Watch, case: Case, name: str, *, trust: bool) -> None:
+    """Run a command whose store does not answer, on a run that was cut short.
+
+    It was not made here: without trust nobody is asked at all.
+    """
     with tempfile.TemporaryDirectory() as scratch:
         here = Path(scratch)
         lay(*case, here / "run")
@@ -132,9 +135,9 @@ def try_asking(sbench: Watch, case: Case, name: str) -> None:
         records = here / "run" / "records.jsonl"
         lines = records.read_bytes().splitlines(keepends=True)
         records.write_bytes(b"".join(lines[: len(lines) // 2]))
-        ended = sbench(here, *ASKING[name], environment=KEYS)
+        ended = sbench(here, *ASKING[name], *(["--trust"] if trust else []), environment=KEYS)
         ended.check(*SAFE, 3, 5)
-        hosts = {what for what in ended.asked if "127.0.0.1', 9" not in what}
+        hosts = {what for what in ended.asked if not trust or "127.0.0.1', 9" not in what}
         assert not hosts, ended
 
 
@@ -163,6 +166,8 @@ def test_a_spoiled_run_is_reported_on_or_refused(sbench: Nursery, case: Case, na
 
 
 @settings(max_examples=max(1, CASES // 4), suppress_health_check=[*HealthCheck])
-@given(spoiled(), st.sampled_from(sorted(ASKING)))
-def test_a_spoiled_run_asks_nobody_else(sbench: Nursery, case: Case, name: str) -> None:
-    try_asking(sbench, case, name)
+@given(case=spoiled(), name=st.sampled_from(sorted(ASKING)), trust=st.booleans())
+def test_a_spoiled_run_asks_nobody_else(
+    sbench: Nursery, case: Case, name: str, *, trust: bool
+) -> None:
+    try_asking(sbench, case, name, trust=trust)
