@@ -241,15 +241,22 @@ def test_every_client_against_every_server(
     assert [(cell, found) for cell, ended in tried if (found := problem(cell, ended))] == []
 
 
-@pytest.mark.parametrize("start", [b"", b"\x16\x03\x03\x40\x00\x02\x00\x40"])
+@pytest.mark.parametrize(
+    ("start", "proxy"),
+    [(b"", False), (b"\x16\x03\x03\x40\x00\x02\x00\x40", False), (b"HTTP/1.1 200 ", True)],
+    ids=["at once", "in a record", "of a proxy"],
+)
 def test_a_handshake_that_drips_ends_with_the_deadline(
-    child: Nursery, tmp_path: Path, start: bytes
+    child: Nursery, tmp_path: Path, start: bytes, *, proxy: bool
 ) -> None:
     with Drips(start) as server:
+        there = f"https://127.0.0.1:{server.port}"
         ended = child(
             tmp_path,
-            order([Cell("drips", "wire", "get", f"https://127.0.0.1:{server.port}")], 1),
-            environment=KEYS,
+            order([Cell("drips", "wire", "get", "https://store:443" if proxy else there)], 1),
+            environment={**KEYS, "https_proxy": f"http://127.0.0.1:{server.port}"}
+            if proxy
+            else KEYS,
             limit_s=LIMIT_S,
             call="tests.hostile:main",
         )
