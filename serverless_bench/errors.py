@@ -156,7 +156,7 @@ class OperationError(SbenchError):
     """Whether the same request may succeed a moment later."""
 
     def __init__(self, message: str, *, status: int | None = None) -> None:
-        super().__init__(_one_line(without_secrets(message)))
+        super().__init__(one_line(without_secrets(message)))
         self.status = status
 
 
@@ -261,7 +261,7 @@ class Corrupt(OperationError):
     code = "corrupt"
 
 
-def _one_line(text: str) -> str:
+def one_line(text: str) -> str:
     """Return the words of a store, or of a library, as one line that can be shown."""
     if len(text) <= _MOST_CHARACTERS and text.isprintable():
         return text

@@ -57,20 +57,6 @@ def sends_on(start: bytes, piece: bytes, *, pause_s: float = 0.0) -> Answer:
     return answer
 
 
-def drips(data: bytes) -> Answer:
-    """Answer with a byte at a time."""
-
-    def answer(exchange: Exchange) -> bool:
-        exchange.drain()
-        for byte in data:
-            exchange.connection.sendall(bytes([byte]))
-            if exchange.over.wait(PAUSE_S):
-                break
-        return False
-
-    return answer
-
-
 def says(status: int, body: bytes = b"", **headers: str) -> Answer:
     def answer(exchange: Exchange) -> bool:
         exchange.drain()

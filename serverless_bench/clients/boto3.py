@@ -49,8 +49,9 @@ if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
 
 R = TypeVar("R")
+_SUCCESS: Final = 200
 _ERROR: Final = 300
-"""The first status that is none of success."""
+"""The first statuses of success, and behind it."""
 
 ERRORS: Final[Mapping[type[Exception], type[OperationError]]] = {
     boto.ConnectTimeoutError: TimedOut,
@@ -349,6 +350,8 @@ class _BoundedSession:
             except HTTPError as exc:
                 error = TimedOut if isinstance(exc, Urllib3Timeout) else ConnectionLost
                 raise error(f"{type(exc).__name__}: {exc}"[:200]) from exc
+            if response.status_code < _SUCCESS:
+                raise BadResponse("the store's response is none", status=response.status_code)
             if response.status_code < _ERROR:
                 check_success(text)
         return response

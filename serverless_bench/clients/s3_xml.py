@@ -66,9 +66,9 @@ def document(text: bytes, name: str, what: str) -> ET.Element:
     OperationError
         If it is another document, or an error, or nothing.
     """
-    check_success(text)
     root = parse(text)
     if root is None or _local(root) != name:
+        check_success(text)
         raise BadResponse(f"the store's response does not say {what}", status=200)
     return root
 

@@ -26,7 +26,7 @@ from s3torchconnectorclient._mountpoint_s3_client import (
 from serverless_bench.clients.base import ClientInfo, Exchange, Sink, Source
 from serverless_bench.clients.crt_errors import crt_error
 from serverless_bench.clients.environment import ca_bundle, find_keys, no_keys
-from serverless_bench.clients.library import PAGE, LibraryClient
+from serverless_bench.clients.library import PAGE, LibraryClient, check_page
 from serverless_bench.clients.options import option
 from serverless_bench.clients.s3_errors import error_in_text
 from serverless_bench.errors import (
@@ -132,6 +132,7 @@ class S3TorchConnectorClient(LibraryClient[S3TorchConnectorOptions]):
                 if page is None:
                     break
                 keys = [entry.key for entry in page.object_info if entry.key > after]
+        check_page(keys, prefix, more=False)
         more = bool(keys) and not pages.complete
         if more:
             self._listings[prefix, keys[-1]] = pages

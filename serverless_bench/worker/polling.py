@@ -13,13 +13,14 @@ from dataclasses import asdict
 from typing import Any, Final
 
 from serverless_bench.clock import monotonic_ns, sleep
-from serverless_bench.errors import NotFound, OperationError, SbenchError, StoreError
+from serverless_bench.errors import NotFound, OperationError, SbenchError, StoreError, one_line
 from serverless_bench.job.load import is_in_files
 from serverless_bench.job.spec import InvocationSpec
 from serverless_bench.job.target import Target
-from serverless_bench.units import NS_PER_S
+from serverless_bench.units import MIB, NS_PER_S
 from serverless_bench.worker.claims import for_events
 from serverless_bench.worker.delivery import RECORD_S, deliver, forget_stores
+from serverless_bench.worker.in_memory import TooLong
 from serverless_bench.worker.invocation import forget_clients
 from serverless_bench.worker.kept import rest
 from serverless_bench.worker.object_io import ObjectIO
@@ -27,6 +28,9 @@ from serverless_bench.worker.object_io import ObjectIO
 _POLL_S: Final = 0.2
 """After a look that found nothing; twice as long each time, because each look costs a LIST."""
 _SLOWEST_POLL_S: Final = 2.0
+_EVENT_BYTES: Final = 64 * MIB
+"""It may hold the keys of a million objects to read."""
+_MOST_S: Final = 10.0**7
 _REQUEST_S: Final = 30.0
 _DELETE_S: Final = 5.0
 _TIMEOUT_S: Final = 300.0
@@ -115,16 +119,29 @@ class Poller:
     def _take(self, name: str) -> bool:
         """Run an event unless another worker has it; return whether it was run."""
         try:
-            data = self._events.get(name, timeout_s=_REQUEST_S)
+            data = self._events.get(name, most=_EVENT_BYTES, timeout_s=_REQUEST_S)
         except NotFound:
             return False
+        except TooLong as exc:
+            return self._refuse(name, exc)
         try:
             event = self._read(data)
-        except (AttributeError, KeyError, TypeError, ValueError, SbenchError) as exc:
-            self._known.add(name)
-            self._on_problem(f"not run: {name} is no event for a worker: {exc}")
-            return False
+        except (
+            AttributeError,
+            KeyError,
+            OverflowError,
+            RecursionError,
+            TypeError,
+            ValueError,
+            SbenchError,
+        ) as exc:
+            return self._refuse(name, exc)
         return self._deliver(name, event)
+
+    def _refuse(self, name: str, exc: Exception) -> bool:
+        self._known.add(name)
+        self._on_problem(one_line(f"not run: {name[:200]} is no event for a worker: {exc}"))
+        return False
 
     def _read(self, data: bytes) -> Mapping[str, Any]:
         """Return an event that this worker may run."""
@@ -141,7 +158,7 @@ class Poller:
                 self._events.delete(name, etag="", timeout_s=_DELETE_S)
 
         # It stops by itself at its deadline; a library that hangs does not.
-        limit_s = float(event["deadline_s"]) + RECORD_S + _GRACE_S
+        limit_s = min(float(event["deadline_s"]), _MOST_S) + RECORD_S + _GRACE_S
         faulthandler.dump_traceback_later(limit_s, exit=True)
         try:
             record, _ = deliver(event, withdraw=withdraw)

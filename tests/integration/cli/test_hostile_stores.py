@@ -128,7 +128,7 @@ class TestClean:
     def clean(self, sbench: Nursery, directory: Path, server: FaultServer, old: str) -> Ended:
         about = directory / "sbench-runs" / "w" / "run.json"
         about.write_text(about.read_text().replace(old, server.endpoint_url))
-        return run(sbench, directory, "", "clean", "sbench-runs/w")
+        return run(sbench, directory, "", "clean", "sbench-runs/w", "--trust")
 
     @pytest.mark.parametrize("wrong", [*WRONG_LISTS, "a billion laughs"])
     def test_a_listing_of_uploads_that_is_wrong(
@@ -209,3 +209,31 @@ def test_a_success_that_says_nothing_of_the_kind(store: LoopbackServer) -> None:
         with closing(Bucket(target)) as bucket, pytest.raises(BadResponse, match="which keys"):
             list(bucket.keys("a/"))
     del store
+
+
+def test_a_library_that_waits_for_ever_is_ended_with_its_process(
+    sbench: Nursery, tmp_path: Path, store: LoopbackServer
+) -> None:
+    # The library's own loop: nothing of ours is called while it waits.
+    answer = WRONGS["100 Continue for ever"]
+    with wrong_when(answer, store, lambda exchange: exchange.method == "PUT") as server:
+        local = ("--number", "1", "--size", "200kB", "--executor", "local", "--client", "boto3")
+        ended = run(sbench, tmp_path, server.endpoint_url, "write", *local, *BOUND)
+    check(ended, 6)
+    assert "1 lost" in ended.out
+
+
+@pytest.mark.parametrize(
+    "event", [b"[" * 100_000, b'{"deadline_s": 1e400}', b"\xff"], ids=["nested", "empty", "bytes"]
+)
+def test_events_that_are_none(sbench: Nursery, tmp_path: Path, event: bytes) -> None:
+    def answer(exchange: Exchange) -> bool:
+        if exchange.method == "HEAD":
+            return says(200)(exchange)
+        return (lists(lists_odd_keys) if "?" in exchange.path else says(200, event))(exchange)
+
+    with hostile(answer) as server:
+        there = ("--control", "s3://any/control/", "--endpoint-url", server.endpoint_url)
+        ended = run(sbench, tmp_path, "", "worker", *there, "--idle", "0.1")
+    check(ended, 0)
+    assert ended.err.count("is no event for a worker") == 7

@@ -1,6 +1,8 @@
 """What every client makes of stores that are wrong in one way: bounded, and never a success."""
 
+import threading
 from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, Final
@@ -17,6 +19,8 @@ from tests.servers import KEYS
 
 LIMIT_S = 120.0
 """Of a child with many cells; each has a deadline of one second."""
+KILLED_S = 30.0
+"""Of a child with one cell, before it is ended: most libraries need seconds to begin."""
 ENDS_S = 10.0
 """Of one cell: its deadline, and what a busy machine takes."""
 
@@ -148,15 +152,111 @@ def test_certificates_that_are_wrong_are_refused(
     assert set(errors.values()) <= {"connection_lost", "timed_out"}, errors
 
 
-@pytest.mark.parametrize("start", [b"", b"\x16\x03\x03\x40\x00\x02\x00\x40"])
+BOUNDED: Final = frozenset({"awscrt", "wire"})
+"""Clients of which no cell lasts longer than its deadline, or takes memory without end."""
+HEADS: Final = frozenset(
+    {
+        "100 Continue for ever",
+        "100 Continue now and then",
+        "a body that drips",
+        "a head that drips",
+        "chunks that drip",
+        "trailers without end",
+    }
+)
+"""What Python's ``http.client`` reads on and on, without a word to who called it."""
+TOLERANT: Final[Mapping[str, frozenset[str]]] = {
+    "boto3": frozenset({"a close in the head"}),
+    "minio": frozenset(
+        {
+            "a close in the head",
+            "a length in superscript",
+            "a length of 5,000 digits",
+            "a negative length",
+        }
+    ),
+    "obstore": frozenset(
+        {
+            "a bomb inside of 200",
+            "a page of somebody else",
+            "an error inside of 200",
+            "another document",
+        }
+    ),
+    "s3dlio": frozenset(
+        {
+            "a listing cut short",
+            "a page of somebody else",
+            "keys of elsewhere",
+            "two million elements",
+        }
+    ),
+    "s3torchconnector": frozenset({"a page of somebody else", "half an error inside of 200"}),
+}
+"""What a library takes for success, and shows nothing else of: docs/clients.md."""
+
+
+def problem(cell: Cell, ended: Ended) -> str:
+    """Return what is wrong with how a cell ended; empty if nothing is."""
+    seen = parse(ended.out)
+    if not seen:
+        waits = cell.client not in QUICK or cell.wrong in HEADS
+        return "" if waits and cell.client not in BOUNDED else f"no end, or {ended.code}"
+    if cell.client in {*QUICK, *BOUNDED} and ended.peak_bytes >= MOST_BYTES:
+        return f"{ended.peak_bytes >> 20} MiB"
+    tolerated = {*HARMLESS, *TOLERANT.get(cell.client, ())}
+    if seen[0].error == "bug" or (seen[0].error is None and cell.wrong not in tolerated):
+        return f"{seen[0].error}: {seen[0].detail}"
+    return ""
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("client", CLIENTS)
+def test_every_client_against_every_server(
+    endpoints: Mapping[str, str], tmp_path: Path, client: str
+) -> None:
+    """Every cell has a process of its own: some libraries wait for ever, or end it."""
+    wanted = iter(cells(client, endpoints, *endpoints))
+    turn = threading.Lock()
+    tried = list[tuple[Cell, Ended]]()
+
+    def work(_: int) -> None:
+        with nursery("tests.hostile") as own:
+            while True:
+                with turn:
+                    cell = next(wanted, None)
+                if cell is None:
+                    return
+                ended = own(
+                    tmp_path,
+                    order([cell], 1),
+                    environment=KEYS,
+                    limit_s=KILLED_S,
+                    call="tests.hostile:main",
+                )
+                tried.append((cell, ended))
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(work, range(4)))
+    assert [(cell, found) for cell, ended in tried if (found := problem(cell, ended))] == []
+
+
+@pytest.mark.parametrize(
+    ("start", "proxy"),
+    [(b"", False), (b"\x16\x03\x03\x40\x00\x02\x00\x40", False), (b"HTTP/1.1 200 ", True)],
+    ids=["at once", "in a record", "of a proxy"],
+)
 def test_a_handshake_that_drips_ends_with_the_deadline(
-    child: Nursery, tmp_path: Path, start: bytes
+    child: Nursery, tmp_path: Path, start: bytes, *, proxy: bool
 ) -> None:
     with Drips(start) as server:
+        there = f"https://127.0.0.1:{server.port}"
         ended = child(
             tmp_path,
-            order([Cell("drips", "wire", "get", f"https://127.0.0.1:{server.port}")], 1),
-            environment=KEYS,
+            order([Cell("drips", "wire", "get", "https://store:443" if proxy else there)], 1),
+            environment={**KEYS, "https_proxy": f"http://127.0.0.1:{server.port}"}
+            if proxy
+            else KEYS,
             limit_s=LIMIT_S,
             call="tests.hostile:main",
         )
