@@ -23,19 +23,23 @@
         └── Corrupt             other bytes than were written
 
 Exit codes 6 (functions failed or lost), 7 (corrupt data) and 130 (interrupted) belong
-to runs that ended and have a report; see ``cli/exit_codes.py``.
+to runs that ended and have a report; see ``cli/exit_codes.py``. What the machine itself is
+short of (disk, open files, memory, processes) is no bug either; see ``shortage``.
 
 On the control path errors are raised and end the command. On the measured path they
 are data: ``body`` turns every ``OperationError`` into a row, because a store that
 answers 503 is a result.
 """
 
+import errno
 import os
 import re
 from typing import ClassVar, Final
 
 INTERRUPTED: Final = 130
 """Exit code of a program that Ctrl-C ended (128 + SIGINT)."""
+OUTPUT_UNREAD: Final = 141
+"""Exit code of a program whose output nobody reads any more (128 + SIGPIPE)."""
 _VARIABLES: Final = (
     "AWS_ACCESS_KEY_ID",
     "AWS_SECRET_ACCESS_KEY",
@@ -263,3 +267,46 @@ def _one_line(text: str) -> str:
         return text
     shown = text[:_MOST_CHARACTERS]
     return "".join(each if each.isprintable() else " " for each in shown)
+
+
+_DISK: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS})
+_FILES: Final = frozenset({errno.EMFILE, errno.ENFILE})
+_MEMORY: Final = frozenset({errno.ENOMEM, errno.EAGAIN})
+
+
+def shortage(cause: BaseException) -> SbenchError | None:
+    """Return the error that stands for something this machine has too little of.
+
+    Parameters
+    ----------
+    cause
+        What Python raised.
+
+    Returns
+    -------
+    SbenchError or None
+        None if it is something else.
+
+    Examples
+    --------
+    >>> str(shortage(OSError(28, "No space left on device", "keys.txt")))
+    'cannot write keys.txt: No space left on device'
+    """
+    number = cause.errno if isinstance(cause, OSError) else None
+    if isinstance(cause, OSError) and number in _DISK:
+        what = "the output" if cause.filename is None else cause.filename
+        return ArchiveError(f"cannot write {what}: {cause.strerror}", hint="make room")
+    if number in _FILES:
+        return ExecutorError(
+            "too many open files for the limit of this process",
+            hint="raise it with `ulimit -n`, or lower `concurrency`",
+        )
+    # Threads, and the loader of libraries, say it in words alone.
+    thread = isinstance(cause, RuntimeError) and str(cause).startswith("can't start new thread")
+    library = isinstance(cause, ImportError) and "failed to map segment" in str(cause)
+    if thread or library or number in _MEMORY or isinstance(cause, MemoryError):
+        return ExecutorError(
+            "not enough memory, or too many processes, for the limits of this process",
+            hint="lower `concurrency`, or raise the limits that `ulimit -a` shows",
+        )
+    return None

@@ -1,6 +1,7 @@
 """Add up the progress curves of a run: bytes over time, exactly. Pure."""
 
 from dataclasses import dataclass, replace
+from typing import Final
 
 import numpy as np
 
@@ -17,6 +18,9 @@ from serverless_bench.rundir.tables import (
     sum_by,
 )
 from serverless_bench.units import NS_PER_S
+
+_MOST_PIECES: Final = 1 << 24
+"""That stretches are cut into; a thousand of a month each would be a hundred million."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -278,6 +282,9 @@ def _spread(segments: Ints, begin: Ints, length: Ints, moved: Ints, segment_ns: 
         values[~single] for values in (first, last, begin, length, moved)
     )
     pieces = last - first + 1
+    if pieces.sum() > _MOST_PIECES:
+        segments += _rounded(len(segments), begin, length, moved, segment_ns)
+        return
     of = np.repeat(np.arange(len(first)), pieces)
     nth = np.arange(len(of)) - np.repeat(np.cumsum(pieces) - pieces, pieces)
     cell = first[of] + nth
@@ -287,6 +294,30 @@ def _spread(segments: Ints, begin: Ints, length: Ints, moved: Ints, segment_ns: 
     until = np.where(nth == pieces[of] - 1, moved[of], (moved[of] * share).astype(np.int64))
     before = np.where(nth == 0, 0, np.concatenate(([0], until[:-1])))
     np.add.at(segments, cell, until - before)
+
+
+def _rounded(count: int, begin: Ints, length: Ints, moved: Ints, segment_ns: int) -> Ints:
+    """Return what even stretches add to each segment, without cutting them into pieces.
+
+    The sum over all stretches is rounded where ``_spread`` rounds each: a segment may differ
+    by a byte per stretch, and all of them together add up to the same.
+    """
+    edges = np.arange(count + 1, dtype=np.float64) * segment_ns
+    rate = moved / length
+    until = np.zeros(count + 1)
+    for at, sign in ((begin, 1), (begin + length, -1)):
+        order = np.argsort(at, kind="stable")
+        begun = np.searchsorted(at[order], edges, side="right")
+        rates, starts = (
+            np.concatenate(([0.0], np.cumsum(values)))
+            for values in (rate[order], (rate * at)[order])
+        )
+        until += sign * (rates[begun] * edges - starts[begun])
+    total = int(moved.sum())
+    whole = np.maximum.accumulate(np.clip(until, 0, total).astype(np.int64))
+    # What lies before the first segment or behind the last one is in them.
+    whole[0], whole[-1] = 0, total
+    return np.asarray(np.diff(whole), dtype=np.int64)
 
 
 def _in_flight(run: Run, grid: _Segments) -> Floats:

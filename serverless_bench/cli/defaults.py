@@ -2,7 +2,8 @@
 
 Flags at the top of the file apply to every command that has them, flags in a table
 named after a command to that one. SBENCH_CONFIG names another file; without it the
-current directory is looked at. Environment variables and the command line win.
+current directory is looked at, and with the null device nothing is. Environment variables
+and the command line win.
 """
 
 import os
@@ -25,11 +26,14 @@ def defaults_for(command: click.Command) -> dict[str, Any]:
         If the file cannot be read, or names a flag that the command does not have.
     """
     named = os.environ.get("SBENCH_CONFIG")
+    if named == os.devnull:
+        return {}
     path = Path(named or "sbench.toml")
     if not path.exists():
         if named:
             raise UsageError(f"there is no {path}, which SBENCH_CONFIG names")
         return {}
+    from serverless_bench.driver.schema import located
     from serverless_bench.user_files import read_toml
 
     data = read_toml(path)
@@ -41,7 +45,34 @@ def defaults_for(command: click.Command) -> dict[str, Any]:
     for name in sorted(own):
         if spelled(name) not in known:
             raise _unknown(path, f"[{command.name}] has no flag {name!r}", sorted(known))
-    return {known[spelled(n)]: v for n, v in {**common, **own}.items() if spelled(n) in known}
+    given = {spelled(name): value for name, value in {**common, **own}.items()}
+    with located(str(path)):
+        return {known[n]: _checked(command, n, v) for n, v in given.items() if n in known}
+
+
+def _checked(command: click.Command, flag: str, value: object) -> object:
+    """Return the default of a flag if it is what a command line could say.
+
+    Raises
+    ------
+    UsageError
+        If it is a table or a date, has characters that cannot be printed, or is no text where
+        a path belongs.
+    """
+    from serverless_bench.driver.job_file import Setting
+    from serverless_bench.driver.schema import converted
+    from serverless_bench.job.types import check_text, wrong
+
+    setting: Any = converted(Setting, flag, value)
+    own = next(one for one in command.params if spelled(one.name or "") == flag)
+    for one in setting if isinstance(setting, tuple) else (setting,):
+        if isinstance(one, str):
+            check_text(flag, one)
+    if isinstance(setting, tuple) and not getattr(own, "multiple", False):
+        raise wrong(flag, f"must be one value, got {setting!r}")
+    if isinstance(own.type, click.Path) and not isinstance(setting, str):
+        raise wrong(flag, f"must be text, got {setting!r}")
+    return setting
 
 
 def _check_names(path: Path, tables: Iterable[str], strange: Iterable[str]) -> None:

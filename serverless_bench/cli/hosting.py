@@ -2,10 +2,10 @@
 
 import asyncio
 import os
-import signal
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
+from serverless_bench.cli.interrupts import heard
 from serverless_bench.errors import UsageError
 
 _TICK_S: Final = 0.2
@@ -15,7 +15,7 @@ _TIMEOUT_S: Final = 5.0
 def stop_on_signals() -> asyncio.Event:
     """Return an event that Ctrl-C, SIGTERM and SIGHUP set: they are how it ends."""
     stop = asyncio.Event()
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+    for number in heard():
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
     return stop
 

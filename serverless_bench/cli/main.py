@@ -7,17 +7,18 @@ Each command lives in a module of its own and is imported when it is called, so 
 import gc
 import os
 import sys
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 from serverless_bench import __version__
 from serverless_bench.cli.flag_names import spelled
 from serverless_bench.cli.help import Group, in_sections
-from serverless_bench.cli.interrupts import interruptible
-from serverless_bench.cli.terminal import aside, complain
-from serverless_bench.errors import INTERRUPTED, SbenchError
+from serverless_bench.cli.interrupts import end_undisturbed, interruptible
+from serverless_bench.cli.terminal import aside, complain, open_streams
+from serverless_bench.errors import INTERRUPTED, OUTPUT_UNREAD, SbenchError, shortage
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -64,7 +65,6 @@ GROUPS: Final = {
 }
 """The help line of each command, in the order of a first visit: help imports none of them."""
 COMMANDS: Final = {name: line for group in GROUPS.values() for name, line in group.items()}
-_BROKEN_PIPE: Final = 141
 _RARELY: Final = (50_000, 20, 20)
 """Thresholds of the garbage collector, in objects and in collections."""
 
@@ -133,6 +133,26 @@ def open_command(name: str) -> click.Command:  # noqa: C901, PLR0912, PLR0915 - 
     return command
 
 
+class _Unread(click.ClickException):
+    """Nobody reads our output any more: `sbench ls | head -1`."""
+
+    exit_code = OUTPUT_UNREAD
+
+
+@contextmanager
+def _ending() -> Iterator[None]:
+    """Keep from click what it would make an exit with code 1 of, or write a line for first."""
+    try:
+        yield
+    except (BrokenPipeError, SystemExit) as exc:
+        # Rich makes an exit of it, too.
+        if isinstance(exc, SystemExit) and not isinstance(exc.__context__, BrokenPipeError):
+            raise
+        raise _Unread("") from exc
+    except KeyboardInterrupt as exc:
+        raise click.Abort from exc
+
+
 class _Commands(Group):
     """A group that imports a command when it is called."""
 
@@ -150,6 +170,16 @@ class _Commands(Group):
         command = in_sections(open_command(cmd_name))
         ctx.default_map = {cmd_name: defaults_for(command)}
         return command
+
+    def make_context(self, *args: Any, **kwargs: Any) -> click.Context:  # noqa: ANN401 - click's
+        """Parse the arguments; this may print the help."""
+        with _ending():
+            return super().make_context(*args, **kwargs)
+
+    def invoke(self, ctx: click.Context) -> object:
+        """Run the command."""
+        with _ending():
+            return super().invoke(ctx)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the list of commands, in groups."""
@@ -191,40 +221,55 @@ def start() -> int:
     # Imports make thousands of objects that stay: the collector would look through them again
     # and again, and once more when the process ends, which costs more than they take.
     gc.set_threshold(*_RARELY)
+    open_streams()
     code = main()
+    end_undisturbed()
     gc.freeze()
+    # Python would say once more, with a traceback, what nobody reads.
+    for number, stream in ((1, sys.stdout), (2, sys.stderr)):
+        with suppress(OSError, ValueError):
+            stream.flush()
+            continue
+        os.dup2(os.open(os.devnull, os.O_WRONLY), number)
     return code
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code."""
-    try:
-        with interruptible():
+    with interruptible() as interrupt:
+        try:
             code = commands.main(args=argv, prog_name="sbench", standalone_mode=False)
             sys.stdout.flush()
-    except SbenchError as exc:
-        return complain(exc)
-    except click.ClickException as exc:
-        context = exc.ctx if isinstance(exc, click.UsageError) else None
-        hint = f"{context.command_path} --help" if context else ""
+        except (Exception, KeyboardInterrupt) as exc:  # noqa: BLE001 - told
+            interrupt.ignore()
+            return _told(exc)
+        interrupt.ignore()
+    return int(code or 0)
+
+
+def _told(exc: BaseException) -> int:
+    """Say what ended the command, and return the exit code for that."""
+    if isinstance(exc, BrokenPipeError | _Unread):
+        return OUTPUT_UNREAD
+    if isinstance(exc, KeyboardInterrupt | click.Abort):
+        # Not behind the ^C of a terminal.
+        aside("", "sbench: interrupted")
+        return INTERRUPTED
+    if isinstance(exc, click.ClickException):
+        usage = exc.ctx if isinstance(exc, click.UsageError) else None
+        hint = f"{usage.command_path} --help" if usage else ""
         # Some of click's messages have several lines.
         complain(SbenchError(" ".join(exc.format_message().split()), hint=hint))
         return int(exc.exit_code)
-    except (KeyboardInterrupt, click.Abort):
-        aside("sbench: interrupted")
-        return INTERRUPTED
-    except BrokenPipeError:
-        # Whoever read our output has gone; Python would complain again when it exits.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return _BROKEN_PIPE
-    except Exception as exc:  # noqa: BLE001 - a bug gets a line, too
+    error = exc if isinstance(exc, SbenchError) else shortage(exc)
+    if error is None:
         if os.environ.get("SBENCH_TRACEBACK"):
             import traceback
 
-            traceback.print_exc()
+            traceback.print_exception(exc)
         hint = "this is a bug; SBENCH_TRACEBACK=1 shows where"
-        return complain(SbenchError(f"{type(exc).__name__}: {exc}", hint=hint))
-    return int(code or 0)
+        error = SbenchError(f"{type(exc).__name__}: {exc}", hint=hint)
+    return complain(error)
 
 
 if __name__ == "__main__":

@@ -1,10 +1,10 @@
 """What is said besides results: problems, notes, questions, and that work goes on."""
 
+import os
 import sys
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
-from functools import partial
-from typing import Final
+from contextlib import contextmanager, nullcontext, suppress
+from io import TextIOWrapper
 
 import click
 
@@ -21,12 +21,14 @@ def say(*lines: str, err: bool = False, fg: str | None = None) -> None:
     lines
         Each is one, whatever is in it.
     err
-        Whether they are no result, and go to standard error.
+        Whether they are no result, and go to standard error, if anybody hears it: nothing
+        fails for that.
     fg
         Colour, on a terminal.
     """
-    for line in lines:
-        click.secho(for_terminal(line), err=err, fg=fg)
+    with suppress(OSError) if err else nullcontext():
+        for line in lines:
+            click.secho(for_terminal(line), err=err, fg=fg)
 
 
 def say_json(document: str | bytes) -> None:
@@ -35,7 +37,28 @@ def say_json(document: str | bytes) -> None:
     click.echo(for_json(text))
 
 
-aside: Final = partial(say, err=True)
+def open_streams() -> None:
+    """Have something open where standard input, output or errors are closed.
+
+    Otherwise the next file that is opened, of a run or of the store, would take their place,
+    and what is printed would go there.
+    """
+    for number, name, mode in ((0, "stdin", "r"), (1, "stdout", "w"), (2, "stderr", "w")):
+        try:
+            os.fstat(number)
+        except OSError:
+            # The lowest number that is free: this one.
+            os.open(os.devnull, os.O_RDWR)
+        if getattr(sys, name) is None:
+            setattr(sys, name, os.fdopen(number, mode, encoding="utf-8", closefd=False))
+    if isinstance(sys.stdout, TextIOWrapper) and sys.stdout.encoding != "utf-8":
+        # A name that the terminal's alphabet lacks must not cost the report it stands in.
+        sys.stdout.reconfigure(errors="backslashreplace")
+
+
+def aside(*lines: str) -> None:
+    """Say something on standard error."""
+    say(*lines, err=True)
 
 
 def note(texts: Iterable[str]) -> None:

@@ -7,6 +7,7 @@ from typing import Final
 
 import click
 
+from serverless_bench.cli.interrupts import heard
 from serverless_bench.cli.job_flags import addressing_options
 from serverless_bench.cli.options import option
 from serverless_bench.cli.terminal import aside, say
@@ -93,5 +94,5 @@ def _stop_on_signals(poller: Poller) -> None:
             raise KeyboardInterrupt
         poller.stop()
 
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+    for number in heard():
         signal.signal(number, on_signal)

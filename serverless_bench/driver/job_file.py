@@ -20,6 +20,8 @@ Setting = str | int | float | bool | tuple[str, ...]
 """What a flag can be set to in a job file."""
 
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+MAX_STAGES: Final = 200
+"""A stage is a run; each is planned before the first begins."""
 _TOP: Final = ("name", "target", "run", "stages")
 _OWN: Final = ("name", "kind", "workload", "keys")
 """Keys of a stage that are no flags."""
@@ -88,6 +90,8 @@ def load_job_file(path: Path) -> JobFile:
         tables = data.get("stages")
         if not tables or not isinstance(tables, list) or {*map(type, tables)} != {dict}:
             raise UsageError("there are no [[stages]]", hint="docs/job-files.md has an example")
+        if len(tables) > MAX_STAGES:
+            raise UsageError(f"there are {len(tables)} [[stages]], at most {MAX_STAGES} go")
         name = _plain_name(data)
     stages = tuple(_stage(path, number, table) for number, table in enumerate(tables, start=1))
     _check_order(path, stages)

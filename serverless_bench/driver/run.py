@@ -17,7 +17,7 @@ from serverless_bench.driver.plan import check, check_saved, ledger, uses_store
 from serverless_bench.driver.progress import shown
 from serverless_bench.driver.provenance import provenance
 from serverless_bench.driver.target import relocated, resolve, target_of
-from serverless_bench.errors import INTERRUPTED, ArchiveError, SbenchError, UsageError
+from serverless_bench.errors import INTERRUPTED, ArchiveError, SbenchError, UsageError, shortage
 from serverless_bench.executors import open_executor
 from serverless_bench.executors.base import (
     Executor,
@@ -35,7 +35,7 @@ from serverless_bench.job.read_assignment import check_not_copied
 from serverless_bench.job.spec import InvocationSpec, JobSpec
 from serverless_bench.rundir.archive import Archive
 from serverless_bench.rundir.record import Lost, Outcome
-from serverless_bench.rundir.run import Run, load_run
+from serverless_bench.rundir.run import Run, load_run, lost_functions
 from serverless_bench.rundir.tables import is_text
 from serverless_bench.worker.barrier import gate_keys
 
@@ -70,10 +70,8 @@ class CutShort(SbenchError):
             self.exit_code = cause.exit_code
         else:
             super().__init__("interrupted; what had arrived is saved")
-            self.hint = (
-                f"sbench resume {run.path} goes on with it, sbench clean {run.path} deletes what"
-                " it wrote"
-            )
+            on, away = f"sbench resume {run.path}", f"sbench clean {run.path}"
+            self.hint = f"{on} goes on with it, {away} deletes what it wrote"
             self.exit_code = INTERRUPTED
         self.run = run
 
@@ -240,8 +238,7 @@ def resume_job(
     if before.ended and not missing:
         return before
     confirm(before, trust=trust)
-    live = live or RunProgress()
-    job = check_saved(before) if launch else before.job
+    live, job = live or RunProgress(), check_saved(before) if launch else before.job
     if function is not None:
         job = replace(job, load=replace(job.load, code=pack(function)))
     elif job.workload == OWN_FUNCTION and launch:
@@ -252,11 +249,6 @@ def resume_job(
         shown(job, missing, live, on_outcome, wanted=progress) as tell,
     ):
         return _resumed(relocated(job, target), path, live, tell, launch=launch)
-
-
-def lost_functions(run: Run) -> int:
-    """Return how many functions of a run are lost, or have not come back yet."""
-    return int(is_text(run.functions["status"], "lost").sum())
 
 
 def _resumed(
@@ -297,14 +289,13 @@ class _Fanout:
         on_outcome: OnOutcome,
     ) -> None:
         self.job = job
-        self.wave = 0
+        self.wave = self._arrived = 0
         self._run_id = run_id
         self._keys = keys
         self._executor = executor
         self._archive = archive
         self._live = live
         self._on_outcome = on_outcome
-        self._arrived = 0
         self._again: set[int] = set()
         self._left: tuple[str, ...] = ()
         self._cause: BaseException | None = None
@@ -314,10 +305,10 @@ class _Fanout:
         """Keep what has arrived when the block ends early, and what the coordinator reports."""
         try:
             yield
-        except SbenchError as exc:
-            if not self._arrived:
+        except (SbenchError, OSError, MemoryError, RuntimeError) as exc:
+            self._cause = exc if isinstance(exc, SbenchError) else shortage(exc)
+            if not self._arrived or self._cause is None:
                 raise
-            self._cause = exc
         except KeyboardInterrupt as exc:
             self._cause = exc
         finally:
@@ -401,10 +392,8 @@ class _Fanout:
         """Return the run, once its archive is closed."""
         archive, cause = self._archive, self._cause
         if archive.failure is not None:
-            cause = ArchiveError(
-                f"the disk is full: {archive.unsaved} records are not saved in {archive.path}",
-                hint="this report is the only one that has them; make room and run again",
-            )
+            hint = "this report is the only one that has them; make room and run again"
+            cause = ArchiveError(archive.shortfall, hint=hint)
         run = archive.load()
         if cause is not None:
             raise CutShort(run, cause) from cause

@@ -22,6 +22,7 @@ import shutil
 import sys
 import tempfile
 import threading
+from contextlib import suppress
 from typing import Any, Final, NoReturn
 
 from serverless_bench.clock import sleep, wall_ns
@@ -36,30 +37,38 @@ from serverless_bench.worker.invocation import handle
 from serverless_bench.worker.user_function import ALLOW_CODE
 
 _POLL_S: Final = 0.1
+_LONGEST: Final = 300
+"""Characters of an error: some name every file that could not be copied."""
 
 
 def main() -> None:
     """Run one job."""
-    order = _receive()
-    # Job files, logs and local storage go with the job; two jobs never share them.
-    scratch = tempfile.mkdtemp(prefix="sbench-lithops-")
-    os.environ["TMPDIR"] = tempfile.tempdir = scratch
-    ending = _Ending(scratch)
+    ending = _Ending()
+    problem = {}
     try:
+        order = _receive()
+        # Job files, logs and local storage go with the job; two jobs never share them.
+        ending.scratch = tempfile.mkdtemp(prefix="sbench-lithops-")
+        os.environ["TMPDIR"] = tempfile.tempdir = ending.scratch
         _run(order, ending)
     except SbenchError as exc:
-        _send({"problem": str(exc), "hint": exc.hint})
+        problem = {"problem": str(exc), "hint": exc.hint}
     except Exception as exc:  # noqa: BLE001 - whatever Lithops raises is the answer
-        _send({"problem": f"{type(exc).__name__}: {exc}", "hint": ""})
+        problem = {"problem": f"{type(exc).__name__}: {exc}"[:_LONGEST], "hint": ""}
+    # The driver may be gone, and then nobody reads it.
+    with suppress(OSError):
+        if problem:
+            _send(problem)
     ending.now(0)
 
 
 class _Ending:
     """Ends this process and all that Lithops started, once, whichever call is first."""
 
-    def __init__(self, scratch: str) -> None:
-        self._scratch = scratch
+    def __init__(self) -> None:
         self._lock = threading.Lock()
+        self.scratch = ""
+        """The directory that goes with the job; empty as long as there is none."""
         self.executor: Any = None
 
     def with_driver(self) -> None:
@@ -72,12 +81,13 @@ class _Ending:
     def now(self, status: int) -> NoReturn:
         """Kill what still runs on this machine; on a cloud this drops what is queued."""
         with self._lock:
-            if self.executor is not None:
-                self.executor.compute_handler.clear()
-            shutil.rmtree(self._scratch, ignore_errors=True)
-            sys.stdout.flush()
-            # Lithops' exit hooks would start processes again.
-            os._exit(status)
+            try:
+                if self.executor is not None:
+                    self.executor.compute_handler.clear()
+                shutil.rmtree(self.scratch, ignore_errors=True)
+            finally:
+                # Lithops' exit hooks would start processes again.
+                os._exit(status)
 
 
 def _run(order: dict[str, Any], ending: _Ending) -> None:

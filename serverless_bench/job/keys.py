@@ -28,8 +28,10 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Final
 
+from serverless_bench.clock import utc_stamp
 from serverless_bench.errors import UsageError
 from serverless_bench.job.types import wrong
+from serverless_bench.user_files import read_text
 
 _OURS: Final = re.compile(
     r"[0-9a-f]{32}\.([1-9][0-9]{0,15})"
@@ -42,6 +44,8 @@ _MAX_FOLDERS: Final = 65536
 _FEW: Final = re.compile(r"\d{1,5}")
 MAX_KEY_BYTES: Final = 1024
 """Amazon S3 user guide, "Naming Amazon S3 objects": at most 1,024 bytes of UTF-8."""
+_MAX_KEY_FILE_BYTES: Final = 1 << 30
+"""Of ten million keys, which a run may have."""
 MAX_PREFIX_BYTES: Final = 900
 """What leaves room for the longest that comes after: chunks of arrays have up to 120 bytes."""
 
@@ -49,8 +53,6 @@ MAX_PREFIX_BYTES: Final = 900
 def new_run_id(created_ns: int) -> str:
     """Return an id that no other run has: when it began, and 48 random bits."""
     import secrets  # noqa: PLC0415 - only what starts a run needs them
-
-    from serverless_bench.clock import utc_stamp  # noqa: PLC0415 - it loads email and socket
 
     return f"{utc_stamp(created_ns)}-{secrets.token_hex(6)}"
 
@@ -227,7 +229,7 @@ def read_key_file(path: Path) -> list[str]:
         If the file is missing, empty, or has a line that cannot be a key.
     """
     try:
-        text = path.read_text(encoding="utf-8")
+        text = read_text(path, most_bytes=_MAX_KEY_FILE_BYTES)
     except UnicodeDecodeError:
         raise UsageError(
             f"{path} is not a key file: it is not text",

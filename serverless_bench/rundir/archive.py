@@ -75,6 +75,7 @@ class Archive:
         self._unsaved: list[bytes] = []
         self._most: int | None = None
         """Keys that a wave may add to the ledger of a run that another driver began."""
+        self._missing = 0
         self.closing: dict[str, Any] = {}
         """What the last line says besides that the driver came to its end."""
         try:
@@ -96,15 +97,30 @@ class Archive:
         self, header: Mapping[str, Any], ledger: Iterable[str], keys: Sequence[str]
     ) -> None:
         self.path.mkdir(parents=True, exist_ok=True)
-        if os.path.lexists(self.path / HEADER):
-            # Found out below, its ledger would be gone.
-            raise FileExistsError
-        with replacing(self.path / "ledger.txt") as file:
-            file.write(_lines(ledger))
-        about = orjson.dumps({"schema": SCHEMA, **header}, option=orjson.OPT_INDENT_2)
-        _write_durably(self.path / HEADER, "xb", about)
+        self._refuse_run()
         self._open()
-        self._keys.write(_lines(keys))
+        try:
+            # Another driver may have had the lock before us.
+            self._refuse_run()
+        except FileExistsError:
+            self._close()
+            raise
+        try:
+            with replacing(self.path / "ledger.txt") as file:
+                file.write(_lines(ledger))
+            _write_all(self._keys, _lines(keys))
+            about = orjson.dumps({"schema": SCHEMA, **header}, option=orjson.OPT_INDENT_2)
+            _write_durably(self.path / HEADER, "xb", about)
+        except BaseException:
+            # Nothing was launched: this is no run, and its name is free again.
+            self._close()
+            for name in (HEADER, "keys.txt", "ledger.txt", "records.jsonl"):
+                (self.path / name).unlink(missing_ok=True)
+            raise
+
+    def _refuse_run(self) -> None:
+        if os.path.lexists(self.path / HEADER):
+            raise FileExistsError
 
     def _reopen(self) -> None:
         read_header(self.path)
@@ -117,7 +133,7 @@ class Archive:
         for operations in _operations(self.path / "records.jsonl"):
             missing = [key for key in readable_keys(operations) if key not in there]
             there.update(missing)
-            self._keys.write(_lines(missing))
+            _write_all(self._keys, _lines(missing))
 
     def _open(self) -> None:
         self._records: BinaryIO = open_file(self.path / "records.jsonl", "ab", buffering=0)
@@ -152,14 +168,15 @@ class Archive:
             )
         try:
             _write_durably(self.path / "ledger.txt", "ab", _lines(keys))
+            wave = {"number": number, "created_ns": created_ns, "count": count}
+            self._append(self._records, orjson.dumps({"wave": wave}) + b"\n")
+            if self.failure is not None:
+                raise self.failure
+            os.fsync(self._records.fileno())
         except OSError as exc:
             raise ArchiveError(
                 f"cannot write the ledger of {self.path}: {exc.strerror}", hint="make room"
             ) from exc
-        wave = {"number": number, "created_ns": created_ns, "count": count}
-        self._append(self._records, orjson.dumps({"wave": wave}) + b"\n")
-        if self.failure is None:
-            os.fsync(self._records.fileno())
 
     def __enter__(self) -> Self:
         return self
@@ -172,20 +189,38 @@ class Archive:
     ) -> None:
         end = {"saved": not self._unsaved, **self.closing}
         self._append(self._records, orjson.dumps({"end": end}) + b"\n")
-        for file in (self._records, self._keys):
-            if self.failure is None:
-                os.fsync(file.fileno())
-            file.close()
+        try:
+            for file in (self._records, self._keys):
+                if self.failure is None:
+                    os.fsync(file.fileno())
+        except OSError as exc:
+            # Some disks take what does not fit, and say so only now.
+            self.failure = exc
+        self._close()
+
+    def _close(self) -> None:
+        self._records.close()
+        self._keys.close()
 
     @property
     def unsaved(self) -> int:
         """Lines that are in memory only."""
         return len(self._unsaved)
 
+    @property
+    def shortfall(self) -> str:
+        """What could not be saved, and why; empty if everything is."""
+        if self.failure is None:
+            return ""
+        full = self.failure.errno in {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+        why = "the disk is full" if full else f"the disk fails ({self.failure.strerror})"
+        return f"{why}: {self._missing} records are not saved in {self.path}"
+
     def append(self, outcome: Outcome) -> None:
         """Save one outcome; what does not fit on the disk is kept in memory."""
         line = outcome.to_json()
         self._append(self._records, orjson.dumps(line) + b"\n")
+        self._missing += self.failure is not None
         if "record" in line and (keys := readable_keys(line["record"]["operations"])):
             self._append(self._keys, _lines(keys))
 
@@ -197,13 +232,8 @@ class Archive:
         if self.failure is None:
             size = file.seek(0, os.SEEK_END) if file.seekable() else 0
             try:
-                written = file.write(line)
-                if written != len(line):
-                    # The disk took a part; the next write says why it took no more.
-                    file.write(line[written:])
+                _write_all(file, line)
             except OSError as exc:
-                if exc.errno not in {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}:
-                    raise
                 self.failure = exc
                 # Half a line would be skipped anyway; a device cannot be cut.
                 with suppress(OSError):
@@ -309,6 +339,12 @@ def _cut_partial_line(path: Path) -> None:
 
 def _lines(keys: Iterable[str]) -> bytes:
     return "".join(f"{key}\n" for key in keys).encode()
+
+
+def _write_all(file: BinaryIO, data: bytes) -> None:
+    """Write to a file without a buffer: the disk may take a part, and say why only then."""
+    while data:
+        data = data[file.write(data) :]
 
 
 def _write_durably(path: Path, mode: str, data: bytes) -> None:

@@ -54,13 +54,13 @@ def mutated(draw: st.DrawFn, document: Any) -> Any:
             holder = holder[step]
         match draw(st.sampled_from(["replace", "replace", "replace", "leave out", "add"])):
             case "replace":
-                holder[path[-1]] = draw(SPOILED)
+                holder[path[-1]] = copy.deepcopy(draw(SPOILED))
             case "leave out":
                 del holder[path[-1]]
             case _ if isinstance(holder, dict):
-                holder[draw(st.text(max_size=8))] = draw(SPOILED)
+                holder[draw(st.text(max_size=8))] = copy.deepcopy(draw(SPOILED))
             case _:
-                holder.append(draw(SPOILED))
+                holder.append(copy.deepcopy(draw(SPOILED)))
     return spoiled
 
 

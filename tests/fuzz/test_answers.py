@@ -6,6 +6,7 @@ process: what is wrong with a head, a chunk or a document must be one of our err
 
 import json
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlsplit
@@ -103,9 +104,9 @@ def test_heads(data: bytes, method: str) -> None:
 @given(st.sampled_from(BODIES).flatmap(mutated_bytes), st.integers(200, 599))
 def test_documents(data: bytes, status: int) -> None:
     for name in ("ListBucketResult", "ListMultipartUploadsResult", "CompleteMultipartUploadResult"):
-        raises_only_ours(lambda name=name: document(data, name, "what was asked"))
-    raises_only_ours(lambda: check_success(data))
-    raises_only_ours(lambda: _session(S3Response(200, {}, data), 0))
+        raises_only_ours(partial(document, data, name, "what was asked"))
+    raises_only_ours(partial(check_success, data))
+    raises_only_ours(partial(_session, S3Response(200, {}, data), 0))
     error = response_error(status, data, {}, urlsplit("http://h:1"), "b")
     assert str(error).isprintable()
     assert len(str(error)) <= 500

@@ -91,10 +91,36 @@ SAI3_YAML: Final = {
     "range_engine": {"enabled": True, "chunk_size": 8388608, "max_concurrent_ranges": 4},
     "error_handling": {"retry_on_error": True, "max_retries": 3},
 }
+JOB: Final = {
+    "name": "job",
+    "target": {
+        "bucket": "b",
+        "endpoint-url": "http://127.0.0.1:9",
+        "prefix": "p/",
+        "client": "wire",
+    },
+    "run": {"concurrency": 2, "deadline": 60.0, "prices": "prices.toml", "seed": 3},
+    "stages": [
+        {"name": "a", "kind": "prepare", "workload": "write", "sizes": "uniform:1KiB:1MiB"},
+        {"name": "b", "kind": "execute", "workload": "read", "key-file": "keys.txt", "gate": 0.5},
+        {
+            "name": "c",
+            "kind": "execute",
+            "workload": "array",
+            "operation": "write",
+            "shape": "64,64",
+            "chunks": "32,32",
+            "library": "zarr",
+            "layout": "sharded:4",
+        },
+    ],
+}
 SETTINGS: Final = {
     "run-dir": "runs",
     "verify": "full",
     "retries": 2,
+    "prices": "prices.toml",
+    "max-cost": 10.0,
     "write": {"mb": 4, "number": 2, "client-option": ["a=b"], "prefix": "p/"},
     "mixed": {"mix": "get=1,put=1", "rate": 10.0},
 }
@@ -248,15 +274,16 @@ fuzzed = settings(max_examples=max(1, CASES // 3), suppress_health_check=[*Healt
 
 
 @fuzzed
-@given(spoiled(STAGES, toml_file))
+@given(st.one_of(spoiled(STAGES, toml_file), mutated(JOB).map(toml_file)))
 def test_job_files(sbench: Nursery, data: bytes) -> None:
-    answers(sbench, {"job.toml": data}, "run", "job.toml", "--dry-run")
+    files = {"job.toml": data, "keys.txt": b"a\n", "prices.toml": price_text().encode()}
+    answers(sbench, files, "run", "job.toml", "--dry-run")
 
 
 @fuzzed
 @given(st.one_of(mutated(SETTINGS).map(toml_file), mutated_bytes(toml_file(SETTINGS))))
 def test_defaults(sbench: Nursery, data: bytes) -> None:
-    files = {"sbench.toml": data, "job.toml": STAGES.encode()}
+    files = {"sbench.toml": data, "prices.toml": price_text().encode(), "job.toml": STAGES.encode()}
     answers(sbench, files, "run", "job.toml", "--dry-run")
 
 

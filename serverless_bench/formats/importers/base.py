@@ -21,7 +21,7 @@ MAX_TOTAL_BYTES: Final = 1 << 62
 """Sums of bytes are 64-bit integers."""
 MAX_SPAN_S: Final = 30 * 86_400
 """Longer runs are clocks that disagree; reports and plots divide the span into segments."""
-MAX_FUNCTIONS: Final = 200_000
+MAX_FUNCTIONS: Final = 100_000
 """Function calls of a run; a pickle repeats one of them with two bytes."""
 MAX_INSTANT_S: Final = 9_000_000_000
 """In the year 2255; nanoseconds since 1970 end in 2262."""

@@ -17,8 +17,10 @@ from serverless_bench.errors import UsageError
 
 MAX_PICKLE_BYTES: Final = 64 << 20
 """Lithops saves 500 bytes per function; this is a hundred thousand functions."""
-MAX_INSTRUCTIONS: Final = 8_000_000
-"""Lithops needs 50 per function. An instruction may be one byte, and takes half a microsecond."""
+MAX_INSTRUCTIONS: Final = 4_000_000
+"""Lithops needs 34 per function. An instruction may be one byte, of which 90 in memory are made."""
+_MAX_MARKS: Final = 1000
+"""Tuples, lists and dicts that are begun in one another."""
 
 _LITERALS: Final = frozenset(
     [
@@ -91,7 +93,7 @@ def _refuse(path: Path, name: str, argument: object) -> NoReturn:
 def _refuse_length(path: Path) -> NoReturn:
     raise UsageError(
         f"{path} is refused: it has more than {MAX_INSTRUCTIONS} instructions",
-        hint="results of a hundred thousand functions have half as many",
+        hint="results of a hundred thousand functions have fewer",
     )
 
 
@@ -113,6 +115,8 @@ class _Machine:
         self.stack.append(self._memo[place])
 
     def mark(self) -> None:
+        if len(self._below) >= _MAX_MARKS:
+            raise ValueError("nested too deeply")
         self._below.append(self.stack)
         self.stack = []
 

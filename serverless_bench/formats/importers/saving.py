@@ -63,8 +63,7 @@ def save(imported: Imported, directory: Path, *, link_bytes_per_s: float | None 
             archive.append(outcome)
     if archive.failure is not None:
         raise ArchiveError(
-            f"the disk is full: {archive.unsaved} records are missing in {directory}",
-            hint="make room, delete the directory and import again",
+            archive.shortfall, hint="make room, delete the directory and import again"
         )
 
 

@@ -99,6 +99,10 @@ def imported_from(layout: Layout, content: PickledData, hints: Hints) -> Importe
     requested = max(map(len, (results, stats, keys, *others)))
     if requested > MAX_FUNCTIONS:
         refuse(path, f"it has {requested} functions, at most {MAX_FUNCTIONS} are possible")
+    different = len({id(one) for one in results if one is not None})
+    if different < sum(one is not None for one in results):
+        # With two bytes a pickle says the same again; no two functions have one result.
+        refuse(path, "several functions have the very same result")
     there = {
         i: _timed(path, i, layout.values(path, i, one))
         for i, one in enumerate(results)

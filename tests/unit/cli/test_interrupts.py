@@ -9,16 +9,18 @@ from collections.abc import Iterator
 
 import pytest
 
-from serverless_bench.cli.interrupts import interruptible
+from serverless_bench.cli.interrupts import ENDING, interruptible
 from tests.processes import PATIENCE_S
 
 
 @pytest.fixture(autouse=True)
 def ctrl_c() -> Iterator[None]:
     """Let Ctrl-C interrupt: it is ignored in what a script starts in the background."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    before = {number: signal.getsignal(number) for number in ENDING}
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
-    signal.signal(signal.SIGINT, before)
+    for number, handler in before.items():
+        signal.signal(number, handler)
 
 
 class Thing:
@@ -53,3 +55,24 @@ def test_anything_else_that_is_dropped_is_shown(capsys: pytest.CaptureFixture[st
             assert watched() is None
     assert shown == [ZeroDivisionError]
     assert capsys.readouterr().err == ""
+
+
+def test_a_second_interrupt_is_not_heard_while_the_first_is_handled() -> None:
+    with interruptible() as interrupt:
+        with pytest.raises(KeyboardInterrupt):
+            os.kill(os.getpid(), signal.SIGTERM)
+        for number in ENDING:
+            os.kill(os.getpid(), number)
+        interrupt.forget()
+        with pytest.raises(KeyboardInterrupt):
+            os.kill(os.getpid(), signal.SIGHUP)
+        interrupt.forget()
+        interrupt.ignore()
+        os.kill(os.getpid(), signal.SIGTERM)
+
+
+def test_what_is_ignored_from_the_start_stays_so() -> None:
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    with interruptible():
+        assert signal.getsignal(signal.SIGHUP) == signal.SIG_IGN
+        os.kill(os.getpid(), signal.SIGHUP)

@@ -1,11 +1,14 @@
+import errno
+import io
 import json
+import os
 import resource
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import cast, get_args, get_type_hints
+from typing import BinaryIO, cast, get_args, get_type_hints
 
 import numpy as np
 import pytest
@@ -210,11 +213,9 @@ def test_detail_can_be_left_out(tmp_path: Path) -> None:
 def test_a_run_directory_is_never_used_twice(tmp_path: Path) -> None:
     saved(tmp_path / "run", [])
     before = {path.name: path.read_bytes() for path in (tmp_path / "run").iterdir()}
-    with (
-        pytest.raises(ArchiveError, match="already holds a run"),
-        Archive(tmp_path / "run", header=header(job(invocations=1)), ledger=["another"]),
-    ):
-        pass
+    with pytest.raises(ArchiveError, match="already holds a run"):
+        Archive(tmp_path / "run", header=header(job(invocations=1)), ledger=["k"], keys=["k"])
+    # Above all its ledger, without which nobody knows what it wrote.
     assert {path.name: path.read_bytes() for path in (tmp_path / "run").iterdir()} == before
 
 
@@ -274,10 +275,50 @@ def test_a_full_disk_loses_no_record_of_this_process(tmp_path: Path) -> None:
                 archive.append(outcome(record(index, [operation()])))
     assert archive.failure is not None
     assert archive.unsaved == 4  # three records, and the line that says that we ended
+    assert archive.shortfall == f"the disk is full: 3 records are not saved in {path}"
     assert list(archive.load().functions["status"]) == ["ok"] * 5
     on_disk = load_run(path)
     assert list(on_disk.functions["status"]) == ["ok"] * 2 + ["lost"] * 3
     assert on_disk.skipped_lines == 0
+
+
+def test_a_disk_that_fails_costs_no_record_either(tmp_path: Path) -> None:
+    class Failing(io.FileIO):
+        def write(self, _: object) -> int:
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    path = tmp_path / "run"
+    with Archive(path, header=header(job(invocations=1)), ledger=[]) as archive:
+        archive._records.close()
+        archive._records = cast("BinaryIO", Failing(path / "records.jsonl", "ab"))
+        archive.append(outcome(record(0, [operation()])))
+    said = f"the disk fails (Input/output error): 1 records are not saved in {path}"
+    assert archive.shortfall == said
+    assert list(archive.load().functions["status"]) == ["ok"]
+
+
+@pytest.mark.parametrize("room", [0, 20, 100])
+def test_what_does_not_fit_on_the_disk_is_no_run(tmp_path: Path, room: int) -> None:
+    path = tmp_path / "run"
+    about, ledger, keys = header(job(invocations=5)), ["k" * 19], ["k" * 49]
+    with files_no_longer_than(room), pytest.raises(ArchiveError, match="File too large"):
+        Archive(path, header=about, ledger=ledger, keys=keys)
+    assert list(path.iterdir()) == []
+    with Archive(path, header=about, ledger=ledger, keys=keys) as archive:
+        archive.append(outcome(record(0, [operation()])))
+    assert load_run(path).ledger() == ledger
+
+
+@pytest.mark.parametrize("room", [10, 20])
+def test_a_wave_that_cannot_be_noted_is_refused(tmp_path: Path, room: int) -> None:
+    """Its keys do not fit, or they do, and the line that says what they are for does not."""
+    path = tmp_path / "run"
+    about = header(job(invocations=1))
+    with Archive(path, header=about, ledger=["first"]) as archive, files_no_longer_than(room):
+        with pytest.raises(ArchiveError, match="cannot write the ledger"):
+            archive.begin_wave(1, 1, ["second"], 1)
+        assert archive.unsaved == (room == 20)
+    assert load_run(path).ledger()[:1] == ["first"]
 
 
 def test_a_directory_that_cannot_be_made_is_one_line(tmp_path: Path) -> None:
