@@ -164,7 +164,7 @@ class Archive:
             raise ArchiveError(
                 f"{self.path / HEADER} asks for more objects than {self._most}, which is what"
                 f" {self.path / 'ledger.txt'} has",
-                hint="the run was changed since sbench began it: nothing is launched",
+                hint="it was changed, or another version began the run: nothing is launched",
             )
         try:
             _write_durably(self.path / "ledger.txt", "ab", _lines(keys))

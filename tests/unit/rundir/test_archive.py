@@ -6,7 +6,7 @@ import resource
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import BinaryIO, cast, get_args, get_type_hints
 
@@ -371,6 +371,73 @@ def test_keys_that_a_killed_driver_did_not_add_are_added(tmp_path: Path, cut: in
         with Archive(path):
             pass
         assert load_run(path).keys() == keys
+
+
+def test_a_key_that_cannot_be_printed_is_a_line_of_no_file(tmp_path: Path) -> None:
+    two_lines = replace(operation(0), key="sbench/a\nsbench/b")
+    path = saved(tmp_path / "run", [outcome(record(0, [two_lines, operation(1)]))]).path
+    assert load_run(path).keys() == [operation(1).key]
+    with Archive(path):
+        pass
+    assert load_run(path).keys() == [operation(1).key]
+
+
+@pytest.mark.parametrize(
+    ("line", "problem"),
+    [
+        (b"a\x1b[2Jb", "line 2 has characters that cannot be printed: 'a\\\\x1b"),
+        (b"\xff", "line 2 is not UTF-8"),
+        (b"\0", "line 2 is no text"),
+        (b"x" * 5000, "line 2 has 5000 characters, a key has 1024"),
+    ],
+)
+@pytest.mark.parametrize("name", ["keys.txt", "ledger.txt"])
+def test_a_line_that_is_no_key_is_named(
+    tmp_path: Path, name: str, line: bytes, problem: str
+) -> None:
+    run = saved(tmp_path / "run", [])
+    (run.path / name).write_bytes(b"a\n" + line + b"\nb\n")
+    with pytest.raises(ArchiveError, match=f"{name}, {problem.replace('[', '.')}"):
+        run.keys() if name == "keys.txt" else run.ledger()
+
+
+def test_a_key_that_was_cut_inside_of_a_letter_is_nobodys(tmp_path: Path) -> None:
+    run = saved(tmp_path / "run", [])
+    (run.path / "keys.txt").write_bytes("größe\ngr".encode() + "ö".encode()[:1])
+    assert run.keys() == ["größe"]
+
+
+@pytest.mark.parametrize(
+    ("where", "value", "problem"),
+    [
+        (("job", "invocations"), 10**12, "`job.invocations` must be at most 500,000"),
+        (("job", "target", "prefix"), "a\nb", "`job.target.prefix` has characters"),
+        (("job", "target", "bucket"), "a\x1b[2J", "`job.target.bucket` has characters"),
+        (("job", "name"), "\r", "`job.name` has characters"),
+        (("job", "target"), 5, "`job.target` must be a table"),
+        (("job", "load"), {"threads": "4"}, "`job.load.threads` must be a whole number"),
+        (("job", "load"), {"sizes": "listing:/etc/passwd"}, "`job.load.sizes` names a file"),
+        (("job", "endpoints"), [5], "`job.endpoints` has values of other types"),
+        (("job", "news"), 5, "`job.news` is unknown"),
+        (("created_ns",), -1, "`created_ns`: Expected `int` >= 0"),
+        (("run_id",), "a\nb", "`run_id` has characters"),
+        (("provenance", "client"), {"shows": "all"}, "`provenance.client.shows`: Expected"),
+        (("probe",), {"functions": [{"billed_ms": "1"}]}, r"`probe.functions\[0\].billed_ms`"),
+    ],
+)
+def test_what_a_header_may_not_say_is_named(
+    tmp_path: Path, where: tuple[str, ...], value: object, problem: str
+) -> None:
+    path = saved(tmp_path / "run", []).path / "run.json"
+    document = json.loads(path.read_bytes())
+    holder = document
+    for name in where[:-1]:
+        holder = holder[name]
+    holder[where[-1]] = value
+    path.write_text(json.dumps(document))
+    with pytest.raises(ArchiveError, match=f"run.json: {problem}") as caught:
+        load_run(path.parent)
+    assert str(caught.value).isprintable()
 
 
 def test_keys_that_a_run_was_given_stay_as_they_are(tmp_path: Path) -> None:
