@@ -15,7 +15,7 @@ demo: .venv/run  ## write, read, report and plot on a store that starts by itsel
 	$(BIN)/sbench demo
 
 test: .venv/dev .venv-sam/ready  ## the tests that take minutes
-	$(BIN)/python -m pytest -n 3 --dist loadgroup --no-loadscope-reorder
+	$(BIN)/python -m pytest -n 3 --dist loadgroup --no-loadscope-reorder --durations 30
 
 full: .venv/dev  ## the tests that take longer; their figures stand in docs/performance-full.md
 	$(BIN)/python -m pytest -m full --timeout 3600

@@ -12,6 +12,7 @@ import shutil
 import sys
 import urllib.request
 import zipfile
+import zlib
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from http.client import HTTPException
@@ -25,6 +26,7 @@ from packaging.version import InvalidVersion, Version
 from requirements.pins import ROOT, Policy, locks, pins, policy
 
 SOURCE: Final = "https://osv-vulnerabilities.storage.googleapis.com/{}/all.zip"
+ECOSYSTEMS: Final = ("PyPI", "Go")
 KEPT: Final = ROOT / ".venv" / "advisories"
 _TIMEOUT_S: Final = 60
 _LOWEST: Final = Version("0.dev0")
@@ -82,26 +84,30 @@ def parser() -> argparse.ArgumentParser:
 
 
 def main() -> int:
-    """Return 0 if nothing is known, 1 if something is, 2 if nobody could look."""
+    """Return 0 if nothing is known, 1 if something is, 2 if not everything was looked for."""
     archives: list[Path] = parser().parse_args().data
     could_look = bool(archives) or fetch(KEPT)
     rules = policy()
     ours, newest = pinned(rules), ""
     found: list[str] = []
+    looked_in: set[str] = set()
     for archive in archives or sorted(KEPT.glob("*.zip")):
         try:
             for one in read(archive):
                 newest = max(newest, one.modified)
+                looked_in |= {part.package.ecosystem for part in one.affected if part.package}
                 found += matches(one, ours, rules)
-        except (OSError, zipfile.BadZipFile, msgspec.MsgspecError) as exc:
+        except (OSError, zipfile.BadZipFile, zlib.error, msgspec.MsgspecError) as exc:
             print(f"{archive} is no archive of OSV's advisories: {exc}", file=sys.stderr)
             return 2
     print(*found, sep="\n", end="\n" if found else "")
     if newest:
         print(f"{len(found)} known, by advisories up to {newest}")
-    if not could_look:
+    missing = [one for one in ECOSYSTEMS if one not in looked_in]
+    if missing or not could_look:
+        what = f"advisories for {' and '.join(missing)}" if missing else "today's advisories"
         print(
-            "could not look for today's advisories: fetch the archives elsewhere, and"
+            f"could not look for {what}: fetch the archives elsewhere, and"
             " `python -m requirements.advisories PyPI.zip Go.zip`",
             file=sys.stderr,
         )
@@ -112,7 +118,7 @@ def main() -> int:
 def fetch(directory: Path) -> bool:
     """Fetch today's archives, and return whether that was possible; else older ones are kept."""
     directory.mkdir(exist_ok=True)
-    for ecosystem in ("PyPI", "Go"):
+    for ecosystem in ECOSYSTEMS:
         part = directory / f"{ecosystem}.part"
         try:
             with (

@@ -33,9 +33,7 @@ def main() -> int:
     before, _, rest = PAGE.read_text(encoding="utf-8").partition(BEGIN)
     after = rest.partition(END)[2]
     PAGE.write_text(f"{before}{BEGIN}{tables(found, rules)}{END}{after}", encoding="utf-8")
-    print(
-        f"{len(found)} packages, {len(rules.accepted)} accepted by name: {PAGE.relative_to(ROOT)}"
-    )
+    print(f"{len({name for name, _ in found})} packages, {len(rules.accepted)} accepted by name")
     return 0
 
 

@@ -2,7 +2,6 @@
 
 import time
 from datetime import UTC, datetime
-from email.utils import mktime_tz, parsedate_tz
 from functools import lru_cache
 from typing import Protocol
 
@@ -62,6 +61,9 @@ def http_date_s(text: str | None) -> int | None:
     """Return the seconds since the epoch that a ``Date`` header names; None if it names none."""
     if text is None or len(text) > _DATE_CHARACTERS:
         return None
+    # It brings sockets and more, which a command that looks at a clock can do without.
+    from email.utils import mktime_tz, parsedate_tz  # noqa: PLC0415
+
     try:
         fields = parsedate_tz(text)
         return None if fields is None else mktime_tz(fields)

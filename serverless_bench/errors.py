@@ -301,9 +301,10 @@ def shortage(cause: BaseException) -> SbenchError | None:
             "too many open files for the limit of this process",
             hint="raise it with `ulimit -n`, or lower `concurrency`",
         )
-    # Threads say it in words alone.
+    # Threads, and the loader of libraries, say it in words alone.
     thread = isinstance(cause, RuntimeError) and str(cause).startswith("can't start new thread")
-    if thread or number in _MEMORY or isinstance(cause, MemoryError):
+    library = isinstance(cause, ImportError) and "failed to map segment" in str(cause)
+    if thread or library or number in _MEMORY or isinstance(cause, MemoryError):
         return ExecutorError(
             "not enough memory, or too many processes, for the limits of this process",
             hint="lower `concurrency`, or raise the limits that `ulimit -a` shows",

@@ -6,10 +6,11 @@ client hangs up or the test is over.
 
 import gzip
 import socket
+import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from itertools import count, repeat
-from typing import Final
+from typing import Final, Self
 from urllib.parse import parse_qs, quote, urlsplit
 
 from tests.fault_server import Answer, Exchange, FaultServer
@@ -381,3 +382,36 @@ def _body(exchange: Exchange) -> Iterator[bytes]:
         while left > 0 and (piece := exchange.connection.recv(min(left, 1 << 16))):
             left -= len(piece)
             yield piece
+
+
+class Drips:
+    """A server that sends ``start`` to whoever connects, and then a byte now and then.
+
+    It reads nothing: who speaks TLS gets half a record of a handshake that never ends.
+    """
+
+    def __init__(self, start: bytes) -> None:
+        self._start = start
+
+    def __enter__(self) -> Self:
+        self._over = threading.Event()
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.port = int(self._listener.getsockname()[1])
+        self._thread = threading.Thread(target=self._serve)
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._over.set()
+        with suppress(OSError):
+            self._listener.shutdown(socket.SHUT_RDWR)
+        self._listener.close()
+        self._thread.join()
+
+    def _serve(self) -> None:
+        with suppress(OSError):
+            connection, _ = self._listener.accept()
+            with connection:
+                connection.sendall(self._start)
+                while not self._over.wait(PAUSE_S):
+                    connection.sendall(b"\0")

@@ -19,21 +19,27 @@ from cryptography.x509.oid import NameOID
 T = TypeVar("T")
 
 
-def certificate(directory: Path) -> Path:
-    """Write a key and a certificate of its own for 127.0.0.1 and localhost into one file."""
+def certificate(
+    directory: Path, *names: str, address: str = "127.0.0.1", since_days: int = 1, days: int = 1
+) -> Path:
+    """Write a key and a certificate of its own into one file; for localhost without ``names``.
+
+    It is valid since so many days and for so many more, which may be less than none.
+    """
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "localhost")])
     now = dt.datetime.now(dt.UTC)
-    names = [x509.DNSName("localhost"), x509.IPAddress(ipaddress.ip_address("127.0.0.1"))]
+    whose: list[x509.GeneralName] = [x509.DNSName(each) for each in names or ("localhost",)]
+    whose.append(x509.IPAddress(ipaddress.ip_address(address)))
     signed = (
         x509.CertificateBuilder()
         .subject_name(name)
         .issuer_name(name)
         .public_key(key.public_key())
         .serial_number(x509.random_serial_number())
-        .not_valid_before(now - dt.timedelta(days=1))
-        .not_valid_after(now + dt.timedelta(days=1))
-        .add_extension(x509.SubjectAlternativeName(names), critical=False)
+        .not_valid_before(now - dt.timedelta(days=since_days))
+        .not_valid_after(now + dt.timedelta(days=days))
+        .add_extension(x509.SubjectAlternativeName(whose), critical=False)
         .sign(key, hashes.SHA256())
     )
     path = directory / "certificate.pem"

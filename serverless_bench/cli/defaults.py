@@ -2,7 +2,8 @@
 
 Flags at the top of the file apply to every command that has them, flags in a table
 named after a command to that one. SBENCH_CONFIG names another file; without it the
-current directory is looked at. Environment variables and the command line win.
+current directory is looked at, and with the null device nothing is. Environment variables
+and the command line win.
 """
 
 import os
@@ -25,6 +26,8 @@ def defaults_for(command: click.Command) -> dict[str, Any]:
         If the file cannot be read, or names a flag that the command does not have.
     """
     named = os.environ.get("SBENCH_CONFIG")
+    if named == os.devnull:
+        return {}
     path = Path(named or "sbench.toml")
     if not path.exists():
         if named:

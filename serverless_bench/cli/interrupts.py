@@ -5,11 +5,9 @@ import signal
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from time import monotonic  # noqa: TID251 - help must not wait for what `clock` loads
 from types import FrameType
 from typing import TYPE_CHECKING, Final
-
-from serverless_bench.clock import monotonic_ns
-from serverless_bench.units import NS_PER_S
 
 if TYPE_CHECKING:
     from sys import UnraisableHookArgs
@@ -81,21 +79,20 @@ class Interrupt:
 
     def __init__(self) -> None:
         self._over = False
-        self._deaf_until_ns: int | None = None
+        self._deaf_until_s = 0.0
 
     def __call__(self, number: int, frame: FrameType | None) -> None:
         """Handle a signal."""
         del number, frame
-        now_ns = monotonic_ns()
-        deaf = self._deaf_until_ns is not None and now_ns < self._deaf_until_ns
-        if self._over or deaf:
+        now_s = monotonic()
+        if self._over or now_s < self._deaf_until_s:
             return
-        self._deaf_until_ns = now_ns + round(_DEAF_S * NS_PER_S)
+        self._deaf_until_s = now_s + _DEAF_S
         raise KeyboardInterrupt
 
     def forget(self) -> None:
         """Raise again at the next signal, whenever it comes."""
-        self._deaf_until_ns = None
+        self._deaf_until_s = 0.0
 
     def ignore(self) -> None:
         """Raise no more: the command has ended, or says why it ends."""

@@ -26,10 +26,10 @@ def command(directory: Path, format: str, *, trust: bool) -> int:  # noqa: A002 
     """
     from serverless_bench.analysis.summary import summarize
     from serverless_bench.driver.origin import confirm
-    from serverless_bench.driver.run import CutShort, lost_functions, resume_job
+    from serverless_bench.driver.run import CutShort, resume_job
     from serverless_bench.executors.base import RunProgress
     from serverless_bench.reporters import open_reporter
-    from serverless_bench.rundir.run import load_run
+    from serverless_bench.rundir.run import load_run, lost_functions
 
     reporter, run, live = open_reporter(format), load_run(directory), RunProgress()
     problem: CutShort | None = None

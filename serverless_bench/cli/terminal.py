@@ -3,7 +3,8 @@
 import os
 import sys
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
+from io import TextIOWrapper
 
 import click
 
@@ -20,12 +21,14 @@ def say(*lines: str, err: bool = False, fg: str | None = None) -> None:
     lines
         Each is one, whatever is in it.
     err
-        Whether they are no result, and go to standard error.
+        Whether they are no result, and go to standard error, if anybody hears it: nothing
+        fails for that.
     fg
         Colour, on a terminal.
     """
-    for line in lines:
-        click.secho(for_terminal(line), err=err, fg=fg)
+    with suppress(OSError) if err else nullcontext():
+        for line in lines:
+            click.secho(for_terminal(line), err=err, fg=fg)
 
 
 def say_json(document: str | bytes) -> None:
@@ -48,12 +51,14 @@ def open_streams() -> None:
             os.open(os.devnull, os.O_RDWR)
         if getattr(sys, name) is None:
             setattr(sys, name, os.fdopen(number, mode, encoding="utf-8", closefd=False))
+    if isinstance(sys.stdout, TextIOWrapper) and sys.stdout.encoding != "utf-8":
+        # A name that the terminal's alphabet lacks must not cost the report it stands in.
+        sys.stdout.reconfigure(errors="backslashreplace")
 
 
 def aside(*lines: str) -> None:
-    """Say something on standard error, if anybody hears it: nothing fails for that."""
-    with suppress(OSError):
-        say(*lines, err=True)
+    """Say something on standard error."""
+    say(*lines, err=True)
 
 
 def note(texts: Iterable[str]) -> None:

@@ -167,7 +167,12 @@ def _store_key(path: Path) -> None:
     try:
         with os.fdopen(file, "wb") as writing:
             writing.write(secrets.token_bytes(_KEY_BYTES))
-        # Not renamed: a key that another process made meanwhile stays.
-        path.hardlink_to(draft)
+        try:
+            # Not renamed: a key that another process made meanwhile stays.
+            path.hardlink_to(draft)
+        except OSError:
+            # One that somebody else may know does not, nor is there a link on every file system.
+            if _stored_key(path) is None:
+                draft.replace(path)
     finally:
-        draft.unlink()
+        draft.unlink(missing_ok=True)

@@ -35,7 +35,7 @@ from serverless_bench.job.read_assignment import check_not_copied
 from serverless_bench.job.spec import InvocationSpec, JobSpec
 from serverless_bench.rundir.archive import Archive
 from serverless_bench.rundir.record import Lost, Outcome
-from serverless_bench.rundir.run import Run, load_run
+from serverless_bench.rundir.run import Run, load_run, lost_functions
 from serverless_bench.rundir.tables import is_text
 from serverless_bench.worker.barrier import gate_keys
 
@@ -238,8 +238,7 @@ def resume_job(
     if before.ended and not missing:
         return before
     confirm(before, trust=trust)
-    live = live or RunProgress()
-    job = check_saved(before) if launch else before.job
+    live, job = live or RunProgress(), check_saved(before) if launch else before.job
     if function is not None:
         job = replace(job, load=replace(job.load, code=pack(function)))
     elif job.workload == OWN_FUNCTION and launch:
@@ -250,11 +249,6 @@ def resume_job(
         shown(job, missing, live, on_outcome, wanted=progress) as tell,
     ):
         return _resumed(relocated(job, target), path, live, tell, launch=launch)
-
-
-def lost_functions(run: Run) -> int:
-    """Return how many functions of a run are lost, or have not come back yet."""
-    return int(is_text(run.functions["status"], "lost").sum())
 
 
 def _resumed(
@@ -295,14 +289,13 @@ class _Fanout:
         on_outcome: OnOutcome,
     ) -> None:
         self.job = job
-        self.wave = 0
+        self.wave = self._arrived = 0
         self._run_id = run_id
         self._keys = keys
         self._executor = executor
         self._archive = archive
         self._live = live
         self._on_outcome = on_outcome
-        self._arrived = 0
         self._again: set[int] = set()
         self._left: tuple[str, ...] = ()
         self._cause: BaseException | None = None

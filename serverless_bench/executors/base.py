@@ -7,8 +7,11 @@ from typing import Any, Final, Protocol, runtime_checkable
 
 from serverless_bench.errors import ExecutorError
 from serverless_bench.job.spec import InvocationSpec, JobSpec
+from serverless_bench.process import allow_open_files
 from serverless_bench.rundir.record import InvocationRecord, Lost, Outcome
 
+_SPARE_FILES = 32
+"""Of a driver itself, some fifteen, and of whoever imports us."""
 OnOutcome = Callable[[Outcome], None]
 _CAUSE_CHARACTERS: Final = 500
 GRACE_S = 5.0
@@ -130,6 +133,18 @@ class ExecutorFactory(Protocol):
 
     def __call__(self, job: JobSpec) -> Executor:
         """Return an executor for one job; nothing starts before ``map``."""
+
+
+def allow_files_of(job: JobSpec, processes: int) -> None:
+    """Have as many open files allowed as a driver needs, or a function, which inherits the limit.
+
+    Raises
+    ------
+    ExecutorError
+        If this machine does not allow so many.
+    """
+    each = job.load.threads * job.transfer.connections
+    allow_open_files(max(processes, each) + _SPARE_FILES)
 
 
 def read_record(

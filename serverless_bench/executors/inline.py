@@ -3,7 +3,7 @@
 from collections.abc import Generator, Iterable
 
 from serverless_bench.clock import EpochClock
-from serverless_bench.executors.base import RunProgress
+from serverless_bench.executors.base import RunProgress, allow_files_of
 from serverless_bench.job.spec import InvocationSpec, JobSpec
 from serverless_bench.rundir.record import InvocationRecord, Lost, Outcome
 from serverless_bench.worker.invocation import forget_clients, run_invocation
@@ -14,11 +14,13 @@ class InlineExecutor:
     """No processes and no network of its own, hence no protection from a crash."""
 
     def __init__(self, job: JobSpec) -> None:
-        """Keep nothing of the job: each invocation says what it is."""
+        """Make nothing of the job, but for its open files: each invocation says what it is."""
+        self._job = job
 
     def map(
         self, invocations: Iterable[InvocationSpec], progress: RunProgress
     ) -> Generator[Outcome, None, None]:
+        allow_files_of(self._job, 0)
         clock = EpochClock()
         progress.moved_bytes = 0
 

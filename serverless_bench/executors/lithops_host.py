@@ -37,6 +37,8 @@ from serverless_bench.worker.invocation import handle
 from serverless_bench.worker.user_function import ALLOW_CODE
 
 _POLL_S: Final = 0.1
+_LONGEST: Final = 300
+"""Characters of an error: some name every file that could not be copied."""
 
 
 def main() -> None:
@@ -52,7 +54,7 @@ def main() -> None:
     except SbenchError as exc:
         problem = {"problem": str(exc), "hint": exc.hint}
     except Exception as exc:  # noqa: BLE001 - whatever Lithops raises is the answer
-        problem = {"problem": f"{type(exc).__name__}: {exc}", "hint": ""}
+        problem = {"problem": f"{type(exc).__name__}: {exc}"[:_LONGEST], "hint": ""}
     # The driver may be gone, and then nobody reads it.
     with suppress(OSError):
         if problem:

@@ -18,18 +18,16 @@ from urllib.parse import urlsplit
 from serverless_bench.clients import CLIENTS
 from serverless_bench.clock import EpochClock
 from serverless_bench.errors import ExecutorError
-from serverless_bench.executors.base import GRACE_S, RunProgress, read_record
+from serverless_bench.executors.base import GRACE_S, RunProgress, allow_files_of, read_record
 from serverless_bench.job.invocations import invocation_specs
 from serverless_bench.job.load import Load
 from serverless_bench.job.spec import InvocationSpec, JobSpec
-from serverless_bench.process import allow_open_files
 from serverless_bench.rundir.record import InvocationRecord, Lost, Outcome
 from serverless_bench.units import NS_PER_S
 from serverless_bench.worker.user_function import ALLOW_CODE
 
 _FORK_SERVER: Final = "serverless_bench.executors.local_workers"
 _ORDERS: Final = 16
-_SPARE_FDS: Final = 64
 _TICK_S: Final = 0.25
 
 
@@ -40,6 +38,8 @@ class _Worker:
     pid: int = 0
     task: InvocationSpec | None = None
     submitted_ns: int = 0
+    heard_ns: int = 0
+    """When something last came of it; a large record comes in pieces."""
     received: bytearray = field(default_factory=bytearray)
     killed_for: str = ""
     """Why we ended it ourselves; empty as long as we did not."""
@@ -64,7 +64,7 @@ class LocalExecutor:
         self, invocations: Iterable[InvocationSpec], progress: RunProgress
     ) -> Generator[Outcome, None, None]:
         size = min(self._job.concurrency, self._job.invocations)
-        allow_open_files(size + _SPARE_FDS)
+        allow_files_of(self._job, size)
         with closing(_WorkerPool(size, json.dumps(rehearsal(self._job)), progress)) as pool:
             yield from pool.run(iter(invocations), self._job.deadline_s + GRACE_S)
 
@@ -82,7 +82,9 @@ class _WorkerPool:
         self._unread = b""
         self._failure = ""
         counters = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the pool
-        counters.truncate(size * 8)
+        # Not truncate(): a process that writes where the disk has no room is killed.
+        counters.write(bytes(size * 8))
+        counters.flush()
         self._counters = memoryview(mmap.mmap(counters.fileno(), 0)).cast("Q")
         self._control, theirs = socket.socketpair()
         fds = (theirs.fileno(), counters.fileno())
@@ -152,7 +154,7 @@ class _WorkerPool:
         worker.task = task = next(invocations, None)
         if task is None:
             return
-        worker.submitted_ns = self._clock.now_ns()
+        worker.submitted_ns = worker.heard_ns = self._clock.now_ns()
         self._progress.started += 1
         # If it is dead, its end of the socket will say so next.
         with suppress(OSError):
@@ -196,6 +198,7 @@ class _WorkerPool:
             yield from self._on_worker_exit(worker, invocations)
             return
         worker.received += data
+        worker.heard_ns = self._clock.now_ns()
         task = worker.task
         if task is None or not data.endswith(b"\n"):
             return
@@ -238,9 +241,11 @@ class _WorkerPool:
     def _end_overdue(self, timeout_s: float) -> None:
         latest_ns = self._clock.now_ns() - round(timeout_s * NS_PER_S)
         for worker in self._workers.values():
-            if worker.task and not worker.killed_for and worker.submitted_ns < latest_ns:
+            if worker.task and not worker.killed_for and worker.heard_ns < latest_ns:
                 worker.killed_for = f"no answer after {timeout_s:g} s: killed"
-                self._control.sendall(json.dumps({"kill": worker.pid}).encode() + b"\n")
+                # If the fork server is dead, its end of the socket says so next.
+                with suppress(OSError):
+                    self._control.sendall(json.dumps({"kill": worker.pid}).encode() + b"\n")
 
 
 def _describe_exit(status: int) -> str:

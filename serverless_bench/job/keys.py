@@ -28,6 +28,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Final
 
+from serverless_bench.clock import utc_stamp
 from serverless_bench.errors import UsageError
 from serverless_bench.job.types import wrong
 from serverless_bench.user_files import read_text
@@ -52,8 +53,6 @@ MAX_PREFIX_BYTES: Final = 900
 def new_run_id(created_ns: int) -> str:
     """Return an id that no other run has: when it began, and 48 random bits."""
     import secrets  # noqa: PLC0415 - only what starts a run needs them
-
-    from serverless_bench.clock import utc_stamp  # noqa: PLC0415 - it loads email and socket
 
     return f"{utc_stamp(created_ns)}-{secrets.token_hex(6)}"
 

@@ -27,9 +27,13 @@ class Callers:
         """How the path of every request to the host begins."""
         self._known: WeakSet[asyncio.BaseTransport] = WeakSet()
 
-    def same_user(self, request: web.BaseRequest) -> bool:
-        """Tell whether a request came over a connection of this user's."""
-        transport = request.transport
+    def refusal(self, request: web.BaseRequest) -> str:
+        """Return why a request is not this user's own; empty if it is."""
+        if from_a_page(request.headers.get("Host", ""), request.headers.get("Origin")):
+            return "this host answers no web page"
+        return "" if self._is_own(request.transport) else "this host is another user's"
+
+    def _is_own(self, transport: asyncio.Transport | None) -> bool:
         if transport is None:
             return False
         if transport in self._known:
@@ -59,11 +63,8 @@ class Callers:
 
         @web.middleware
         async def check(request: web.Request, handler: Handler) -> web.StreamResponse:
-            headers = request.headers
-            if from_a_page(headers.get("Host", ""), headers.get("Origin")):
-                raise ApiError(403, "AccessDeniedException", "this host answers no web page")
-            if not self.same_user(request):
-                raise ApiError(403, "AccessDeniedException", "this host is another user's")
+            if why := self.refusal(request):
+                raise ApiError(403, "AccessDeniedException", why)
             token = request.path.partition("/")[2].partition("/")[0]
             if not secrets.compare_digest(token.encode(), self._token.encode()):
                 why = "the token is missing: AWS_ENDPOINT_URL_LAMBDA has to be as the host says it"

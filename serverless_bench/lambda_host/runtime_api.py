@@ -90,7 +90,7 @@ class RuntimeApi:
     async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
         own = request.transport.get_extra_info("sockname") if request.transport else None
         environment = self.environments.get(own[0]) if own else None
-        if environment is None or not self._callers.same_user(request):
+        if environment is None or self._callers.refusal(request):
             return web.json_response({}, status=410)
         match request.path.removeprefix(_ROOT).split("/"):
             case ["invocation", "next"]:

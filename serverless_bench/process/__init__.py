@@ -65,7 +65,7 @@ def _set_variables(variables: Mapping[str, str | None]) -> None:
 def without_credentials() -> dict[str, str]:
     """Return the environment for a process of ours that signs nothing, and asks nobody far away.
 
-    A store that runs here may be another user's to look at, and lives longer than a command.
+    A store that runs here outlives the command, and needs no more than credentials of its own.
     """
     return {
         name: value
@@ -101,7 +101,7 @@ def allow_open_files(count: int) -> None:
     if hard != resource.RLIM_INFINITY and hard < count:
         raise ExecutorError(
             f"{count} open files are needed and {hard} allowed",
-            hint="lower `concurrency`, or raise the limit with `ulimit -Hn`",
+            hint="lower `concurrency`, `threads` or `connections`, or raise `ulimit -Hn`",
         )
     resource.setrlimit(resource.RLIMIT_NOFILE, (count, hard))
 

@@ -30,8 +30,9 @@ BLOCK_ROWS: Final = 1 << 16
 IN_MEMORY_BYTES: Final = 128 << 20
 """Packed blocks of one run that stay in memory."""
 
-_FEW: Final = 64
-"""Rows of which Python finds the least sooner than NumPy does."""
+_FEW: Final = 256
+"""Rows of which Python finds the largest sooner than NumPy does."""
+_ONE: Final = struct.Struct("q")
 _MAX_SHOWN: Final = 40
 
 _Kept = bytes | tuple[int, int]
@@ -124,7 +125,7 @@ class _IntColumn(_Column):
 
     def __init__(self, *, optional: bool = False, most: int = LIMIT - 1) -> None:
         self._optional = optional
-        self._most = most
+        self._least, self._most = ABSENT if optional else 0, most
         self._rows = array("q")
         self._blocks: list[_Packed] = []
 
@@ -132,32 +133,27 @@ class _IntColumn(_Column):
         if not values:
             return b""
         # Half of all columns are the same from end to end, which is seen sooner than converted.
-        first = values[0]
-        if first == values[-1] and values.count(first) == len(values):
-            known = self._known([first])
-            self._check(known[0], known[0])
-            return array("q", known).tobytes() * len(values)
-        try:
-            # In half the time that `array` takes, which says better what is wrong.
-            ready, known = struct.pack(f"{len(values)}q", *values), values
-        except struct.error:
-            known = self._known(values)
-            ready = array("q", known).tobytes()
-        if len(values) < _FEW:
-            self._check(min(known), max(known))
+        first, count = values[0], len(values)
+        if first == values[-1] and values.count(first) == count:
+            least = most = ABSENT if first is None and self._optional else first
+            ready = _ONE.pack(least) * count
         else:
-            rows = np.frombuffer(ready, dtype=np.int64)
-            self._check(int(rows.min()), int(rows.max()))
+            try:
+                # In half the time that `array` takes, which says better what is wrong.
+                ready, least = struct.pack(f"{count}Q", *values), 0
+                many = count > _FEW
+                most = int(np.frombuffer(ready, np.uint64).max()) if many else max(values)
+            except struct.error:
+                known = self._known(values)
+                ready, least, most = array("q", known).tobytes(), min(known), max(known)
+        if least < self._least or most > self._most:
+            raise ValueError(f"has numbers that are not between 0 and {self._most}")
         return ready
 
     def _known(self, values: Sequence[Any]) -> Sequence[int]:
         if not self._optional and None in values:
             raise ValueError("has a null")
         return [ABSENT if value is None else value for value in values]
-
-    def _check(self, least: int, most: int) -> None:
-        if least < (ABSENT if self._optional else 0) or most > self._most:
-            raise ValueError(f"has numbers that are not between 0 and {self._most}")
 
     def extend(self, ready: bytes) -> None:
         self._rows.frombytes(ready)
@@ -195,7 +191,8 @@ class _FloatColumn(_Column):
 
     def convert(self, values: Sequence[Any]) -> "array[float]":
         ready = array("d", values)
-        if not all(0 <= value < LIMIT for value in ready):
+        # A number that is none is not in order, whichever it is compared with.
+        if ready and not (0 <= min(ready) <= max(ready) < LIMIT and sum(ready) >= 0):
             raise ValueError(f"has numbers that are not between 0 and {LIMIT}")
         return ready
 
@@ -359,7 +356,7 @@ class TableBuilder:
             values = columns[name]
             try:
                 ready[name] = column.convert(values)
-            except (TypeError, ValueError, OverflowError) as exc:
+            except (TypeError, ValueError, OverflowError, struct.error) as exc:
                 raise ValueError(f"`{self._name}.{name}` {exc}") from None
         return ready
 

@@ -189,7 +189,7 @@ def _completed(name: str, record: Mapping[str, Any]) -> dict[str, list[Any]]:
 
 def _count(columns: Mapping[str, list[Any]]) -> int:
     """Return how many rows there are."""
-    if not all(isinstance(column, list) for column in columns.values()):
+    if not {list}.issuperset(map(type, columns.values())):
         raise TypeError("a column is no list")
     lengths = {len(column) for column in columns.values()}
     if len(lengths) != 1:

@@ -41,7 +41,7 @@ from serverless_bench.rundir.lines import read_lines, record_lines
 from serverless_bench.rundir.listing import HEADER
 from serverless_bench.rundir.reader import RecordReader, with_status
 from serverless_bench.rundir.schema import check_header
-from serverless_bench.rundir.tables import Frames, Ints, Table, to_frame
+from serverless_bench.rundir.tables import Frames, Ints, Table, is_text, to_frame
 
 SCHEMA: Final = 2
 _MAX_HEADER_BYTES: Final = 64 << 20
@@ -156,6 +156,11 @@ def first_operations(run: Run) -> Ints:
     function = run.operations["function"]
     found = function.searchsorted(np.arange(len(run.functions["index"])))
     return np.asarray(found, dtype=np.int64)
+
+
+def lost_functions(run: Run) -> int:
+    """Return how many functions of a run are lost, or have not come back yet."""
+    return int(is_text(run.functions["status"], "lost").sum())
 
 
 def load_run(path: str | Path, *, detail: bool = True) -> Run:

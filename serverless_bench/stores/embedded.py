@@ -147,6 +147,7 @@ def embedded_store(directory: Path | None = None) -> Iterator[Lease]:
     credentials = {
         "AWS_ACCESS_KEY_ID": lease.address.access_key,
         "AWS_SECRET_ACCESS_KEY": lease.address.secret_key,
+        "AWS_SECURITY_TOKEN": None,
         "AWS_SESSION_TOKEN": None,
     }
     try:
@@ -228,4 +229,9 @@ def _keeper_error(keeper: subprocess.Popen[bytes], directory: Path) -> Exception
         error = json.loads(last)
         kind = PluginError if keeper.returncode == PluginError.exit_code else StoreError
         return kind(error["message"], hint=error["hint"])
+    if not last:
+        return StoreError(
+            f"the embedded store did not start, and could not say why: {directory} is full?",
+            hint="make room, or set SBENCH_STORE_DIR to a directory on a disk with room",
+        )
     return StoreError(f"the embedded store did not start: {last}", hint=f"see {log}")

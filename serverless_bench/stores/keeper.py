@@ -67,15 +67,15 @@ def main(directory: Path) -> None:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     # What the store makes is nobody else's to read.
     os.umask(0o077)
-    own_directory(directory)
+    directory = own_directory(directory).resolve()
     with (directory / LOCK).open("w") as lock:
         # A keeper that is ending holds it until its store is gone.
         fcntl.flock(lock, fcntl.LOCK_EX)
         # One that was killed has left what it made.
         _remove_traces(directory)
+        private = make_private_directory(_PRIVATE)
         try:
             keys = {"access_key": secrets.token_hex(10), "secret_key": secrets.token_hex(20)}
-            private = make_private_directory(_PRIVATE)
             store, process = _start(directory, private, keys)
             try:
                 hello = {
@@ -92,6 +92,7 @@ def main(directory: Path) -> None:
                 _end(process)
         finally:
             _remove_traces(directory)
+            shutil.rmtree(private, ignore_errors=True)
 
 
 def _start(
@@ -125,6 +126,8 @@ def _start(
         if _await_answer(store, process):
             return store, process
         _end(process)
+        for path in store.sockets():
+            remove_socket(path)
     raise StoreError(f"the embedded store did not start: see {log}")
 
 
@@ -165,6 +168,7 @@ class _CommandServer:
         self._wanted = True
         """Until the command that started us has come, or had its time to come."""
         self._pinned = False
+        self._address = address
         self._left: socket.socket | None = None
         """Who left; the last one waits for this process, with which its connection ends."""
         self._selector = selectors.DefaultSelector()
@@ -177,6 +181,9 @@ class _CommandServer:
         """Return when no command needs the store any more, or when it has ended by itself."""
         began_ns = monotonic_ns()
         while process.poll() is None and (self._wanted or self._pinned or self._commands):
+            if not self._commands and not self._address.exists():
+                # It went with the user's session: nobody can come any more.
+                break
             for key, _ in self._selector.select(0.5):
                 key.data(key.fileobj)
             if self._commands or monotonic_ns() - began_ns > START_S * NS_PER_S:

@@ -62,6 +62,9 @@ class SeaweedFS:
         self._directory = directory
         self._private = private
         self._certificate, self._key = write_certificate(private)
+        # Read now: the directory may go with the user's session, and the store may outlive that.
+        self._tls = ssl.create_default_context(cafile=self._certificate)
+        self._tls.load_cert_chain(self._certificate, self._key)
         self._program = find_program()
         self._ports = dict(zip(_SERVICES, free_port_pairs(len(_SERVICES)), strict=True))
         self.endpoint_url = f"http://127.0.0.1:{self._ports['s3']}"
@@ -99,11 +102,10 @@ class SeaweedFS:
         parts = [*(f"GRPC_{name}" for name in _CERTIFIED), "HTTPS_MASTER"]
         return {
             **{f"WEED_JWT_{name}_KEY": secrets.token_hex(32) for name in _TOKENS},
-            **{
-                f"WEED_{part}_{k}": v for part in (*parts, "HTTPS_MASTER") for k, v in paths.items()
-            },
+            **{f"WEED_{part}_{name}": path for part in parts for name, path in paths.items()},
             "WEED_GRPC_CA": paths["CERT"],
             "WEED_HTTPS_MASTER_CA": paths["CERT"],
+            # Its HTTPS would take anybody's certificate; its pages are off besides.
             "WEED_ADMIN_USER": "sbench",
             "WEED_ADMIN_PASSWORD": secrets.token_hex(32),
             # Where else it looks for a security.toml.
@@ -121,14 +123,12 @@ class SeaweedFS:
     def reclaim(self) -> None:
         """Give the space of deleted objects back to the disk now."""
         url = f"https://127.0.0.1:{self._ports['master']}/vol/vacuum?garbageThreshold=0.001"
-        tls = ssl.create_default_context(cafile=self._certificate)
-        tls.load_cert_chain(self._certificate, self._key)
         # A deleted object becomes garbage in its volume a second later, so the first
         # sweeps find nothing. One more after the last that found something is enough.
         before = size = self._size()
         deadline_ns = monotonic_ns() + _RECLAIM_S * NS_PER_S
         while monotonic_ns() < deadline_ns:
-            open_direct(url, timeout_s=60, tls=tls).close()
+            open_direct(url, timeout_s=60, tls=self._tls).close()
             last, size = size, self._size()
             if last <= size < before:
                 return

@@ -80,7 +80,9 @@ KINDS: Final[dict[str, Callable[[Path, Path], None]]] = {
 
 
 def ask(sbench: Nursery, run: Path, *arguments: str | Path) -> Ended:
-    ended = sbench(run.parent, *arguments, environment=KEYS)
+    # Where its requests go is not what is tried here.
+    trust = ("--trust",) if arguments[0] in {"resume", "clean"} else ()
+    ended = sbench(run.parent, *arguments, *trust, environment=KEYS)
     ended.check(*SAFE, 5)
     return ended
 
@@ -108,7 +110,7 @@ def test_a_ledger_elsewhere_is_named(
     (run / "ledger.txt").symlink_to(victim)
     ended = ask(sbench, run, command, "run")
     assert ended.code == 8
-    assert ended.err.startswith("sbench: run/ledger.txt is a symbolic link, and not a regular file")
+    assert "sbench: run/ledger.txt is a symbolic link, and not a regular file" in ended.err
 
 
 def test_lines_of_somebodys_choice_get_into_no_file(

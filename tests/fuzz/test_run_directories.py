@@ -43,9 +43,12 @@ COMMANDS: Final[Mapping[str, tuple[str, ...]]] = {
 }
 """Commands that ask no store."""
 ASKING: Final[Mapping[str, tuple[str, ...]]] = {
-    "resume": ("resume", "run"),
-    "clean": ("clean", "run"),
+    "resume": ("resume", "run", "--trust"),
+    "clean": ("clean", "run", "--trust"),
+    "resume untrusted": ("resume", "run"),
+    "clean untrusted": ("clean", "run"),
 }
+"""Commands that ask the store of a run, if that is meant."""
 SAFE: Final = (0, 2, 6, 7, 8, 10, 11, 13, 14)
 """Codes of what a saved run may come to: a report, or one line that says what is wrong."""
 
@@ -134,6 +137,7 @@ def try_asking(sbench: Watch, case: Case, name: str) -> None:
         records.write_bytes(b"".join(lines[: len(lines) // 2]))
         ended = sbench(here, *ASKING[name], environment=KEYS)
         ended.check(*SAFE, 3, 5)
+        assert "--trust" in ASKING[name] or not ended.asked, ended
         hosts = {what for what in ended.asked if "127.0.0.1', 9" not in what}
         assert not hosts, ended
 

@@ -12,6 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import partial
 from typing import Final
+from urllib.parse import urlsplit
 
 from serverless_bench.analysis.summary import Summary, summarize
 from serverless_bench.clock import monotonic_ns
@@ -238,7 +239,8 @@ def lambda_proxy(rig: Rig) -> Iterator[tuple[str] | None]:
         return
     with proxy_of(rig.plain.url) as proxy:
         proxy.rule = expires(NOT_INVOKED, lambda _, path: "/invocations" in path, after=2, s=1.0)
-        yield (proxy.url,)
+        # With the host's token.
+        yield (f"{proxy.url}{urlsplit(rig.plain.url).path}",)
 
 
 def expired_for_ever(rig: Rig, fault: str) -> Result:

@@ -190,13 +190,13 @@ def _volume() -> Iterator[Path]:
 
 def _sweep(volume: Path) -> None:
     """Delete a directory whose command was killed."""
-    # Not if it is somebody else's: its lock could be a link to a file of ours.
-    if volume.lstat().st_uid != os.getuid():
-        return
-    # Nor in use, or being made at this moment.
-    with suppress(OSError), (volume / "lock").open("r+") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        shutil.rmtree(volume, ignore_errors=True)
+    # Not if it is in use, or being made at this moment.
+    with suppress(OSError):
+        # Nor somebody else's: its lock could be a link to a file of ours.
+        if volume.lstat().st_uid == os.getuid():
+            with (volume / "lock").open("r+") as lock:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                shutil.rmtree(volume, ignore_errors=True)
 
 
 def _answers(url: str) -> bool:

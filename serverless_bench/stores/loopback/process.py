@@ -10,7 +10,12 @@ from typing import Final
 from serverless_bench.errors import StoreError
 from serverless_bench.process import environment, without_credentials
 
-_CREDENTIALS: Final = {"AWS_ACCESS_KEY_ID": "any", "AWS_SECRET_ACCESS_KEY": "any"}
+_CREDENTIALS: Final = {
+    "AWS_ACCESS_KEY_ID": "any",
+    "AWS_SECRET_ACCESS_KEY": "any",
+    "AWS_SECURITY_TOKEN": None,
+    "AWS_SESSION_TOKEN": None,
+}
 
 
 @contextmanager

@@ -17,6 +17,7 @@ from serverless_bench.aws.stack.functions import functions_in
 from tests.aws_clients import open_client
 from tests.command import Sbench
 from tests.localstacks import Running, running_localstack
+from tests.runs import long_ago
 from tests.sam import ARCHITECTURE, build, sam
 from tests.unit.aws.test_policies import POLICIES, ROLES, listed
 
@@ -145,7 +146,7 @@ def test_deploy_write_read_clean_delete(
     deployed = len(log.read_text())
     flags = (
         *("--executor", "lambda", "--stack", NAME, "--number", NUMBER, "--format", "json"),
-        # Deliveries that are later than this are refused, and clean waits for that.
+        # Deliveries that are later than this are refused.
         *("--start-timeout", 30, "--key-file", "keys"),
     )
     wrote = sbench("write", *flags, "--mb", MB, "--name", "wrote")
@@ -166,6 +167,7 @@ def test_deploy_write_read_clean_delete(
 
     before = len(log.read_text())
     for name in ("read", "wrote"):
+        long_ago(sbench.directory / "sbench-runs" / name)
         assert sbench("clean", f"sbench-runs/{name}").code == 0
     assert needed(log.read_text()[before:]) <= allowed("cleaner")
     assert contents(aws, data) == contents(aws, control) == (0, 0)
@@ -200,6 +202,7 @@ def test_one_deployment_compares_memory_sizes(
     for run in runs:
         sizes = {record["memory_mib"] for record in saved(run.parent)}
         assert sizes == ({1769} if run.parent.parent.name == "a" else {3538})
+        long_ago(run.parent)
         assert sbench("clean", run.parent).code == 0
     assert needed(log.read_text()[before:]) <= allowed(*ROLES)
     delete(sbench, localstack)
@@ -250,6 +253,7 @@ def test_every_option_deploys_runs_and_goes_without_a_trace(
     flags = ("--executor", "lambda", "--stack", NAME, "--start-timeout", 30)
     mixed = sbench("mixed", *flags, "--number", 2, "--operations", 40, "--mb", 1, "--name", "mix")
     assert mixed.code == 0, mixed.err
+    long_ago(sbench.directory / "sbench-runs" / "mix")
     assert sbench("clean", "sbench-runs/mix").code == 0
     delete(sbench, localstack)
     if own:

@@ -3,13 +3,16 @@
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Any, Final
 
 import pytest
 
 from serverless_bench.clients import CLIENTS
+from tests.fault_server import FaultServer
 from tests.fuzz.watched import MOST_BYTES, Ended, Nursery, nursery
 from tests.hostile import OPERATIONS, Cell, Seen, order, parse
-from tests.hostile_server import HARMLESS, WRONG_LISTS, WRONGS, hostile
+from tests.hostile_server import HARMLESS, WRONG_LISTS, WRONGS, Drips, hostile
+from tests.network import bundle_of, certificate, server_context
 from tests.servers import KEYS
 
 LIMIT_S = 120.0
@@ -88,7 +91,7 @@ def test_the_thin_client_bounds_all_of_them(
     assert all(one.detail.isprintable() for one in seen)
 
 
-@pytest.mark.parametrize("client", ["boto3", "minio"])
+@pytest.mark.parametrize("client", ["awscrt", "boto3", "minio"])
 def test_other_clients_bound_the_most_telling(
     child: Nursery, endpoints: Mapping[str, str], tmp_path: Path, client: str
 ) -> None:
@@ -98,3 +101,65 @@ def test_other_clients_bound_the_most_telling(
         if cell.operation in {"put", "get", "list"}
     ]
     check(wanted, perform(child, tmp_path, wanted, 4))
+
+
+CERTIFICATES: Final[Mapping[str, dict[str, Any]]] = {
+    "of nobody who is trusted": {},
+    "of another host": {"address": "127.0.0.2"},
+    "of last week": {"since_days": 9, "days": -2},
+}
+"""Certificates that are none for this server; the first is not in the user's bundle either."""
+
+
+QUICK: Final = ("boto3", "minio", "wire")
+"""Clients that need no process for each cell."""
+
+
+@pytest.mark.parametrize(
+    "client",
+    [
+        pytest.param(name, marks=() if name in QUICK else pytest.mark.full, id=name)
+        for name in CLIENTS
+    ],
+)
+def test_certificates_that_are_wrong_are_refused(
+    child: Nursery, tmp_path: Path, client: str
+) -> None:
+    good = certificate(tmp_path)
+    errors = dict[str, str | None]()
+    for name, changed in {"good": {}, **CERTIFICATES}.items():
+        directory = tmp_path / name.replace(" ", "-")
+        directory.mkdir()
+        theirs = good if name == "good" else certificate(directory, **changed)
+        # What is wrong with one of them is not that nobody trusts it.
+        trusted = bundle_of(theirs if changed else good)
+        with FaultServer(context=server_context(theirs)) as server:
+            ended = child(
+                tmp_path,
+                order([Cell(name, client, "get", server.endpoint_url, 20.0, 10.0)], 1),
+                environment={**KEYS, "AWS_CA_BUNDLE": str(trusted)},
+                limit_s=LIMIT_S,
+                call="tests.hostile:main",
+            )
+        assert ended.code == 0, ended.err
+        (seen,) = parse(ended.out)
+        errors[name] = seen.error
+    assert errors.pop("good") is None
+    assert set(errors.values()) <= {"connection_lost", "timed_out"}, errors
+
+
+@pytest.mark.parametrize("start", [b"", b"\x16\x03\x03\x40\x00\x02\x00\x40"])
+def test_a_handshake_that_drips_ends_with_the_deadline(
+    child: Nursery, tmp_path: Path, start: bytes
+) -> None:
+    with Drips(start) as server:
+        ended = child(
+            tmp_path,
+            order([Cell("drips", "wire", "get", f"https://127.0.0.1:{server.port}")], 1),
+            environment=KEYS,
+            limit_s=LIMIT_S,
+            call="tests.hostile:main",
+        )
+    (seen,) = parse(ended.out)
+    assert seen.error in {"deadline", "timed_out", "connection_lost"}
+    assert seen.seconds < ENDS_S

@@ -88,9 +88,11 @@ def asked_elsewhere(client_name: str) -> list[dict[str, str]]:
                     seen = len(store.seen)
                     deadline_ns = monotonic_ns() + 20 * NS_PER_S
                     retrier = Retrier(client, 0, deadline_ns, random.Random(1), lambda _: None)
-                    with pytest.raises(OperationError):
+                    with pytest.raises(OperationError) as caught:
                         retrier.run(name, partial(REQUESTS[name], client))
                     assert len(store.seen) > seen, name
+                    if client.info.attempts == "exact":
+                        assert caught.value.code == "wrong_region"
             client.close()
     return told
 

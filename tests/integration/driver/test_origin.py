@@ -305,6 +305,9 @@ def test_nobody_else_can_read_the_key(
     key.unlink()
     os.mkfifo(key)
     assert not origin.is_ours(path)
+    # The next run has a key of its own again.
+    assert origin.is_ours(lost(tmp_path / "later", store.endpoint_url))
+    assert [*key.parent.iterdir()] == [key]
 
 
 def test_where_nothing_can_be_kept_a_run_is_known_to_its_process_alone(

@@ -6,7 +6,6 @@ import platform
 import zipfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,11 +16,11 @@ from serverless_bench.clock import wall_ns
 from serverless_bench.job.keys import new_run_id
 from serverless_bench.rundir.run import load_run
 from serverless_bench.stores.loopback.server import serving
-from serverless_bench.units import NS_PER_S
 from tests.aws_clients import open_client
 from tests.command import Done, Sbench
 from tests.lambda_hosts import NAME, LambdaHost, running_host
 from tests.matrix.proxy import Refusal, Rule, proxy_of, s3_refusal
+from tests.runs import long_ago
 from tests.servers import credentials, loopback
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self").exists(), reason="functions need Linux")
@@ -296,14 +295,11 @@ def test_what_cannot_be_deleted_at_once_is_left_to_clean(
         run = load_run(sbench.directory / "sbench-runs" / "w")
         assert [key for key in run.ledger() if "/probe/" in key] == [f"sbench/{run.run_id}/probe/0"]
         proxy.rule = lambda *_: None
-        # As if it were long ago: nobody waits for deliveries that may come late.
-        sent_ns = run.functions["submitted_ns"] - 3600 * NS_PER_S
-        before = replace(run, functions={**run.functions, "submitted_ns": sent_ns})
-        with credentials(host.environment):
-            cleaned = serverless_bench.clean(before)
-    assert cleaned.complete
+        long_ago(run.path)
+        cleaned = sbench("clean", "sbench-runs/w", **host.environment)
+    assert cleaned.code == 0, cleaned.err
     # A claim and a record each, and those of the probe.
-    assert "deleted 3 objects, 6 claims and records" in str(cleaned)
+    assert "deleted 3 objects, 6 claims and records" in cleaned.out
 
 
 def test_a_function_that_is_throttled_is_asked_again(sbench: Sbench, store: str) -> None:

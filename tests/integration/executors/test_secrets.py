@@ -1,5 +1,6 @@
 """Credentials reach who signs with them, and nothing else: no argument, no file, no message."""
 
+import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
@@ -7,11 +8,13 @@ from pathlib import Path
 import pytest
 
 from serverless_bench.clients import CLIENTS
+from serverless_bench.stores.loopback.process import served
 from serverless_bench.stores.loopback.server import LoopbackServer, serving
 from tests.command import Apart, Sbench
 from tests.fault_server import Exchange, FaultServer
 from tests.lambda_hosts import running_host
 from tests.secrets import ENVIRONMENT, PROXY_PASSWORD, SECRETS, leaking, shown, watched
+from tests.servers import credentials
 
 JOB = ("--number", 3, "--mb", 1, "--name", "w", "--run-dir", ".")
 SBENCH, FORKS = "serverless_bench", "forked_environments.py"
@@ -105,11 +108,11 @@ def test_the_embedded_store_knows_nothing_of_its_users_own_credentials(sbench: A
     assert leaks.holders - PASSING <= {SBENCH, LOCAL}
 
 
-def test_nor_does_the_loopback_store(sbench: Apart) -> None:
-    with watched(sbench.directory) as leaks:
-        done = sbench("write", *JOB, "--ceiling")
-    assert done.code == 0, done.err
-    assert (leaks.arguments, leaks.files) == (set(), set())
+def test_nor_does_the_loopback_store(tmp_path: Path) -> None:
+    with credentials(ENVIRONMENT), watched(tmp_path) as leaks, served():
+        # Nor is it sent any of them.
+        assert shown(*os.environ.values()) == [PROXY_PASSWORD]
+    assert (leaks.arguments, leaks.holders) == (set(), set())
 
 
 def echoes(exchange: Exchange) -> bool:

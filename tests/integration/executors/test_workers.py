@@ -33,6 +33,7 @@ from serverless_bench.worker.object_io import ObjectIO
 from tests.command import Apart, Sbench
 from tests.matrix.proxy import Proxy, Refusal, proxy_of, s3_refusal
 from tests.processes import PATIENCE_S, until
+from tests.runs import long_ago
 from tests.servers import KEYS, credentials
 
 BUCKET, CONTROL, RUN = "any", "control/", "run"
@@ -167,6 +168,7 @@ def test_no_function_is_lost_in_silence_and_none_runs_twice(
     keys = load_run(path).operations["key"].tolist()
     assert len(keys) == len(set(keys)) == 2 * number
     assert end(workers[dead:]) == 2 * number, "as many records as functions that were run"
+    long_ago(path)
     cleaned = here.apart("clean", "w")
     assert cleaned.code == 0, cleaned.err
     assert store.state.objects.count() == 0

@@ -1,6 +1,7 @@
 """The embedded store serves this user: its ports, sockets and files are no other user's."""
 
 import os
+import shutil
 import signal
 from collections.abc import Iterator, Sequence
 from contextlib import closing
@@ -139,8 +140,11 @@ def test_no_socket_and_no_file_is_open_to_another_user(
         assert address.secret_key not in line
 
 
-def test_nothing_of_it_stays_even_of_a_killed_one(open_place: Path) -> None:
-    place = open_place / "killed"
+def test_nothing_of_it_stays_even_of_a_killed_one(
+    open_place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(open_place)
+    place = Path("killed")
     first = Lease.take(place)
     assert first is not None
     left = unix_sockets(first.address.store_pid, first.address.keeper_pid)
@@ -151,8 +155,30 @@ def test_nothing_of_it_stays_even_of_a_killed_one(open_place: Path) -> None:
     second = Lease.take(place)
     assert second is not None
     assert not [path for path in left if Path(path).exists()]
+    until((open_place / "killed" / "data" / "mini.options").exists)
     made = unix_sockets(second.address.store_pid, second.address.keeper_pid)
     second.release()
     assert made
     assert not [path for path in made if Path(path).exists()]
     assert {Path(path).parent for path in made if Path(path).parent.exists()} == {SHARED}
+
+
+def test_a_kept_store_whose_socket_went_with_the_session_ends(
+    open_place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session = open_place / "session"
+    session.mkdir(mode=0o700)
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(session))
+    first = Lease.take(open_place / "kept")
+    assert first is not None
+    first.ask("pin")
+    (private,) = session.iterdir()
+    shutil.rmtree(private)
+    first.release()
+    assert first._keeper is not None
+    assert first._keeper.wait() == 0
+    assert not psutil.pid_exists(first.address.store_pid)
+    second = Lease.take(open_place / "kept")
+    assert second is not None
+    second.release()
+    assert list(session.iterdir()) == []

@@ -115,7 +115,7 @@ def test_a_web_page_runs_nothing(host: LambdaHost, header: tuple[str, str]) -> N
         assert b"no web page" in answer.read()
 
 
-def test_another_user_takes_no_event_and_gives_no_answer(
+def test_no_event_is_taken_and_no_answer_given_by_others(
     host: LambdaHost, nobody: Stranger
 ) -> None:
     api = f"http://{invoke(host)['api']}/2018-06-01/runtime"
@@ -126,6 +126,13 @@ def test_another_user_takes_no_event_and_gives_no_answer(
         ("POST", "/init/error"),
     ):
         assert nobody.request(f"{api}{path}", method, '"planted"')[0] == 410
+        page = urllib.request.Request(
+            f"{api}{path}", b'"page"', {"Host": "rebound.example"}, method=method
+        )
+        with pytest.raises(urllib.error.HTTPError) as refused:
+            DIRECT.open(page)
+        with refused.value as answer:
+            assert answer.status == 410
     assert invoke(host, "again")["event"] == "again"
 
 

@@ -25,10 +25,10 @@ def test_workers_of_the_local_executor(open_place: Path, nobody: Stranger) -> No
     place.mkdir()
     alone = Apart(place, {**KEYS, **family.mark})
     # So slow that they are still at work.
-    with loopback("--connection-rate", "0.5", log=place / "log") as store:
+    with loopback("--connection-rate", "0.1", log=place / "log") as store:
         run = alone.start(
             *("write", "--endpoint-url", store.endpoint_url, "--bucket", "any"),
-            *("--number", "2", "--concurrency", "2", "--mb", "64"),
+            *("--number", "2", "--concurrency", "2", "--mb", "4"),
         )
         until(lambda: len([w for w in family.workers() if w.net_connections("tcp")]) == 2)
         check_closed(family, nobody)

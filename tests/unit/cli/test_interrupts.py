@@ -55,3 +55,24 @@ def test_anything_else_that_is_dropped_is_shown(capsys: pytest.CaptureFixture[st
             assert watched() is None
     assert shown == [ZeroDivisionError]
     assert capsys.readouterr().err == ""
+
+
+def test_a_second_interrupt_is_not_heard_while_the_first_is_handled() -> None:
+    with interruptible() as interrupt:
+        with pytest.raises(KeyboardInterrupt):
+            os.kill(os.getpid(), signal.SIGTERM)
+        for number in ENDING:
+            os.kill(os.getpid(), number)
+        interrupt.forget()
+        with pytest.raises(KeyboardInterrupt):
+            os.kill(os.getpid(), signal.SIGHUP)
+        interrupt.forget()
+        interrupt.ignore()
+        os.kill(os.getpid(), signal.SIGTERM)
+
+
+def test_what_is_ignored_from_the_start_stays_so() -> None:
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    with interruptible():
+        assert signal.getsignal(signal.SIGHUP) == signal.SIG_IGN
+        os.kill(os.getpid(), signal.SIGHUP)

@@ -44,6 +44,15 @@ RCLONE: dict[str, Any] = {
         }
     ],
 }
+OTHERS: list[dict[str, Any]] = [
+    {
+        "id": name,
+        "modified": "2020-01-01T00:00:00Z",
+        "affected": [{"package": {"ecosystem": name, "name": "x"}}],
+    }
+    for name in ("PyPI", "Go")
+]
+"""Advisories about neither, one of each ecosystem."""
 LINE = (
     "urllib3 2.0.6 (run): PYSEC-2023-212, CVE-2023-45803, GHSA-g4mx-q9vg-27p4:"
     " the body is sent to where a redirect leads; fixed in 2.0.7, 1.26.18\n"
@@ -62,7 +71,7 @@ def pin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def archive(path: Path, *records: dict[str, Any]) -> Path:
     with zipfile.ZipFile(path, "w") as out:
-        for number, one in enumerate(records):
+        for number, one in enumerate([*OTHERS, *records]):
             out.writestr(f"{number}.json", json.dumps(one))
     return path
 
@@ -111,13 +120,29 @@ def test_who_cannot_look_says_so_and_does_not_end_well(
     out, err = capsys.readouterr()
     assert out == ""
     assert "no advisories for PyPI" in err
-    assert "could not look for today's advisories" in err
+    assert "could not look for advisories for PyPI and Go" in err
     # What was fetched before is searched, and is not taken for today's.
     archive(tmp_path / "kept" / "PyPI.zip", URLLIB3)
     assert run(monkeypatch) == 2
     out, err = capsys.readouterr()
     assert out.startswith(LINE)
     assert "could not look for today's advisories" in err
+
+
+def test_what_was_not_in_the_archives_was_not_looked_for(
+    pin: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name, records, missing in (
+        ("empty", [], "PyPI and Go"),
+        ("PyPI", OTHERS[:1], "Go"),
+        ("Go", OTHERS[1:], "PyPI"),
+    ):
+        path = tmp_path / f"{name}.zip"
+        with zipfile.ZipFile(path, "w") as out:
+            for one in records:
+                out.writestr("one.json", json.dumps(one))
+        assert run(monkeypatch, path) == 2
+        assert f"could not look for advisories for {missing}: " in capsys.readouterr().err
 
 
 def test_what_is_fetched_is_kept(

@@ -1,0 +1,54 @@
+"""How long `sbench clean` leaves the claims of a run where they are."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from serverless_bench.driver import clean
+from serverless_bench.rundir.run import load_run
+from tests import runs
+
+NOW = 2_000_000_000 * runs.S
+
+
+@pytest.mark.parametrize(
+    ("sent_s", "collected_s", "refusals", "died_s", "waits_s"),
+    [
+        # 60 s after an event was sent no function begins with it, and 5 s are left for clocks.
+        (10, 1, 0, None, 55),
+        (66, 1, 0, None, None),
+        # What was refused at first was sent again at a time that nobody wrote down.
+        (66, 20, 2, None, 45),
+        # A driver that died may have sent events until then.
+        (3600, 3600, 0, 0, 65),
+    ],
+)
+def test_claims_stay_until_no_delivery_can_come_late(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    sent_s: int,
+    collected_s: int,
+    refusals: int,
+    died_s: int | None,
+    waits_s: int | None,
+) -> None:
+    outcome = replace(
+        runs.outcome(runs.record(0, [runs.operation()])),
+        submitted_ns=NOW - sent_s * runs.S,
+        collected_ns=NOW - collected_s * runs.S,
+        refusals=refusals,
+    )
+    run = runs.saved(tmp_path / "run", [outcome])
+    slept: list[float] = []
+    told: list[str] = []
+    monkeypatch.setattr(clean, "wall_ns", lambda: NOW)
+    monkeypatch.setattr(clean, "sleep", slept.append)
+    clean._outwait(run, None if died_s is None else NOW - died_s * runs.S, told.append)
+    assert slept == ([] if waits_s is None else [waits_s])
+    assert told == (
+        [] if waits_s is None else [f"waiting {waits_s} s for deliveries that may come late"]
+    )
+    runs.long_ago(run.path)
+    clean._outwait(load_run(run.path), None, told.append)
+    assert len(slept) == (waits_s is not None), "for a run of long ago nobody waits"
