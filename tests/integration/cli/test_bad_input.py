@@ -225,6 +225,14 @@ def test_settings_that_are_wrong(anywhere: Sbench) -> None:
     settings.write_text("= 3")
     assert "cannot read sbench.toml" in anywhere("write").err
     assert "there is no" in anywhere("write", SBENCH_CONFIG="nowhere.toml").err
+    for line, says in (
+        ("prices = 3", ": prices must be text"),
+        ("mb = [1, 2]", ": mb must be one value"),
+        ('bucket = "\\u001b[2J"', ": bucket has characters that cannot be printed"),
+    ):
+        settings.write_text(f"[write]\n{line}\n")
+        done = anywhere("write")
+        assert (done.code, says in done.err) == (2, True), done
 
 
 def test_a_disk_that_fills_up_during_the_run(sbench: Sbench) -> None:

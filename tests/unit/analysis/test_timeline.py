@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from serverless_bench.analysis.timeline import _mean_in_flight, timeline
+from serverless_bench.analysis.timeline import _mean_in_flight, _spread, timeline
 from serverless_bench.rundir.record import Step
 from serverless_bench.rundir.run import Run
 from tests.runs import S, lost, operation, outcome, record, saved
@@ -129,3 +129,15 @@ def test_a_large_run_is_reduced_in_pieces_and_still_adds_up(
     whole = timeline(run_of(functions))
     monkeypatch.setattr("serverless_bench.rundir.tables._PART_ROWS", 5)
     assert np.array_equal(timeline(run_of(functions)).segment_bytes, whole.segment_bytes)
+
+
+def test_long_stretches_are_summed_up_instead_of_cut(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng, count, each = np.random.default_rng(1), 500, 10**7
+    begin = rng.integers(-each, count * each, 200)
+    length, moved = rng.integers(1, count * each, 200), rng.integers(0, 10**12, 200)
+    exact, summed = np.zeros(count, dtype=np.int64), np.zeros(count, dtype=np.int64)
+    _spread(exact, begin, length, moved, each)
+    monkeypatch.setattr("serverless_bench.analysis.timeline._MOST_PIECES", 0)
+    _spread(summed, begin, length, moved, each)
+    assert exact.sum() == summed.sum() == moved.sum()
+    assert np.abs(exact - summed).max() <= 200

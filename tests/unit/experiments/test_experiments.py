@@ -903,3 +903,12 @@ def test_cells_are_told_apart() -> None:
         "02-threads-1-client-boto3",
     ]
     assert np.unique([cell.slug for cell in cells]).size == len(cells)
+
+
+def test_a_design_that_nobody_could_run_is_not_written_out() -> None:
+    experiment = load_experiment("s3-client-threads")
+    (axis,) = experiment.axes
+    values = {scale: tuple(range(10)) for scale in SCALES}
+    axes = tuple(structs.replace(axis, name=f"a{n}", values=values) for n in range(400))
+    with pytest.raises(UsageError, match="more than 1000 cells"):
+        make_cells(structs.replace(experiment, axes=axes), "small")

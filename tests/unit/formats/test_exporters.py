@@ -155,3 +155,10 @@ def test_an_unknown_format() -> None:
     with pytest.raises(PluginError, match="unknown exporter 'xlsx'") as caught:
         open_exporter("xlsx")
     assert caught.value.hint == "known exporters: csv, parquet, pywren, warp"
+
+
+def test_a_key_is_no_formula_in_a_csv_table(tmp_path: Path) -> None:
+    put = replace(operation(start_ns=0, end_ns=S, size=7), key="=HYPERLINK(1)")
+    run = saved(tmp_path, [outcome(record(0, [put]))])
+    frame = pd.read_csv(io.BytesIO(exported(run, "csv")))
+    assert (list(frame["key"]), list(frame["bytes"])) == (["'=HYPERLINK(1)"], [7])

@@ -72,3 +72,9 @@ def test_what_is_no_rate_of_a_link_is_refused(text: str) -> None:
     with pytest.raises(UsageError, match="is no rate") as refused:
         parse_link(text)
     assert "20Gbit" in refused.value.hint
+
+
+@pytest.mark.parametrize("text", ["9" * 5000, "0." + "0" * 5000 + "1GB"])
+def test_a_size_has_few_digits(text: str) -> None:
+    with pytest.raises(UsageError, match="is not a size"):
+        parse_size(text)

@@ -1,0 +1,95 @@
+"""What comes from elsewhere is shown, and does nothing."""
+
+import csv
+import io
+import json
+import tomllib
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from serverless_bench.escaping import (
+    for_cell,
+    for_html,
+    for_json,
+    for_markdown,
+    for_markdown_row,
+    for_picture,
+    for_terminal,
+    for_toml,
+)
+
+OBEYED = ["\x1b]0;owned\x07", "\x1b[2J", "\r", "\n", "\x00", "\x9b", "\u202e", "\u2066", "\u2028"]
+
+
+@pytest.mark.parametrize("text", OBEYED)
+def test_a_terminal_obeys_nothing(text: str) -> None:
+    assert for_terminal(f"a{text}b").isprintable()
+    assert for_markdown(f"a{text}b").isprintable()
+    assert for_html(f"a{text}b").isprintable()
+    assert for_cell(f"a{text}b").isprintable()
+    assert for_picture(f"a{text}b").isprintable()
+
+
+def test_words_of_any_language_are_shown_as_they_are() -> None:
+    assert for_terminal("größe-測試 😀") == "größe-測試 😀"
+
+
+@pytest.mark.parametrize("text", ["=1+1", "+1", "-1", "@SUM(A1)", "  =1", "\uff1d1", "-"])
+def test_a_text_is_no_formula(text: str) -> None:
+    assert for_cell(text) == f"'{text}"
+
+
+@pytest.mark.parametrize("text", ["\t=1", "\r=1"])
+def test_what_a_formula_may_hide_behind_is_shown(text: str) -> None:
+    assert for_cell(text).startswith("\\")
+
+
+@pytest.mark.parametrize("value", [-1, -1.5, 0, None, True, "a-b", "1=2", ""])
+def test_numbers_and_plain_texts_stay(value: object) -> None:
+    assert for_cell(value) == value
+
+
+def test_a_row_of_markdown_has_its_cells_and_no_others() -> None:
+    row = for_markdown_row(["a|b", "<img src=x>", "`c`", "[d](e)", "-", "p < 0.05", "snake_case"])
+    assert row == r"| a\|b | \<img src=x> | \`c\` | [d\](e) | - | p < 0.05 | snake_case |"
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [("# a", r"\# a"), ("1. a", r"1\. a"), ("- a", r"\- a"), ("> a", r"\> a"), ("2**3", r"2\*\*3")],
+)
+def test_a_paragraph_of_markdown_is_one(text: str, shown: str) -> None:
+    assert for_markdown(text) == shown
+
+
+def test_html_is_text() -> None:
+    assert for_html("<script>'") == "&lt;script&gt;&#x27;"
+
+
+def test_a_picture_sets_no_formula() -> None:
+    assert for_picture("$\\alpha$") == "\\$\\alpha\\$"
+
+
+@given(st.recursive(st.text() | st.integers(), lambda inner: st.lists(inner, max_size=3)))
+def test_json_means_the_same(value: object) -> None:
+    shown = for_json(json.dumps(value, ensure_ascii=False))
+    assert json.loads(shown) == value
+    assert shown.isprintable()
+
+
+@given(st.text(st.characters(codec="utf-8")))
+def test_toml_means_the_same(text: str) -> None:
+    shown = for_toml(text)
+    assert tomllib.loads(f"a = {shown}") == {"a": text}
+    assert shown.isprintable()
+
+
+@given(st.lists(st.text(), min_size=1, max_size=4))
+def test_a_table_has_as_many_cells(cells: list[str]) -> None:
+    out = io.StringIO()
+    csv.writer(out).writerow(map(for_cell, cells))
+    (row,) = csv.reader(io.StringIO(out.getvalue()))
+    assert len(row) == len(cells)
+    assert not any(cell.lstrip().startswith(("=", "+", "-", "@", "\t", "\r")) for cell in row)
