@@ -227,7 +227,7 @@ def test_settings_that_are_wrong(anywhere: Sbench) -> None:
     assert "there is no" in anywhere("write", SBENCH_CONFIG="nowhere.toml").err
     for line, says in (
         ("prices = 3", ": prices must be text"),
-        ("mb = [1, 2]", ": mb must be one value"),
+        ('mb = ["1", "2"]', ": mb must be one value"),
         ('bucket = "\\u001b[2J"', ": bucket has characters that cannot be printed"),
     ):
         settings.write_text(f"[write]\n{line}\n")
