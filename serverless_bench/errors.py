@@ -46,8 +46,8 @@ _VARIABLES: Final = (
     "AWS_SESSION_TOKEN",
     "AWS_SECURITY_TOKEN",
 )
-_CREDENTIALS: Final = re.compile(
-    r"\b(?:AKIA|ASIA)[A-Z0-9]{16}\b|(?<=x-amz-security-token)\W{1,3}[^\s,;<&\"']+", re.IGNORECASE
+_CREDENTIALS: Final = (
+    r"(?i)\b(?:AKIA|ASIA)[A-Z0-9]{16}\b|(?<=x-amz-security-token)\W{1,3}[^\s,;<&\"']+"
 )
 """Ids of keys (IAM user guide, "Unique identifiers"), and what a header of a request had."""
 _LEAST: Final = 8
@@ -62,7 +62,8 @@ def without_secrets(text: str) -> str:
     for value in filter(None, map(os.environ.get, _VARIABLES)):
         if len(value) >= _LEAST:
             text = text.replace(value, "***")
-    return _CREDENTIALS.sub("***", text)
+    # It is compiled when there is an error, and not in each command.
+    return re.sub(_CREDENTIALS, "***", text)
 
 
 _MOST_CHARACTERS: Final = 500

@@ -1,7 +1,6 @@
 """A table for a terminal."""
 
 import os
-import shutil
 import textwrap
 from collections.abc import Iterator
 from typing import Final, TextIO
@@ -21,7 +20,11 @@ _STYLES: Final = {"bold": "\x1b[1m", "dim": "\x1b[2m", "red": "\x1b[31m"}
 def report(summary: Summary, out: TextIO) -> None:
     """Write the counts, then a table, then what went wrong."""
     terminal = out.isatty()
-    width = shutil.get_terminal_size().columns if terminal else _WIDTH
+    width = _WIDTH
+    if terminal:
+        import shutil  # noqa: PLC0415 - it brings compression, of which a report has none
+
+        width = shutil.get_terminal_size().columns
     colored = terminal and "NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb"
 
     def styled(text: str, *styles: str) -> str:

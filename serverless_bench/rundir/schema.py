@@ -13,7 +13,6 @@ import msgspec
 
 from serverless_bench.errors import ArchiveError, UsageError
 from serverless_bench.job.load import ArraySpec, Load
-from serverless_bench.job.sizes import parse_sizes
 from serverless_bench.job.spec import DescribedJob, JobSpec
 from serverless_bench.job.target import Target
 from serverless_bench.job.transfer import Transfer
@@ -159,6 +158,8 @@ def _job(data: Mapping[str, Any]) -> JobSpec:
     if job.load.sizes is not None:
         if job.load.sizes.startswith("listing:"):
             raise ValueError("`job.load.sizes` names a file, and is to be what was read there")
+        from serverless_bench.job.sizes import parse_sizes  # noqa: PLC0415 - few jobs have any
+
         parse_sizes(job.load.sizes)
     for url in (job.target.endpoint_url, *job.endpoints):
         # Whether it is one that could be asked is seen where it is asked.
