@@ -247,6 +247,8 @@ def outlook(job: JobSpec, keys: Sequence[str]) -> Outlook:
         if looked >= _ENOUGH:
             break
     scale = job.invocations / seen
+    makes = bool(job.load.mix) or any(kind.value in kinds for kind in _MAKING)
+    made = islice(example_keys(job, keys), _EXAMPLES) if makes else ()
     return Outlook(
         workload=job.workload,
         functions=job.invocations,
@@ -257,7 +259,7 @@ def outlook(job: JobSpec, keys: Sequence[str]) -> Outlook:
         bytes=round(moved * scale),
         duration_s=job.duration_s,
         exact=seen == job.invocations and job.load.sizes is None and not job.load.mix,
-        keys=tuple(islice(example_keys(job, keys), _EXAMPLES)) or tuple(keys[:_EXAMPLES]),
+        keys=tuple(made) or tuple(keys[:_EXAMPLES]),
     )
 
 
