@@ -19,6 +19,7 @@ test: .venv/dev .venv-sam/ready  ## the tests that take minutes
 
 full: .venv/dev  ## the tests that take longer; their figures stand in docs/performance-full.md
 	$(BIN)/python -m pytest -m full --timeout 3600
+	SBENCH_FUZZ_CASES=10000 $(BIN)/python -m pytest -n 2 tests/fuzz --timeout 7200
 
 check: lint types contracts
 

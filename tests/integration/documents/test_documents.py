@@ -78,7 +78,7 @@ def test_links_lead_somewhere(page: Path) -> None:
 
 def test_exit_codes_are_documented() -> None:
     page = (ROOT / "docs" / "exit-codes.md").read_text()
-    codes = {code.value for code in ExitCode} | {errors.INTERRUPTED}
+    codes = {code.value for code in ExitCode} | {errors.INTERRUPTED, errors.OUTPUT_UNREAD}
     codes |= {kind.exit_code for kind in vars(errors).values() if hasattr(kind, "exit_code")}
     documented = {int(number) for number in re.findall(r"^\| (\d+) \|", page, re.MULTILINE)}
     assert documented == codes

@@ -212,10 +212,10 @@ def test_a_function_is_asked_again_before_a_run_is_gone_on_with(
     install(host, "older", package(barrier="\n# older\n"), HANDLER)
     forgotten(path, "older")
     with nothing_sent(host):
-        refusal(sbench("resume", "w", **host.environment), "'older' runs other code")
+        refusal(sbench("resume", "w", "--trust", **host.environment), "'older' runs other code")
     assert [one["name"] for one in load_run(path).probed] == ["older"], "it is billed all the same"
     forgotten(path, NAME)
-    done = sbench("resume", "w", "--format", "json", **host.environment)
+    done = sbench("resume", "w", "--trust", "--format", "json", **host.environment)
     assert done.code == 0, done.err
     assert done.json["ok"] == 2
     assert [one["name"] for one in load_run(path).probed] == [NAME]
@@ -235,9 +235,9 @@ def test_the_store_saw_what_a_resumed_run_says(
         path = sbench.directory / "sbench-runs" / "r"
         install(host, "elder", package(barrier="\n# older\n"), HANDLER)
         forgotten(path, "elder")
-        refusal(sbench("resume", "r", **host.environment), "'elder' runs other code")
+        refusal(sbench("resume", "r", "--trust", **host.environment), "'elder' runs other code")
         invoking(path, NAME)
-        assert sbench("resume", "r", **host.environment).code == 0
+        assert sbench("resume", "r", "--trust", **host.environment).code == 0
         assert [one["name"] for one in load_run(path).probed] == ["elder", NAME]
         checked = sbench("check", "r", "--witness", witness)
     assert checked.code == 0, checked.out
