@@ -37,6 +37,10 @@ TELLING = (
 """What is tried with every client each time; the rest of the table is for `make full`."""
 
 
+HOARDS = {"awscrt"}
+"""Libraries that take into memory what comes, until the deadline (docs/clients.md)."""
+
+
 @pytest.fixture(scope="module")
 def child() -> Iterator[Nursery]:
     with nursery("tests.hostile") as found:
@@ -75,10 +79,10 @@ def perform(child: Nursery, directory: Path, wanted: list[Cell], threads: int) -
     )
 
 
-def check(wanted: list[Cell], ended: Ended) -> list[Seen]:
+def check(wanted: list[Cell], ended: Ended, *, bounded: bool = True) -> list[Seen]:
     """Check that each of the cells ended well, and that none took more memory than it may."""
     assert ended.code == 0, ended.err[-2000:]
-    assert ended.peak_bytes < MOST_BYTES, f"{ended.peak_bytes >> 20} MiB"
+    assert not bounded or ended.peak_bytes < MOST_BYTES, f"{ended.peak_bytes >> 20} MiB"
     seen = parse(ended.out)
     assert len(seen) == len(wanted)
     assert [one for one in seen if one.error == "bug"] == []
@@ -104,7 +108,7 @@ def test_other_clients_bound_the_most_telling(
         for cell in cells(client, endpoints, *TELLING)
         if cell.operation in {"put", "get", "list"}
     ]
-    check(wanted, perform(child, tmp_path, wanted, 4))
+    check(wanted, perform(child, tmp_path, wanted, 4), bounded=client not in HOARDS)
 
 
 CERTIFICATES: Final[Mapping[str, dict[str, Any]]] = {
