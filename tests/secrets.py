@@ -6,16 +6,19 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from secrets import token_hex
 from typing import Final
 
 import psutil
 
+_OWN: Final = token_hex(4)
+"""Tests run side by side, and each finds its own."""
 SECRETS: Final[Mapping[str, str]] = {
-    "AWS_ACCESS_KEY_ID": "AKIAMARKEDACCESSKEY0",
-    "AWS_SECRET_ACCESS_KEY": "marked-secret-key-of-forty-characters-00",
-    "AWS_SESSION_TOKEN": "marked-session-token-of-temporary-credentials",
+    "AWS_ACCESS_KEY_ID": f"AKIAMARKEDKE{_OWN.upper()}",
+    "AWS_SECRET_ACCESS_KEY": f"marked-secret-key-of-forty-charact-{_OWN}",
+    "AWS_SESSION_TOKEN": f"marked-session-token-of-temporary-credentials-{_OWN}",
 }
-PROXY_PASSWORD: Final = "marked-proxy-password"
+PROXY_PASSWORD: Final = f"marked-proxy-password-{_OWN}"
 ENVIRONMENT: Final[Mapping[str, str]] = {
     **SECRETS,
     # Of no use here: everything is on this machine.
