@@ -9,6 +9,8 @@ from typing import Final
 from serverless_bench.errors import StoreError
 
 _OTHERS: Final = stat.S_IRWXG | stat.S_IRWXO
+_MOST_BYTES: Final = 80
+"""Of a directory and a prefix; a socket's path has at most 103 (macOS) or 107 (Linux, unix(7))."""
 _OTHERS_WRITE: Final = stat.S_IWGRP | stat.S_IWOTH
 
 
@@ -42,10 +44,12 @@ def make_private_directory(prefix: str) -> Path:
     """Return a new directory under a name that nobody could foresee, for this user alone.
 
     It lies in ``XDG_RUNTIME_DIR``, in memory, where that is this user's own, else among the
-    temporary directories.
+    temporary directories; and in ``/tmp`` where paths in those would be too long for a socket's.
     """
     runtime = os.environ.get("XDG_RUNTIME_DIR", "")
-    return Path(tempfile.mkdtemp(prefix=prefix, dir=runtime if _is_private(runtime) else None))
+    wanted = (*([runtime] if _is_private(runtime) else []), tempfile.gettempdir())
+    short = (one for one in wanted if len(os.fsencode(one)) + len(prefix) <= _MOST_BYTES)
+    return Path(tempfile.mkdtemp(prefix=prefix, dir=next(short, "/tmp")))  # noqa: S108 - see above
 
 
 def _is_private(directory: str) -> bool:

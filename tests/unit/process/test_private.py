@@ -1,6 +1,9 @@
 """Directories that are this user's alone."""
 
+import shutil
+import socket
 import stat
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -47,6 +50,18 @@ def test_sockets_go_where_the_session_has_its_own(
     made = make_private_directory("a-")
     assert (made.parent, mode(made), made.name.startswith("a-")) == (tmp_path, 0o700, True)
     assert make_private_directory("a-") != made
+
+
+def test_where_a_socket_fits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    deep = tmp_path / ("d" * 100)
+    deep.mkdir(mode=0o700)
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(deep))
+    monkeypatch.setattr(tempfile, "tempdir", str(deep))
+    made = make_private_directory("a-")
+    with socket.socket(socket.AF_UNIX) as line:
+        line.bind(str(made / "filer.sock"))
+    assert mode(made) == 0o700
+    shutil.rmtree(made)
 
 
 @pytest.mark.parametrize("spoiled", ["open", "link", "missing", "relative", "empty"])
