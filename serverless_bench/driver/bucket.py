@@ -8,6 +8,7 @@ a store sends a byte now and then. It is left to what only it knows: where on AW
 import random
 import re
 import ssl
+import xml.etree.ElementTree as ET
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -20,12 +21,14 @@ from urllib.parse import quote, urlencode, urlsplit
 from serverless_bench import __version__
 from serverless_bench.clients.base import Exchange
 from serverless_bench.clients.library import check_page
+from serverless_bench.clients.s3_http import NO_HEADERS
 from serverless_bench.clients.s3_xml import document, texts
 from serverless_bench.clients.wire import WireClient
 from serverless_bench.clock import monotonic_ns
 from serverless_bench.errors import (
     AccessDenied,
     BadResponse,
+    DeadlineExceeded,
     NotFound,
     OperationError,
     StoreError,
@@ -52,6 +55,8 @@ _MOST_SURVEYED: Final = 1000
 _NAME: Final = re.compile(r"[a-zA-Z0-9._-]{1,255}")
 """Names that S3 had at some time, as botocore takes them."""
 
+_REGION: Final = re.compile(r"[a-zA-Z0-9-]{1,63}")
+
 T = TypeVar("T")
 
 
@@ -64,11 +69,22 @@ class _BucketClient(WireClient):
         # No worker: a store's log tells whose request it was.
         self._name = f"sbench/{__version__}"
 
-    def head_bucket(self, exchange: Exchange) -> None:
-        self._send("HeadBucket", "", exchange)
+    def head_bucket(self, exchange: Exchange, owner: str = "") -> str:
+        """Return the region that the store says, if it says one."""
+        headers = {"x-amz-expected-bucket-owner": owner} if owner else NO_HEADERS
+        response = self._send("HeadBucket", "", exchange, headers=headers)
+        found = response.headers.get("x-amz-bucket-region", "")
+        return found if _REGION.fullmatch(found) else ""
 
     def create_bucket(self, exchange: Exchange) -> None:
         self._send("CreateBucket", "", exchange)
+
+    def read_setting(self, setting: "Setting", exchange: Exchange) -> ET.Element:
+        response = self._send(setting.operation, "", exchange, query=f"{setting.query}=")
+        # moto calls documents by the operation, and nobody who reads them minds.
+        others = f"{setting.operation}Response"
+        name = others if others.encode() in response.text else setting.root
+        return document(response.text, name, "how that is set")
 
     def list_sizes(
         self, prefix: str, after: str, exchange: Exchange
@@ -108,6 +124,17 @@ class OpenUpload:
     upload_id: str
 
 
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """Something that is set of a whole bucket."""
+
+    operation: str
+    """That reads it, as the S3 API calls it."""
+    query: str
+    root: str
+    """Of the document that says it."""
+
+
 class Bucket:
     """A bucket with a known endpoint.
 
@@ -117,6 +144,8 @@ class Bucket:
         Names are whole keys: its prefix does not count.
     requests
         Grows by the billed requests, by kind.
+    give_up_s
+        How long one request may take with all of its attempts.
 
     Raises
     ------
@@ -124,12 +153,19 @@ class Bucket:
         If no bucket can be called so.
     """
 
-    def __init__(self, target: Target, requests: Counter[str] | None = None) -> None:
+    def __init__(
+        self,
+        target: Target,
+        requests: Counter[str] | None = None,
+        *,
+        give_up_s: float = _GIVE_UP_S,
+    ) -> None:
         if not _NAME.fullmatch(target.bucket):
             raise UsageError(f"{target.bucket!r} is not a bucket name")
         self._client = _BucketClient(target)
         self._rng = random.Random()  # noqa: S311 - jitter is no secret
         self._requests: Counter[str] = Counter() if requests is None else requests
+        self._give_up_s = give_up_s
 
     def head(self) -> str | None:
         """Ask whether it is there, and return the ``Date`` of the response.
@@ -146,6 +182,14 @@ class Bucket:
 
         return self._run("head", head)
 
+    def region(self, owner: str = "") -> str:
+        """Return the region that the store says, if any; ``owner`` is whose it has to be."""
+        return self._run("head", partial(self._client.head_bucket, owner=owner))
+
+    def read_setting(self, setting: Setting) -> ET.Element:
+        """Return the document that says how something is set."""
+        return self._run("get", partial(self._client.read_setting, setting))
+
     def ensure(self) -> None:
         """Make it, unless it is there."""
         try:
@@ -154,9 +198,14 @@ class Bucket:
             if exc.status != _THERE:
                 raise
 
-    def put(self, key: str, data: bytes) -> None:
-        """Write a small object."""
-        self._run("put", partial(self._client.put, key, MemorySource(data)))
+    def put(self, key: str, data: bytes, *, if_absent: bool = False) -> None:
+        """Write a small object; with ``if_absent``, one that is there is refused with 412."""
+        call = partial(self._client.put, key, MemorySource(data), if_absent=if_absent)
+        self._run("put", call)
+
+    def delete(self, key: str) -> None:
+        """Delete an object."""
+        self._run("delete", partial(self._client.delete, key))
 
     def keys(self, prefix: str) -> Iterator[str]:
         """Yield the keys that begin with ``prefix``."""
@@ -222,10 +271,15 @@ class Bucket:
         self._client.close()
 
     def _run(self, request: str, call: Callable[[Meter], T]) -> T:
-        deadline_ns = monotonic_ns() + round(_GIVE_UP_S * NS_PER_S)
+        deadline_ns = monotonic_ns() + round(self._give_up_s * NS_PER_S)
         retrier = Retrier(self._client, _TRANSFER.retries, deadline_ns, self._rng, lambda _: None)
         try:
             return retrier.run(request, call)
+        except DeadlineExceeded as exc:
+            if exc.__cause__ is not None:
+                # Of an attempt before, which says more.
+                raise
+            raise DeadlineExceeded(f"no whole answer came in {self._give_up_s:g} s") from None
         finally:
             self._requests.update(retrier.billed())
 

@@ -14,6 +14,7 @@ from serverless_bench.driver.bucket import Bucket, explained
 from serverless_bench.driver.directory_bucket import check_zone
 from serverless_bench.driver.location import ENDPOINTS, IGNORED
 from serverless_bench.job.directory_bucket import zonal_endpoint, zone_of
+from serverless_bench.job.endpoint import is_aws
 from serverless_bench.job.spec import JobSpec
 from serverless_bench.job.target import Target
 
@@ -64,6 +65,14 @@ def _found_on_aws(target: Target, region: str | None) -> Target:
 
     with boto.explained(target):
         client = boto.open_s3(replace(target, region=region or ""))
+    if not is_aws(client.meta.endpoint_url):
+        # The environment names another store: nobody bounds what botocore reads of it.
+        client.close()
+        here = replace(
+            target, endpoint_url=client.meta.endpoint_url, region=client.meta.region_name
+        )
+        with explained(here), closing(Bucket(here)) as bucket:
+            return replace(here, region=bucket.region() or here.region)
     with boto.explained(target), closing(client):
         head = client.head_bucket(Bucket=target.bucket)
     found = head["ResponseMetadata"]["HTTPHeaders"].get("x-amz-bucket-region")

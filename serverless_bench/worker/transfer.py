@@ -108,7 +108,7 @@ def get_object(context: OperationContext) -> OperationResult:
 
     def get_whole(meter: Meter) -> RangeSink:
         sink = RangeSink(keystream, size, first, length, transfer.verify)
-        into = sink if kept is None else _KeepingSink(sink, kept, 0)
+        into = sink if kept is None else _KeepingSink(sink, kept, 0, length)
         retrier.client.get(key, into, meter)
         return sink
 
@@ -133,15 +133,21 @@ def _take(context: OperationContext, sink: RangeSink) -> None:
 
 @dataclass(slots=True)
 class _KeepingSink:
-    """Passes the body of a response, which begins at ``begin`` of ``kept``, to two sinks."""
+    """Passes the body of a response, which begins at ``begin`` of ``kept``, to two sinks.
+
+    What goes beyond ``length``, if that is known, is wrong, and is not kept: it may have no end.
+    """
 
     sink: Sink
     kept: Sink
     begin: int
+    length: int | None
 
     def write_at(self, offset: int, data: memoryview) -> None:
         self.sink.write_at(offset, data)
-        self.kept.write_at(self.begin + offset, data)
+        wanted = data if self.length is None else data[: max(0, self.length - offset)]
+        if wanted:
+            self.kept.write_at(self.begin + offset, wanted)
 
 
 class _Ranges:
@@ -209,7 +215,7 @@ class _Ranges:
         sink = self._sink_of(offset, length)
         into: Sink = sink
         if self._kept is not None:
-            into = _KeepingSink(sink, self._kept, offset - self._first)
+            into = _KeepingSink(sink, self._kept, offset - self._first, length)
         self._retrier.client.get(self._context.spec.key, into, meter, offset=offset, length=length)
         _check_range(meter, offset, length)
         if meter.total_bytes is not None:

@@ -25,11 +25,14 @@ from tests.hostile_server import (
     says,
     sometimes,
 )
+from tests.integration.clients.test_hostile_stores import CERTIFICATES
+from tests.network import bundle_of, certificate, server_context
 from tests.servers import KEYS, credentials
 
 LIMIT_S = 90.0
 BOUND = ("--deadline", "2", "--timeout", "1", "--retries", "0")
 SMALL = ("--number", "1", "--size", "200kB", "--executor", "inline")
+OWN = "def own(context):\n    key = context.new_key()\n    context.put(key)\n    context.get(key)\n"
 QUICK = (
     "headers without end",
     "an error text without end",
@@ -43,7 +46,8 @@ QUICK = (
 
 @pytest.fixture(scope="module")
 def sbench() -> Iterator[Nursery]:
-    with nursery("serverless_bench.cli.write", "serverless_bench.cli.clean") as found:
+    names = ("call", "clean", "doctor", "read", "resume", "write")
+    with nursery(*(f"serverless_bench.cli.{name}" for name in names)) as found:
         yield found
 
 
@@ -83,6 +87,53 @@ def test_a_store_that_is_wrong_from_the_beginning(
         check(run(sbench, tmp_path, url, "write", *SMALL, *BOUND), 5)
         there = ("--control", "s3://any/control/", "--endpoint-url", url)
         check(run(sbench, tmp_path, "", "worker", *there, "--idle", "1"), 5)
+        ended = run(sbench, tmp_path, url, "doctor")
+    check(ended, 13)
+    assert about_bucket(ended) == ["fail"]
+
+
+def about_bucket(ended: Ended) -> list[str]:
+    """Return how each line of the doctor's about the bucket begins."""
+    return [line.split()[0] for line in ended.out.splitlines() if " bucket any: " in line]
+
+
+@pytest.mark.parametrize("wrong", ["a length of 2**50", "an error inside of 200", "elsewhere"])
+def test_a_doctor_takes_no_wrong_answer_for_a_setting(
+    sbench: Nursery, tmp_path: Path, store: LoopbackServer, wrong: str
+) -> None:
+    with FaultServer() as other:
+        elsewhere = says(307, Location=f"{other.endpoint_url}/any")
+        answer = {**WRONGS, "elsewhere": elsewhere}[wrong]
+        with wrong_when(answer, store, lambda exchange: "?" in exchange.path) as server:
+            ended = run(sbench, tmp_path, server.endpoint_url, "doctor")
+        assert other.seen == []
+    check(ended, 0)
+    first, *others = about_bucket(ended)
+    assert (first, {*others}) == ("ok", {"warn"})
+
+
+@pytest.mark.parametrize("wrong", ["a redirect to itself", "100 Continue for ever"])
+def test_a_store_in_the_place_of_aws(sbench: Nursery, tmp_path: Path, wrong: str) -> None:
+    with hostile(WRONGS[wrong]) as server:
+        there = {**KEYS, "AWS_ENDPOINT_URL": server.endpoint_url}
+        arguments = ("write", *SMALL, *BOUND, "--bucket", "any")
+        ended = sbench(tmp_path, *arguments, environment=there, limit_s=LIMIT_S)
+    check(ended, 5)
+
+
+@pytest.mark.parametrize("wrong", CERTIFICATES)
+def test_certificates_that_are_wrong(sbench: Nursery, tmp_path: Path, wrong: str) -> None:
+    theirs = certificate(tmp_path, **CERTIFICATES[wrong])
+    trusted = {"AWS_CA_BUNDLE": str(bundle_of(theirs))} if CERTIFICATES[wrong] else {}
+    with FaultServer(context=server_context(theirs)) as server:
+        there = ("--bucket", "any", "--endpoint-url", server.endpoint_url)
+        for command, code in ((("write", *SMALL, *BOUND), 5), (("doctor",), 13)):
+            ended = sbench(
+                tmp_path, *command, *there, environment={**KEYS, **trusted}, limit_s=LIMIT_S
+            )
+            check(ended, code)
+            assert "certificate" in ended.err + ended.out
+        assert server.seen == []
 
 
 @pytest.mark.parametrize(
@@ -92,6 +143,10 @@ def test_a_store_that_is_wrong_from_the_beginning(
         ("PUT", "write", "an error text without end", 6),
         ("PUT", "write", "a head that drips", 6),
         ("PUT", "write", "silence", 6),
+        ("PUT", "call", "an error inside of 200", 6),
+        ("PUT", "call", "a head that drips", 6),
+        ("GET", "read", "an error inside of 200", 7),
+        ("GET", "read", "a reset in the body", 6),
         ("GET", "mixed", "a length of 2**60", 6),
         ("GET", "mixed", "a body that drips", 6),
         ("GET", "mixed", "a body that ends early", 6),
@@ -106,18 +161,30 @@ def test_functions_whose_requests_go_wrong(
     wrong: str,
     code: int,
 ) -> None:
-    mix = ("--mix", "get=100", "--operations", "4") if command == "mixed" else ()
+    (tmp_path / "keys.txt").write_text(f"{'0' * 32}.200000\n")
+    (tmp_path / "own.py").write_text(OWN)
+    more = {
+        "call": ("own.py:own", *SMALL),
+        "mixed": ("--mix", "get=100", "--operations", "4", *SMALL),
+        "read": ("--key-file", "keys.txt", "--executor", "inline"),
+        "write": SMALL,
+    }
 
     def when(exchange: Exchange) -> bool:
         return exchange.method == method and "?" not in exchange.path
 
     with wrong_when(WRONGS[wrong], store, when) as server:
-        ended = run(sbench, tmp_path, server.endpoint_url, command, *SMALL, *mix, *BOUND)
+        ended = run(sbench, tmp_path, server.endpoint_url, command, *more[command], *BOUND)
     check(ended, code)
     assert ended.seconds < 60
 
 
-class TestClean:
+def move(directory: Path, old: str, new: str) -> None:
+    about = directory / "sbench-runs" / "w" / "run.json"
+    about.write_text(about.read_text().replace(old, new))
+
+
+class TestSavedRuns:
     @pytest.fixture
     def written(self, sbench: Nursery, tmp_path: Path, store: LoopbackServer) -> Path:
         """A run whose store has become another one."""
@@ -126,9 +193,18 @@ class TestClean:
         return tmp_path
 
     def clean(self, sbench: Nursery, directory: Path, server: FaultServer, old: str) -> Ended:
-        about = directory / "sbench-runs" / "w" / "run.json"
-        about.write_text(about.read_text().replace(old, server.endpoint_url))
+        move(directory, old, server.endpoint_url)
         return run(sbench, directory, "", "clean", "sbench-runs/w", "--trust")
+
+    @pytest.mark.parametrize("wrong", ["an error inside of 200", "a redirect to itself"])
+    def test_a_run_that_is_resumed(
+        self, sbench: Nursery, written: Path, store: LoopbackServer, wrong: str
+    ) -> None:
+        (written / "sbench-runs" / "w" / "records.jsonl").write_text("")
+        with wrong_when(WRONGS[wrong], store, lambda exchange: exchange.method == "PUT") as server:
+            move(written, store.endpoint_url, server.endpoint_url)
+            ended = run(sbench, written, "", "resume", "sbench-runs/w", "--trust")
+        check(ended, 6)
 
     @pytest.mark.parametrize("wrong", [*WRONG_LISTS, "a billion laughs"])
     def test_a_listing_of_uploads_that_is_wrong(

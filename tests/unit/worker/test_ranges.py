@@ -21,9 +21,11 @@ from serverless_bench.payload.verify import RangeSink
 from serverless_bench.rundir.record import Found
 from serverless_bench.testing.client_parts import new_meter
 from serverless_bench.units import MIB
+from serverless_bench.worker.in_memory import MemorySink
 from serverless_bench.worker.operation import MeasuredOperation, measure
 from serverless_bench.worker.operation_context import InvocationContext, OperationContext
 from serverless_bench.worker.retry import Retrier
+from serverless_bench.worker.transfer import _KeepingSink
 from tests.unit.flaky import FlakyClient
 
 SIZE = 5 * MIB // 2
@@ -294,3 +296,12 @@ def test_coverage_is_a_set_of_bytes(spans: list[tuple[int, int]]) -> None:
         assert all(begin < end for begin, end in gaps)
         assert {at for gap in gaps for at in range(*gap)} == set(range(length)) - known
         assert all(end < begin for (_, end), (begin, _) in itertools.pairwise(gaps))
+
+
+@pytest.mark.parametrize(("length", "kept"), [(5, b"abcde"), (None, b"abcdefgh"), (0, b"")])
+def test_what_goes_beyond_an_object_is_not_kept(length: int | None, kept: bytes) -> None:
+    whole, mine = MemorySink(), MemorySink()
+    sink = _KeepingSink(whole, mine, 0, length)
+    for offset, piece in ((0, b"abcd"), (4, b"ef"), (6, b"gh")):
+        sink.write_at(offset, memoryview(piece))
+    assert (bytes(whole.data), bytes(mine.data)) == (b"abcdefgh", kept)
