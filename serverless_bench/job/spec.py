@@ -29,6 +29,8 @@ MAX_INVOCATIONS: Final = 500_000
 """Of one run: a report has a row of each, whether or not it left a record."""
 MAX_OBJECTS: Final = 1_000_000
 """Of one invocation, which is told of each."""
+MAX_REPEATS: Final = 1_000_000
+"""Of what one invocation reads: a plan goes through its operations."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -194,6 +196,7 @@ class JobSpec(Work):  # noqa: PLW1641 - the dataclass makes its hash
             at_least(name, value, 1)
         at_most("invocations", self.invocations, MAX_INVOCATIONS)
         at_most("objects", self.objects, MAX_OBJECTS)
+        at_most("repeats", self.repeats, MAX_REPEATS)
         refuse_password(" ".join(map(str, self.endpoints)))
         at_least("warmup", self.warmup, 0)
         for name in ("deadline_s", "gate_timeout_s", "start_timeout_s"):
