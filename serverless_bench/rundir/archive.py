@@ -21,6 +21,7 @@ from typing import Any, BinaryIO, Final, Self, get_type_hints
 
 import orjson
 
+from serverless_bench.clock import monotonic_ns, sleep
 from serverless_bench.errors import ArchiveError
 from serverless_bench.job.operations import OperationKind
 from serverless_bench.rundir.columns import BlockStore, TableBuilder
@@ -30,6 +31,7 @@ from serverless_bench.rundir.listing import HEADER
 from serverless_bench.rundir.record import InvocationRecord, OperationRecord, Outcome
 from serverless_bench.rundir.rows import Columns, to_columns
 from serverless_bench.rundir.run import SCHEMA, Run, read_header, read_run
+from serverless_bench.units import NS_PER_S
 
 _WRITING: Final = frozenset({OperationKind.WRITE_ARRAY, OperationKind.APPEND_ARRAY})
 _CHANGING: Final = _WRITING | {
@@ -38,6 +40,8 @@ _CHANGING: Final = _WRITING | {
     OperationKind.PUT,
 }
 """Kinds that decide which keys are good to read."""
+_LOCKED_NS: Final = NS_PER_S
+_LOCK_TICK_S: Final = 0.02
 
 
 class Archive:
@@ -110,7 +114,8 @@ class Archive:
                 file.write(_lines(ledger))
             _write_all(self._keys, _lines(keys))
             about = orjson.dumps({"schema": SCHEMA, **header}, option=orjson.OPT_INDENT_2)
-            _write_durably(self.path / HEADER, "xb", about)
+            with replacing(self.path / HEADER) as file:
+                file.write(about)
         except BaseException:
             # Nothing was launched: this is no run, and its name is free again.
             self._close()
@@ -137,7 +142,11 @@ class Archive:
 
     def _open(self) -> None:
         self._records: BinaryIO = open_file(self.path / "records.jsonl", "ab", buffering=0)
-        _lock(self._records, self.path)
+        try:
+            _lock(self._records, self.path)
+        except BaseException:
+            self._records.close()
+            raise
         self._keys: BinaryIO = open_file(self.path / "keys.txt", "ab", buffering=0)
 
     def resumed(self, now_ns: int) -> None:
@@ -319,12 +328,20 @@ def _lock(file: BinaryIO, path: Path) -> None:
     ArchiveError
         If another process does.
     """
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        raise ArchiveError(
-            f"another sbench works on the run in {path}", hint="wait for it, or end it"
-        ) from None
+    # A process that a driver was about to start when it was killed holds the driver's files
+    # until its own program runs.
+    until_ns = monotonic_ns() + _LOCKED_NS
+    while True:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if monotonic_ns() > until_ns:
+                raise ArchiveError(
+                    f"another sbench works on the run in {path}", hint="wait for it, or end it"
+                ) from None
+            sleep(_LOCK_TICK_S)
+        else:
+            return
 
 
 def _cut_partial_line(path: Path) -> None:

@@ -312,7 +312,7 @@ def _killed_once(rig: Rig, name: str, delay_s: float) -> Result:
     trial.requested = rig.number if rig.executor == "lithops" else 2 * rig.number
     flags = ("--number", trial.requested, "--concurrency", rig.number, "--deadline", 20)
     with trial.started(*flags) as driver:
-        until(lambda: (trial.path / "records.jsonl").exists() or driver.poll() is not None)
+        until(lambda: (trial.path / "run.json").exists() or driver.poll() is not None)
         # The end of the block kills it.
         threading.Event().wait(delay_s)
     trial.check()
