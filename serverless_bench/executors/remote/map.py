@@ -42,7 +42,7 @@ _AHEAD: Final = 4
 _TIMEOUT_S: Final = 300.0
 """How long the control prefix may be out of reach before the driver gives up."""
 _MOST_FAILURES: Final = 5
-"""Times that reading a record may fail, each after a minute of attempts."""
+"""Times that reading a record, or taking back an attempt, may fail; each is tried for a minute."""
 _NEVER_NS: Final = 1 << 62
 
 T = TypeVar("T")
@@ -65,6 +65,8 @@ class _Pending:
     """A thread is checking on it."""
     problem: str = ""
     """Why it was not launched."""
+    failures: int = 0
+    """Times that its claim could not be looked at, or made."""
 
 
 class RemoteMap:
@@ -236,13 +238,13 @@ class RemoteMap:
         self,
         task: Callable[[], T],
         on_result: Callable[[T], Outcome | None],
-        after_error: Callable[[], None],
+        after_error: Callable[[], Outcome | None],
     ) -> None:
         """Have a thread ask the store, which may refuse for a while."""
 
-        def on_error(error: OperationError) -> None:
+        def on_error(error: OperationError) -> Outcome | None:
             self._tolerate(error)
-            after_error()
+            return after_error()
 
         self._fetchers.submit(task, on_result, OperationError, on_error)
 
@@ -310,7 +312,7 @@ class RemoteMap:
 
     def _check(self, pending: _Pending) -> None:
         """Find out why an attempt is silent, and take it back if it has not begun."""
-        again = partial(setattr, pending, "busy", False)  # noqa: FBT003 - by its name
+        again = partial(self._on_unknown, pending)
         if pending.began:
             records = partial(self._view.records_of, pending.index)
             self._request(records, partial(self._on_silent, pending), again)
@@ -341,6 +343,19 @@ class RemoteMap:
             cause = pending.problem or f"not begun {waited_s:.0f} s after its launch: taken back"
             return self._report_lost(pending, cause, never_began=True)
         return None
+
+    def _on_unknown(self, pending: _Pending) -> Outcome | None:
+        """Try again, unless the time to begin is long over: workers keep to that themselves."""
+        pending.busy = False
+        pending.failures += 1
+        now_ns, most_s = self._clock.now_ns(), self._job.start_timeout_s + SKEW_S + GRACE_S
+        waited_s = (now_ns - pending.submitted_ns) / NS_PER_S
+        if pending.late_ns != _NEVER_NS:
+            most_s += (pending.late_ns - pending.submitted_ns) / NS_PER_S
+        if pending.began or waited_s < most_s or pending.failures < _MOST_FAILURES:
+            return None
+        cause = f"not begun {waited_s:.0f} s after its launch, and it cannot be taken back"
+        return self._report_lost(pending, cause)
 
     def _on_silent(self, pending: _Pending, keys: Sequence[RecordKey]) -> Outcome | None:
         pending.busy = False
@@ -377,10 +392,8 @@ class RemoteMap:
         """
         silent_s = (self._clock.now_ns() - self._reached_ns) / NS_PER_S
         if silent_s > _TIMEOUT_S:
-            raise ExecutorError(
-                f"the control prefix cannot be read: {error}",
-                hint="functions go on by themselves; sbench resume DIR finds their records",
-            )
+            hint = "functions go on by themselves; sbench resume DIR finds their records"
+            raise ExecutorError(f"the control prefix cannot be read: {error}", hint=hint)
         note = f"the control prefix could not be read for a while: {error}"
         if note not in self._progress.notes:
             self._progress.notes.append(note)

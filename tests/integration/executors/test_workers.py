@@ -232,6 +232,16 @@ def test_what_hangs_ends_with_its_worker(here: Sbench, store: LoopbackServer) ->
     assert end([worker for worker in workers if worker not in ended]) <= 1
 
 
+def test_what_cannot_be_taken_back_either_is_lost_in_the_end(here: Sbench, proxy: Proxy) -> None:
+    denied = s3_refusal(403, "AccessDenied")
+    proxy.rule = lambda method, path: denied if method == "PUT" and "/claims/" in path else None
+    flags = ("--number", 1, "--size", "1KiB", "--start-timeout", "0.5", "--format", "json")
+    done = here("write", *job(proxy.url, *flags))
+    assert done.code == 6, done.err
+    assert (done.json["lost"], done.json["ok"]) == (1, 0)
+    assert "it cannot be taken back" in load_run(here.directory / "w").functions["error"][0]
+
+
 def test_what_nobody_takes_is_lost_and_says_so(
     here: Sbench, store: LoopbackServer, events: ObjectIO
 ) -> None:
