@@ -3,7 +3,6 @@
 import os
 import signal
 import subprocess
-from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
@@ -12,14 +11,6 @@ import pytest
 
 from tests.command import Apart, Sbench
 from tests.processes import PATIENCE_S, Family, until
-
-
-@pytest.fixture
-def family() -> Iterator[Family]:
-    members = Family()
-    yield members
-    for process in members.members():
-        process.kill()
 
 
 @pytest.fixture

@@ -30,14 +30,6 @@ STOPPED_S = 20
 
 
 @pytest.fixture
-def family() -> Iterator[Family]:
-    members = Family()
-    yield members
-    for process in members.members():
-        process.kill()
-
-
-@pytest.fixture
 def store() -> Iterator[LoopbackServer]:
     """A store that takes its time: there is always something under way."""
     with serving(LoopbackSettings(strict=True, shape=Shape(latency="fixed:20"))) as server:

@@ -1,7 +1,6 @@
 """The embedded store: shared, kept, and gone when nobody wants it."""
 
 import re
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -13,14 +12,6 @@ from tests.processes import PATIENCE_S, Family, until
 from tests.servers import credentials
 
 WEED = "weed -logdir"
-
-
-@pytest.fixture
-def family() -> Iterator[Family]:
-    members = Family()
-    yield members
-    for process in members.members():
-        process.kill()
 
 
 @pytest.fixture

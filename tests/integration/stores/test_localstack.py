@@ -32,14 +32,6 @@ SERVER = "localstack.runtime.main"
 
 
 @pytest.fixture
-def family() -> Iterator[Family]:
-    members = Family()
-    yield members
-    for process in members.members():
-        process.kill()
-
-
-@pytest.fixture
 def alone(tmp_path: Path, family: Family) -> Apart:
     (tmp_path / "tmp").mkdir()
     return Apart(tmp_path, {"TMPDIR": str(tmp_path / "tmp"), **family.mark})
