@@ -141,8 +141,9 @@ def command(host: str, port: int, tls: Path | None, **flags: Any) -> None:  # no
         clock_skew_s=flags["clock_skew"],
     )
     with LoopbackServer(settings) as server:
-        say(*_BANNER.format(url=server.endpoint_url).splitlines())
         try:
+            # Whoever reads the first line may end it before the last one is written.
+            say(*_BANNER.format(url=server.endpoint_url).splitlines())
             server.serve_forever()
         except KeyboardInterrupt:
             # Ctrl-C and SIGTERM are how it ends.

@@ -46,7 +46,7 @@ def elements(text: bytes, name: str) -> list[str]:
 
 def texts(root: ET.Element, name: str) -> list[str]:
     """Return the texts of all elements called ``name`` in any namespace of a document."""
-    return [each.text or "" for each in root.iter() if _local(each) == name]
+    return [each.text or "" for each in root.iter() if local_name(each) == name]
 
 
 def document(text: bytes, name: str, what: str) -> ET.Element:
@@ -67,7 +67,7 @@ def document(text: bytes, name: str, what: str) -> ET.Element:
         If it is another document, or an error, or nothing.
     """
     root = parse(text)
-    if root is None or _local(root) != name:
+    if root is None or local_name(root) != name:
         check_success(text)
         raise BadResponse(f"the store's response does not say {what}", status=200)
     return root
@@ -87,13 +87,14 @@ def check_success(text: bytes) -> None:
     if not text.lstrip().startswith(b"<"):
         return
     root = parse(text)
-    if root is None or _local(root) in _NO_ANSWERS:
+    if root is None or local_name(root) in _NO_ANSWERS:
         raise BadResponse("the store's response is not the XML of S3", status=200)
     codes = texts(root, "Code")
-    if codes or _local(root) == "Error":
+    if codes or local_name(root) == "Error":
         message = next(iter(texts(root, "Message")), "")
         raise s3_error(500, next(iter(codes), ""), message, {})
 
 
-def _local(each: ET.Element) -> str:
+def local_name(each: ET.Element) -> str:
+    """Return an element's name without its namespace."""
     return each.tag.rpartition("}")[2]

@@ -22,7 +22,7 @@ from serverless_bench import __version__
 from serverless_bench.clients.base import Exchange
 from serverless_bench.clients.library import check_page
 from serverless_bench.clients.s3_http import NO_HEADERS
-from serverless_bench.clients.s3_xml import document, texts
+from serverless_bench.clients.s3_xml import document, local_name, texts
 from serverless_bench.clients.wire import WireClient
 from serverless_bench.clock import monotonic_ns
 from serverless_bench.errors import (
@@ -107,7 +107,7 @@ class _BucketClient(WireClient):
         found = [
             OpenUpload(*(next(iter(texts(each, name)), "") for name in ("Key", "UploadId")))
             for each in listed
-            if each.tag.rpartition("}")[2] == "Upload"
+            if local_name(each) == "Upload"
         ]
         check_page([upload.key for upload in found], prefix, more=False)
         if "true" not in texts(listed, "IsTruncated"):

@@ -55,8 +55,8 @@ class _Pending:
     index: int
     launch: int
     submitted_ns: int
-    late_ns: int = _NEVER_NS
-    """When the latest event that was sent for it may begin no more."""
+    late_ns: int = 0
+    """When the latest event that was sent for it may begin no more; 0 if none was sent."""
     check_ns: int = _NEVER_NS
     """When to check whether it has begun, or why it is silent."""
     refusals: int = 0
@@ -348,12 +348,11 @@ class RemoteMap:
         """Try again, unless the time to begin is long over: workers keep to that themselves."""
         pending.busy = False
         pending.failures += 1
-        now_ns, most_s = self._clock.now_ns(), self._job.start_timeout_s + SKEW_S + GRACE_S
-        waited_s = (now_ns - pending.submitted_ns) / NS_PER_S
-        if pending.late_ns != _NEVER_NS:
-            most_s += (pending.late_ns - pending.submitted_ns) / NS_PER_S
-        if pending.began or waited_s < most_s or pending.failures < _MOST_FAILURES:
+        now_ns = self._clock.now_ns()
+        over = now_ns >= pending.late_ns + round((SKEW_S + GRACE_S) * NS_PER_S)
+        if pending.began or not over or pending.failures < _MOST_FAILURES:
             return None
+        waited_s = (now_ns - pending.submitted_ns) / NS_PER_S
         cause = f"not begun {waited_s:.0f} s after its launch, and it cannot be taken back"
         return self._report_lost(pending, cause)
 
@@ -361,8 +360,9 @@ class RemoteMap:
         pending.busy = False
         self._reached_ns = self._clock.now_ns()
         mine = (pending.index, pending.launch)
-        there = any((key.index, key.launch) == mine for key in keys)
-        if there and (self._take(keys) or self._fetching):
+        if any((key.index, key.launch) == mine for key in keys) and (
+            self._take(keys) or self._fetching
+        ):
             pending.check_ns = self._reached_ns + round(GRACE_S * NS_PER_S)
             return None
         cause = "it began and left no record: killed, out of memory, or out of time"
