@@ -17,13 +17,13 @@ from serverless_bench.driver.settings import JobSettings
 from serverless_bench.errors import ArchiveError, PluginError, UsageError
 from serverless_bench.experiments import DESIGNS, SCALES
 from serverless_bench.experiments.cells import Cell, make_cells
-from serverless_bench.experiments.definition import Experiment, Setting, Settings
+from serverless_bench.experiments.definition import Experiment, Setting, Settings, check_repeats
 from serverless_bench.experiments.loading import parse
 from serverless_bench.experiments.pilot import is_fixed, replace_json
 from serverless_bench.experiments.settings import check_cell, job_of, prepared_by, workload_of
 from serverless_bench.job.spec import JobSpec
 from serverless_bench.job.target import Target
-from serverless_bench.job.types import at_least, wrong
+from serverless_bench.job.types import wrong
 from serverless_bench.user_files import read_text, reason
 from serverless_bench.workloads import open_workload
 
@@ -206,7 +206,7 @@ def load_plan(root: Path) -> Plan:
     experiment = parse(text, str(data.pop("name", root.name)))
     try:
         plan = msgspec.convert({**data, "experiment": experiment}, Plan)
-        at_least("repeats", plan.repeats, 1)
+        check_repeats(plan.repeats)
         converted(Literal[SCALES], "scale", plan.scale)
         converted(Literal[("", *DESIGNS)], "design", plan.design)
     except (msgspec.ValidationError, UsageError) as exc:
