@@ -1,7 +1,7 @@
 """S3 servers that no Python package brings: built from source once, and kept outside the clone.
 
-They take minutes to build, so only ``make full`` and ``make stores`` want them. What they are
-built of is pinned: Go holds each module against its checksum database, cargo against the lock
+They take two and four minutes of a processor to build, so only ``make full`` and ``make stores``
+want them. What they are built of is pinned: Go holds each module against its checksum database, cargo against the lock
 file in the package.
 """
 

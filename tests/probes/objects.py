@@ -33,8 +33,9 @@ def cut_off(at: Place) -> str:
         connection.sendall(f"{head}Content-Length: {2 * len(half)}\r\n\r\n".encode() + half)
         connection.shutdown(socket.SHUT_WR)
         with suppress(ConnectionResetError):
+            # When the server has closed, too, it has done with what came.
             while connection.recv(1 << 16):
-                """The server has seen the end when it has closed, too."""
+                pass
     return "what has come is stored" if at.names() else "nothing is stored"
 
 
