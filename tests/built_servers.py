@@ -1,8 +1,8 @@
 """S3 servers that no Python package brings: built from source once, and kept outside the clone.
 
 They take two and four minutes of a processor to build, so only ``make full`` and ``make stores``
-want them. What they are built of is pinned: Go holds each module against its checksum database, cargo against the lock
-file in the package.
+want them. What they are built of is pinned: Go holds each module against its checksum database,
+cargo against the lock file in the package.
 """
 
 import fcntl
