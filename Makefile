@@ -9,7 +9,7 @@ COMPILE := $(UV) compile --quiet --universal --generate-hashes --no-annotate --p
 	--custom-compile-command "make requirements"
 LOCALSTACK := serverless_bench/stores/localstack
 
-.PHONY: demo test full check lint types contracts docs settings report reference notebooks faults performance experiments golden requirements licences audit mutants clean
+.PHONY: demo test full check lint types contracts docs settings report reference notebooks faults stores performance experiments golden requirements licences audit mutants clean
 
 demo: .venv/run  ## write, read, report and plot on a store that starts by itself
 	$(BIN)/sbench demo
@@ -50,6 +50,9 @@ notebooks: .venv/dev  ## run them, and keep what they show
 
 faults: .venv/dev  ## the table of docs/faults.md, from the fault matrix run now
 	$(BIN)/python docs/make_faults.py
+
+stores: .venv/dev  ## the table of docs/stores.md, from servers asked now; builds two with Go and Rust the first time
+	$(BIN)/python docs/make_stores.py
 
 performance: .venv/dev  ## docs/performance.md, from runs made now: 25 minutes of a quiet machine
 	$(BIN)/python docs/make_performance.py
