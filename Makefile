@@ -8,6 +8,7 @@ INSTALL := $(UV) install --quiet --compile-bytecode
 COMPILE := $(UV) compile --quiet --universal --generate-hashes --no-annotate --python-version 3.11 \
 	--custom-compile-command "make requirements"
 LOCALSTACK := serverless_bench/stores/localstack
+STACK := serverless_bench/aws/stack
 
 .PHONY: demo test full check lint types contracts docs settings report reference notebooks faults performance experiments golden requirements licences audit mutants clean
 
@@ -72,9 +73,10 @@ dist: .venv/dev  ## a wheel and a source distribution, checked
 
 requirements: .venv/uv
 	echo uv | $(COMPILE) - -o requirements/uv.txt
-	$(COMPILE) pyproject.toml $(foreach extra,boto3 frames local plots,--extra $(extra)) --group build -o requirements/run.txt
+	$(COMPILE) pyproject.toml $(foreach extra,boto3 compare convert frames function lambda-host,--extra $(extra)) --group build -o requirements/run.txt
 	$(COMPILE) pyproject.toml --extra all --group build --group release --group test -o requirements/dev.txt
-	printf 'botocore\ncloudpickle\ncryptography\n' | $(COMPILE) - --constraint requirements/run.txt -o requirements/function.txt
+	printf 'botocore\ncloudpickle\ncryptography\n' | $(COMPILE) - --constraint requirements/run.txt -o $(STACK)/recipe/function.txt
+	printf 'botocore\nclick\ncloudpickle\ncryptography\n' | $(COMPILE) - --constraint requirements/run.txt -o requirements/worker.txt
 	printf 'aws-sam-cli==1.170.0\ncfn-lint\nuv\n' | $(COMPILE) - --constraint requirements/uv.txt -o requirements/sam.txt
 	printf 'localstack-core[runtime]==4.13.1\nsetuptools\n' | \
 		$(COMPILE) - --exclude-newer 2026-02-20 -o $(LOCALSTACK)/4.13.1.txt
