@@ -4,7 +4,7 @@ PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
 	$$p -c 'import sys, venv; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
 BIN := .venv/bin
 UV := $(BIN)/uv pip
-INSTALL := $(UV) install --quiet --compile-bytecode
+INSTALL := UV_COMPILE_BYTECODE=$${UV_COMPILE_BYTECODE:-1} $(UV) install --quiet
 COMPILE := $(UV) compile --quiet --universal --generate-hashes --no-annotate --python-version 3.11 \
 	--custom-compile-command "make requirements"
 LOCALSTACK := serverless_bench/stores/localstack
@@ -14,6 +14,7 @@ STACK := serverless_bench/aws/stack
 
 demo: .venv/run  ## write, read, report and plot on a store that starts by itself
 	$(BIN)/sbench demo
+	@echo "sbench is in .venv/bin; for this shell: export PATH=\$$PWD/.venv/bin:\$$PATH"
 
 test: .venv/dev .venv-sam/ready  ## the tests that take minutes
 	$(BIN)/python -m pytest -n 3 --dist loadgroup --no-loadscope-reorder --durations 30
