@@ -62,9 +62,8 @@ def cold_folder(checkout: Path, folder: Path) -> Path:
                 to.write_bytes(file.read_binary())
     stack = folder.with_name("stack")
     said = ["aws", "stack", str(stack), "--runtime", RUNTIME]
-    subprocess.run(
-        [sys.executable, "-c", MAIN, *said], env=environment(checkout), cwd=folder, check=True
-    )
+    writing = Subject("", [sys.executable, "-c", MAIN, *said], checkout)
+    started(writing, environment(checkout), folder)
     pack = stack / "function" / "recipe" / "pack.py"
     subprocess.run([sys.executable, pack, folder, RUNTIME], check=True)
     return folder
