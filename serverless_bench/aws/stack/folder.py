@@ -12,7 +12,7 @@ from typing import Final
 from serverless_bench.aws.stack.template import DEFAULT_ARCHITECTURES, DEFAULT_RUNTIME, template
 from serverless_bench.errors import UsageError
 
-TEMPLATE: Final = "template.yaml"
+_TEMPLATE: Final = "template.yaml"
 _SETTINGS: Final = "samconfig.toml"
 _FUNCTION: Final = "function"
 """Everything else that is written, and replaced the next time."""
@@ -54,6 +54,9 @@ def write_folder(
     code = folder / _FUNCTION / "code" / _PACKAGE.name
     try:
         _check(folder)
+        folder.mkdir(parents=True, exist_ok=True)
+        # First: it is the mark of a folder that may be written again.
+        (folder / _TEMPLATE).write_text(text, encoding="utf-8")
         if (folder / _FUNCTION).exists():
             shutil.rmtree(folder / _FUNCTION)
         for path in reachable():
@@ -68,7 +71,6 @@ def write_folder(
             (place / "platform").write_text(_platform(runtime, name), encoding="utf-8")
         if not (folder / _SETTINGS).exists():
             shutil.copyfile(_HERE / _SETTINGS, folder / _SETTINGS)
-        (folder / TEMPLATE).write_text(text, encoding="utf-8")
     except OSError as exc:
         raise UsageError(
             f"cannot write {folder}: {exc.strerror or exc}", hint="name another folder"
@@ -80,7 +82,7 @@ def _check(folder: Path) -> None:
     if not folder.is_dir() or not any(folder.iterdir()):
         return
     mark = template().split(" --", 1)[0]
-    path = folder / TEMPLATE
+    path = folder / _TEMPLATE
     if not (path.is_file() and path.read_bytes().startswith(mark.encode())):
         raise UsageError(
             f"{folder} has other files than those of a stack", hint="name a new folder"

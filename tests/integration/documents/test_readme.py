@@ -51,8 +51,8 @@ _KEYS: Final = " ".join(f"{name}={value}" for name, value in KEYS.items())
 PRELUDE: Final = f"""
 # Has a run be an hour old: `sbench clean` waits a minute for what may come late.
 age() {{ {sys.executable} -c '{AGE}' "sbench-runs/$1"; }}
-# Whichever side is faster, and if so few and short runs cannot tell.
 at_store() {{ {_KEYS} AWS_ENDPOINT_URL=$STORE "$@"; }}
+# Whichever side is faster, and if so few and short runs cannot tell.
 verdict_of() {{
     "$@" || case $? in {ExitCode.SLOWER} | {ExitCode.UNDECIDED}) ;; *) return 1 ;; esac
 }}
@@ -204,7 +204,8 @@ def store() -> Iterator[str]:
 
 def test_every_command_for_a_clone(clone: Path, store: str, environment: dict[str, str]) -> None:
     typed = [line for line in lines(wheel=False) if not is_on_aws(line)]
-    shell([replaced(line) for line in typed], clone, {**environment, "STORE": store})
+    said = shell([replaced(line) for line in typed], clone, {**environment, "STORE": store})
+    assert "\nsbench is in .venv/bin; for this shell: export PATH=$PWD/.venv/bin:$PATH\n" in said
 
 
 @pytest.mark.full

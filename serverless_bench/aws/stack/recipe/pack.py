@@ -52,7 +52,7 @@ def main(folder: Path, runtime: str) -> None:
 
 def find_python(runtime: str) -> Sequence[str] | None:
     """Return how to start a Python of the version that ``runtime`` names, or None."""
-    version = runtime.replace("python", "")
+    version = runtime.removeprefix("python")
     # Without a network this is over at once; the zip works without bytecode, too.
     environment = {"UV_HTTP_RETRIES": "0", **os.environ}
     told = f"import sys; print('python%d.%d' % sys.version_info[:2] == {runtime!r})"
