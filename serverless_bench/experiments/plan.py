@@ -149,7 +149,7 @@ class Plan:
             raise wrong(
                 "memory" if arch is None else "arch",
                 "chooses among the functions of a stack, and `function` names one",
-                hint="`stack` NAME; `sbench aws template` writes one",
+                hint="`stack` NAME; `sbench aws stack` writes one",
             )
         return tuple(one.name for one in choose(self.deployed, memory=memory, arch=arch))
 

@@ -116,14 +116,15 @@ def test_an_extra_serves_a_plugin() -> None:
         *(
             "all",
             "arrays",
+            "azure",
             "clients",
             "compare",
             "convert",
+            "dask",
             "frames",
+            "gcs",
             "jax",
             "lambda-host",
-            "local",
-            "plots",
         )
     }
     assert extras <= served
