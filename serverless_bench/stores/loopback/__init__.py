@@ -6,6 +6,7 @@ whether a byte is right. From the top down, each module imports only those below
 
     server      listens, one thread per connection       LoopbackServer
     operations  what S3 does on each request             OPERATIONS
+    listings    what S3 lists
     connection  HTTP, and the faults that are injected   S3Connection
     state       settings, and what connections share     LoopbackSettings, StoreState
     objects     which keys and open uploads there are    ObjectTable

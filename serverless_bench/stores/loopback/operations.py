@@ -1,4 +1,4 @@
-"""What S3 does on each request: buckets and lists, objects, uploads in parts."""
+"""What S3 does on each request: buckets, objects, uploads in parts."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -10,8 +10,9 @@ from serverless_bench.job.transfer import MAX_PARTS
 from serverless_bench.stores.loopback.bodies import TELLING_BYTES
 from serverless_bench.stores.loopback.connection import REFUSALS, S3Connection
 from serverless_bench.stores.loopback.faults import FaultKind, PlannedFault
+from serverless_bench.stores.loopback.listings import list_buckets, list_objects, list_uploads
 from serverless_bench.stores.loopback.objects import StoredObject, Upload, assemble, etag_of
-from serverless_bench.stores.loopback.s3 import Element, S3Error, parse_xml, spelled, texts
+from serverless_bench.stores.loopback.s3 import Element, S3Error, parse_xml, texts
 
 
 def _head_bucket(connection: S3Connection) -> None:
@@ -51,84 +52,6 @@ def _delete_objects(connection: S3Connection) -> None:
     quiet = (root.findtext("{*}Quiet") or "").lower() == "true"
     deleted = [] if quiet else [("Deleted", [("Key", key)]) for key in keys]
     connection.reply_document("DeleteResult", deleted)
-
-
-def _list_objects(connection: S3Connection) -> None:
-    """Send one page of ``ListObjectsV2``, or of its predecessor."""
-    request, objects = connection.s3_request, connection.state.objects
-    query = request.query
-    encoding = query.get("encoding-type", "")
-    prefix = query.get("prefix", "")
-    second = query.get("list-type") == "2"
-    marker = "start-after" if second else "marker"
-    after = query.get("continuation-token", "") or query.get(marker, "")
-    limit = _limit(query.get("max-keys", "1000"))
-    express = connection.state.sessions.governs(request.bucket)
-    keys, more = objects.page(request.bucket, prefix, after, limit, unordered=express)
-    found = [objects.find(request.bucket, key, written=True) for key in keys]
-    contents: list[Element] = [
-        (
-            "Contents",
-            [
-                ("Key", spelled(one.key, encoding)),
-                ("LastModified", connection.state.start_stamp),
-                ("ETag", one.etag),
-                ("Size", str(one.size)),
-                ("StorageClass", "STANDARD"),
-            ],
-        )
-        for one in found
-        if one is not None
-    ]
-    rest: list[Element] = [("EncodingType", encoding)] if encoding else []
-    if more and second:
-        rest.append(("NextContinuationToken", keys[-1]))
-    connection.reply_document(
-        "ListBucketResult",
-        [
-            ("Name", request.bucket),
-            ("Prefix", spelled(prefix, encoding)),
-            ("KeyCount", str(len(keys))),
-            ("IsTruncated", str(more).lower()),
-            *rest,
-            *contents,
-        ],
-    )
-
-
-def _list_uploads(connection: S3Connection) -> None:
-    """Send ``ListMultipartUploads``, all on one page."""
-    request, objects = connection.s3_request, connection.state.objects
-    encoding = request.query.get("encoding-type", "")
-    listed: list[Element] = [
-        (
-            "Upload",
-            [
-                ("Key", spelled(upload.key, encoding)),
-                ("UploadId", upload.upload_id),
-                ("Initiated", connection.state.start_stamp),
-            ],
-        )
-        for upload in objects.uploads(request.bucket, request.query.get("prefix", ""))
-    ]
-    rest: list[Element] = [("EncodingType", encoding)] if encoding else []
-    inside: list[Element] = [("Bucket", request.bucket), ("IsTruncated", "false"), *rest, *listed]
-    connection.reply_document("ListMultipartUploadsResult", inside)
-
-
-def _list_buckets(connection: S3Connection) -> None:
-    """Send ``ListBuckets``: those that something was written to."""
-    listed: list[Element] = [
-        ("Bucket", [("Name", name), ("CreationDate", connection.state.start_stamp)])
-        for name in connection.state.objects.buckets()
-    ]
-    connection.reply_document("ListAllMyBucketsResult", [("Buckets", listed)])
-
-
-def _limit(text: str) -> int:
-    if not text.isdecimal():
-        raise S3Error(400, "InvalidArgument", "max-keys is no number")
-    return min(1000, int(text))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -352,9 +275,9 @@ OPERATIONS: Final[Mapping[str, Callable[[S3Connection], None]]] = {
     "get_location": _get_location,
     "head": _head,
     "head_bucket": _head_bucket,
-    "list_buckets": _list_buckets,
-    "list_objects": _list_objects,
-    "list_uploads": _list_uploads,
+    "list_buckets": list_buckets,
+    "list_objects": list_objects,
+    "list_uploads": list_uploads,
     "put": _put,
     "upload_part": _upload_part,
 }
