@@ -1,6 +1,7 @@
 """What S3 lists: objects, open uploads, buckets."""
 
 from serverless_bench.stores.loopback.connection import S3Connection
+from serverless_bench.stores.loopback.google import version_elements
 from serverless_bench.stores.loopback.s3 import Element, S3Error, spelled
 
 
@@ -26,6 +27,7 @@ def list_objects(connection: S3Connection) -> None:
                 ("ETag", one.etag),
                 ("Size", str(one.size)),
                 ("StorageClass", "STANDARD"),
+                *(version_elements(one.version) if request.google else ()),
             ],
         )
         for one in found
