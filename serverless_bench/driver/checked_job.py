@@ -34,8 +34,9 @@ from serverless_bench.job.operations import OperationKind
 from serverless_bench.job.planned_objects import mean_size
 from serverless_bench.job.read_assignment import functions_for
 from serverless_bench.job.spec import JobSpec
-from serverless_bench.job.target import Addressing, Target
+from serverless_bench.job.target import DEFAULT_CLIENTS, Addressing, Target
 from serverless_bench.job.transfer import Stat
+from serverless_bench.job.types import wrong
 from serverless_bench.payload.array_layout import array_bytes, shape_at
 from serverless_bench.units import format_size
 
@@ -156,6 +157,7 @@ def _checked(settings: JobSettings, keys: Sequence[str] | None) -> CheckedJob:
         target=Target(
             client=location.client,
             bucket="",
+            protocol=location.protocol,
             prefix=location.prefix,
             endpoint_url="",
             options=tuple(sorted(named_values("client_option", settings.client_option))),
@@ -262,6 +264,13 @@ def _check_client(job: JobSpec) -> None:
     from serverless_bench.worker.operations import needs  # noqa: PLC0415
 
     client = CLIENTS.load(job.target.client).info
+    protocol = job.target.protocol
+    if protocol not in client.protocols:
+        raise wrong(
+            "client",
+            f"{job.target.client} does not speak {protocol}://",
+            hint=f"`client` {DEFAULT_CLIENTS[protocol]}",
+        )
     check_options(job.target)
     kinds = [OperationKind(name) for name, _ in job.load.mix]
     if job.load.split is not None:

@@ -116,10 +116,12 @@ def test_an_extra_serves_a_plugin() -> None:
         *(
             "all",
             "arrays",
+            "azure",
             "clients",
             "compare",
             "convert",
             "frames",
+            "gcs",
             "jax",
             "lambda-host",
             "local",
