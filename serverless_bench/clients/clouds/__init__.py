@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 from serverless_bench.clients.base import Exchange
 from serverless_bench.clients.clouds.azure import Azure
+from serverless_bench.clients.clouds.google import Google
 from serverless_bench.job.target import StoreProtocol, Target
 
 if TYPE_CHECKING:
@@ -63,8 +64,8 @@ class Cloud(Protocol):
             If the environment names no account.
         """
 
-    def has_credentials(self) -> bool:
-        """Tell whether the environment has credentials; nothing else is looked at."""
+    def has_credentials(self, endpoint_url: str) -> bool:
+        """Tell whether there are credentials for an endpoint, without asking anybody for some."""
 
     def open_store(
         self, target: Target, endpoint_url: str, client_options: "ClientConfig"
@@ -84,5 +85,7 @@ class Cloud(Protocol):
         """
 
 
-CLOUDS: Final[Mapping[StoreProtocol, Cloud]] = MappingProxyType({StoreProtocol.AZ: Azure()})
+CLOUDS: Final[Mapping[StoreProtocol, Cloud]] = MappingProxyType(
+    {StoreProtocol.AZ: Azure(), StoreProtocol.GS: Google()}
+)
 """By protocol, every provider that is reached by its own API and not by S3's."""

@@ -57,7 +57,8 @@ class Azure:
             raise UsageError("no storage account is named", hint=self.credentials_hint)
         return f"https://{account}{_OWN_HOSTS}windows.net"
 
-    def has_credentials(self) -> bool:
+    def has_credentials(self, endpoint_url: str) -> bool:
+        del endpoint_url
         return bool(_first(_ACCOUNT) and _first((*_KEY, *_SIGNATURE, *_TOKEN)))
 
     def open_store(
