@@ -328,7 +328,10 @@ def explained(target: Target) -> Iterator[None]:
     except AccessDenied as exc:
         if target.protocol in CLOUDS:
             hint = CLOUDS[target.protocol].credentials_hint
-            raise StoreError(f"{where} refuses these credentials ({exc})", hint=hint) from exc
+            why = f"{where} refuses these credentials ({exc})"
+            if exc.status is None and exc.__cause__ is None:
+                why = f"there are no credentials for {target.bucket_name}"
+            raise StoreError(why, hint=hint) from exc
         raise (credentials(exc) if exc.status is None else refused(where, str(exc))) from exc
     except WrongRegion as exc:
         hint = "name where the bucket is: `endpoint_url`, `region`"

@@ -16,6 +16,7 @@ _THERE: Final = 409
 _CHANGED: Final = 412
 _NO_SUCH_RANGE: Final = 416
 _NOT_OFFERED: Final = 501
+_NOT_UNDERSTOOD: Final = frozenset({400, _NOT_OFFERED})
 
 
 class CloudControl(ObstoreClient):
@@ -71,15 +72,25 @@ class CloudControl(ObstoreClient):
             # An empty object has no first byte.
             with self._translated(key):
                 meta, data = obstore.head(self._reader, key), b""
+        if not (found := version(meta)):
+            # What has no version cannot be deleted on a condition.
+            raise BadRequest("the store says no version of the object")
         exchange.moved(len(data))
-        return data, version(meta), f"bytes 0-{len(data) - 1}/{meta['size']}"
+        return data, found, f"bytes 0-{len(data) - 1}/{meta['size']}"
 
     def delete(self, key: str, exchange: Exchange, *, etag: str = "") -> None:
         """Delete one object; with what ``get_head`` says of a version, only that one."""
-        if etag:
-            self._requests.delete_version(key, etag, exchange)
-        else:
+        if not etag:
             super().delete(key, exchange)
+            return
+        try:
+            self._requests.delete_version(key, etag, exchange)
+        except OperationError as exc:
+            if exc.status not in _NOT_UNDERSTOOD:
+                raise
+            # An S3 store that does not know the condition is asked without one; these clouds
+            # know it, so that nothing is deleted without.
+            raise BadRequest(str(exc)) from exc
 
     def head_bucket(self, exchange: Exchange, owner: str = "") -> str:
         """Ask whether the bucket is there; these clouds say no region."""

@@ -52,8 +52,7 @@ class GoogleRequests(WireClient):
         super().__init__(target, Transfer(timeout_s=timeout_s))
 
     def head_bucket(self, exchange: Exchange) -> None:
-        """Ask for one key: who may not list has no use for the bucket."""
-        self._send("ListObjectsV2", "", exchange, query="list-type=2&max-keys=1")
+        self._send("HeadBucket", "", exchange)
 
     def create_bucket(self, exchange: Exchange) -> None:
         project = os.environ.get("GOOGLE_CLOUD_PROJECT")
