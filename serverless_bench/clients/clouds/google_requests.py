@@ -5,8 +5,10 @@ from whatever credentials there are, and renews it.
 """
 
 import json
+import logging
 import os
 import threading
+import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, Final
@@ -142,4 +144,8 @@ def _load() -> Any:  # noqa: ANN401 - google-auth's credentials have no types
         return made.from_service_account_file(path, scopes=_SCOPES)
     if text := os.environ.get("GOOGLE_SERVICE_ACCOUNT_KEY"):
         return made.from_service_account_info(json.loads(text), scopes=_SCOPES)
-    return google.auth.default(scopes=_SCOPES)[0]
+    # It would warn that no project is named: a bucket needs none.
+    logging.getLogger("google.auth._default").setLevel(logging.ERROR)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return google.auth.default(scopes=_SCOPES)[0]

@@ -1,15 +1,20 @@
 """gs:// from the command to the store and back, on the loopback store's Google API."""
 
+import json
+import warnings
 from collections.abc import Iterator
 from contextlib import closing
-from itertools import repeat
+from itertools import count, repeat
 from pathlib import Path
 
 import pytest
+from cryptography.hazmat.primitives.asymmetric import rsa
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
 from serverless_bench.clients.clouds.google import NOBODY
+from serverless_bench.clients.clouds.google_requests import find_token
 from serverless_bench.driver.cleanup import delete
-from serverless_bench.errors import NotFound, OperationError
+from serverless_bench.errors import AccessDenied, NotFound, OperationError
 from serverless_bench.job.target import StoreProtocol, Target
 from serverless_bench.payload.keystream import Keystream
 from serverless_bench.rundir.run import load_run
@@ -20,7 +25,7 @@ from serverless_bench.stores.loopback.state import LoopbackSettings
 from serverless_bench.units import MIB
 from serverless_bench.worker.object_io import ObjectIO
 from tests.command import Done, Sbench
-from tests.fault_server import Exchange, FaultServer, works
+from tests.fault_server import Exchange, FaultServer, fails, works
 from tests.matrix.proxy import proxy_of
 
 BUCKET = "mine"
@@ -230,3 +235,64 @@ def test_without_credentials_one_line_says_so(sbench: Sbench, tmp_path: Path) ->
     assert done.code == 5
     assert done.err.splitlines()[0] == "sbench: there are no credentials for gs://mine"
     assert "GOOGLE_APPLICATION_CREDENTIALS" in done.err.splitlines()[1]
+
+
+@pytest.fixture(scope="module")
+def private_key() -> str:
+    key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
+    return key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()).decode()
+
+
+def service_account(path: Path, private_key: str, url: str) -> Path:
+    account = {
+        "type": "service_account",
+        "client_email": "sbench@example.org",
+        "private_key_id": "any",
+        "private_key": private_key,
+        "token_uri": f"{url}/token",
+    }
+    path.write_text(json.dumps(account))
+    return path
+
+
+@pytest.mark.parametrize("name", ["GOOGLE_APPLICATION_CREDENTIALS", "GOOGLE_SERVICE_ACCOUNT"])
+def test_a_service_account_gets_tokens_and_has_them_renewed(
+    name: str, private_key: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given = count(1)
+
+    def gives(exchange: Exchange) -> bool:
+        exchange.drain()
+        # google-auth takes what ends within minutes for no longer valid.
+        answer = {"access_token": f"token-{next(given)}", "expires_in": 1, "token_type": "Bearer"}
+        exchange.say(200, json.dumps(answer).encode(), {"Content-Type": "application/json"})
+        return True
+
+    with FaultServer(repeat(gives)) as server:
+        path = service_account(tmp_path / "account.json", private_key, server.endpoint_url)
+        monkeypatch.setenv(name, str(path))
+        token = find_token()
+        assert [token(), token()] == ["token-1", "token-2"]
+
+
+def test_who_is_given_no_token_is_told_so(
+    private_key: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with FaultServer(repeat(fails(401))) as server:
+        path = service_account(tmp_path / "account.json", private_key, server.endpoint_url)
+        monkeypatch.setenv("GOOGLE_APPLICATION_CREDENTIALS", str(path))
+        token = find_token()
+        with pytest.raises(AccessDenied, match="no token"):
+            token()
+
+
+def test_a_login_is_taken_without_further_words(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    login = {"client_id": "any", "client_secret": "any", "refresh_token": "any"}
+    path = tmp_path / "login.json"
+    path.write_text(json.dumps({"type": "authorized_user", **login}))
+    monkeypatch.setenv("GOOGLE_APPLICATION_CREDENTIALS", str(path))
+    with warnings.catch_warnings(record=True) as warned:
+        find_token()
+    assert (warned, caplog.records) == ([], [])
