@@ -76,10 +76,16 @@ class CloudControl(ObstoreClient):
 
     def delete(self, key: str, exchange: Exchange, *, etag: str = "") -> None:
         """Delete one object; with what ``get_head`` says of a version, only that one."""
-        if etag:
-            self._requests.delete_version(key, etag, exchange)
-        else:
+        if not etag:
             super().delete(key, exchange)
+            return
+        try:
+            self._requests.delete_version(key, etag, exchange)
+        except OperationError as exc:
+            if exc.status == _CHANGED:
+                # Azurite says so of what is gone, too: of a request whose response was lost.
+                self.head(key, exchange)
+            raise
 
     def head_bucket(self, exchange: Exchange, owner: str = "") -> str:
         """Ask whether the bucket is there; these clouds say no region."""
