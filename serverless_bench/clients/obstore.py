@@ -172,14 +172,17 @@ class ObstoreClient(LibraryClient[ObstoreOptions]):
         """
         directory, _, rest = prefix.rpartition("/")
         start = after or (prefix[:-1] if rest else "")
+        # Azure may begin at the first key whatever it is told: not all its versions know better.
+        behind = "" if self._target.protocol is StoreProtocol.S3 else after
         found: list[ObjectMeta] = []
         with self._translated():
             pages = obstore.list(self._reader, directory, offset=start or None, chunk_size=PAGE)
             for page in pages:
                 ours = [entry for entry in page if entry["path"].startswith(prefix)]
-                found += ours
+                found += [entry for entry in ours if entry["path"] > behind]
+                is_past = ours[-1:] != page[-1:] and page[-1]["path"] > prefix
                 # Another page is another request; the end of the prefix ends the listing.
-                if len(found) >= PAGE or len(page) < PAGE or ours[-1:] != page[-1:]:
+                if len(found) >= PAGE or len(page) < PAGE or is_past:
                     break
         return found[:PAGE], len(found) >= PAGE
 

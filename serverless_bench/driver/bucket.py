@@ -327,11 +327,7 @@ def explained(target: Target) -> Iterator[None]:
         raise missing(where) from exc
     except AccessDenied as exc:
         if target.protocol in CLOUDS:
-            hint = CLOUDS[target.protocol].credentials_hint
-            why = f"{where} refuses these credentials ({exc})"
-            if exc.status is None and exc.__cause__ is None:
-                why = f"there are no credentials for {target.bucket_name}"
-            raise StoreError(why, hint=hint) from exc
+            raise _no_access(where, exc, CLOUDS[target.protocol].credentials_hint) from exc
         raise (credentials(exc) if exc.status is None else refused(where, str(exc))) from exc
     except WrongRegion as exc:
         hint = "name where the bucket is: `endpoint_url`, `region`"
@@ -339,7 +335,7 @@ def explained(target: Target) -> Iterator[None]:
     except OperationError as exc:
         if exc.status is not None:
             raise StoreError(f"{where}: the store answered {exc}") from exc
-        is_tls = isinstance(exc.__cause__, ssl.SSLError)
+        is_tls = isinstance(exc.__cause__, ssl.SSLError) or "[SSL" in str(exc)
         raise unreachable(target, str(exc), is_tls=is_tls) from exc
 
 
@@ -352,6 +348,13 @@ def refused(where: str, why: str) -> StoreError:
     """Return the error of a bucket that is not ours to use."""
     hint = "check AWS_ACCESS_KEY_ID or AWS_PROFILE, and what they may do"
     return StoreError(f"{where} refuses these credentials ({why})", hint=hint)
+
+
+def _no_access(where: str, exc: AccessDenied, hint: str) -> StoreError:
+    """Return why a bucket of another cloud is not ours to use."""
+    if exc.status is not None:
+        return StoreError(f"{where} refuses these credentials ({exc})", hint=hint)
+    return StoreError(f"{where}: {exc}", hint="" if hint in str(exc) else hint)
 
 
 def credentials(exc: AccessDenied) -> StoreError:

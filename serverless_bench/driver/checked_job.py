@@ -34,7 +34,7 @@ from serverless_bench.job.operations import OperationKind
 from serverless_bench.job.planned_objects import mean_size
 from serverless_bench.job.read_assignment import functions_for
 from serverless_bench.job.spec import JobSpec
-from serverless_bench.job.target import DEFAULT_CLIENTS, Addressing, Target
+from serverless_bench.job.target import DEFAULT_CLIENTS, Addressing, StoreProtocol, Target
 from serverless_bench.job.transfer import Stat
 from serverless_bench.job.types import wrong
 from serverless_bench.payload.array_layout import array_bytes, shape_at
@@ -282,7 +282,8 @@ def _check_client(job: JobSpec) -> None:
     if job.transfer.stat is not Stat.KEY and "head" not in client.operations:
         lacking.append("head")
     if lacking:
+        others = "wire and boto3 offer all" if protocol is StoreProtocol.S3 else "no client does"
         raise UsageError(
             f"`client` {job.target.client} does not offer {', '.join(lacking)}",
-            hint=f"it offers {', '.join(sorted(client.operations))}; wire and boto3 offer all",
+            hint=f"it offers {', '.join(sorted(client.operations))}; {others}",
         )

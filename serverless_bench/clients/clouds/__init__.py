@@ -65,7 +65,10 @@ class Cloud(Protocol):
         """
 
     def has_credentials(self, endpoint_url: str) -> bool:
-        """Tell whether there are credentials for an endpoint, without asking anybody for some."""
+        """Tell whether there are credentials for an endpoint, without asking anybody for some.
+
+        An empty one is the cloud's own.
+        """
 
     def open_store(
         self, target: Target, endpoint_url: str, client_options: "ClientConfig"

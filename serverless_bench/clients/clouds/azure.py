@@ -240,4 +240,6 @@ def _error_of(exc: Any) -> OperationError:  # noqa: ANN401 - azure.core's HttpRe
         {} if exc.response is None else {n.lower(): v for n, v in exc.response.headers.items()}
     )
     code = getattr(exc, "error_code", None) or ""
-    return s3_error(exc.status_code, str(code), str(exc.message).partition("\n")[0], headers)
+    return s3_error(
+        exc.status_code, getattr(code, "value", code), str(exc.message).partition("\n")[0], headers
+    )

@@ -86,11 +86,14 @@ class CloudControl(ObstoreClient):
         try:
             self._requests.delete_version(key, etag, exchange)
         except OperationError as exc:
-            if exc.status not in _NOT_UNDERSTOOD:
-                raise
-            # An S3 store that does not know the condition is asked without one; these clouds
-            # know it, so that nothing is deleted without.
-            raise BadRequest(str(exc)) from exc
+            if exc.status in _NOT_UNDERSTOOD:
+                # An S3 store that does not know the condition is asked without one; these
+                # clouds know it, so that nothing is deleted without.
+                raise BadRequest(str(exc)) from exc
+            if exc.status == _CHANGED:
+                # Azurite says so of what is gone, too: of a request whose response was lost.
+                self.head(key, exchange)
+            raise
 
     def head_bucket(self, exchange: Exchange, owner: str = "") -> str:
         """Ask whether the bucket is there; these clouds say no region."""

@@ -45,7 +45,8 @@ class Google:
         return "https://storage.googleapis.com"
 
     def has_credentials(self, endpoint_url: str) -> bool:
-        if not is_google(endpoint_url) or any(map(os.environ.get, (*_VARIABLES, *_ON_GOOGLE))):
+        elsewhere = bool(endpoint_url) and not is_google(endpoint_url)
+        if elsewhere or any(map(os.environ.get, (*_VARIABLES, *_ON_GOOGLE))):
             return True
         return (Path.home() / _LOGIN).exists() or _is_google_machine()
 

@@ -45,8 +45,10 @@ def test_a_token_goes_to_googles_hosts_only(url: str, *, expected: bool) -> None
 @pytest.mark.parametrize("name", google._VARIABLES)
 def test_one_variable_is_enough(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     assert not Google().has_credentials(GOOGLE)
+    assert not Google().has_credentials("")
     monkeypatch.setenv(name, "any")
     assert Google().has_credentials(GOOGLE)
+    assert Google().has_credentials("")
 
 
 def test_other_stores_need_no_credentials() -> None:
