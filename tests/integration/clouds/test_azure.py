@@ -3,13 +3,15 @@
 import json
 import re
 from pathlib import Path
+from urllib.parse import parse_qs, quote
 
 import pytest
+from azure.storage.blob import AccountSasPermissions, ResourceTypes, generate_account_sas
 
 from serverless_bench.driver import cleanup
 from serverless_bench.rundir.run import load_run
 from serverless_bench.worker.object_io import Head
-from tests.azurite import KEY, container
+from tests.azurite import ACCOUNT, KEY, container
 from tests.combinations.cases import cut
 from tests.command import Done, Sbench
 from tests.servers import Server
@@ -165,6 +167,38 @@ def test_workers_claim_their_work_in_the_same_container(
     assert (done.code, done.json["ok"]) == (0, 3), done
     places = {key.removeprefix(prefix).split("/")[0] for key in stored(azurite, prefix)}
     assert places == {"control", "data"}
+
+
+def test_a_shared_access_signature_will_do(
+    sbench: Sbench, azurite: Server, at: list[str], prefix: str
+) -> None:
+    """And stands in no message, and in no file."""
+    signature = generate_account_sas(
+        ACCOUNT,
+        KEY,
+        ResourceTypes(container=True, object=True),
+        AccountSasPermissions(read=True, write=True, create=True, delete=True, list=True),
+        expiry="2100-01-01",
+        protocol="https,http",
+    )
+    without = {n: text for n, text in sbench.environment.items() if text != KEY}
+    here = Sbench(sbench.directory, {**without, "AZURE_STORAGE_SAS_TOKEN": f"?{signature}"})
+    written(here, [*at, "--size", "64KiB"])
+    assert read(here).json["ok"] == 4
+    done = here("clean", "w")
+    assert (done.code, stored(azurite, prefix)) == (0, [])
+    nowhere = here("read", "--bucket", "az://nowhere", "--key-file", "k")
+    assert nowhere.code == 5
+    said = parse_qs(signature)["sig"][0]
+    files = [file for file in sbench.directory.rglob("*") if file.is_file()]
+    assert len(files) > 4
+    for text in (nowhere.err, done.err, *map(read_text, files)):
+        assert said not in text
+        assert quote(said, safe="") not in text
+
+
+def read_text(file: Path) -> str:
+    return file.read_text(errors="replace")
 
 
 def test_the_doctor_looks_at_a_container(sbench: Sbench) -> None:

@@ -20,8 +20,17 @@ def test_credentials_of_the_environment_are_left_out(monkeypatch: pytest.MonkeyP
 
 
 @pytest.mark.parametrize(
+    "name", ["AZURE_STORAGE_ACCOUNT_KEY", "AZURE_STORAGE_KEY", "AZURE_STORAGE_SAS_TOKEN"]
+)
+def test_so_are_those_for_other_clouds(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(name, "a+secret/==")
+    assert without_secrets("GET /c?a+secret/== failed") == "GET /c?*** failed"
+
+
+@pytest.mark.parametrize(
     ("said", "shown"),
     [
+        ("GET /c/k?sv=2023&sig=abc%2Fd%3D&se=1 failed", "GET /c/k?sv=2023&sig=***&se=1 failed"),
         (
             f"AWSAccessKeyId>AKIA{IDENTIFIER}</AWSAccessKeyId",
             "AWSAccessKeyId>***</AWSAccessKeyId",
