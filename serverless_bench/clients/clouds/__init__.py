@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 from serverless_bench.clients.base import Exchange
 from serverless_bench.clients.clouds.azure import Azure
 from serverless_bench.clients.clouds.google import Google
+from serverless_bench.clients.open_uploads import OpenUpload
 from serverless_bench.job.target import StoreProtocol, Target
 
 if TYPE_CHECKING:
@@ -43,6 +44,14 @@ class CloudRequests(Protocol):
         Otherwise that is refused with status 412.
         """
 
+    def list_uploads(
+        self, prefix: str, marker: OpenUpload | None, exchange: Exchange
+    ) -> tuple[list[OpenUpload], OpenUpload | None]:
+        """Return a page of open uploads; status 501 refuses it where there is no such list."""
+
+    def abort_multipart(self, key: str, upload_id: str, exchange: Exchange) -> None:
+        """Give up one of these uploads."""
+
     def close(self) -> None:
         """Release connections."""
 
@@ -64,7 +73,7 @@ class Cloud(Protocol):
             If the environment names no account.
         """
 
-    def has_credentials(self, endpoint_url: str) -> bool:
+    def has_credentials(self, endpoint_url: str = "") -> bool:
         """Tell whether there are credentials for an endpoint, without asking anybody for some.
 
         An empty one is the cloud's own.

@@ -8,6 +8,7 @@ import obstore
 from serverless_bench.clients.base import Exchange, Source
 from serverless_bench.clients.clouds import CLOUDS, CloudRequests
 from serverless_bench.clients.obstore import ObstoreClient
+from serverless_bench.clients.open_uploads import OpenUpload
 from serverless_bench.errors import BadRequest, OperationError
 from serverless_bench.job.target import Target
 from serverless_bench.job.transfer import Transfer
@@ -111,9 +112,15 @@ class CloudControl(ObstoreClient):
         found, more = self._list(prefix, after)
         return [entry["path"] for entry in found], [entry["size"] for entry in found], more
 
-    def list_uploads(self, prefix: str, marker: object, exchange: Exchange) -> NoReturn:
-        """Refuse to say which uploads are open."""
-        raise BadRequest("obstore does not list open uploads", status=_NOT_OFFERED)
+    def list_uploads(
+        self, prefix: str, marker: OpenUpload | None, exchange: Exchange
+    ) -> tuple[list[OpenUpload], OpenUpload | None]:
+        """Return a page of open uploads, and behind which one the next page begins."""
+        return self._requests.list_uploads(prefix, marker, exchange)
+
+    def abort_multipart(self, key: str, upload_id: str, exchange: Exchange) -> None:
+        """Give up one of these uploads."""
+        self._requests.abort_multipart(key, upload_id, exchange)
 
     def read_setting(self, setting: object, exchange: Exchange) -> NoReturn:
         """Refuse to say how something is set: only S3's settings have names here."""

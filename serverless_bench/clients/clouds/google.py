@@ -44,7 +44,7 @@ class Google:
     def endpoint(self) -> str:
         return "https://storage.googleapis.com"
 
-    def has_credentials(self, endpoint_url: str) -> bool:
+    def has_credentials(self, endpoint_url: str = "") -> bool:
         elsewhere = bool(endpoint_url) and not is_google(endpoint_url)
         if elsewhere or any(map(os.environ.get, (*_VARIABLES, *_ON_GOOGLE))):
             return True

@@ -15,6 +15,7 @@ from typing import Any, Final
 
 from serverless_bench.clients.base import Exchange
 from serverless_bench.clients.clouds.google import NOBODY, is_google
+from serverless_bench.clients.open_uploads import OpenUpload, read_uploads, uploads_query
 from serverless_bench.clients.s3_http import NO_HEADERS
 from serverless_bench.clients.sigv4 import UNSIGNED_PAYLOAD, Keys, Signer
 from serverless_bench.clients.wire import WireClient
@@ -64,6 +65,13 @@ class GoogleRequests(WireClient):
     def delete_version(self, key: str, version: str, exchange: Exchange) -> None:
         condition = {"x-goog-if-generation-match": version}
         self._send("DeleteObject", key, exchange, headers=condition)
+
+    def list_uploads(
+        self, prefix: str, marker: OpenUpload | None, exchange: Exchange
+    ) -> tuple[list[OpenUpload], OpenUpload | None]:
+        query = uploads_query(prefix, marker)
+        response = self._send("ListMultipartUploads", "", exchange, query=query)
+        return read_uploads(response.text, prefix)
 
     def _user_agent(self) -> str:
         return self._called

@@ -178,11 +178,11 @@ def without_conditions(version: str | None) -> FaultServer:
         headers["x-goog-generation"] = version
 
     def answers(exchange: Exchange) -> bool:
-        if exchange.method == "GET":
+        if "range" in exchange.headers:
             end = int(exchange.headers["range"].rpartition("-")[2]) + 1
             where = {"Content-Range": f"bytes 0-{end - 1}/{size}"}
             exchange.say(206, bytes(data[:end]), headers | where)
-        elif "x-goog-if-generation-match" in exchange.headers:
+        elif exchange.method == "GET" or "x-goog-if-generation-match" in exchange.headers:
             exchange.say(501, b"<Error><Code>NotImplemented</Code></Error>")
         else:
             exchange.say(204)
@@ -198,6 +198,15 @@ def test_nothing_is_deleted_without_a_condition(version: str | None) -> None:
     assert (deleted.objects, deleted.failed) == (0, [KEY])
     tried = [line for line in server.seen if line.startswith("DELETE")]
     assert len(tried) == (version is not None)
+
+
+def test_open_uploads_of_a_run_are_given_up_and_others_are_not(store: LoopbackServer) -> None:
+    theirs = KEY.replace("0123", "3210")
+    for key in (KEY, theirs):
+        store.state.objects.begin_upload(BUCKET, key)
+    deleted = delete(target_of(store.endpoint_url), [KEY])
+    assert (deleted.uploads, deleted.lists_uploads) == (1, True)
+    assert [upload.key for upload in store.state.objects.uploads(BUCKET, "")] == [theirs]
 
 
 def test_a_claim_is_made_once(store: LoopbackServer) -> None:
