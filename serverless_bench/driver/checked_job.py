@@ -34,9 +34,8 @@ from serverless_bench.job.operations import OperationKind
 from serverless_bench.job.planned_objects import mean_size
 from serverless_bench.job.read_assignment import functions_for
 from serverless_bench.job.spec import JobSpec
-from serverless_bench.job.target import DEFAULT_CLIENTS, Addressing, StoreProtocol, Target
+from serverless_bench.job.target import Addressing, StoreProtocol, Target
 from serverless_bench.job.transfer import Stat
-from serverless_bench.job.types import wrong
 from serverless_bench.payload.array_layout import array_bytes, shape_at
 from serverless_bench.units import format_size
 
@@ -264,13 +263,6 @@ def _check_client(job: JobSpec) -> None:
     from serverless_bench.worker.operations import needs  # noqa: PLC0415
 
     client = CLIENTS.load(job.target.client).info
-    protocol = job.target.protocol
-    if protocol not in client.protocols:
-        raise wrong(
-            "client",
-            f"{job.target.client} does not speak {protocol}://",
-            hint=f"`client` {DEFAULT_CLIENTS[protocol]}",
-        )
     check_options(job.target)
     kinds = [OperationKind(name) for name, _ in job.load.mix]
     if job.load.split is not None:
@@ -282,7 +274,8 @@ def _check_client(job: JobSpec) -> None:
     if job.transfer.stat is not Stat.KEY and "head" not in client.operations:
         lacking.append("head")
     if lacking:
-        others = "wire and boto3 offer all" if protocol is StoreProtocol.S3 else "no client does"
+        is_s3 = job.target.protocol is StoreProtocol.S3
+        others = "wire and boto3 offer all" if is_s3 else "no client does"
         raise UsageError(
             f"`client` {job.target.client} does not offer {', '.join(lacking)}",
             hint=f"it offers {', '.join(sorted(client.operations))}; {others}",

@@ -139,15 +139,8 @@ def _location(settings: JobSettings) -> Location:
             f"{settings.bucket!r} goes on behind the bucket",
             hint=f"`bucket` {protocol}://{bucket}, and what keys begin with goes into `prefix`",
         )
-    if protocol is not StoreProtocol.S3:
-        if settings.region is not None:
-            raise wrong("region", f"means nothing to {protocol}://", hint="leave it out")
-        if settings.workload == "array" and settings.path is None:
-            raise wrong(
-                "bucket",
-                f"{settings.bucket!r}: array libraries are opened for S3 only",
-                hint="a bucket that speaks S3, or `workload` write and read",
-            )
+    if protocol is not StoreProtocol.S3 and settings.region is not None:
+        raise wrong("region", f"means nothing to {protocol}://", hint="leave it out")
     return Location(
         bucket=bucket or settings.bucket,
         protocol=protocol,

@@ -111,7 +111,7 @@ class AzureRequests:
     PluginError
         If the library is not installed.
     AccessDenied
-        If there are no credentials.
+        If there are no credentials that the library would send there.
     """
 
     def __init__(self, target: Target, user_agent: str, timeout_s: float) -> None:
@@ -119,18 +119,19 @@ class AzureRequests:
             from azure.storage.blob import ContainerClient  # noqa: PLC0415 - 0.3 s of a processor
 
         bundle = ca_bundle()
-        self._container = ContainerClient(
-            account_url(target, target.endpoint_url),
-            target.bucket,
-            credential=_credential(),
-            retry_total=0,
-            permit_redirects=False,
-            user_agent=user_agent,
-            user_agent_overwrite=True,
-            connection_timeout=timeout_s,
-            read_timeout=timeout_s,
-            connection_verify=True if bundle is None else str(bundle),
-        )
+        with _translated():
+            self._container = ContainerClient(
+                account_url(target, target.endpoint_url),
+                target.bucket,
+                credential=_credential(),
+                retry_total=0,
+                permit_redirects=False,
+                user_agent=user_agent,
+                user_agent_overwrite=True,
+                connection_timeout=timeout_s,
+                read_timeout=timeout_s,
+                connection_verify=True if bundle is None else str(bundle),
+            )
 
     def head_bucket(self, exchange: Exchange) -> None:
         with _translated():
@@ -236,6 +237,9 @@ def _translated() -> Iterator[None]:
         raise ConnectionLost(str(exc)) from exc
     except exceptions.AzureError as exc:
         raise BadResponse(str(exc)) from exc
+    except ValueError as exc:
+        # Of a token over http, which the library does not send.
+        raise AccessDenied(str(exc)) from exc
 
 
 def _error_of(exc: Any) -> OperationError:  # noqa: ANN401 - azure.core's HttpResponseError

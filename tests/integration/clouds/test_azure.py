@@ -201,6 +201,16 @@ def read_text(file: Path) -> str:
     return file.read_text(errors="replace")
 
 
+def test_an_experiment_has_cells_for_the_cloud(sbench: Sbench, azurite: Server) -> None:
+    """Those of the protocol that the bucket speaks, beside what was published for that cloud."""
+    flags = ("--repeats", 2, "--seconds", 0, "--set", "object_bytes=64KiB", "--format", "json")
+    done = sbench("exp", "run", "lithops-object-storage", "--bucket", URL, "--name", "e", *flags)
+    assert done.code == 0, done
+    cells = done.json["cells"]
+    assert {cell["at"]["cloud"] for cell in cells} == {"azure_here"}
+    assert len(cells) == 4
+
+
 def test_the_doctor_looks_at_a_container(sbench: Sbench) -> None:
     found = sbench("doctor", "--bucket", URL, "--write-test")
     assert found.code == 0, found
