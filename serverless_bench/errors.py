@@ -40,16 +40,34 @@ INTERRUPTED: Final = 130
 """Exit code of a program that Ctrl-C ended (128 + SIGINT)."""
 OUTPUT_UNREAD: Final = 141
 """Exit code of a program whose output nobody reads any more (128 + SIGPIPE)."""
+CLOUD_SECRETS: Final = (
+    "AZURE_CLIENT_SECRET",
+    "AZURE_STORAGE_ACCESS_KEY",
+    "AZURE_STORAGE_ACCOUNT_KEY",
+    "AZURE_STORAGE_CLIENT_SECRET",
+    "AZURE_STORAGE_CONNECTION_STRING",
+    "AZURE_STORAGE_KEY",
+    "AZURE_STORAGE_MASTER_KEY",
+    "AZURE_STORAGE_SAS_KEY",
+    "AZURE_STORAGE_SAS_TOKEN",
+    "AZURE_STORAGE_TOKEN",
+    "GOOGLE_BEARER_TOKEN",
+    "GOOGLE_SERVICE_ACCOUNT_KEY",
+)
+"""Variables of other clouds' libraries and tools that say what nobody may read."""
 _VARIABLES: Final = (
     "AWS_ACCESS_KEY_ID",
     "AWS_SECRET_ACCESS_KEY",
     "AWS_SESSION_TOKEN",
     "AWS_SECURITY_TOKEN",
+    *CLOUD_SECRETS,
 )
 _CREDENTIALS: Final = (
     r"(?i)\b(?:AKIA|ASIA)[A-Z0-9]{16}\b|(?<=x-amz-security-token)\W{1,3}[^\s,;<&\"']+"
+    r"|(?<=\bsig=)[^\s,;<&\"']+|(?<=\bbearer )[\w.~+/-]{8,}=*"
 )
-"""Ids of keys (IAM user guide, "Unique identifiers"), and what a header of a request had."""
+"""Ids of keys (IAM user guide, "Unique identifiers"), what headers of a request had, and what
+signs a URL of Azure's."""
 _LEAST: Final = 8
 """Characters; what is shorter is nobody's credential, but may be a word."""
 

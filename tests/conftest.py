@@ -9,6 +9,7 @@ import pytest
 from hypothesis import settings
 
 from serverless_bench.cli.main import main
+from tests import azurite as azure
 from tests import servers
 from tests.aws_clients import close_clients
 from tests.command import Call, Sbench, end_started
@@ -67,7 +68,8 @@ def stays_with_its_file(item: pytest.Item) -> bool:
 def no_settings_of_the_user(tmp_path_factory: pytest.TempPathFactory) -> None:
     """Nothing in the user's environment or files changes what a test sees."""
     for name in list(os.environ):
-        if name.startswith(("AWS_", "SBENCH_", "LITHOPS_")) or name.lower().endswith("_proxy"):
+        ours = ("AWS_", "AZURE_", "GOOGLE_", "SBENCH_", "LITHOPS_")
+        if name.startswith(ours) or name.lower().endswith("_proxy"):
             del os.environ[name]
     os.environ["XDG_STATE_HOME"] = str(tmp_path_factory.mktemp("state"))
     os.environ["AWS_EC2_METADATA_DISABLED"] = "true"
@@ -103,6 +105,12 @@ def moto(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 @pytest.fixture(scope="session")
 def rclone(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     with servers.rclone(tmp_path_factory.mktemp("rclone")) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def azurite(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    with azure.azurite(tmp_path_factory.mktemp("azurite")) as server:
         yield server
 
 

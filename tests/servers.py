@@ -16,7 +16,7 @@ import boto3
 
 from serverless_bench.clock import monotonic_ns
 from serverless_bench.driver.target import ensure
-from serverless_bench.job.target import Target
+from serverless_bench.job.target import StoreProtocol, Target
 from serverless_bench.stores.embedded import Lease
 from serverless_bench.units import NS_PER_S
 from tests.built_servers import S3S_FS, VERSITYGW, program
@@ -32,6 +32,7 @@ class Server:
     bucket: str
     environment: Mapping[str, str]
     """Its credentials, where every client looks for them."""
+    protocol: StoreProtocol = StoreProtocol.S3
 
 
 def free_port() -> int:
@@ -40,9 +41,18 @@ def free_port() -> int:
 
 
 @contextmanager
-def running(command: list[str], url: str, log: Path) -> Iterator[None]:
+def running(
+    command: list[str], url: str, log: Path, more: Mapping[str, str] | None = None
+) -> Iterator[None]:
+    """Run a server; ``more`` is added to its environment."""
     with log.open("wb") as out:
-        process = subprocess.Popen(command, stdout=out, stderr=out, stdin=subprocess.DEVNULL)
+        process = subprocess.Popen(
+            command,
+            stdout=out,
+            stderr=out,
+            stdin=subprocess.DEVNULL,
+            env={**os.environ, **(more or {})},
+        )
     try:
         deadline_ns = monotonic_ns() + round(PATIENCE_S * NS_PER_S)
         while not answers(url):

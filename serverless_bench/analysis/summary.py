@@ -307,7 +307,7 @@ def _store(run: Run) -> str:
     if array is not None and array.path is not None:
         return f"files in {array.path}"
     name = "" if target.store is None else f" ({target.store} store)"
-    return f"{target.bucket} at {', '.join((target.endpoint_url, *run.job.endpoints))}{name}"
+    return f"{target.bucket_name} at {', '.join((target.endpoint_url, *run.job.endpoints))}{name}"
 
 
 def _all_measured(run: Run) -> Run:

@@ -19,7 +19,7 @@ from serverless_bench.errors import (
     StoreError,
     UsageError,
 )
-from serverless_bench.job.target import Target
+from serverless_bench.job.target import StoreProtocol, Target
 
 _GIVE_UP_S: Final = 12.0
 """Of each question to a bucket that is there."""
@@ -39,6 +39,7 @@ class Bucket:
     """One bucket to look at."""
 
     name: str
+    protocol: StoreProtocol = StoreProtocol.S3
     prefix: str
     """Under which a test object may be written."""
     endpoint_url: str | None = None
@@ -48,7 +49,17 @@ class Bucket:
     @property
     def what(self) -> str:
         """Begins its lines."""
-        return f"bucket {self.name}"
+        return f"bucket {self.target.bucket_name}"
+
+    @property
+    def target(self) -> Target:
+        """Where it is, as far as the user says."""
+        return Target(
+            bucket=self.name,
+            protocol=self.protocol,
+            prefix=self.prefix,
+            endpoint_url=self.endpoint_url or "",
+        )
 
 
 def look_at(bucket: Bucket, patient: Patient, *, write_test: bool) -> Iterator[Finding]:
@@ -63,14 +74,14 @@ def look_at(bucket: Bucket, patient: Patient, *, write_test: bool) -> Iterator[F
     write_test
         Whether to write a small object, and delete it.
     """
-    named = Target(bucket=bucket.name, endpoint_url=bucket.endpoint_url or "")
     try:
-        target = resolve(named, region=patient.region)
+        target = resolve(bucket.target, region=patient.region)
         with closing(driver.Bucket(target, give_up_s=_GIVE_UP_S)) as store:
             with explained(target):
                 found = store.region(patient.account or "")
             yield from _region(bucket, patient, found)
-            yield from _settings(bucket, store)
+            if bucket.protocol is StoreProtocol.S3:
+                yield from _settings(bucket, store)
             if write_test:
                 yield from _conditional(bucket, store)
     except (StoreError, UsageError) as exc:
@@ -82,7 +93,7 @@ def _refused(bucket: Bucket, exc: SbenchError, *, owned: bool) -> Finding:
         hint = "check whose it is, and what these credentials may do"
         return fail(bucket.what, "is not ours, or refuses us", hint)
     # Its line begins with the name already.
-    text = str(exc).removeprefix(f"bucket {bucket.name!r}").removeprefix(":").lstrip()
+    text = str(exc).removeprefix(f"bucket {bucket.target.bucket_name!r}").removeprefix(":").lstrip()
     return fail(bucket.what, text, exc.hint)
 
 

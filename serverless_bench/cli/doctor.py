@@ -13,10 +13,12 @@ from serverless_bench.cli.checkup import (
     Level,
     Patient,
     credentials,
+    fail,
     function,
     identity,
     machine,
     network_quota,
+    ok,
     quota,
     stack,
     unless_it_fails,
@@ -27,10 +29,11 @@ from serverless_bench.cli.exit_codes import ExitCode
 from serverless_bench.cli.flag_names import with_flags
 from serverless_bench.cli.options import choose_format, option
 from serverless_bench.cli.terminal import say_json
+from serverless_bench.clients.clouds import CLOUDS, Cloud
 from serverless_bench.escaping import for_terminal
 from serverless_bench.job.defaults import CONTROL_PREFIX, DEFAULT_PREFIX
 from serverless_bench.job.endpoint import parse_endpoint
-from serverless_bench.job.target import Target
+from serverless_bench.job.target import parse_bucket
 
 _STYLES: Final = {Level.OK: "green", Level.WARN: "yellow", Level.FAIL: "bold red"}
 
@@ -87,11 +90,12 @@ def examine(flags: Mapping[str, Any]) -> Iterator[Finding]:
     yield from machine()
     if not (flags["stack"] or flags["bucket"] or flags["function"]):
         return
-    yield from unless_it_fails("credentials", credentials(patient))
+    cloud = CLOUDS.get(parse_bucket(flags["bucket"] or "")[0])
+    yield from _credentials(cloud, flags, patient)
     if flags["stack"] is not None:
         yield from unless_it_fails(f"stack {flags['stack']}", stack(flags["stack"], patient))
     # A store that is not AWS's as a rule has nobody to ask who we are.
-    if flags["endpoint_url"] is None or patient.functions:
+    if patient.functions or (flags["endpoint_url"] is None and cloud is None):
         yield from unless_it_fails("identity", identity(patient))
     if patient.functions:
         yield quota(patient)
@@ -104,23 +108,33 @@ def examine(flags: Mapping[str, Any]) -> Iterator[Finding]:
         yield from look_at(bucket, patient, write_test=flags["write_test"])
 
 
+def _credentials(
+    cloud: Cloud | None, flags: Mapping[str, Any], patient: Patient
+) -> Iterator[Finding]:
+    """Look for the credentials of a cloud; those of AWS are wanted, too, for what is there."""
+    if cloud is not None and cloud.has_credentials(flags["endpoint_url"] or ""):
+        yield ok("credentials", "from the environment; no expiry is known")
+    elif cloud is not None:
+        yield fail("credentials", "there are none", cloud.credentials_hint)
+    if cloud is None or flags["stack"] or flags["function"]:
+        yield from unless_it_fails("credentials", credentials(patient))
+
+
 def _probed(flags: Mapping[str, Any], patient: Patient) -> Iterator[Finding]:
     # What invokes functions is loaded where there are some.
     from serverless_bench.cli.checkup_probe import answers
 
     bucket = next(_buckets(flags["bucket"], flags["endpoint_url"], patient.stack), None)
-    target = None
-    if bucket is not None:
-        url = flags["endpoint_url"] or ""
-        target = Target(bucket=bucket.name, prefix=bucket.prefix, endpoint_url=url)
+    target = None if bucket is None else bucket.target
     for name in patient.functions:
         yield from unless_it_fails(f"function {name}", answers(name, patient, target))
 
 
 def _buckets(named: str | None, url: str | None, stack: Stack | None) -> Iterator[Bucket]:
     data = [named, stack.data_bucket if stack else None]
-    for name in dict.fromkeys(filter(None, data)):
-        yield Bucket(name=name, prefix=DEFAULT_PREFIX, endpoint_url=url)
+    for text in dict.fromkeys(filter(None, data)):
+        protocol, name, _ = parse_bucket(text)
+        yield Bucket(name=name, protocol=protocol, prefix=DEFAULT_PREFIX, endpoint_url=url)
     if stack is not None:
         name = stack.control_bucket
         yield Bucket(name=name, prefix=CONTROL_PREFIX, endpoint_url=url, claims=True)

@@ -18,6 +18,7 @@ from serverless_bench.cli.terminal import say
 from serverless_bench.driver.location import open_target
 from serverless_bench.errors import UsageError
 from serverless_bench.experiments import DESIGNS, SCALES
+from serverless_bench.job.target import parse_bucket
 from serverless_bench.user_files import parse_toml
 
 if TYPE_CHECKING:
@@ -76,6 +77,7 @@ def make_plan(experiment: "Experiment", flags: Mapping[str, Any]) -> "Plan":
         design=flags["design"] or "",
         only=_only(flags["only"]),
         changes=_changes(flags),
+        protocol=parse_bucket(flags["bucket"] or "")[0],
     )
     plan.cells()
     return plan

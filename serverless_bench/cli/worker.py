@@ -29,7 +29,7 @@ _HINT: Final = "--control s3://BUCKET/PREFIX"
     "--control",
     required=True,
     metavar="s3://BUCKET/PREFIX",
-    help="Where its events are: the --control-prefix of the driver.",
+    help="Where its events are: the --control-prefix of the driver; also az:// and gs://.",
 )
 @option("--endpoint-url", help="Of the store that has the bucket; AWS without it.")
 @addressing_options
@@ -60,7 +60,7 @@ def command(
     function on AWS Lambda does. An event is data, and no code unless that is allowed.
     """
     try:
-        bucket, prefix = parse_prefix(control)
+        protocol, bucket, prefix = parse_prefix(control)
     except UsageError as exc:
         # That one names the setting of jobs.
         raise UsageError(f"--control {control!r} is no prefix", hint=_HINT) from exc
@@ -68,6 +68,7 @@ def command(
         raise UsageError(f"{control!r} names no bucket", hint=_HINT)
     wanted = Target(
         bucket=bucket,
+        protocol=protocol,
         prefix=prefix,
         endpoint_url=parse_endpoint(endpoint_url) if endpoint_url else "",
         addressing=Addressing(addressing),
@@ -78,7 +79,7 @@ def command(
     ):
         _stop_on_signals(poller)
         say(
-            f"worker {worker_id()} takes events from s3://{bucket}/{prefix}; Ctrl-C or SIGTERM"
+            f"worker {worker_id()} takes events from {wanted.url}; Ctrl-C or SIGTERM"
             " ends it after the present one"
         )
         poller.run(idle)

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar, Final, Literal, Protocol
 
-from serverless_bench.job.target import Addressing, Target
+from serverless_bench.job.target import Addressing, StoreProtocol, Target
 from serverless_bench.job.transfer import Transfer
 from serverless_bench.rundir.record import Shown
 
@@ -43,6 +43,8 @@ class ClientInfo:
     """What the library offers; the methods for the rest are not called, and may be missing."""
     options: type = NoOptions
     """What ``Target.options`` may set, as a dataclass (see ``clients.options``)."""
+    protocols: frozenset[StoreProtocol] = frozenset({StoreProtocol.S3})
+    """What stores it speaks with."""
     express: bool = False
     """Whether it makes sessions with directory buckets (S3 Express One Zone)."""
     forkable: bool = True

@@ -18,9 +18,9 @@ def find_keys() -> Keys | None:
     return Keys(access, secret, next(filter(None, tokens), None))
 
 
-def no_keys() -> AccessDenied:
+def no_keys(hint: str = "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY") -> AccessDenied:
     """Return the error of a request that cannot be signed."""
-    return AccessDenied("no credentials: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY")
+    return AccessDenied(f"no credentials: {hint}")
 
 
 def ca_bundle() -> Path | None:

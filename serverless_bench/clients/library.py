@@ -46,7 +46,7 @@ class LibraryClient(Generic[K]):
         self._target = target
         self._bucket = target.bucket
         self._transfer = transfer
-        self._name = user_agent()
+        self._name = self._user_agent()
         self._connect_s = min(transfer.timeout_s, _CONNECT_S)
         self._rooms: list[bytearray] = []
         self._options: K = parse(self.info.options, target)
@@ -65,6 +65,10 @@ class LibraryClient(Generic[K]):
 
     def close(self) -> None:
         """Release connections; by default that is left to whoever forgets the library."""
+
+    def _user_agent(self) -> str:
+        """Return what the client calls itself."""
+        return user_agent()
 
     def _go_to(self, region: str, endpoint_url: str) -> None:
         self._region, self._endpoint_url = region, endpoint_url

@@ -24,7 +24,7 @@ from typing import Any, Final, Literal, TypeVar, cast, get_args, get_origin
 
 from serverless_bench.clients import CLIENTS
 from serverless_bench.errors import UsageError
-from serverless_bench.job.target import Target
+from serverless_bench.job.target import StoreProtocol, Target
 
 K = TypeVar("K")
 T = TypeVar("T")
@@ -35,7 +35,7 @@ _BOOL: Final[Mapping[str, bool]] = {
 }
 
 
-def option(default: T, about: str, *, least: float | None = None) -> T:
+def option(default: T, about: str, *, least: float | None = None, s3_only: bool = False) -> T:
     """Return a dataclass field that is an option.
 
     Parameters
@@ -46,8 +46,11 @@ def option(default: T, about: str, *, least: float | None = None) -> T:
         What it does, in one line.
     least
         Smallest number that makes sense.
+    s3_only
+        Whether it is about S3's requests, and means nothing to a store of another protocol.
     """
-    return field(default=default, metadata={"about": about, "least": least})
+    metadata = {"about": about, "least": least, "s3_only": s3_only}
+    return field(default=default, metadata=metadata)
 
 
 def documented(options: type) -> Mapping[str, str]:
@@ -75,6 +78,11 @@ def parse(options: type[K], target: Target, *, kind: str = "client") -> K:
             raise UsageError(
                 f"{kind} {target.client!r} has no option {name!r}",
                 hint=f"it has {listed}" if listed else "it has none",
+            )
+        if known[name].metadata["s3_only"] and target.protocol is not StoreProtocol.S3:
+            raise UsageError(
+                f"{kind} {target.client!r} has no option {name!r} for {target.protocol}://",
+                hint=f"leave it out: {known[name].metadata['about']}, for S3 only",
             )
     return options(
         **{

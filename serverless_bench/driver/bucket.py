@@ -1,4 +1,4 @@
-"""What the driver asks of a bucket before a run and beside it, through the thin client.
+"""What the driver asks of a bucket before a run and beside it, through the client for control.
 
 botocore would be ready after 0.2 core-s, most of what a small run takes, and waits for as long as
 a store sends a byte now and then. It is left to what only it knows: where on AWS a bucket is
@@ -15,14 +15,16 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
-from typing import Final, TypeVar
-from urllib.parse import quote, urlencode, urlsplit
+from typing import Final, Protocol, TypeVar, cast
+from urllib.parse import urlsplit
 
 from serverless_bench import __version__
 from serverless_bench.clients.base import Exchange
-from serverless_bench.clients.library import check_page
+from serverless_bench.clients.clouds import CLOUDS
+from serverless_bench.clients.control import ControlClient
+from serverless_bench.clients.open_uploads import OpenUpload, read_uploads, uploads_query
 from serverless_bench.clients.s3_http import NO_HEADERS
-from serverless_bench.clients.s3_xml import document, local_name, texts
+from serverless_bench.clients.s3_xml import document, texts
 from serverless_bench.clients.wire import WireClient
 from serverless_bench.clock import monotonic_ns
 from serverless_bench.errors import (
@@ -35,7 +37,7 @@ from serverless_bench.errors import (
     UsageError,
     WrongRegion,
 )
-from serverless_bench.job.target import Target
+from serverless_bench.job.target import StoreProtocol, Target
 from serverless_bench.job.transfer import Transfer
 from serverless_bench.units import KIB, NS_PER_S, whole_number
 from serverless_bench.worker.in_memory import MemorySource
@@ -57,20 +59,42 @@ _NAME: Final = re.compile(r"[a-zA-Z0-9._-]{1,255}")
 
 _REGION: Final = re.compile(r"[a-zA-Z0-9-]{1,63}")
 
+_USER_AGENT: Final = f"sbench/{__version__}"
+"""No worker: a store's log tells whose request it was."""
+
 T = TypeVar("T")
 
 
-class _BucketClient(WireClient):
-    """The thin client, with the requests that are about a bucket itself."""
-
-    def __init__(self, target: Target) -> None:
-        # The options belong to the library that is measured.
-        super().__init__(replace(target, client="wire", options=()), _TRANSFER)
-        # No worker: a store's log tells whose request it was.
-        self._name = f"sbench/{__version__}"
+class BucketClient(ControlClient, Protocol):
+    """A client that also makes the requests about a bucket itself."""
 
     def head_bucket(self, exchange: Exchange, owner: str = "") -> str:
         """Return the region that the store says, if it says one."""
+
+    def create_bucket(self, exchange: Exchange) -> None:
+        """Make the bucket; 409 refuses one that is there."""
+
+    def read_setting(self, setting: "Setting", exchange: Exchange) -> ET.Element:
+        """Return the document that says how something is set of an S3 bucket."""
+
+    def list_sizes(
+        self, prefix: str, after: str, exchange: Exchange
+    ) -> tuple[list[str], list[int], bool]:
+        """Return a page of keys with the sizes of their objects, and whether there are more."""
+
+    def list_uploads(
+        self, prefix: str, marker: OpenUpload | None, exchange: Exchange
+    ) -> tuple[list[OpenUpload], OpenUpload | None]:
+        """Return a page of open uploads, and behind which one the next page begins."""
+
+
+class _S3BucketClient(WireClient):
+    """The thin client, with the requests that are about a bucket itself."""
+
+    def _user_agent(self) -> str:
+        return _USER_AGENT
+
+    def head_bucket(self, exchange: Exchange, owner: str = "") -> str:
         headers = {"x-amz-expected-bucket-owner": owner} if owner else NO_HEADERS
         response = self._send("HeadBucket", "", exchange, headers=headers)
         found = response.headers.get("x-amz-bucket-region", "")
@@ -94,34 +118,11 @@ class _BucketClient(WireClient):
         return keys, [size for size in sizes if size is not None], more
 
     def list_uploads(
-        self, prefix: str, marker: "OpenUpload | None", exchange: Exchange
-    ) -> tuple[list["OpenUpload"], "OpenUpload | None"]:
-        """Return a page of open uploads, and behind which one the next page begins."""
-        wanted = {"uploads": "", "prefix": prefix}
-        if marker is not None:
-            wanted |= {"key-marker": marker.key, "upload-id-marker": marker.upload_id}
-        # In the order of their names, as a signature has them.
-        query = urlencode(sorted(wanted.items()), safe="", quote_via=quote)
+        self, prefix: str, marker: OpenUpload | None, exchange: Exchange
+    ) -> tuple[list[OpenUpload], OpenUpload | None]:
+        query = uploads_query(prefix, marker)
         response = self._send("ListMultipartUploads", "", exchange, query=query)
-        listed = document(response.text, "ListMultipartUploadsResult", "which uploads are open")
-        found = [
-            OpenUpload(*(next(iter(texts(each, name)), "") for name in ("Key", "UploadId")))
-            for each in listed
-            if local_name(each) == "Upload"
-        ]
-        check_page([upload.key for upload in found], prefix, more=False)
-        if "true" not in texts(listed, "IsTruncated"):
-            return found, None
-        names = ("NextKeyMarker", "NextUploadIdMarker")
-        return found, OpenUpload(*(next(iter(texts(listed, name)), "") for name in names))
-
-
-@dataclass(frozen=True, slots=True)
-class OpenUpload:
-    """An upload in parts that is neither complete nor given up."""
-
-    key: str
-    upload_id: str
+        return read_uploads(response.text, prefix)
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,7 +163,7 @@ class Bucket:
     ) -> None:
         if not _NAME.fullmatch(target.bucket):
             raise UsageError(f"{target.bucket!r} is not a bucket name")
-        self._client = _BucketClient(target)
+        self._client = _open(target)
         self._rng = random.Random()  # noqa: S311 - jitter is no secret
         self._requests: Counter[str] = Counter() if requests is None else requests
         self._give_up_s = give_up_s
@@ -284,15 +285,27 @@ class Bucket:
             self._requests.update(retrier.billed())
 
 
+def _open(target: Target) -> BucketClient:
+    # The options belong to the library that is measured.
+    target = replace(target, client="", options=())
+    if target.protocol is StoreProtocol.S3:
+        return _S3BucketClient(target, _TRANSFER)
+    from serverless_bench.clients.clouds.control import CloudControl  # noqa: PLC0415
+
+    return cast("BucketClient", CloudControl(target, _TRANSFER, user_agent=_USER_AGENT))
+
+
 @contextmanager
 def explained(target: Target) -> Iterator[None]:
     """Turn what a bucket's request raises into one line for the user."""
-    where = f"bucket {target.bucket!r}"
+    where = f"bucket {target.bucket_name!r}"
     try:
         yield
     except NotFound as exc:
         raise missing(where) from exc
     except AccessDenied as exc:
+        if target.protocol in CLOUDS:
+            raise _no_access(where, exc, CLOUDS[target.protocol].credentials_hint) from exc
         raise (credentials(exc) if exc.status is None else refused(where, str(exc))) from exc
     except WrongRegion as exc:
         hint = "name where the bucket is: `endpoint_url`, `region`"
@@ -300,7 +313,7 @@ def explained(target: Target) -> Iterator[None]:
     except OperationError as exc:
         if exc.status is not None:
             raise StoreError(f"{where}: the store answered {exc}") from exc
-        is_tls = isinstance(exc.__cause__, ssl.SSLError)
+        is_tls = isinstance(exc.__cause__, ssl.SSLError) or "[SSL" in str(exc)
         raise unreachable(target, str(exc), is_tls=is_tls) from exc
 
 
@@ -313,6 +326,13 @@ def refused(where: str, why: str) -> StoreError:
     """Return the error of a bucket that is not ours to use."""
     hint = "check AWS_ACCESS_KEY_ID or AWS_PROFILE, and what they may do"
     return StoreError(f"{where} refuses these credentials ({why})", hint=hint)
+
+
+def _no_access(where: str, exc: AccessDenied, hint: str) -> StoreError:
+    """Return why a bucket of another cloud is not ours to use."""
+    if exc.status is not None:
+        return StoreError(f"{where} refuses these credentials ({exc})", hint=hint)
+    return StoreError(f"{where}: {exc}", hint="" if hint in str(exc) else hint)
 
 
 def credentials(exc: AccessDenied) -> StoreError:

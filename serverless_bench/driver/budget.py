@@ -8,7 +8,7 @@ from typing import Final, NoReturn
 from serverless_bench.aws.cost.bill import outcome_usage
 from serverless_bench.aws.cost.expected import Setting, at_most, expected, probe_at_most
 from serverless_bench.aws.cost.forecast import VCPU_MIB
-from serverless_bench.aws.cost.prices import load_prices
+from serverless_bench.aws.cost.prices import no_prices, prices_for
 from serverless_bench.aws.cost.usage import format_money, price
 from serverless_bench.aws.lambda_account import read_function
 from serverless_bench.driver.cost_limit import CostLimit
@@ -44,7 +44,7 @@ class Budget:
         If the job is expected to cost more than the limit, or could cost more with all the
         functions that are to be out at once.
     UsageError
-        If what it reads is of unknown size.
+        If what it reads is of unknown size, or nobody knows prices for where it is.
     """
 
     def __init__(self, job: JobSpec, flags: CostLimit, keys: Sequence[str] = ()) -> None:
@@ -52,7 +52,10 @@ class Budget:
             raise ValueError("there is no limit")
         self._job = job
         self._limit = flags.limit
-        self._prices = flags.prices or load_prices()
+        prices = prices_for(job, flags.prices)
+        if prices is None:
+            raise no_prices(job)
+        self._prices = prices
         self._setting = setting_of(job, flags, keys)
         foreseen = expected(job, self._setting)
         self._probe = price(probe_at_most(job, self._setting), self._prices).total

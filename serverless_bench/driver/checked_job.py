@@ -34,7 +34,7 @@ from serverless_bench.job.operations import OperationKind
 from serverless_bench.job.planned_objects import mean_size
 from serverless_bench.job.read_assignment import functions_for
 from serverless_bench.job.spec import JobSpec
-from serverless_bench.job.target import Addressing, Target
+from serverless_bench.job.target import Addressing, StoreProtocol, Target
 from serverless_bench.job.transfer import Stat
 from serverless_bench.payload.array_layout import array_bytes, shape_at
 from serverless_bench.units import format_size
@@ -156,6 +156,7 @@ def _checked(settings: JobSettings, keys: Sequence[str] | None) -> CheckedJob:
         target=Target(
             client=location.client,
             bucket="",
+            protocol=location.protocol,
             prefix=location.prefix,
             endpoint_url="",
             options=tuple(sorted(named_values("client_option", settings.client_option))),
@@ -273,7 +274,9 @@ def _check_client(job: JobSpec) -> None:
     if job.transfer.stat is not Stat.KEY and "head" not in client.operations:
         lacking.append("head")
     if lacking:
+        is_s3 = job.target.protocol is StoreProtocol.S3
+        others = "wire and boto3 offer all" if is_s3 else "no client does"
         raise UsageError(
             f"`client` {job.target.client} does not offer {', '.join(lacking)}",
-            hint=f"it offers {', '.join(sorted(client.operations))}; wire and boto3 offer all",
+            hint=f"it offers {', '.join(sorted(client.operations))}; {others}",
         )

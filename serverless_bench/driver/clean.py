@@ -170,7 +170,7 @@ def _rest(target: Target) -> str:
         uploads = bucket.uploads(target.prefix)
     if not objects and not uploads:
         return ""
-    where = f"s3://{target.bucket}/{target.prefix}"
+    where = target.url
     number = "" if uploads is None else f", {format_count(len(uploads), 'open upload')}"
     embedded = "" if target.store is None else "; sbench store clear deletes all that is there"
     least = "" if is_all else "at least "

@@ -159,9 +159,7 @@ def delete_control(control: Target, run_id: str) -> Deleted:
                     if parse(name) or is_of_probe(folder + name)
                 ]
             except OperationError as exc:
-                raise StoreError(
-                    f"{control.bucket}/{control.prefix} cannot be listed: {exc}"
-                ) from exc
+                raise StoreError(f"{control.url} cannot be listed: {exc}") from exc
             deleted.control += _delete_all(objects, names, is_ours, deleted, where.prefix)
     return deleted
 

@@ -9,7 +9,7 @@ from typing import Final
 
 from serverless_bench.errors import UsageError
 from serverless_bench.job.endpoint import parse_endpoint, refuse_password
-from serverless_bench.job.target import Addressing, Target
+from serverless_bench.job.target import Addressing, StoreProtocol, Target
 from serverless_bench.units import format_size
 
 ENDPOINTS: Final = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL")
@@ -26,6 +26,7 @@ class Location:
     """Where objects are, as far as the user says; names as in the settings."""
 
     bucket: str | None
+    protocol: StoreProtocol = StoreProtocol.S3
     endpoint_url: str | None
     """Of several, with commas between them."""
     region: str | None
@@ -74,6 +75,7 @@ def open_target(location: Location) -> Iterator[Target]:
     wanted = Target(
         client=location.client,
         bucket=location.bucket,
+        protocol=location.protocol,
         prefix=location.prefix,
         endpoint_url=next(iter(location.endpoints), ""),
         addressing=Addressing(location.addressing),

@@ -24,6 +24,7 @@ from serverless_bench.errors import UsageError
 from serverless_bench.job.endpoint import is_aws, parse_endpoint
 from serverless_bench.job.load import is_in_files
 from serverless_bench.job.spec import JobSpec
+from serverless_bench.job.target import StoreProtocol
 from serverless_bench.job.types import wrong
 from serverless_bench.rundir.run import SCHEMA, Run, read_header
 
@@ -109,21 +110,24 @@ def _stores(job: JobSpec) -> Iterator[tuple[str, bool]]:
     moved = {target.endpoint_url} if target.store is not None else set()
     if moved:
         yield "the embedded store", True
-    named = [(target.endpoint_url, target.bucket), *((url, target.bucket) for url in job.endpoints)]
+    named = [(target, url) for url in (target.endpoint_url, *job.endpoints)]
     if control is not None:
-        named.append((control.endpoint_url, control.bucket))
-    for url, bucket in dict.fromkeys(named):
+        named.append((control, control.endpoint_url))
+    for one, url in {(t.bucket_name, url): (t, url) for t, url in named}.values():
         if url not in moved:
             there = parse_endpoint(url) if url else ""
             if there != url.removesuffix("/"):
                 raise wrong("endpoint_url", f"{url!r} is not a URL of a store")
-            yield f"{there or 'AWS'} (bucket {bucket!r})", _is_usual(there)
+            shown = f"{there or 'AWS'} (bucket {one.bucket_name!r})"
+            yield shown, _is_usual(there, one.protocol)
 
 
-def _is_usual(url: str) -> bool:
+def _is_usual(url: str, protocol: StoreProtocol) -> bool:
     """Tell whether the environment or the AWS configuration would lead to an endpoint."""
-    named = configured_endpoints()
-    return url in named if named else (not url or is_aws(url))
+    named = configured_endpoints(protocol)
+    if named or protocol is not StoreProtocol.S3:
+        return url in named
+    return not url or is_aws(url)
 
 
 def _seal(header: Mapping[str, Any], key: bytes) -> str:

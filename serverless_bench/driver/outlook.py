@@ -10,7 +10,7 @@ from typing import Any, Final
 from serverless_bench.analysis.display import Printed
 from serverless_bench.aws.cost.expected import Expected, Setting, at_most, expected
 from serverless_bench.aws.cost.forecast import DEFAULT_QUOTA, VCPU_MIB
-from serverless_bench.aws.cost.prices import Prices, load_prices
+from serverless_bench.aws.cost.prices import Prices, load_prices, no_prices, prices_for
 from serverless_bench.aws.cost.usage import BilledUsage, Dollars, format_money, price
 from serverless_bench.aws.lambda_network import BASE_MBPS
 from serverless_bench.clock import wall_ns
@@ -184,7 +184,8 @@ def plan(
     Raises
     ------
     UsageError
-        If the job makes no sense with these keys, or the price file is none.
+        If the job makes no sense with these keys, the price file is none, or nobody knows
+        prices for where its objects are.
 
     Examples
     --------
@@ -197,6 +198,9 @@ def plan(
     ({'put': 100}, True)
     """
     check(job, keys)
+    found = prices_for(job, None if prices is None else load_prices(Path(prices)))
+    if found is None:
+        raise no_prices(job)
     setting = Setting(
         memory_mib=memory_mib,
         architecture=architecture,
@@ -210,7 +214,7 @@ def plan(
         outlook=None if job.workload == OWN_FUNCTION else outlook(job, keys),
         expected=expected(there, setting),
         at_most=at_most(there, setting),
-        prices=load_prices(None if prices is None else Path(prices)),
+        prices=found,
     )
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, Final, NoReturn
 
-from serverless_bench.errors import UsageError
+from serverless_bench.errors import CLOUD_SECRETS, UsageError
 from serverless_bench.job.load import OWN_FUNCTION, Load
 from serverless_bench.job.spec import JobSpec
 from serverless_bench.plugins import extra
@@ -23,7 +23,7 @@ from serverless_bench.worker.user_function import PYTHON
 MAX_CODE_BYTES: Final = 96_000
 """Base64 makes 128,000 of it, and AWS Lambda takes events of 256 KB that nobody waits for
 (AWS Lambda developer guide, "Lambda quotas"); lambda-host has the same limit."""
-_SECRETS: Final = ("AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN")
+_SECRETS: Final = ("AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", *CLOUD_SECRETS)
 _HOLDERS: Final = frozenset({"aiobotocore", "boto3", "botocore"})
 """Packages whose objects hold credentials, or can give them."""
 

@@ -12,6 +12,8 @@ from serverless_bench.job.keys import MAX_KEY_BYTES, check_key, check_prefix, de
 from serverless_bench.job.load import OWN_FUNCTION, is_in_files
 from serverless_bench.job.read_assignment import check_groups
 from serverless_bench.job.spec import InvocationSpec, JobSpec
+from serverless_bench.job.target import DEFAULT_CLIENTS, StoreProtocol
+from serverless_bench.job.types import wrong
 from serverless_bench.worker.barrier import gate_keys
 from serverless_bench.workloads import WORKLOADS, open_workload
 
@@ -33,12 +35,13 @@ def check(job: JobSpec, keys: Sequence[str]) -> None:
     Raises
     ------
     UsageError
-        If a prefix, a key or an endpoint is none, or if nobody would read some share of an
-        object.
+        If a prefix, a key or an endpoint is none, the client does not speak what the store
+        does, or nobody would read some share of an object.
     """
     targets = [target for target in (job.target, job.control) if target is not None]
     for target in targets:
         check_prefix(target.prefix)
+    _check_protocol(job)
     # A command knows its address later: until then it is empty.
     for url in filter(None, (*(target.endpoint_url for target in targets), *job.endpoints)):
         parse_endpoint(url)
@@ -54,6 +57,22 @@ def check(job: JobSpec, keys: Sequence[str]) -> None:
             f"`split` needs to know sizes, and {foreign!r} does not say its own",
             hint="sbench did not write it; read it whole, or in ranges: `stat` and `part_bytes`",
         )
+
+
+def _check_protocol(job: JobSpec) -> None:
+    """Refuse a store that is not spoken to by S3's protocol, unless the client can do that."""
+    protocol, client = job.target.protocol, job.target.client
+    if protocol is StoreProtocol.S3 or is_in_files(job.load):
+        return
+    if job.load.array is not None:
+        raise wrong(
+            "bucket",
+            f"speaks {protocol}://, and array libraries are opened for S3 only",
+            hint="a bucket that speaks S3, or `workload` write and read",
+        )
+    if protocol not in CLIENTS.load(client).info.protocols:
+        hint = f"`client` {DEFAULT_CLIENTS[protocol]}"
+        raise wrong("client", f"{client} does not speak {protocol}://", hint=hint)
 
 
 def check_saved(run: "Run") -> JobSpec:

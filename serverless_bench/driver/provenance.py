@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from serverless_bench import __version__
 from serverless_bench.clients import CLIENTS
+from serverless_bench.clients.clouds import CLOUDS
 from serverless_bench.driver.pickling import digest
 from serverless_bench.job.spec import JobSpec
 from serverless_bench.payload import keystream, shaped
@@ -50,12 +51,13 @@ def _client(job: JobSpec) -> dict[str, str | list[str]]:
             "checksum": "its own",
         }
     client = CLIENTS.load(job.target.client).info.with_options(job.target.options)
+    cloud = CLOUDS.get(job.target.protocol)
     return {
         "attempts": client.attempts,
         "progress": client.progress,
         "shows": sorted(client.shows),
-        "signing": client.signing,
-        "checksum": client.checksum,
+        "signing": client.signing if cloud is None else cloud.signing,
+        "checksum": client.checksum if cloud is None else "none",
     }
 
 

@@ -11,7 +11,7 @@ from serverless_bench.driver.location import BILLED, Location
 from serverless_bench.driver.settings import JobSettings
 from serverless_bench.errors import UsageError
 from serverless_bench.job.defaults import CONTROL_PREFIX, DEFAULT_PREFIX
-from serverless_bench.job.target import Target
+from serverless_bench.job.target import DEFAULT_CLIENTS, StoreProtocol, Target, parse_bucket
 from serverless_bench.job.types import wrong
 
 _INVOKING: Final = frozenset({"lambda"})
@@ -45,6 +45,8 @@ class Remote:
     """Of the control objects; None for executors that need none."""
     bucket: str | None = None
     """Of the control objects; None for the target's."""
+    protocol: StoreProtocol = StoreProtocol.S3
+    """Of that bucket."""
     apart: bool = False
     """Whether that bucket is where the functions are, wherever the target is."""
 
@@ -58,10 +60,11 @@ class Remote:
         """
         if self.prefix is None:
             return None
-        if self.apart and self.bucket is not None:
+        if self.bucket is not None and (self.apart or self.protocol is not target.protocol):
             from serverless_bench.driver.target import resolve  # noqa: PLC0415 - see locate
 
-            return resolve(Target(bucket=self.bucket, prefix=self.prefix), region=self.region)
+            wanted = Target(bucket=self.bucket, protocol=self.protocol, prefix=self.prefix)
+            return resolve(wanted, region=self.region)
         return replace(
             target,
             bucket=self.bucket or target.bucket,
@@ -82,7 +85,9 @@ class Remote:
         UsageError
             If so.
         """
-        if self.region is None or self.far or self.region == target.region:
+        # What is on another cloud is far from all functions on AWS, and that is meant.
+        is_elsewhere = target.protocol is not StoreProtocol.S3
+        if self.region is None or self.far or is_elsewhere or self.region == target.region:
             return
         raise UsageError(
             f"the functions are in {self.region}, bucket {target.bucket!r} is in {target.region}:"
@@ -101,14 +106,7 @@ def locate(settings: JobSettings) -> tuple[Location, Remote]:
     ExecutorError
         If the stack cannot be used.
     """
-    location = Location(
-        bucket=settings.bucket,
-        endpoint_url=settings.endpoint_url,
-        region=settings.region,
-        addressing=settings.addressing,
-        client=settings.client,
-        prefix=settings.prefix,
-    )
+    location = _location(settings)
     executor = settings.executor
     for names, executors in _MEANT_FOR.items():
         if executor not in executors:
@@ -117,13 +115,14 @@ def locate(settings: JobSettings) -> tuple[Location, Remote]:
         return location, Remote()
     function = settings.function
     functions = (function,) if isinstance(function, str) else function
-    bucket, prefix = parse_prefix(settings.control_prefix)
+    protocol, bucket, prefix = parse_prefix(settings.control_prefix)
     remote = Remote(
         functions=functions,
         region=settings.function_region or _region_of(functions),
         far=settings.function_region is not None,
         prefix=prefix,
         bucket=bucket,
+        protocol=protocol,
     )
     if settings.stack is not None:
         location, remote = _with_stack(settings.stack, settings, location, remote)
@@ -132,11 +131,32 @@ def locate(settings: JobSettings) -> tuple[Location, Remote]:
     return location, remote
 
 
+def _location(settings: JobSettings) -> Location:
+    protocol, bucket, rest = parse_bucket(settings.bucket or "")
+    if rest:
+        raise wrong(
+            "bucket",
+            f"{settings.bucket!r} goes on behind the bucket",
+            hint=f"`bucket` {protocol}://{bucket}, and what keys begin with goes into `prefix`",
+        )
+    if protocol is not StoreProtocol.S3 and settings.region is not None:
+        raise wrong("region", f"means nothing to {protocol}://", hint="leave it out")
+    return Location(
+        bucket=bucket or settings.bucket,
+        protocol=protocol,
+        endpoint_url=settings.endpoint_url,
+        region=settings.region,
+        addressing=settings.addressing,
+        client=settings.client or DEFAULT_CLIENTS[protocol],
+        prefix=settings.prefix,
+    )
+
+
 def _with_stack(
     name: str, settings: JobSettings, location: Location, remote: Remote
 ) -> tuple[Location, Remote]:
     """Return both with what a stack says in place of what nobody else did."""
-    _check_deployed(settings)
+    _check_deployed(settings, location.client)
     # Only a job with a stack waits for AWS, and for what reads its answers.
     from serverless_bench.aws.cloudformation import read_stack  # noqa: PLC0415
 
@@ -170,12 +190,12 @@ def _with_stack(
     return location, remote
 
 
-def _check_deployed(settings: JobSettings) -> None:
+def _check_deployed(settings: JobSettings, client: str) -> None:
     """Refuse what is not in the zip of a stack's functions."""
     hint = "its zip holds what the body needs and no more; docs/aws.md"
-    if settings.client != _DEPLOYED:
+    if client != _DEPLOYED:
         raise UsageError(
-            f"the deployed function has the client {_DEPLOYED!r} and not {settings.client!r}",
+            f"the deployed function has the client {_DEPLOYED!r} and not {client!r}",
             hint=hint,
         )
     if settings.workload == "array":
@@ -226,18 +246,22 @@ def _refuse_idle(executor: str, settings: JobSettings, names: Collection[str]) -
             )
 
 
-def parse_prefix(text: str | None) -> tuple[str | None, str]:
-    """Return bucket, if there is one, and prefix of ``PREFIX`` or ``s3://BUCKET/PREFIX``."""
+def parse_prefix(text: str | None) -> tuple[StoreProtocol, str | None, str]:
+    """Return protocol, bucket if there is one, and prefix of ``PREFIX`` or ``az://BUCKET/PREFIX``.
+
+    Without a bucket the protocol is that of the target's, whatever is returned.
+    """
     if text is None:
-        return None, CONTROL_PREFIX
-    bucket: str | None = None
-    prefix = text
-    if text.startswith("s3://"):
-        bucket, _, prefix = text.removeprefix("s3://").partition("/")
-    if bucket == "" or not prefix.strip("/") or prefix.startswith("/"):
+        return StoreProtocol.S3, None, CONTROL_PREFIX
+    bucket: str | None
+    protocol, bucket, prefix = parse_bucket(text)
+    if "://" not in text:
+        # A name alone would be a bucket's, but here it is the prefix.
+        bucket, prefix = None, text
+    if not prefix.strip("/") or prefix.startswith("/"):
         raise wrong(
             "control_prefix",
             f"{text!r} is no prefix",
             hint=f"as in {CONTROL_PREFIX} or s3://bucket/{CONTROL_PREFIX}",
         )
-    return bucket, prefix if prefix.endswith("/") else prefix + "/"
+    return protocol, bucket, prefix if prefix.endswith("/") else prefix + "/"

@@ -88,20 +88,29 @@ class JobSettings:
     # Where objects are.
     bucket: Annotated[
         str | None,
-        Meaning("Bucket; without it, and without an endpoint, a store starts here."),
+        Meaning(
+            "Bucket: NAME, or az://CONTAINER or gs://BUCKET on another cloud; without it, and"
+            " without an endpoint, a store starts here."
+        ),
     ] = None
     endpoint_url: Annotated[
         str | None,
         Meaning(
-            "Any S3-compatible store; AWS if only a bucket is named. Of several, with commas"
-            " between them, functions take turns."
+            "Any S3-compatible store; the cloud's own if only a bucket is named. Of several, with"
+            " commas between them, functions take turns."
         ),
     ] = None
     region: Annotated[str | None, Meaning("Where the bucket lives; found out if not given.")] = None
     addressing: Annotated[Addressing, Meaning("Bucket in the host name or in the path.")] = (
         Addressing.AUTO
     )
-    client: Annotated[str, Meaning("Library that moves the bytes.")] = "wire"
+    client: Annotated[
+        str | None,
+        Meaning(
+            "Library that moves the bytes.",
+            otherwise=dict.fromkeys(WORKLOADS, "wire; obstore for az:// and gs://"),
+        ),
+    ] = None
     client_option: Annotated[
         str | tuple[str, ...] | dict[str, str | int | float | bool],
         Meaning("An option of that library; docs/clients.md has them.", also="options"),
@@ -309,7 +318,7 @@ class JobSettings:
     control_prefix: Annotated[
         str | None,
         Meaning(
-            "Where functions leave records: PREFIX or s3://BUCKET/PREFIX.",
+            "Where functions leave records: PREFIX, or s3://BUCKET/PREFIX, az:// or gs://.",
             otherwise=dict.fromkeys(WORKLOADS, CONTROL_PREFIX),
         ),
     ] = None

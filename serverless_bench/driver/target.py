@@ -5,18 +5,20 @@ Nothing here is measured.
 
 import os
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from serverless_bench.clients.clouds import CLOUDS
 from serverless_bench.driver.bucket import Bucket, explained
 from serverless_bench.driver.directory_bucket import check_zone
 from serverless_bench.driver.location import ENDPOINTS, IGNORED
+from serverless_bench.errors import UsageError
 from serverless_bench.job.directory_bucket import zonal_endpoint, zone_of
 from serverless_bench.job.endpoint import is_aws
 from serverless_bench.job.spec import JobSpec
-from serverless_bench.job.target import Target
+from serverless_bench.job.target import StoreProtocol, Target
 
 if TYPE_CHECKING:
     # It loads NumPy, which a worker that looks for its bucket has no use for.
@@ -44,8 +46,10 @@ def resolve(target: Target, *, region: str | None) -> Target:
     StoreError
         If the endpoint does not answer, or the bucket is missing or not ours to use.
     UsageError
-        If the endpoint is no URL, or the bucket's name is none.
+        If the endpoint is no URL, the bucket's name is none, or no account is named.
     """
+    if target.protocol is not StoreProtocol.S3:
+        return _found_in_cloud(target)
     zone = zone_of(target.bucket)
     if not target.endpoint_url and zone is not None:
         region = region or _configured_region()
@@ -57,6 +61,15 @@ def resolve(target: Target, *, region: str | None) -> Target:
         here = replace(target, region=region or _configured_region())
         with closing(Bucket(here)) as bucket:
             bucket.head()
+    return here
+
+
+def _found_in_cloud(target: Target) -> Target:
+    """Return a target whose bucket is not spoken to by S3's protocol, once it has answered."""
+    cloud = CLOUDS[target.protocol]
+    here = replace(target, endpoint_url=target.endpoint_url or cloud.endpoint())
+    with explained(here), closing(Bucket(here)) as bucket:
+        bucket.head()
     return here
 
 
@@ -91,13 +104,17 @@ def _configured_region() -> str:
     return os.environ.get("AWS_DEFAULT_REGION") or "us-east-1"
 
 
-def configured_endpoints() -> frozenset[str]:
+def configured_endpoints(protocol: StoreProtocol) -> frozenset[str]:
     """Return the endpoints that the environment and the AWS configuration name; none means AWS.
 
+    Of another protocol the environment always names one, if it names an account.
     Not what ``sbench.toml`` names: like a run directory, it may be somebody else's.
     """
     found = os.environ.get("SBENCH_ENDPOINT_URL", "").split(",")
-    if _has_configuration():
+    if protocol in CLOUDS:
+        with suppress(UsageError):
+            found.append(CLOUDS[protocol].endpoint())
+    elif _has_configuration():
         from serverless_bench.driver.boto import configured_endpoint  # noqa: PLC0415
 
         found.append(configured_endpoint() or "")

@@ -22,6 +22,7 @@ from serverless_bench.executors.base import GRACE_S, RunProgress, allow_files_of
 from serverless_bench.job.invocations import invocation_specs
 from serverless_bench.job.load import Load
 from serverless_bench.job.spec import InvocationSpec, JobSpec
+from serverless_bench.job.target import StoreProtocol
 from serverless_bench.rundir.record import InvocationRecord, Lost, Outcome
 from serverless_bench.units import NS_PER_S
 from serverless_bench.worker.user_function import ALLOW_CODE
@@ -275,6 +276,6 @@ def rehearsal(job: JobSpec) -> dict[str, Any]:
     target = replace(job.target, endpoint_url=f"{scheme}://127.0.0.1:1")
     if not CLIENTS.load(target.client).info.forkable:
         # Threads do not come along into a fork: what waits for one would wait for ever.
-        target = replace(target, client="wire", options=())
+        target = replace(target, client="wire", protocol=StoreProtocol.S3, options=())
     first = next(invocation_specs(once, run_id="", created_ns=0))
     return asdict(replace(first, target=target, not_after_ns=sys.maxsize))

@@ -19,6 +19,7 @@ from serverless_bench.experiments.definition import (
     Value,
 )
 from serverless_bench.experiments.settings import check_settings, merged, processors
+from serverless_bench.job.target import StoreProtocol
 
 CELL: Final = "cell"
 """What the names of cells are called where an axis is expected."""
@@ -69,6 +70,7 @@ def make_cells(
     design: str = "",
     only: Mapping[str, Sequence[str]] | None = None,
     changes: Settings | None = None,
+    protocol: StoreProtocol = StoreProtocol.S3,
 ) -> tuple[Cell, ...]:
     """Return the cells of an experiment in their order, those that cannot run included.
 
@@ -82,6 +84,8 @@ def make_cells(
         By axis: the texts of the values that are kept.
     changes
         Settings that take the place of the cells' own.
+    protocol
+        Of the store; cells for another one are left out.
 
     Raises
     ------
@@ -99,6 +103,8 @@ def make_cells(
         settings = merged(_settings(experiment, scale, own), changes)
         if any(cell.at == at and cell.settings == settings for cell in found):
             continue
+        if settings.get("protocol", protocol) != protocol:
+            continue
         cell = Cell(
             slug=_slug(len(found) + 1, name or "-".join(f"{n}-{v}" for n, v in at.items())),
             name=name,
@@ -114,7 +120,9 @@ def make_cells(
             cell = replace(cell, skipped=f"not identifiable here: {lacking}", not_here=True)
         found.append(cell)
     if not found:
-        raise UsageError(f"experiment {experiment.name} has no cells by this design")
+        raise UsageError(
+            f"experiment {experiment.name} has no cells by this design for {protocol}://"
+        )
     return tuple(_kept(found, only or {}))
 
 

@@ -22,7 +22,7 @@ from serverless_bench.experiments.loading import parse
 from serverless_bench.experiments.pilot import is_fixed, replace_json
 from serverless_bench.experiments.settings import check_cell, job_of, prepared_by, workload_of
 from serverless_bench.job.spec import JobSpec
-from serverless_bench.job.target import Target
+from serverless_bench.job.target import StoreProtocol, Target
 from serverless_bench.job.types import wrong
 from serverless_bench.user_files import read_text, reason
 from serverless_bench.workloads import open_workload
@@ -49,6 +49,8 @@ class Plan:
     only: Mapping[str, Sequence[str]] = field(default_factory=dict)
     changes: Mapping[str, Setting] = field(default_factory=dict)
     """Settings that take the place of the cells' own."""
+    protocol: StoreProtocol = StoreProtocol.S3
+    """Of the bucket that the user names; cells for another one are left out."""
     target: Target | None = None
     """The user's own; None for the embedded store."""
     control: Target | None = None
@@ -72,7 +74,12 @@ class Plan:
     def cells(self) -> tuple[Cell, ...]:
         """Return the cells, those that cannot run included."""
         return make_cells(
-            self.experiment, self.scale, design=self.design, only=self.only, changes=self.changes
+            self.experiment,
+            self.scale,
+            design=self.design,
+            only=self.only,
+            changes=self.changes,
+            protocol=self.protocol,
         )
 
     def runnable(self) -> list[Cell]:

@@ -15,11 +15,11 @@ from serverless_bench.driver.settings import JobSettings, setting_names, setting
 from serverless_bench.errors import UsageError
 from serverless_bench.experiments.definition import Setting, Settings
 from serverless_bench.job.spec import JobSpec
-from serverless_bench.job.target import Target
+from serverless_bench.job.target import StoreProtocol, Target
 
 STORES: Final = ("embedded", "loopback", "files")
 """Where objects go: the store that sbench runs, one that keeps nothing, a directory."""
-OWN: Final = ("cpus", "store", "total_objects")
+OWN: Final = ("cpus", "protocol", "store", "total_objects")
 """Settings that are none of a job; docs/experiments/README.md has what they mean."""
 SERVE: Final = (
     "check",
@@ -72,7 +72,7 @@ def check_settings(settings: Settings) -> None:
     Raises
     ------
     UsageError
-        If a name is unknown, or a store is.
+        If a name is unknown, or a store or a protocol is.
     """
     for name in settings:
         if not is_setting(name):
@@ -80,6 +80,9 @@ def check_settings(settings: Settings) -> None:
     store = settings.get("store", STORES[0])
     if store not in STORES:
         raise UsageError(f"store is one of {', '.join(STORES)}, not {store!r}")
+    protocol = settings.get("protocol", StoreProtocol.S3)
+    if protocol not in set(StoreProtocol):
+        raise UsageError(f"protocol is one of {', '.join(StoreProtocol)}, not {protocol!r}")
 
 
 def merged(*tables: Settings) -> dict[str, Setting]:

@@ -2,9 +2,30 @@
 
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Final
 
+from serverless_bench.errors import UsageError
 from serverless_bench.job.endpoint import refuse_password
 from serverless_bench.job.types import check_types
+
+
+class StoreProtocol(StrEnum):
+    """What a store speaks; also the scheme of its URLs."""
+
+    S3 = "s3"
+    """Amazon S3's API, of whatever store."""
+    AZ = "az"
+    """Azure Blob Storage's API."""
+    GS = "gs"
+    """Google Cloud Storage's own API."""
+
+
+DEFAULT_CLIENTS: Final = {
+    StoreProtocol.S3: "wire",
+    StoreProtocol.AZ: "obstore",
+    StoreProtocol.GS: "obstore",
+}
+"""The client that moves the bytes if nobody names one."""
 
 
 class Addressing(StrEnum):
@@ -23,16 +44,20 @@ class Target:
     Parameters
     ----------
     client
-        Library that moves the bytes: wire, boto3, or another one of docs/clients.md.
+        Library that moves the bytes: wire, boto3, or another one of docs/clients.md; empty for
+        the default of the protocol.
     bucket
-        Name of the bucket, which must be there.
+        Name of the bucket, or of the container on Azure, which must be there.
+    protocol
+        What the store speaks: s3, az (Azure Blob Storage) or gs (Google Cloud Storage).
     prefix
         Goes before every new key; existing keys in a key file already have theirs.
     endpoint_url
-        ``http(s)://host[:port]`` of the store, without the bucket; empty for AWS, where it is
-        found out.
+        ``http(s)://host[:port]`` of the store, without the bucket; empty for the cloud's own,
+        which is found out.
     region
-        Region of the bucket. Without an endpoint it is found out.
+        Region of the bucket. Without an endpoint it is found out; empty where the protocol is
+        not s3.
     addressing
         Where a request names its bucket: auto, path or virtual.
     store
@@ -46,8 +71,9 @@ class Target:
     'us-east-1'
     """
 
-    client: str = "wire"
+    client: str = ""
     bucket: str
+    protocol: StoreProtocol = StoreProtocol.S3
     prefix: str = "sbench/"
     endpoint_url: str = ""
     region: str = "us-east-1"
@@ -58,5 +84,43 @@ class Target:
     def __post_init__(self) -> None:
         check_types(self)
         refuse_password(self.endpoint_url)
+        if not self.client:
+            object.__setattr__(self, "client", DEFAULT_CLIENTS[self.protocol])
+        if self.protocol is not StoreProtocol.S3:
+            object.__setattr__(self, "region", "")
         # JSON has no tuples, and a target is a key of dictionaries.
         object.__setattr__(self, "options", tuple((n, v) for n, v in self.options))
+
+    @property
+    def bucket_name(self) -> str:
+        """The bucket as users write it: with its protocol, unless that is S3."""
+        return self.bucket if self.protocol is StoreProtocol.S3 else self._url
+
+    @property
+    def url(self) -> str:
+        """Bucket and prefix, as in ``az://container/prefix/``."""
+        return f"{self._url}/{self.prefix}"
+
+    @property
+    def _url(self) -> str:
+        return f"{self.protocol}://{self.bucket}"
+
+
+def parse_bucket(text: str) -> tuple[StoreProtocol, str, str]:
+    """Return protocol, bucket and prefix of ``az://BUCKET[/PREFIX]``, or of a name alone.
+
+    Raises
+    ------
+    UsageError
+        If nobody speaks the protocol, or no bucket is named.
+    """
+    scheme, is_url, rest = text.partition("://")
+    if not is_url:
+        return StoreProtocol.S3, text, ""
+    if scheme not in set(StoreProtocol):
+        known = ", ".join(f"{protocol}://" for protocol in StoreProtocol)
+        raise UsageError(f"{text!r} is no URL of a bucket", hint=f"known: {known}")
+    bucket, _, prefix = rest.partition("/")
+    if not bucket:
+        raise UsageError(f"{text!r} names no bucket", hint=f"{scheme}://BUCKET")
+    return StoreProtocol(scheme), bucket, prefix

@@ -70,7 +70,7 @@ def without_credentials() -> dict[str, str]:
     return {
         name: value
         for name, value in os.environ.items()
-        if not (name.startswith("AWS_") or name.upper().endswith("_PROXY"))
+        if not (name.startswith(("AWS_", "AZURE_", "GOOGLE_")) or name.upper().endswith("_PROXY"))
     }
 
 

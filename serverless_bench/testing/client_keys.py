@@ -8,31 +8,29 @@ from serverless_bench.testing.client_parts import (
     check_status,
     content,
     new_meter,
-    open_control,
 )
+from serverless_bench.testing.reference import open_reference
 
 ODD = "a b+c/d~e%20?&=\u00fc.7"
 """A key that has to be escaped in a URL, in XML or in both."""
 
 
 def store(target: Target, *names: str, size: int = 10) -> list[str]:
-    """Write objects with botocore and return their keys, sorted."""
+    """Write objects without the client under test, and return their keys, sorted."""
     keys = sorted(f"{target.prefix}{name}" for name in names)
-    s3 = open_control(target)
     for key in keys:
-        s3.put_object(Bucket=target.bucket, Key=key, Body=content(key, size))
+        open_reference(target).put(key, content(key, size))
     return keys
 
 
 def bytes_of(target: Target, key: str) -> bytes:
-    """Return what botocore reads."""
-    return open_control(target).get_object(Bucket=target.bucket, Key=key)["Body"].read()
+    """Return what is stored at a key."""
+    return open_reference(target).get(key)
 
 
 def stored(target: Target) -> list[str]:
-    """Return the keys that botocore finds."""
-    listed = open_control(target).list_objects_v2(Bucket=target.bucket, Prefix=target.prefix)
-    return [entry["Key"] for entry in listed.get("Contents", [])]
+    """Return the keys below the target's prefix."""
+    return open_reference(target).keys(target.prefix)
 
 
 class KeyContract(ClientFixtures):

@@ -1,25 +1,18 @@
 """What the contract of the storage clients is made of: bodies, sinks, stopwatches, fixtures."""
 
-import os
 from abc import abstractmethod
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
-from functools import cache
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import ClassVar
 
 import pytest
 
 from serverless_bench.clients import CLIENTS, open_client
 from serverless_bench.clients.base import Client, ClientInfo
-from serverless_bench.driver.boto import open_s3
 from serverless_bench.errors import DeadlineExceeded, NotFound
 from serverless_bench.job.target import Target
 from serverless_bench.job.transfer import Transfer
 from serverless_bench.payload.keystream import Keystream
 from serverless_bench.worker.meter import Meter
-
-if TYPE_CHECKING:
-    from mypy_boto3_s3 import S3Client
 
 SIZE = 3_000_001
 """Three blocks, and one byte of a fourth."""
@@ -104,18 +97,6 @@ def new_meter(on_moved: Callable[[int], None] = lambda _: None) -> Listening:
     return Listening(on_moved)
 
 
-def open_control(target: Target) -> "S3Client":
-    """Return botocore's client of the target, one for all tests: making it takes long."""
-    keys = os.environ.get("AWS_ACCESS_KEY_ID"), os.environ.get("AWS_SECRET_ACCESS_KEY")
-    return _open_control(replace(target, client="", prefix="", options=()), keys)
-
-
-@cache
-def _open_control(target: Target, keys: tuple[str | None, str | None]) -> "S3Client":
-    del keys
-    return open_s3(target)
-
-
 def fetched(client: Client, key: str, **extent: int) -> bytes:
     """Return what a client gets, whole or from ``offset`` on ``length`` bytes."""
     sink = Collector()
@@ -149,6 +130,10 @@ class ClientFixtures:
 
     store_checks_credentials = True
     """False for a store that lets everybody in."""
+    wrong_credentials: ClassVar[Mapping[str, str]] = {"AWS_SECRET_ACCESS_KEY": "wrong"}
+    """What to have in the environment in place of what lets us in."""
+    needed_credentials: ClassVar[Sequence[str]] = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY")
+    """Variables without which nobody gets in; none for a store that wants none."""
 
     def lacks(self, client: str) -> frozenset[str]:
         """Return the operations that the store does not do, or not for this client."""

@@ -10,7 +10,7 @@ Inherit ``ClientContract``, say where an empty prefix is, and get the tests::
 Tests of what a client does not declare (``ClientInfo.operations``) are skipped. Statuses are
 checked where ``attempts`` is exact; what a client ``shows`` has to be shown, and nothing else;
 bytes are counted always. The environment has to hold the store's credentials. What is stored is
-looked at with botocore, not with the client under test.
+looked at with the cloud's own library (``testing.reference``), not with the client under test.
 """
 
 from concurrent.futures import ThreadPoolExecutor
@@ -44,8 +44,8 @@ from serverless_bench.testing.client_parts import (
     content,
     fetched,
     new_meter,
-    open_control,
 )
+from serverless_bench.testing.reference import open_reference
 
 
 class ClientContract(KeyContract):
@@ -84,7 +84,7 @@ class ClientContract(KeyContract):
         assert stored(target) == [key]
 
     def test_get_delivers_what_is_stored(self, client: Client, target: Target, key: str) -> None:
-        open_control(target).put_object(Bucket=target.bucket, Key=key, Body=content(key))
+        open_reference(target).put(key, content(key))
         sink, meter = Collector(), new_meter()
         client.get(key, sink, meter)
         assert sink.joined() == content(key)
@@ -97,7 +97,7 @@ class ClientContract(KeyContract):
         self, client: Client, target: Target, key: str, offset: int, length: int
     ) -> None:
         self.need(target, "range")
-        open_control(target).put_object(Bucket=target.bucket, Key=key, Body=content(key))
+        open_reference(target).put(key, content(key))
         sink, meter = Collector(), new_meter()
         client.get(key, sink, meter, offset=offset, length=length)
         assert sink.joined() == content(key)[offset : offset + length]
@@ -112,7 +112,7 @@ class ClientContract(KeyContract):
         self, client: Client, target: Target, key: str
     ) -> None:
         self.need(target, "range")
-        open_control(target).put_object(Bucket=target.bucket, Key=key, Body=content(key, 100))
+        open_reference(target).put(key, content(key, 100))
         assert fetched(client, key, offset=90, length=20) == content(key)[90:100]
 
     def test_parts_become_one_object(self, client: Client, target: Target, key: str) -> None:
@@ -137,10 +137,7 @@ class ClientContract(KeyContract):
         client.upload_part(key, upload_id, 1, RangeOf(key, 0, 1000), new_meter())
         client.abort_multipart(key, upload_id, new_meter())
         assert stored(target) == []
-        listed = open_control(target).list_multipart_uploads(
-            Bucket=target.bucket, Prefix=target.prefix
-        )
-        assert not listed.get("Uploads")
+        assert open_reference(target).open_uploads(target.prefix) == []
 
     def test_a_missing_object_is_not_found(self, client: Client, key: str) -> None:
         check_not_found(client, lambda meter: client.get(key, Collector(), meter))
@@ -155,14 +152,17 @@ class ClientContract(KeyContract):
     ) -> None:
         if not self.store_checks_credentials:
             pytest.skip("this store lets everybody in")
-        monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "wrong")
+        for name, value in self.wrong_credentials.items():
+            monkeypatch.setenv(name, value)
         with closing(open_client(target, Transfer())) as client, pytest.raises(AccessDenied):
             client.put(key, RangeOf(key, 0, 10), new_meter())
 
     def test_missing_credentials_are_refused(
         self, target: Target, key: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        if not self.needed_credentials:
+            pytest.skip("this store needs none")
+        for name in self.needed_credentials:
             monkeypatch.delenv(name)
         with closing(open_client(target, Transfer())) as client, pytest.raises(AccessDenied):
             client.put(key, RangeOf(key, 0, 10), new_meter())
@@ -206,7 +206,7 @@ class ClientContract(KeyContract):
     ) -> None:
         with pytest.raises(DeadlineExceeded):
             client.put(key, RangeOf(key, 0, SIZE), Ended())
-        open_control(target).put_object(Bucket=target.bucket, Key=key, Body=content(key))
+        open_reference(target).put(key, content(key))
         with pytest.raises(DeadlineExceeded):
             client.get(key, Collector(), Ended())
         assert fetched(client, key) == content(key)

@@ -54,7 +54,7 @@ class RecordKey:
 
 def for_run(control: Target, run_id: str) -> Target:
     """Return the control target of one run; its prefix is the run's own."""
-    return replace(control, client="wire", prefix=f"{control.prefix}{run_id}/")
+    return replace(control, client="", prefix=f"{control.prefix}{run_id}/")
 
 
 def claim_name(index: int, launch: int) -> str:
@@ -69,7 +69,7 @@ def record_name(key: RecordKey) -> str:
 
 def for_events(control: Target) -> Target:
     """Return the control target of all runs' events."""
-    return replace(control, client="wire", prefix=f"{control.prefix}events/")
+    return replace(control, client="", prefix=f"{control.prefix}events/")
 
 
 def event_name(run_id: str, index: int, launch: int) -> str:

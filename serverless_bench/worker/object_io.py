@@ -1,18 +1,18 @@
 """Small objects that are not measured: claims, records, heads of objects to delete.
 
-Requests go through the thin client whatever client is measured, and are retried until
-the caller's timeout.
+Requests go through the client for control (``clients.control``) whatever client is measured, and
+are retried until the caller's timeout.
 """
 
 import random
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Final, TypeVar
 
-from serverless_bench.clients.wire import WireClient
+from serverless_bench.clients.control import open_control_client
 from serverless_bench.clock import monotonic_ns
 from serverless_bench.errors import BadResponse
 from serverless_bench.job.target import Target
@@ -78,9 +78,8 @@ class ObjectIO:
     """
 
     def __init__(self, target: Target) -> None:
-        # The options belong to the library that is measured.
-        self._target = replace(target, client="wire", options=())
-        self._client = WireClient(self._target, _TRANSFER)
+        self._target = target
+        self._client = open_control_client(target, _TRANSFER)
         self._prefix = target.prefix
         self._rng = random.Random()  # noqa: S311 - jitter is no secret
         self.date: str | None = None
@@ -164,7 +163,7 @@ class ObjectIO:
 
     def renew(self) -> None:
         """Look for credentials again: those of a profile may have been renewed."""
-        before, self._client = self._client, WireClient(self._target, _TRANSFER)
+        before, self._client = self._client, open_control_client(self._target, _TRANSFER)
         before.close()
 
     def close(self) -> None:

@@ -1,7 +1,9 @@
-from collections.abc import Iterator, Mapping
+from base64 import b64encode
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import replace
+from typing import ClassVar
 
 import boto3
 import pytest
@@ -11,7 +13,7 @@ from serverless_bench.clients.base import Client
 from serverless_bench.clock import monotonic_ns
 from serverless_bench.driver.directory_bucket import WITH_SESSIONS
 from serverless_bench.errors import OperationError
-from serverless_bench.job.target import Target
+from serverless_bench.job.target import StoreProtocol, Target
 from serverless_bench.testing.client_parts import Collector, RangeOf, new_meter
 from serverless_bench.testing.clients import ClientContract
 from serverless_bench.units import NS_PER_S
@@ -42,6 +44,7 @@ class OnServer(ClientContract):
         return Target(
             client=client_name,
             bucket=server.bucket,
+            protocol=server.protocol,
             endpoint_url=server.endpoint_url,
             prefix=prefix,
         )
@@ -63,6 +66,21 @@ class TestOnSeaweedFS(OnServer):
         assert client.list_keys(target.prefix, keys[999], new_meter()) == (keys[1000:], False)
         client.delete_many(keys[:1000], new_meter())
         assert client.list_keys(target.prefix, "", new_meter()) == (keys[1000:], False)
+
+
+class TestObstoreOnAzurite(OnServer):
+    wrong_credentials: ClassVar[Mapping[str, str]] = {
+        "AZURE_STORAGE_ACCOUNT_KEY": b64encode(b"wrong").decode()
+    }
+    needed_credentials: ClassVar[Sequence[str]] = ("AZURE_STORAGE_ACCOUNT_KEY",)
+
+    @pytest.fixture
+    def client_name(self) -> str:
+        return "obstore"
+
+    @pytest.fixture
+    def server(self, azurite: Server) -> Server:
+        return azurite
 
 
 @pytest.mark.parametrize("client_name", MOST_IN_FULL)
@@ -153,6 +171,19 @@ class TestOnLoopback(OnServer):
     @pytest.fixture
     def server(self, loopback: Server) -> Server:
         return loopback
+
+
+class TestObstoreOnLoopbackAsGoogle(OnServer):
+    store_checks_credentials = False
+    needed_credentials: ClassVar[Sequence[str]] = ()
+
+    @pytest.fixture
+    def client_name(self) -> str:
+        return "obstore"
+
+    @pytest.fixture
+    def server(self, loopback: Server) -> Server:
+        return replace(loopback, protocol=StoreProtocol.GS)
 
 
 BUCKET = "bench--use1-az4--x-s3"

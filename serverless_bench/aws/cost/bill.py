@@ -17,7 +17,7 @@ import numpy as np
 
 from serverless_bench.aws.cost.expected import Setting, at_most, expected
 from serverless_bench.aws.cost.forecast import LOG_BYTES
-from serverless_bench.aws.cost.prices import Prices, load_prices
+from serverless_bench.aws.cost.prices import Prices, prices_for
 from serverless_bench.aws.cost.requests import Requests, requests_of, requests_of_record
 from serverless_bench.aws.cost.usage import HOURS_PER_MONTH, BilledUsage, Dollars, price
 from serverless_bench.job.directory_bucket import is_directory_bucket
@@ -71,7 +71,7 @@ class Bill:
 
 
 def bill(run: Run, prices: Prices | None = None) -> Bill | None:
-    """Return the bill of a run; None if its functions had no memory size, hence no price.
+    """Return the bill of a run; None if nobody knows prices for its functions, or its objects.
 
     Parameters
     ----------
@@ -83,7 +83,9 @@ def bill(run: Run, prices: Prices | None = None) -> Bill | None:
     there = (run.functions["memory_mib"] != ABSENT) & (run.functions["start_ns"] != ABSENT)
     if not there.any():
         return None
-    prices = prices or load_prices()
+    prices = prices_for(run.job, prices)
+    if prices is None:
+        return None
     requests = requests_of(run)
     usage = _usage(run, there, requests)
     dollars = price(usage, prices)

@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from serverless_bench.errors import UsageError
+from serverless_bench.job.spec import JobSpec
+from serverless_bench.job.target import StoreProtocol
 from serverless_bench.user_files import parse_toml, read_text, reason
 
 _BUILT_IN: Final = "aws-us-east-1.toml"
@@ -50,6 +52,31 @@ class Prices:
     def gb_s(self, architecture: str) -> float:
         """Return what a GB-second costs on ``arm64`` or ``x86_64``."""
         return self.lambda_arm64_gb_s if architecture == "arm64" else self.lambda_x86_64_gb_s
+
+
+def prices_for(job: JobSpec, given: Prices | None = None) -> Prices | None:
+    """Return the prices given, or those that come with sbench, which are AWS's alone.
+
+    None if nobody has given prices, and the job has objects or records on another cloud.
+    """
+    if given is None and not is_on_s3(job):
+        return None
+    return given or load_prices()
+
+
+def is_on_s3(job: JobSpec) -> bool:
+    """Tell whether all that a job writes is in stores that speak S3's protocol."""
+    targets = (job.target, job.control or job.target)
+    return all(target.protocol is StoreProtocol.S3 for target in targets)
+
+
+def no_prices(job: JobSpec) -> UsageError:
+    """Return the error of a job whose cost is asked for, and not known."""
+    return UsageError(
+        f"there are no prices for {job.target.bucket_name}",
+        hint="`prices` FILE, with those of its cloud: sbench plan --show-prices writes one to begin"
+        " with",
+    )
 
 
 def price_text(path: Path | None = None) -> str:

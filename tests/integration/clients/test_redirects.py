@@ -5,6 +5,7 @@ import os
 import random
 import subprocess
 import sys
+from base64 import b64encode
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -17,7 +18,7 @@ from serverless_bench.clock import monotonic_ns
 from serverless_bench.driver.cleanup import delete
 from serverless_bench.driver.target import resolve
 from serverless_bench.errors import OperationError, StoreError
-from serverless_bench.job.target import Target
+from serverless_bench.job.target import StoreProtocol, Target
 from serverless_bench.job.transfer import Transfer
 from serverless_bench.testing.client_parts import Collector, RangeOf
 from serverless_bench.units import NS_PER_S
@@ -120,6 +121,48 @@ def _asked_elsewhere_apart(client_name: str) -> list[dict[str, str]]:
     )
     told: list[dict[str, str]] = json.loads(done.stdout)
     return told
+
+
+@pytest.mark.parametrize(
+    "name", ["AZURE_STORAGE_ACCOUNT_KEY", "AZURE_STORAGE_SAS_TOKEN", "AZURE_STORAGE_TOKEN"]
+)
+def test_what_lets_us_into_another_cloud_does_not_go_along(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """But for a shared access signature, which whoever redirects has been sent before."""
+    told: list[Exchange] = []
+
+    def listens(exchange: Exchange) -> bool:
+        told.append(exchange)
+        return fails(403)(exchange)
+
+    secret = b64encode(b"what lets us in").decode()
+    value = f"sv=1&sig={secret}" if name.endswith("SAS_TOKEN") else secret
+    monkeypatch.setenv("AZURE_STORAGE_ACCOUNT_NAME", "account")
+    monkeypatch.setenv(name, value)
+    with FaultServer([listens] * 99) as other:
+
+        def redirects(exchange: Exchange) -> bool:
+            path = exchange.path.partition("?")[0]
+            return fails(307, Location=f"{other.endpoint_url}{path}")(exchange)
+
+        with FaultServer([redirects] * 99) as store:
+            target = Target(bucket="b", protocol=StoreProtocol.AZ, endpoint_url=store.endpoint_url)
+            client = open_client(target, Transfer(retries=0, timeout_s=5))
+            for request in ("get", "put", "head", "list"):
+                retrier = Retrier(client, 0, 1 << 62, random.Random(1), lambda _: None)
+                with pytest.raises(OperationError):
+                    retrier.run(request, partial(REQUESTS[request], client))
+            with pytest.raises(StoreError):
+                resolve(target, region=None)
+            assert len(store.seen) >= 5
+    assert told
+    for exchange in told:
+        # The library says where it comes from, with the query: docs/clouds.md.
+        said = exchange.headers.pop("referer", "")
+        assert (secret in said) == name.endswith("SAS_TOKEN")
+        assert secret not in f"{exchange.path} {exchange.headers}"
+        assert "authorization" not in exchange.headers
 
 
 def test_the_driver_does_not_follow_either() -> None:

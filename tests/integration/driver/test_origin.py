@@ -60,6 +60,9 @@ CONTROL = {"client": "wire", "bucket": "b", "prefix": "c/", "endpoint_url": NAME
 FILES = {**json.loads((RECORDED / "array/run.json").read_text())["job"]["load"]["array"]}
 ASKS_FOR = [
     pytest.param("write", {"target__endpoint_url": NAMED}, NAMED, id="a store"),
+    pytest.param(
+        "write", {"target__protocol": "az", "target__client": "obstore"}, "(bucket 'az://", id="az"
+    ),
     pytest.param("write", {"endpoints": [NAMED]}, NAMED, id="another one besides"),
     pytest.param("write", {"control": CONTROL}, NAMED, id="a place for records"),
     pytest.param(

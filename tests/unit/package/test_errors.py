@@ -20,8 +20,17 @@ def test_credentials_of_the_environment_are_left_out(monkeypatch: pytest.MonkeyP
 
 
 @pytest.mark.parametrize(
+    "name", ["AZURE_STORAGE_ACCOUNT_KEY", "AZURE_STORAGE_KEY", "AZURE_STORAGE_SAS_TOKEN"]
+)
+def test_so_are_those_for_other_clouds(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(name, "a+secret/==")
+    assert without_secrets("GET /c?a+secret/== failed") == "GET /c?*** failed"
+
+
+@pytest.mark.parametrize(
     ("said", "shown"),
     [
+        ("GET /c/k?sv=2023&sig=abc%2Fd%3D&se=1 failed", "GET /c/k?sv=2023&sig=***&se=1 failed"),
         (
             f"AWSAccessKeyId>AKIA{IDENTIFIER}</AWSAccessKeyId",
             "AWSAccessKeyId>***</AWSAccessKeyId",
@@ -29,6 +38,8 @@ def test_credentials_of_the_environment_are_left_out(monkeypatch: pytest.MonkeyP
         (f"Credential=ASIA{IDENTIFIER}/20260101/eu", "Credential=***/20260101/eu"),
         ("x-amz-security-token: FwoGZXIvYXdz/x+y==, x", "x-amz-security-token***, x"),
         ("X-Amz-Security-Token=FwoG%2F&a=b", "X-Amz-Security-Token***&a=b"),
+        ("Authorization: Bearer abcd.EF-12_3/x==, x", "Authorization: Bearer ***, x"),
+        ("the bearer of bad news", "the bearer of bad news"),
         ("SlowDown: reduce your request rate", "SlowDown: reduce your request rate"),
         ("the header x-amz-security-token", "the header x-amz-security-token"),
     ],

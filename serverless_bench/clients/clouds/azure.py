@@ -1,0 +1,258 @@
+"""Azure Blob Storage: its account and credentials, and the requests that obstore does not make.
+
+Variables of the environment are those of obstore and of Azure's own tools: an account, and its
+key, a shared access signature or a bearer token. What asks a service for credentials (managed
+identities, client secrets) is left out: the two libraries would not agree on who we are.
+"""
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Final, NoReturn
+from urllib.parse import urlsplit
+
+from serverless_bench.clients.base import Exchange
+from serverless_bench.clients.environment import ca_bundle
+from serverless_bench.clients.s3_errors import s3_error
+from serverless_bench.errors import (
+    AccessDenied,
+    BadRequest,
+    BadResponse,
+    ConnectionLost,
+    OperationError,
+    TimedOut,
+    UsageError,
+)
+from serverless_bench.job.target import Addressing, Target
+from serverless_bench.plugins import extra
+
+if TYPE_CHECKING:
+    from azure.core.credentials import AccessToken
+    from obstore import ObjectMeta
+    from obstore.store import AzureConfig, AzureStore, ClientConfig
+
+_ACCOUNT: Final = ("AZURE_STORAGE_ACCOUNT_NAME", "AZURE_STORAGE_ACCOUNT")
+_KEY: Final = (
+    *("AZURE_STORAGE_ACCOUNT_KEY", "AZURE_STORAGE_KEY"),
+    *("AZURE_STORAGE_ACCESS_KEY", "AZURE_STORAGE_MASTER_KEY"),
+)
+_SIGNATURE: Final = ("AZURE_STORAGE_SAS_TOKEN", "AZURE_STORAGE_SAS_KEY")
+_TOKEN: Final = ("AZURE_STORAGE_TOKEN",)
+_OWN_HOSTS: Final = ".blob.core."
+"""What the host names of Azure's clouds have behind the account (``.windows.net`` in most)."""
+_FAR_FUTURE_S: Final = 1 << 40
+
+
+class Azure:
+    """See ``clouds.Cloud``."""
+
+    signing = "Shared Key, a shared access signature or a bearer token; the body is not hashed"
+    credentials_hint = (
+        "set AZURE_STORAGE_ACCOUNT_NAME, and AZURE_STORAGE_ACCOUNT_KEY, AZURE_STORAGE_SAS_TOKEN or"
+        " AZURE_STORAGE_TOKEN"
+    )
+
+    def endpoint(self) -> str:
+        account = _first(_ACCOUNT)
+        if not account:
+            raise UsageError("no storage account is named", hint=self.credentials_hint)
+        return f"https://{account}{_OWN_HOSTS}windows.net"
+
+    def has_credentials(self, endpoint_url: str = "") -> bool:
+        del endpoint_url
+        return bool(_first(_ACCOUNT) and _first((*_KEY, *_SIGNATURE, *_TOKEN)))
+
+    def open_store(
+        self, target: Target, endpoint_url: str, client_options: "ClientConfig"
+    ) -> "AzureStore":
+        from obstore.store import AzureStore  # noqa: PLC0415 - loaded where it is used
+
+        config: AzureConfig = {
+            "account_name": _first(_ACCOUNT),
+            "endpoint": account_url(target, endpoint_url),
+            # It would go to the emulator's usual port, whatever the endpoint is.
+            "use_emulator": False,
+        }
+        # The first that there is, as `AzureRequests` does.
+        if key := _first(_KEY):
+            config["account_key"] = key
+        elif signature := _first(_SIGNATURE):
+            config["sas_key"] = signature.removeprefix("?")
+        else:
+            config["token"] = _first(_TOKEN)
+        return AzureStore(
+            target.bucket,
+            config=config,
+            client_options=client_options,
+            retry_config={"max_retries": 0},
+        )
+
+    def version(self, meta: "ObjectMeta") -> str:
+        return meta["e_tag"] or ""
+
+    def open_requests(self, target: Target, user_agent: str, timeout_s: float) -> "AzureRequests":
+        return AzureRequests(target, user_agent, timeout_s)
+
+
+class AzureRequests:
+    """See ``clouds.CloudRequests``; through azure-storage-blob.
+
+    Parameters
+    ----------
+    target
+        Has the container.
+    user_agent
+        What to call ourselves.
+    timeout_s
+        For the connection, and for a response in which nothing moves.
+
+    Raises
+    ------
+    PluginError
+        If the library is not installed.
+    AccessDenied
+        If there are no credentials that the library would send there.
+    """
+
+    def __init__(self, target: Target, user_agent: str, timeout_s: float) -> None:
+        with extra("azure", "Azure Blob Storage"):
+            from azure.storage.blob import ContainerClient  # noqa: PLC0415 - 0.3 s of a processor
+
+        bundle = ca_bundle()
+        with _translated():
+            self._container = ContainerClient(
+                account_url(target, target.endpoint_url),
+                target.bucket,
+                credential=_credential(),
+                retry_total=0,
+                permit_redirects=False,
+                user_agent=user_agent,
+                user_agent_overwrite=True,
+                connection_timeout=timeout_s,
+                read_timeout=timeout_s,
+                connection_verify=True if bundle is None else str(bundle),
+            )
+
+    def head_bucket(self, exchange: Exchange) -> None:
+        with _translated():
+            self._container.get_container_properties(raw_response_hook=_reporting(exchange))
+
+    def create_bucket(self, exchange: Exchange) -> None:
+        with _translated():
+            self._container.create_container(raw_response_hook=_reporting(exchange))
+
+    def delete_version(self, key: str, version: str, exchange: Exchange) -> None:
+        from azure.core import MatchConditions  # noqa: PLC0415 - as in __init__
+
+        with _translated():
+            self._container.delete_blob(
+                key,
+                etag=version,
+                match_condition=MatchConditions.IfNotModified,
+                raw_response_hook=_reporting(exchange),
+            )
+
+    def list_uploads(self, prefix: str, marker: object, exchange: Exchange) -> NoReturn:
+        """Refuse: blocks that were never made an object are forgotten after a week."""
+        raise BadRequest("Azure lists no open uploads", status=501)
+
+    def abort_multipart(self, key: str, upload_id: str, exchange: Exchange) -> NoReturn:
+        """Refuse, as there is no list of them."""
+        raise BadRequest("Azure has no uploads to give up", status=501)
+
+    def close(self) -> None:
+        self._container.close()
+
+
+class _Token:
+    """A bearer token that somebody else renews; see azure.core.credentials.TokenCredential."""
+
+    def __init__(self, token: str) -> None:
+        self._token = token
+
+    def get_token(self, *scopes: str, **more: Any) -> "AccessToken":  # noqa: ANN401
+        from azure.core.credentials import AccessToken  # noqa: PLC0415 - as in AzureRequests
+
+        return AccessToken(self._token, _FAR_FUTURE_S)
+
+
+def account_url(target: Target, endpoint_url: str) -> str:
+    """Return where an account is: in the host name on Azure, in the path at any other endpoint.
+
+    Raises
+    ------
+    AccessDenied
+        If the endpoint is of another account: a signature of ours is not for it.
+    """
+    host, account = urlsplit(endpoint_url).hostname or "", _first(_ACCOUNT).lower()
+    if target.addressing is Addressing.AUTO:
+        is_named = _OWN_HOSTS in host or host.startswith(f"{account}.")
+    else:
+        is_named = target.addressing is Addressing.VIRTUAL
+    if account and _OWN_HOSTS in host and not host.startswith(f"{account}."):
+        raise AccessDenied(f"{host} is of another account than AZURE_STORAGE_ACCOUNT_NAME")
+    return endpoint_url if is_named else f"{endpoint_url}/{account}"
+
+
+def _first(names: tuple[str, ...]) -> str:
+    """Return the first of some variables that is set; empty if none is."""
+    return next(filter(None, map(os.environ.get, names)), "")
+
+
+def _credential() -> Any:  # noqa: ANN401 - one of several types of the library
+    from azure.core.credentials import (  # noqa: PLC0415 - as in AzureRequests
+        AzureNamedKeyCredential,
+        AzureSasCredential,
+    )
+
+    if key := _first(_KEY):
+        return AzureNamedKeyCredential(_first(_ACCOUNT), key)
+    if signature := _first(_SIGNATURE):
+        return AzureSasCredential(signature.removeprefix("?"))
+    return _Token(_first(_TOKEN))
+
+
+def _reporting(exchange: Exchange) -> Callable[[Any], None]:
+    """Return what the library calls with each response."""
+
+    def answered(response: Any) -> None:  # noqa: ANN401 - azure.core.pipeline.PipelineResponse
+        headers = response.http_response.headers
+        found = {name.lower(): value for name, value in headers.items()}
+        exchange.answered(response.http_response.status_code, found)
+
+    return answered
+
+
+@contextmanager
+def _translated() -> Iterator[None]:
+    from azure.core import exceptions  # noqa: PLC0415 - as in AzureRequests
+
+    try:
+        yield
+    except exceptions.HttpResponseError as exc:
+        raise _error_of(exc) from exc
+    except (exceptions.ServiceRequestTimeoutError, exceptions.ServiceResponseTimeoutError) as exc:
+        raise TimedOut(str(exc)) from exc
+    except (exceptions.ServiceRequestError, exceptions.ServiceResponseError) as exc:
+        raise ConnectionLost(str(exc)) from exc
+    except exceptions.AzureError as exc:
+        raise BadResponse(str(exc)) from exc
+    except ValueError as exc:
+        # Of a token over http, which the library does not send.
+        raise AccessDenied(str(exc)) from exc
+
+
+def _error_of(exc: Any) -> OperationError:  # noqa: ANN401 - azure.core's HttpResponseError
+    from azure.core import exceptions  # noqa: PLC0415 - as in AzureRequests
+
+    if exc.status_code is None:
+        # It could not sign, if it is not that it understood nothing.
+        is_unsigned = isinstance(exc, exceptions.ClientAuthenticationError)
+        return AccessDenied(str(exc)) if is_unsigned else BadResponse(str(exc))
+    headers = (
+        {} if exc.response is None else {n.lower(): v for n, v in exc.response.headers.items()}
+    )
+    code = getattr(exc, "error_code", None) or ""
+    return s3_error(
+        exc.status_code, getattr(code, "value", code), str(exc.message).partition("\n")[0], headers
+    )

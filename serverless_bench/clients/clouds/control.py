@@ -1,0 +1,131 @@
+"""Small objects of clouds that obstore reaches, and the requests about their buckets."""
+
+from functools import cached_property
+from typing import Final, NoReturn
+
+import obstore
+
+from serverless_bench.clients.base import Exchange, Source
+from serverless_bench.clients.clouds import CLOUDS, CloudRequests
+from serverless_bench.clients.obstore import ObstoreClient
+from serverless_bench.clients.open_uploads import OpenUpload
+from serverless_bench.errors import BadRequest, OperationError
+from serverless_bench.job.target import Target
+from serverless_bench.job.transfer import Transfer
+
+_THERE: Final = 409
+_CHANGED: Final = 412
+_NO_SUCH_RANGE: Final = 416
+_NOT_OFFERED: Final = 501
+_NOT_UNDERSTOOD: Final = frozenset({400, _NOT_OFFERED})
+
+
+class CloudControl(ObstoreClient):
+    """obstore, and beside it the provider's own library; see ``control.ControlClient``.
+
+    Parameters
+    ----------
+    target, transfer
+        As for any client.
+    user_agent
+        What it calls itself; empty for what clients of this process do.
+    """
+
+    def __init__(self, target: Target, transfer: Transfer, *, user_agent: str = "") -> None:
+        self._called = user_agent
+        super().__init__(target, transfer)
+
+    def _user_agent(self) -> str:
+        return self._called or super()._user_agent()
+
+    @cached_property
+    def _requests(self) -> CloudRequests:
+        """What obstore does not do, opened when the first such request is made."""
+        if self._unsigned is not None:
+            raise self._unsigned
+        cloud = CLOUDS[self._target.protocol]
+        return cloud.open_requests(self._target, self._name, self._transfer.timeout_s)
+
+    def put(self, key: str, source: Source, exchange: Exchange, *, if_absent: bool = False) -> None:
+        if not if_absent:
+            super().put(key, source, exchange)
+            return
+        try:
+            with self._in_memory(source, exchange) as body, self._translated(key):
+                obstore.put(self._writer, key, body, mode="create")
+        except OperationError as exc:
+            if exc.status != _THERE:
+                raise
+            # Azure's status for what S3 and Google refuse with 412.
+            raise BadRequest(str(exc), status=_CHANGED) from exc
+        exchange.moved(source.size)
+
+    def get_head(self, key: str, length: int, exchange: Exchange) -> tuple[bytes, str, str]:
+        """Return an object's first bytes, what tells its versions apart, and its extent."""
+        version = CLOUDS[self._target.protocol].version
+        try:
+            with self._translated(key):
+                response = obstore.get(self._reader, key, options={"range": (0, length)})
+                data, meta = bytes(response.bytes()), response.meta
+        except OperationError as exc:
+            if exc.status != _NO_SUCH_RANGE:
+                raise
+            # An empty object has no first byte.
+            with self._translated(key):
+                meta, data = obstore.head(self._reader, key), b""
+        if not (found := version(meta)):
+            # What has no version cannot be deleted on a condition.
+            raise BadRequest("the store says no version of the object")
+        exchange.moved(len(data))
+        return data, found, f"bytes 0-{len(data) - 1}/{meta['size']}"
+
+    def delete(self, key: str, exchange: Exchange, *, etag: str = "") -> None:
+        """Delete one object; with what ``get_head`` says of a version, only that one."""
+        if not etag:
+            super().delete(key, exchange)
+            return
+        try:
+            self._requests.delete_version(key, etag, exchange)
+        except OperationError as exc:
+            if exc.status in _NOT_UNDERSTOOD:
+                # An S3 store that does not know the condition is asked without one; these
+                # clouds know it, so that nothing is deleted without.
+                raise BadRequest(str(exc)) from exc
+            if exc.status == _CHANGED:
+                # Azurite says so of what is gone, too: of a request whose response was lost.
+                self.head(key, exchange)
+            raise
+
+    def head_bucket(self, exchange: Exchange, owner: str = "") -> str:
+        """Ask whether the bucket is there; these clouds say no region."""
+        self._requests.head_bucket(exchange)
+        return ""
+
+    def create_bucket(self, exchange: Exchange) -> None:
+        """Make the bucket."""
+        self._requests.create_bucket(exchange)
+
+    def list_sizes(
+        self, prefix: str, after: str, exchange: Exchange
+    ) -> tuple[list[str], list[int], bool]:
+        """Return keys, their objects' sizes, and whether there are more."""
+        found, more = self._list(prefix, after)
+        return [entry["path"] for entry in found], [entry["size"] for entry in found], more
+
+    def list_uploads(
+        self, prefix: str, marker: OpenUpload | None, exchange: Exchange
+    ) -> tuple[list[OpenUpload], OpenUpload | None]:
+        """Return a page of open uploads, and behind which one the next page begins."""
+        return self._requests.list_uploads(prefix, marker, exchange)
+
+    def abort_multipart(self, key: str, upload_id: str, exchange: Exchange) -> None:
+        """Give up one of these uploads."""
+        self._requests.abort_multipart(key, upload_id, exchange)
+
+    def read_setting(self, setting: object, exchange: Exchange) -> NoReturn:
+        """Refuse to say how something is set: only S3's settings have names here."""
+        raise BadRequest("only S3's settings can be asked for", status=_NOT_OFFERED)
+
+    def close(self) -> None:
+        if "_requests" in self.__dict__:
+            self._requests.close()

@@ -1,0 +1,40 @@
+"""The client for what is not measured: claims, records, and what the driver asks of a bucket.
+
+It is the same whatever client is measured: the thin one for S3, obstore for another cloud.
+"""
+
+from dataclasses import replace
+from typing import Protocol, cast
+
+from serverless_bench.clients.base import Client, Exchange, Source
+from serverless_bench.clients.wire import WireClient
+from serverless_bench.job.target import StoreProtocol, Target
+from serverless_bench.job.transfer import Transfer
+
+
+class ControlClient(Client, Protocol):
+    """A client whose requests can depend on what is there."""
+
+    def put(self, key: str, source: Source, exchange: Exchange, *, if_absent: bool = False) -> None:
+        """Write one object; with ``if_absent``, one that is there is refused with 412."""
+
+    def get_head(self, key: str, length: int, exchange: Exchange) -> tuple[bytes, str, str]:
+        """Return an object's first bytes, its entity tag and its ``Content-Range``.
+
+        Where another header tells versions of an object apart, that stands for the tag.
+        """
+
+    def delete(self, key: str, exchange: Exchange, *, etag: str = "") -> None:
+        """Delete one object; with an entity tag, only if that is still its own."""
+
+
+def open_control_client(target: Target, transfer: Transfer) -> ControlClient:
+    """Return the client for small objects of a target that are not measured."""
+    # The options belong to the library that is measured.
+    target = replace(target, client="", options=())
+    if target.protocol is StoreProtocol.S3:
+        return WireClient(target, transfer)
+    from serverless_bench.clients.clouds.control import CloudControl  # noqa: PLC0415
+
+    # It has no parts, which nobody asks for here.
+    return cast("ControlClient", CloudControl(target, transfer))

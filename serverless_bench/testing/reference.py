@@ -1,0 +1,106 @@
+"""What is in a store, by the library of whoever made its protocol: botocore, azure-storage-blob."""
+
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import cache
+from typing import TYPE_CHECKING, Final, Protocol
+
+from serverless_bench.clients.clouds.azure import account_url
+from serverless_bench.driver.boto import open_s3
+from serverless_bench.job.target import StoreProtocol, Target
+
+if TYPE_CHECKING:
+    from mypy_boto3_s3 import S3Client
+
+_AZURE: Final = ("AZURE_STORAGE_ACCOUNT_NAME", "AZURE_STORAGE_ACCOUNT_KEY")
+_CREDENTIALS: Final = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", *_AZURE)
+
+
+class Reference(Protocol):
+    """A bucket as the library of its protocol's author sees it."""
+
+    def put(self, key: str, data: bytes) -> None:
+        """Write one object."""
+
+    def get(self, key: str) -> bytes:
+        """Return the bytes of one object."""
+
+    def keys(self, prefix: str) -> list[str]:
+        """Return the keys below a prefix, in order."""
+
+    def open_uploads(self, prefix: str) -> list[str]:
+        """Return the keys of uploads that are neither complete nor given up."""
+
+
+def open_reference(target: Target) -> Reference:
+    """Return the reference of a target, one for all tests: making it takes long."""
+    credentials = tuple(map(os.environ.get, _CREDENTIALS))
+    return _open_reference(replace(target, client="", prefix="", options=()), credentials)
+
+
+@cache
+def _open_reference(target: Target, credentials: tuple[str | None, ...]) -> Reference:
+    del credentials
+    return _REFERENCES[target.protocol](target)
+
+
+class _S3:
+    """Through botocore."""
+
+    def __init__(self, target: Target) -> None:
+        self._bucket = target.bucket
+        self._client: S3Client = open_s3(target)
+
+    def put(self, key: str, data: bytes) -> None:
+        self._client.put_object(Bucket=self._bucket, Key=key, Body=data)
+
+    def get(self, key: str) -> bytes:
+        return self._client.get_object(Bucket=self._bucket, Key=key)["Body"].read()
+
+    def keys(self, prefix: str) -> list[str]:
+        listed = self._client.list_objects_v2(Bucket=self._bucket, Prefix=prefix)
+        return [entry["Key"] for entry in listed.get("Contents", [])]
+
+    def open_uploads(self, prefix: str) -> list[str]:
+        listed = self._client.list_multipart_uploads(Bucket=self._bucket, Prefix=prefix)
+        return [entry["Key"] for entry in listed.get("Uploads", [])]
+
+
+class _Azure:
+    """Through azure-storage-blob, with the key of an account."""
+
+    def __init__(self, target: Target) -> None:
+        from azure.storage.blob import ContainerClient  # noqa: PLC0415 - an extra
+
+        account, key = (os.environ[name] for name in _AZURE)
+        self._container = ContainerClient(
+            account_url(target, target.endpoint_url),
+            target.bucket,
+            credential={"account_name": account, "account_key": key},
+        )
+
+    def put(self, key: str, data: bytes) -> None:
+        self._container.upload_blob(key, data, overwrite=True)
+
+    def get(self, key: str) -> bytes:
+        return self._container.download_blob(key).readall()
+
+    def keys(self, prefix: str) -> list[str]:
+        return list(self._container.list_blob_names(name_starts_with=prefix))
+
+    def open_uploads(self, prefix: str) -> list[str]:
+        found = self._container.list_blobs(name_starts_with=prefix, include=["uncommittedblobs"])
+        return sorted({blob.name for blob in found} - {*self.keys(prefix)})
+
+
+def _other_side(target: Target) -> Reference:
+    """Return botocore's view of a store that speaks both protocols, as the loopback store does."""
+    return _S3(replace(target, protocol=StoreProtocol.S3, region="us-east-1"))
+
+
+_REFERENCES: Final[Mapping[StoreProtocol, Callable[[Target], Reference]]] = {
+    StoreProtocol.S3: _S3,
+    StoreProtocol.AZ: _Azure,
+    StoreProtocol.GS: _other_side,
+}

@@ -1,0 +1,164 @@
+"""What claims, records and the driver ask of a bucket that obstore reaches."""
+
+from collections import Counter
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from dataclasses import replace
+
+import pytest
+
+from serverless_bench.clients import open_client
+from serverless_bench.driver.bucket import Bucket, explained
+from serverless_bench.driver.target import ensure, resolve
+from serverless_bench.errors import DeadlineExceeded, NotFound, OperationError, StoreError
+from serverless_bench.job.target import StoreProtocol, Target
+from serverless_bench.job.transfer import Transfer
+from serverless_bench.testing.client_parts import Ended, RangeOf, new_meter
+from serverless_bench.testing.reference import open_reference
+from serverless_bench.units import MIB
+from serverless_bench.worker.claims import claim, claim_name, get_claim
+from serverless_bench.worker.object_io import ObjectIO
+from tests.servers import Server, credentials, loopback
+
+SOON_S = 20.0
+
+
+@pytest.fixture(scope="module")
+def google(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """The loopback store, asked in Google's language."""
+    with loopback("--strict", log=tmp_path_factory.mktemp("google") / "out") as server:
+        yield replace(server, protocol=StoreProtocol.GS)
+
+
+@pytest.fixture(params=["azurite", "google"])
+def server(request: pytest.FixtureRequest) -> Server:
+    found: Server = request.getfixturevalue(request.param)
+    return found
+
+
+AZURE_ALONE = pytest.mark.parametrize("server", ["azurite"], indirect=True)
+"""The loopback store has every bucket."""
+
+
+@pytest.fixture
+def target(server: Server, prefix: str) -> Iterator[Target]:
+    with credentials(server.environment):
+        yield Target(
+            bucket=server.bucket,
+            protocol=server.protocol,
+            endpoint_url=server.endpoint_url,
+            prefix=prefix,
+        )
+
+
+@pytest.fixture
+def objects(target: Target) -> Iterator[ObjectIO]:
+    with closing(ObjectIO(target)) as found:
+        yield found
+
+
+@pytest.fixture
+def bucket(target: Target) -> Iterator[Bucket]:
+    with closing(Bucket(target)) as found:
+        yield found
+
+
+def test_of_many_claims_one_wins(objects: ObjectIO) -> None:
+    name = claim_name(3, 0)
+
+    def claimed(number: int) -> str:
+        mine = {"delivery": f"{number:032x}", "held_s": 1.0, "until_ns": 1}
+        return str(claim(objects, name, mine, timeout_s=SOON_S)["delivery"])
+
+    with ThreadPoolExecutor(8) as threads:
+        winners = Counter(threads.map(claimed, range(16)))
+    assert list(winners.values()) == [16]
+    found = get_claim(objects, 3, 0, timeout_s=SOON_S)
+    assert found is not None
+    assert found["delivery"] in winners
+    assert get_claim(objects, 4, 0, timeout_s=SOON_S) is None
+
+
+def test_what_is_there_is_refused_with_one_status_on_all_clouds(objects: ObjectIO) -> None:
+    objects.put("one", b"first", if_absent=True, timeout_s=SOON_S)
+    with pytest.raises(OperationError) as caught:
+        objects.put("one", b"second", if_absent=True, timeout_s=SOON_S)
+    assert caught.value.status == 412
+    assert objects.get("one", timeout_s=SOON_S) == b"first"
+
+
+@pytest.mark.parametrize("data", [b"", b"x", bytes(300)])
+def test_only_what_was_looked_at_is_deleted(objects: ObjectIO, target: Target, data: bytes) -> None:
+    objects.put("one", data, timeout_s=SOON_S)
+    head = objects.head("one", 256, timeout_s=SOON_S)
+    assert (head.data, head.size, bool(head.etag)) == (data[:256], len(data), True)
+    # The same bytes again are another object.
+    objects.put("one", data, timeout_s=SOON_S)
+    with pytest.raises(OperationError) as caught:
+        objects.delete("one", etag=head.etag, timeout_s=SOON_S)
+    assert caught.value.status == 412
+    assert open_reference(target).get(f"{target.prefix}one") == data
+    now = objects.head("one", 256, timeout_s=SOON_S)
+    objects.delete("one", etag=now.etag, timeout_s=SOON_S)
+    with pytest.raises(NotFound):
+        objects.delete("one", etag=now.etag, timeout_s=SOON_S)
+    with pytest.raises(NotFound):
+        objects.head("one", 256, timeout_s=SOON_S)
+    # Without a version it is no error, as on S3.
+    objects.delete("one", etag="", timeout_s=SOON_S)
+
+
+def test_a_listing_is_of_pages(objects: ObjectIO, bucket: Bucket, target: Target) -> None:
+    names = [f"{number:04}" for number in range(1003)]
+    with ThreadPoolExecutor(8) as threads:
+        list(threads.map(lambda name: objects.put(f"f/{name}", b"+", timeout_s=SOON_S), names))
+    assert [len(page) for page in objects.list_pages("f/", timeout_s=SOON_S)] == [1000, 3]
+    assert list(bucket.keys(f"{target.prefix}f/")) == [f"{target.prefix}f/{name}" for name in names]
+    assert bucket.survey(target.prefix) == (1003, 1003, True)
+    # Azure takes 256 in a request, and tells of the first that is not there.
+    keys = [f"{target.prefix}f/{name}" for name in names[:300]]
+    with closing(open_client(target, Transfer())) as client:
+        client.delete_many([*keys[:10], f"{target.prefix}none", *keys[10:]], new_meter())
+    assert bucket.survey(target.prefix) == (703, 703, True)
+
+
+def test_a_bucket_tells_its_time(bucket: Bucket) -> None:
+    date = bucket.head()
+    assert date is not None
+    assert date.endswith("GMT")
+
+
+@AZURE_ALONE
+def test_a_bucket_is_made_once(target: Target) -> None:
+    here = replace(target, bucket=target.prefix.strip("/")[:20])
+    with pytest.raises(StoreError, match="does not exist"):
+        resolve(here, region=None)
+    for _ in range(2):
+        ensure(here)
+    assert resolve(here, region=None) == here
+
+
+@AZURE_ALONE
+def test_no_list_of_open_uploads(bucket: Bucket, target: Target) -> None:
+    """Blocks that were never made an object are no object; Azure forgets them after a week."""
+    options = (("multipart", "yes"),)
+    key = f"{target.prefix}object"
+    with closing(open_client(replace(target, options=options), Transfer())) as client:
+        with pytest.raises(DeadlineExceeded):
+            client.put(key, RangeOf(key, 0, 16 * MIB), Ended(12 * MIB))
+        with pytest.raises(NotFound):
+            client.head(key, new_meter())
+    assert bucket.uploads(target.prefix) is None
+    assert bucket.survey(target.prefix) == (0, 0, True)
+
+
+@AZURE_ALONE
+def test_a_missing_bucket_is_not_found_when_uploads_are_asked_for(target: Target) -> None:
+    here = replace(target, bucket="nowhere")
+    with (
+        pytest.raises(StoreError, match="bucket 'az://nowhere' does not exist"),
+        explained(here),
+        closing(Bucket(here)) as bucket,
+    ):
+        bucket.uploads("")

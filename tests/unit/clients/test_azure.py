@@ -1,0 +1,73 @@
+"""Which account, and with what: as the environment has it."""
+
+import pytest
+
+from serverless_bench.clients.clouds.azure import Azure, account_url
+from serverless_bench.clients.obstore import error_of
+from serverless_bench.errors import AccessDenied, NotFound, ServerFault, Throttled, UsageError
+from serverless_bench.job.target import Addressing, StoreProtocol, Target
+
+
+@pytest.fixture(autouse=True)
+def account(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AZURE_STORAGE_ACCOUNT_NAME", "mine")
+
+
+@pytest.mark.parametrize(
+    ("endpoint", "addressing", "url"),
+    [
+        ("https://mine.blob.core.windows.net", "auto", ""),
+        ("https://mine.blob.core.chinacloudapi.cn", "auto", ""),
+        ("http://mine.localhost:10000", "auto", ""),
+        ("http://127.0.0.1:10000", "auto", "/mine"),
+        ("http://127.0.0.1:10000", "virtual", ""),
+        ("http://mine.proxy.example", "path", "/mine"),
+    ],
+)
+def test_an_account_is_in_the_host_name_or_the_path(
+    endpoint: str, addressing: str, url: str
+) -> None:
+    target = Target(bucket="b", protocol=StoreProtocol.AZ, addressing=Addressing(addressing))
+    assert account_url(target, endpoint) == endpoint + url
+
+
+@pytest.mark.parametrize("addressing", ["auto", "path", "virtual"])
+def test_a_signature_goes_to_no_other_account(addressing: str) -> None:
+    target = Target(bucket="b", protocol=StoreProtocol.AZ, addressing=Addressing(addressing))
+    with pytest.raises(AccessDenied, match="of another account"):
+        account_url(target, "https://theirs.blob.core.windows.net")
+
+
+def test_the_account_has_an_endpoint(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert Azure().endpoint() == "https://mine.blob.core.windows.net"
+    monkeypatch.delenv("AZURE_STORAGE_ACCOUNT_NAME")
+    with pytest.raises(UsageError) as caught:
+        Azure().endpoint()
+    assert "AZURE_STORAGE_ACCOUNT_NAME" in caught.value.hint
+    monkeypatch.setenv("AZURE_STORAGE_ACCOUNT", "as-the-cli-says")
+    assert Azure().endpoint() == "https://as-the-cli-says.blob.core.windows.net"
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("AZURE_STORAGE_ACCOUNT_KEY", "AZURE_STORAGE_KEY", "AZURE_STORAGE_ACCESS_KEY"),
+        *("AZURE_STORAGE_SAS_TOKEN", "AZURE_STORAGE_SAS_KEY", "AZURE_STORAGE_TOKEN"),
+    ],
+)
+def test_credentials_are_an_account_and_something_else(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert not Azure().has_credentials()
+    monkeypatch.setenv(name, "something")
+    assert Azure().has_credentials()
+    monkeypatch.delenv("AZURE_STORAGE_ACCOUNT_NAME")
+    assert not Azure().has_credentials()
+
+
+@pytest.mark.parametrize(
+    ("code", "error"), [(404, NotFound), (403, AccessDenied), (500, ServerFault), (503, Throttled)]
+)
+def test_one_of_several_deletions_has_a_status(code: int, error: type[Exception]) -> None:
+    said = f"Bulk delete request failed for key k: Because. (code: {code})\n\nDebug source:\nX"
+    assert isinstance(error_of(said), error)

@@ -1,0 +1,86 @@
+"""Buckets that are not spoken to by S3's protocol: what fits to them, and what is refused."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from serverless_bench.aws.cost.prices import is_on_s3
+from serverless_bench.driver.budget import Budget
+from serverless_bench.driver.checked_job import check_job
+from serverless_bench.driver.cost_limit import cost_limit
+from serverless_bench.driver.outlook import plan
+from serverless_bench.driver.remote import parse_prefix
+from serverless_bench.errors import UsageError
+from serverless_bench.job.target import StoreProtocol
+from tests.command import Call
+
+AZ, S3 = StoreProtocol.AZ, StoreProtocol.S3
+WRITE = {"workload": "write", "bucket": "az://mine", "number": 1, "size": "1KiB"}
+
+
+def test_obstore_moves_the_bytes_there() -> None:
+    checked = check_job(WRITE)
+    assert (checked.location.bucket, checked.location.protocol) == ("mine", AZ)
+    assert checked.job.target.client == "obstore"
+    assert check_job({**WRITE, "bucket": "s3://mine"}).job.target.client == "wire"
+
+
+@pytest.mark.parametrize(
+    ("flags", "said"),
+    [
+        (["--client", "wire"], "--client wire does not speak az://\nhint: --client obstore"),
+        (["--client", "boto3"], "--client boto3 does not speak az://"),
+        (["--region", "eu"], "--region means nothing to az://"),
+        (["--part-mb", "5"], "does not offer multipart"),
+        (["--client-option", "checksum=sha256"], "no option 'checksum' for az://"),
+        (["--client-option", "payload_signing=unsigned"], "no option 'payload_signing' for az://"),
+        (["--executor", "lambda", "--stack", "s"], "the deployed function has the client 'wire'"),
+        (["--bucket", "az://mine/a"], "--bucket 'az://mine/a' goes on behind the bucket"),
+        (["--bucket", "az://"], "'az://' names no bucket"),
+        (["--bucket", "wasb://mine"], "known: s3://, az://, gs://"),
+        (["--executor", "workers", "--control-prefix", "az://c"], "'az://c' is no prefix"),
+        (["--bucket", "az://mine"], "no storage account is named"),
+    ],
+)
+def test_what_does_not_fit_is_refused_in_a_line(call: Call, flags: list[str], said: str) -> None:
+    code, out, err = call("write", "--bucket", "az://mine", "--size", "1KiB", *flags)
+    assert (code, out) == (2, "")
+    assert said in err
+    assert len(err.splitlines()) <= 2
+
+
+def test_array_libraries_are_opened_for_s3_alone(call: Call) -> None:
+    code, _, err = call("array", "write", "--bucket", "az://mine")
+    assert (code, "array libraries are opened for S3 only" in err) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        (None, (S3, None, "sbench-control/")),
+        ("mine", (S3, None, "mine/")),
+        ("s3://b/mine/", (S3, "b", "mine/")),
+        ("az://b/mine", (AZ, "b", "mine/")),
+    ],
+)
+def test_control_prefixes_are_parsed_as_buckets_are(
+    text: str | None, found: tuple[StoreProtocol, str | None, str]
+) -> None:
+    assert parse_prefix(text) == found
+
+
+def test_what_a_run_costs_there_nobody_says(call: Call) -> None:
+    checked = check_job({**WRITE, "executor": "lambda", "function": "mine"})
+    target = replace(checked.job.target, bucket="mine", endpoint_url="https://x.example")
+    job = replace(checked.job, target=target, control=target)
+    assert not is_on_s3(job)
+    with pytest.raises(UsageError, match="no prices for az://mine") as caught:
+        Budget(job, cost_limit("lambda", max_cost=1.0, memory=1769, arch="arm64"))
+    assert "`prices` FILE" in caught.value.hint
+    with pytest.raises(UsageError, match="no prices for az://mine"):
+        plan(job)
+    code, prices, _ = call("plan", "--show-prices")
+    assert code == 0
+    Path("prices.toml").write_text(prices)
+    assert plan(job, prices="prices.toml").dollars_at_most > 0

@@ -1,0 +1,49 @@
+"""Where objects live: a bucket's name, or a URL with the protocol of its store."""
+
+import json
+from dataclasses import asdict
+
+import pytest
+
+from serverless_bench.errors import UsageError
+from serverless_bench.job.target import StoreProtocol, Target, parse_bucket
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("", (StoreProtocol.S3, "", "")),
+        ("mine", (StoreProtocol.S3, "mine", "")),
+        ("s3://mine", (StoreProtocol.S3, "mine", "")),
+        ("az://mine", (StoreProtocol.AZ, "mine", "")),
+        ("az://mine/", (StoreProtocol.AZ, "mine", "")),
+        ("gs://mine/a/b/", (StoreProtocol.GS, "mine", "a/b/")),
+        # A name may have a slash where it is a prefix: whose that is, the caller says.
+        ("a/b", (StoreProtocol.S3, "a/b", "")),
+    ],
+)
+def test_a_bucket_is_a_name_or_a_url(text: str, found: tuple[StoreProtocol, str, str]) -> None:
+    assert parse_bucket(text) == found
+
+
+@pytest.mark.parametrize("text", ["wasb://mine", "AZ://mine", "://mine", "az://", "az:///a"])
+def test_any_other_url_is_refused(text: str) -> None:
+    with pytest.raises(UsageError, match=r"is no URL of a bucket|names no bucket"):
+        parse_bucket(text)
+
+
+def test_what_nobody_names_is_the_protocols_own() -> None:
+    here, there = Target(bucket="b"), Target(bucket="b", protocol=StoreProtocol.AZ, prefix="p/")
+    assert (here.client, here.region, here.bucket_name, here.url) == (
+        *("wire", "us-east-1"),
+        *("b", "s3://b/sbench/"),
+    )
+    assert (there.client, there.region, there.bucket_name, there.url) == (
+        *("obstore", ""),
+        *("az://b", "az://b/p/"),
+    )
+
+
+def test_a_target_crosses_machines_as_json() -> None:
+    target = Target(bucket="b", protocol=StoreProtocol.AZ)
+    assert Target(**json.loads(json.dumps(asdict(target)))) == target
