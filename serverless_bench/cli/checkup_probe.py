@@ -37,7 +37,7 @@ def answers(name: str, patient: Patient, target: Target | None) -> Iterator[Find
         target = resolve(target, region=patient.region)
         control = replace(target, prefix=CONTROL_PREFIX)
         if patient.stack is not None:
-            own = replace(control, bucket=patient.stack.control_bucket, endpoint_url="")
+            own = Target(bucket=patient.stack.control_bucket, prefix=CONTROL_PREFIX)
             control = resolve(own, region=patient.stack.region)
     spec = ProbeSpec(
         run_id=new_run_id(wall_ns()),

@@ -9,7 +9,7 @@ from serverless_bench.clients.base import Exchange, Source
 from serverless_bench.clients.clouds import CLOUDS, CloudRequests
 from serverless_bench.clients.obstore import ObstoreClient
 from serverless_bench.clients.open_uploads import OpenUpload
-from serverless_bench.errors import BadRequest, OperationError
+from serverless_bench.errors import AccessDenied, BadRequest, ConnectionLost, OperationError
 from serverless_bench.job.target import Target
 from serverless_bench.job.transfer import Transfer
 
@@ -42,7 +42,7 @@ class CloudControl(ObstoreClient):
     def _requests(self) -> CloudRequests:
         """What obstore does not do, opened when the first such request is made."""
         if self._unsigned is not None:
-            raise self._unsigned
+            raise AccessDenied(str(self._unsigned))
         cloud = CLOUDS[self._target.protocol]
         return cloud.open_requests(self._target, self._name, self._transfer.timeout_s)
 
@@ -76,6 +76,9 @@ class CloudControl(ObstoreClient):
         if not (found := version(meta)):
             # What has no version cannot be deleted on a condition.
             raise BadRequest("the store says no version of the object")
+        if len(data) != min(length, meta["size"]):
+            # Of what was empty a moment ago, too: it would look like anything that begins so.
+            raise ConnectionLost("an object's first bytes are not those of its size")
         exchange.moved(len(data))
         return data, found, f"bytes 0-{len(data) - 1}/{meta['size']}"
 

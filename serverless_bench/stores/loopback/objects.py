@@ -239,8 +239,8 @@ class ObjectTable:
                 stored.order = None
             return True
 
-    def has_version(self, bucket: str, key: str, version: int | None) -> bool:
-        """Tell whether an object has this version now; any will do for None."""
+    def has_version(self, bucket: str, key: str, version: int) -> bool:
+        """Tell whether an object has this version now."""
         with self._lock:
             return self._has_version(self._buckets[bucket].kept.get(key), version)
 

@@ -199,7 +199,7 @@ def _required_version(connection: S3Connection) -> int | None:
         required = there.version if there is not None and there.etag == wanted else NO_VERSION
     elif request.headers.get("if-none-match") == "*":
         required = ABSENT
-    if not objects.has_version(request.bucket, request.key, required):
+    if required is not None and not objects.has_version(request.bucket, request.key, required):
         raise _precondition_failed()
     return required
 
@@ -226,8 +226,10 @@ def _commit(
 
 
 def _identity(connection: S3Connection, content: StoredObject) -> dict[str, str]:
-    google_s = google.version_headers(content.version, content.size)
-    return {"ETag": content.etag, **(google_s if connection.s3_request.google else {})}
+    found = {"ETag": content.etag}
+    if connection.s3_request.google:
+        found |= google.version_headers(content.version, content.size)
+    return found
 
 
 def _find(connection: S3Connection) -> StoredObject:

@@ -5,7 +5,9 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import replace
+from typing import Any
 
+import obstore
 import pytest
 
 from serverless_bench.clients import open_client
@@ -107,6 +109,22 @@ def test_only_what_was_looked_at_is_deleted(objects: ObjectIO, target: Target, d
         objects.head("one", 256, timeout_s=SOON_S)
     # Without a version it is no error, as on S3.
     objects.delete("one", etag="", timeout_s=SOON_S)
+
+
+def test_what_is_filled_while_it_is_looked_at_is_looked_at_again(
+    objects: ObjectIO, target: Target, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An empty object has no range: its version comes with a second request."""
+    objects.put("one", b"", timeout_s=SOON_S)
+    head = obstore.head
+
+    def late(store: Any, key: str) -> Any:
+        open_reference(target).put(key, b"theirs")
+        return head(store, key)
+
+    monkeypatch.setattr(obstore, "head", late)
+    found = objects.head("one", 256, timeout_s=SOON_S)
+    assert (found.data, found.size) == (b"theirs", 6)
 
 
 def test_a_listing_is_of_pages(objects: ObjectIO, bucket: Bucket, target: Target) -> None:

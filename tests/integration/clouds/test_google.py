@@ -222,23 +222,6 @@ def test_a_claim_is_made_once(store: LoopbackServer) -> None:
             objects.head("claim", 10, timeout_s=TIMEOUT_S)
 
 
-def test_a_token_goes_to_google_and_to_nobody_else(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("GOOGLE_BEARER_TOKEN", "a-token-that-is-worth-something")
-    seen: list[str] = []
-
-    def listens(exchange: Exchange) -> bool:
-        seen.append(exchange.headers.get("authorization", ""))
-        return works(exchange)
-
-    with (
-        FaultServer([listens] * 3) as server,
-        closing(ObjectIO(target_of(server.endpoint_url))) as objects,
-    ):
-        objects.put("claim", b"", timeout_s=TIMEOUT_S)
-        objects.delete("claim", etag="17", timeout_s=TIMEOUT_S)
-    assert seen == [f"Bearer {NOBODY}"] * 2
-
-
 def test_without_credentials_one_line_says_so(sbench: Sbench, tmp_path: Path) -> None:
     done = sbench("write", "--bucket", "gs://mine", "--number", 1, "--mb", 1, HOME=str(tmp_path))
     assert done.code == 5
@@ -305,3 +288,28 @@ def test_a_login_is_taken_without_further_words(
     with warnings.catch_warnings(record=True) as warned:
         find_token()
     assert (warned, caplog.records) == ([], [])
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["GOOGLE_BEARER_TOKEN", "GOOGLE_SERVICE_ACCOUNT", "GOOGLE_APPLICATION_CREDENTIALS"],
+)
+def test_a_token_goes_to_google_and_to_nobody_else(
+    name: str, private_key: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = service_account(tmp_path / "account.json", private_key, "http://127.0.0.1:1")
+    token = "a-token-that-is-worth-something"
+    monkeypatch.setenv(name, token if name == "GOOGLE_BEARER_TOKEN" else str(path))
+    seen: list[str] = []
+
+    def listens(exchange: Exchange) -> bool:
+        seen.append(exchange.headers.get("authorization", ""))
+        return works(exchange)
+
+    with (
+        FaultServer([listens] * 3) as server,
+        closing(ObjectIO(target_of(server.endpoint_url))) as objects,
+    ):
+        objects.put("claim", b"", timeout_s=TIMEOUT_S)
+        objects.delete("claim", etag="17", timeout_s=TIMEOUT_S)
+    assert seen == [f"Bearer {NOBODY}"] * 2

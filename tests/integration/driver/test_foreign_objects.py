@@ -20,19 +20,36 @@ from serverless_bench.driver.plan import ledger
 from serverless_bench.driver.run import resume_job, run_job
 from serverless_bench.job.invocations import invocation_specs
 from serverless_bench.job.spec import JobSpec
-from serverless_bench.job.target import Target
+from serverless_bench.job.target import StoreProtocol, Target
 from serverless_bench.payload.keystream import Keystream
 from serverless_bench.rundir.run import load_run
+from serverless_bench.stores.loopback.objects import StoredObject
+from serverless_bench.stores.loopback.server import LoopbackServer, serving
+from serverless_bench.stores.loopback.state import LoopbackSettings
 from serverless_bench.worker.delivery import deliver, forget_stores
 from serverless_bench.worker.invocation import forget_clients
-from tests.servers import Server, credentials
+from tests.servers import KEYS, Server, credentials
 
 HEX = "0123456789abcdef" * 2
 OTHER_RUN = "20200101T000000Z-0123456789ab"
 NUMBER = 3
 
 
-@pytest.fixture(scope="module", params=["embedded", "moto"])
+@dataclass(frozen=True, kw_only=True)
+class Google(Server):
+    """The loopback store, to which a run speaks as to Google's, and others as to S3."""
+
+    store: LoopbackServer
+    """Takes no bytes but those of a key's keystream: what others write is put there by hand."""
+
+
+@pytest.fixture(scope="module")
+def google() -> Iterator[Google]:
+    with serving(LoopbackSettings(strict=True)) as store:
+        yield Google(store.endpoint_url, "test", KEYS, protocol=StoreProtocol.GS, store=store)
+
+
+@pytest.fixture(scope="module", params=["embedded", "moto", "google"])
 def server(request: pytest.FixtureRequest) -> Iterator[Server]:
     found: Server = request.getfixturevalue(request.param)
     with credentials(found.environment), pytest.MonkeyPatch.context() as patch:
@@ -43,10 +60,24 @@ def server(request: pytest.FixtureRequest) -> Iterator[Server]:
         forget_clients()
 
 
+def s3_of(target: Target) -> Any:
+    """Return the client of whoever else writes there."""
+    return open_s3(replace(target, protocol=StoreProtocol.S3, region="us-east-1"))
+
+
+def put(server: Server, s3: Any, key: str, body: bytes) -> None:
+    if isinstance(server, Google):
+        content = StoredObject(key=key, size=len(body), verbatim=body)
+        server.store.state.objects.put(server.bucket, content)
+    else:
+        s3.put_object(Bucket=server.bucket, Key=key, Body=body)
+
+
 @dataclass
 class World:
     """A bucket with foreign objects, and the runs in it."""
 
+    server: Server
     target: Target
     control: Target
     scratch: Path
@@ -56,7 +87,7 @@ class World:
     """Runs with an object that somebody has overwritten."""
 
     def __post_init__(self) -> None:
-        self.s3: Any = open_s3(self.target)
+        self.s3 = s3_of(self.target)
         data, control = self.target.prefix, self.control.prefix
         valid = f"{data}{HEX}.300"
         stream = bytearray(300)
@@ -77,7 +108,7 @@ class World:
         self.uploads = self.open_uploads()
 
     def put(self, key: str, body: bytes) -> None:
-        self.s3.put_object(Bucket=self.target.bucket, Key=key, Body=body)
+        put(self.server, self.s3, key, body)
         self.foreign[key] = body
 
     def keys(self) -> set[str]:
@@ -185,14 +216,21 @@ def test_nothing_foreign_changes_for_long(server: Server, steps: list[tuple[str,
     go_through(server, steps)
 
 
-def go_through(server: Server, steps: list[tuple[str, int]]) -> None:
-    target = Target(
-        bucket=server.bucket, endpoint_url=server.endpoint_url, prefix=f"{uuid.uuid4().hex}/"
+def target_of(server: Server, prefix: str) -> Target:
+    return Target(
+        bucket=server.bucket,
+        protocol=server.protocol,
+        endpoint_url=server.endpoint_url,
+        prefix=prefix,
     )
+
+
+def go_through(server: Server, steps: list[tuple[str, int]]) -> None:
+    target = target_of(server, f"{uuid.uuid4().hex}/")
     # The control prefix lies in the data prefix: the worst place for it.
     control = replace(target, prefix=f"{target.prefix}control/")
     with tempfile.TemporaryDirectory() as scratch:
-        world = World(target, control, Path(scratch))
+        world = World(server, target, control, Path(scratch))
         for action, number in steps:
             getattr(world, action)(number)
             world.check()
@@ -204,11 +242,11 @@ def go_through(server: Server, steps: list[tuple[str, int]]) -> None:
 
 def test_an_upload_that_was_cut_off_leaves_nothing(server: Server, prefix: str) -> None:
     """A store may keep an empty object of an upload whose worker was killed."""
-    target = Target(bucket=server.bucket, endpoint_url=server.endpoint_url, prefix=prefix)
+    target = target_of(server, prefix)
     key, other = f"{prefix}{HEX}.5000", f"{prefix}{HEX[::-1]}.5000"
-    s3: Any = open_s3(target)
+    s3 = s3_of(target)
     for empty in (key, other):
-        s3.put_object(Bucket=target.bucket, Key=empty, Body=b"")
+        put(server, s3, empty, b"")
     assert (delete(target, [key]).objects, delete(target, [key]).objects) == (1, 0)
     listed = s3.list_objects_v2(Bucket=target.bucket, Prefix=prefix)["Contents"]
     assert [entry["Key"] for entry in listed] == [other]
