@@ -127,6 +127,26 @@ def _mixed(run: ReportedRun, requests: Sequence[StoreRequest]) -> Discrepancies:
         yield Discrepancy("asked", f"{len(written)} objects were prepared instead of {prepared}")
 
 
+def _contend(run: ReportedRun, requests: Sequence[StoreRequest]) -> Discrepancies:
+    """Count the versions that the store has taken, and see that claims were written once.
+
+    A write whose answer was lost is in no count here: there may be more than were acknowledged.
+    """
+    job, load = run.job, run.load
+    own = f"{job['target']['prefix']}{run.run_id}/contend/"
+    writes = Counter(one.key for one in requests if one.operation in _WRITES)
+    for key in writes:
+        if not key.startswith(own):
+            yield Discrepancy("asked", f"the keys were to begin with {own!r}", key)
+    if not run.complete or load["pattern"] == "claim":
+        return
+    wanted = (load["operations"] or 0) * load["threads"] * job["invocations"] * rounds(run)
+    if sum(writes.values()) < wanted:
+        yield Discrepancy(
+            "asked", f"{sum(writes.values())} versions were written instead of {wanted}"
+        )
+
+
 def _array(run: ReportedRun, requests: Sequence[StoreRequest]) -> Discrepancies:
     """Compare what a library moved with what its arrays hold: never less, without a codec."""
     if run.load["array"]["codec"] != "none" or run.load["array"]["path"] is not None:
@@ -144,6 +164,7 @@ def _array(run: ReportedRun, requests: Sequence[StoreRequest]) -> Discrepancies:
 
 _CHECKS: Final[Mapping[str, Callable[[ReportedRun, Sequence[StoreRequest]], Discrepancies]]] = {
     "array": _array,
+    "contend": _contend,
     "mixed": _mixed,
     "read": _read,
     "write": _write,

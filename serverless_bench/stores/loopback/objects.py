@@ -123,6 +123,14 @@ def _fits(
     return found_generation
 
 
+def _object(key: str, entry: "int | StoredObject | None") -> StoredObject | None:
+    """Return the object that an entry of a bucket stands for; None if it is not known."""
+    if isinstance(entry, StoredObject):
+        return entry
+    size = declared_size(key)
+    return None if size is None else StoredObject(key=key, size=size, generation=entry or 0)
+
+
 @dataclass
 class _Bucket:
     kept: dict[str, "int | StoredObject"] = field(default_factory=dict)
@@ -169,15 +177,19 @@ class ObjectTable:
         """
         with self._lock:
             entry = self._buckets[bucket].kept.get(key) if bucket in self._buckets else None
-        if isinstance(entry, StoredObject):
-            return entry
-        size = declared_size(key)
-        if size is None or (entry is None and (self._strict or written)):
+        if entry is None and (self._strict or written):
             return None
-        return StoredObject(key=key, size=size, generation=entry or 0)
+        return _object(key, entry)
 
-    def put(self, bucket: str, content: StoredObject, *, only_new: bool = False) -> bool:
-        """Note that an object was written; False if it exists and may not.
+    def put(
+        self,
+        bucket: str,
+        content: StoredObject,
+        *,
+        only_new: bool = False,
+        only_over: str | None = None,
+    ) -> bool:
+        """Note that an object was written; False if a condition does not hold.
 
         Parameters
         ----------
@@ -185,6 +197,9 @@ class ObjectTable:
             What, and where.
         only_new
             As ``If-None-Match: *``.
+        only_over
+            Entity tag of what it replaces, as ``If-Match``; None for whatever is there. The tag
+            is compared and the object written in one step.
         """
         key = content.key
         plain = content.verbatim is None and declared_size(key) == content.size
@@ -192,6 +207,10 @@ class ObjectTable:
             stored = self._buckets[bucket]
             if only_new and key in stored.kept:
                 return False
+            if only_over is not None:
+                there = _object(key, stored.kept[key]) if key in stored.kept else None
+                if there is None or there.etag != only_over:
+                    return False
             if key not in stored.kept:
                 stored.order = None
             stored.kept[key] = content.generation if plain else content

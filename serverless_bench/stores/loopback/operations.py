@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
-from serverless_bench.clock import utc_stamp, wall_ns
+from serverless_bench.clock import sleep, utc_stamp, wall_ns
 from serverless_bench.job.keys import declared_size
 from serverless_bench.job.transfer import MAX_PARTS
 from serverless_bench.stores.loopback.bodies import TELLING_BYTES
@@ -12,6 +12,9 @@ from serverless_bench.stores.loopback.connection import REFUSALS, S3Connection
 from serverless_bench.stores.loopback.faults import FaultKind, PlannedFault
 from serverless_bench.stores.loopback.objects import StoredObject, Upload, assemble, etag_of
 from serverless_bench.stores.loopback.s3 import Element, S3Error, parse_xml, spelled, texts
+
+_RACE_S: Final = 0.001
+"""What lies between comparison and write where conditions are racy."""
 
 
 def _head_bucket(connection: S3Connection) -> None:
@@ -262,10 +265,17 @@ def _commit(connection: S3Connection, content: StoredObject) -> None:
     S3Error
         If another request was faster, and this one is conditional.
     """
-    request = connection.s3_request
+    request, objects = connection.s3_request, connection.state.objects
+    if connection.state.settings.racy_conditions:
+        # The one thing that is wrong: between the comparison and the write others may write.
+        _check_conditions(connection)
+        sleep(_RACE_S)
+        objects.put(request.bucket, content)
+        return
     only_new = request.headers.get("if-none-match") == "*"
-    if not connection.state.objects.put(request.bucket, content, only_new=only_new):
-        raise S3Error(412, "PreconditionFailed", "the object exists")
+    only_over = request.headers.get("if-match")
+    if not objects.put(request.bucket, content, only_new=only_new, only_over=only_over):
+        raise S3Error(412, "PreconditionFailed", "another request was faster")
 
 
 def _find(connection: S3Connection) -> StoredObject:
