@@ -51,9 +51,10 @@ class Contend(Workload):
             if invocation.index == 0:
                 yield from _shared(invocation)
             return
-        # Together the shares of all functions are the numbers 1, 2, 3 and so on without a gap.
+        # Together the shares of all functions are the numbers 1, 2, 3 and so on without a gap. One
+        # more is looked for at the end, and is not there.
         rounds, load = 1 + invocation.warmup, invocation.load
-        most = rounds * load.threads * -(-(load.operations or 0) // invocation.objects)
+        most = 1 + rounds * load.threads * -(-(load.operations or 0) // invocation.objects)
         first = invocation.index * most
         for log in _shared(invocation):
             for number in range(first + 1, first + most + 1):
