@@ -11,8 +11,9 @@ from functools import partial
 from itertools import count
 from typing import Final, NamedTuple, cast
 
+from serverless_bench import clock
 from serverless_bench.clients.base import ConditionalClient
-from serverless_bench.clock import monotonic_ns, sleep
+from serverless_bench.clock import monotonic_ns
 from serverless_bench.errors import (
     BadRequest,
     BadResponse,
@@ -162,6 +163,9 @@ class _Commit:
             self._retrier.run("put", lambda meter: put(exchange=meter), wait_ns=wait_ns, once=True)
         except OperationError as exc:
             ending, failure = _ending_of(exc), exc
+        except BaseException:
+            self._note(key, Act.WRITE, version.token, version.base, Ending.UNKNOWN)
+            raise
         self._note(key, Act.WRITE, version.token, version.base, ending)
         if ending is Ending.UNKNOWN:
             self._unknown.add(version.token)
@@ -203,7 +207,7 @@ class _Commit:
         if monotonic_ns() + self._wait_ns > self._retrier.deadline_ns:
             raise DeadlineExceeded(f"no time left after {self._conflicts} conflicts")
         if self._wait_ns:
-            sleep(wait_s)
+            clock.sleep(wait_s)
 
     def _after(self, ending: Ending, failure: OperationError) -> None:
         """Wait after a write whose outcome is unknown, as before any further attempt."""
