@@ -11,7 +11,6 @@ The second line is a digest of the first. A token is given once in a run: index 
 of the function, and a number. So the versions of a key can be put in a row afterwards.
 """
 
-import hashlib
 import json
 import re
 from collections.abc import Mapping
@@ -93,7 +92,7 @@ def decode(run_id: str, data: bytes) -> Version | None:
 
 def foreign(data: bytes) -> str:
     """Return the version that stands for bytes that no function wrote."""
-    return FOREIGN + hashlib.blake2b(data, digest_size=8).hexdigest()
+    return FOREIGN + _digest(data).decode()
 
 
 def launch_of(token: str) -> tuple[int, int] | None:
@@ -111,4 +110,6 @@ def is_of_key(key: str, data: bytes) -> bool:
 
 
 def _digest(line: bytes) -> bytes:
+    import hashlib  # noqa: PLC0415 - with OpenSSL, for which help and reports need not wait
+
     return hashlib.blake2b(line, digest_size=8).hexdigest().encode()

@@ -33,7 +33,7 @@ from serverless_bench.job.shared_keys import (
     manifest_key,
 )
 from serverless_bench.job.spec import InvocationSpec
-from serverless_bench.rundir.access import Act, Ending
+from serverless_bench.rundir.access import AccessRow, Act, Ending
 from serverless_bench.units import NS_PER_S
 from serverless_bench.worker.in_memory import MemorySink, MemorySource
 from serverless_bench.worker.meter import Meter
@@ -95,7 +95,8 @@ class _Commit:
             raise ValueError("nobody contends in this job")
         self.contender = contender
         self.key = context.spec.key
-        self._context = context
+        self._accesses: list[AccessRow] = []
+        context.accesses = self._accesses
         self._retrier = context.retrier
         self._client = cast("ConditionalClient", context.retrier.client)
         self._unknown: set[str] = set()
@@ -188,7 +189,7 @@ class _Commit:
     ) -> None:
         meter, _ = self._retrier.done[-1]
         instants = (meter.start_ns, meter.end_ns)
-        self._context.accesses.append((key, act, version, base, *instants, ending))
+        self._accesses.append((key, act, version, base, *instants, ending))
 
     def back_off(self) -> None:
         """Wait after a conflict; the longer, the more there were, with full jitter.

@@ -62,7 +62,7 @@ class OperationContext:
     bad: BadRanges = field(default_factory=BadRanges)
     usage: Usage | None = None
     """What a library used, where that was measured."""
-    accesses: list[AccessRow] = field(default_factory=list)
+    accesses: Sequence[AccessRow] = ()
     """Reads and writes of shared keys, at monotonic instants."""
     task: "ArrayTask | None" = None
     """An operation on an array, made before the clock starts and compared after it stops."""

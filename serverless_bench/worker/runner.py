@@ -281,7 +281,8 @@ class InvocationRunner:
 
     def _close(self, workload: Workload, rng: random.Random) -> None:
         """Do what comes last, and counts as little as what comes first."""
-        stream = workload.closing(self.invocation, [done.row for done in self.measured])
+        measured = tuple(self.measured)
+        stream = workload.closing(self.invocation, (done.row for done in measured))
         while self._stopped is None and (operation := next_operation(stream, None)) is not None:
             self.perform(operation, rng, warmup=True)
 

@@ -50,7 +50,8 @@ def _fairness(run: Saved) -> Fraction | None:
     rates = [rate for one in run.functions if (rate := _rate(one)) is not None]
     if not any(rates):
         return None
-    return sum(rates) ** 2 / (len(rates) * sum(rate**2 for rate in rates))
+    total, squares = sum(rates, Fraction(0)), sum((rate * rate for rate in rates), Fraction(0))
+    return total * total / (len(rates) * squares)
 
 
 def _rate(one: Function) -> Fraction | None:

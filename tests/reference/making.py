@@ -380,7 +380,7 @@ class _Maker:
         if self.job.workload == "function":
             return self.draw.choice(("call", "put", "get"))
         if self.job.load.pattern is not None:
-            return self.draw.choice((*Pattern, "observe", "put"))
+            return self.draw.choice((*map(str, Pattern), "observe", "put"))
         if self.has("mixed"):
             return self.draw.choice(KINDS)
         if self.has("usages"):

@@ -5,13 +5,15 @@ from pathlib import Path
 
 import pytest
 
+from serverless_bench.driver.boto import open_s3
 from serverless_bench.driver.check import audited
+from serverless_bench.job.target import Target
 from serverless_bench.rundir.run import load_run
 from serverless_bench.stores.loopback.faults import FaultKind
 from serverless_bench.stores.loopback.server import serving
 from serverless_bench.stores.loopback.state import LoopbackSettings
 from tests.command import Done, Sbench
-from tests.servers import KEYS, Server
+from tests.servers import KEYS, Server, credentials, loopback
 
 PATTERNS = {
     "increment": ("--operations", 10, "--objects", 2),
@@ -112,9 +114,10 @@ def test_a_racy_store_lets_two_have_one_key(tmp_path: Path, pattern: str) -> Non
 
 
 def test_a_violation_is_a_line_that_names_key_versions_and_functions(tmp_path: Path) -> None:
-    settings = LoopbackSettings(racy_conditions=True)
-    flags = ("--pattern", "increment", "--operations", 50, "--number", 2, "--threads", 4)
-    done = contend(tmp_path, *flags, "--name", "r", settings=settings)
+    flags = ("--operations", 50, "--number", 2, "--threads", 4, "--name", "r")
+    with loopback("--racy-conditions", log=tmp_path / "log") as server:
+        where = ("--endpoint-url", server.endpoint_url, "--bucket", "any")
+        done = Sbench(tmp_path, KEYS)("contend", *where, *flags)
     lines = [line for line in done.out.splitlines() if "an update is lost" in line]
     assert lines
     assert "/contend/register-00000000: version " in lines[0]
@@ -168,6 +171,22 @@ def test_bytes_that_no_function_wrote_are_found(tmp_path: Path) -> None:
     done = contend(tmp_path, *flags, settings=settings)
     assert done.code == 7
     assert {one["fault"] for one in done.json["contention"]["violations"]} == {"phantom"}
+
+
+def test_what_somebody_else_wrote_to_a_shared_key_is_not_deleted(tmp_path: Path) -> None:
+    with serving(LoopbackSettings()) as server:
+        sbench = Sbench(tmp_path, KEYS)
+        where = ("--endpoint-url", server.endpoint_url, "--bucket", "any", "--name", "c")
+        assert sbench("contend", *where, "--operations", 2, "--objects", 2, *EIGHT).code == 0
+        run = load_run(tmp_path / "sbench-runs" / "c")
+        theirs, ours = run.ledger()
+        with credentials(KEYS):
+            s3 = open_s3(Target(bucket="any", endpoint_url=server.endpoint_url))
+            s3.put_object(Bucket="any", Key=theirs, Body=b"somebody else's")
+            cleaned = sbench("clean", run.path)
+            assert (cleaned.code, theirs in cleaned.err, ours in cleaned.err) == (6, True, False)
+            there = s3.list_objects_v2(Bucket="any")["Contents"]
+    assert [entry["Key"] for entry in there] == [theirs]
 
 
 def test_increments_may_end_with_the_time(tmp_path: Path) -> None:

@@ -3,6 +3,8 @@
 import io
 import random
 from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -372,6 +374,30 @@ class TestObjects:
             objects.put("b", StoredObject(key=KEY, size=200_000, generation=4))
             assert objects.find("b", KEY) == StoredObject(key=KEY, size=200_000, generation=4)
             assert objects.find("c", KEY, written=True) is None
+
+    @pytest.mark.parametrize("key", [KEY, "k"])
+    def test_a_write_over_one_version_takes_effect_once(self, key: str) -> None:
+        """Tags are compared and objects written in one step, by however many at once."""
+
+        def version(number: int) -> StoredObject:
+            # One whose key declares its size has generations, another one has bytes.
+            data = None if key == KEY else bytes([number])
+            size = 200_000 if data is None else 1
+            return StoredObject(key=key, size=size, generation=number, verbatim=data)
+
+        objects = ObjectTable(strict=True)
+        assert not objects.put("b", version(0), only_over=version(0).etag)
+        assert objects.put("b", version(0))
+        for number in range(1, 20):
+            before = version(number - 1).etag
+            contenders = [version(number + 20 * n) for n in range(8)]
+            with ThreadPoolExecutor(8) as pool:
+                put = partial(objects.put, "b", only_over=before)
+                done = list(pool.map(put, contenders))
+            assert done.count(True) == 1
+            (won,) = (one for one, ok in zip(contenders, done, strict=True) if ok)
+            assert objects.find("b", key, written=True) == won
+            assert objects.put("b", version(number), only_over=won.etag)
 
     def test_only_new_objects_where_that_is_asked(self) -> None:
         objects, content = ObjectTable(strict=True), StoredObject(key="k", size=1, verbatim=b"x")
