@@ -37,6 +37,9 @@ from serverless_bench.units import NS_PER_S
 
 MAX_REPORTED: Final = 50
 """Violations that a report lists."""
+_DRIFT: Final = 0.001
+"""Of two clocks against each other while a function runs: NTP slews each by 0.5 ms a second at
+most (adjtime(3))."""
 COMMITS: Final = ("increment", "claim", "append")
 """Kinds of operations that commit something."""
 
@@ -131,7 +134,7 @@ def _violations(run: Run, offsets: Offsets) -> Iterator[Violation]:
     # A delivery that found its launch taken did nothing, and says nothing of who did.
     there = (functions["start_ns"] != ABSENT) & (functions["duplicate"] == 0)
     recorded = set(zip(index[there].tolist(), functions["launch"][there].tolist(), strict=True))
-    clocks = dict(enumerate(_bounds(offsets)))
+    clocks = dict(enumerate(_bounds(run, offsets)))
 
     def is_unrecorded(token: str) -> bool:
         launch = launch_of(token)
@@ -151,13 +154,13 @@ def _named(violation: Violation, index: Ints) -> Violation:
     return replace(violation, functions=functions)
 
 
-def _bounds(offsets: Offsets) -> Iterator[Bounds]:
+def _bounds(run: Run, offsets: Offsets) -> Iterator[Bounds]:
     """Yield how far each clock may be off; without evidence, or against it, any amount."""
-    sure = (offsets.known & ~offsets.suspect).tolist()
-    for known, low, high in zip(
-        sure, offsets.low_ns.tolist(), offsets.high_ns.tolist(), strict=True
-    ):
-        yield (float(low), float(high)) if known else (-inf, inf)
+    sure = offsets.known & ~offsets.suspect
+    drift_ns = (run.functions["end_ns"] - run.functions["start_ns"]) * _DRIFT
+    low, high = offsets.low_ns - drift_ns, offsets.high_ns + drift_ns
+    low, high = np.where(sure, low, -inf), np.where(sure, high, inf)
+    yield from zip(low.tolist(), high.tolist(), strict=True)
 
 
 def _histories(run: Run) -> Iterator[tuple[History, list[int]]]:

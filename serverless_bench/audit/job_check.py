@@ -128,9 +128,10 @@ def _mixed(run: ReportedRun, requests: Sequence[StoreRequest]) -> Discrepancies:
 
 
 def _contend(run: ReportedRun, requests: Sequence[StoreRequest]) -> Discrepancies:
-    """Count the versions that the store has taken, and see that claims were written once.
+    """Compare the versions that the store has taken with the commits that were asked for.
 
-    A write whose answer was lost is in no count here: there may be more than were acknowledged.
+    Of claims nobody knows before how many requests succeed. There may be more versions than
+    commits: one is written again whose answer was lost.
     """
     job, load = run.job, run.load
     own = f"{job['target']['prefix']}{run.run_id}/contend/"

@@ -162,7 +162,7 @@ def problems(summary: Summary) -> Iterator[str]:
 _FAULTS: Final[Mapping[Fault, str]] = {
     Fault.FORKED: "version {0} was replaced more than once, by {rest}: an update is lost",
     Fault.PHANTOM: "version {0} was read, and no acknowledged write made it",
-    Fault.STALE: "version {1} was seen after version {0} had been there",
+    Fault.STALE: "version {0} was seen when version {1} had been there before",
     Fault.UNCLAIMED: "it was refused as taken, and nobody has it",
 }
 
