@@ -21,6 +21,7 @@ MAX_BYTES: Final = 1024
 """Of what stands at a shared key."""
 FOREIGN: Final = "?"
 """How the version begins that stands for bytes that no function wrote."""
+_MOST: Final = 1 << 62
 _KEY: Final = re.compile(
     r"(?:.*/)?([^/]+)/contend/(?:register|claim|log)-[0-9]{8}(?:/[0-9]{8})?", re.DOTALL
 )
@@ -85,9 +86,17 @@ def decode(run_id: str, data: bytes) -> Version | None:
     try:
         found = json.loads(line)
         version = Version(found["token"], found["base"], found["value"])
-        return version if encode(run_id, version) == data else None
+        is_ours = _is_possible(version) and encode(run_id, version) == data
     except (KeyError, RecursionError, TypeError, ValueError):
         return None
+    return version if is_ours else None
+
+
+def _is_possible(version: Version) -> bool:
+    """Tell whether a version can be of a function: a store may say anything."""
+    tokens = (version.token,) if version.base is None else (version.token, version.base)
+    value = version.value
+    return all(map(_TOKEN.fullmatch, tokens)) and type(value) is int and 0 < value < _MOST
 
 
 def foreign(data: bytes) -> str:

@@ -44,6 +44,7 @@ MOST_CONFLICTS: Final = 10_000
 _CAP_S: Final = 1.0
 """The longest back-off."""
 _DOUBLINGS: Final = 16
+_MOST_ETAG: Final = 256
 _REFUSALS: Final = {409: Ending.CONFLICT, 412: Ending.REFUSED}
 _SERVER_ERRORS: Final = 500
 _NOT_IMPLEMENTED: Final = 501
@@ -130,8 +131,9 @@ class _Commit:
             self._note(key, Act.READ, foreign(data), None, Ending.DONE)
             raise Corrupt(f"{key} holds bytes that no function of this run wrote")
         self._note(key, Act.READ, version.token, version.base, Ending.DONE)
-        if not etag:
-            raise BadResponse("the store sends no entity tag")
+        # It goes back into a header.
+        if not 0 < len(etag) <= _MOST_ETAG or not (etag.isascii() and etag.isprintable()):
+            raise BadResponse("the store sends no entity tag, or one that cannot be sent back")
         return _Found(version, etag)
 
     def is_mine(self, found: _Found) -> bool:

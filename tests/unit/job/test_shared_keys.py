@@ -42,6 +42,23 @@ def test_anything_else_is_no_version(data: bytes) -> None:
     assert not is_of_key(KEY, data)
 
 
+@pytest.mark.parametrize(
+    "version",
+    [
+        Version("not a token", None, 1),
+        Version("0.0.1", "\x1b[2J", 1),
+        Version("0.0.1", "", 1),
+        Version("0.0.1", None, 0),
+        Version("0.0.1", None, 1 << 62),
+        Version(token="0.0.1", base=None, value=True),
+        Version("0.0.1", None, "1"),  # type: ignore[arg-type]
+        Version("0.0.1", 5, 1),  # type: ignore[arg-type]
+    ],
+)
+def test_what_a_store_made_up_is_no_version(version: Version) -> None:
+    assert decode(RUN, encode(RUN, version)) is None
+
+
 def test_a_shortened_version_is_none_but_is_still_ours() -> None:
     data = encode(RUN, VERSION)
     assert decode(RUN, data[:-1]) is None
