@@ -25,6 +25,7 @@ _MOST: Final = 1 << 62
 _KEY: Final = re.compile(
     r"(?:.*/)?([^/]+)/contend/(?:register|claim|log)-[0-9]{8}(?:/[0-9]{8})?", re.DOTALL
 )
+_BEGINS: Final = re.compile(rb'\{"run_id":"([^"]+)","token":"')
 _TOKEN: Final = re.compile(r"([0-9]{1,9})\.([0-9]{1,9})\.([0-9]{1,12})")
 
 
@@ -112,10 +113,9 @@ def launch_of(token: str) -> tuple[int, int] | None:
 
 def is_of_key(key: str, data: bytes) -> bool:
     """Tell whether bytes, whole or only their beginning, are of the run that a key names."""
-    match = _KEY.fullmatch(key)
-    begins, _, rest = data.partition(b'","token":"')
-    run_id = begins.removeprefix(b'{"run_id":"').decode("utf-8", "replace")
-    return bool(match and rest and run_id and match[1].endswith(run_id) and begins != data)
+    match, begins = _KEY.fullmatch(key), _BEGINS.match(data)
+    # A prefix need not end in a slash: then it stands before the id of the run.
+    return bool(match and begins and match[1].encode().endswith(begins[1]))
 
 
 def _digest(line: bytes) -> bytes:

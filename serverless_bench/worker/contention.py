@@ -76,7 +76,7 @@ class Contender:
         return f"{self.name}.{next(self._numbers)}"
 
     def saw(self, log: str, number: int) -> None:
-        """Note that a log has a manifest; a thread that is late takes nothing back."""
+        """Note that a log has a manifest; a race between threads costs a read, and no more."""
         self.heads[log] = max(self.heads.get(log, 0), number)
 
 
@@ -282,9 +282,13 @@ def _claim(commit: _Commit) -> OperationResult:
 
 
 def _append(commit: _Commit) -> OperationResult:
-    """Follow the log to its end, and write there; again from there if somebody was faster."""
+    """Follow the log to its end, and write there; again from there if somebody was faster.
+
+    No number is passed over that this commit may have written, whatever other threads know.
+    """
+    contender = commit.contender
+    number = contender.heads.get(commit.key, 0) + 1
     while True:
-        number = commit.contender.heads.get(commit.key, 0) + 1
         key = manifest_key(commit.key, number)
         found = commit.read(key)
         if found is None:
@@ -293,9 +297,10 @@ def _append(commit: _Commit) -> OperationResult:
                 commit.back_off()
             if ending is not Ending.DONE:
                 continue
-        commit.contender.saw(commit.key, number)
+        contender.saw(commit.key, number)
         if found is None or commit.is_mine(found):
             return DONE
+        number += 1
 
 
 def _observe(commit: _Commit) -> OperationResult:
