@@ -98,7 +98,7 @@ def test_a_claim_that_all_were_refused_has_nobody(tmp_path: Path) -> None:
     says = found(tmp_path, [function(0, [taken], refused)], Pattern.CLAIM)
     assert [(one.fault, one.functions) for one in says.violations] == [("unclaimed", (0,))]
     # Unless somebody may have it who left no record.
-    other = [function(0, [taken], refused), lost(1)]
+    other: list[InvocationRecord | Lost] = [function(0, [taken], refused), lost(1)]
     assert found(tmp_path / "lost", other, Pattern.CLAIM).violations == ()
 
 
