@@ -17,6 +17,31 @@ from tests.command import Done, Sbench
 from tests.servers import Server
 
 URL = "az://test"
+LONG = "long/" * 160
+JOB = """
+name = "j"
+[[stages]]
+name = "fill"
+kind = "prepare"
+workload = "write"
+number = 2
+objects = 2
+sizes = "uniform:1KiB:64KiB"
+compressibility = 2.0
+[[stages]]
+name = "back"
+kind = "execute"
+workload = "read"
+keys = "fill"
+number = 2
+objects = 2
+"""
+OWN = """
+def mine(tools):
+    key = tools.new_key(0)
+    tools.put(key)
+    tools.check(key)
+"""
 MIX = "get=3,put=2,get_range=1,head=1,list=1,delete=1,delete_many=1,copy=1"
 
 
@@ -72,6 +97,33 @@ def test_what_is_written_is_read_back_and_deleted(
     cleaned = sbench("clean", "w")
     assert (cleaned.code, stored(azurite, prefix)) == (0, []), cleaned
     assert cleaned.out.startswith("deleted 4 objects")
+
+
+@pytest.mark.parametrize("rest", ["bench-", "mäß/日本-", LONG], ids=["plain", "odd", "long"])
+def test_keys_of_all_kinds_go_there_and_back(
+    sbench: Sbench, azurite: Server, prefix: str, rest: str
+) -> None:
+    common = ("--bucket", URL, "--executor", "inline", "--prefix", prefix + rest)
+    job = sbench.directory / "job.toml"
+    job.write_text(JOB)
+    done = sbench("run", job, *common, "--name", "j")
+    assert done.code == 0, done
+    paced = sbench("write", *common, "--rate", 50, "--duration", 0.2, "--size", "4KiB")
+    assert paced.code == 0, paced
+    for run in sorted((sbench.directory / "sbench-runs").glob("**/run.json")):
+        assert sbench("clean", run.parent).code == 0
+    assert stored(azurite, prefix) == []
+
+
+def test_a_function_of_the_users_own_puts_and_checks(
+    sbench: Sbench, azurite: Server, at: list[str], prefix: str
+) -> None:
+    (sbench.directory / "own.py").write_text(OWN)
+    done = sbench("call", "own.py:mine", *at, "--number", 2, "--size", "64KiB", "--name", "c")
+    assert (done.code, done.json["ok"], done.json["verified_bytes"]) == (0, 2, 2 << 16), done
+    assert len(stored(azurite, prefix)) == 2
+    assert sbench("clean", "c").code == 0
+    assert stored(azurite, prefix) == []
 
 
 def test_obstores_own_blocks_become_one_object(
