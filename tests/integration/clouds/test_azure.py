@@ -255,12 +255,13 @@ def read_text(file: Path) -> str:
 
 def test_an_experiment_has_cells_for_the_cloud(sbench: Sbench, azurite: Server) -> None:
     """Those of the protocol that the bucket speaks, beside what was published for that cloud."""
-    flags = ("--repeats", 2, "--seconds", 0, "--set", "object_bytes=64KiB", "--format", "json")
+    few = ("--only", "functions=2", "--repeats", 1, "--seconds", 0, "--set", "object_bytes=64KiB")
+    flags = (*few, "--format", "json")
     done = sbench("exp", "run", "lithops-object-storage", "--bucket", URL, "--name", "e", *flags)
     assert done.code == 0, done
     cells = done.json["cells"]
     assert {cell["at"]["cloud"] for cell in cells} == {"azure_here"}
-    assert len(cells) == 4
+    assert [cell["at"]["phase"] for cell in cells] == ["write", "read"]
 
 
 def test_the_doctor_looks_at_a_container(sbench: Sbench) -> None:
