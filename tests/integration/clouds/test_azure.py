@@ -85,6 +85,9 @@ def test_what_is_written_is_read_back_and_deleted(
     keys = written(sbench, at)
     header = json.loads((sbench.directory / "sbench-runs/w/run.json").read_text())
     assert header["job"]["target"]["protocol"] == "az"
+    client = header["provenance"]["client"]
+    assert (client["attempts"], client["checksum"]) == ("hidden", "none")
+    assert client["signing"].startswith("Shared Key")
     assert KEY not in json.dumps(header)
     whole = read(sbench).json
     assert (whole["ok"], whole["verified_bytes"], whole["bytes"]) == (4, 12 << 20, 12 << 20)
