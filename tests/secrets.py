@@ -17,6 +17,7 @@ SECRETS: Final[Mapping[str, str]] = {
     "AWS_ACCESS_KEY_ID": f"AKIAMARKEDKE{_OWN.upper()}",
     "AWS_SECRET_ACCESS_KEY": f"marked-secret-key-of-forty-charact-{_OWN}",
     "AWS_SESSION_TOKEN": f"marked-session-token-of-temporary-credentials-{_OWN}",
+    "AZURE_STORAGE_ACCOUNT_KEY": f"marked-key-of-a-storage-account-{_OWN}",
 }
 PROXY_PASSWORD: Final = f"marked-proxy-password-{_OWN}"
 ENVIRONMENT: Final[Mapping[str, str]] = {

@@ -9,7 +9,7 @@ while it is under way, and the whole object stands in memory; bodies of gets are
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import TYPE_CHECKING, ClassVar, Final, Literal
@@ -148,18 +148,19 @@ class ObstoreClient(LibraryClient[ObstoreOptions]):
 
     def delete(self, key: str, exchange: Exchange) -> None:
         """Delete one object: to obstore that is a request for many with one key."""
-        with suppress(NotFound), self._translated(key):
-            obstore.delete(self._reader, [key])
+        self.delete_many([key], exchange)
 
     def delete_many(self, keys: Sequence[str], exchange: Exchange) -> None:
         try:
             with self._translated(*keys):
                 obstore.delete(self._reader, list(keys))
         except NotFound:
-            # Only S3 takes it for success. The library tells of the first failure and not of
-            # the others, so that each key has to be asked for again.
-            for key in keys:
-                self.delete(key, exchange)
+            # Of an object that is gone only S3 says nothing. Of a bucket all do: a listing tells.
+            self._list(keys[0], "")
+            if len(keys) > 1:
+                # The library tells of the first failure and not of the others.
+                for key in keys:
+                    self.delete(key, exchange)
 
     def copy(self, source: str, key: str, exchange: Exchange) -> None:
         with self._translated(source, key):

@@ -38,6 +38,11 @@ class CloudControl(ObstoreClient):
     def _user_agent(self) -> str:
         return self._called or super()._user_agent()
 
+    def _open(self) -> None:
+        super()._open()
+        # What is small is sent in the time that a read may take.
+        self._writer = self._reader
+
     @cached_property
     def _requests(self) -> CloudRequests:
         """What obstore does not do, opened when the first such request is made."""

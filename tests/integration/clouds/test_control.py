@@ -141,6 +141,15 @@ def test_a_listing_is_of_pages(objects: ObjectIO, bucket: Bucket, target: Target
     assert bucket.survey(target.prefix) == (703, 703, True)
 
 
+def test_a_bucket_that_is_gone_is_no_deletion(target: Target) -> None:
+    here = replace(target, bucket="nowhere")
+    with closing(open_client(here, Transfer())) as client:
+        with pytest.raises(NotFound):
+            client.delete("one", new_meter())
+        with pytest.raises(NotFound):
+            client.delete_many(["one", "two"], new_meter())
+
+
 def test_a_bucket_tells_its_time(bucket: Bucket) -> None:
     date = bucket.head()
     assert date is not None
