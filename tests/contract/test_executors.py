@@ -33,6 +33,22 @@ class TestLithops(ExecutorContract):
     executor = "lithops"
 
 
+class TestDask(ExecutorContract):
+    executor = "dask"
+
+    @pytest.fixture(autouse=True)
+    def store(self) -> Iterator[None]:
+        with serving() as store, credentials(KEYS):
+            self.url = store.endpoint_url
+            yield
+
+    def job(self, workload: str, *, invocations: int = COUNT) -> JobSpec:
+        """Return a job with a cluster of its own, and a store for its records."""
+        control = Target(bucket="any", prefix="control/", endpoint_url=self.url)
+        made = super().job(workload, invocations=invocations)
+        return replace(made, control=control, slots=2)
+
+
 class TestWorkers(ExecutorContract):
     executor = "workers"
 
