@@ -180,7 +180,7 @@ def identity(patient: Patient) -> Iterator[Finding]:
 
     with closing(open_client("sts", region=patient.region)) as client:
         probes = _probes(client.get_caller_identity)
-        yield _clock(store_offset(probes), answered=bool(probes))
+        yield clock(store_offset(probes), answered=bool(probes))
         with explained("sts:GetCallerIdentity"):
             who = client.get_caller_identity()
     patient.account = who["Account"]
@@ -207,8 +207,8 @@ def _probes(ask: Callable[[], Any]) -> list[tuple[int, int, int]]:
     return found
 
 
-def _clock(offset: tuple[int, int] | None, *, answered: bool) -> Finding:
-    """Judge bounds of this machine's clock minus another's."""
+def clock(offset: tuple[int, int] | None, *, answered: bool) -> Finding:
+    """Judge bounds of this machine's clock minus another's, or the other way round."""
     hint = "let NTP set this machine's clock"
     if offset is None:
         text = "its answers contradict each other" if answered else "nobody tells the time"

@@ -61,7 +61,7 @@ class DaskWorker:
     cpus: int
     memory_bytes: int
     free_bytes: int
-    """On the disk where it works."""
+    """For temporary files."""
     clock_low_ns: int
     clock_high_ns: int
     """Its clock minus ours lies in between."""
@@ -91,7 +91,7 @@ class DaskCluster:
                     f" {worker.distributed}, here is {self.distributed}"
                 )
             elif worker.code != ours:
-                other = "other code of" if worker.sbench == __version__ else "sbench"
+                other = "other code of sbench" if worker.sbench == __version__ else "sbench"
                 yield (
                     f"Dask worker {worker.address} on {worker.host} has {other} {worker.sbench},"
                     f" here is {__version__}"
@@ -238,7 +238,7 @@ class DaskConnection(HostProcess):
     """
 
     def __init__(self, scheduler: str | None, ssh_hosts: Sequence[str], slots: int | None) -> None:
-        super().__init__(_HOST, "Dask", _START_S)
+        super().__init__(_HOST, "no Dask cluster", _START_S)
         if slots is None and not ssh_hosts:
             slots = _SLOTS_PER_CPU * (os.cpu_count() or 1)
         self._reader: Thread | None = None

@@ -21,6 +21,8 @@ from serverless_bench.errors import ExecutorError, one_line
 from serverless_bench.process import cpus
 
 LOOPBACK: Final = "127.0.0.1"
+_SLOTS_PER_WORKER: Final = 4
+"""Here. Its threads only wait; but one that dies takes its functions with it."""
 _SSH: Final = "serverless_bench.executors.dask_ssh"
 
 
@@ -59,7 +61,7 @@ def started(
         options = {"slots": slots, "security": security}
         workers = {host: {"cls": SshWorker, "options": {**options, "host": host}} for host in hosts}
     else:
-        number = min(slots or 1, cpus())
+        number = min(-(-(slots or 1) // _SLOTS_PER_WORKER), cpus())
         workers = {
             str(one): {
                 "cls": Nanny,

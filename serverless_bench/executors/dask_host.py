@@ -23,7 +23,7 @@ import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from importlib.metadata import version
-from typing import Any, Final
+from typing import Any, Final, NoReturn
 
 import dask.config
 
@@ -31,7 +31,7 @@ from serverless_bench.clock import wall_ns
 from serverless_bench.errors import ExecutorError, SbenchError, one_line
 from serverless_bench.executors.dask_worker import describe, run_event
 
-_CONNECT_S: Final = 30.0
+_CONNECT_S: Final = 15.0
 _END_S: Final = 20.0
 """A cluster that does not end in this time is left: its workers end when they miss us."""
 _LONGEST: Final = 300
@@ -55,16 +55,14 @@ def main() -> None:
     logging.disable(logging.CRITICAL)
     warnings.simplefilter("ignore")
     driver = _Driver(out)
-    with ExitStack() as ending:
-        ending.callback(_end_in_time)
-        try:
-            with _cluster(driver.receive()) as client:
-                _serve(driver, client)
-                _end_in_time()
-        except SbenchError as exc:
-            driver.send(problem=str(exc), hint=exc.hint)
-        except Exception as exc:  # noqa: BLE001 - whatever Dask raises is the answer
-            driver.send(problem=_told(exc), hint="")
+    try:
+        with _cluster(driver.receive()) as client:
+            _serve(driver, client)
+            _end_in_time()
+    except SbenchError as exc:
+        _fail(driver, str(exc), exc.hint)
+    except Exception as exc:  # noqa: BLE001 - whatever Dask raises is the answer
+        _fail(driver, _told(exc), "")
 
 
 class _Driver:
@@ -164,6 +162,14 @@ def _cluster(order: Mapping[str, Any]) -> Iterator[Any]:
         ending.callback(shutil.rmtree, scratch, ignore_errors=True)
         if order["scheduler"] is not None:
             where, security = order["scheduler"], Security()
+            if (
+                where.startswith("tls:")
+                and not security.get_connection_args("client")["ssl_context"]
+            ):
+                raise ExecutorError(
+                    f"{where} wants a certificate, and Dask's settings name none",
+                    hint="distributed.comm.tls in ~/.config/dask: ca-file, client.cert, client.key",
+                )
         else:
             from serverless_bench.executors.dask_cluster import started  # noqa: PLC0415
 
@@ -175,6 +181,12 @@ def _cluster(order: Mapping[str, Any]) -> Iterator[Any]:
         client = Client(where, security=security, timeout=_CONNECT_S, set_as_default=False)
         ending.callback(client.close)
         yield client
+
+
+def _fail(driver: _Driver, problem: str, hint: str) -> NoReturn:
+    driver.send(problem=problem, hint=hint)
+    # Dask's client would wait for half a minute for what it never had.
+    os._exit(1)
 
 
 def _end_in_time() -> None:

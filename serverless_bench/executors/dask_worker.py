@@ -12,6 +12,7 @@ import shutil
 import socket
 import subprocess
 import sys
+import tempfile
 import threading
 from collections.abc import Mapping
 from contextlib import suppress
@@ -74,7 +75,7 @@ def describe() -> dict[str, Any]:
         "machine": platform.machine(),
         "cpus": cpus(),
         "memory_bytes": memory,
-        "free_bytes": shutil.disk_usage(os.curdir).free,
+        "free_bytes": shutil.disk_usage(tempfile.gettempdir()).free,
     }
 
 

@@ -142,7 +142,7 @@ class _Host(HostProcess):
     threads = 1
 
     def __init__(self, most: int) -> None:
-        super().__init__(_HOST, "Lithops", _DEPLOY_S)
+        super().__init__(_HOST, "Lithops could not start", _DEPLOY_S)
         self._most = most
 
     def admit(self, wanted: int, in_flight: int) -> int:

@@ -23,14 +23,14 @@ class HostProcess:
     ----------
     module
         What the host runs.
-    library
-        What errors call it.
+    failure
+        How an error begins that says why it does not run.
     timeout_s
         How long it may be silent when an answer is due.
     """
 
-    def __init__(self, module: str, library: str, timeout_s: float) -> None:
-        self._library = library
+    def __init__(self, module: str, failure: str, timeout_s: float) -> None:
+        self._failure = failure
         self._timeout_s = timeout_s
         self._process = subprocess.Popen(  # noqa: S603 - our own module
             [sys.executable, "-P", "-m", module],
@@ -82,7 +82,7 @@ class HostProcess:
         raise self._failed(self.problem or f"no answer for {self._timeout_s:g} s")
 
     def _failed(self, problem: str, hint: str = "") -> ExecutorError:
-        return ExecutorError(f"{self._library} could not start: {problem}", hint=hint)
+        return ExecutorError(f"{self._failure}: {problem}", hint=hint)
 
     def _read(self) -> Iterator[dict[str, Any] | None]:
         unread = b""
