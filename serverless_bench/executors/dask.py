@@ -40,6 +40,9 @@ _SLOTS_PER_CPU: Final = 4
 """Functions at once per processor, of a cluster on this machine, if the user does not say; as
 with ``local``."""
 _ADDRESS: Final = re.compile(r"(tcp|tls)://[^\s/@]+:\d+")
+UPDATE: Final = "install the same serverless-bench[dask] there, and start its worker again"
+_KEPT: Final = ("address", "host", "slots", "cpus", "clock_low_ns", "clock_high_ns")
+"""What a run keeps of each worker."""
 _SKEW_NS: Final = NS_PER_S
 """A clock that is off by more is worth a word."""
 
@@ -98,9 +101,6 @@ class DaskCluster:
                 )
 
 
-UPDATE: Final = "install the same serverless-bench[dask] there, and start its worker again"
-
-
 class DaskExecutor(RemoteExecutor):
     """Submits a task for each function, and finds what was measured below the control prefix.
 
@@ -152,8 +152,12 @@ class DaskExecutor(RemoteExecutor):
                     hint="`control_prefix` PREFIX, or s3://BUCKET/PREFIX",
                 )
             connection = DaskConnection(job.scheduler, job.ssh_hosts, job.slots)
+            try:
+                _check_cluster(connection.cluster, job)
+            except BaseException:
+                connection.close()
+                raise
             finalize(self, connection.close)
-            _check_cluster(connection.cluster, job)
             self._connection = connection
         return self._connection
 
@@ -190,10 +194,6 @@ def check_place(scheduler: str | None, ssh_hosts: Sequence[str], slots: int | No
                 f"executor 'dask' needs {library!r}, which is not installed",
                 hint="pip install 'serverless-bench[dask]'",
             )
-
-
-_KEPT: Final = ("address", "host", "slots", "cpus", "clock_low_ns", "clock_high_ns")
-"""What a run keeps of each worker."""
 
 
 def _check_cluster(cluster: DaskCluster, job: JobSpec) -> None:

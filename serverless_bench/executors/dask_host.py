@@ -21,19 +21,24 @@ import tempfile
 import threading
 import warnings
 from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
 from importlib.metadata import version
+from queue import SimpleQueue
 from typing import Any, Final, NoReturn
 
 import dask.config
 
 from serverless_bench.clock import wall_ns
 from serverless_bench.errors import ExecutorError, SbenchError, one_line
-from serverless_bench.executors.dask_worker import describe, run_event
+from serverless_bench.executors.dask_worker import describe, end_idle, run_event
 
 _CONNECT_S: Final = 15.0
 _END_S: Final = 20.0
 """A cluster that does not end in this time is left: its workers end when they miss us."""
+_TELL_S: Final = 2.0
+_ASKED_AT_ONCE: Final = 8
+_ANSWER_S: Final = 60.0
 _LONGEST: Final = 300
 """Characters of an error."""
 _SETTINGS: Final = {
@@ -58,7 +63,6 @@ def main() -> None:
     try:
         with _cluster(driver.receive()) as client:
             _serve(driver, client)
-            _end_in_time()
     except SbenchError as exc:
         _fail(driver, str(exc), exc.hint)
     except Exception as exc:  # noqa: BLE001 - whatever Dask raises is the answer
@@ -71,11 +75,21 @@ class _Driver:
     def __init__(self, out: Any) -> None:  # noqa: ANN401 - a text stream
         self._out = out
         self._lock = threading.Lock()
+        self._orders: SimpleQueue[dict[str, Any]] = SimpleQueue()
+        threading.Thread(target=self._read, daemon=True).start()
 
     def receive(self) -> dict[str, Any]:
         """Return what the driver wants next; nothing when it is gone."""
-        line = sys.stdin.buffer.readline()
-        return dict(json.loads(line)) if line else {}
+        return self._orders.get()
+
+    def _read(self) -> None:
+        for line in sys.stdin.buffer:
+            self._orders.put(json.loads(line))
+        self._orders.put({})
+        # Wherever this process is: it may wait for a worker that hangs.
+        timer = threading.Timer(_END_S, os._exit, [1])
+        timer.daemon = True
+        timer.start()
 
     def send(self, **message: Any) -> None:  # noqa: ANN401 - JSON
         """Say something; the driver may be gone, and then nobody reads it."""
@@ -98,15 +112,16 @@ def _serve(driver: _Driver, client: Any) -> None:  # noqa: ANN401 - Dask's own
         futures.pop(future.key, None)
         driver.send(finished=1)
 
+    rehearsal = ""
     while order := driver.receive():
         if client.status != "running":
             driver.send(problem=f"its scheduler {client.scheduler.address} does not answer")
             continue
-        events = order["submit"]
+        events, rehearsal = order["submit"], order["rehearsal"]
         made = client.map(
             run_event,
             events,
-            rehearsal=order["rehearsal"],
+            rehearsal=rehearsal,
             key=[f"sbench-{secrets.token_hex(16)}" for _ in events],
             pure=False,
             retries=0,
@@ -115,6 +130,11 @@ def _serve(driver: _Driver, client: Any) -> None:  # noqa: ANN401 - Dask's own
         for future in made:
             future.add_done_callback(finished)
         driver.send(submitted=len(events))
+    if rehearsal and client.status == "running":
+        # A worker that hangs is not waited for.
+        ending = threading.Thread(target=client.run, args=(end_idle, rehearsal), daemon=True)
+        ending.start()
+        ending.join(_TELL_S)
 
 
 def _describe(client: Any) -> list[dict[str, Any]]:  # noqa: ANN401 - Dask's own
@@ -125,28 +145,33 @@ def _describe(client: Any) -> list[dict[str, Any]]:  # noqa: ANN401 - Dask's own
             f"the cluster of {client.scheduler.address} has no workers",
             hint="start some: dask worker ADDRESS",
         )
-    said = client.run(describe, on_error="return")
+    pool = ThreadPoolExecutor(_ASKED_AT_ONCE)
+    asked = {address: pool.submit(_ask, client, address) for address in threads}
+    pool.shutdown(wait=False)
     found = []
-    for address, about in said.items():
-        if isinstance(about, BaseException):
+    for address, answer in asked.items():
+        try:
+            about = answer.result(timeout=_ANSWER_S)
+        except TimeoutError:
             raise ExecutorError(
-                f"Dask worker {address} cannot run this sbench: {_told(about)}",
-                hint="install the same serverless-bench[dask] there, and start it again",
-            )
-        # Once more, over a connection that is open now: the shorter, the closer its clock.
-        asked_ns = wall_ns()
-        told_ns = client.run(wall_ns, workers=[address])[address]
-        answered_ns = wall_ns()
-        found.append(
-            {
-                **about,
-                "address": address,
-                "slots": threads[address],
-                "clock_low_ns": told_ns - answered_ns,
-                "clock_high_ns": told_ns - asked_ns,
-            }
-        )
+                f"Dask worker {address} does not answer", hint="start it again, or end it"
+            ) from None
+        found.append({**about, "address": address, "slots": threads[address]})
     return found
+
+
+def _ask(client: Any, address: str) -> dict[str, Any]:  # noqa: ANN401 - Dask's own
+    about = client.run(describe, workers=[address], on_error="return")[address]
+    if isinstance(about, BaseException):
+        raise ExecutorError(
+            f"Dask worker {address} cannot run this sbench: {_told(about)}",
+            hint="install the same serverless-bench[dask] there, and start it again",
+        )
+    # Once more, over a connection that is open now: the shorter, the closer its clock.
+    asked_ns = wall_ns()
+    told_ns = client.run(wall_ns, workers=[address])[address]
+    answered_ns = wall_ns()
+    return {**about, "clock_low_ns": told_ns - answered_ns, "clock_high_ns": told_ns - asked_ns}
 
 
 @contextmanager
@@ -162,14 +187,7 @@ def _cluster(order: Mapping[str, Any]) -> Iterator[Any]:
         ending.callback(shutil.rmtree, scratch, ignore_errors=True)
         if order["scheduler"] is not None:
             where, security = order["scheduler"], Security()
-            if (
-                where.startswith("tls:")
-                and not security.get_connection_args("client")["ssl_context"]
-            ):
-                raise ExecutorError(
-                    f"{where} wants a certificate, and Dask's settings name none",
-                    hint="distributed.comm.tls in ~/.config/dask: ca-file, client.cert, client.key",
-                )
+            _check_certificate(where, security)
         else:
             from serverless_bench.executors.dask_cluster import started  # noqa: PLC0415
 
@@ -183,17 +201,19 @@ def _cluster(order: Mapping[str, Any]) -> Iterator[Any]:
         yield client
 
 
+def _check_certificate(address: str, security: Any) -> None:  # noqa: ANN401 - Dask's own
+    """Refuse to go without a certificate where one is wanted."""
+    if address.startswith("tls:") and not security.get_connection_args("client")["ssl_context"]:
+        raise ExecutorError(
+            f"{address} wants a certificate, and Dask's settings name none",
+            hint="distributed.comm.tls in ~/.config/dask: ca-file, client.cert, client.key",
+        )
+
+
 def _fail(driver: _Driver, problem: str, hint: str) -> NoReturn:
     driver.send(problem=problem, hint=hint)
     # Dask's client would wait for half a minute for what it never had.
     os._exit(1)
-
-
-def _end_in_time() -> None:
-    """End this process soon, whether or not Dask gets to its end."""
-    timer = threading.Timer(_END_S, os._exit, [1])
-    timer.daemon = True
-    timer.start()
 
 
 def _told(error: BaseException) -> str:

@@ -63,6 +63,17 @@ def run_event(event: str, rehearsal: str) -> str:
         parent.give_back()
 
 
+def end_idle(rehearsal: str) -> None:
+    """End what has run such events and is idle: its driver wants no more.
+
+    A driver that dies does not say so; then it ends by itself.
+    """
+    with _lock:
+        parent = _parents.get(rehearsal)
+        if parent is not None:
+            parent.end_if_idle()
+
+
 def describe() -> dict[str, Any]:
     """Return what there is where this Dask worker runs."""
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
@@ -129,7 +140,7 @@ class _Parent:
         with _lock:
             self._taken -= 1
             if not self._taken:
-                self._timer = threading.Timer(_IDLE_S, self._end_idle)
+                self._timer = threading.Timer(_IDLE_S, self._end_in_time)
                 self._timer.daemon = True
                 self._timer.start()
 
@@ -173,10 +184,14 @@ class _Parent:
                     return int(message["pid"])
         raise ConnectionResetError("their parent has ended")
 
-    def _end_idle(self) -> None:
+    def end_if_idle(self) -> None:
+        """End it unless it has a task. With ``_lock`` of the module."""
+        if not self._taken and not self._ended:
+            self._end()
+
+    def _end_in_time(self) -> None:
         with _lock:
-            if not self._taken and not self._ended:
-                self._end()
+            self.end_if_idle()
 
     def _end(self) -> None:
         self._ended = True
