@@ -89,7 +89,7 @@ def examine(flags: Mapping[str, Any]) -> Iterator[Finding]:
     yield from versions()
     yield from machine()
     place = (flags["scheduler"], flags["ssh_host"], flags["slots"])
-    if flags["executor"] or any(place):
+    if flags["executor"] or place != (None, (), None):
         # What starts clusters is loaded where one is wanted.
         from serverless_bench.cli.checkup_dask import cluster
 

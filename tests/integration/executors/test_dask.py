@@ -3,6 +3,7 @@
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -218,6 +219,18 @@ def test_a_worker_without_sbench_is_named(here: Sbench, store: LoopbackServer) -
         finally:
             worker.kill()
             worker.wait()
+
+
+@pytest.mark.full
+def test_a_worker_that_hangs_from_the_start_is_named(here: Sbench, store: LoopbackServer) -> None:
+    """It takes the minute that a busy one is given."""
+    with running_cluster(here.directory / "cluster", KEYS, 1, 1) as running:
+        running.workers[0].send_signal(signal.SIGSTOP)
+        flags = job(store, "--scheduler", running.address, "--number", 1, "--size", "1KiB")
+        done = here("write", *flags)
+    assert done.code == 4
+    assert "sbench: no Dask cluster: Dask worker tcp://127.0.0.1:" in done.err
+    assert "does not answer" in done.err
 
 
 def test_the_doctor_looks_at_every_worker(here: Sbench, tmp_path: Path) -> None:
