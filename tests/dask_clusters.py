@@ -9,7 +9,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -119,17 +119,31 @@ def running_cluster(
         cluster.end()
 
 
-def listening(family: Family) -> set[str]:
-    """Return the addresses on which anything of a family listens."""
-    found = set()
+def relatives(family: Family) -> list[psutil.Process]:
+    """Return a family, and its children: Dask's write their name over their environment."""
+    found: dict[int, psutil.Process] = {}
     for member in family.members():
-        with suppress(psutil.Error):
+        with suppress(psutil.NoSuchProcess):
+            found |= {one.pid: one for one in [member, *member.children(recursive=True)]}
+    return list(found.values())
+
+
+def listening(family: Family) -> set[tuple[str, int]]:
+    """Return where anything of a family listens: addresses and ports."""
+    found = set()
+    for relative in relatives(family):
+        with suppress(psutil.NoSuchProcess):
             found |= {
-                one.laddr.ip
-                for one in member.net_connections("inet")
+                (one.laddr.ip, one.laddr.port)
+                for one in relative.net_connections("inet")
                 if one.status == psutil.CONN_LISTEN
             }
     return found
+
+
+def have_ended(processes: Iterable[psutil.Process]) -> bool:
+    """Tell whether none of them runs."""
+    return not any(process.is_running() for process in processes)
 
 
 async def _schedule(protocol: str, port: str) -> None:

@@ -44,10 +44,8 @@ _LONGEST: Final = 300
 _SETTINGS: Final = {
     # What a lost worker ran is lost. Its claim would say so anyway, at a cost.
     "distributed.scheduler.allowed-failures": 0,
-    "distributed.scheduler.dashboard.status.task-stream-length": 0,
-    "distributed.admin.system-monitor.gil.enabled": False,
+    # It would look at every thread a hundred times a second: they only wait.
     "distributed.worker.profile.enabled": False,
-    "distributed.diagnostics.nvml": False,
 }
 
 

@@ -4,9 +4,12 @@ import json
 import os
 import shutil
 import signal
+import socket
+import ssl
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -17,7 +20,13 @@ from serverless_bench.cli.exit_codes import ExitCode
 from serverless_bench.rundir.run import load_run
 from serverless_bench.stores.loopback.server import LoopbackServer, serving
 from tests.command import Sbench
-from tests.dask_clusters import DaskCluster, listening, running_cluster
+from tests.dask_clusters import (
+    DaskCluster,
+    have_ended,
+    listening,
+    relatives,
+    running_cluster,
+)
 from tests.processes import PATIENCE_S, Family, until
 from tests.servers import KEYS
 
@@ -65,9 +74,11 @@ def test_a_thousand_functions_on_eight_slots(
         "write", *job(store, *many, "--size", "64KiB", "--key-file", "keys", "--name", "w")
     )
     until(lambda: family.members("executors.dask_worker") or writer.poll() is not None)
-    assert listening(family) == {"127.0.0.1"}
+    assert {address for address, _ in listening(family)} == {"127.0.0.1"}
+    running = relatives(family)
     out, err = writer.communicate(timeout=PATIENCE_S)
     assert writer.returncode == 0, err
+    until(lambda: have_ended(running))
     assert "8 slots for 1000 functions: 125 batches" in err
     assert json.loads(out.splitlines()[-1])["bytes"] == FUNCTIONS << 16
     read = here.apart("read", *job(store, *many, "--key-file", "keys", "--name", "r"))
@@ -81,15 +92,34 @@ def test_a_thousand_functions_on_eight_slots(
     assert list((here.directory / "tmp").iterdir()) == []
 
 
+def lets_in(address: tuple[str, int]) -> bool:
+    """Tell whether a part of a cluster talks to whoever has no certificate."""
+    anybody = ssl.create_default_context()
+    anybody.check_hostname, anybody.verify_mode = False, ssl.CERT_NONE
+    # Dask speaks first, whoever has connected.
+    with (
+        socket.create_connection(address) as plain,
+        suppress(OSError),
+        anybody.wrap_socket(plain) as connection,
+    ):
+        return bool(connection.recv(1))
+    return False
+
+
 def test_a_driver_that_is_killed_leaves_nothing_that_runs(
     here: Sbench, store: LoopbackServer, family: Family
 ) -> None:
+    """And before, nobody gets in who is not of the cluster: others of this machine could."""
     slow = ("--number", 2, "--size", "1KiB", "--objects", 100, "--rate", 1, "--slots", 2)
     driver = here.apart.start("write", *job(store, *slow, "--name", "w"))
     until(lambda: store.state.objects.count() or driver.poll() is not None)
+    places, running = listening(family), relatives(family)
+    assert len(places) == 3, "scheduler, nanny and worker"
+    assert [place for place in places if lets_in(place)] == []
     driver.kill()
     driver.communicate()
     until(family.gone)
+    until(lambda: have_ended(running))
     assert list((here.directory / "tmp").iterdir()) == []
 
 
