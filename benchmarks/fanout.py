@@ -5,7 +5,8 @@
 Invocations without operations go through each executor; what is counted is the processor
 time of the driver and of everything that it started, and the wall time, each divided by
 the number of functions. Every cell runs in a process of its own. `lithops` starts at most
-a thousand, because it takes a tenth of a core-second for each. Events to Lambda are
+a thousand, because it takes a tenth of a core-second for each. `dask` has a cluster of its own, and
+claims and records in a loopback store, which is not counted. Events to Lambda are
 ``benchmarks.events``.
 """
 
@@ -14,6 +15,7 @@ import json
 import resource
 import sys
 import tempfile
+from contextlib import ExitStack
 from pathlib import Path
 
 from benchmarks.common import cpu_s, make_parser, run_alone
@@ -23,21 +25,24 @@ from serverless_bench.driver.run import run_job
 from serverless_bench.executors import EXECUTORS
 from serverless_bench.job.spec import JobSpec
 from serverless_bench.job.target import Target
+from serverless_bench.stores.loopback.process import served
 from serverless_bench.units import NS_PER_S
 
 CONCURRENCY = 8
-LITHOPS_MOST = 1_000
+MOST = {"dask": 1_800, "lithops": 1_000}
+"""Functions, where each costs many ms."""
 SMALLEST = (2,)
-HERE = [name for name in EXECUTORS if name != "lambda"]
-"""Lambda has ``benchmarks.events``."""
+HERE = [name for name in EXECUTORS if name not in {"lambda", "workers"}]
+"""Lambda has ``benchmarks.events``; workers are started by somebody else."""
 
 
-def one(executor: str, number: int) -> None:
-    """Run one job in this process and print what it cost."""
+def one(executor: str, number: int, store: str) -> None:
+    """Run one job in this process and print what it cost; its records go to a store, if any."""
     job = JobSpec(
         name="fanout",
         workload="noop",
         target=Target(bucket="none", endpoint_url="http://127.0.0.1:1"),
+        control=Target(bucket="any", prefix="control/", endpoint_url=store) if store else None,
         executor=executor,
         invocations=number,
         concurrency=1 if executor == "inline" else CONCURRENCY,
@@ -73,11 +78,21 @@ def main() -> None:
     asked = parser().parse_args()
     print("| executor | functions | driver ms | workers ms | together ms | wall s | driver MiB |")
     print("| --- | ---: | ---: | ---: | ---: | ---: | ---: |", flush=True)
+    with ExitStack() as stack:
+        # It needs somewhere to leave its records.
+        store = stack.enter_context(served()) if "dask" in asked.executors else ""
+        table(asked, store)
+
+
+def table(asked: argparse.Namespace, store: str) -> None:
+    """Print the rows, as they come."""
     for executor in asked.executors:
         asked_for = SMALLEST if asked.smallest else asked.numbers
-        numbers = {min(n, LITHOPS_MOST) if executor == "lithops" else n for n in asked_for}
+        numbers = {min(n, MOST.get(executor, n)) for n in asked_for}
         for number in sorted(numbers):
-            row = run_alone("benchmarks.fanout", executor, number)
+            row = run_alone(
+                "benchmarks.fanout", executor, number, store if executor == "dask" else ""
+            )
             both = row["driver"] + row["workers"]
             print(
                 f"| {executor} | {number} | {row['driver']:.2f} | {row['workers']:.2f} "
@@ -88,6 +103,6 @@ def main() -> None:
 
 if __name__ == "__main__":
     if sys.argv[1:2] == ["--one"]:
-        one(sys.argv[2], int(sys.argv[3]))
+        one(sys.argv[2], int(sys.argv[3]), sys.argv[4])
     else:
         main()

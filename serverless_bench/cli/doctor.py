@@ -27,7 +27,8 @@ from serverless_bench.cli.checkup import (
 from serverless_bench.cli.checkup_buckets import Bucket, look_at
 from serverless_bench.cli.exit_codes import ExitCode
 from serverless_bench.cli.flag_names import with_flags
-from serverless_bench.cli.options import choose_format, option
+from serverless_bench.cli.job_flags import settings
+from serverless_bench.cli.options import Choice, choose_format, option
 from serverless_bench.cli.terminal import say_json
 from serverless_bench.clients.clouds import CLOUDS, Cloud
 from serverless_bench.escaping import for_terminal
@@ -44,6 +45,8 @@ _STYLES: Final = {Level.OK: "green", Level.WARN: "yellow", Level.FAIL: "bold red
 @option("--endpoint-url", help="Of the store that has the bucket; AWS without it.")
 @option("--function", multiple=True, help="Deployed function to look at.")
 @option("--region", help="Where they are.")
+@option("--executor", type=Choice(["dask"]), help="Look at every worker of a Dask cluster.")
+@settings("scheduler", "ssh_host", "slots")
 @option(
     "--probe/--no-probe",
     default=True,
@@ -60,7 +63,7 @@ _STYLES: Final = {Level.OK: "green", Level.WARN: "yellow", Level.FAIL: "bold red
 def command(**flags: Any) -> int:  # noqa: ANN401 - too many to name
     """Check this machine, the account and the stack before a run.
 
-    Without --stack, --bucket or --function it looks at this machine only.
+    Without --stack, --bucket, --function or --executor dask it looks at this machine only.
     """
     from rich.console import Console
 
@@ -88,6 +91,12 @@ def examine(flags: Mapping[str, Any]) -> Iterator[Finding]:
     )
     yield from versions()
     yield from machine()
+    place = (flags["scheduler"], flags["ssh_host"], flags["slots"])
+    if flags["executor"] or place != (None, (), None):
+        # What starts clusters is loaded where one is wanted.
+        from serverless_bench.cli.checkup_dask import cluster
+
+        yield from unless_it_fails("dask", cluster(*place))
     if not (flags["stack"] or flags["bucket"] or flags["function"]):
         return
     cloud = CLOUDS.get(parse_bucket(flags["bucket"] or "")[0])

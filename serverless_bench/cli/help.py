@@ -24,8 +24,8 @@ SECTIONS: Final[_Sections] = {
     " client-option",
     "Functions": "executor concurrency deadline gate gate-timeout link",
     "Remote functions": "stack memory arch function function-region probe max-cost prices"
-    " control-prefix start-timeout quota network-quota function-mb-s vpc express cross-region"
-    " show-prices",
+    " scheduler ssh-host slots control-prefix start-timeout quota network-quota function-mb-s vpc"
+    " express cross-region show-prices",
     "Checks": "run-seconds write-test",
     "Output": "name format run-dir dry-run keep pickle plot ceiling",
 }

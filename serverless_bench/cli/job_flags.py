@@ -96,6 +96,7 @@ load_options = settings("threads", "rate", "arrivals")
 """How a function goes through its operations."""
 remote_options = settings(
     *("stack", "memory", "arch", "function", "function_region", "probe"),
+    *("scheduler", "ssh_host", "slots"),
     *("control_prefix", "start_timeout"),
 )
 """For executors whose functions are remote."""

@@ -15,7 +15,7 @@ from serverless_bench.cli.hosting import stop_on_signals, until_end
 from serverless_bench.cli.options import FOLDER, group, option, port_option
 from serverless_bench.cli.terminal import say, say_json
 from serverless_bench.errors import PluginError, UsageError
-from serverless_bench.executors.local import rehearsal
+from serverless_bench.executors.rehearsal import rehearsal
 from serverless_bench.job.spec import JobSpec
 from serverless_bench.job.target import Target
 from serverless_bench.lambda_host.faults import FaultRule, InvokeFault
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from serverless_bench.lambda_host.host import Deliver, Host
 
 _HANDLER: Final = "serverless_bench.worker.handler.handler"
-_REHEARSE: Final = "serverless_bench.executors.local_workers:rehearse"
+_REHEARSE: Final = "serverless_bench.executors.rehearsal:rehearse"
 _FIRST_JOB: Final = JobSpec(
     workload="write",
     invocations=1,

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from serverless_bench.aws.cost.prices import Prices
 
 _FREE: Final = {
+    "dask": "costs what its machines cost",
     "inline": "costs nothing",
     "local": "costs nothing",
     "workers": "costs what its machines cost",

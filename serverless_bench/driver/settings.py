@@ -323,6 +323,21 @@ class JobSettings:
         str | None, Meaning("Where the functions are, if not where the bucket is.")
     ] = None
     probe: Annotated[bool, Meaning("Ask each function first what it is and may do.")] = True
+    scheduler: Annotated[
+        str | None,
+        Meaning("Of a Dask cluster, as in tls://HOST:8786; without it one is started."),
+    ] = None
+    ssh_host: Annotated[
+        str | tuple[str, ...],
+        Meaning(
+            "Host to start a Dask cluster on, as ~/.ssh/config knows it; here without it.",
+            also="ssh_hosts",
+        ),
+    ] = ()
+    slots: Annotated[
+        int | None,
+        Meaning("Functions at once on each host of a Dask cluster that is started."),
+    ] = None
     control_prefix: Annotated[
         str | None,
         Meaning(

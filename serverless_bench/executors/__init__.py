@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 EXECUTORS: Final = Registry["ExecutorFactory"](
     "executors",
     {
+        "dask": "serverless_bench.executors.dask:DaskExecutor",
         "inline": "serverless_bench.executors.inline:InlineExecutor",
         # No module can be called lambda.
         "lambda": "serverless_bench.executors.aws_lambda:LambdaExecutor",

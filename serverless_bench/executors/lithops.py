@@ -5,22 +5,18 @@ hooks and 80 MiB of imports stay out of the driver, and when the driver dies the
 takes Lithops' local processes with it. Vendor words stop in these two files.
 """
 
-import json
-import selectors
-import subprocess
-import sys
-from collections.abc import Callable, Collection, Generator, Iterable, Iterator
-from contextlib import closing, suppress
+from collections.abc import Callable, Collection, Generator, Iterable
+from contextlib import closing
 from dataclasses import asdict
 from importlib.util import find_spec
-from io import BufferedReader, BufferedWriter
-from typing import Any, Final, cast
+from typing import Any, Final
 from weakref import finalize
 
 from serverless_bench.clock import EpochClock
 from serverless_bench.errors import ExecutorError, PluginError
 from serverless_bench.executors.base import GRACE_S, RunProgress, read_record
 from serverless_bench.executors.remote.executor import RemoteExecutor
+from serverless_bench.executors.remote.host_process import HostProcess
 from serverless_bench.job.spec import InvocationSpec, JobSpec
 from serverless_bench.rundir.record import InvocationRecord, Lost, Outcome
 from serverless_bench.units import NS_PER_S
@@ -130,8 +126,8 @@ class LithopsExecutor(RemoteExecutor):
             yield Outcome(submitted_ns=submitted_ns, collected_ns=clock.now_ns(), result=lost)
 
 
-class _Host:
-    """The driver's end of the process that runs Lithops; launches, see ``remote.launcher``.
+class _Host(HostProcess):
+    """The process that runs Lithops; launches, see ``remote.launcher``.
 
     Lithops is believed about nothing after that: a call that it lost is one that has not
     begun in time.
@@ -146,20 +142,8 @@ class _Host:
     threads = 1
 
     def __init__(self, most: int) -> None:
+        super().__init__(_HOST, "Lithops could not start", _DEPLOY_S)
         self._most = most
-        self._process = subprocess.Popen(  # noqa: S603 - our own module
-            [sys.executable, "-P", "-m", _HOST],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            start_new_session=True,
-        )
-        self._stdin = cast("BufferedWriter", self._process.stdin)
-        self._stdout = cast("BufferedReader", self._process.stdout)
-        self.messages = self._read()
-        """The messages of the host, and None whenever it was silent for a second."""
-        self.problem = ""
-        """Why the host ended before its time; empty as long as it did not."""
-        self.hint = ""
 
     def admit(self, wanted: int, in_flight: int) -> int:
         return min(wanted, self._most - in_flight)
@@ -168,61 +152,6 @@ class _Host:
         self.send(launch=[asdict(spec) for spec in events()])
         self.await_message("launched")
         return 0
-
-    def close(self) -> None:
-        """End the host, if it has not ended, and wait until it has."""
-        self._stdin.close()
-        self._stdout.close()
-        self._process.wait()
-
-    def await_message(self, word: str) -> dict[str, Any]:
-        """Return the next message of the host with ``word`` in it.
-
-        Raises
-        ------
-        ExecutorError
-            If it ends, complains, or is silent for too long.
-        """
-        silent_s = 0
-        for message in self.messages:
-            if message is None:
-                silent_s += 1
-                if silent_s > _DEPLOY_S:
-                    break
-            elif word in message:
-                return message
-            elif "problem" in message:
-                raise ExecutorError(
-                    f"Lithops could not start: {message['problem']}", hint=message["hint"]
-                )
-        problem = self.problem or f"no answer for {_DEPLOY_S:g} s"
-        raise ExecutorError(f"Lithops could not start: {problem}")
-
-    def _read(self) -> Iterator[dict[str, Any] | None]:
-        unread = b""
-        with selectors.DefaultSelector() as selector:
-            selector.register(self._stdout, selectors.EVENT_READ)
-            while True:
-                if not selector.select(1.0):
-                    yield None
-                    continue
-                data = self._stdout.read1()
-                if not data:
-                    break
-                *lines, unread = (unread + data).split(b"\n")
-                for line in lines:
-                    message = json.loads(line)
-                    self.problem = message.get("problem", self.problem)
-                    self.hint = message.get("hint", self.hint)
-                    yield message
-        self.problem = self.problem or f"its host process ended with {self._process.wait()}"
-
-    def send(self, **order: Any) -> None:  # noqa: ANN401 - JSON
-        """Send the host a message."""
-        # If it has died, `messages` shows it.
-        with suppress(BrokenPipeError):
-            self._stdin.write(json.dumps(order).encode() + b"\n")
-            self._stdin.flush()
 
 
 def _result(message: dict[str, Any], spec: InvocationSpec) -> InvocationRecord | Lost:

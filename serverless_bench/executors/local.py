@@ -11,18 +11,14 @@ import sys
 import tempfile
 from collections.abc import Generator, Iterable, Iterator
 from contextlib import closing, suppress
-from dataclasses import asdict, dataclass, field, replace
-from typing import Any, Final
-from urllib.parse import urlsplit
+from dataclasses import asdict, dataclass, field
+from typing import Final
 
-from serverless_bench.clients import CLIENTS
 from serverless_bench.clock import EpochClock
 from serverless_bench.errors import ExecutorError
 from serverless_bench.executors.base import GRACE_S, RunProgress, allow_files_of, read_record
-from serverless_bench.job.invocations import invocation_specs
-from serverless_bench.job.load import Load
+from serverless_bench.executors.rehearsal import rehearsal
 from serverless_bench.job.spec import InvocationSpec, JobSpec
-from serverless_bench.job.target import StoreProtocol
 from serverless_bench.rundir.record import InvocationRecord, Lost, Outcome
 from serverless_bench.units import NS_PER_S
 from serverless_bench.worker.user_function import ALLOW_CODE
@@ -255,27 +251,3 @@ def _describe_exit(status: int) -> str:
     if status < 0:
         return f"killed by {signal.Signals(-status).name}"
     return f"the worker process exited with status {status}"
-
-
-def rehearsal(job: JobSpec) -> dict[str, Any]:
-    """Return an invocation like the job's that fails at a closed port of this machine."""
-    scheme = urlsplit(job.target.endpoint_url).scheme
-    # What a read takes at once may be less than any part that can be written.
-    transfer = replace(job.transfer, retries=0, timeout_s=1.0, part_bytes=None)
-    once = replace(
-        job,
-        transfer=transfer,
-        workload="write",
-        object_bytes=1,
-        duration_s=None,
-        warmup=0,
-        gate=None,
-        # Neither a rate to keep nor code: what is passed as an argument must be short.
-        load=Load(),
-    )
-    target = replace(job.target, endpoint_url=f"{scheme}://127.0.0.1:1")
-    if not CLIENTS.load(target.client).info.forkable:
-        # Threads do not come along into a fork: what waits for one would wait for ever.
-        target = replace(target, client="wire", protocol=StoreProtocol.S3, options=())
-    first = next(invocation_specs(once, run_id="", created_ns=0))
-    return asdict(replace(first, target=target, not_after_ns=sys.maxsize))

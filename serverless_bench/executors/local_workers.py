@@ -11,6 +11,7 @@ import sys
 from contextlib import suppress
 from typing import Any
 
+from serverless_bench.executors.rehearsal import rehearse
 from serverless_bench.process.fork_server import ForkServer
 
 
@@ -31,20 +32,6 @@ def main(control_fd: int, live_fd: int, rehearsal: str) -> None:
     server = ForkServer(control_fd, run)
     rehearse(json.loads(rehearsal))
     server.serve()
-
-
-def rehearse(event: dict[str, Any]) -> None:
-    """Do once, for all workers, what a first invocation does besides its transfer.
-
-    It imports the client, loads its models, makes a TLS context and asks OpenSSL for a
-    cipher. Inherited, that costs each worker 5 MiB less than done by itself.
-    """
-    from serverless_bench.payload import keystream  # noqa: PLC0415 - not what a worker needs first
-    from serverless_bench.worker import invocation  # noqa: PLC0415 - not what a worker needs first
-
-    keystream.Keystream("").agrees(0, memoryview(bytes(1)))
-    invocation.handle(event)
-    invocation.forget_clients()
 
 
 def _work(driver: socket.socket, slot: int, live_fd: int) -> None:

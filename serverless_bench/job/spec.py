@@ -92,7 +92,7 @@ class JobSpec(Work):  # noqa: PLW1641 - the dataclass makes its hash
     concurrency
         Invocations alive at once, at most.
     executor
-        Where functions run: local, inline, lambda, lithops or workers; docs/executors.md.
+        Where functions run: local, inline, dask, lambda, lithops or workers; docs/executors.md.
     functions
         Names of the deployed functions to invoke, for executors that invoke such.
     function_region
@@ -104,6 +104,12 @@ class JobSpec(Work):  # noqa: PLW1641 - the dataclass makes its hash
     probe
         Whether each of them is asked, before anything is launched, what it is and whether it may
         do what the job needs.
+    scheduler
+        Address of a Dask cluster; None to start one.
+    ssh_hosts
+        Hosts to start a Dask cluster on; this machine if there are none.
+    slots
+        Functions at once on each host of a Dask cluster that is started; None for what suits it.
     start_timeout_s
         What has not begun this long after its launch is launched again, and can not begin any
         more; only with ``control``.
@@ -142,6 +148,9 @@ class JobSpec(Work):  # noqa: PLW1641 - the dataclass makes its hash
     memory_mib: int | None = None
     architecture: str | None = None
     probe: bool = True
+    scheduler: str | None = None
+    ssh_hosts: tuple[str, ...] = ()
+    slots: int | None = None
     start_timeout_s: float = 60.0
     endpoints: tuple[str, ...] = ()
     link_bytes_per_s: float | None = None
@@ -192,6 +201,7 @@ class JobSpec(Work):  # noqa: PLW1641 - the dataclass makes its hash
             ("concurrency", self.concurrency),
             ("objects", self.objects),
             ("repeats", self.repeats),
+            ("slots", 1 if self.slots is None else self.slots),
         ):
             at_least(name, value, 1)
         at_most("invocations", self.invocations, MAX_INVOCATIONS)

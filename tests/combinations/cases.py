@@ -59,6 +59,8 @@ class Bench:
     directory: Path
     numbers: Iterator[int] = field(default_factory=lambda: count(1))
     arrays: dict[tuple[str, str], Path] = field(default_factory=dict)
+    dask: Callable[[], str] = str
+    """Returns the address of a scheduler."""
 
     def check(self, case: Case) -> None:
         """Run a case; what it reports, what it is billed and what it deletes must be true."""
@@ -167,12 +169,14 @@ class Bench:
                 common += [flag, ARCHITECTURE if factor == "arch" else case[factor]]
         if case["probe"] == NO:
             common += ["--no-probe"]
-        if case["executor"] in {"lambda", "workers"}:
+        if case["executor"] in {"lambda", "workers", "dask"}:
             common += ["--start-timeout", 20]
             if case["bucket"] == "directory":
                 common += ["--control-prefix", f"s3://{BUCKETS['standard']}/{CONTROL_PREFIX}"]
         if case["executor"] == "lambda":
             common += ["--function", "sbench-worker"]
+        elif case["executor"] == "dask" and case["slots"] == NO:
+            common += ["--scheduler", self.dask()]
         elif case["executor"] == "local":
             common += ["--concurrency", FUNCTIONS]
         return [*self._own_flags(case, name), *common]
@@ -274,6 +278,7 @@ _FLAGS: Final = {
     "gate": "--gate",
     "memory": "--memory",
     "arch": "--arch",
+    "slots": "--slots",
 }
 _DEFAULTS: Final = {
     "threads": ("1",),

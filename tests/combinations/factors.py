@@ -13,7 +13,10 @@ FACTORS: Final[Mapping[str, Sequence[str]]] = {
         *("contend increment", "contend claim", "contend append"),
     ),
     "client": ("wire", *(name for name in sorted(CLIENTS) if name != "wire")),
-    "executor": ("inline", "local", "lambda", "workers"),
+    "executor": ("inline", "local", "lambda", "workers", "dask"),
+    # Of a Dask cluster that is started; without a number there is one. Hosts need SSH servers:
+    # tests/integration/executors/test_dask_hosts.py.
+    "slots": (NO, "2"),
     "probe": ("yes", NO),
     "memory": (NO, "1769"),
     "arch": (NO, "own"),
@@ -118,8 +121,12 @@ REFUSED: Final[Sequence[tuple[Mapping[str, str], str]]] = (
     # Nobody chooses the machine that this is.
     *(
         ({"executor": executor, factor: value}, "means nothing to")
-        for executor in ("inline", "local", "workers")
+        for executor in ("inline", "local", "workers", "dask")
         for factor, value in (("memory", "1769"), ("arch", "own"), ("probe", NO))
+    ),
+    *(
+        ({"executor": executor, "slots": "2"}, "means nothing to")
+        for executor in ("inline", "local", "lambda", "workers")
     ),
 )
 """Parts of cases that the command refuses before it starts, and what it says."""

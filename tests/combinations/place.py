@@ -3,11 +3,13 @@
 import os
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from functools import cache
 from pathlib import Path
 
 from serverless_bench.stores.loopback.server import serving
 from serverless_bench.stores.loopback.state import LoopbackSettings
-from tests.combinations.cases import Bench
+from tests.combinations.cases import FUNCTIONS, Bench
+from tests.dask_clusters import running_cluster
 from tests.lambda_hosts import running_host
 from tests.servers import KEYS, credentials
 
@@ -29,4 +31,10 @@ def bench_in(directory: Path, *, functions: bool) -> Iterator[Bench]:
         stack.enter_context(credentials({**more, **_MEMORY}))
         os.environ["AWS_EC2_METADATA_DISABLED"] = "true"
         server = stack.enter_context(serving(LoopbackSettings(express_s=SESSION_S)))
-        yield Bench(server, directory)
+
+        @cache
+        def dask() -> str:
+            cluster = running_cluster(directory / "dask", {}, 2 * FUNCTIONS)
+            return stack.enter_context(cluster).address
+
+        yield Bench(server, directory, dask=dask)

@@ -10,6 +10,7 @@ from serverless_bench.rundir.record import Lost
 from serverless_bench.stores.loopback.server import serving
 from serverless_bench.testing.executors import COUNT, ExecutorContract
 from tests.command import Apart, end_started
+from tests.dask_clusters import DaskCluster, running_cluster
 from tests.servers import KEYS, credentials
 
 
@@ -31,6 +32,29 @@ class TestLocal(ExecutorContract):
 
 class TestLithops(ExecutorContract):
     executor = "lithops"
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DaskCluster]:
+    with running_cluster(tmp_path_factory.mktemp("dask"), KEYS, 2) as running:
+        yield running
+
+
+class TestDask(ExecutorContract):
+    executor = "dask"
+
+    @pytest.fixture(autouse=True)
+    def store(self, cluster: DaskCluster) -> Iterator[None]:
+        self.scheduler = cluster.address
+        with serving() as store, credentials(KEYS):
+            self.url = store.endpoint_url
+            yield
+
+    def job(self, workload: str, *, invocations: int = COUNT) -> JobSpec:
+        """Return a job that has a cluster, and a store for its records."""
+        control = Target(bucket="any", prefix="control/", endpoint_url=self.url)
+        made = super().job(workload, invocations=invocations)
+        return replace(made, control=control, scheduler=self.scheduler)
 
 
 class TestWorkers(ExecutorContract):

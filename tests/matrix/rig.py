@@ -126,6 +126,7 @@ class Trial:
         self.path = sbench.directory / "sbench-runs" / "w"
         self.endpoint_url = rig.store.endpoint_url
         self.requested = rig.number
+        self.executor_flags = rig.flags
         self.workers_url = ""
         """Where its workers look for events; empty for where the driver does."""
         self._workers: list[subprocess.Popen[bytes]] = []
@@ -208,7 +209,7 @@ class Trial:
             ]
         return [
             *(sys.executable, "-m", "tests.matrix.driver", workload, str(timeout_s)),
-            *("--executor", self.rig.executor, *self.rig.flags, *control),
+            *("--executor", self.rig.executor, *self.executor_flags, *control),
             *("--endpoint-url", self.endpoint_url, "--bucket", self.rig.store.bucket),
             *("--prefix", self.prefixes[0], "--deadline", str(DEADLINE_S), "--name", "w"),
             *(

@@ -14,6 +14,7 @@ from typing import Final
 from serverless_bench.driver.boto import open_s3
 from serverless_bench.driver.target import ensure
 from serverless_bench.job.target import Target
+from tests.dask_clusters import running_cluster
 from tests.lambda_hosts import NAME, LambdaHost, running_host
 from tests.matrix.rig import Rig, client_of
 from tests.processes import until
@@ -49,6 +50,26 @@ def workers_rig(store: Server, directory: Path, faulty_hosts: int) -> Iterator[R
             workers=4,
             ending=ending,
         )
+
+
+@contextmanager
+def dask_rig(store: Server, directory: Path, faulty_hosts: int) -> Iterator[Rig]:
+    """A cluster of somebody else's, with slots for all cells that are tried side by side."""
+    place = directory / "cluster"
+    with (
+        credentials(store.environment),
+        running_cluster(place, store.environment, 20, 20) as cluster,
+    ):
+        yield Rig(
+            executor="dask",
+            store=store,
+            directory=directory,
+            environment=store.environment,
+            flags=("--scheduler", cluster.address),
+            number=4,
+            start_s=15,
+        )
+        until(lambda: not cluster.functions())
 
 
 @contextmanager
@@ -180,4 +201,5 @@ RIGS: Final[Mapping[str, Callable[[Server, Path, int], AbstractContextManager[Ri
     "lithops": lithops_rig,
     "lambda": lambda_rig,
     "workers": workers_rig,
+    "dask": dask_rig,
 }

@@ -22,25 +22,47 @@ from tests.matrix.cells import (
     walled,
     workers_expired,
 )
+from tests.matrix.dask_cells import clock_is_off, scheduler_killed, worker_hangs, worker_killed
 
 NO_QUEUE = "no queue: a task goes over a socket to a process"
 NO_SERVICE = "no service: the pool has as many workers as were asked for"
 BY_SOCKET = "no such request: the record comes over the socket"
 NO_EVENT = "no queue: an event is an object, and which worker has it the claim says"
+NO_DELIVERY = "no queue: a task goes over a connection, and which one runs the claim says"
+NO_LIMIT = "no service: no more tasks are out than there are slots"
+NO_CLUSTER = "no cluster: no scheduler, no workers of another's"
+ONE_CLOCK = "its functions have the clock of this machine here"
 NOT_INVOKED_AT_ALL = "no service: a worker takes events when it is free"
-FAR: Final = ("lithops", "lambda", "workers")
+FAR: Final = ("lithops", "lambda", "workers", "dask")
 """Executors whose functions outlive the driver."""
 ALL: Final = ("local", *FAR)
 
 
 def of_a_queue(cell: Cell) -> Mapping[str, Cell | str]:
     """Return the row of a fault that only a queue of events has."""
-    return {"local": NO_QUEUE, "lithops": cell, "lambda": cell, "workers": NO_EVENT}
+    return {
+        "local": NO_QUEUE,
+        "lithops": cell,
+        "lambda": cell,
+        "workers": NO_EVENT,
+        "dask": NO_DELIVERY,
+    }
 
 
 def of_a_service(cell: Cell) -> Mapping[str, Cell | str]:
     """Return the row of a fault that only a service has that invokes functions."""
-    return {"local": NO_SERVICE, "lithops": cell, "lambda": cell, "workers": NOT_INVOKED_AT_ALL}
+    return {
+        "local": NO_SERVICE,
+        "lithops": cell,
+        "lambda": cell,
+        "workers": NOT_INVOKED_AT_ALL,
+        "dask": NO_LIMIT,
+    }
+
+
+def of_a_cluster(cell: Cell, otherwise: str = NO_CLUSTER) -> Mapping[str, Cell | str]:
+    """Return the row of a fault that only a cluster has."""
+    return {**dict.fromkeys(ALL, otherwise), "dask": cell}
 
 
 MATRIX: Mapping[str, Mapping[str, Cell | str]] = {
@@ -76,6 +98,10 @@ MATRIX: Mapping[str, Mapping[str, Cell | str]] = {
         **dict.fromkeys(FAR, interrupted),
     },
     "driver's disk full": dict.fromkeys(ALL, disk_full),
+    "Dask worker killed with -9": of_a_cluster(worker_killed),
+    "Dask worker hangs": of_a_cluster(worker_hangs),
+    "hosts' clocks 3 s ahead and behind": of_a_cluster(clock_is_off, ONE_CLOCK),
+    "Dask scheduler killed with -9": of_a_cluster(scheduler_killed),
 }
 """Rows and columns of the table in docs/faults.md; text is why there is no such cell."""
 

@@ -23,7 +23,9 @@ SMALLEST = [
         product(["https"], ["4"], ["1"], ["put", "get"], SUBJECTS),
     ),
     pytest.param("events", [("20", "2", "20")]),
-    pytest.param("fanout --executors inline local", [("inline", "2"), ("local", "2")]),
+    pytest.param(
+        "fanout --executors inline local dask", [("inline", "2"), ("local", "2"), ("dask", "2")]
+    ),
     pytest.param("fanout --executors lithops", [("lithops", "2")], marks=pytest.mark.full),
     pytest.param("parts", [("whole", "put"), ("whole", "get"), ("stopwatches",)]),
     pytest.param("report", [("10",)]),

@@ -75,6 +75,18 @@ ASKS_FOR = [
         id="functions on AWS",
     ),
     pytest.param(
+        "write",
+        {"target__endpoint_url": AWS, "scheduler": "tcp://10.0.0.1:8786"},
+        "the Dask scheduler 'tcp://10.0.0.1:8786'",
+        id="a cluster",
+    ),
+    pytest.param(
+        "write",
+        {"target__endpoint_url": AWS, "ssh_hosts": ["victim"]},
+        "the hosts 'victim'",
+        id="hosts",
+    ),
+    pytest.param(
         "array",
         {"target__endpoint_url": AWS, "load__array": {**FILES, "path": "/home/victim"}},
         "the directory '/home/victim'",

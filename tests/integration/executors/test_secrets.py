@@ -1,6 +1,7 @@
 """Credentials reach who signs with them, and nothing else: no argument, no file, no message."""
 
 import os
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
@@ -22,6 +23,10 @@ LOCAL, LITHOPS = (
     "serverless_bench.executors.local_workers",
     "serverless_bench.executors.lithops_host",
 )
+
+PYTHON = Path(sys.executable).name
+"""What a Dask worker here is called when ``multiprocessing`` starts it."""
+DASK = ("serverless_bench.executors.dask_host", "serverless_bench.executors.dask_worker", PYTHON)
 
 
 PASSING = {"uname", "git"}
@@ -81,11 +86,12 @@ def by_itself(name: str) -> Place:
     [
         (by_itself("inline"), {SBENCH}),
         (by_itself("local"), {SBENCH, LOCAL}),
+        (by_itself("dask"), {SBENCH, *DASK}),
         (by_itself("lithops"), {SBENCH, LITHOPS, "localhost-runner-v1.py"}),
         (on_lambda, {SBENCH, FORKS}),
         (on_workers, {SBENCH}),
     ],
-    ids=["inline", "local", "lithops", "lambda", "workers"],
+    ids=["inline", "local", "dask", "lithops", "lambda", "workers"],
 )
 def test_no_executor_shows_credentials_to_anybody_else(
     sbench: Apart, store: LoopbackServer, executor: Place, holders: set[str]

@@ -34,6 +34,7 @@ def modules_after(statement: str) -> set[str]:
         "serverless_bench.clients.boto3",
         "serverless_bench.clients.minio",
         "serverless_bench.clients.obstore",
+        "serverless_bench.executors.dask_worker",
         "serverless_bench.executors.local_workers",
     ],
 )

@@ -1,0 +1,260 @@
+"""What a Dask worker does for us: it has processes of its own that run functions, and waits.
+
+A function in a thread of Dask's would share its interpreter, and its memory, with Dask and with
+the functions in the other threads. So a task hands its event to a process that is forked from
+one with our code and nothing of Dask in it. As a command this module is that parent.
+"""
+
+import json
+import os
+import platform
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Mapping
+from contextlib import suppress
+from hashlib import sha256
+from importlib.metadata import version
+from typing import Any, Final
+
+from serverless_bench import __version__
+from serverless_bench.executors.base import GRACE_S
+from serverless_bench.executors.rehearsal import rehearse
+from serverless_bench.process import cpus
+from serverless_bench.process.fork_server import ForkServer
+from serverless_bench.worker.delivery import RECORD_S, handle_delivery
+from serverless_bench.worker.probe import code_files
+from serverless_bench.worker.user_function import ALLOW_CODE
+
+_MODULE: Final = "serverless_bench.executors.dask_worker"
+_IDLE_S: Final = 10.0
+"""After so long without a task nothing of ours is left in a Dask worker."""
+_MAX_READ: Final = 1 << 16
+
+
+def run_event(event: str, rehearsal: str) -> str:
+    """Run one delivery of an event in a process of its own; what a Dask task does.
+
+    Parameters
+    ----------
+    event
+        JSON of an ``InvocationSpec`` that has a control target.
+    rehearsal
+        JSON of what the process's parent does before it forks.
+
+    Returns
+    -------
+    str
+        How that ended; nobody needs to know, because the record is in the store.
+    """
+    with _lock:
+        parent = _parents.get(rehearsal)
+        if parent is None or not parent.take():
+            parent = _parents[rehearsal] = _Parent(rehearsal)
+            parent.take()
+    # It stops by itself at its deadline, and writes its record; a library that hangs does not.
+    limit_s = float(json.loads(event)["deadline_s"]) + RECORD_S + GRACE_S
+    try:
+        return parent.run(event, limit_s)
+    finally:
+        parent.give_back()
+
+
+def end_idle(rehearsal: str) -> None:
+    """End what has run such events and is idle: its driver wants no more.
+
+    A driver that dies does not say so; then it ends by itself.
+    """
+    with _lock:
+        parent = _parents.get(rehearsal)
+        if parent is not None:
+            parent.end_if_idle()
+
+
+def describe() -> dict[str, Any]:
+    """Return what there is where this Dask worker runs."""
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    return {
+        "host": socket.gethostname(),
+        "sbench": __version__,
+        "code": code_digest(),
+        "distributed": version("distributed"),
+        "python": platform.python_version(),
+        "machine": platform.machine(),
+        "cpus": cpus(),
+        "memory_bytes": memory,
+        "free_bytes": shutil.disk_usage(tempfile.gettempdir()).free,
+    }
+
+
+def code_digest() -> str:
+    """Return what stands for every source file of this package."""
+    return sha256(json.dumps(code_files()).encode()).hexdigest()
+
+
+class _Parent:
+    """A process that has forked others, and which of these are idle.
+
+    Parameters
+    ----------
+    rehearsal
+        As ``run_event``.
+    """
+
+    def __init__(self, rehearsal: str) -> None:
+        self._rehearsal = rehearsal
+        self._lock = threading.Lock()
+        """Of the connection to the parent."""
+        self._idle: list[_Function] = []
+        self._taken = 0
+        self._timer: threading.Timer | None = None
+        self._ended = False
+        self._control, theirs = socket.socketpair()
+        fd = theirs.fileno()
+        self._process = subprocess.Popen(  # noqa: S603 - our own module
+            [sys.executable, "-P", "-m", _MODULE, str(fd), rehearsal],
+            # It is what Dask does: run code that comes with a task.
+            env={**os.environ, ALLOW_CODE: "1"},
+            pass_fds=(fd,),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+        theirs.close()
+
+    def take(self) -> bool:
+        """Keep it for a task; return False if it has ended. With ``_lock`` of the module."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        if not self._ended and self._process.poll() is not None:
+            self._end()
+        self._taken += not self._ended
+        return not self._ended
+
+    def give_back(self) -> None:
+        """End it some time after the last task."""
+        with _lock:
+            self._taken -= 1
+            if not self._taken:
+                self._timer = threading.Timer(_IDLE_S, self._end_in_time)
+                self._timer.daemon = True
+                self._timer.start()
+
+    def run(self, event: str, limit_s: float) -> str:
+        """Have a process run an event; one that is silent for too long is ended."""
+        try:
+            with self._lock:
+                function = self._idle.pop() if self._idle else self._fork()
+        except OSError as exc:
+            return f"no process could be started: {exc}"
+        answer = function.ask(event, limit_s)
+        if answer:
+            with self._lock:
+                self._idle.append(function)
+            return answer
+        with self._lock, suppress(OSError):
+            self._control.sendall(json.dumps({"kill": function.pid}).encode() + b"\n")
+        function.stream.close()
+        return "its process has ended, or was ended after its deadline"
+
+    def _fork(self) -> "_Function":
+        ours, theirs = socket.socketpair()
+        try:
+            with theirs:
+                socket.send_fds(self._control, [b'{"fork": 0}\n'], [theirs.fileno()])
+            return _Function(ours, self._read_pid())
+        except OSError:
+            ours.close()
+            raise
+
+    def _read_pid(self) -> int:
+        """Return the id of the process that is being forked."""
+        unread = b""
+        # What was sent before says which processes have ended; their sockets have said so, too.
+        while data := self._control.recv(_MAX_READ):
+            *lines, unread = (unread + data).split(b"\n")
+            for message in map(json.loads, lines):
+                if "error" in message:
+                    raise OSError(message["error"])
+                if "fork" in message:
+                    return int(message["pid"])
+        raise ConnectionResetError("their parent has ended")
+
+    def end_if_idle(self) -> None:
+        """End it unless it has a task. With ``_lock`` of the module."""
+        if not self._taken and not self._ended:
+            self._end()
+
+    def _end_in_time(self) -> None:
+        with _lock:
+            self.end_if_idle()
+
+    def _end(self) -> None:
+        self._ended = True
+        if _parents.get(self._rehearsal) is self:
+            del _parents[self._rehearsal]
+        # It ends with this connection, and its processes with it.
+        self._control.close()
+        for function in self._idle:
+            function.stream.close()
+        self._process.wait()
+
+
+class _Function:
+    """A process that runs functions, one after the other."""
+
+    def __init__(self, stream: socket.socket, pid: int) -> None:
+        self.stream = stream
+        self.pid = pid
+
+    def ask(self, event: str, limit_s: float) -> str:
+        """Return what it says when it is through; nothing if it dies or is silent."""
+        self.stream.settimeout(limit_s)
+        answer = b""
+        with suppress(OSError):
+            self.stream.sendall(event.encode() + b"\n")
+            while not answer.endswith(b"\n"):
+                data = self.stream.recv(_MAX_READ)
+                if not data:
+                    return ""
+                answer += data
+            return answer.decode()
+        return ""
+
+
+_lock: Final = threading.Lock()
+_parents: Final[dict[str, _Parent]] = {}
+"""By what they have rehearsed."""
+
+
+def main(control_fd: int, rehearsal: str) -> None:
+    """Fork processes for a Dask worker until it closes the connection."""
+
+    def run(order: Mapping[str, Any], fd: int | None) -> None:
+        del order
+        _serve(socket.socket(fileno=fd))
+
+    server = ForkServer(control_fd, run)
+    rehearse(json.loads(rehearsal))
+    server.serve()
+
+
+def _serve(tasks: socket.socket) -> None:
+    """Run events, one a line, until there are no more."""
+    # A Dask worker that has gone needs no answer: the record is in the store.
+    with suppress(BrokenPipeError, ConnectionResetError), tasks.makefile("rwb") as stream:
+        for line in stream:
+            try:
+                answer = handle_delivery(json.loads(line))
+            except Exception as exc:  # noqa: BLE001 - it is what becomes of this event
+                answer = {"refused": f"{type(exc).__name__}: {exc}"}
+            stream.write(json.dumps(answer).encode() + b"\n")
+            stream.flush()
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]), sys.argv[2])

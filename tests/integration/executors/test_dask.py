@@ -1,0 +1,274 @@
+"""``--executor dask``: clusters that sbench starts, and clusters that are there."""
+
+import json
+import os
+import shutil
+import signal
+import socket
+import ssl
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+from distributed.security import Security
+
+import serverless_bench
+from serverless_bench.cli.exit_codes import ExitCode
+from serverless_bench.rundir.run import load_run
+from serverless_bench.stores.loopback.server import LoopbackServer, serving
+from tests.command import Sbench
+from tests.dask_clusters import (
+    DaskCluster,
+    have_ended,
+    listening,
+    relatives,
+    running_cluster,
+)
+from tests.processes import PATIENCE_S, Family, until
+from tests.servers import KEYS
+
+FUNCTIONS, SLOTS = 1000, 8
+
+
+@pytest.fixture
+def store() -> Iterator[LoopbackServer]:
+    with serving() as server:
+        yield server
+
+
+@pytest.fixture
+def family() -> Family:
+    return Family()
+
+
+@pytest.fixture
+def here(tmp_path: Path, family: Family) -> Sbench:
+    (tmp_path / "tmp").mkdir()
+    own = {"TMPDIR": str(tmp_path / "tmp"), "HOME": str(tmp_path)}
+    return Sbench(tmp_path, {**KEYS, **family.mark, **own})
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DaskCluster]:
+    """Two workers with a slot each."""
+    with running_cluster(tmp_path_factory.mktemp("dask"), KEYS, 1, 1) as running:
+        yield running
+
+
+def job(store: LoopbackServer, *flags: str | int | Path) -> Sequence[str | int | Path]:
+    return (
+        *("--executor", "dask", "--endpoint-url", store.endpoint_url, "--bucket", "any"),
+        *("--run-dir", ".", "--format", "json", *flags),
+    )
+
+
+def test_a_thousand_functions_on_eight_slots(
+    here: Sbench, store: LoopbackServer, family: Family
+) -> None:
+    """Every byte is there, and compared; then nothing runs any more, and nothing lies about."""
+    many = ("--number", FUNCTIONS, "--slots", SLOTS)
+    writer = here.apart.start(
+        "write", *job(store, *many, "--size", "64KiB", "--key-file", "keys", "--name", "w")
+    )
+    until(lambda: family.members("executors.dask_worker") or writer.poll() is not None)
+    assert {address for address, _ in listening(family)} == {"127.0.0.1"}
+    running = relatives(family)
+    out, err = writer.communicate(timeout=PATIENCE_S)
+    assert writer.returncode == 0, err
+    until(lambda: have_ended(running))
+    assert "8 slots for 1000 functions: 125 batches" in err
+    assert json.loads(out.splitlines()[-1])["bytes"] == FUNCTIONS << 16
+    read = here.apart("read", *job(store, *many, "--key-file", "keys", "--name", "r"))
+    counts = [read.json[name] for name in ("ok", "failed", "lost", "duplicate", "bytes")]
+    assert (read.code, counts) == (0, [FUNCTIONS, 0, 0, 0, FUNCTIONS << 16]), read.err
+    run = load_run(here.directory / "r")
+    assert len(set(run.functions["worker_id"])) <= SLOTS, "processes are used again"
+    assert run.operations["verified_bytes"].sum() == FUNCTIONS << 16
+    until(family.gone)
+    assert sorted(path.name for path in here.directory.iterdir()) == ["keys", "r", "tmp", "w"]
+    assert list((here.directory / "tmp").iterdir()) == []
+
+
+def lets_in(address: tuple[str, int]) -> bool:
+    """Tell whether a part of a cluster talks to whoever has no certificate."""
+    anybody = ssl.create_default_context()
+    anybody.check_hostname, anybody.verify_mode = False, ssl.CERT_NONE
+    # Dask speaks first, whoever has connected.
+    with (
+        socket.create_connection(address) as plain,
+        suppress(OSError),
+        anybody.wrap_socket(plain) as connection,
+    ):
+        return bool(connection.recv(1))
+    return False
+
+
+def test_a_driver_that_is_killed_leaves_nothing_that_runs(
+    here: Sbench, store: LoopbackServer, family: Family
+) -> None:
+    """And before, nobody gets in who is not of the cluster: others of this machine could."""
+    slow = ("--number", 2, "--size", "1KiB", "--objects", 100, "--rate", 1, "--slots", 2)
+    driver = here.apart.start("write", *job(store, *slow, "--name", "w"))
+    until(lambda: store.state.objects.count() or driver.poll() is not None)
+    places, running = listening(family), relatives(family)
+    assert len(places) == 3, "scheduler, nanny and worker"
+    assert [place for place in places if lets_in(place)] == []
+    driver.kill()
+    driver.communicate()
+    until(family.gone)
+    until(lambda: have_ended(running))
+    assert list((here.directory / "tmp").iterdir()) == []
+
+
+def test_a_cluster_that_is_there_has_nothing_of_ours_afterwards(
+    here: Sbench, store: LoopbackServer, cluster: DaskCluster, family: Family
+) -> None:
+    done = here.apart(
+        "write", *job(store, "--scheduler", cluster.address, "--number", 5, "--size", "1KiB")
+    )
+    assert (done.code, done.json["ok"]) == (0, 5), done.err
+    assert done.json["executor"] == "dask"
+    until(family.gone)
+    until(lambda: not cluster.functions())
+    assert all(worker.poll() is None for worker in cluster.workers)
+
+
+def certificates(place: Path) -> Mapping[str, str]:
+    """Return Dask's settings for certificates in files, as for a scheduler of somebody's."""
+    security = Security.temporary()
+    files = {}
+    for name in ("ca_file", "scheduler_cert", "scheduler_key", "client_cert", "client_key"):
+        file = place / name
+        file.write_text(getattr(security, f"tls_{name}"))
+        setting = name.replace("_", "__", 1) if name != "ca_file" else name
+        files[f"DASK_DISTRIBUTED__COMM__TLS__{setting.upper()}"] = str(file)
+    for name in ("CERT", "KEY"):
+        files[f"DASK_DISTRIBUTED__COMM__TLS__WORKER__{name}"] = files[
+            f"DASK_DISTRIBUTED__COMM__TLS__SCHEDULER__{name}"
+        ]
+    return files
+
+
+def test_who_has_no_certificate_does_not_get_in(here: Sbench, store: LoopbackServer) -> None:
+    place = here.directory / "certificates"
+    place.mkdir()
+    security = certificates(place)
+    with running_cluster(
+        here.directory / "cluster", {**KEYS, **security}, 1, protocol="tls"
+    ) as running:
+        flags = job(store, "--scheduler", running.address, "--number", 1, "--size", "1KiB")
+        stranger = here.apart("write", *flags)
+        assert stranger.code == 4
+        assert "wants a certificate, and Dask's settings name none" in stranger.err
+        done = here.apart("write", *flags, **security)
+    assert (done.code, done.json["ok"]) == (0, 1), done.err
+
+
+@pytest.mark.parametrize(
+    ("flags", "code", "words"),
+    [
+        (["--scheduler", "10.0.0.1:8786"], 2, "--scheduler '10.0.0.1:8786' is no address"),
+        (["--scheduler", "tcp://127.0.0.1:1", "--slots", "2"], 2, "--slots is for a cluster"),
+        (["--scheduler", "tcp://127.0.0.1:1", "--ssh-host", "a"], 2, "--ssh-host is for a"),
+        (["--ssh-host", ""], 2, "--ssh-host is empty"),
+        (["--slots", "0"], 2, "--slots must be at least 1"),
+        (["--ssh-host", "127.0.0.1"], 4, "no worker on host 127.0.0.1: "),
+    ],
+)
+def test_bad_input_is_one_line(
+    here: Sbench, store: LoopbackServer, flags: Sequence[str], code: int, words: str
+) -> None:
+    done = here("write", *job(store, "--number", 1, "--size", "1KiB", *flags))
+    assert (done.code, done.out) == (code, "")
+    assert words in done.err
+    assert "Traceback" not in done.err
+
+
+def test_functions_of_a_cluster_write_no_files(here: Sbench) -> None:
+    file = here.directory / "arrays"
+    done = here("array", "write", "--path", file, "--number", 1, "--executor", "dask")
+    assert done.code == 2
+    assert "functions of a Dask cluster write no files" in done.err
+
+
+def test_a_cluster_without_workers_is_refused(here: Sbench, store: LoopbackServer) -> None:
+    with running_cluster(here.directory / "cluster", KEYS) as running:
+        done = here(
+            "write", *job(store, "--number", 1, "--size", "1KiB", "--scheduler", running.address)
+        )
+    assert done.code == 4
+    assert "has no workers" in done.err
+
+
+def test_a_worker_with_other_code_is_named(here: Sbench, store: LoopbackServer) -> None:
+    """Before anything is launched."""
+    other = here.directory / "other"
+    shutil.copytree(Path(serverless_bench.__path__[0]), other / "serverless_bench")
+    (other / "serverless_bench" / "more.py").touch()
+    with running_cluster(here.directory / "cluster", KEYS, 1) as running:
+        running.start_worker(1, path=str(other))
+        flags = ("--scheduler", running.address)
+        done = here("write", *job(store, "--number", 1, "--size", "1KiB", *flags))
+        assert done.code == 4
+        assert "Dask worker tcp://127.0.0.1:" in done.err
+        version = serverless_bench.__version__
+        assert f"has other code of sbench {version}, here is {version}" in done.err
+        looked = here("doctor", "--executor", "dask", *flags)
+        assert looked.code == ExitCode.UNFIT
+        assert looked.out.count("has other code of sbench") == 1
+    assert store.state.objects.count() == 0
+
+
+def test_a_worker_without_sbench_is_named(here: Sbench, store: LoopbackServer) -> None:
+    none = here.directory / "none" / "serverless_bench"
+    none.mkdir(parents=True)
+    (none / "__init__.py").touch()
+    with running_cluster(here.directory / "cluster", KEYS) as running:
+        worker = subprocess.Popen(
+            [
+                *(sys.executable, "-m", "distributed.cli.dask_worker", running.address),
+                *("--no-nanny", "--no-dashboard", "--host", "127.0.0.1", "--nthreads", "1"),
+            ],
+            env={**os.environ, **here.environment, "PYTHONPATH": str(none.parent)},
+            cwd=here.directory,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        flags = ("--scheduler", running.address)
+
+        def refused() -> str:
+            done = here("write", *job(store, "--number", 1, "--size", "1KiB", *flags))
+            assert done.code == 4
+            return "" if "has no workers" in done.err else done.err
+
+        try:
+            assert "No module named 'serverless_bench.executors'" in until(refused)
+        finally:
+            worker.kill()
+            worker.wait()
+
+
+@pytest.mark.full
+def test_a_worker_that_hangs_from_the_start_is_named(here: Sbench, store: LoopbackServer) -> None:
+    """It takes the minute that a busy one is given."""
+    with running_cluster(here.directory / "cluster", KEYS, 1, 1) as running:
+        running.workers[0].send_signal(signal.SIGSTOP)
+        flags = job(store, "--scheduler", running.address, "--number", 1, "--size", "1KiB")
+        done = here("write", *flags)
+    assert done.code == 4
+    assert "sbench: no Dask cluster: Dask worker tcp://127.0.0.1:" in done.err
+    assert "does not answer" in done.err
+
+
+def test_the_doctor_looks_at_every_worker(here: Sbench, tmp_path: Path) -> None:
+    with running_cluster(tmp_path / "cluster", KEYS, 1, 12, ahead_s=(3.0,)) as running:
+        done = here("doctor", "--executor", "dask", "--scheduler", running.address)
+    assert done.code == 0, done.out
+    found = [line for line in done.out.splitlines() if "dask worker" in line]
+    assert len(found) == 8
+    assert sum("off by +3.00 to +3." in line or "off by +2.9" in line for line in found) == 1
+    assert sum("free for temporary files" in line for line in found) == 2
+    assert sum(" for 12 slots" in line for line in found) == 1

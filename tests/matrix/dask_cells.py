@@ -1,0 +1,101 @@
+"""What only a Dask cluster can do: its workers, its hosts' clocks and its scheduler."""
+
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from serverless_bench.analysis.clock_offsets import worker_offsets
+from serverless_bench.rundir.run import load_run
+from tests.dask_clusters import DaskCluster, running_cluster
+from tests.matrix.cells import resumed, told
+from tests.matrix.rig import Result, Rig, Trial
+from tests.processes import PATIENCE_S, until
+
+SLOTS = (2, 2)
+AHEAD_S = (3.0, -3.0)
+MANY = ("--number", 8)
+"""Twice as many functions as there are slots."""
+SLOW = ("--objects", 6, "--rate", 6)
+"""Four functions at once are at it for 4 s."""
+
+
+@contextmanager
+def own_cluster(
+    rig: Rig, name: str, ahead_s: tuple[float, ...] = ()
+) -> Iterator[tuple[Trial, DaskCluster]]:
+    """Have a cluster for one trial."""
+    place = rig.directory / f"{name}-cluster"
+    with running_cluster(place, rig.environment, *SLOTS, ahead_s=ahead_s) as cluster:
+        trial = rig.trial(name)
+        trial.executor_flags = ("--scheduler", cluster.address)
+        yield trial, cluster
+
+
+def worker_killed(rig: Rig, fault: str) -> Result:
+    """A worker is killed with -9 while its functions write; they end with it."""
+    with own_cluster(rig, "worker-killed") as (trial, cluster):
+        with trial.started(*SLOW) as driver:
+            until(lambda: claims(trial) == rig.number)
+            cluster.workers[0].kill()
+            assert driver.wait(PATIENCE_S) == 6
+        first = trial.check()
+        assert first.ok > 0
+        assert first.lost > 0
+        took_s = trial.detect_s("lost")
+        return trial.finish(fault, told(first) + resumed(trial), took_s)
+
+
+def worker_hangs(rig: Rig, fault: str) -> Result:
+    """A worker stops for ever: its functions end by themselves, and it gets no more of them."""
+    with own_cluster(rig, "worker-hangs") as (trial, cluster):
+        trial.requested = 8
+        with trial.started(*MANY, *SLOW, "--start-timeout", 5) as driver:
+            until(lambda: claims(trial) >= sum(SLOTS))
+            cluster.workers[0].send_signal(signal.SIGSTOP)
+            assert driver.wait(PATIENCE_S) == 0
+        first = trial.check()
+        assert first.ok == trial.requested
+        words = told(first) + (f" after {waves + 1} launches" if (waves := trial.waves()) else "")
+        return trial.finish(fault, words, trial.detect_s("superseded"))
+
+
+def clock_is_off(rig: Rig, fault: str) -> Result:
+    """One host is 3 s ahead, and one behind: the run knows, and its instants are corrected."""
+    with own_cluster(rig, "clock", AHEAD_S) as (trial, _):
+        done = trial.write()
+        summary = trial.check(done)
+        assert (done.code, summary.ok) == (0, rig.number), done.err
+        assert "off this machine's; allowed for" in done.err
+        offsets = worker_offsets(load_run(trial.path))
+        assert not offsets.suspect.any()
+        low_s, high_s = offsets.low_ns / 1e9, offsets.high_ns / 1e9
+        both = [((low_s <= ahead_s) & (high_s >= ahead_s)).any() for ahead_s in AHEAD_S]
+        assert all(both), (low_s, high_s)
+        assert summary.clocks.corrected == rig.number
+        return trial.finish(fault, f"{told(summary)}; their instants corrected", None)
+
+
+def scheduler_killed(rig: Rig, fault: str) -> Result:
+    """The scheduler is killed with -9 while functions write, and others wait."""
+    with own_cluster(rig, "scheduler-killed") as (trial, cluster):
+        trial.requested = 8
+        with trial.started(*MANY, *SLOW) as driver:
+            until(lambda: claims(trial) >= sum(SLOTS))
+            assert cluster.scheduler is not None
+            cluster.scheduler.kill()
+            cluster.scheduler.communicate()
+            assert driver.wait(PATIENCE_S) == 6
+        first = trial.check()
+        assert first.lost >= trial.requested - sum(SLOTS)
+        took_s = trial.detect_s("lost")
+        while cluster.workers:
+            cluster.workers.pop().communicate(timeout=PATIENCE_S)
+        until(lambda: not cluster.functions())
+        cluster.start_scheduler()
+        for slots in SLOTS:
+            cluster.start_worker(slots)
+        return trial.finish(fault, told(first) + resumed(trial), took_s)
+
+
+def claims(trial: Trial) -> int:
+    return sum("/claims/" in key for key in trial.objects())

@@ -1,0 +1,81 @@
+"""What is found out about a Dask cluster before anything is launched."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pytest
+
+from serverless_bench import __version__
+from serverless_bench.errors import UsageError
+from serverless_bench.executors.dask import DaskCluster, DaskWorker, _clock_notes, check_place
+from serverless_bench.executors.dask_worker import code_digest
+from serverless_bench.units import NS_PER_S
+
+NAMED = "Dask worker tcp://10.0.0.1:40000 on node1"
+WORKER = DaskWorker(
+    address="tcp://10.0.0.1:40000",
+    slots=2,
+    host="node1",
+    sbench=__version__,
+    code=code_digest(),
+    distributed="2026.8.0",
+    python="3.13.1",
+    machine="x86_64",
+    cpus=2,
+    memory_bytes=1 << 30,
+    free_bytes=1 << 30,
+    clock_low_ns=-1000,
+    clock_high_ns=2000,
+)
+
+
+@pytest.mark.parametrize(
+    ("worker", "said"),
+    [
+        (WORKER, []),
+        (
+            replace(WORKER, distributed="2025.1.0"),
+            [f"{NAMED} has distributed 2025.1.0, here is 2026.8.0"],
+        ),
+        (
+            replace(WORKER, sbench="0.0.9", code="other"),
+            [f"{NAMED} has sbench 0.0.9, here is {__version__}"],
+        ),
+        (
+            replace(WORKER, code="other"),
+            [f"{NAMED} has other code of sbench {__version__}, here is {__version__}"],
+        ),
+    ],
+)
+def test_a_worker_that_is_not_like_us_is_named(worker: DaskWorker, said: Sequence[str]) -> None:
+    cluster = DaskCluster(scheduler="tcp://s:1", workers=(worker,), distributed="2026.8.0")
+    assert list(cluster.problems()) == said
+
+
+def test_slots_of_all_workers_count() -> None:
+    workers = (WORKER, replace(WORKER, slots=3))
+    assert DaskCluster(scheduler="tcp://s:1", workers=workers, distributed="").slots == 5
+
+
+def test_a_clock_that_is_off_is_told_once_for_its_host() -> None:
+    ahead = replace(WORKER, clock_low_ns=3 * NS_PER_S, clock_high_ns=3 * NS_PER_S + 10)
+    behind = replace(ahead, host="node2", clock_low_ns=-2 * NS_PER_S, clock_high_ns=-2 * NS_PER_S)
+    assert list(_clock_notes([WORKER, ahead, ahead, behind])) == [
+        "the clock of node1 is +3.0 s off this machine's; allowed for",
+        "the clock of node2 is -2.0 s off this machine's; allowed for",
+    ]
+
+
+@pytest.mark.parametrize(
+    "address", ["tcp://node1:8786", "tls://10.0.0.1:8786", "tcp://[2001:db8::1]:8786"]
+)
+def test_these_are_addresses(address: str) -> None:
+    check_place(address, (), None)
+
+
+@pytest.mark.parametrize(
+    "address", ["", "node1:8786", "tcp://node1", "ucx://node1:1", "tcp://me:secret@node1:1"]
+)
+def test_these_are_none(address: str) -> None:
+    with pytest.raises(UsageError, match="is no address"):
+        check_place(address, (), None)
