@@ -10,7 +10,8 @@ from typing import Final, get_type_hints
 
 from serverless_bench.driver.meaning import WORKLOADS
 from serverless_bench.driver.schema import words
-from serverless_bench.driver.settings import JobSettings, meanings
+from serverless_bench.driver.setting_names import meanings
+from serverless_bench.driver.settings import JobSettings
 
 PAGE: Final = Path(__file__).parent / "settings.md"
 BEGIN, END = "<!-- begin of the table: make settings -->\n", "<!-- end of the table -->\n"

@@ -15,7 +15,7 @@ from serverless_bench.cli.job_flags import (
 from serverless_bench.cli.options import keep_option, new_name, option
 from serverless_bench.cli.plot import require_plots, save_figure
 from serverless_bench.cli.terminal import say, working
-from serverless_bench.driver.settings import meanings
+from serverless_bench.driver.setting_names import meanings
 from serverless_bench.units import format_count
 
 

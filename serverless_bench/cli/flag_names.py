@@ -25,14 +25,14 @@ def spelled(token: str) -> str:
 def well_known() -> frozenset[str]:
     """Return the flags of jobs, as they are spelled: nearly all that commands share."""
     from serverless_bench.cli.job import Output
-    from serverless_bench.driver.settings import setting_names
+    from serverless_bench.driver.setting_names import setting_names
 
     return frozenset(map(spelled, (*setting_names(), *Output.__slots__)))
 
 
 def as_flag(name: str) -> str:
     """Return the flag of a setting; other words in backquotes as they are."""
-    from serverless_bench.driver.settings import setting_of
+    from serverless_bench.driver.setting_names import setting_of
 
     flag = spelled(setting_of(name))
     return f"--{flag}" if flag in well_known() else f"`{name}`"

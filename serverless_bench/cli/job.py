@@ -107,7 +107,7 @@ def prepare(workload: str, flags: Mapping[str, Any], keys: Sequence[str] | None 
         If a client, executor or reporter is unknown or lacks its library.
     """
     from serverless_bench.driver.checked_job import check_job
-    from serverless_bench.driver.settings import setting_names
+    from serverless_bench.driver.setting_names import setting_names
 
     output = _output(workload, flags)
     settings = {name: flags[name] for name in setting_names(workload) if name in flags}

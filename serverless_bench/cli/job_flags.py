@@ -17,7 +17,8 @@ from serverless_bench.cli.options import (
     run_dir_option,
 )
 from serverless_bench.clients import CLIENTS
-from serverless_bench.driver.settings import JobSettings, meanings, setting_names
+from serverless_bench.driver.setting_names import meanings, setting_names
+from serverless_bench.driver.settings import JobSettings
 from serverless_bench.executors import EXECUTORS
 
 F = TypeVar("F", bound=Callable[..., Any])

@@ -206,7 +206,7 @@ def command(words: tuple[str, ...], **flags: Any) -> int:  # noqa: ANN401 - too 
 
 def _plan(flags: Mapping[str, Any], account: Mapping[str, Any], quota_from: str) -> _Plan:
     from serverless_bench.driver.checked_job import check_job
-    from serverless_bench.driver.settings import setting_names
+    from serverless_bench.driver.setting_names import setting_names
 
     prices, rate = load_prices(flags["prices"]), flags["function_mb_s"]
     # The stack is asked about functions, it does not run this job.

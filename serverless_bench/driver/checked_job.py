@@ -17,6 +17,7 @@ from serverless_bench.driver.location import Location, check_meant, check_room, 
 from serverless_bench.driver.plan import check
 from serverless_bench.driver.remote import Remote, locate
 from serverless_bench.driver.schema import check_name, renamed
+from serverless_bench.driver.setting_names import make_settings, setting_of
 from serverless_bench.driver.setting_values import (
     link_of,
     load_of,
@@ -24,7 +25,7 @@ from serverless_bench.driver.setting_values import (
     object_bytes_of,
     transfer_of,
 )
-from serverless_bench.driver.settings import JobSettings, make_settings, setting_of
+from serverless_bench.driver.settings import JobSettings
 from serverless_bench.errors import UsageError
 from serverless_bench.executors import open_executor
 from serverless_bench.job.defaults import DEFAULT_NUMBER, DEFAULT_OBJECTS, USUAL_NUMBER

@@ -7,15 +7,13 @@ here. msgspec checks types and choices; what values can be is checked where spec
 are made, in ``job.spec``.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, fields
-from functools import cache
-from typing import Annotated, Any, Final, Literal, get_type_hints
+from typing import Annotated, Any, Final, Literal
 
 from serverless_bench.arrays import ARRAYS
 from serverless_bench.driver.meaning import WORKLOADS, Meaning
 from serverless_bench.driver.schema import checked
-from serverless_bench.errors import UsageError
 from serverless_bench.job.defaults import (
     CONTROL_PREFIX,
     DEFAULT_MB,
@@ -29,7 +27,6 @@ from serverless_bench.job.load import OWN_FUNCTION
 from serverless_bench.job.shared_keys import Pattern
 from serverless_bench.job.target import Addressing
 from serverless_bench.job.transfer import Stat, Verify
-from serverless_bench.job.types import wrong
 from serverless_bench.units import KIB, MIB, parse_size
 
 _PACED: Final = ("write", "read", "mixed")
@@ -357,65 +354,3 @@ class JobSettings:
         for one in fields(self):
             value = checked(JobSettings, one.name, getattr(self, one.name))
             object.__setattr__(self, one.name, value)
-
-
-@cache
-def meanings() -> Mapping[str, Meaning]:
-    """Return what each setting is, by name, in their order."""
-    hints = get_type_hints(JobSettings, include_extras=True)
-    return {one.name: hints[one.name].__metadata__[0] for one in fields(JobSettings)}
-
-
-@cache
-def _by_field() -> Mapping[str, str]:
-    """Return settings by the fields of specifications that are other names of them."""
-    return {one.also: name for name, one in meanings().items() if one.also}
-
-
-def setting_names(workload: str | None = None) -> tuple[str, ...]:
-    """Return the names of the settings that a workload has, or of all, in their order."""
-    return tuple(
-        name
-        for name, one in meanings().items()
-        if name != "workload" and (workload not in WORKLOADS or workload in one.of)
-    )
-
-
-def setting_of(name: str) -> str:
-    """Return the setting that a field of a specification stands for; other names as they are."""
-    return _by_field().get(name, name)
-
-
-def make_settings(given: Mapping[str, Any]) -> JobSettings:
-    """Return settings, by whatever names they are given.
-
-    Parameters
-    ----------
-    given
-        Values by name: of settings, or of fields of ``JobSpec``, ``Target``, ``Transfer``,
-        ``Load`` and ``ArraySpec``. Hyphens stand for underscores. ``workload`` must be there.
-
-    Raises
-    ------
-    UsageError
-        If a name is unknown or given twice, or a value is of another type.
-    """
-    workload = given.get("workload")
-    if not isinstance(workload, str):
-        raise wrong("workload", "is missing", hint='as in workload = "write"')
-    known = {"workload", *setting_names(workload)}
-    values: dict[str, Any] = {}
-    for spelled, value in given.items():
-        plain = spelled.replace("-", "_")
-        name = setting_of(plain)
-        if name not in known:
-            raise UsageError(
-                f"the workload {workload} has no setting {spelled!r}",
-                hint=f"known: {', '.join(sorted(known))}",
-                field=spelled,
-            )
-        if name in values:
-            raise wrong(name, f"is given twice, once as {spelled}")
-        read = meanings()[name].of_field
-        values[name] = read(value) if read and name != plain and value is not None else value
-    return JobSettings(**values)

@@ -14,7 +14,7 @@ import numpy as np
 import orjson
 
 from serverless_bench.analysis.timeline import segments
-from serverless_bench.driver.settings import setting_of
+from serverless_bench.driver.setting_names import setting_of
 from serverless_bench.experiments.definition import Setting, Settings
 from serverless_bench.experiments.figures import operation_rates
 from serverless_bench.experiments.settings import workload_of

@@ -14,13 +14,8 @@ from serverless_bench.cli.job import Output
 from serverless_bench.cli.main import open_command
 from serverless_bench.cli.stages import WORKLOADS
 from serverless_bench.driver.checked_job import check_job
-from serverless_bench.driver.settings import (
-    JobSettings,
-    make_settings,
-    meanings,
-    setting_names,
-    setting_of,
-)
+from serverless_bench.driver.setting_names import make_settings, meanings, setting_names, setting_of
+from serverless_bench.driver.settings import JobSettings
 from serverless_bench.errors import PluginError, UsageError
 from serverless_bench.job.load import MEANT_FOR, OWN_FUNCTION
 from serverless_bench.job.spec import JobSpec
