@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from serverless_bench.analysis.attempt_stats import AttemptStats, attempt_stats, service_s
 from serverless_bench.analysis.bottleneck import Bottleneck, bottleneck
 from serverless_bench.analysis.clock_offsets import Clocks, aligned, clocks, worker_offsets
+from serverless_bench.analysis.contention import Contention, contention
 from serverless_bench.analysis.cpu_cost import cpu_with_warmup, measured_cpu_s
 from serverless_bench.analysis.delivery_stats import Deliveries, deliveries
 from serverless_bench.analysis.display import Displayed
@@ -138,6 +139,7 @@ class Summary(Displayed):
     latencies: Latencies = field(default_factory=Latencies)
     libraries: tuple[LibraryUsage, ...] = ()
     not_shown: tuple[str, ...] = ()
+    contention: Contention | None = None
 
     def to_json(self) -> dict[str, Any]:
         """Return the JSON document of a report; docs/report.md lists its fields.
@@ -181,6 +183,7 @@ def summarize(run: Run, *, with_warmup: bool = False, prices: "Prices | None" = 
         run = _all_measured(run)
     offsets = worker_offsets(run)
     run = aligned(run, offsets)
+    measured = measured_operations(run)
     good, counts = good_operations(run), Counter(run.functions["status"])
     found = throughput(run, good)
     withheld = violations(Facts(run=run, good=good, throughput=found, counts=counts))
@@ -212,6 +215,9 @@ def summarize(run: Run, *, with_warmup: bool = False, prices: "Prices | None" = 
         bill=_bill(run, prices),
         latencies=latencies(run, good),
         libraries=library_usage(run, good),
+        contention=contention(
+            run, measured, good, offsets, span_s=None if withheld else shown.span_s
+        ),
     )
 
 

@@ -127,6 +127,27 @@ def _mixed(run: ReportedRun, requests: Sequence[StoreRequest]) -> Discrepancies:
         yield Discrepancy("asked", f"{len(written)} objects were prepared instead of {prepared}")
 
 
+def _contend(run: ReportedRun, requests: Sequence[StoreRequest]) -> Discrepancies:
+    """Compare the versions that the store has taken with the commits that were asked for.
+
+    Of claims nobody knows before how many requests succeed. There may be more versions than
+    commits: one is written again whose answer was lost.
+    """
+    job, load = run.job, run.load
+    own = f"{job['target']['prefix']}{run.run_id}/contend/"
+    writes = Counter(one.key for one in requests if one.operation in _WRITES)
+    for key in writes:
+        if not key.startswith(own):
+            yield Discrepancy("asked", f"the keys were to begin with {own!r}", key)
+    if not run.complete or load["pattern"] == "claim":
+        return
+    wanted = (load["operations"] or 0) * load["threads"] * job["invocations"] * rounds(run)
+    if sum(writes.values()) < wanted:
+        yield Discrepancy(
+            "asked", f"{sum(writes.values())} versions were written instead of {wanted}"
+        )
+
+
 def _array(run: ReportedRun, requests: Sequence[StoreRequest]) -> Discrepancies:
     """Compare what a library moved with what its arrays hold: never less, without a codec."""
     if run.load["array"]["codec"] != "none" or run.load["array"]["path"] is not None:
@@ -144,6 +165,7 @@ def _array(run: ReportedRun, requests: Sequence[StoreRequest]) -> Discrepancies:
 
 _CHECKS: Final[Mapping[str, Callable[[ReportedRun, Sequence[StoreRequest]], Discrepancies]]] = {
     "array": _array,
+    "contend": _contend,
     "mixed": _mixed,
     "read": _read,
     "write": _write,

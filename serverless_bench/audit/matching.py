@@ -1,7 +1,7 @@
 """Attempts and requests, one to one."""
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -11,6 +11,9 @@ from serverless_bench.audit.witness import StoreRequest, by_key
 
 OPERATIONS: Final[Mapping[str, str]] = {"list": "list_objects", "delete_many": "delete_objects"}
 """What the store calls a request that a record calls otherwise."""
+
+_OF_LOGS: Final = frozenset({"append", "observe"})
+"""Kinds of operations whose key may be a log, with manifests as its objects."""
 
 
 @dataclass(slots=True)
@@ -65,7 +68,10 @@ def _likely(
     """Yield the requests that an attempt without an id may have been."""
     begin_ns, end_ns = attempt["start_ns"] - MARGIN_NS, attempt["end_ns"] + MARGIN_NS
     key = "" if attempt["request"] == "delete_many" else operation["key"]
-    for one in keys.get(key, ()) if not attempt["request_id"] else ():
+    fitting: Iterable[StoreRequest] = keys.get(key, ())
+    if operation["kind"] in _OF_LOGS:
+        fitting = (one for name in keys if name.startswith(f"{key}/") for one in keys[name])
+    for one in fitting if not attempt["request_id"] else ():
         if (
             is_for(operation, attempt, one)
             and one.worker in {function.worker, None}
@@ -86,8 +92,11 @@ def is_for(operation: Row, attempt: Row, one: StoreRequest) -> bool:
     """Tell whether a request may be an attempt of an operation."""
     request: str = attempt["request"]
     # The store knows copies of Google's, but not S3's.
-    same = OPERATIONS.get(request, request) == (one.operation or "copy")
-    return same and (one.key == operation["key"] or request == "delete_many")
+    if OPERATIONS.get(request, request) != (one.operation or "copy"):
+        return False
+    # What is about a log goes to its manifests.
+    manifest = operation["kind"] in _OF_LOGS and one.key.startswith(f"{operation['key']}/")
+    return manifest or one.key == operation["key"] or request == "delete_many"
 
 
 def requests_of(pairs: Sequence[tuple[Row, StoreRequest]]) -> list[StoreRequest]:

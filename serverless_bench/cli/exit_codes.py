@@ -14,7 +14,7 @@ class ExitCode(IntEnum):
     INCOMPLETE = 6
     """Functions failed or were lost; everything else is in the report."""
     CORRUPT = 7
-    """Data came back that is not what was written."""
+    """Data came back that is not what was written, or a write was lost."""
     SLOWER = 9
     """A comparison found a side slower than its baseline."""
     UNDECIDED = 10
@@ -27,7 +27,7 @@ class ExitCode(IntEnum):
 
 def exit_code_of(summary: "Summary") -> ExitCode:
     """Return the exit code of a run that came to its end."""
-    if summary.corrupt_objects:
+    if summary.corrupt_objects or (summary.contention and summary.contention.violated_keys):
         return ExitCode.CORRUPT
     if summary.withheld:
         return ExitCode.WITHHELD

@@ -15,9 +15,10 @@ _Sections = Mapping[str, str]
 SECTIONS: Final[_Sections] = {
     "Series": "scale design only set numbers blocks warm-up-blocks repeats seconds predict metric"
     " threshold allow resume report",
-    "Workload": "workload number mb size objects key-file key read-times duration mix operations"
-    " range-kib split threads rate arrivals sizes layout compressibility duplication shape chunks"
-    " shards dtype codec library driver source path library-option warm-up seed",
+    "Workload": "workload number pattern mb size objects key-file key read-times duration mix"
+    " operations backoff range-kib split threads rate arrivals sizes layout compressibility"
+    " duplication shape chunks shards dtype codec library driver source path library-option warm-up"
+    " seed",
     "Target": "bucket endpoint-url prefix region addressing",
     "Transfer": "client part-mb connections verify timeout retries block-kib stat min-split-mb"
     " client-option",
@@ -31,8 +32,8 @@ SECTIONS: Final[_Sections] = {
 """Which flags stand together, and in which order."""
 _SERVE: Final[_Sections] = {
     "Server": "port host tls check express strict witness log",
-    "Faults, as a rate from 0 to 1": "slowdown error missing reset-put reset-get truncate short"
-    " stale flip flip-bits seed",
+    "Faults, most as a rate from 0 to 1": "slowdown error missing reset-put reset-get truncate"
+    " short stale flip flip-bits racy-conditions seed",
     "Speed and limits": "latency connection-rate function-burst function-rate function-memory"
     " network-quota function-scale put-limit get-limit stall clock-skew",
 }

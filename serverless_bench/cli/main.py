@@ -29,6 +29,7 @@ GROUPS: Final = {
         "write": "Write objects from many functions and report the throughput.",
         "read": "Read objects back, compare every byte and report the throughput.",
         "mixed": "Perform operations of several kinds by weight, and report on each kind.",
+        "contend": "Write to shared keys on conditions, and check that no write is lost.",
         "array": "Write arrays through an array library, append to them, or read them back.",
         "call": "Call a function of your own in many functions, and report what it did.",
         "run": "Run the stages of a job file, and delete what they wrote.",
@@ -55,7 +56,7 @@ GROUPS: Final = {
         "serve": "Serve S3 without keeping data, with faults and limits on request.",
     },
     "AWS": {
-        "aws": "Write the template of a stack with functions of several sizes and processors.",
+        "aws": "Write a stack with functions of several sizes and processors, for SAM to deploy.",
         "plan": "Say what a job on AWS Lambda would take, and what it would cost.",
         "doctor": "Check this machine, the account and the stack before a run.",
         "worker": "Run functions here for drivers elsewhere, on any machine or container.",
@@ -80,6 +81,8 @@ def open_command(name: str) -> click.Command:  # noqa: C901, PLR0912, PLR0915 - 
             from serverless_bench.cli.read import command
         case "mixed":
             from serverless_bench.cli.mixed import command
+        case "contend":
+            from serverless_bench.cli.contend import command
         case "array":
             from serverless_bench.cli.array import command
         case "call":

@@ -70,6 +70,11 @@ _FAULTS = {
         option(f"--{kind}", type=float, default=0.0, show_default=False, metavar="RATE", help=text)
         for kind, text in _FAULTS.items()
     ),
+    option(
+        "--racy-conditions",
+        is_flag=True,
+        help="Compare and write in two steps, a millisecond apart, where a write has a condition.",
+    ),
     option("--flip-bits", type=int, default=3, help="Bits that --flip flips."),
     option("--seed", type=int, default=0, help="Decides what fails."),
     option(
@@ -128,6 +133,7 @@ def command(host: str, port: int, tls: Path | None, **flags: Any) -> None:  # no
         seed=flags["seed"],
         rates={kind: flags[kind.replace("-", "_")] for kind in FaultKind},
         flip_bits=flags["flip_bits"],
+        racy_conditions=flags["racy_conditions"],
         log=flags["log"],
         witness=flags["witness"],
         shape=Shape(

@@ -17,7 +17,7 @@ from serverless_bench.driver.outlook import example_keys
 from serverless_bench.driver.schema import located
 from serverless_bench.errors import UsageError
 
-WORKLOADS: Final = ("write", "read", "mixed", "array")
+WORKLOADS: Final = ("write", "read", "mixed", "contend", "array")
 """Workloads of stages; each is the name of the command that runs it."""
 _OWN: Final = frozenset({"format", "name", "pickle", "run-dir"})
 """Flags of these commands that ``sbench run`` decides."""

@@ -47,6 +47,8 @@ class ClientInfo:
     """What stores it speaks with."""
     express: bool = False
     """Whether it makes sessions with directory buckets (S3 Express One Zone)."""
+    conditional: bool = False
+    """Whether it writes on conditions, and shows entity tags: see ``ConditionalClient``."""
     forkable: bool = True
     """False where the library starts threads: it is opened only where nothing forks any more."""
 
@@ -181,6 +183,19 @@ class Client(Protocol):
 
     def close(self) -> None:
         """Release connections."""
+
+
+class ConditionalClient(Client, Protocol):
+    """A client that writes on conditions; its ``info`` says ``conditional``."""
+
+    def get_tagged(self, key: str, sink: Sink, exchange: Exchange) -> str:
+        """Read one object as ``get`` does, and return its entity tag as the store sent it."""
+
+    def put_if(self, key: str, source: Source, exchange: Exchange, *, etag: str | None) -> None:
+        """Write one object if what is there has this entity tag; for None, if nothing is there.
+
+        What the condition forbids is refused with status 412, or 409 where two came at once.
+        """
 
 
 class ClientClass(Protocol):

@@ -96,6 +96,7 @@ class Boto3Client(LibraryClient[Boto3Options]):
         checksum=os.environ.get("AWS_REQUEST_CHECKSUM_CALCULATION", "library default"),
         options=Boto3Options,
         express=True,
+        conditional=True,
     )
 
     def __init__(self, target: Target, transfer: Transfer) -> None:
@@ -110,8 +111,15 @@ class Boto3Client(LibraryClient[Boto3Options]):
         self._go_to(region or self._region, "" if is_aws(here) and not endpoint_url else there)
 
     def put(self, key: str, source: Source, exchange: Exchange) -> None:
+        self._put(key, source, exchange)
+
+    def put_if(self, key: str, source: Source, exchange: Exchange, *, etag: str | None) -> None:
+        condition = {"IfNoneMatch": "*"} if etag is None else {"IfMatch": etag}
+        self._put(key, source, exchange, **condition)
+
+    def _put(self, key: str, source: Source, exchange: Exchange, **condition: str) -> None:
         with self._body(source, exchange) as body:
-            self._call(exchange, self._client.put_object, Key=key, Body=body)
+            self._call(exchange, self._client.put_object, Key=key, Body=body, **condition)
 
     def get(
         self,
@@ -123,13 +131,18 @@ class Boto3Client(LibraryClient[Boto3Options]):
         length: int | None = None,
     ) -> None:
         wanted = {} if length is None else {"Range": f"bytes={offset}-{offset + length - 1}"}
+        self.get_tagged(key, sink, exchange, **wanted)
+
+    def get_tagged(self, key: str, sink: Sink, exchange: Exchange, **wanted: str) -> str:
+        """Read an object, or a range of it if wanted, and return its entity tag."""
         response = self._call(exchange, self._client.get_object, Key=key, **wanted)
         # Not `with response["Body"]`: that hands out urllib3's stream without its checks.
         with self._translated(exchange), closing(response["Body"]) as stream:
             size = _value(response, "ContentLength")
-            if size < 0 or (length is not None and "ContentRange" not in response):
+            if size < 0 or (wanted and "ContentRange" not in response):
                 raise BadResponse("the store ignored the range, or says no size", status=200)
             self._receive(stream, size, sink, exchange)
+        return response.get("ETag", "")
 
     def create_multipart(self, key: str, exchange: Exchange) -> str:
         response = self._call(exchange, self._client.create_multipart_upload, Key=key)

@@ -65,6 +65,7 @@ class WireClient(S3HttpClient[WireOptions]):
         checksum="none",
         options=WireOptions,
         express=True,
+        conditional=True,
     )
 
     def __init__(self, target: Target, transfer: Transfer) -> None:
@@ -91,6 +92,12 @@ class WireClient(S3HttpClient[WireOptions]):
         headers = {"if-none-match": "*"} if if_absent else NO_HEADERS
         self._send("PutObject", key, exchange, headers=headers, body=source)
 
+    def put_if(self, key: str, source: Source, exchange: Exchange, *, etag: str | None) -> None:
+        if etag is None:
+            self.put(key, source, exchange, if_absent=True)
+        else:
+            self._send("PutObject", key, exchange, headers={"if-match": etag}, body=source)
+
     def get(
         self,
         key: str,
@@ -101,6 +108,9 @@ class WireClient(S3HttpClient[WireOptions]):
         length: int | None = None,
     ) -> None:
         self._send("GetObject", key, exchange, headers=byte_range(offset, length), sink=sink)
+
+    def get_tagged(self, key: str, sink: Sink, exchange: Exchange) -> str:
+        return self._send("GetObject", key, exchange, sink=sink).headers.get("etag", "")
 
     def get_head(self, key: str, length: int, exchange: Exchange) -> tuple[bytes, str, str]:
         """Return an object's first bytes, its entity tag and its ``Content-Range``."""

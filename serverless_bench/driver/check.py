@@ -52,17 +52,30 @@ class CheckedRun(Printed):
     def passed(self) -> bool:
         """Whether the figures are possible, and are those that the store saw."""
         differences = () if self.audit is None else self.audit.differences
-        return not self.summary.withheld and not differences
+        return not self.summary.withheld and not differences and not self.violated_keys
+
+    @property
+    def violated_keys(self) -> int:
+        """How many shared keys have a history that cannot be."""
+        contention = self.summary.contention
+        return 0 if contention is None else contention.violated_keys
 
     def to_json(self) -> dict[str, Any]:
         """Return the JSON document of ``sbench check``."""
-        data = {"checks": self.checks, "withheld": self.summary.withheld}
+        data = {
+            "checks": self.checks,
+            "withheld": self.summary.withheld,
+            "violated_keys": self.violated_keys,
+        }
         data |= asdict(self.stability)
         return data if self.audit is None else {**data, "witness": asdict(self.audit)}
 
     def lines(self) -> Iterator[Line]:
         """Yield what there is to say."""
         yield from _self_checks(self.summary, self.checks)
+        if self.violated_keys:
+            keys = format_count(self.violated_keys, "shared key")
+            yield f"{keys} with a history that cannot be: sbench report says what is wrong", "bad"
         yield from _variability(self.summary, self.stability)
         if self.audit is not None:
             yield from _audit(self.audit)

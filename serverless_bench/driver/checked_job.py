@@ -33,6 +33,7 @@ from serverless_bench.job.load import ArraySpec, is_in_files
 from serverless_bench.job.operations import OperationKind
 from serverless_bench.job.planned_objects import mean_size
 from serverless_bench.job.read_assignment import functions_for
+from serverless_bench.job.shared_keys import Pattern
 from serverless_bench.job.spec import JobSpec
 from serverless_bench.job.target import Addressing, StoreProtocol, Target
 from serverless_bench.job.transfer import Stat
@@ -142,7 +143,7 @@ def _backquoted(name: str) -> str:
 
 
 def _checked(settings: JobSettings, keys: Sequence[str] | None) -> CheckedJob:
-    _check_mix(settings)
+    _check_ends(settings)
     object_bytes = object_bytes_of(settings)
     load = load_of(settings)
     if load.array is not None:
@@ -201,16 +202,20 @@ def _checked(settings: JobSettings, keys: Sequence[str] | None) -> CheckedJob:
     return CheckedJob(settings=settings, job=job, keys=keys, location=location, remote=remote)
 
 
-def _check_mix(settings: JobSettings) -> None:
-    """Refuse a mix without an end, or with two."""
-    if settings.workload != "mixed":
+def _check_ends(settings: JobSettings) -> None:
+    """Refuse a mix, or increments, without an end, or with two."""
+    if settings.workload == "mixed":
+        what = "a mix"
+    elif settings.workload == "contend" and settings.pattern is Pattern.INCREMENT:
+        what = "an increment"
+    else:
         return
     if settings.operations is None and settings.duration is None:
         raise UsageError(
-            "a mix has no end of its own", hint="give `operations` N or `duration` SECONDS"
+            f"{what} has no end of its own", hint="give `operations` N or `duration` SECONDS"
         )
     if settings.operations is not None and settings.duration is not None:
-        raise UsageError("`operations` and `duration` both end a mix", hint="give one of them")
+        raise UsageError(f"`operations` and `duration` both end {what}", hint="give one of them")
 
 
 def _objects(settings: JobSettings) -> int:
@@ -264,6 +269,12 @@ def _check_client(job: JobSpec) -> None:
 
     client = CLIENTS.load(job.target.client).info
     check_options(job.target)
+    if job.load.pattern is not None and not client.conditional:
+        raise UsageError(
+            f"`client` {job.target.client} makes no conditional writes",
+            hint="wire and boto3 make them",
+            field="client",
+        )
     kinds = [OperationKind(name) for name, _ in job.load.mix]
     if job.load.split is not None:
         kinds.append(OperationKind.GET_RANGE)

@@ -19,6 +19,7 @@ from typing import Final, Literal
 from serverless_bench.driver.bucket import Bucket, explained
 from serverless_bench.errors import NotFound, OperationError, StoreError
 from serverless_bench.job.keys import declared_size, hash_key
+from serverless_bench.job.shared_keys import is_of_key, is_shared_key
 from serverless_bench.job.target import Target
 from serverless_bench.payload.array_layout import (
     METADATA,
@@ -225,6 +226,8 @@ def _is_ours(key: str, head: Head, *, hashes: set[int]) -> bool:
     """
     # By its end: a prefix may look like anything, an array of ours included.
     if declared_size(key) is None:
+        if is_shared_key(key):
+            return is_of_key(key, head.data)
         if array_of(key) is not None and not is_gate_key(key):
             return _is_of_array(key, head, hashes)
         return head.data == _GATE and head.size == len(_GATE)

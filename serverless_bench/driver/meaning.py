@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from serverless_bench.job.load import OWN_FUNCTION
 
-WORKLOADS: Final = ("write", "read", "mixed", "array", OWN_FUNCTION)
+WORKLOADS: Final = ("write", "read", "mixed", "contend", "array", OWN_FUNCTION)
 """Workloads that have settings of their own; one of a plugin takes those of all."""
 
 

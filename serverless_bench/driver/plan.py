@@ -1,8 +1,8 @@
 """Refuse a job that could not be run honestly, and list the keys that it may create."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from serverless_bench.clients import CLIENTS
 from serverless_bench.errors import ArchiveError, UsageError
@@ -11,6 +11,7 @@ from serverless_bench.job.endpoint import parse_endpoint
 from serverless_bench.job.keys import MAX_KEY_BYTES, check_key, check_prefix, declared_size
 from serverless_bench.job.load import OWN_FUNCTION, is_in_files
 from serverless_bench.job.read_assignment import check_groups
+from serverless_bench.job.shared_keys import Pattern
 from serverless_bench.job.spec import InvocationSpec, JobSpec
 from serverless_bench.job.target import DEFAULT_CLIENTS, StoreProtocol
 from serverless_bench.job.types import wrong
@@ -19,6 +20,14 @@ from serverless_bench.workloads import WORKLOADS, open_workload
 
 if TYPE_CHECKING:
     from serverless_bench.rundir.run import Run
+
+NOT_AGAIN: Final[Mapping[str, str]] = {
+    OWN_FUNCTION: "a run directory has no code: to launch what is missing, give resume_job the"
+    " function",
+    "contend": "the others have left the keys that they contended for: what is missing is not"
+    " launched again",
+}
+"""Workloads of which a resumed run launches nothing, and why."""
 
 
 def check(job: JobSpec, keys: Sequence[str]) -> None:
@@ -47,6 +56,7 @@ def check(job: JobSpec, keys: Sequence[str]) -> None:
         parse_endpoint(url)
     for key in keys:
         check_key(key)
+    _check_pattern(job)
     split = job.load.split
     if split is None:
         return
@@ -73,6 +83,24 @@ def _check_protocol(job: JobSpec) -> None:
     if protocol not in CLIENTS.load(client).info.protocols:
         hint = f"`client` {DEFAULT_CLIENTS[protocol]}"
         raise wrong("client", f"{client} does not speak {protocol}://", hint=hint)
+
+
+def _check_pattern(job: JobSpec) -> None:
+    """Refuse to contend without an end that says which keys there can be: the ledger has them."""
+    pattern, load = job.load.pattern, job.load
+    if pattern is Pattern.CLAIM and (load.operations or job.duration_s):
+        field = "operations" if load.operations else "duration"
+        raise UsageError(
+            f"`{field}` means nothing to claims: each thread tries every key once",
+            hint="`objects` says how many keys there are",
+            field=field,
+        )
+    if pattern is Pattern.APPEND and (load.operations is None or job.duration_s):
+        raise UsageError(
+            "an append needs `operations`, and takes no `duration`",
+            hint="every manifest that may be written stands in the ledger before",
+            field="operations",
+        )
 
 
 def check_saved(run: "Run") -> JobSpec:

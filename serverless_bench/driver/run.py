@@ -13,7 +13,7 @@ from serverless_bench.clock import utc_stamp, wall_ns
 from serverless_bench.driver.coordinator import Coordinator
 from serverless_bench.driver.origin import confirm, sealed
 from serverless_bench.driver.pickling import OwnFunction, function_job, pack, without_code
-from serverless_bench.driver.plan import check, check_saved, ledger, uses_store
+from serverless_bench.driver.plan import NOT_AGAIN, check, check_saved, ledger, uses_store
 from serverless_bench.driver.progress import shown
 from serverless_bench.driver.provenance import provenance
 from serverless_bench.driver.target import relocated, resolve, target_of
@@ -41,9 +41,6 @@ from serverless_bench.worker.barrier import gate_keys
 
 RUNS: Final = "sbench-runs"
 """Where runs go whose directory nobody names."""
-NO_CODE: Final = (
-    "a run directory has no code: to launch what is missing, give resume_job the function"
-)
 MAX_WAVES: Final = 3
 """How often what never began is launched again; then it is lost."""
 
@@ -241,9 +238,9 @@ def resume_job(
     live, job = live or RunProgress(), check_saved(before) if launch else before.job
     if function is not None:
         job = replace(job, load=replace(job.load, code=pack(function)))
-    elif job.workload == OWN_FUNCTION and launch:
+    elif launch and job.workload in NOT_AGAIN:
         launch = False
-        live.notes.append(NO_CODE)
+        live.notes.append(NOT_AGAIN[job.workload])
     with (
         target_of(before) as target,
         shown(job, missing, live, on_outcome, wanted=progress) as tell,

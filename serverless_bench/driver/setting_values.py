@@ -48,6 +48,8 @@ def load_of(settings: JobSettings) -> Load:
         operations=settings.operations,
         split=settings.split,
         range_bytes=round(settings.range_kib * KIB),
+        pattern=settings.pattern if settings.workload == "contend" else None,
+        backoff_s=settings.backoff,
         array=array_of(settings) if settings.workload == "array" else None,
         code=settings.code,
     )
@@ -78,7 +80,7 @@ def array_of(settings: JobSettings) -> ArraySpec:
 def object_bytes_of(settings: JobSettings) -> int | None:
     """Return the bytes of a new object; None if they are drawn, or if none is made."""
     given = (settings.mb, settings.size, settings.sizes)
-    if settings.workload in {"read", "array"} or (
+    if settings.workload in {"read", "array", "contend"} or (
         settings.workload == "function" and given == (None, None, None)
     ):
         return None

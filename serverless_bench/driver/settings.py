@@ -26,15 +26,19 @@ from serverless_bench.job.defaults import (
     USUAL_NUMBER,
 )
 from serverless_bench.job.load import OWN_FUNCTION
+from serverless_bench.job.shared_keys import Pattern
 from serverless_bench.job.target import Addressing
 from serverless_bench.job.transfer import Stat, Verify
 from serverless_bench.job.types import wrong
 from serverless_bench.units import KIB, MIB, parse_size
 
 _PACED: Final = ("write", "read", "mixed")
+_THREADED: Final = (*_PACED, "contend")
 _MAKING: Final = ("write", "mixed", OWN_FUNCTION)
-_KEYED: Final = ("write", "mixed", "array", OWN_FUNCTION)
+_KEYED: Final = ("write", "mixed", "contend", "array", OWN_FUNCTION)
 _ARRAY: Final = ("array",)
+_SHARED: Final = ("contend",)
+_ENDED: Final = ("mixed", "contend")
 
 
 def _as_text(size: object) -> str:
@@ -57,11 +61,7 @@ class JobSettings:
     """
 
     workload: Annotated[
-        str,
-        Meaning(
-            "What the functions do: write, read, mixed, array or function; no flag, but the"
-            " command."
-        ),
+        str, Meaning("What functions do: write, read, contend ...; no flag, but the command.")
     ]
     name: Annotated[str | None, Meaning("Name of the run directory; a time stamp without it.")] = (
         None
@@ -149,7 +149,7 @@ class JobSettings:
     ] = Stat.KEY
 
     # How a function goes through its operations.
-    threads: Annotated[int, Meaning("Operations at once, in each function.", of=_PACED)] = 1
+    threads: Annotated[int, Meaning("Operations at once, in each function.", of=_THREADED)] = 1
     rate: Annotated[
         float | None,
         Meaning(
@@ -214,13 +214,21 @@ class JobSettings:
     mix: Annotated[
         str | dict[str, float], Meaning("Operations and their weights.", of=("mixed",))
     ] = DEFAULT_MIX
-    operations: Annotated[int | None, Meaning("Per function; or --duration.", of=("mixed",))] = None
+    operations: Annotated[int | None, Meaning("Per function; or --duration.", of=_ENDED)] = None
     range_kib: Annotated[
         float,
         Meaning(
             "KiB that a get_range reads.", of=("mixed",), also="range_bytes", of_field=_in(KIB)
         ),
     ] = 1024
+
+    # Keys that all functions write to.
+    pattern: Annotated[Pattern, Meaning("What functions contend for.", of=_SHARED)] = (
+        Pattern.INCREMENT
+    )
+    backoff: Annotated[
+        float, Meaning("Seconds to wait after a conflict, at most.", of=_SHARED, also="backoff_s")
+    ] = 0.01
 
     # Arrays.
     operation: Annotated[

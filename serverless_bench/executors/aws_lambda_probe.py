@@ -169,8 +169,8 @@ def _needs(job: JobSpec) -> tuple[str, ...]:
     kinds = {OperationKind(name) for name, weight in job.load.mix if weight}
     gated = job.gate is not None
     wanted = {
-        "put": job.workload in {"write", "mixed"} or gated,
-        "get": job.workload == "read" or bool(kinds & _READING) or gated,
+        "put": job.workload in {"write", "mixed", "contend"} or gated,
+        "get": job.workload in {"read", "contend"} or bool(kinds & _READING) or gated,
         "delete": bool(kinds & _DELETING),
     }
     return tuple(name for name, is_wanted in wanted.items() if is_wanted)

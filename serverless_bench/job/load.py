@@ -5,6 +5,7 @@ from dataclasses import dataclass, fields
 from typing import Any, Final
 
 from serverless_bench.job.keys import check_ratios, parse_layout
+from serverless_bench.job.shared_keys import Pattern
 from serverless_bench.job.types import at_least, at_most, check_types, positive, wrong
 from serverless_bench.units import MIB
 
@@ -14,14 +15,16 @@ MAX_DUE: Final = 10_000_000
 """Operations that the schedules of a run may ask for in all; nobody could hold more records."""
 MAX_THREADS: Final = 10_000
 """Of one function."""
-BUILT_IN: Final = ("write", "read", "mixed", "array", OWN_FUNCTION, "noop")
+BUILT_IN: Final = ("write", "read", "mixed", "contend", "array", OWN_FUNCTION, "noop")
 """Workloads that come with sbench."""
 _MAKING: Final = ("write", "mixed", OWN_FUNCTION)
 MEANT_FOR: Final[Mapping[str, tuple[str, ...]]] = {
-    "threads": ("write", "read", "mixed"),
+    "threads": ("write", "read", "mixed", "contend"),
     **dict.fromkeys(("rate_per_s", "arrivals"), ("write", "read", "mixed", "array")),
     **dict.fromkeys(("sizes", "layout", "compressibility", "duplication"), _MAKING),
-    **dict.fromkeys(("mix", "operations", "range_bytes"), ("mixed",)),
+    **dict.fromkeys(("mix", "range_bytes"), ("mixed",)),
+    "operations": ("mixed", "contend"),
+    **dict.fromkeys(("pattern", "backoff_s"), ("contend",)),
     "split": ("read",),
     "array": ("array",),
     "code": (OWN_FUNCTION,),
@@ -104,7 +107,8 @@ class Load:
     mix
         Weights of the operations of a mixed workload, by kind.
     operations
-        Operations that a function performs of a mix; None for as long as ``duration_s``.
+        Operations that a function performs of a mix, or each thread of one that contends; None for
+        as long as ``duration_s``.
     rate_per_s
         Operations that are to begin per second, whether or not earlier ones are through (open
         loop): of the whole job, or in an invocation its share. None for a closed loop.
@@ -114,6 +118,10 @@ class Load:
         Functions that share each object read; None if each reads whole objects.
     range_bytes
         Length of what a get_range of a mix reads, at a random offset.
+    pattern
+        What functions contend for: increment, claim or append; docs/contend.md.
+    backoff_s
+        Longest wait after the first conflict of a commit; twice as long after each further one.
     array
         The array of a workload ``array``; None for objects.
     code
@@ -137,6 +145,8 @@ class Load:
     arrivals: str = "uniform"
     split: int | None = None
     range_bytes: int = MIB
+    pattern: Pattern | None = None
+    backoff_s: float = 0.01
     array: ArraySpec | None = None
     code: str | None = None
 
@@ -151,6 +161,8 @@ class Load:
         at_least("range_bytes", self.range_bytes, 1)
         if self.rate_per_s is not None:
             positive("rate_per_s", self.rate_per_s)
+        if not 0 <= self.backoff_s < float("inf"):
+            raise wrong("backoff_s", f"must be at least 0, got {self.backoff_s:g}")
         parse_layout(self.layout)
         check_ratios(self.compressibility, self.duplication)
         if self.arrivals not in {"uniform", "poisson"}:
@@ -165,7 +177,7 @@ def load_of(data: Mapping[str, Any]) -> Load:
 
 def check_meant(load: Load, workload: str) -> None:
     """Refuse a load that lacks what a workload is about, or has what means nothing to it."""
-    needed = {"mixed": "mix", "array": "array"}.get(workload)
+    needed = {"mixed": "mix", "contend": "pattern", "array": "array"}.get(workload)
     if needed is not None and not getattr(load, needed):
         raise wrong(needed, f"is missing: the workload {workload} needs it")
     for one in fields(load):

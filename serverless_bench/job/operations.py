@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Final
 
 
 class OperationKind(StrEnum):
@@ -20,11 +21,28 @@ class OperationKind(StrEnum):
     READ_ARRAY = "read_array"
     CALL = "call"
     """A stretch of the user's own function."""
+    INCREMENT = "increment"
+    """A shared register is read, and written back if nobody has written meanwhile."""
+    CLAIM = "claim"
+    """A key is written if nobody has written it."""
+    APPEND = "append"
+    """The next manifest of a log is written if nobody has written it."""
+    OBSERVE = "observe"
+    """What stands at a shared key, or at the end of a log, is read."""
 
     @property
     def creates(self) -> bool:
         """Whether it makes an object at its key."""
         return self in {OperationKind.PUT, OperationKind.COPY}
+
+
+CONTENDED: Final = (
+    OperationKind.INCREMENT,
+    OperationKind.CLAIM,
+    OperationKind.APPEND,
+    OperationKind.OBSERVE,
+)
+"""Kinds that are about keys that all functions share."""
 
 
 # Not frozen: one is made of every operation, and a frozen one takes three times as long.

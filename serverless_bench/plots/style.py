@@ -15,6 +15,7 @@ _COLORS: Final = {
     "write": "tab:green",
     "read": "tab:blue",
     "mixed": "tab:purple",
+    "contend": "tab:red",
     "array": "tab:olive",
     "call": "tab:brown",
 }

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final, Protocol, TextIO
 
 from serverless_bench.analysis.delivery_stats import Deliveries
+from serverless_bench.analysis.history import Fault, Violation
 from serverless_bench.analysis.summary import GateSummary, Summary
 from serverless_bench.analysis.visibility import SEEN
 from serverless_bench.reporters import pace
@@ -150,10 +151,28 @@ def problems(summary: Summary) -> Iterator[str]:
         verb = "is" if bad["length"] == 1 else "are"
         place = f"{format_count(bad['length'], 'byte')} at {bad['offset']}"
         yield f"{bad['key']}: {place} {verb} {_found(bad)}"
+    if summary.contention is not None:
+        yield from map(violation, summary.contention.violations)
     if summary.unknown_objects:
         objects = format_count(summary.unknown_objects, "object")
         verb = "was" if summary.unknown_objects == 1 else "were"
         yield f"{objects} {verb} not written by sbench: read unverified"
+
+
+_FAULTS: Final[Mapping[Fault, str]] = {
+    Fault.FORKED: "version {0} was replaced more than once, by {rest}: an update is lost",
+    Fault.PHANTOM: "version {0} was read, and no acknowledged write made it",
+    Fault.STALE: "version {0} was seen when version {1} had been there before",
+    Fault.UNCLAIMED: "it was refused as taken, and nobody has it",
+}
+
+
+def violation(found: Violation) -> str:
+    """Return one line on a history that cannot be."""
+    versions = [version or "none" for version in found.versions]
+    text = _FAULTS[found.fault].format(*versions, rest=" and ".join(versions[1:]))
+    whose = ", ".join(map(str, dict.fromkeys(found.functions)))
+    return f"{found.key}: {text} (functions {whose or 'without a record'})"
 
 
 _FOUND: Final[Mapping[str, str]] = {

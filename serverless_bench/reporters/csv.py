@@ -10,6 +10,7 @@ from typing import Final, TextIO
 
 from serverless_bench.analysis.bottleneck import CAUSES, Bottleneck
 from serverless_bench.analysis.clock_offsets import Clocks
+from serverless_bench.analysis.contention import Contention
 from serverless_bench.analysis.missing_functions import MissingFunctions
 from serverless_bench.analysis.summary import GateSummary, Summary
 from serverless_bench.escaping import for_cell
@@ -24,6 +25,8 @@ _NESTED: Final[Mapping[str, tuple[str, ...]]] = {
     "bottleneck.functions": CAUSES,
     "missing_functions": tuple(field.name for field in fields(MissingFunctions)),
     "clocks": tuple(field.name for field in fields(Clocks)),
+    "contention": tuple(f.name for f in fields(Contention) if f.name != "violations"),
+    "contention.commit_s": _PERCENTILES,
     "gate": tuple(field.name for field in fields(GateSummary)),
     "gate.wait_s": _PERCENTILES,
 }

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from serverless_bench.analysis.contention import Contention
 from serverless_bench.analysis.latency import Latencies, Latency, Times
 from serverless_bench.analysis.library_usage import LibraryUsage
 from serverless_bench.analysis.summary import Summary
@@ -33,6 +34,8 @@ def sections(summary: Summary) -> Iterator[Section]:
         yield _times(found)
     if summary.libraries:
         yield _libraries(summary.libraries)
+    if summary.contention is not None:
+        yield _contention(summary.contention)
 
 
 def _operations(found: Latencies) -> Section:
@@ -104,6 +107,35 @@ def _libraries(found: Sequence[LibraryUsage]) -> Section:
                 "-" if use.cpu_s_per_gib is None else f"{use.cpu_s_per_gib:.2f}",
             )
             for use in found
+        ),
+        names=1,
+    )
+
+
+def _contention(found: Contention) -> Section:
+    """Return what contenders got; the checks are among the problems, if they found any."""
+    times, retries = found.commit_s, found.retries_per_commit
+    return Section(
+        title="contention",
+        header=(
+            *("pattern", "contenders", "keys", "commits", "per s", "p50", "p99"),
+            *("retries each", "412", "409", "unknown", "taken", "fairness"),
+        ),
+        rows=(
+            (
+                found.pattern,
+                str(found.contenders),
+                str(found.keys),
+                str(found.commits),
+                "-" if found.commits_per_s is None else f"{found.commits_per_s:.4g}",
+                *(format_seconds(None if times is None else times[p]) for p in ("p50", "p99")),
+                "-" if retries is None else f"{retries:.2f}",
+                str(found.refused),
+                str(found.conflicts),
+                str(found.unknown_writes),
+                str(found.taken),
+                "-" if found.fairness is None else f"{found.fairness:.3f}",
+            ),
         ),
         names=1,
     )

@@ -32,7 +32,8 @@ def report(summary: Summary, out: TextIO) -> None:
         return f"{''.join(_STYLES[style] for style in styles)}{plain}{_PLAIN}" if colored else plain
 
     undone = summary.ok < summary.requested or summary.latencies.overdue
-    failed = undone or summary.corrupt_objects
+    violated = summary.contention is not None and summary.contention.violated_keys
+    failed = undone or violated or summary.corrupt_objects
     print(
         styled(f"{summary.workload}: {headline(summary)}", "bold", *(["red"] if failed else [])),
         file=out,

@@ -52,8 +52,11 @@ _NEWER: Final = {
     for name, row_type in TABLES.items()
 }
 """Columns that may be absent, and what stands for them then."""
-_NEWER_TABLES: Final = frozenset({"usages", "overdue"})
+_NEWER_TABLES: Final = frozenset({"usages", "accesses", "overdue"})
 """Tables that may be absent."""
+
+_WITH_KEYS: Final = frozenset({"accesses", "bad_ranges"})
+"""Tables of which a report needs the keys: what happened there is what it is for."""
 
 
 class RecordReader:
@@ -77,8 +80,7 @@ class RecordReader:
             name: TableBuilder(
                 f"record.{name}",
                 {"function": int, **get_type_hints(row_type)},
-                # Bad ranges are few, and what they say is what a report is for.
-                frozenset() if name == "bad_ranges" else skip,
+                frozenset() if name in _WITH_KEYS else skip,
                 store,
             )
             for name, row_type in TABLES.items()
@@ -204,7 +206,7 @@ def _check_numbers(tables: Mapping[str, Mapping[str, bytes]]) -> None:
     index = _ints(tables["operations"]["index"])
     if not np.array_equal(index, np.arange(len(index))):
         raise ValueError("operations are not numbered from 0")
-    for name in ("attempts", "steps", "bad_ranges", "usages"):
+    for name in ("attempts", "steps", "bad_ranges", "usages", "accesses"):
         numbers = _ints(tables[name]["operation"])
         if len(numbers) and not 0 <= numbers.min() <= numbers.max() < len(index):
             raise ValueError(f"{name} of no operation")

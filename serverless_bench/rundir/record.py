@@ -14,6 +14,7 @@ from enum import StrEnum
 from typing import Any, Self, TypeAlias
 
 from serverless_bench.job.operations import OperationKind
+from serverless_bench.rundir.access import ACCESS_WORDS, Access
 from serverless_bench.rundir.rows import column, from_columns, to_columns
 
 
@@ -282,23 +283,23 @@ class InvocationRecord:
     duplicate: bool = False
     """Whether another delivery had claimed the launch: nothing was done then."""
     born_ns: int | None = None
-    """When the execution environment began to load its code, on the wall clock; None if it
-    was loaded for another one, from which this one was forked."""
+    """When its process began to load code, on the wall clock; None in a fork of another one."""
     import_ns: int | None = None
     """How long that took; None as above."""
     interpreter_ns: int | None = None
     """User time of the threads that run Python; None if unknown."""
     lock_probes: int | None = None
-    """How often a thread asked for the interpreter, to learn whether its lock is free; None
-    where one thread did everything."""
+    """How often a thread looked whether the interpreter's lock is free; None with one thread."""
     lock_delayed: int | None = None
     """How often it had to wait."""
     machine: str | None = None
     """Kind of processor, as ``x86_64`` or ``aarch64``; None if unknown."""
+    accesses: Sequence[Access] = ()
+    """Of keys that functions share, in the order in which an operation made them."""
     overdue: Sequence[Overdue] = ()
     """What was due in an open loop and never begun; a few rows, however much it is."""
     gate_puts: int | None = None
-    """Billed requests at the gate: its announcement. None without a gate, or if unknown."""
+    """Billed requests to announce itself at the gate. None without a gate, or if unknown."""
     gate_gets: int | None = None
     """The same: how often it asked for the start."""
     control_puts: int | None = None
@@ -307,8 +308,7 @@ class InvocationRecord:
     control_gets: int | None = None
     """The same: looks at the claim of somebody else."""
     measured_cpu_ns: int | None = None
-    """User and system time from the first operation that is a measurement to the end: without
-    preparation, warm-up and gate. None of records of a version that did not tell."""
+    """User and system time from the first measured operation to the end; None if unknown."""
 
     @property
     def ok(self) -> bool:
@@ -344,6 +344,7 @@ TABLES: Mapping[str, type] = {
     "steps": Step,
     "bad_ranges": BadRange,
     "usages": Usage,
+    "accesses": Access,
     "overdue": Overdue,
 }
 """Every table of an ``InvocationRecord`` and the type of its rows."""
@@ -394,5 +395,6 @@ def launch_of(data: Mapping[str, Any]) -> int:
 _WORDS: Mapping[type, Mapping[str, Mapping[str, StrEnum]]] = {
     OperationRecord: {"kind": {str(kind): kind for kind in OperationKind}},
     BadRange: {"found": {str(found): found for found in Found}},
+    Access: ACCESS_WORDS,
 }
 """Columns that hold one of a few words, and the words."""

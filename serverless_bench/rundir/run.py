@@ -92,6 +92,8 @@ class Run:
     clock, in ns, and the ``Date`` of the answer in seconds."""
     usages: Table = field(default_factory=dict)
     """What libraries used during operations that were watched; empty if none was."""
+    accesses: Table = field(default_factory=dict)
+    """Reads and writes of keys that functions share; empty if there are none."""
     overdue: Table
     """What was due in an open loop and never begun, as runs of evenly spaced instants."""
     knows_overdue: bool = True

@@ -33,6 +33,7 @@ from serverless_bench.errors import (
 from serverless_bench.job.target import Target
 from serverless_bench.job.transfer import MIN_PART_BYTES, Transfer
 from serverless_bench.rundir.record import Shown
+from serverless_bench.testing.client_conditions import ConditionContract
 from serverless_bench.testing.client_keys import ODD, KeyContract, bytes_of, stored
 from serverless_bench.testing.client_parts import (
     SIZE,
@@ -48,7 +49,7 @@ from serverless_bench.testing.client_parts import (
 from serverless_bench.testing.reference import open_reference
 
 
-class ClientContract(KeyContract):
+class ClientContract(KeyContract, ConditionContract):
     """The tests; see the module."""
 
     def test_it_says_what_it_is(self, declared: ClientInfo) -> None:

@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 from serverless_bench.clock import EpochClock, http_date_s, monotonic_ns
 from serverless_bench.errors import OperationError
 from serverless_bench.job.operations import OperationKind
+from serverless_bench.rundir.access import Access, AccessRow
 from serverless_bench.rundir.record import (
     Attempt,
     AttemptRow,
@@ -41,6 +42,7 @@ class MeasuredOperation:
     step_rows: Sequence[StepRow]
     bad_ranges: Sequence[BadRange] = ()
     usages: Sequence[Usage] = ()
+    accesses: Sequence[AccessRow] = ()
     bug: str | None = None
     """An exception that no client may raise; None as a rule."""
 
@@ -78,6 +80,7 @@ def to_tables(measured: Sequence[MeasuredOperation]) -> dict[str, Sequence[Any]]
         "steps": Rows.numbered(Step, [done.step_rows for done in measured]),
         "bad_ranges": _numbered([done.bad_ranges for done in measured]),
         "usages": _numbered([done.usages for done in measured]),
+        "accesses": Rows.numbered(Access, [done.accesses for done in measured]),
     }
 
 
@@ -135,6 +138,7 @@ def measure(
         join_curves(curves, start_ns),
         [replace(row, key=spec.key) for row in bad.listed] if bad.listed else (),
         () if usage is None else (usage,),
+        [_placed(row, origin_ns) for row in context.accesses] if context.accesses else (),
         bug,
     )
     return measured, result
@@ -180,6 +184,12 @@ def _operation(
         count,
         None if intended_ns is None else origin_ns + intended_ns,
     )
+
+
+def _placed(row: AccessRow, origin_ns: int) -> AccessRow:
+    """Return a row whose instants are since the epoch."""
+    key, act, version, base, start_ns, end_ns, ending = row
+    return key, act, version, base, origin_ns + start_ns, origin_ns + end_ns, ending
 
 
 def _attempt(meter: Meter, failure: OperationError | None, origin_ns: int) -> AttemptRow:

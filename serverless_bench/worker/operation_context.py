@@ -10,12 +10,16 @@ from serverless_bench.job.operations import OperationSpec
 from serverless_bench.job.target import Target
 from serverless_bench.job.transfer import Transfer
 from serverless_bench.payload.verify import BadRanges
+from serverless_bench.rundir.access import AccessRow
 from serverless_bench.rundir.record import Usage
 from serverless_bench.worker.retry import Retrier
 
 if TYPE_CHECKING:
     # At run time it is loaded for arrays only.
     from serverless_bench.worker.array_operation import ArrayTask
+
+    # And this for contention only.
+    from serverless_bench.worker.contention import Contender
 
 
 @dataclass(slots=True)
@@ -28,6 +32,8 @@ class InvocationContext:
     """What its arrays are like."""
     target: Target | None = None
     """Where libraries of arrays find them."""
+    contender: "Contender | None" = None
+    """What writes to keys that other functions write to, too."""
 
 
 @dataclass(slots=True)
@@ -56,6 +62,8 @@ class OperationContext:
     bad: BadRanges = field(default_factory=BadRanges)
     usage: Usage | None = None
     """What a library used, where that was measured."""
+    accesses: Sequence[AccessRow] = ()
+    """Reads and writes of shared keys, at monotonic instants."""
     task: "ArrayTask | None" = None
     """An operation on an array, made before the clock starts and compared after it stops."""
     _lock: threading.Lock = field(default_factory=threading.Lock)

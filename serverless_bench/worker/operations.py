@@ -6,7 +6,7 @@ from typing import Final
 
 from serverless_bench.errors import BadResponse
 from serverless_bench.job.keys import declared_size
-from serverless_bench.job.operations import OperationKind
+from serverless_bench.job.operations import CONTENDED, OperationKind
 from serverless_bench.job.transfer import Stat
 from serverless_bench.worker.operation_context import DONE, OperationContext, OperationResult
 from serverless_bench.worker.transfer import get_object, put_object
@@ -86,6 +86,13 @@ def _array(context: OperationContext) -> OperationResult:
     return perform_array(context)
 
 
+def _contend(context: OperationContext) -> OperationResult:
+    # Few jobs have shared keys.
+    from serverless_bench.worker.contention import perform_contention  # noqa: PLC0415
+
+    return perform_contention(context)
+
+
 _ARRAYS: Final = frozenset(
     {OperationKind.WRITE_ARRAY, OperationKind.APPEND_ARRAY, OperationKind.READ_ARRAY}
 )
@@ -99,4 +106,5 @@ _PERFORM: Final[Mapping[OperationKind, Callable[[OperationContext], OperationRes
     OperationKind.DELETE_MANY: _delete_many,
     OperationKind.COPY: _copy,
     **dict.fromkeys(_ARRAYS, _array),
+    **dict.fromkeys(CONTENDED, _contend),
 }

@@ -63,7 +63,15 @@ class Retrier:
     """Finished attempts in the order in which they ended. Appending is atomic, so the
     threads of a parallel transfer share it without a lock."""
 
-    def run(self, request: str, call: Callable[[Meter], T], *, part: int = 0) -> T:
+    def run(
+        self,
+        request: str,
+        call: Callable[[Meter], T],
+        *,
+        part: int = 0,
+        wait_ns: int = 0,
+        once: bool = False,
+    ) -> T:
         """Return what ``call`` returns, once it does not raise.
 
         Parameters
@@ -72,13 +80,17 @@ class Retrier:
             As in ``record.Attempt``.
         call
             Makes one HTTP request through the client and reports it to the meter.
+        wait_ns
+            Pause that the caller made before it.
+        once
+            Whether a failure is final: the request would mean something else a second time.
 
         Raises
         ------
         OperationError
             Of the last attempt, when no further one is left or would help.
         """
-        number = moves = failures = wait_ns = 0
+        number = moves = failures = 0
         throttled_until_ns: int | None = None
         while True:
             meter = Meter(request, part, number, wait_ns, self.deadline_ns, self.on_moved)
@@ -109,15 +121,29 @@ class Retrier:
             else:
                 failures += 1
                 is_over = failures > self.retries
-            if not failure.retryable or is_over:
+            if once or not failure.retryable or is_over:
                 raise failure
-            wait_ns = self._wait_before(number - moves, failure)
+            wait_ns = self.wait_before(number - moves, failure)
 
     def _note(self, meter: Meter, failure: OperationError | None) -> None:
         meter.stop()
         self.done.append((meter, failure))
 
-    def _wait_before(self, number: int, failure: OperationError) -> int:
+    def wait_before(self, number: int, failure: OperationError) -> int:
+        """Wait before another attempt, and return for how long.
+
+        Parameters
+        ----------
+        number
+            Attempts that failed so far.
+        failure
+            Of the last one.
+
+        Raises
+        ------
+        DeadlineExceeded
+            If no time is left for it.
+        """
         # Of a store that throttles there may be thousands, and 2**1100 is no float.
         wait_s = self.rng.uniform(0, min(_CAP_S, _BASE_S * 2 ** min(number, _DOUBLINGS)))
         # Who says "after 0 s" would be asked without a pause until the time is over.

@@ -79,6 +79,11 @@ class InvocationRunner:
     def __post_init__(self) -> None:
         invocation = self.invocation
         self._context = InvocationContext(array=invocation.load.array, target=invocation.target)
+        if invocation.load.pattern is not None:
+            # Only contenders pay for what it takes to load it.
+            from serverless_bench.worker.contention import Contender  # noqa: PLC0415
+
+            self._context.contender = Contender.of(invocation)
 
     def measure_all(self) -> str | None:
         """Do everything; return why it stopped early, if it did.
@@ -108,6 +113,7 @@ class InvocationRunner:
                     # They share the interpreter's lock.
                     self.probe = stack.enter_context(LockProbe())
                 self._in_threads(lambda thread: self._measure(self._rounds[thread], rngs[thread]))
+            self._close(workload, rngs[0])
         return self._stopped
 
     def begin(self) -> None:
@@ -272,6 +278,13 @@ class InvocationRunner:
                 # Against a store that refuses at once the loop would only measure itself.
                 sleep(_AFTER_FAILURE_S)
         self._freed_ns.append(monotonic_ns())
+
+    def _close(self, workload: Workload, rng: random.Random) -> None:
+        """Do what comes last, and counts as little as what comes first."""
+        measured = tuple(self.measured)
+        stream = workload.closing(self.invocation, (done.row for done in measured))
+        while self._stopped is None and (operation := next_operation(stream, None)) is not None:
+            self.perform(operation, rng, warmup=True)
 
     def _has_come(self, instant_ns: int) -> bool:
         """Wait for an instant; return whether it came before the function gave up."""

@@ -1,11 +1,12 @@
 """What one invocation does: each workload turns it into operations."""
 
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from typing import Final
 
 from serverless_bench.job.operations import OperationSpec
 from serverless_bench.job.spec import InvocationSpec
 from serverless_bench.plugins import Registry
+from serverless_bench.rundir.record import OperationRow
 
 Stream = Generator[OperationSpec, bool | None, None] | Iterator[OperationSpec]
 """Operations of one thread, one after the other."""
@@ -49,11 +50,28 @@ class Workload:
         while True:
             yield self.operations(invocation, thread)
 
+    def closing(
+        self,
+        invocation: InvocationSpec,  # noqa: ARG002
+        done: Iterable[OperationRow],  # noqa: ARG002
+    ) -> Stream:
+        """Yield what is to be done when all threads are through, and not counted.
+
+        Parameters
+        ----------
+        invocation
+            Which.
+        done
+            What all threads have done.
+        """
+        yield from ()
+
 
 WORKLOADS: Final = Registry[Workload](
     "workloads",
     {
         "array": "serverless_bench.workloads.array:WORKLOAD",
+        "contend": "serverless_bench.workloads.contend:WORKLOAD",
         "function": "serverless_bench.workloads.function:WORKLOAD",
         "mixed": "serverless_bench.workloads.mixed:WORKLOAD",
         "noop": "serverless_bench.workloads.noop:WORKLOAD",

@@ -69,8 +69,9 @@ class Bench:
             if case["resume"] == "killed":
                 cut(runs[-1])
                 again = command_of(case)("resume", runs[-1], "--format", "json")
-                # A run directory has no code: what is missing stays missing.
-                ends = {0, 6, 7} if case["faults"] != NO or case["workload"] == "call" else {0}
+                # A run directory has no code, and a race is over: what is missing stays missing.
+                alone = case["workload"].startswith(("call", "contend"))
+                ends = {0, 6, 7} if case["faults"] != NO or alone else {0}
                 assert again.code in ends, again
                 reports[-1] = json.loads(again.out.splitlines()[-1])
             self.server.state.witness.settle()
@@ -198,6 +199,9 @@ class Bench:
             case "array read":
                 file = self.arrays[prefix_of(case), case["objects"]]
                 own = ["array", "read", *_ARRAY, "--key-file", file, *number, *array]
+            case "contend increment" | "contend claim" | "contend append":
+                own = ["contend", *number, *_contention(case), "--prefix", prefix_of(case)]
+                own += array
             case "call":
                 file = self.directory / f"own_{next(self.numbers)}.py"
                 file.write_text(OWN.replace("OBJECTS", case["objects"]))
@@ -282,6 +286,15 @@ _DEFAULTS: Final = {
 
 def _if(case: Case, factor: str, default: str, flag: str = "") -> list[str]:
     return [] if case[factor] == default else [flag or f"--{factor}", case[factor]]
+
+
+def _contention(case: Case) -> list[str]:
+    """Return the flags of a pattern; one has no back-off."""
+    pattern = case["workload"].removeprefix("contend ")
+    if pattern == "claim":
+        return ["--pattern", pattern]
+    ends = [] if case["duration"] != NO else ["--operations", "5"]
+    return ["--pattern", pattern, *ends, *(["--backoff", "0"] if pattern == "append" else [])]
 
 
 def prefix_of(case: Case) -> str:

@@ -8,7 +8,10 @@ from serverless_bench.driver.directory_bucket import WITH_SESSIONS
 
 NO: Final = "no"
 FACTORS: Final[Mapping[str, Sequence[str]]] = {
-    "workload": ("write", "read", "mixed", "array write", "array read", "call", "job file"),
+    "workload": (
+        *("write", "read", "mixed", "array write", "array read", "call", "job file"),
+        *("contend increment", "contend claim", "contend append"),
+    ),
     "client": ("wire", *(name for name in sorted(CLIENTS) if name != "wire")),
     "executor": ("inline", "local", "lambda", "workers"),
     "probe": ("yes", NO),
@@ -41,24 +44,42 @@ LONG: Final = "long/" * 170
 _NO_OPTION: Final = "No such option"
 _ONLY_ITS_OWN: Final = "does not offer multipart"
 _UPLOADS: Final = ("write", "mixed", "array write", "array read", "call", "job file")
+_CONTEND: Final = ("contend increment", "contend claim", "contend append")
+_CONDITIONAL: Final = ("wire", "boto3")
 
 REFUSED: Final[Sequence[tuple[Mapping[str, str], str]]] = (
     # Shares and repeats are for what reads a list.
     *(
         ({"workload": name, "split": "2"}, _NO_OPTION)
-        for name in ("write", "mixed", "array write", "array read", "call")
+        for name in ("write", "mixed", "array write", "array read", "call", *_CONTEND)
     ),
-    *(({"workload": name, "repeats": "2"}, _NO_OPTION) for name in ("write", "mixed", "call")),
+    *(
+        ({"workload": name, "repeats": "2"}, _NO_OPTION)
+        for name in ("write", "mixed", "call", *_CONTEND)
+    ),
+    # Who contends goes as fast as the others let it.
+    *(
+        ({"workload": name, factor: value}, _NO_OPTION)
+        for name in _CONTEND
+        for factor, value in (("rate", "100"), ("arrivals", "poisson"))
+    ),
+    ({"workload": "contend claim", "duration": "0.2"}, "means nothing to claims"),
+    ({"workload": "contend append", "duration": "0.2"}, "takes no --duration"),
+    *(
+        ({"workload": workload, "client": name}, "makes no conditional writes")
+        for workload in _CONTEND
+        for name in sorted(set(CLIENTS) - set(_CONDITIONAL))
+    ),
     # The function, or the library of arrays, has threads of its own.
     *(
         ({"workload": name, factor: value}, _NO_OPTION)
         for name in ("array write", "array read", "call")
         for factor, value in (("threads", "2"), ("rate", "100"), ("arrivals", "poisson"))
     ),
-    # What an array holds its shape says.
+    # What an array holds its shape says; a shared key says who wrote it.
     *(
         ({"workload": name, factor: value}, _NO_OPTION)
-        for name in ("array write", "array read")
+        for name in ("array write", "array read", *_CONTEND)
         for factor, value in (
             ("size", "uniform:1KiB:64KiB"),
             ("size", "11MiB"),
@@ -82,7 +103,7 @@ REFUSED: Final[Sequence[tuple[Mapping[str, str], str]]] = (
     ),
     *(
         ({"bucket": "directory", "workload": name, "prefix": prefix}, "a prefix ends in a slash")
-        for name in ("write", "mixed", "call", "job file")
+        for name in ("write", "mixed", "call", "job file", *_CONTEND)
         for prefix in ("bench-", "mäß/日本-")
     ),
     # Only obstore speaks Google's own API.

@@ -10,6 +10,7 @@ NEWER: Final = {
 NEWER_OF_FUNCTIONS: Final = (
     *("run_wait_ns", "cpus", "memory_mib", "generator_bytes_per_s", "gate_wait_ns", "gate_late"),
     *("delivery", "duplicate", "born_ns", "import_ns", "machine", "measured_cpu_ns", "usages"),
+    "accesses",
     *("interpreter_ns", "lock_probes", "lock_delayed", "overdue"),
     *("gate_puts", "gate_gets", "control_puts", "control_gets"),
 )
@@ -51,6 +52,7 @@ _FIELDS: Final = {
         *("error", "detail", "request_id", "host_id", "remote", "reused", "bytes"),
         *("answered_ns", "date_s"),
     ),
+    "accesses": (*("operation", "key", "act", "version", "base", "start_ns", "end_ns", "ending"),),
     "overdue": ("first_ns", "last_ns", "count", "until_ns"),
     "steps": ("operation", "step_ns", "step_bytes"),
     "bad_ranges": (

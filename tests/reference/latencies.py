@@ -11,6 +11,7 @@ from tests.reference.sizes import CLASSES, size_class
 KINDS: Final = (
     *("put", "get", "get_range", "head", "list", "delete", "delete_many", "copy"),
     *("write_array", "append_array", "read_array", "call"),
+    *("increment", "claim", "append", "observe"),
 )
 
 

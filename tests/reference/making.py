@@ -13,6 +13,7 @@ from typing import Any, Final
 from hypothesis import strategies as st
 
 from serverless_bench.job.load import ArraySpec, Load
+from serverless_bench.job.shared_keys import Pattern
 from serverless_bench.job.spec import DescribedJob, JobSpec
 from tests.reference.columns import NEWER_OF_FUNCTIONS, columns, forget, shift
 from tests.runs import TARGET
@@ -46,7 +47,7 @@ TRAITS: Final = (
     ),
     *("threads", "throttled", "unknown", "usages", "warm-up", "waves"),
     *("array", "control", "greedy", "hidden", "https", "imported", "memory", "mix", "other"),
-    *("overdue", "prompt", "shows", "straight"),
+    *("contended", "overdue", "prompt", "shows", "straight"),
 )
 SIZES: Final = (
     *(1, 100, 8192, 8193, 65_536, 65_537, 524_289, 2 << 20, 4 << 20, (4 << 20) + 1, 32 << 20),
@@ -155,6 +156,7 @@ class _Maker:
         of = DescribedJob(
             name="made-up",
             workload="function" if own else "mixed" if self.has("mixed") else "write",
+            objects=draw.randint(1, 3),
             target=target,
             control=TARGET if self.has("control") else None,
             endpoints=("http://other",) if self.has("other", 0.5) else (),
@@ -177,6 +179,9 @@ class _Maker:
             array = ArraySpec(library="zarr", shape=(8,), chunks=(2,), path=path)
         split = 2 if self.has("ranges") else None
         load = Load(threads=threads, rate_per_s=rate, mix=mix, array=array, split=split)
+        if self.has("contended") and not own:
+            of = replace(of, workload="contend", object_bytes=None)
+            load = replace(load, pattern=draw.choice(list(Pattern)))
         return replace(of, load=load)
 
     def _launch(
@@ -321,7 +326,7 @@ class _Maker:
             at[thread] = rows[-1]["end_ns"] + draw.randint(0, 50 * MS)
         rows.sort(key=lambda row: row["start_ns"])
         tables: dict[str, list[dict[str, Any]]] = {
-            name: [] for name in ("attempts", "steps", "bad_ranges", "usages")
+            name: [] for name in ("attempts", "steps", "bad_ranges", "usages", "accesses")
         }
         for number, row in enumerate(rows):
             row["index"] = number
@@ -367,18 +372,45 @@ class _Maker:
             "warmup": warmup,
             "offset": offset,
             "generation": 0,
-            "count": draw.randint(0, 9) if kind in {"list", "delete_many"} else 1,
+            "count": self._count(kind),
             "intended_ns": due,
         }
 
     def _kind(self) -> str:
         if self.job.workload == "function":
             return self.draw.choice(("call", "put", "get"))
+        if self.job.load.pattern is not None:
+            return self.draw.choice((*map(str, Pattern), "observe", "put"))
         if self.has("mixed"):
             return self.draw.choice(KINDS)
         if self.has("usages"):
             return self.draw.choice(("write_array", "read_array"))
         return "get_range" if self.has("ranges") else self.draw.choice(("put", "get"))
+
+    def _count(self, kind: str) -> int:
+        if kind in set(Pattern):
+            return self.draw.randint(0, 1)
+        return self.draw.randint(0, 9) if kind in {"list", "delete_many"} else 1
+
+    def _accesses(self, row: dict[str, Any]) -> list[dict[str, Any]]:
+        """Return reads and writes of shared keys, in whatever order and however they end."""
+        draw, tokens = self.draw, (None, "0.0.0", "0.0.1", "1.0.0", "9.9.9", "?00")
+        count = 0 if self.job.load.pattern is None else draw.randint(0, 3)
+        made = []
+        for _ in range(count):
+            start = draw.randint(row["start_ns"], row["end_ns"])
+            made.append(
+                {
+                    "key": f"run/contend/register-0000000{draw.randrange(2)}",
+                    "act": draw.choice(("read", "write")),
+                    "version": draw.choice(tokens),
+                    "base": draw.choice(tokens),
+                    "start_ns": start,
+                    "end_ns": draw.randint(start, row["end_ns"]),
+                    "ending": draw.choice(("done", "refused", "conflict", "failed", "unknown")),
+                }
+            )
+        return made
 
     def _key(self, kind: str, size: int) -> str:
         if kind == "call":
@@ -411,6 +443,7 @@ class _Maker:
             "steps": self._steps(row),
             "bad_ranges": [bad] if row["bad_ranges"] else [],
             "usages": [usage] if usages else [],
+            "accesses": self._accesses(row),
         }
 
     def _attempts(self, row: dict[str, Any]) -> list[dict[str, Any]]:

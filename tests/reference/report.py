@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from tests.reference.bill import bill
 from tests.reference.bottleneck import bottleneck
+from tests.reference.contention import contention
 from tests.reference.invariants import wrong
 from tests.reference.latencies import latencies
 from tests.reference.rows import Function, Row, S, Saved, read
@@ -92,7 +93,10 @@ def reference(path: Path, *, with_warmup: bool = False) -> Row:
         "latencies": latencies(run),
         "libraries": libraries(run),
         "not_shown": missed,
+        "contention": contention(run, percentiles),
     }
+    if withheld and report["contention"] is not None:
+        report["contention"]["commits_per_s"] = None
     parts = {"deliveries": deliveries(run), "bill": bill(run)}
     return report | {name: part for name, part in parts.items() if part is not None}
 

@@ -30,7 +30,7 @@ _DEFAULTS: Final[Row] = {
 _DEFAULTS_OF_ROWS: Final[dict[str, Row]] = {
     "operations": {"warmup": False, "offset": 0, "generation": 0, "count": 1, "intended_ns": None},
     "attempts": {"answered_ns": None, "date_s": None},
-    **{name: {} for name in ("steps", "bad_ranges", "usages")},
+    **{name: {} for name in ("steps", "bad_ranges", "usages", "accesses")},
 }
 _MOVED: Final = (
     *("start_ns", "end_ns", "first_byte_ns", "last_byte_sent_ns", "answered_ns"),
@@ -51,7 +51,7 @@ class Function:
     never_began: bool = False
     record: Row | None = None
     operations: list[Row] = field(default_factory=list)
-    """Each with its ``attempts``, ``steps``, ``bad_ranges`` and ``usages``."""
+    """Each with its ``attempts``, ``steps``, ``bad_ranges``, ``usages`` and ``accesses``."""
     launch: int | None = None
     overdue: list[Row] | None = None
     """Instants that came and were left undone; None of records that do not say."""

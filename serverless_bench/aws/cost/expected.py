@@ -185,7 +185,8 @@ def _work(job: JobSpec, setting: Setting) -> _Work | None:
     if job.workload == "array":
         return _of_load(_array_load(job, setting))
     size = mean_bytes(job, setting)
-    if job.workload == OWN_FUNCTION or size is None:
+    # How often writes are refused is what those find out that contend.
+    if job.workload in {OWN_FUNCTION, "contend"} or size is None:
         return None
     if job.workload == "mixed":
         return _mixed(job, setting, size)
@@ -315,7 +316,7 @@ def _mean_of_mix(job: JobSpec, setting: Setting, size: int) -> _Work:
 
 def _requests_at_most(job: JobSpec, setting: Setting) -> _Work:
     """Return how many requests one function makes at most."""
-    if job.workload == OWN_FUNCTION:
+    if job.workload in {OWN_FUNCTION, "contend"}:
         return _in_time(job, job.deadline_s, puts=1.0)
     if job.load.sizes is not None:
         job = replace(job, object_bytes=parse_sizes(job.load.sizes).maximum())

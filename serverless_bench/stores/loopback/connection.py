@@ -12,6 +12,7 @@ from typing import Any, Final, NoReturn
 from serverless_bench import clock
 from serverless_bench.clock import monotonic_ns, wall_ns
 from serverless_bench.job.keys import declared_size
+from serverless_bench.job.shared_keys import is_shared_key
 from serverless_bench.process.callers import from_a_page, same_user
 from serverless_bench.stores.loopback.bodies import Body, Inspector, UploadCheck, buffered
 from serverless_bench.stores.loopback.faults import FaultKind, PlannedFault, derived_rng
@@ -326,10 +327,11 @@ class S3Connection(HttpConnection):
         self._name = name
         self.fault: PlannedFault | None = None
         # Only objects of a benchmark fail; markers and the like are no part of one.
-        if declared_size(self.s3_request.key) is None:
+        key = self.s3_request.key
+        if declared_size(key) is None and not is_shared_key(key):
             return
         where = str(self.s3_request.part or self.s3_request.headers.get("range", ""))
-        self.fault = self.state.fault_plan.decide(name, self.s3_request.key, where)
+        self.fault = self.state.fault_plan.decide(name, key, where)
         if self.fault and self.fault.kind in REFUSALS:
             self.inject(self.fault)
             raise S3Error(*REFUSALS[self.fault.kind])

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
-from serverless_bench.clock import utc_stamp, wall_ns
+from serverless_bench.clock import sleep, utc_stamp, wall_ns
 from serverless_bench.job.keys import declared_size
 from serverless_bench.job.transfer import MAX_PARTS
 from serverless_bench.stores.loopback import google
@@ -21,6 +21,9 @@ from serverless_bench.stores.loopback.objects import (
     etag_of,
 )
 from serverless_bench.stores.loopback.s3 import Element, S3Error, parse_xml, texts
+
+_RACE_S: Final = 0.001
+"""What lies between comparison and write where conditions are racy."""
 
 
 def _head_bucket(connection: S3Connection) -> None:
@@ -218,8 +221,14 @@ def _commit(
     S3Error
         If another request was faster, and this one is conditional.
     """
-    bucket = connection.s3_request.bucket
-    written = connection.state.objects.put(bucket, content, if_version=required)
+    bucket, objects = connection.s3_request.bucket, connection.state.objects
+    if required is not None and connection.state.settings.racy_conditions:
+        # The one thing that is wrong: between the comparison and the write others may write.
+        if not objects.has_version(bucket, content.key, required):
+            raise _precondition_failed()
+        sleep(_RACE_S)
+        required = None
+    written = objects.put(bucket, content, if_version=required)
     if written is None:
         raise _precondition_failed()
     return _identity(connection, written)

@@ -62,6 +62,8 @@ class LoopbackSettings:
     shape: Shape = field(default_factory=Shape)
     express_s: float | None = None
     """How long sessions of directory buckets last; None treats these like other buckets."""
+    racy_conditions: bool = False
+    """Whether a conditional write compares, waits a millisecond, and then writes."""
     clock_skew_s: float = 0.0
     """Added to the time of day in every answer."""
 

@@ -33,6 +33,7 @@ SECTIONS = {
     "Bottleneck": "bottleneck",
     "MissingFunctions": "missing_functions",
     "Clocks": "clocks",
+    "Contention": "contention",
     "Deliveries": "deliveries",
     "Dollars": "dollars",
     "GateSummary": "gate",
@@ -43,6 +44,7 @@ SECTIONS = {
     "OverTime": "over_time",
     "Summary": "report",
     "Times": "times",
+    "Violation": "violations",
     "Wave": "waves",
 }
 

@@ -104,7 +104,7 @@ def test_a_plan_of_an_open_loop_has_the_operations_that_are_due(call: Call) -> N
     found = json.loads(call("plan", "--format", "json", *words)[1])
     assert found["expected"]["usage"]["puts"] == 6000
     assert call("plan", "wirte")[0] == 2
-    assert "mixed, array, call" in call("plan", "wirte")[2]
+    assert "mixed, contend, array, call" in call("plan", "wirte")[2]
 
 
 @pytest.mark.parametrize("command", ["write", "plan"])

@@ -55,6 +55,7 @@ def test_every_flag_of_a_command_is_a_setting_or_decides_what_becomes_of_its_run
 def test_flags_and_settings_have_the_same_defaults(workload: str) -> None:
     more: dict[str, dict[str, Any]] = {
         "array": {"operation": "write"},
+        "contend": {"operations": 1},
         "mixed": {"operations": 1},
         "read": {"key": "k"},
         OWN_FUNCTION: {"code": "3.11:x"},

@@ -10,7 +10,11 @@ from serverless_bench.workloads import WORKLOADS
 from tests.runs import TARGET
 
 ARRAY = ArraySpec(library="zarr", shape=(8,), chunks=(2,))
-NEEDED: dict[str, dict[str, Any]] = {"mixed": {"mix": (("get", 1.0),)}, "array": {"array": ARRAY}}
+NEEDED: dict[str, dict[str, Any]] = {
+    "mixed": {"mix": (("get", 1.0),)},
+    "contend": {"pattern": "append"},
+    "array": {"array": ARRAY},
+}
 GIVEN: dict[str, Any] = {
     "threads": 2,
     "sizes": "uniform:1:9",
@@ -23,6 +27,8 @@ GIVEN: dict[str, Any] = {
     "arrivals": "poisson",
     "split": 2,
     "range_bytes": 7,
+    "pattern": "claim",
+    "backoff_s": 0.5,
     "array": ARRAY,
     "code": "x",
 }
@@ -56,7 +62,9 @@ def test_a_job_has_nothing_that_means_nothing_to_its_workload(workload: str, nam
         job(workload, **given)
 
 
-@pytest.mark.parametrize(("workload", "name"), [("mixed", "mix"), ("array", "array")])
+@pytest.mark.parametrize(
+    ("workload", "name"), [("mixed", "mix"), ("contend", "pattern"), ("array", "array")]
+)
 def test_a_job_has_what_its_workload_is_about(workload: str, name: str) -> None:
     with pytest.raises(UsageError, match=f"`{name}` is missing") as caught:
         replace(job(workload), load=Load())

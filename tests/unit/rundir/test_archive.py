@@ -20,6 +20,7 @@ from serverless_bench.audit.reported_run import read_reported_run
 from serverless_bench.errors import ArchiveError
 from serverless_bench.job.keys import hash_key
 from serverless_bench.job.operations import OperationKind
+from serverless_bench.rundir.access import Access, Act, Ending
 from serverless_bench.rundir.archive import Archive
 from serverless_bench.rundir.record import (
     TABLES,
@@ -47,6 +48,8 @@ VALUES: dict[object, st.SearchStrategy[object]] = {
     type(None): st.none(),
     OperationKind: st.sampled_from(OperationKind),
     Found: st.sampled_from(Found),
+    Act: st.sampled_from(Act),
+    Ending: st.sampled_from(Ending),
 }
 
 
@@ -67,7 +70,13 @@ def records(draw: st.DrawFn, index: int) -> InvocationRecord:
             draw(rows(OperationRecord, index=st.just(number))) for number in range(size)
         )
     }
-    tables = {"attempts": Attempt, "steps": Step, "bad_ranges": BadRange, "usages": Usage}
+    tables = {
+        "attempts": Attempt,
+        "steps": Step,
+        "bad_ranges": BadRange,
+        "usages": Usage,
+        "accesses": Access,
+    }
     for name, row_type in tables.items():
         places = [
             draw(st.integers(0, size - 1)) for _ in range(draw(st.integers(0, 3)) if size else 0)

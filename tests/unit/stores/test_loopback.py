@@ -3,6 +3,8 @@
 import io
 import random
 from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -378,6 +380,28 @@ class TestObjects:
             assert written is not None
             assert written.generation == 4
             assert objects.find("c", KEY, written=True) is None
+
+    @pytest.mark.parametrize("key", [KEY, "k"])
+    def test_a_write_over_one_version_takes_effect_once(self, key: str) -> None:
+        """Versions are compared and objects written in one step, by however many at once."""
+
+        def version(number: int) -> StoredObject:
+            # One whose key declares its size has generations, another one has bytes.
+            data = None if key == KEY else bytes([number])
+            size = 200_000 if data is None else 1
+            return StoredObject(key=key, size=size, generation=number, verbatim=data)
+
+        objects = ObjectTable(strict=True)
+        last = objects.put("b", version(0))
+        for number in range(1, 20):
+            assert last is not None
+            contenders = [version(number + 20 * n) for n in range(8)]
+            with ThreadPoolExecutor(8) as pool:
+                put = partial(objects.put, "b", if_version=last.version)
+                done = list(pool.map(put, contenders))
+            (won,) = (one for one in done if one is not None)
+            assert objects.find("b", key, written=True) == won
+            last = objects.put("b", version(number), if_version=won.version)
 
     def test_only_new_objects_where_that_is_asked(self) -> None:
         objects, content = ObjectTable(strict=True), StoredObject(key="k", size=1, verbatim=b"x")

@@ -1,0 +1,137 @@
+"""Make the table of docs/contend.md from runs made now, against every store that installs here.
+
+python docs/make_contend.py [NAME=URL ...]
+
+Further stores are those that run already, with a bucket ``test`` and the keys of the tests.
+"""
+
+import json
+import os
+import platform
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any, Final
+
+ROOT: Final = Path(__file__).parents[1]
+sys.path.insert(0, str(ROOT))  # the servers are those of the tests
+
+from serverless_bench import embedded_target  # noqa: E402
+from serverless_bench.stores.loopback.server import serving  # noqa: E402
+from serverless_bench.stores.loopback.state import LoopbackSettings  # noqa: E402
+from tests.servers import KEYS, Server, moto, rclone, with_bucket  # noqa: E402
+
+PAGE: Final = ROOT / "docs" / "contend.md"
+BEGIN: Final = "<!-- begin of the figures: python docs/make_contend.py -->\n"
+END: Final = "<!-- end of the figures -->\n"
+PATTERNS: Final = {
+    "increment": ("--operations", "400"),
+    "claim": ("--objects", "200"),
+    "append": ("--operations", "400"),
+}
+CONTENDERS: Final = ((1, 1), (2, 4))
+"""Functions, and threads of each; operations are shared among all."""
+HEADER: Final = (
+    *("store", "pattern", "contenders", "commits/s", "commit p50", "p99", "retries each"),
+    *("412", "409", "fairness", "keys violated"),
+)
+
+
+def main() -> None:
+    """Measure, and put the table into the page."""
+    rows = list(measured(sys.argv[1:]))
+    lines = [HEADER, ("---", "---", *(["--:"] * (len(HEADER) - 2))), *rows]
+    table = "".join(f"| {' | '.join(line)} |\n" for line in lines)
+    cpus, load = os.cpu_count(), os.getloadavg()[1]
+    machine = f"{cpus} processors, {platform.machine()}, Linux; load while measuring {load:.1f}"
+    page = PAGE.read_text(encoding="utf-8")
+    before, rest = page.split(BEGIN)
+    after = rest.split(END)[1]
+    PAGE.write_text(f"{before}{BEGIN}{machine}:\n\n{table}{END}{after}", encoding="utf-8")
+
+
+def measured(more: Sequence[str]) -> Iterator[tuple[str, ...]]:
+    """Yield a row of each store, pattern and number of contenders."""
+    with tempfile.TemporaryDirectory() as scratch, ExitStack() as stack:
+        for name, server in stores(Path(scratch), more, stack):
+            for pattern, flags in PATTERNS.items():
+                for functions, threads in CONTENDERS:
+                    each = list(flags)
+                    if pattern != "claim":
+                        each[1] = str(int(each[1]) // (functions * threads))
+                    found = report(server, Path(scratch), pattern, each, functions, threads)
+                    yield row(name, found)
+
+
+@contextmanager
+def embedded() -> Iterator[Server]:
+    """Yield the embedded store."""
+    with embedded_target() as target:
+        yield Server(target.endpoint_url, target.bucket, dict(os.environ))
+
+
+def stores(scratch: Path, more: Sequence[str], stack: ExitStack) -> Iterator[tuple[str, Server]]:
+    """Yield every store by its name."""
+    for name, racy in (("loopback", False), ("loopback --racy-conditions", True)):
+        server = stack.enter_context(serving(LoopbackSettings(racy_conditions=racy)))
+        yield name, Server(server.endpoint_url, "test", KEYS)
+    yield "SeaweedFS (embedded)", stack.enter_context(embedded())
+    yield "moto", stack.enter_context(moto(scratch))
+    yield "rclone serve s3", stack.enter_context(rclone(scratch))
+    for one in more:
+        name, _, url = one.partition("=")
+        yield name, with_bucket(Server(url, "test", KEYS))
+
+
+def report(
+    server: Server,
+    scratch: Path,
+    pattern: str,
+    flags: Sequence[str],
+    functions: int,
+    threads: int,
+) -> dict[str, Any]:
+    """Return what a run says of its contention; what it wrote is deleted."""
+
+    def sbench(*arguments: str) -> bytes:
+        command = [sys.executable, "-m", "serverless_bench", *arguments]
+        env = {**os.environ, **server.environment}
+        done = subprocess.run(command, cwd=scratch, env=env, stdout=subprocess.PIPE, check=False)  # noqa: S603 - our own command
+        return done.stdout
+
+    said = sbench(
+        *("contend", "--pattern", pattern, *flags, "--format", "json", "--name", "run"),
+        *("--number", str(functions), "--threads", str(threads)),
+        *("--concurrency", str(functions), "--gate", "1"),
+        *("--endpoint-url", server.endpoint_url, "--bucket", server.bucket),
+    )
+    sbench("clean", "sbench-runs/run")
+    shutil.rmtree(scratch / "sbench-runs")
+    found: dict[str, Any] = json.loads(said.splitlines()[-1])["contention"]
+    return found
+
+
+def row(name: str, found: dict[str, Any]) -> tuple[str, ...]:
+    """Return the cells of one run."""
+    commit_s, retries = found["commit_s"], found["retries_per_commit"]
+    return (
+        name,
+        found["pattern"],
+        str(found["contenders"]),
+        f"{found['commits_per_s']:.0f}",
+        f"{commit_s['p50'] * 1000:.1f} ms",
+        f"{commit_s['p99'] * 1000:.0f} ms",
+        f"{retries:.2f}",
+        str(found["refused"]),
+        str(found["conflicts"]),
+        f"{found['fairness']:.2f}",
+        f"**{found['violated_keys']}**" if found["violated_keys"] else "0",
+    )
+
+
+if __name__ == "__main__":
+    main()

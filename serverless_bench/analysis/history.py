@@ -1,0 +1,250 @@
+"""Whether what happened at one key can have happened in one order: linearizability. Pure.
+
+Every write names the version that it makes, which no other write makes, and the version
+that it replaces. So the order of the writes that took effect is given: each follows the one
+that it replaced, and all of them make one chain from the empty key on. Three things are
+left to check (linearizability is defined by Herlihy and Wing 1990; Gibbons and Korach 1997
+show that it takes n log n where it is known which write each read has read from):
+
+1.  No version has two successors: else the update of one of them is lost.
+2.  Whatever was read was written, and by a write that was not refused.
+3.  Real time agrees. Each write has an instant in its interval, and each read one in its
+    own, after the write of its version and before the next one. Taking for each the
+    earliest instant that is left shows whether there are such instants.
+
+A write whose outcome is unknown took effect if somebody saw its version; else it is left
+out, which contradicts nothing. Instants of two functions are compared as far as their
+clocks are known: each interval is widened by that. Those of one function are compared as
+they are.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from math import inf
+from typing import Final
+
+Bounds = tuple[float, float]
+"""Least and largest error of a function's clock, in ns; infinite if nothing is known."""
+_EXACT: Final[Bounds] = (0, 0)
+_NOBODY: Final = -1
+
+
+class Fault(StrEnum):
+    """What is wrong with a history."""
+
+    FORKED = "forked"
+    """One version was replaced twice: one of the two updates is lost."""
+    PHANTOM = "phantom"
+    """A version was read that nobody wrote, or whose write was refused."""
+    STALE = "stale"
+    """A version was read, or replaced, after a later one had been there."""
+    UNCLAIMED = "unclaimed"
+    """A claim was refused as taken, and nobody has it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Violation:
+    """One fault; docs/figures.toml defines each field."""
+
+    key: str
+    fault: Fault
+    versions: tuple[str, ...]
+    functions: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Write:
+    """A write that was acknowledged, or may have been performed."""
+
+    version: str
+    base: str | None
+    """The version that it replaced; None for the empty key."""
+    function: int
+    start_ns: float
+    end_ns: float
+    """Infinite if its outcome is unknown."""
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """A read that was answered."""
+
+    version: str | None
+    """None if nothing was there."""
+    base: str | None
+    """The version that this one replaced, as it says itself."""
+    function: int
+    start_ns: float
+    end_ns: float
+
+
+@dataclass(frozen=True, slots=True)
+class History:
+    """What was done at one key, in no order."""
+
+    key: str
+    writes: Sequence[Write]
+    reads: Sequence[Read]
+
+
+def violations(
+    history: History,
+    clocks: Mapping[int, Bounds],
+    is_unrecorded: Callable[[str], bool] = lambda _: False,
+) -> Iterator[Violation]:
+    """Yield what is wrong with the history of one key; nothing if it is linearizable.
+
+    Parameters
+    ----------
+    history
+        Its reads and writes; writes that were refused are left out.
+    clocks
+        By function: its clock minus the true time lies between these.
+    is_unrecorded
+        Whether a version may have been written by a function that left no record.
+    """
+    found = list(_phantoms(history, is_unrecorded))
+    chain = _effective(history, is_unrecorded)
+    found += _forks(history.key, chain)
+    yield from found
+    if found:
+        return
+    groups = _groups(chain, history.reads)
+    in_order = {write.version for write, _ in groups if write is not None}
+    versions = {write.version for write in chain}
+    # Each has replaced one that came after it; what rests on no known version is left alone.
+    circle = [write for write in chain if write.version not in in_order]
+    if circle and all(write.base in versions for write in circle):
+        yield _violation(history.key, Fault.STALE, circle)
+        return
+    yield from _stale(history.key, groups, clocks)
+
+
+def _phantoms(history: History, is_unrecorded: Callable[[str], bool]) -> Iterator[Violation]:
+    written = {write.version for write in history.writes}
+    seen: dict[str, int] = {}
+    for read in history.reads:
+        if read.version is not None:
+            seen.setdefault(read.version, read.function)
+    for write in history.writes:
+        # What it replaced was read by the same function, but perhaps not recorded.
+        if write.base is not None:
+            seen.setdefault(write.base, write.function)
+    for version, function in seen.items():
+        if version not in written and not is_unrecorded(version):
+            yield Violation(
+                key=history.key, fault=Fault.PHANTOM, versions=(version,), functions=(function,)
+            )
+
+
+def _effective(history: History, is_unrecorded: Callable[[str], bool]) -> list[Write]:
+    """Return the writes that took effect: acknowledged ones, and those that others rest on."""
+    writes = {write.version: write for write in history.writes}
+    for read in history.reads:
+        version = read.version
+        if version is not None and version not in writes and is_unrecorded(version):
+            writes[version] = Write(version, read.base, _NOBODY, -inf, inf)
+    found: dict[str, Write] = {}
+    seen = [read.version for read in history.reads]
+    seen += [write.version for write in history.writes if write.end_ns < inf]
+    while seen:
+        write = writes.get(seen.pop() or "")
+        if write is not None and write.version not in found:
+            found[write.version] = write
+            seen.append(write.base)
+    return sorted(found.values(), key=lambda write: (write.start_ns, write.version))
+
+
+def _forks(key: str, chain: Sequence[Write]) -> Iterator[Violation]:
+    successors: dict[str | None, list[Write]] = {}
+    for write in chain:
+        successors.setdefault(write.base, []).append(write)
+    for base, mine in successors.items():
+        if len(mine) > 1:
+            found = _violation(key, Fault.FORKED, mine)
+            yield replace(found, versions=(base or "", *found.versions))
+
+
+_Group = tuple[Write | None, Sequence[Read]]
+"""A write and the reads of its version; of the empty key reads alone."""
+
+
+def _groups(chain: Sequence[Write], reads: Sequence[Read]) -> list[_Group]:
+    """Return writes in their order, from the empty key on."""
+    after = {write.base: write for write in chain}
+    reads_of: dict[str | None, list[Read]] = {}
+    for read in reads:
+        reads_of.setdefault(read.version, []).append(read)
+    groups: list[_Group] = [(None, reads_of.get(None, ()))]
+    version: str | None = None
+    while (write := after.pop(version, None)) is not None:
+        version = write.version
+        groups.append((write, reads_of.get(version, ())))
+    return groups
+
+
+def _stale(key: str, groups: Sequence[_Group], clocks: Mapping[int, Bounds]) -> Iterator[Violation]:
+    """Yield the first contradiction to real time: of all functions, or within one of them."""
+    pair = _contradiction([_widened(group, clocks) for group in groups])
+    for own in _by_function(groups):
+        pair = pair or _contradiction(own)
+    if pair is not None:
+        yield _violation(key, Fault.STALE, pair)
+
+
+def _widened(group: _Group, clocks: Mapping[int, Bounds]) -> _Group:
+    """Return events with the intervals in which they certainly were, by the true time."""
+    write, reads = group
+
+    def start_ns(event: Read | Write) -> float:
+        return event.start_ns - clocks.get(event.function, _EXACT)[1]
+
+    def end_ns(event: Read | Write) -> float:
+        return event.end_ns - clocks.get(event.function, _EXACT)[0]
+
+    if write is not None:
+        write = replace(write, start_ns=start_ns(write), end_ns=end_ns(write))
+    return write, [replace(one, start_ns=start_ns(one), end_ns=end_ns(one)) for one in reads]
+
+
+def _by_function(groups: Sequence[_Group]) -> Iterator[Sequence[_Group]]:
+    """Yield what each function did: its own clock says in which order."""
+    found: dict[int, list[_Group]] = {}
+    for write, reads in groups:
+        mine: dict[int, tuple[Write | None, list[Read]]] = {}
+        if write is not None:
+            mine[write.function] = write, []
+        for read in reads:
+            mine.setdefault(read.function, (None, []))[1].append(read)
+        for function, group in mine.items():
+            found.setdefault(function, []).append(group)
+    yield from found.values()
+
+
+def _contradiction(groups: Sequence[_Group]) -> tuple[Read | Write, Read | Write] | None:
+    """Return two events of which the first belongs before the second, and began after its end."""
+    latest: Read | Write | None = None
+    for write, reads in groups:
+        if write is not None:
+            if latest is not None and latest.start_ns > write.end_ns:
+                return latest, write
+            latest = write if latest is None else max(latest, write, key=_start)
+        for read in reads:
+            if latest is not None and latest.start_ns > read.end_ns:
+                return latest, read
+        latest = max((*reads, *(() if latest is None else (latest,))), key=_start, default=None)
+    return None
+
+
+def _violation(key: str, fault: Fault, events: Sequence[Read | Write]) -> Violation:
+    return Violation(
+        key=key,
+        fault=fault,
+        versions=tuple(event.version or "" for event in events),
+        functions=tuple(event.function for event in events if event.function != _NOBODY),
+    )
+
+
+def _start(event: Read | Write) -> float:
+    return event.start_ns

@@ -1,0 +1,316 @@
+"""Perform conditional writes on shared keys, and note every version that was seen or written.
+
+A commit goes from its first read to the acknowledgement of its write. A write that was
+refused (412, or 409 where two came at once) is a conflict: after a back-off what is there
+is read again. A write whose answer did not come, or is a 5xx, may have been performed: it
+is noted as unknown, and what is read next shows whether the commit is done.
+"""
+
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import count
+from typing import Final, NamedTuple, cast
+
+from serverless_bench import clock
+from serverless_bench.clients.base import ConditionalClient
+from serverless_bench.clock import monotonic_ns
+from serverless_bench.errors import (
+    BadRequest,
+    BadResponse,
+    Corrupt,
+    DeadlineExceeded,
+    NotFound,
+    OperationError,
+)
+from serverless_bench.job.operations import OperationKind
+from serverless_bench.job.shared_keys import (
+    MAX_BYTES,
+    Pattern,
+    Version,
+    decode,
+    encode,
+    foreign,
+    manifest_key,
+)
+from serverless_bench.job.spec import InvocationSpec
+from serverless_bench.rundir.access import AccessRow, Act, Ending
+from serverless_bench.units import NS_PER_S
+from serverless_bench.worker.in_memory import MemorySink, MemorySource
+from serverless_bench.worker.meter import Meter
+from serverless_bench.worker.operation_context import DONE, OperationContext, OperationResult
+
+MOST_CONFLICTS: Final = 10_000
+"""Of one commit; a store that refuses this often refuses for another reason."""
+_CAP_S: Final = 1.0
+"""The longest back-off."""
+_DOUBLINGS: Final = 16
+_MOST_ETAG: Final = 256
+_REFUSALS: Final = {409: Ending.CONFLICT, 412: Ending.REFUSED}
+_SERVER_ERRORS: Final = 500
+_NOT_IMPLEMENTED: Final = 501
+_TAKEN: Final = OperationResult(count=0)
+
+
+@dataclass(slots=True)
+class Contender:
+    """What the threads of one function share: one of those that write to the same keys."""
+
+    run_id: str
+    name: str
+    """Index and launch of the function; its tokens begin so."""
+    pattern: Pattern | None
+    backoff_s: float
+    heads: dict[str, int] = field(default_factory=dict)
+    """The last manifest that is known of each log."""
+    _numbers: "count[int]" = field(default_factory=count)
+
+    @classmethod
+    def of(cls, invocation: InvocationSpec) -> "Contender":
+        """Return the contender that a function is."""
+        name = f"{invocation.index}.{invocation.launch}"
+        load = invocation.load
+        return cls(invocation.run_id, name, load.pattern, load.backoff_s)
+
+    def token(self) -> str:
+        """Return the name of a new version; threads may ask at once."""
+        return f"{self.name}.{next(self._numbers)}"
+
+    def saw(self, log: str, number: int) -> None:
+        """Note that a log has a manifest; a race between threads costs a read, and no more."""
+        self.heads[log] = max(self.heads.get(log, 0), number)
+
+
+class _Found(NamedTuple):
+    """What stands at a key."""
+
+    version: Version
+    etag: str
+
+
+class _Commit:
+    """One operation: its requests, its conflicts, and what it may have written."""
+
+    def __init__(self, context: OperationContext) -> None:
+        contender = context.invocation.contender
+        if contender is None:
+            raise ValueError("nobody contends in this job")
+        self.contender = contender
+        self.key = context.spec.key
+        self._accesses: list[AccessRow] = []
+        context.accesses = self._accesses
+        self._retrier = context.retrier
+        self._client = cast("ConditionalClient", context.retrier.client)
+        self._unknown: set[str] = set()
+        """Versions of this commit that may have been written."""
+        self._conflicts = self._failures = self._wait_ns = 0
+
+    def read(self, key: str) -> _Found | None:
+        """Return what stands at a key; None if nothing does.
+
+        Raises
+        ------
+        OperationError
+            If it cannot be read, or no function of the run wrote it.
+        """
+        sink = MemorySink(MAX_BYTES)
+
+        def get(meter: Meter) -> str:
+            # A further attempt begins anew.
+            sink.data.clear()
+            return self._client.get_tagged(key, sink, meter)
+
+        wait_ns, self._wait_ns = self._wait_ns, 0
+        try:
+            etag = self._retrier.run("get", get, wait_ns=wait_ns)
+        except NotFound:
+            self._note(key, Act.READ, None, None, Ending.DONE)
+            return None
+        data = bytes(sink.data)
+        version = decode(self.contender.run_id, data)
+        if version is None:
+            self._note(key, Act.READ, foreign(data), None, Ending.DONE)
+            raise Corrupt(f"{key} holds bytes that no function of this run wrote")
+        self._note(key, Act.READ, version.token, version.base, Ending.DONE)
+        # It goes back into a header.
+        if not 0 < len(etag) <= _MOST_ETAG or not (etag.isascii() and etag.isprintable()):
+            raise BadResponse("the store sends no entity tag, or one that cannot be sent back")
+        return _Found(version, etag)
+
+    def is_mine(self, found: _Found) -> bool:
+        """Tell whether a write of this commit is there, or was what this one replaced."""
+        return not self._unknown.isdisjoint((found.version.token, found.version.base))
+
+    def write(self, key: str, over: _Found | None, value: int) -> Ending:
+        """Write the next version, and return what became of it.
+
+        Parameters
+        ----------
+        key
+            Where.
+        over
+            What it replaces; None if nothing may be there.
+        value
+            Of the version.
+
+        Raises
+        ------
+        OperationError
+            If the store refuses for another reason than a conflict, or does not answer too often.
+        """
+        version = Version(self.contender.token(), over and over.version.token, value)
+        source = MemorySource(encode(self.contender.run_id, version))
+        put = partial(self._client.put_if, key, source, etag=over and over.etag)
+        wait_ns, self._wait_ns = self._wait_ns, 0
+        ending, failure = Ending.DONE, None
+        try:
+            self._retrier.run("put", lambda meter: put(exchange=meter), wait_ns=wait_ns, once=True)
+        except OperationError as exc:
+            ending, failure = _ending_of(exc), exc
+        except BaseException:
+            self._note(key, Act.WRITE, version.token, version.base, Ending.UNKNOWN)
+            raise
+        self._note(key, Act.WRITE, version.token, version.base, ending)
+        if ending is Ending.UNKNOWN:
+            self._unknown.add(version.token)
+        if failure is not None:
+            self._after(ending, failure)
+        return ending
+
+    @property
+    def may_be_written(self) -> bool:
+        """Whether the answer to one of its writes is unknown."""
+        return bool(self._unknown)
+
+    def _note(
+        self,
+        key: str,
+        act: Act,
+        version: str | None,
+        base: str | None,
+        ending: Ending,
+    ) -> None:
+        meter, _ = self._retrier.done[-1]
+        instants = (meter.start_ns, meter.end_ns)
+        self._accesses.append((key, act, version, base, *instants, ending))
+
+    def back_off(self) -> None:
+        """Wait after a conflict; the longer, the more there were, with full jitter.
+
+        Raises
+        ------
+        OperationError
+            If there were too many, or no time is left.
+        """
+        self._conflicts += 1
+        if self._conflicts >= MOST_CONFLICTS:
+            raise BadRequest(f"the store refused {self._conflicts} writes of one commit")
+        longest_s = self.contender.backoff_s * 2 ** min(self._conflicts - 1, _DOUBLINGS)
+        wait_s = self._retrier.rng.uniform(0, min(_CAP_S, longest_s))
+        self._wait_ns = round(wait_s * NS_PER_S)
+        if monotonic_ns() + self._wait_ns > self._retrier.deadline_ns:
+            raise DeadlineExceeded(f"no time left after {self._conflicts} conflicts")
+        if self._wait_ns:
+            clock.sleep(wait_s)
+
+    def _after(self, ending: Ending, failure: OperationError) -> None:
+        """Wait after a write whose outcome is unknown, as before any further attempt."""
+        if ending in {Ending.REFUSED, Ending.CONFLICT}:
+            return
+        self._failures += 1
+        is_over = self._failures > self._retrier.retries
+        if ending is Ending.FAILED or not failure.retryable or is_over:
+            raise failure
+        self._wait_ns = self._retrier.wait_before(self._failures, failure)
+
+
+def _ending_of(failure: OperationError) -> Ending:
+    """Return what became of a write that failed."""
+    status = failure.status
+    if status in _REFUSALS:
+        return _REFUSALS[status]
+    certain = status is not None and (status < _SERVER_ERRORS or status == _NOT_IMPLEMENTED)
+    return Ending.FAILED if certain else Ending.UNKNOWN
+
+
+def perform_contention(context: OperationContext) -> OperationResult:
+    """Do what one operation on shared keys says.
+
+    Raises
+    ------
+    OperationError
+        If it failed; its write may have been performed all the same.
+    """
+    commit = _Commit(context)
+    match context.spec.kind:
+        case OperationKind.INCREMENT:
+            return _increment(commit)
+        case OperationKind.CLAIM:
+            return _claim(commit)
+        case OperationKind.APPEND:
+            return _append(commit)
+        case _:
+            return _observe(commit)
+
+
+def _increment(commit: _Commit) -> OperationResult:
+    while True:
+        found = commit.read(commit.key)
+        if found is not None and commit.is_mine(found):
+            return DONE
+        ending = commit.write(commit.key, found, 1 if found is None else found.version.value + 1)
+        if ending is Ending.DONE:
+            return DONE
+        if ending is not Ending.UNKNOWN:
+            commit.back_off()
+
+
+def _claim(commit: _Commit) -> OperationResult:
+    """Write a key that nobody has; ``count`` is 0 if somebody had it."""
+    while True:
+        ending = commit.write(commit.key, None, 1)
+        if ending is Ending.DONE:
+            return DONE
+        if ending is Ending.CONFLICT:
+            commit.back_off()
+        elif ending is Ending.REFUSED and not commit.may_be_written:
+            return _TAKEN
+        else:
+            # It may be our own that is there.
+            found = commit.read(commit.key)
+            if found is not None:
+                return DONE if commit.is_mine(found) else _TAKEN
+
+
+def _append(commit: _Commit) -> OperationResult:
+    """Follow the log to its end, and write there; again from there if somebody was faster.
+
+    No number is passed over that this commit may have written, whatever other threads know.
+    """
+    contender = commit.contender
+    number = contender.heads.get(commit.key, 0) + 1
+    while True:
+        key = manifest_key(commit.key, number)
+        found = commit.read(key)
+        if found is None:
+            ending = commit.write(key, None, number)
+            if ending in {Ending.REFUSED, Ending.CONFLICT}:
+                commit.back_off()
+            if ending is not Ending.DONE:
+                continue
+        contender.saw(commit.key, number)
+        if found is None or commit.is_mine(found):
+            return DONE
+        number += 1
+
+
+def _observe(commit: _Commit) -> OperationResult:
+    """Read a key, or a log from the last manifest that is known to its end."""
+    contender, key = commit.contender, commit.key
+    if contender.pattern is not Pattern.APPEND:
+        commit.read(key)
+        return DONE
+    number = max(1, contender.heads.get(key, 1))
+    while commit.read(manifest_key(key, number)) is not None:
+        contender.saw(key, number)
+        number += 1
+    return DONE

@@ -1,0 +1,97 @@
+"""Conditional writes on keys that all functions share: who is first, and is nothing lost.
+
+Three patterns, by what the next write depends on:
+
+increment
+    A register is read and written back with ``If-Match``: compare and swap. It is how a
+    catalog's pointer is moved to the next state of a table, as Iceberg does it.
+claim
+    A key is written with ``If-None-Match: *``: the first one has it.
+append
+    The next manifest of a log is written with ``If-None-Match: *``, as Delta Lake's
+    protocol does it: whoever comes second reads what is new, and tries the number after it.
+
+``worker.contention`` performs them; here is which keys there are, and who tries which.
+"""
+
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+from serverless_bench.job.operations import OperationKind, OperationSpec
+from serverless_bench.job.shared_keys import Pattern, manifest_key, shared_key
+from serverless_bench.job.spec import InvocationSpec
+from serverless_bench.rundir.record import OperationRow
+from serverless_bench.workloads import Stream, Workload
+
+_KINDS: Final[dict[Pattern, OperationKind]] = {
+    Pattern.INCREMENT: OperationKind.INCREMENT,
+    Pattern.CLAIM: OperationKind.CLAIM,
+    Pattern.APPEND: OperationKind.APPEND,
+}
+_KIND: Final = 0
+_KEY: Final = 1
+_ERROR: Final = 12
+_COUNT: Final = 16
+"""Where it stands in an ``OperationRow``, as the others."""
+
+
+class Contend(Workload):
+    """Operations of one pattern on ``objects`` keys that all functions share."""
+
+    creates_objects = True
+
+    def keys(self, invocation: InvocationSpec) -> Iterator[str]:
+        """Yield the shared keys; of logs as many manifests as this function may add.
+
+        All functions yield the registers and claims, which are the same for all; the first one
+        does it for the ledger.
+        """
+        pattern = _pattern(invocation)
+        if pattern is not Pattern.APPEND:
+            if invocation.index == 0:
+                yield from _shared(invocation)
+            return
+        # Together the shares of all functions are the numbers 1, 2, 3 and so on without a gap. One
+        # more is looked for at the end, and is not there.
+        rounds, load = 1 + invocation.warmup, invocation.load
+        most = 1 + rounds * load.threads * -(-(load.operations or 0) // invocation.objects)
+        first = invocation.index * most
+        for log in _shared(invocation):
+            for number in range(first + 1, first + most + 1):
+                yield manifest_key(log, number)
+
+    def operations(self, invocation: InvocationSpec, thread: int = 0) -> Stream:
+        """Yield one round: all claims in order, or so many operations, key by key in turn."""
+        pattern, load = _pattern(invocation), invocation.load
+        keys = list(_shared(invocation))
+        first = 0 if pattern is Pattern.CLAIM else invocation.index * load.threads + thread
+        count = len(keys) if pattern is Pattern.CLAIM else load.operations or len(keys)
+        for number in range(first, first + count):
+            key = keys[number % len(keys)]
+            yield OperationSpec(kind=_KINDS[pattern], key=key, size=None)
+
+    def closing(self, invocation: InvocationSpec, done: Iterable[OperationRow]) -> Stream:
+        """Yield looks at all registers or logs, and at the claims that this function has."""
+        keys: Iterable[str] = _shared(invocation)
+        if _pattern(invocation) is Pattern.CLAIM:
+            claims = (row for row in done if row[_KIND] is OperationKind.CLAIM)
+            won = (row for row in claims if row[_COUNT] and row[_ERROR] is None)
+            keys = dict.fromkeys(row[_KEY] for row in won)
+        for key in keys:
+            yield OperationSpec(kind=OperationKind.OBSERVE, key=key, size=None)
+
+
+def _pattern(invocation: InvocationSpec) -> Pattern:
+    pattern = invocation.load.pattern
+    if pattern is None:
+        raise ValueError("the workload contend needs a pattern")
+    return pattern
+
+
+def _shared(invocation: InvocationSpec) -> Iterator[str]:
+    prefix, run_id = invocation.target.prefix, invocation.run_id
+    for number in range(invocation.objects):
+        yield shared_key(prefix, run_id, _pattern(invocation), number)
+
+
+WORKLOAD = Contend()

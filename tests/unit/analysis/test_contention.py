@@ -1,0 +1,107 @@
+"""What a report says of conditional writes, of runs made by hand."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from serverless_bench.analysis.contention import Contention
+from serverless_bench.analysis.summary import summarize
+from serverless_bench.cli.exit_codes import ExitCode, exit_code_of
+from serverless_bench.job.load import Load
+from serverless_bench.job.operations import OperationKind
+from serverless_bench.job.shared_keys import Pattern
+from serverless_bench.rundir.access import Access, Act, Ending
+from serverless_bench.rundir.record import InvocationRecord, Lost, OperationRecord
+from tests.runs import S, job, lost, operation, outcome, record, saved
+
+KEY = "sbench/run/contend/register-00000000"
+
+
+def commit(index: int, start: float, end: float, *, count: int = 1) -> OperationRecord:
+    kind = OperationKind.INCREMENT
+    made = operation(index, kind=kind, start_ns=round(start * S), end_ns=round(end * S))
+    return replace(made, count=count, last_byte_sent_ns=None, first_byte_ns=None)
+
+
+def write(
+    at: int, version: str, base: str | None, start: float, ending: Ending = Ending.DONE
+) -> Access:
+    return Access(
+        operation=at,
+        key=KEY,
+        act=Act.WRITE,
+        version=version,
+        base=base,
+        start_ns=round(start * S),
+        end_ns=round((start + 0.1) * S),
+        ending=ending,
+    )
+
+
+def function(
+    index: int, operations: Sequence[OperationRecord], accesses: Sequence[Access] = ()
+) -> InvocationRecord:
+    return replace(record(index, operations), accesses=tuple(accesses))
+
+
+def found(
+    path: Path, results: Sequence[InvocationRecord | Lost], pattern: Pattern = Pattern.INCREMENT
+) -> Contention:
+    of = replace(job(invocations=len(results), workload="contend"), load=Load(pattern=pattern))
+    summary = summarize(saved(path / "run", [outcome(one) for one in results], of=of))
+    assert summary.contention is not None
+    wrong = bool(summary.contention.violated_keys)
+    assert (exit_code_of(summary) is ExitCode.CORRUPT) is wrong
+    return summary.contention
+
+
+def test_fairness_is_jains_index_of_rates(tmp_path: Path) -> None:
+    # Three commits in a second, and one.
+    fast = function(0, [commit(n, n / 3, (n + 1) / 3) for n in range(3)])
+    slow = function(1, [commit(0, 0, 1)])
+    assert found(tmp_path, [fast, slow]).fairness == pytest.approx(16 / (2 * 10))
+    # One that is done early was as fast.
+    short = function(0, [commit(0, 0, 0.5)])
+    long = function(1, [commit(0, 0, 0.5), commit(1, 0.5, 1)])
+    assert found(tmp_path / "even", [short, long]).fairness == pytest.approx(1)
+
+
+def test_writes_are_told_apart_by_how_they_ended(tmp_path: Path) -> None:
+    endings = (Ending.REFUSED, Ending.REFUSED, Ending.CONFLICT, Ending.UNKNOWN, Ending.DONE)
+    tries = [write(0, f"0.0.{n}", None, n / 10, ending) for n, ending in enumerate(endings)]
+    says = found(tmp_path, [function(0, [commit(0, 0, 1)], tries)])
+    assert (says.refused, says.conflicts, says.unknown_writes) == (2, 1, 1)
+    assert (says.commits, says.retries_per_commit, says.violated_keys) == (1, 4, 0)
+
+
+def test_two_functions_that_replaced_one_version_are_named(tmp_path: Path) -> None:
+    one = function(0, [commit(0, 0, 1)], [write(0, "0.0.0", None, 0.1)])
+    two = function(1, [commit(0, 0, 1)], [write(0, "1.0.0", None, 0.3)])
+    (violation,) = found(tmp_path, [one, two]).violations
+    assert (violation.fault, violation.functions) == ("forked", (0, 1))
+    assert violation.versions == ("", "0.0.0", "1.0.0")
+
+
+def test_a_version_may_be_of_a_function_that_is_lost(tmp_path: Path) -> None:
+    rests = function(0, [commit(0, 0, 1)], [write(0, "0.0.0", "1.0.0", 0.1)])
+    assert found(tmp_path, [rests, lost(1)]).violated_keys == 0
+    there = function(1, [])
+    (violation,) = found(tmp_path / "there", [rests, there]).violations
+    assert violation.fault == "phantom"
+
+
+def test_a_claim_that_all_were_refused_has_nobody(tmp_path: Path) -> None:
+    taken = commit(0, 0, 1, count=0)
+    refused = [write(0, "0.0.0", None, 0.1, Ending.REFUSED)]
+    says = found(tmp_path, [function(0, [taken], refused)], Pattern.CLAIM)
+    assert [(one.fault, one.functions) for one in says.violations] == [("unclaimed", (0,))]
+    # Unless somebody may have it who left no record.
+    other: list[InvocationRecord | Lost] = [function(0, [taken], refused), lost(1)]
+    assert found(tmp_path / "lost", other, Pattern.CLAIM).violations == ()
+
+
+def test_a_run_that_does_not_contend_has_no_such_figures(tmp_path: Path) -> None:
+    run = saved(tmp_path / "run", [outcome(record(0, [operation()]))])
+    assert summarize(run).contention is None

@@ -1,0 +1,143 @@
+"""The checker of histories agrees with one that tries every order."""
+
+from dataclasses import replace
+from functools import cache
+from math import inf
+from typing import TypeVar
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from serverless_bench.analysis.history import Bounds, Fault, History, Read, Write, violations
+
+E = TypeVar("E", Read, Write)
+SHARP: dict[int, Bounds] = {}
+"""Clocks without an error."""
+
+
+def is_linearizable(history: History) -> bool:
+    """Try every order that real time allows; a write without an end may fall out."""
+    events: list[Read | Write] = [*history.writes, *history.reads]
+
+    @cache
+    def can_go_on(left: frozenset[int], state: str | None) -> bool:
+        if all(events[n].end_ns == inf for n in left):
+            return True
+        for n in left:
+            event = events[n]
+            if any(events[other].end_ns < event.start_ns for other in left):
+                continue
+            # A write makes its version of what it replaces, a read finds what is there.
+            needed = event.base if isinstance(event, Write) else event.version
+            if needed == state and can_go_on(left - {n}, event.version):
+                return True
+        return False
+
+    return can_go_on(frozenset(range(len(events))), None)
+
+
+@st.composite
+def histories(draw: st.DrawFn) -> History:
+    """Make a short history: mostly a chain, with instants, bases and reads that may be wrong."""
+    count = draw(st.integers(0, 4))
+    names: list[str | None] = [None, *(f"v{n}" for n in range(count))]
+    instant = st.integers(0, 12)
+    writes = []
+    for n in range(count):
+        base = draw(st.sampled_from(names)) if draw(st.booleans()) else names[n]
+        start, length = draw(instant), draw(st.integers(0, 6))
+        end = inf if draw(st.integers(0, 3)) == 0 else start + length
+        writes.append(Write(f"v{n}", base, draw(st.integers(0, 1)), start, end))
+    reads = []
+    for _ in range(draw(st.integers(0, 4))):
+        start, length = draw(instant), draw(st.integers(0, 6))
+        version = draw(st.sampled_from([*names, "nobody's"]))
+        reads.append(Read(version, None, draw(st.integers(0, 1)), start, start + length))
+    return History("k", writes, reads)
+
+
+@settings(max_examples=1500)
+@given(histories())
+def test_it_says_what_trying_every_order_says(history: History) -> None:
+    assert (not list(violations(history, SHARP))) is is_linearizable(history)
+
+
+def shifted(event: E, by: float) -> E:
+    return replace(event, start_ns=event.start_ns + by, end_ns=event.end_ns + by)
+
+
+@settings(max_examples=500)
+@given(histories(), st.integers(0, 4), st.integers(0, 4))
+def test_nobody_is_accused_for_clocks_that_may_be_off(
+    history: History, first: int, second: int
+) -> None:
+    """Whatever the true errors are within what is known, a history that could be is not accused."""
+    clocks: dict[int, Bounds] = {0: (-4.0, 4.0), 1: (-4.0, 4.0)}
+    shown = (first, -second)
+    writes = [shifted(write, shown[write.function]) for write in history.writes]
+    reads = [shifted(read, shown[read.function]) for read in history.reads]
+    if is_linearizable(history):
+        assert list(violations(History("k", writes, reads), clocks)) == []
+
+
+def chain(*writes: tuple[str, str | None, float, float]) -> list[Write]:
+    return [Write(version, base, 0, start, end) for version, base, start, end in writes]
+
+
+FAULTS = [
+    (Fault.FORKED, chain(("a", None, 0, 1), ("b", "a", 2, 3), ("c", "a", 2, 3)), []),
+    (Fault.PHANTOM, [], [Read("x", None, 1, 0, 1)]),
+    (Fault.STALE, chain(("a", None, 0, 1), ("b", "a", 2, 3)), [Read("a", None, 0, 4, 5)]),
+    (Fault.STALE, chain(("a", None, 0, 1)), [Read(None, None, 0, 2, 3)]),
+    (Fault.STALE, chain(("a", None, 4, 5)), [Read("a", None, 0, 1, 2)]),
+    (Fault.STALE, chain(("a", "b", 0, 9), ("b", "a", 0, 9)), []),
+]
+
+
+@pytest.mark.parametrize(("fault", "writes", "reads"), FAULTS)
+def test_a_fault_has_a_name(fault: Fault, writes: list[Write], reads: list[Read]) -> None:
+    (found,) = violations(History("k", writes, reads), SHARP)
+    assert (found.key, found.fault) == ("k", fault)
+
+
+def test_a_fork_names_the_version_and_all_that_replaced_it() -> None:
+    writes = [Write("a", None, 4, 0, 1), Write("b", "a", 5, 2, 3), Write("c", "a", 6, 2, 3)]
+    (found,) = violations(History("k", writes, []), SHARP)
+    assert (found.versions, found.functions) == (("a", "b", "c"), (5, 6))
+
+
+def test_a_write_whose_answer_was_lost_is_neither_counted_nor_accused() -> None:
+    lost = Write("b", "a", 1, 2, inf)
+    writes = [*chain(("a", None, 0, 1), ("c", "a", 4, 5)), lost]
+    assert list(violations(History("k", writes, []), SHARP)) == []
+
+
+def test_a_write_whose_answer_was_lost_is_there_if_somebody_saw_it() -> None:
+    lost = Write("b", "a", 1, 2, inf)
+    writes = [*chain(("a", None, 0, 1), ("c", "a", 4, 5)), lost]
+    (found,) = violations(History("k", writes, [Read("b", "a", 0, 6, 7)]), SHARP)
+    assert found.fault is Fault.FORKED
+
+
+def test_a_version_of_a_function_without_a_record_is_believed() -> None:
+    writes = chain(("a", None, 0, 1), ("c", "b", 8, 9))
+    history = History("k", writes, [Read("b", "a", 0, 6, 7)])
+    assert list(violations(history, SHARP, lambda token: token == "b")) == []
+    assert [one.fault for one in violations(history, SHARP)] == [Fault.PHANTOM]
+
+
+def test_two_functions_are_compared_as_far_as_their_clocks_are_known() -> None:
+    writes = [Write("a", None, 0, 0, 1)]
+    reads = [Read(None, None, 1, 5, 6)]
+    assert list(violations(History("k", writes, reads), SHARP))
+    off: dict[int, Bounds] = {0: (0, 0), 1: (-2, 6)}
+    assert list(violations(History("k", writes, reads), off)) == []
+    unknown: dict[int, Bounds] = {0: (-inf, inf), 1: (-inf, inf)}
+    assert list(violations(History("k", writes, reads), unknown)) == []
+
+
+def test_one_function_is_compared_by_its_own_clock_however_wrong_that_is() -> None:
+    writes = [Write("a", None, 0, 0, 1)]
+    reads = [Read(None, None, 0, 5, 6)]
+    assert list(violations(History("k", writes, reads), {0: (-inf, inf)}))
