@@ -1,4 +1,4 @@
-"""S3 servers that no Python package brings: built from source once, and kept outside the clone.
+"""Stores that no Python package brings: built from source once, and kept outside the clone.
 
 They take two and four minutes of a processor to build, so only ``make full`` and ``make stores``
 want them. What they are built of is pinned: Go holds each module against its checksum database,
@@ -53,6 +53,13 @@ S3S_FS: Final = Built(
         *("install", "s3s-fs", "--version", "0.14.1", "--features", "binary"),
         *("--locked", "--root", "{home}"),
     ),
+)
+FAKE_GCS: Final = Built(
+    name="fake-gcs-server",
+    version="1.56.1",
+    tool="go",
+    arguments=("install", "github.com/fsouza/fake-gcs-server@v1.56.1"),
+    environment={"GOBIN": "{home}/bin"},
 )
 
 

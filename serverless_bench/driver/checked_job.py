@@ -276,7 +276,7 @@ def _check_client(job: JobSpec) -> None:
     if job.load.pattern is not None and not client.conditional:
         raise UsageError(
             f"`client` {job.target.client} makes no conditional writes",
-            hint="wire and boto3 make them",
+            hint="wire and boto3 make them, of a bucket that speaks S3",
             field="client",
         )
     kinds = [OperationKind(name) for name, _ in job.load.mix]

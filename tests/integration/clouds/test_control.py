@@ -141,6 +141,7 @@ def test_a_listing_is_of_pages(objects: ObjectIO, bucket: Bucket, target: Target
     assert bucket.survey(target.prefix) == (703, 703, True)
 
 
+@AZURE_ALONE
 def test_a_bucket_that_is_gone_is_no_deletion(target: Target) -> None:
     here = replace(target, bucket="nowhere")
     with closing(open_client(here, Transfer())) as client:

@@ -4,7 +4,6 @@ Of the XML API it has reads and lists alone; docs/google.md says what it does ot
 """
 
 import json
-import shutil
 import urllib.request
 from collections.abc import Iterator
 from contextlib import closing
@@ -20,6 +19,7 @@ from serverless_bench.job.target import StoreProtocol, Target
 from serverless_bench.job.transfer import Transfer
 from serverless_bench.payload.keystream import Keystream
 from serverless_bench.testing.client_parts import Collector, new_meter
+from tests.built_servers import FAKE_GCS, program
 from tests.servers import DIRECT, free_port, running
 
 pytestmark = pytest.mark.full
@@ -29,13 +29,10 @@ NUMBER = 5
 
 @pytest.fixture(scope="module")
 def target(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Target]:
-    program = shutil.which("fake-gcs-server")
-    if program is None:
-        pytest.skip("go install github.com/fsouza/fake-gcs-server@v1.56.1")
     address = f"127.0.0.1:{(port := free_port())}"
     url = f"http://{address}"
     command = [
-        *(program, "-backend", "memory", "-scheme", "http", "-host", "127.0.0.1"),
+        *(str(program(FAKE_GCS)), "-backend", "memory", "-scheme", "http", "-host", "127.0.0.1"),
         *("-port", str(port), "-public-host", address, "-log-level", "warn"),
     ]
     with running(command, f"{url}/_internal/healthcheck", tmp_path_factory.mktemp("fake") / "log"):
