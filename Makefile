@@ -4,15 +4,17 @@ PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
 	$$p -c 'import sys, venv; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
 BIN := .venv/bin
 UV := $(BIN)/uv pip
-INSTALL := $(UV) install --quiet --compile-bytecode
+INSTALL := UV_COMPILE_BYTECODE=$${UV_COMPILE_BYTECODE:-1} $(UV) install --quiet
 COMPILE := $(UV) compile --quiet --universal --generate-hashes --no-annotate --python-version 3.11 \
 	--custom-compile-command "make requirements"
 LOCALSTACK := serverless_bench/stores/localstack
+STACK := serverless_bench/aws/stack
 
-.PHONY: demo test full check lint types contracts docs settings report reference notebooks faults performance experiments golden requirements licences audit mutants clean
+.PHONY: demo test full check lint types contracts docs settings report reference notebooks faults stores performance experiments golden requirements licences audit mutants clean
 
 demo: .venv/run  ## write, read, report and plot on a store that starts by itself
 	$(BIN)/sbench demo
+	@echo "sbench is in .venv/bin; for this shell: export PATH=\$$PWD/.venv/bin:\$$PATH"
 
 test: .venv/dev .venv-sam/ready  ## the tests that take minutes
 	$(BIN)/python -m pytest -n 3 --dist loadgroup --no-loadscope-reorder --durations 30
@@ -51,6 +53,9 @@ notebooks: .venv/dev  ## run them, and keep what they show
 faults: .venv/dev  ## the table of docs/faults.md, from the fault matrix run now
 	$(BIN)/python docs/make_faults.py
 
+stores: .venv/dev  ## the table of docs/stores.md, from servers asked now; builds two with Go and Rust the first time
+	$(BIN)/python docs/make_stores.py
+
 performance: .venv/dev  ## docs/performance.md, from runs made now: 25 minutes of a quiet machine
 	$(BIN)/python docs/make_performance.py
 
@@ -72,9 +77,10 @@ dist: .venv/dev  ## a wheel and a source distribution, checked
 
 requirements: .venv/uv
 	echo uv | $(COMPILE) - -o requirements/uv.txt
-	$(COMPILE) pyproject.toml $(foreach extra,boto3 frames local plots,--extra $(extra)) --group build -o requirements/run.txt
+	$(COMPILE) pyproject.toml $(foreach extra,boto3 compare convert frames function lambda-host,--extra $(extra)) --group build -o requirements/run.txt
 	$(COMPILE) pyproject.toml --extra all --group build --group release --group test -o requirements/dev.txt
-	printf 'botocore\ncloudpickle\ncryptography\n' | $(COMPILE) - --constraint requirements/run.txt -o requirements/function.txt
+	printf 'botocore\ncloudpickle\ncryptography\n' | $(COMPILE) - --constraint requirements/run.txt -o $(STACK)/recipe/function.txt
+	printf 'botocore\nclick\ncloudpickle\ncryptography\n' | $(COMPILE) - --constraint requirements/run.txt -o requirements/worker.txt
 	printf 'aws-sam-cli==1.170.0\ncfn-lint\nuv\n' | $(COMPILE) - --constraint requirements/uv.txt -o requirements/sam.txt
 	printf 'localstack-core[runtime]==4.13.1\nsetuptools\n' | \
 		$(COMPILE) - --exclude-newer 2026-02-20 -o $(LOCALSTACK)/4.13.1.txt

@@ -40,7 +40,7 @@ from serverless_bench.job.transfer import Transfer
 open_client(Target(bucket="b", endpoint_url="http://127.0.0.1:1"), Transfer())
 """
 LIBRARIES = ("cffi", "cryptography", *("botocore", "jmespath", "python-dateutil", "six", "urllib3"))
-"""What ``requirements/function.txt`` installs and a cold start could load."""
+"""What ``function.txt`` installs and a cold start could load."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,11 @@ def cold_folder(checkout: Path, folder: Path) -> Path:
             if ".." not in file.parts and "data" not in file.parts[1:2] and file.suffix != ".pyc":
                 to.parent.mkdir(parents=True, exist_ok=True)
                 to.write_bytes(file.read_binary())
-    pack = checkout / "function" / "recipe" / "pack.py"
+    stack = folder.with_name("stack")
+    said = ["aws", "stack", str(stack), "--runtime", RUNTIME]
+    writing = Subject("", [sys.executable, "-c", MAIN, *said], checkout)
+    started(writing, environment(checkout), folder)
+    pack = stack / "function" / "recipe" / "pack.py"
     subprocess.run([sys.executable, pack, folder, RUNTIME], check=True)
     return folder
 

@@ -11,6 +11,7 @@ from packaging.utils import canonicalize_name
 HERE: Final = Path(__file__).parent
 ROOT: Final = HERE.parent
 LOCALSTACK: Final = ROOT / "serverless_bench" / "stores" / "localstack"
+FUNCTION: Final = ROOT / "serverless_bench" / "aws" / "stack" / "recipe" / "function.txt"
 _PIN: Final = re.compile(r"^([A-Za-z0-9][A-Za-z0-9._-]*)==([^\s;\\]+)", re.MULTILINE)
 
 
@@ -45,7 +46,7 @@ def policy() -> Policy:
 
 def locks() -> dict[str, Path]:
     """Return the files that pin, by what they are for."""
-    ours = {path.stem: path for path in sorted(HERE.glob("*.txt"))}
+    ours = {path.stem: path for path in sorted([*HERE.glob("*.txt"), FUNCTION])}
     return ours | {f"LocalStack {path.stem}": path for path in sorted(LOCALSTACK.glob("*.txt"))}
 
 

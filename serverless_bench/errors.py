@@ -51,6 +51,8 @@ CLOUD_SECRETS: Final = (
     "AZURE_STORAGE_SAS_KEY",
     "AZURE_STORAGE_SAS_TOKEN",
     "AZURE_STORAGE_TOKEN",
+    "GOOGLE_BEARER_TOKEN",
+    "GOOGLE_SERVICE_ACCOUNT_KEY",
 )
 """Variables of other clouds' libraries and tools that say what nobody may read."""
 _VARIABLES: Final = (
@@ -62,9 +64,9 @@ _VARIABLES: Final = (
 )
 _CREDENTIALS: Final = (
     r"(?i)\b(?:AKIA|ASIA)[A-Z0-9]{16}\b|(?<=x-amz-security-token)\W{1,3}[^\s,;<&\"']+"
-    r"|(?<=\bsig=)[^\s,;<&\"']+"
+    r"|(?<=\bsig=)[^\s,;<&\"']+|(?<=\bbearer )[\w.~+/-]{8,}=*"
 )
-"""Ids of keys (IAM user guide, "Unique identifiers"), what a header of a request had, and what
+"""Ids of keys (IAM user guide, "Unique identifiers"), what headers of a request had, and what
 signs a URL of Azure's."""
 _LEAST: Final = 8
 """Characters; what is shorter is nobody's credential, but may be a word."""

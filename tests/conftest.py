@@ -9,7 +9,6 @@ import pytest
 from hypothesis import settings
 
 from serverless_bench.cli.main import main
-from serverless_bench.stores.embedded import Lease
 from tests import azurite as azure
 from tests import servers
 from tests.aws_clients import close_clients
@@ -93,16 +92,8 @@ def store_directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def embedded(store_directory: Path) -> Iterator[Server]:
     """The embedded store, kept by a lease of the test session."""
-    lease = Lease.take(store_directory)
-    assert lease is not None
-    address = lease.address
-    environment = {
-        "AWS_ACCESS_KEY_ID": address.access_key,
-        "AWS_SECRET_ACCESS_KEY": address.secret_key,
-        "SBENCH_STORE_DIR": str(store_directory),
-    }
-    yield servers.with_bucket(Server(address.endpoint_url, address.bucket, environment))
-    lease.release()
+    with servers.embedded(store_directory) as server:
+        yield server
 
 
 @pytest.fixture(scope="session")

@@ -20,9 +20,17 @@ from tests.quoted import ROOT
 
 PACKAGE: Final = "serverless_bench"
 ALSO_IN_SDIST: Final = (
-    *("CHANGELOG.md", "CONTRIBUTING.md", "LICENSE", "Makefile", "README.md", "pyproject.toml"),
-    *("docs/README.md", "examples/first_run.py", "requirements/dev.txt", "template.yaml"),
-    *("tests/conftest.py", ".ci/run"),
+    *(
+        "CHANGELOG.md",
+        "CONTRIBUTING.md",
+        "Containerfile",
+        "LICENSE",
+        "Makefile",
+        "README.md",
+        "pyproject.toml",
+    ),
+    *("docs/README.md", "examples/first_run.py", "requirements/dev.txt"),
+    *("tests/conftest.py", ".ci/run", ".dockerignore"),
 )
 
 

@@ -13,7 +13,7 @@ from tests.quoted import BLOCK, ROOT
 FOREIGN: Final = frozenset({"os_benchmark.py", "s3_benchmark.py"})
 """Files of other tools."""
 FOLDERS: Final = (
-    *(".ci", ".github", "benchmarks", "docs", "examples", "function", "notebooks"),
+    *(".ci", ".github", "benchmarks", "docs", "examples", "notebooks"),
     *("requirements", "serverless_bench", "tests"),
 )
 """What a path from the root begins with."""

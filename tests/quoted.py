@@ -14,6 +14,7 @@ from typing import Final
 
 import click
 
+from serverless_bench import __version__
 from serverless_bench.cli.main import commands
 
 ROOT: Final = Path(__file__).parents[1]
@@ -25,6 +26,8 @@ FOREIGN: Final = frozenset({"aws", "cd", "export", "head", "openssl", "sam"})
 _OURS: Final = ("make", "pip", "python", "sbench", "sh")
 BLOCK: Final = re.compile(r"^```(\w*)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 _SETTING: Final = re.compile(r"[A-Z_]+=\S*")
+WHEEL: Final = f"serverless_bench-{__version__}-py3-none-any.whl"
+"""What `make dist` builds."""
 _NUMBER: Final = "N"
 """Stands for a number in prose."""
 
@@ -98,6 +101,8 @@ def check(command: Quoted) -> None:
             check(inner)
     elif name == "pip":
         _check_pip(rest)
+    elif name == "uv" and rest[0] == "pip":
+        _check_pip(rest[1:])
     elif command.whole:
         assert name in FOREIGN, f"nobody knows {name}"
 
@@ -192,6 +197,8 @@ def _check_pip(arguments: list[str]) -> None:
         "optional-dependencies"
     ]
     for word in arguments[1:]:
-        found = re.fullmatch(r"(?:serverless-bench|\.)(?:\[([\w,-]+)\])?", word)
+        if word.startswith("-") or (ROOT / word).is_file():
+            continue
+        found = re.fullmatch(rf"(?:serverless-bench|\.|{WHEEL})(?:\[([\w,-]+)\])?", word)
         assert found, word
         assert set((found[1] or "all").split(",")) <= set(extras), word

@@ -7,19 +7,23 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
+from serverless_bench.aws.stack.folder import write_folder
 from serverless_bench.aws.stack.template import DEFAULT_MEMORY, template
 
 ROOT = Path(__file__).parents[1]
 SAM = ROOT / ".venv-sam" / "bin" / "sam"
+WITH_UV = f"{SAM.parent}:{os.environ['PATH']}"
+"""Where the recipe of the function finds uv, and a Python."""
 RUNTIME = f"python{sys.version_info.major}.{sys.version_info.minor}"
 """What can be imported here."""
 ARCHITECTURE = {"aarch64": "arm64"}.get(platform.machine(), platform.machine())
 
 
 def sam(scratch: Path, *arguments: str | Path, environment: Mapping[str, str] | None = None) -> str:
-    """Run ``sam`` in the root of the repository, and return what it says."""
+    """Run ``sam`` in a scratch directory, and return what it says."""
     assert SAM.exists(), "make .venv-sam/ready"
     own = {
+        "PATH": WITH_UV,
         "SAM_CLI_TELEMETRY": "0",
         "SAM_CLI_POLL_DELAY": "1",
         # What it would keep in the user's home directory.
@@ -28,7 +32,7 @@ def sam(scratch: Path, *arguments: str | Path, environment: Mapping[str, str] | 
     }
     done = subprocess.run(
         [str(SAM), *map(str, arguments)],
-        cwd=ROOT,
+        cwd=scratch,
         env={**os.environ, **own, **(environment or {})},
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
@@ -45,7 +49,8 @@ def build(scratch: Path, *memory: int) -> Path:
 
     ``memory`` are the sizes of its functions, if it is to have others than a stack usually has.
     """
-    folder, source = scratch / "build", scratch / "template.yaml"
-    source.write_text(template(memory or DEFAULT_MEMORY, [ARCHITECTURE], runtime=RUNTIME))
-    sam(scratch, "build", "--build-dir", folder, "--template", source, "--base-dir", ROOT)
+    folder, stack = scratch / "build", scratch / "stack"
+    text = template(memory or DEFAULT_MEMORY, [ARCHITECTURE], runtime=RUNTIME)
+    write_folder(stack, text, [ARCHITECTURE], runtime=RUNTIME)
+    sam(scratch, "build", "--build-dir", folder, "--template", stack / "template.yaml")
     return folder

@@ -17,7 +17,9 @@ import boto3
 from serverless_bench.clock import monotonic_ns
 from serverless_bench.driver.target import ensure
 from serverless_bench.job.target import StoreProtocol, Target
+from serverless_bench.stores.embedded import Lease
 from serverless_bench.units import NS_PER_S
+from tests.built_servers import S3S_FS, VERSITYGW, program
 from tests.processes import PATIENCE_S
 
 SCRIPTS = Path(sysconfig.get_path("scripts"))
@@ -91,6 +93,23 @@ KEYS = {"AWS_ACCESS_KEY_ID": "tester", "AWS_SECRET_ACCESS_KEY": "not-a-secret"}
 
 
 @contextmanager
+def embedded(directory: Path) -> Iterator[Server]:
+    """The embedded store, SeaweedFS, kept by a lease as long as the block."""
+    lease = Lease.take(directory)
+    assert lease is not None
+    address = lease.address
+    environment = {
+        "AWS_ACCESS_KEY_ID": address.access_key,
+        "AWS_SECRET_ACCESS_KEY": address.secret_key,
+        "SBENCH_STORE_DIR": str(directory),
+    }
+    try:
+        yield with_bucket(Server(address.endpoint_url, address.bucket, environment))
+    finally:
+        lease.release()
+
+
+@contextmanager
 def moto(scratch: Path) -> Iterator[Server]:
     """moto: a Python re-implementation of the AWS APIs."""
     url = f"http://127.0.0.1:{free_port()}"
@@ -112,6 +131,36 @@ def rclone(scratch: Path) -> Iterator[Server]:
     ]
     with running(command, f"http://{address}", scratch / "rclone.log"):
         yield with_bucket(Server(f"http://{address}", "test", KEYS))
+
+
+@contextmanager
+def versitygw(scratch: Path) -> Iterator[Server]:
+    """versitygw: a gateway in Go, here to a directory of files with extended attributes."""
+    address = f"127.0.0.1:{free_port()}"
+    data = scratch / "versitygw"
+    data.mkdir()
+    command = [
+        *(str(program(VERSITYGW)), "--port", address, "--quiet", "--keep-alive"),
+        *("--access", KEYS["AWS_ACCESS_KEY_ID"], "--secret", KEYS["AWS_SECRET_ACCESS_KEY"]),
+        *("posix", str(data)),
+    ]
+    with running(command, f"http://{address}", scratch / "versitygw.log"):
+        yield with_bucket(Server(f"http://{address}", "test", KEYS))
+
+
+@contextmanager
+def s3s_fs(scratch: Path) -> Iterator[Server]:
+    """s3s-fs: the example of a Rust library for servers, on a directory of files."""
+    host, port = "127.0.0.1", str(free_port())
+    data = scratch / "s3s-fs"
+    data.mkdir()
+    command = [
+        *(str(program(S3S_FS)), "--host", host, "--port", port),
+        *("--access-key", KEYS["AWS_ACCESS_KEY_ID"]),
+        *("--secret-key", KEYS["AWS_SECRET_ACCESS_KEY"], str(data)),
+    ]
+    with running(command, f"http://{host}:{port}", scratch / "s3s-fs.log"):
+        yield with_bucket(Server(f"http://{host}:{port}", "test", KEYS))
 
 
 @contextmanager

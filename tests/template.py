@@ -1,13 +1,13 @@
-"""``template.yaml`` as CloudFormation sees it, with its functions worked out."""
+"""The template of a stack as CloudFormation sees it, with its functions worked out."""
 
 import re
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import yaml
 
-ROOT = Path(__file__).parents[1]
+from serverless_bench.aws.stack.template import template
+
 ACCOUNT = "111122223333"
 REGION = "eu-west-1"
 STACK = "bench"
@@ -51,10 +51,10 @@ _Loader.add_multi_constructor("!", _tag)
 
 
 class Template:
-    """A template with values for its parameters; the checked-in one if none is given."""
+    """A template with values for its parameters; the one without parameters if none is given."""
 
     def __init__(self, text: str = "", /, **parameters: str | int) -> None:
-        text = text or (ROOT / "template.yaml").read_text()
+        text = text or template()
         self.source: dict[str, Any] = yaml.load(text, _Loader)  # noqa: S506 - a safe one
         defaults = {name: p["Default"] for name, p in self.source["Parameters"].items()}
         self._values: dict[str, Any] = {**PSEUDO, **defaults, **parameters}

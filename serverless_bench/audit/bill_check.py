@@ -12,7 +12,7 @@ from serverless_bench.audit.witness import StoreRequest
 _FREE: Final = frozenset({"abort_multipart", "delete", "delete_objects"})
 _NAMES: Final = {"list_objects": "list", "list_uploads": "list", "head_bucket": "head"}
 _UPLOADS: Final = {"create_multipart": 1, "complete_multipart": -1, "abort_multipart": -1}
-_MADE: Final = frozenset({"put", "complete_multipart"})
+_MADE: Final = frozenset({"copy", "put", "complete_multipart"})
 _GONE: Final = frozenset({"delete", "delete_objects"})
 _GET_CLASS: Final = frozenset({"get", "head"})
 _AROUND: Final = ("control", "gate", "probes")

@@ -9,11 +9,7 @@ from serverless_bench.audit.reported_run import ReportedFunction, ReportedRun, R
 from serverless_bench.audit.run_requests import MARGIN_NS, RunRequests
 from serverless_bench.audit.witness import StoreRequest, by_key
 
-OPERATIONS: Final[Mapping[str, str | None]] = {
-    "list": "list_objects",
-    "delete_many": "delete_objects",
-    "copy": None,
-}
+OPERATIONS: Final[Mapping[str, str]] = {"list": "list_objects", "delete_many": "delete_objects"}
 """What the store calls a request that a record calls otherwise."""
 
 
@@ -89,7 +85,8 @@ def attempts_of(function: ReportedFunction) -> Iterator[tuple[Row, Row]]:
 def is_for(operation: Row, attempt: Row, one: StoreRequest) -> bool:
     """Tell whether a request may be an attempt of an operation."""
     request: str = attempt["request"]
-    same = OPERATIONS.get(request, request) == one.operation
+    # The store knows copies of Google's, but not S3's.
+    same = OPERATIONS.get(request, request) == (one.operation or "copy")
     return same and (one.key == operation["key"] or request == "delete_many")
 
 

@@ -109,7 +109,11 @@ def _alone(run: ReportedRun, requests: RunRequests, op: Row) -> list[StoreReques
     return [
         one
         for one in requests.data
-        if one.key == op["key"] and one.ok and begin_ns <= one.head_ns <= end_ns
+        if one.key == op["key"]
+        and one.ok
+        and begin_ns <= one.head_ns <= end_ns
+        # Where a store deletes one by one, this may be of many, whose keys no operation has.
+        and (one.operation != "delete" or op["kind"] == "delete")
     ]
 
 

@@ -33,7 +33,7 @@ _OUTPUTS: Final = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stack:
-    """The outputs of a stack that a template of ``sbench aws template`` made."""
+    """The outputs of a stack that a template of ``sbench aws stack`` made."""
 
     functions: tuple[DeployedFunction, ...]
     """All of them; a job without further wishes gets those that are like the first."""
@@ -89,7 +89,7 @@ def _outputs(name: str, described: Mapping[str, Any]) -> Stack:
     if missing or not functions:
         raise ExecutorError(
             f"stack {name!r} has no output {', '.join(missing or ['Function1'])}",
-            hint="deploy the template.yaml of this version of sbench",
+            hint="deploy what this version of sbench writes: sbench aws stack",
         )
     values = {field: there[output] for field, output in _OUTPUTS.items()}
     return Stack(functions=functions, **values)

@@ -1,7 +1,10 @@
 """``sbench aws``: what an AWS account needs for sbench's functions."""
 
+from pathlib import Path
+
 import click
 
+from serverless_bench.aws.stack.folder import write_folder
 from serverless_bench.aws.stack.template import (
     DEFAULT_ARCHITECTURES,
     DEFAULT_MEMORY,
@@ -9,9 +12,9 @@ from serverless_bench.aws.stack.template import (
     RUNTIMES,
     template,
 )
-from serverless_bench.cli.exit_codes import ExitCode
 from serverless_bench.cli.help import Group
-from serverless_bench.cli.options import option
+from serverless_bench.cli.options import FOLDER, option
+from serverless_bench.cli.terminal import say
 from serverless_bench.job.types import wrong
 
 
@@ -20,7 +23,8 @@ def command() -> None:
     """Write what `sam build` and `sam deploy` need; docs/aws.md."""
 
 
-@command.command("template")
+@command.command("stack")
+@click.argument("folder", type=FOLDER, default="sbench-stack")
 @option(
     "--memory",
     default=",".join(map(str, DEFAULT_MEMORY)),
@@ -45,14 +49,15 @@ def command() -> None:
     default=DEFAULT_RUNTIME,
     help="Python of the functions.",
 )
-def template_command(memory: str, arch: str, copies: int, runtime: str) -> int:
-    """Write the template of a stack that has a function of every size and processor.
+def stack_command(folder: Path, memory: str, arch: str, copies: int, runtime: str) -> None:
+    """Write a stack into FOLDER: template, recipe and code of functions of every size.
 
-    It goes to standard output: keep it in the root of the repository, where what it names is.
+    FOLDER is sbench-stack if none is named. There `sam build` and `sam deploy` do the rest.
     """
-    text = template(_sizes(memory), arch.split(","), copies=copies, runtime=runtime)
-    click.echo(text, nl=False)
-    return ExitCode.OK
+    architectures = arch.split(",")
+    text = template(_sizes(memory), architectures, copies=copies, runtime=runtime)
+    write_folder(folder, text, architectures, runtime=runtime)
+    say(f"stack: {folder}; in it, sam build && sam deploy")
 
 
 def _sizes(text: str) -> list[int]:

@@ -151,7 +151,7 @@ def _lifecycle(what: str, answer: ET.Element) -> Finding:
     if not stay:
         return ok(what, "forgotten objects and uploads expire")
     text = f"forgotten {' and '.join(stay)} stay, and cost"
-    return warn(what, text, "add a lifecycle rule; sbench's template.yaml has one")
+    return warn(what, text, "add a lifecycle rule; what `sbench aws stack` writes has one")
 
 
 _QUESTIONS: Final[Sequence[tuple[str, Setting, Callable[[str, ET.Element], Finding]]]] = (

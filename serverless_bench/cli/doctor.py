@@ -91,7 +91,7 @@ def examine(flags: Mapping[str, Any]) -> Iterator[Finding]:
     if not (flags["stack"] or flags["bucket"] or flags["function"]):
         return
     cloud = CLOUDS.get(parse_bucket(flags["bucket"] or "")[0])
-    yield from _credentials(cloud, patient, aws=bool(flags["stack"] or flags["function"]))
+    yield from _credentials(cloud, flags, patient)
     if flags["stack"] is not None:
         yield from unless_it_fails(f"stack {flags['stack']}", stack(flags["stack"], patient))
     # A store that is not AWS's as a rule has nobody to ask who we are.
@@ -108,13 +108,15 @@ def examine(flags: Mapping[str, Any]) -> Iterator[Finding]:
         yield from look_at(bucket, patient, write_test=flags["write_test"])
 
 
-def _credentials(cloud: Cloud | None, patient: Patient, *, aws: bool) -> Iterator[Finding]:
+def _credentials(
+    cloud: Cloud | None, flags: Mapping[str, Any], patient: Patient
+) -> Iterator[Finding]:
     """Look for the credentials of a cloud; those of AWS are wanted, too, for what is there."""
-    if cloud is not None and cloud.has_credentials():
+    if cloud is not None and cloud.has_credentials(flags["endpoint_url"] or ""):
         yield ok("credentials", "from the environment; no expiry is known")
     elif cloud is not None:
         yield fail("credentials", "there are none", cloud.credentials_hint)
-    if aws or cloud is None:
+    if cloud is None or flags["stack"] or flags["function"]:
         yield from unless_it_fails("credentials", credentials(patient))
 
 

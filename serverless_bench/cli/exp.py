@@ -23,6 +23,7 @@ from serverless_bench.cli.terminal import say, working
 from serverless_bench.clock import utc_stamp
 from serverless_bench.driver.location import check_room
 from serverless_bench.errors import INTERRUPTED, SbenchError, UsageError
+from serverless_bench.experiments import MAX_REPEATS
 
 if TYPE_CHECKING:
     from serverless_bench.experiments.plan import Plan
@@ -84,7 +85,11 @@ def show_command(name: str, format: str, *, reference: bool, **flags: Any) -> in
 @command.command("run")
 @click.argument("name", required=False)
 @cell_options
-@option("--repeats", type=int, help="Runs of each cell.  [default: the file's, or 5]")
+@option(
+    "--repeats",
+    type=click.IntRange(1, MAX_REPEATS),
+    help="Runs of each cell.  [default: the file's, or 5]",
+)
 @option("--seconds", type=float, help="Longest run; 0: until it is through.  [default: the file's]")
 @option("--seed", type=int, default=0, show_default=True, help="Of the order of the runs.")
 @option("--keep", is_flag=True, help="Leave the objects in the store.")

@@ -64,8 +64,6 @@ def make_plan(experiment: "Experiment", flags: Mapping[str, Any]) -> "Plan":
     from serverless_bench.experiments.plan import Plan
 
     repeats = flags["repeats"]
-    if repeats is not None and repeats < 1:
-        raise UsageError(f"--repeats must be at least 1, got {repeats}")
     if flags["seconds"] is not None and not 0 <= flags["seconds"] < inf:
         raise UsageError(f"--seconds must be at least 0, got {flags['seconds']:g}")
     scale = experiment.scales[flags["scale"]]

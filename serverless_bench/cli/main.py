@@ -55,7 +55,7 @@ GROUPS: Final = {
         "serve": "Serve S3 without keeping data, with faults and limits on request.",
     },
     "AWS": {
-        "aws": "Write the template of a stack with functions of several sizes and processors.",
+        "aws": "Write a stack with functions of several sizes and processors, for SAM to deploy.",
         "plan": "Say what a job on AWS Lambda would take, and what it would cost.",
         "doctor": "Check this machine, the account and the stack before a run.",
         "worker": "Run functions here for drivers elsewhere, on any machine or container.",

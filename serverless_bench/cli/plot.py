@@ -50,7 +50,7 @@ def require_plots() -> None:
     if find_spec("matplotlib") is None:
         raise PluginError(
             "plots need 'matplotlib', which is not installed",
-            hint="pip install 'serverless-bench[plots]'",
+            hint="pip install matplotlib",
         )
 
 

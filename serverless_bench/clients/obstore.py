@@ -238,7 +238,8 @@ class ObstoreClient(LibraryClient[ObstoreOptions]):
         cloud = CLOUDS.get(self._target.protocol)
         if cloud is None:
             return self._s3_store(connection)
-        self._unsigned = None if cloud.has_credentials() else no_keys(cloud.credentials_hint)
+        signs = cloud.has_credentials(self._endpoint_url)
+        self._unsigned = None if signs else no_keys(cloud.credentials_hint)
         try:
             return cloud.open_store(self._target, self._endpoint_url, connection)
         except (BaseError, ValueError) as exc:

@@ -141,7 +141,10 @@ class S3HttpClient(LibraryClient[K]):
         response = self._send("ListObjectsV2", "", exchange, query=query)
         self._next_pages.pop((prefix, after), None)
         listed = document(response.text, "ListBucketResult", "which keys there are")
-        keys = [unquote_plus(key) for key in texts(listed, "Key")]
+        keys = texts(listed, "Key")
+        if "url" in texts(listed, "EncodingType"):
+            # A store may say by this that it has not encoded them, as it was asked to.
+            keys = [unquote_plus(key) for key in keys]
         more = "true" in texts(listed, "IsTruncated")
         check_page(keys, prefix, more=more)
         if more:

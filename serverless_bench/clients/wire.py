@@ -71,7 +71,7 @@ class WireClient(S3HttpClient[WireOptions]):
         self._idle: deque[WireConnection] = deque()
         super().__init__(target, transfer)
         self._hashes = self._options.payload_signing == "sha256"
-        self._keys = _find_keys()
+        self._keys = self._find_keys()
 
     def _open(self) -> None:
         self._server = urlsplit(f"{self._endpoint.scheme}://{self._host}")
@@ -81,6 +81,10 @@ class WireClient(S3HttpClient[WireOptions]):
         self._sessions = Sessions(self._region, host, self._create_session) if express else None
         # What is idle leads to where the bucket was.
         self.close()
+
+    def _find_keys(self) -> Callable[[], Keys | None]:
+        """Return what returns the keys of the moment, or None if there are none."""
+        return _find_keys()
 
     def put(self, key: str, source: Source, exchange: Exchange, *, if_absent: bool = False) -> None:
         """Write one object; with ``if_absent``, one that is there is refused with 412."""

@@ -16,15 +16,15 @@ from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
 from typing import Final, Protocol, TypeVar, cast
-from urllib.parse import quote, urlencode, urlsplit
+from urllib.parse import urlsplit
 
 from serverless_bench import __version__
 from serverless_bench.clients.base import Exchange
 from serverless_bench.clients.clouds import CLOUDS
 from serverless_bench.clients.control import ControlClient
-from serverless_bench.clients.library import check_page
+from serverless_bench.clients.open_uploads import OpenUpload, read_uploads, uploads_query
 from serverless_bench.clients.s3_http import NO_HEADERS
-from serverless_bench.clients.s3_xml import document, local_name, texts
+from serverless_bench.clients.s3_xml import document, texts
 from serverless_bench.clients.wire import WireClient
 from serverless_bench.clock import monotonic_ns
 from serverless_bench.errors import (
@@ -83,8 +83,8 @@ class BucketClient(ControlClient, Protocol):
         """Return a page of keys with the sizes of their objects, and whether there are more."""
 
     def list_uploads(
-        self, prefix: str, marker: "OpenUpload | None", exchange: Exchange
-    ) -> tuple[list["OpenUpload"], "OpenUpload | None"]:
+        self, prefix: str, marker: OpenUpload | None, exchange: Exchange
+    ) -> tuple[list[OpenUpload], OpenUpload | None]:
         """Return a page of open uploads, and behind which one the next page begins."""
 
 
@@ -118,33 +118,11 @@ class _S3BucketClient(WireClient):
         return keys, [size for size in sizes if size is not None], more
 
     def list_uploads(
-        self, prefix: str, marker: "OpenUpload | None", exchange: Exchange
-    ) -> tuple[list["OpenUpload"], "OpenUpload | None"]:
-        wanted = {"uploads": "", "prefix": prefix}
-        if marker is not None:
-            wanted |= {"key-marker": marker.key, "upload-id-marker": marker.upload_id}
-        # In the order of their names, as a signature has them.
-        query = urlencode(sorted(wanted.items()), safe="", quote_via=quote)
+        self, prefix: str, marker: OpenUpload | None, exchange: Exchange
+    ) -> tuple[list[OpenUpload], OpenUpload | None]:
+        query = uploads_query(prefix, marker)
         response = self._send("ListMultipartUploads", "", exchange, query=query)
-        listed = document(response.text, "ListMultipartUploadsResult", "which uploads are open")
-        found = [
-            OpenUpload(*(next(iter(texts(each, name)), "") for name in ("Key", "UploadId")))
-            for each in listed
-            if local_name(each) == "Upload"
-        ]
-        check_page([upload.key for upload in found], prefix, more=False)
-        if "true" not in texts(listed, "IsTruncated"):
-            return found, None
-        names = ("NextKeyMarker", "NextUploadIdMarker")
-        return found, OpenUpload(*(next(iter(texts(listed, name)), "") for name in names))
-
-
-@dataclass(frozen=True, slots=True)
-class OpenUpload:
-    """An upload in parts that is neither complete nor given up."""
-
-    key: str
-    upload_id: str
+        return read_uploads(response.text, prefix)
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,7 +26,7 @@ _EVENT_AGE_S: Final = (60, 21600)
 """What AWS takes for MaximumEventAgeInSeconds (Lambda developer guide)."""
 _SETTLE_S: Final = 5.0
 _NEEDED: Final = ("serverless_bench", "botocore", "cryptography")
-"""What a function imports before it does anything; see requirements/function.txt."""
+"""What a function imports before it does anything; see aws/stack/recipe/function.txt."""
 
 
 def refuse_keys(config: Mapping[str, Any]) -> None:

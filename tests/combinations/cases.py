@@ -36,7 +36,7 @@ FAULTS: Final[Mapping[str, Mapping[FaultKind, float]]] = {
     "cut": {FaultKind.RESET_PUT: 0.15, FaultKind.RESET_GET: 0.15, FaultKind.TRUNCATE: 0.15},
     "spoiled": {FaultKind.SHORT: 0.15, FaultKind.STALE: 0.15, FaultKind.FLIP: 0.15},
 }
-BUCKETS: Final = {"standard": "any", "directory": "any--use1-az4--x-s3"}
+BUCKETS: Final = {"standard": "any", "directory": "any--use1-az4--x-s3", "google": "gs://any"}
 OWN: Final = """
 def mine(tools):
     for number in range(OBJECTS):
@@ -97,7 +97,8 @@ class Bench:
     @contextmanager
     def workers(self, case: Case) -> Iterator[None]:
         """Have a worker for each function, where nobody else runs them."""
-        place = ("--control", f"s3://{BUCKETS['standard']}/{CONTROL_PREFIX}")
+        scheme = "gs" if case["bucket"] == "google" else "s3"
+        place = ("--control", f"{scheme}://{BUCKETS['standard']}/{CONTROL_PREFIX}")
         number = FUNCTIONS if case["executor"] == "workers" else 0
         # Who allows code says so in the environment, as for functions of the Lambda host.
         there = Apart(self.directory, {})

@@ -14,7 +14,7 @@ FACTORS: Final[Mapping[str, Sequence[str]]] = {
     "probe": ("yes", NO),
     "memory": (NO, "1769"),
     "arch": (NO, "own"),
-    "bucket": ("standard", "directory"),
+    "bucket": ("standard", "directory", "google"),
     "prefix": ("sbench/", "bench-", "", "long/", "mäß/日本-"),
     "objects": ("2", "1", "3"),
     "size": ("4KiB", "uniform:1KiB:64KiB", "11MiB"),
@@ -84,6 +84,15 @@ REFUSED: Final[Sequence[tuple[Mapping[str, str], str]]] = (
         ({"bucket": "directory", "workload": name, "prefix": prefix}, "a prefix ends in a slash")
         for name in ("write", "mixed", "call", "job file")
         for prefix in ("bench-", "mäß/日本-")
+    ),
+    # Only obstore speaks Google's own API.
+    *(
+        ({"bucket": "google", "client": name}, "does not speak gs://")
+        for name in sorted({*CLIENTS} - {"obstore"})
+    ),
+    *(
+        ({"bucket": "google", "workload": name}, "array libraries are opened for S3 only")
+        for name in ("array write", "array read")
     ),
     # Nobody chooses the machine that this is.
     *(

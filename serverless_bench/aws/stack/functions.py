@@ -40,7 +40,7 @@ class DeployedFunction:
         if found is None:
             raise ExecutorError(
                 f"{value!r} does not name a function, its memory and its processor",
-                hint="deploy what `sbench aws template` of this version writes",
+                hint="deploy what `sbench aws stack` of this version writes",
             )
         name, memory, architecture = found.groups()
         return cls(name=name, memory_mib=int(memory), architecture=architecture)
@@ -80,7 +80,7 @@ def choose(
         raise wrong(
             "arch" if memory is None else "memory",
             f"asks for {asked}, and the stack has {there}",
-            hint="`sbench aws template` writes one that has several",
+            hint="`sbench aws stack` writes one that has several",
         )
     first = fitting[0]
     return tuple(

@@ -101,7 +101,7 @@ def template(
     text = _read("stack.yaml")
     for name, block in blocks.items():
         text = _filled(text, f"# <{name}>", block)
-    return f"# sbench aws template{_flags(memory, arch, copies, runtime)}\n{text}"
+    return f"# sbench aws stack{_flags(memory, arch, copies, runtime)}\n{text}"
 
 
 def _filled(text: str, mark: str, block: str) -> str:

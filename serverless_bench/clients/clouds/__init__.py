@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 from serverless_bench.clients.base import Exchange
 from serverless_bench.clients.clouds.azure import Azure
+from serverless_bench.clients.clouds.google import Google
+from serverless_bench.clients.open_uploads import OpenUpload
 from serverless_bench.job.target import StoreProtocol, Target
 
 if TYPE_CHECKING:
@@ -42,6 +44,14 @@ class CloudRequests(Protocol):
         Otherwise that is refused with status 412.
         """
 
+    def list_uploads(
+        self, prefix: str, marker: OpenUpload | None, exchange: Exchange
+    ) -> tuple[list[OpenUpload], OpenUpload | None]:
+        """Return a page of open uploads; status 501 refuses it where there is no such list."""
+
+    def abort_multipart(self, key: str, upload_id: str, exchange: Exchange) -> None:
+        """Give up one of these uploads."""
+
     def close(self) -> None:
         """Release connections."""
 
@@ -63,8 +73,11 @@ class Cloud(Protocol):
             If the environment names no account.
         """
 
-    def has_credentials(self) -> bool:
-        """Tell whether the environment has credentials; nothing else is looked at."""
+    def has_credentials(self, endpoint_url: str = "") -> bool:
+        """Tell whether there are credentials for an endpoint, without asking anybody for some.
+
+        An empty one is the cloud's own.
+        """
 
     def open_store(
         self, target: Target, endpoint_url: str, client_options: "ClientConfig"
@@ -84,5 +97,7 @@ class Cloud(Protocol):
         """
 
 
-CLOUDS: Final[Mapping[StoreProtocol, Cloud]] = MappingProxyType({StoreProtocol.AZ: Azure()})
+CLOUDS: Final[Mapping[StoreProtocol, Cloud]] = MappingProxyType(
+    {StoreProtocol.AZ: Azure(), StoreProtocol.GS: Google()}
+)
 """By protocol, every provider that is reached by its own API and not by S3's."""

@@ -8,7 +8,7 @@ identities, client secrets) is left out: the two libraries would not agree on wh
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NoReturn
 from urllib.parse import urlsplit
 
 from serverless_bench.clients.base import Exchange
@@ -16,6 +16,7 @@ from serverless_bench.clients.environment import ca_bundle
 from serverless_bench.clients.s3_errors import s3_error
 from serverless_bench.errors import (
     AccessDenied,
+    BadRequest,
     BadResponse,
     ConnectionLost,
     OperationError,
@@ -57,7 +58,8 @@ class Azure:
             raise UsageError("no storage account is named", hint=self.credentials_hint)
         return f"https://{account}{_OWN_HOSTS}windows.net"
 
-    def has_credentials(self) -> bool:
+    def has_credentials(self, endpoint_url: str = "") -> bool:
+        del endpoint_url
         return bool(_first(_ACCOUNT) and _first((*_KEY, *_SIGNATURE, *_TOKEN)))
 
     def open_store(
@@ -149,6 +151,14 @@ class AzureRequests:
                 match_condition=MatchConditions.IfNotModified,
                 raw_response_hook=_reporting(exchange),
             )
+
+    def list_uploads(self, prefix: str, marker: object, exchange: Exchange) -> NoReturn:
+        """Refuse: blocks that were never made an object are forgotten after a week."""
+        raise BadRequest("Azure lists no open uploads", status=501)
+
+    def abort_multipart(self, key: str, upload_id: str, exchange: Exchange) -> NoReturn:
+        """Refuse, as there is no list of them."""
+        raise BadRequest("Azure has no uploads to give up", status=501)
 
     def close(self) -> None:
         self._container.close()

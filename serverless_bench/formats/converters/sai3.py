@@ -258,7 +258,7 @@ def _rate(fields: Fields) -> Settings:
     rate = fields.number("io_rate.iops", 0)
     if not rate:
         return {}
-    if distribution not in _ARRIVALS:
+    if not isinstance(distribution, str) or distribution not in _ARRIVALS:
         raise fields.wrong("io_rate.distribution", distribution, f"one of {', '.join(_ARRIVALS)}")
     return {"rate": rate, "arrivals": _ARRIVALS[distribution]}
 

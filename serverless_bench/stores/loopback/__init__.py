@@ -6,6 +6,7 @@ whether a byte is right. From the top down, each module imports only those below
 
     server      listens, one thread per connection       LoopbackServer
     operations  what S3 does on each request             OPERATIONS
+    listings    what S3 lists
     connection  HTTP, and the faults that are injected   S3Connection
     state       settings, and what connections share     LoopbackSettings, StoreState
     objects     which keys and open uploads there are    ObjectTable
@@ -15,6 +16,7 @@ whether a byte is right. From the top down, each module imports only those below
     shaping     how long a request waits                 Shaper
     faults      which request fails, and how             FaultPlan
     process     the store as a process of its own        served
+    google      what Google Cloud Storage's requests have that S3's have not
     s3          requests, errors and documents of S3     S3Request
 
 docs/loopback.md is for users. ``sbench serve`` runs it, tests run it as a thread.

@@ -237,9 +237,12 @@ class HttpConnection(BaseHTTPRequestHandler):
             clock.sleep(shaper.latency_s(rng))
         if self.s3_request.key and (stall_ns := shaper.stall_ns(monotonic_ns())):
             clock.sleep(stall_ns / NS_PER_S)
-        fields = {
+        ids = {
             "x-amz-request-id": self.request_id,
             "x-amz-id-2": f"loopback/{self.request_id}",
+        }
+        fields = {
+            **({"x-guploader-uploadid": self.request_id} if self.s3_request.google else ids),
             "Server": "sbench",
             "Date": http_date(wall_ns() / NS_PER_S + settings.clock_skew_s),
             **headers,
@@ -257,9 +260,11 @@ class HttpConnection(BaseHTTPRequestHandler):
         body = error_xml(error, self.s3_request.path, self.request_id)
         self.reply(error.status, body, {"Content-Type": _XML})
 
-    def reply_document(self, name: str, children: Sequence[Element]) -> None:
+    def reply_document(
+        self, name: str, children: Sequence[Element], headers: Mapping[str, str] | None = None
+    ) -> None:
         """Send a document."""
-        self.reply(200, xml(name, children), {"Content-Type": _XML})
+        self.reply(200, xml(name, children), {"Content-Type": _XML, **(headers or {})})
 
     def hang_up(self, *, reset: bool) -> None:
         """End the connection, with RST instead of FIN for a reset.

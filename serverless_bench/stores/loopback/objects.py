@@ -11,13 +11,24 @@ import threading
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from itertools import count
+from typing import Final
 
+from serverless_bench.clock import wall_ns
 from serverless_bench.job.keys import declared_size, hash_key
 from serverless_bench.job.transfer import MIN_PART_BYTES
 from serverless_bench.payload.shaped import content_of
 from serverless_bench.stores.loopback.bodies import UploadCheck, matching
 from serverless_bench.stores.loopback.s3 import S3Error
+
+ABSENT: Final = 0
+"""The version of an object that was not written, or was deleted."""
+NO_VERSION: Final = -1
+"""The version of no object."""
+_NEVER_WRITTEN: Final = 1
+"""The version of an object that can be read all the same, because its key says what it holds."""
+_GENERATION_BITS: Final = 16
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,19 +48,29 @@ class StoredObject:
     key: str
     size: int
     generation: int = 0
+    """Of the keystream."""
     verbatim: bytes | None = None
     """The bytes themselves; None if they are the keystream of the key."""
+    copy_of: str | None = None
+    """The key whose keystream it holds, where that is another one."""
+    version: int = _NEVER_WRITTEN
+    """Another one for each write to the store, and never the same again."""
 
     @property
     def etag(self) -> str:
         """An entity tag that is another one when the bytes are."""
         own = self.generation if self.verbatim is None else hash(self.verbatim) & 0xFFFFFFFF
-        return f'"{hash_key(self.key):016x}-{self.size:x}-{own:x}"'
+        return f'"{hash_key(self.copy_of or self.key):016x}-{self.size:x}-{own:x}"'
+
+    def copy_to(self, key: str) -> "StoredObject":
+        """Return an object with the same bytes under another key."""
+        source = (self.copy_of or self.key) if self.verbatim is None else None
+        return replace(self, key=key, copy_of=None if source == key else source)
 
     def readinto_at(self, offset: int, buffer: memoryview) -> None:
         """Fill ``buffer`` with the bytes from ``offset`` on."""
         if self.verbatim is None:
-            content_of(self.key, self.generation).readinto_at(offset, buffer)
+            content_of(self.copy_of or self.key, self.generation).readinto_at(offset, buffer)
         else:
             buffer[:] = self.verbatim[offset : offset + len(buffer)]
 
@@ -126,7 +147,7 @@ def _fits(
 @dataclass
 class _Bucket:
     kept: dict[str, "int | StoredObject"] = field(default_factory=dict)
-    """By key; of keys that declare their size the generation is all there is to know."""
+    """By key; of keys that declare their size version and generation are all there is to know."""
     order: list[str] | None = None
     """The keys as listings have them; None after a key came or went."""
     uploads: dict[str, Upload] = field(default_factory=dict)
@@ -146,6 +167,8 @@ class ObjectTable:
         self._strict = strict
         self._buckets: defaultdict[str, _Bucket] = defaultdict(_Bucket)
         self._lock = threading.Lock()
+        # Microseconds since the epoch at first, as Google counts: another server goes on higher.
+        self._versions = count(wall_ns() // 1000)
 
     def buckets(self) -> list[str]:
         """Return the names of the buckets that anything was written to."""
@@ -174,35 +197,60 @@ class ObjectTable:
         size = declared_size(key)
         if size is None or (entry is None and (self._strict or written)):
             return None
-        return StoredObject(key=key, size=size, generation=entry or 0)
+        if entry is None:
+            return StoredObject(key=key, size=size)
+        version, generation = divmod(entry, 1 << _GENERATION_BITS)
+        return StoredObject(key=key, size=size, generation=generation, version=version)
 
-    def put(self, bucket: str, content: StoredObject, *, only_new: bool = False) -> bool:
-        """Note that an object was written; False if it exists and may not.
+    def put(
+        self, bucket: str, content: StoredObject, *, if_version: int | None = None
+    ) -> StoredObject | None:
+        """Note that an object was written, and return it with its version.
 
         Parameters
         ----------
         bucket, content
             What, and where.
-        only_new
-            As ``If-None-Match: *``.
+        if_version
+            The version that it has to have before, ``ABSENT`` for none; None for any. If it is
+            another one nothing is written, and None returned.
         """
         key = content.key
-        plain = content.verbatim is None and declared_size(key) == content.size
+        plain = content.verbatim is None and not content.copy_of
+        plain = plain and declared_size(key) == content.size
         with self._lock:
             stored = self._buckets[bucket]
-            if only_new and key in stored.kept:
-                return False
+            if not self._has_version(stored.kept.get(key), if_version):
+                return None
             if key not in stored.kept:
                 stored.order = None
-            stored.kept[key] = content.generation if plain else content
-            return True
+            written = replace(content, version=next(self._versions))
+            packed = written.version << _GENERATION_BITS | written.generation
+            stored.kept[key] = packed if plain else written
+            return written
 
-    def delete(self, bucket: str, key: str) -> None:
-        """Forget that an object was written."""
+    def delete(self, bucket: str, key: str, *, if_version: int | None = None) -> bool:
+        """Forget that an object was written; False if it has another version than it must."""
         with self._lock:
             stored = self._buckets[bucket]
+            if not self._has_version(stored.kept.get(key), if_version):
+                return False
             if stored.kept.pop(key, None) is not None:
                 stored.order = None
+            return True
+
+    def has_version(self, bucket: str, key: str, version: int | None) -> bool:
+        """Tell whether an object has this version now; any will do for None."""
+        with self._lock:
+            return self._has_version(self._buckets[bucket].kept.get(key), version)
+
+    def _has_version(self, entry: "int | StoredObject | None", version: int | None) -> bool:
+        if version is None:
+            return True
+        if entry is None:
+            return version == ABSENT or (version == _NEVER_WRITTEN and not self._strict)
+        found = entry.version if isinstance(entry, StoredObject) else entry >> _GENERATION_BITS
+        return found == version
 
     def page(
         self, bucket: str, prefix: str, after: str, limit: int, *, unordered: bool = False

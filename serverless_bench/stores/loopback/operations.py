@@ -1,4 +1,4 @@
-"""What S3 does on each request: buckets and lists, objects, uploads in parts."""
+"""What S3 does on each request: buckets, objects, uploads in parts."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -7,11 +7,20 @@ from typing import Final
 from serverless_bench.clock import utc_stamp, wall_ns
 from serverless_bench.job.keys import declared_size
 from serverless_bench.job.transfer import MAX_PARTS
+from serverless_bench.stores.loopback import google
 from serverless_bench.stores.loopback.bodies import TELLING_BYTES
 from serverless_bench.stores.loopback.connection import REFUSALS, S3Connection
 from serverless_bench.stores.loopback.faults import FaultKind, PlannedFault
-from serverless_bench.stores.loopback.objects import StoredObject, Upload, assemble, etag_of
-from serverless_bench.stores.loopback.s3 import Element, S3Error, parse_xml, spelled, texts
+from serverless_bench.stores.loopback.listings import list_buckets, list_objects, list_uploads
+from serverless_bench.stores.loopback.objects import (
+    ABSENT,
+    NO_VERSION,
+    StoredObject,
+    Upload,
+    assemble,
+    etag_of,
+)
+from serverless_bench.stores.loopback.s3 import Element, S3Error, parse_xml, texts
 
 
 def _head_bucket(connection: S3Connection) -> None:
@@ -51,84 +60,6 @@ def _delete_objects(connection: S3Connection) -> None:
     quiet = (root.findtext("{*}Quiet") or "").lower() == "true"
     deleted = [] if quiet else [("Deleted", [("Key", key)]) for key in keys]
     connection.reply_document("DeleteResult", deleted)
-
-
-def _list_objects(connection: S3Connection) -> None:
-    """Send one page of ``ListObjectsV2``, or of its predecessor."""
-    request, objects = connection.s3_request, connection.state.objects
-    query = request.query
-    encoding = query.get("encoding-type", "")
-    prefix = query.get("prefix", "")
-    second = query.get("list-type") == "2"
-    marker = "start-after" if second else "marker"
-    after = query.get("continuation-token", "") or query.get(marker, "")
-    limit = _limit(query.get("max-keys", "1000"))
-    express = connection.state.sessions.governs(request.bucket)
-    keys, more = objects.page(request.bucket, prefix, after, limit, unordered=express)
-    found = [objects.find(request.bucket, key, written=True) for key in keys]
-    contents: list[Element] = [
-        (
-            "Contents",
-            [
-                ("Key", spelled(one.key, encoding)),
-                ("LastModified", connection.state.start_stamp),
-                ("ETag", one.etag),
-                ("Size", str(one.size)),
-                ("StorageClass", "STANDARD"),
-            ],
-        )
-        for one in found
-        if one is not None
-    ]
-    rest: list[Element] = [("EncodingType", encoding)] if encoding else []
-    if more and second:
-        rest.append(("NextContinuationToken", keys[-1]))
-    connection.reply_document(
-        "ListBucketResult",
-        [
-            ("Name", request.bucket),
-            ("Prefix", spelled(prefix, encoding)),
-            ("KeyCount", str(len(keys))),
-            ("IsTruncated", str(more).lower()),
-            *rest,
-            *contents,
-        ],
-    )
-
-
-def _list_uploads(connection: S3Connection) -> None:
-    """Send ``ListMultipartUploads``, all on one page."""
-    request, objects = connection.s3_request, connection.state.objects
-    encoding = request.query.get("encoding-type", "")
-    listed: list[Element] = [
-        (
-            "Upload",
-            [
-                ("Key", spelled(upload.key, encoding)),
-                ("UploadId", upload.upload_id),
-                ("Initiated", connection.state.start_stamp),
-            ],
-        )
-        for upload in objects.uploads(request.bucket, request.query.get("prefix", ""))
-    ]
-    rest: list[Element] = [("EncodingType", encoding)] if encoding else []
-    inside: list[Element] = [("Bucket", request.bucket), ("IsTruncated", "false"), *rest, *listed]
-    connection.reply_document("ListMultipartUploadsResult", inside)
-
-
-def _list_buckets(connection: S3Connection) -> None:
-    """Send ``ListBuckets``: those that something was written to."""
-    listed: list[Element] = [
-        ("Bucket", [("Name", name), ("CreationDate", connection.state.start_stamp)])
-        for name in connection.state.objects.buckets()
-    ]
-    connection.reply_document("ListAllMyBucketsResult", [("Buckets", listed)])
-
-
-def _limit(text: str) -> int:
-    if not text.isdecimal():
-        raise S3Error(400, "InvalidArgument", "max-keys is no number")
-    return min(1000, int(text))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -213,13 +144,30 @@ def _head(connection: S3Connection) -> None:
 
 
 def _delete(connection: S3Connection) -> None:
-    connection.state.objects.delete(connection.s3_request.bucket, connection.s3_request.key)
+    request, objects = connection.s3_request, connection.state.objects
+    if request.google:
+        # S3 deletes what is not there, too, and looks at no condition.
+        _find(connection)
+    required = google.required_version(request)
+    if not objects.delete(request.bucket, request.key, if_version=required):
+        raise _precondition_failed()
     connection.reply(204)
+
+
+def _copy(connection: S3Connection) -> None:
+    """Make an object of another one's bytes; only Google's clients get here."""
+    request, objects = connection.s3_request, connection.state.objects
+    found = objects.find(*google.copy_source(request))
+    if found is None:
+        raise S3Error(*REFUSALS[FaultKind.MISSING])
+    headers = _commit(connection, found.copy_to(request.key), _required_version(connection))
+    inside = [("ETag", found.etag), ("LastModified", connection.state.start_stamp)]
+    connection.reply_document("CopyObjectResult", inside, headers)
 
 
 def _put(connection: S3Connection) -> None:
     key, declared = connection.s3_request.key, declared_size(connection.s3_request.key)
-    _check_conditions(connection)
+    required = _required_version(connection)
     check = connection.receive_upload(offset=0)
     if declared is not None and check.size != declared:
         message = f"{check.size} bytes came, the key declares {declared}"
@@ -233,52 +181,76 @@ def _put(connection: S3Connection) -> None:
         generation=check.generation or 0,
         verbatim=check.verbatim if declared is None else None,
     )
-    _commit(connection, content)
-    connection.reply(200, headers={"ETag": content.etag})
+    connection.reply(200, headers=_commit(connection, content, required))
 
 
-def _check_conditions(connection: S3Connection) -> None:
-    """Refuse to overwrite what the request says it must not.
+def _required_version(connection: S3Connection) -> int | None:
+    """Return the version that an object has to have for the request; None for any.
 
     Raises
     ------
     S3Error
-        If ``If-None-Match: *`` or ``If-Match`` does not hold.
+        If it has another one already.
     """
-    headers, bucket = connection.s3_request.headers, connection.s3_request.bucket
-    there = connection.state.objects.find(bucket, connection.s3_request.key, written=True)
-    wanted = headers.get("if-match")
-    if wanted is not None and (there is None or wanted != there.etag):
-        raise S3Error(412, "PreconditionFailed", "the object is another one")
-    if there is not None and headers.get("if-none-match") == "*":
-        raise S3Error(412, "PreconditionFailed", "the object exists")
+    request, objects = connection.s3_request, connection.state.objects
+    required = google.required_version(request)
+    if (wanted := request.headers.get("if-match")) is not None:
+        there = objects.find(request.bucket, request.key, written=True)
+        required = there.version if there is not None and there.etag == wanted else NO_VERSION
+    elif request.headers.get("if-none-match") == "*":
+        required = ABSENT
+    if not objects.has_version(request.bucket, request.key, required):
+        raise _precondition_failed()
+    return required
 
 
-def _commit(connection: S3Connection, content: StoredObject) -> None:
-    """Note that an object was written.
+def _precondition_failed() -> S3Error:
+    return S3Error(412, "PreconditionFailed", "the object exists, or is another one")
+
+
+def _commit(
+    connection: S3Connection, content: StoredObject, required: int | None
+) -> dict[str, str]:
+    """Note that an object was written, and return the headers that say which.
 
     Raises
     ------
     S3Error
         If another request was faster, and this one is conditional.
     """
-    request = connection.s3_request
-    only_new = request.headers.get("if-none-match") == "*"
-    if not connection.state.objects.put(request.bucket, content, only_new=only_new):
-        raise S3Error(412, "PreconditionFailed", "the object exists")
+    bucket = connection.s3_request.bucket
+    written = connection.state.objects.put(bucket, content, if_version=required)
+    if written is None:
+        raise _precondition_failed()
+    return _identity(connection, written)
+
+
+def _identity(connection: S3Connection, content: StoredObject) -> dict[str, str]:
+    google_s = google.version_headers(content.version, content.size)
+    return {"ETag": content.etag, **(google_s if connection.s3_request.google else {})}
 
 
 def _find(connection: S3Connection) -> StoredObject:
-    content = connection.state.objects.find(connection.s3_request.bucket, connection.s3_request.key)
+    """Return the object that the request is about.
+
+    Raises
+    ------
+    S3Error
+        If it is not there, or is not the one that Google's condition wants.
+    """
+    request = connection.s3_request
+    content = connection.state.objects.find(request.bucket, request.key)
     if content is None:
         raise S3Error(*REFUSALS[FaultKind.MISSING])
+    if google.required_version(request) not in {None, content.version}:
+        raise _precondition_failed()
     return content
 
 
 def _headers(connection: S3Connection, content: StoredObject, length: int) -> dict[str, str]:
     return {
+        **_identity(connection, content),
         "Content-Length": str(length),
-        "ETag": content.etag,
         "Last-Modified": connection.state.start_date,
         "Accept-Ranges": "bytes",
         "Content-Type": "binary/octet-stream",
@@ -306,7 +278,7 @@ def _upload_part(connection: S3Connection) -> None:
 
 def _complete_multipart(connection: S3Connection) -> None:
     upload, request = _open_upload(connection), connection.s3_request
-    _check_conditions(connection)
+    required = _required_version(connection)
     listed = [
         (int(number) if number.isdecimal() else 0, etag)
         for number, etag in texts(
@@ -322,10 +294,10 @@ def _complete_multipart(connection: S3Connection) -> None:
     if declared is not None and declared != content.size:
         message = f"the parts have {content.size} bytes, the key declares {declared}"
         raise S3Error(400, "BadDigest", message)
-    _commit(connection, content)
+    headers = _commit(connection, content, required)
     connection.state.objects.end_upload(request.bucket, upload.upload_id)
     inside = [("Bucket", request.bucket), ("Key", request.key), ("ETag", content.etag)]
-    connection.reply_document("CompleteMultipartUploadResult", inside)
+    connection.reply_document("CompleteMultipartUploadResult", inside, headers)
 
 
 def _abort_multipart(connection: S3Connection) -> None:
@@ -342,6 +314,7 @@ def _open_upload(connection: S3Connection) -> Upload:
 OPERATIONS: Final[Mapping[str, Callable[[S3Connection], None]]] = {
     "abort_multipart": _abort_multipart,
     "complete_multipart": _complete_multipart,
+    "copy": _copy,
     "create_bucket": _create_bucket,
     "create_multipart": _create_multipart,
     "create_session": _create_session,
@@ -352,10 +325,10 @@ OPERATIONS: Final[Mapping[str, Callable[[S3Connection], None]]] = {
     "get_location": _get_location,
     "head": _head,
     "head_bucket": _head_bucket,
-    "list_buckets": _list_buckets,
-    "list_objects": _list_objects,
-    "list_uploads": _list_uploads,
+    "list_buckets": list_buckets,
+    "list_objects": list_objects,
+    "list_uploads": list_uploads,
     "put": _put,
     "upload_part": _upload_part,
 }
-"""By the words of ``S3Request.operation``."""
+"""By the words of ``S3Request.operation`` and ``google.operation``."""

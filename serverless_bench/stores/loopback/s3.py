@@ -132,6 +132,8 @@ class S3Request:
     query: Mapping[str, str]
     headers: Mapping[str, str]
     """Names in lower case."""
+    google: bool
+    """Whether it is Google Cloud Storage's language; see ``google``."""
 
     @property
     def part(self) -> int | None:
@@ -203,7 +205,14 @@ def parse_request(method: str, target: str, headers: Mapping[str, str]) -> S3Req
         key=unquote(key),
         query=dict(parse_qsl(query, keep_blank_values=True)),
         headers=headers,
+        google=_is_google(headers),
     )
+
+
+def _is_google(headers: Mapping[str, str]) -> bool:
+    """Tell whether a client of Google's sent this: S3 has no tokens, and no such headers."""
+    scheme = headers.get("authorization", "").partition(" ")[0]
+    return scheme.lower() == "bearer" or any(name.startswith("x-goog-") for name in headers)
 
 
 def http_date(seconds: float) -> str:

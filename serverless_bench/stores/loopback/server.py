@@ -11,6 +11,7 @@ from typing import Any
 
 from serverless_bench.clock import wall_ns
 from serverless_bench.errors import UsageError
+from serverless_bench.stores.loopback import google
 from serverless_bench.stores.loopback.connection import S3Connection
 from serverless_bench.stores.loopback.operations import OPERATIONS
 from serverless_bench.stores.loopback.s3 import STATISTICS, S3Error
@@ -30,7 +31,7 @@ class Handler(S3Connection):
             return
         self.state.witness.start(self.witnessed)
         try:
-            name = request.operation()
+            name = google.operation(request) if request.google else request.operation()
             self.witnessed.operation = name
             self.state.counters.count("requests", name)
             self.state.sessions.check(request, name, wall_ns())

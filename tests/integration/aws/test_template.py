@@ -9,14 +9,15 @@ from pathlib import Path
 
 import pytest
 
+from serverless_bench.aws.stack.folder import write_folder
 from serverless_bench.aws.stack.functions import ARCHITECTURES
 from serverless_bench.aws.stack.template import RUNTIMES, template
 from serverless_bench.clients import CLIENTS
 from serverless_bench.workloads import WORKLOADS
-from tests.sam import ROOT, build, sam
+from tests.sam import WITH_UV, build, sam
 
 HEAVY = {"boto3", "click", "cloudpickle", "lithops", "numpy", "orjson", "pandas", "rich"}
-PLATFORMS = {path.parent.name for path in (ROOT / "function").glob("*/platform")}
+PLATFORMS = [(runtime, arch) for runtime in RUNTIMES for arch in ARCHITECTURES]
 PACKED = sorted(set(WORKLOADS) - {"array"})
 """All but the one whose libraries would not fit."""
 
@@ -48,15 +49,14 @@ def imported(code: Path, statement: str) -> tuple[set[str], float]:
 @pytest.mark.parametrize(
     "text",
     [
-        pytest.param("", id="checked in"),
+        pytest.param(template(), id="one"),
         pytest.param(template([128, 10_240], ["x86_64", "arm64"], copies=3), id="many"),
         *(pytest.param(template(runtime=runtime), id=runtime) for runtime in RUNTIMES),
     ],
 )
 def test_sam_and_its_linter_find_no_fault(tmp_path: Path, text: str) -> None:
-    path = tmp_path / "template.yaml" if text else ROOT / "template.yaml"
-    if text:
-        path.write_text(text)
+    path = tmp_path / "template.yaml"
+    path.write_text(text)
     assert "is a valid SAM Template" in sam(tmp_path, "validate", "--lint", "--template", path)
 
 
@@ -112,27 +112,25 @@ def test_every_plugin_of_the_zip_is_importable(code: Path) -> None:
     assert {f"serverless_bench.{name}" for name in plugins} <= modules
 
 
-def test_there_is_a_platform_for_everything_that_can_be_asked_for() -> None:
-    assert {f"{runtime}-{arch}" for runtime in RUNTIMES for arch in ARCHITECTURES} == PLATFORMS
-
-
-@pytest.mark.parametrize("platform", sorted(PLATFORMS))
-def test_it_can_be_built_for_every_platform(platform: str, tmp_path: Path) -> None:
-    recipe = ROOT / "function" / "recipe" / "Makefile"
+@pytest.mark.parametrize(("runtime", "architecture"), PLATFORMS)
+def test_it_can_be_built_for_every_platform(
+    runtime: str, architecture: str, tmp_path: Path
+) -> None:
+    stack, made = tmp_path / "stack", tmp_path / "made"
+    write_folder(stack, arch=[architecture], runtime=runtime)
+    recipe = stack / "function" / "recipe" / "Makefile"
     subprocess.run(
-        ["make", "--silent", "-f", recipe, "build-Worker", f"ARTIFACTS_DIR={tmp_path}"],
-        cwd=ROOT / "function" / platform,
+        ["make", "--silent", "-f", recipe, "build-Worker", f"ARTIFACTS_DIR={made}"],
+        cwd=stack / "function" / f"{runtime}-{architecture}",
         # The Python that compiles is not fetched for a test.
-        env={**os.environ, "UV_PYTHON_DOWNLOADS": "never"},
+        env={**os.environ, "UV_PYTHON_DOWNLOADS": "never", "PATH": WITH_UV},
         check=True,
         capture_output=True,
     )
-    runtime, architecture = platform.removeprefix("python").split("-")
+    version = runtime.removeprefix("python").replace(".", "")
     machine = {"arm64": "aarch64"}.get(architecture, architecture)
-    (backend,) = tmp_path.glob("_cffi_backend*")
-    assert (
-        backend.name == f"_cffi_backend.cpython-{runtime.replace('.', '')}-{machine}-linux-gnu.so"
-    )
-    (rust,) = tmp_path.rglob("_rust.abi3.so")
+    (backend,) = made.glob("_cffi_backend*")
+    assert backend.name == f"_cffi_backend.cpython-{version}-{machine}-linux-gnu.so"
+    (rust,) = made.rglob("_rust.abi3.so")
     # ELF header, e_machine: 0xB7 is AArch64, 0x3E is x86-64.
     assert rust.read_bytes()[18] == {"aarch64": 0xB7, "x86_64": 0x3E}[machine]

@@ -2,6 +2,7 @@
 
 import io
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -207,6 +208,10 @@ def test_small_experiments_are_jobs() -> None:
         (
             "[[metrics]]\nname = 'x'\nof = 'y'\ndigits = true",
             "digits must be a whole number, got True",
+        ),
+        (
+            "[[metrics]]\nname = 'x'\nof = 'y'\ndigits = -1",
+            "digits must be at least 0, got -1",
         ),
         ("[plot]\nlog = 1", "plot: log must be true or false, got 1"),
         (
@@ -882,6 +887,10 @@ def test_a_plan_is_kept_and_found_again(tmp_path: Path) -> None:
         save_plan(plan, tmp_path / "e")
     with pytest.raises(ArchiveError, match="no directory of an experiment"):
         load_plan(tmp_path)
+    state = tmp_path / "e" / "experiment.json"
+    state.write_text(re.sub(r'("repeats": ?)7', r"\g<1>2147483648", state.read_text()))
+    with pytest.raises(ArchiveError, match="must be at most 1,000"):
+        load_plan(tmp_path / "e")
 
 
 def test_a_plan_knows_what_its_largest_cell_writes_and_what_is_prepared() -> None:

@@ -293,6 +293,11 @@ def test_durations(text: str, seconds: float | None) -> None:
             "workload: [{op: put, weight: 1, size_spec: {type: uniform, min: 9, max: 3}}]",
             "workload.0: the lowest size",
         ),
+        (
+            "sai3",
+            "workload: [{op: get, weight: 1}]\nio_rate: {iops: 5, distribution: []}\n",
+            "io_rate.distribution is [], not one of",
+        ),
         ("sai3", "target: 's3://'\nworkload: [{op: get, weight: 1}]\n", "not a bucket"),
     ],
 )

@@ -38,6 +38,8 @@ def test_so_are_those_for_other_clouds(name: str, monkeypatch: pytest.MonkeyPatc
         (f"Credential=ASIA{IDENTIFIER}/20260101/eu", "Credential=***/20260101/eu"),
         ("x-amz-security-token: FwoGZXIvYXdz/x+y==, x", "x-amz-security-token***, x"),
         ("X-Amz-Security-Token=FwoG%2F&a=b", "X-Amz-Security-Token***&a=b"),
+        ("Authorization: Bearer abcd.EF-12_3/x==, x", "Authorization: Bearer ***, x"),
+        ("the bearer of bad news", "the bearer of bad news"),
         ("SlowDown: reduce your request rate", "SlowDown: reduce your request rate"),
         ("the header x-amz-security-token", "the header x-amz-security-token"),
     ],

@@ -120,12 +120,11 @@ def test_an_extra_serves_a_plugin() -> None:
             "clients",
             "compare",
             "convert",
+            "dask",
             "frames",
             "gcs",
             "jax",
             "lambda-host",
-            "local",
-            "plots",
         )
     }
     assert extras <= served

@@ -23,6 +23,7 @@ from serverless_bench.stores.loopback.bodies import (
 )
 from serverless_bench.stores.loopback.faults import FaultKind, FaultLog, FaultPlan
 from serverless_bench.stores.loopback.objects import (
+    ABSENT,
     ObjectTable,
     StoredObject,
     assemble,
@@ -362,6 +363,9 @@ class TestParts:
             )
 
 
+FOREIGN = StoredObject(key="k", size=1, verbatim=b"x")
+
+
 class TestObjects:
     def test_a_key_that_declares_its_size_need_not_be_written(self) -> None:
         for strict in (False, True):
@@ -369,16 +373,60 @@ class TestObjects:
             assert (objects.find("b", KEY) is None) == strict
             assert objects.find("b", KEY, written=True) is None
             assert objects.find("b", "other") is None
-            objects.put("b", StoredObject(key=KEY, size=200_000, generation=4))
-            assert objects.find("b", KEY) == StoredObject(key=KEY, size=200_000, generation=4)
+            written = objects.put("b", StoredObject(key=KEY, size=200_000, generation=4))
+            assert objects.find("b", KEY) == written
+            assert written is not None
+            assert written.generation == 4
             assert objects.find("c", KEY, written=True) is None
 
     def test_only_new_objects_where_that_is_asked(self) -> None:
         objects, content = ObjectTable(strict=True), StoredObject(key="k", size=1, verbatim=b"x")
-        assert objects.put("b", content, only_new=True)
-        assert not objects.put("b", content, only_new=True)
+        assert objects.put("b", content, if_version=ABSENT)
+        assert not objects.put("b", content, if_version=ABSENT)
         objects.delete("b", "k")
-        assert objects.put("b", content, only_new=True)
+        assert objects.put("b", content, if_version=ABSENT)
+
+    @pytest.mark.parametrize("content", [StoredObject(key=KEY, size=200_000), FOREIGN])
+    def test_each_write_has_a_version_of_its_own(self, content: StoredObject) -> None:
+        objects, versions = ObjectTable(strict=True), []
+        for _ in range(3):
+            assert objects.put("b", content) is not None
+            found = objects.find("b", content.key)
+            assert found is not None
+            versions.append(found.version)
+            assert objects.has_version("b", content.key, found.version)
+            assert objects.delete("b", content.key, if_version=found.version)
+            assert not objects.has_version("b", content.key, found.version)
+        assert versions == sorted(set(versions))
+
+    @pytest.mark.parametrize("content", [StoredObject(key=KEY, size=200_000), FOREIGN])
+    def test_what_was_overwritten_is_neither_replaced_nor_deleted(
+        self, content: StoredObject
+    ) -> None:
+        objects = ObjectTable(strict=True)
+        first, second = objects.put("b", content), objects.put("b", content)
+        assert first is not None
+        assert second is not None
+        for version in (ABSENT, first.version):
+            assert objects.put("b", content, if_version=version) is None
+            assert not objects.delete("b", content.key, if_version=version)
+        assert objects.find("b", content.key) == second
+        assert objects.put("b", content, if_version=second.version)
+
+    def test_what_can_be_read_without_having_been_written_has_a_version_too(self) -> None:
+        objects = ObjectTable(strict=False)
+        found = objects.find("b", KEY)
+        assert found is not None
+        assert objects.put("b", found, if_version=found.version)
+        assert not objects.put("b", found, if_version=found.version)
+
+    def test_a_copy_holds_the_bytes_of_its_source_and_a_copy_of_it_too(self) -> None:
+        source, buffer = StoredObject(key=KEY, size=200_000), bytearray(200_000)
+        twice = source.copy_to("other").copy_to("third")
+        twice.readinto_at(0, memoryview(buffer))
+        assert (buffer, twice.etag) == (WHOLE, source.etag)
+        assert twice.copy_to(KEY) == source
+        assert FOREIGN.copy_to("other").verbatim == FOREIGN.verbatim
 
     @given(
         st.sets(st.text("ab/\u00fc", min_size=1, max_size=6)),

@@ -1,0 +1,43 @@
+"""Keys of a listing are decoded if the store says that it has encoded them, and only then."""
+
+from contextlib import closing
+
+import pytest
+
+from serverless_bench.clients import open_client
+from serverless_bench.job.target import Target
+from serverless_bench.job.transfer import Transfer
+from serverless_bench.testing.client_parts import new_meter
+from tests.fault_server import Exchange, FaultServer
+from tests.servers import KEYS
+
+
+@pytest.mark.parametrize(
+    ("said", "meant"),
+    [
+        ("<EncodingType>url</EncodingType>", "p/a b c%"),
+        # As versitygw says it.
+        ("<EncodingType></EncodingType>", "p/a+b%20c%25"),
+        ("", "p/a+b%20c%25"),
+    ],
+)
+@pytest.mark.parametrize("client_name", ["awscrt", "wire"])
+def test_keys_are_decoded_if_they_are_encoded(
+    client_name: str, said: str, meant: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in KEYS.items():
+        monkeypatch.setenv(name, value)
+    page = (
+        "<ListBucketResult><Contents><Key>p/a+b%20c%25</Key></Contents>"
+        f"<IsTruncated>false</IsTruncated>{said}</ListBucketResult>"
+    )
+
+    def lists(exchange: Exchange) -> bool:
+        exchange.drain()
+        exchange.say(200, page.encode())
+        return True
+
+    with FaultServer([lists]) as server:
+        target = Target(client=client_name, bucket="test", endpoint_url=server.endpoint_url)
+        with closing(open_client(target, Transfer())) as client:
+            assert client.list_keys("p/", "", new_meter()) == ([meant], False)

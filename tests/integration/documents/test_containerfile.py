@@ -1,0 +1,155 @@
+"""What the Containerfile says can be done, as far as that shows without an engine."""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import venv
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from serverless_bench.stores.loopback.server import serving
+from tests.command import Sbench
+from tests.quoted import ROOT
+from tests.servers import KEYS
+
+IGNORED: Final = (ROOT / ".dockerignore").read_text().splitlines()
+IMAGES: Final = ("worker", "command")
+
+
+@dataclass
+class Stage:
+    """What is between two lines FROM: the instructions, in their order."""
+
+    base: str
+    instructions: list[tuple[str, str]] = field(default_factory=list)
+
+    def of(self, *names: str) -> list[str]:
+        return [value for name, value in self.instructions if name in names]
+
+
+def stages() -> dict[str, Stage]:
+    text = (ROOT / "Containerfile").read_text().replace("\\\n", " ")
+    found: dict[str, Stage] = {}
+    lines = [line for line in text.splitlines() if line and not line.startswith("#")]
+    assert lines.pop(0) == "ARG BASE=python:3.13-slim"
+    for line in lines:
+        name, _, value = line.partition(" ")
+        if name == "FROM":
+            base, name_of_stage = re.fullmatch(r"(\S+) AS (\w+)", value).groups()  # type: ignore[union-attr]
+            found[name_of_stage] = Stage(base)
+        else:
+            found[name_of_stage].instructions.append((name, value))
+    return found
+
+
+def test_it_has_the_images_that_it_names() -> None:
+    assert list(stages()) == ["packages", *IMAGES]
+    assert {stage.base for stage in stages().values()} == {"${BASE}"}
+
+
+@pytest.mark.parametrize("name", IMAGES)
+def test_an_image_runs_without_rights_and_has_nothing_but_its_packages(name: str) -> None:
+    stage = stages()[name]
+    assert stage.of("USER") == ["1000:1000"]
+    assert stage.of("COPY") == [f"--from=packages /opt/{name} /opt/{name}"]
+    # Nothing is done after that as anybody else, and nothing is told that could be a secret.
+    names = [instruction for instruction, _ in stage.instructions]
+    assert not {"RUN", "COPY"} & set(names[names.index("USER") :])
+    assert stage.of("ENV", "ARG") == [f"PATH=/opt/{name}/bin:$PATH"]
+    assert json.loads(stage.of("ENTRYPOINT")[0])[0] == "sbench"
+
+
+def test_every_package_of_others_is_pinned_by_its_hash() -> None:
+    for run in stages()["packages"].of("RUN"):
+        if " install " in run:
+            assert ("--require-hashes -r requirements/" in run) != ("--no-deps dist/*.whl" in run)
+
+
+def test_what_is_copied_is_there_and_sent_and_nothing_else_is() -> None:
+    copied = {source for copy in stages()["packages"].of("COPY") for source in copy.split()[:-1]}
+    assert [source for source in sorted(copied) if not (ROOT / source).exists()] == []
+    sent = {line.removeprefix("!") for line in IGNORED if line.startswith("!")}
+    folders = {re.sub(r"/.*", "", source) for source in copied}
+    assert {re.sub(r"/.*", "", pattern) for pattern in sent} == folders
+    assert "*" in IGNORED
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where the stage with the packages ran: its /opt."""
+    root = tmp_path_factory.mktemp("container")
+    venv.create(root / "base", with_pip=True)
+    work, path = root / "build", f"{root / 'base' / 'bin'}:{os.environ['PATH']}"
+    work.mkdir()
+    # A test needs few of the modules that are installed: they are compiled when it loads them.
+    environment = {**os.environ, "PATH": path, "UV_COMPILE_BYTECODE": "0"}
+    environment.pop("VIRTUAL_ENV", None)
+    for name, value in stages()["packages"].instructions:
+        if name == "COPY":
+            *sources, to = value.split()
+            for source in sources:
+                copy(ROOT / source, work / to)
+        elif name == "RUN":
+            run(value.replace("/opt/", f"{root}/opt/"), work, environment)
+        else:
+            assert (name, value) in {("WORKDIR", "/build"), ("ENV", "UV_COMPILE_BYTECODE=1")}
+    return root / "opt"
+
+
+def copy(source: Path, to: Path) -> None:
+    """Do as COPY does: files go into a folder, and of a folder what is in it."""
+    if source.is_dir():
+        shutil.copytree(source, to, ignore=shutil.ignore_patterns("__pycache__"))
+    else:
+        to.mkdir(exist_ok=True)
+        shutil.copy(source, to)
+
+
+def run(command: str, directory: Path, environment: Mapping[str, str]) -> None:
+    done = subprocess.run(
+        ["/bin/sh", "-c", command],
+        cwd=directory,
+        env=environment,
+        capture_output=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr.decode()
+
+
+def test_the_command_begins_with_what_its_image_has(built: Path, sbench: Sbench) -> None:
+    done = subprocess.run(
+        [built / "command/bin/sbench", "demo", "--number", "1", "--mb", "1"],
+        cwd=sbench.directory,
+        env={**sbench.environment, "PATH": str(built / "command/bin"), "HOME": os.environ["HOME"]},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stdout.count("figure: ")) == (0, 1), done.stderr
+
+
+def test_the_worker_does_a_job_with_what_its_image_has(built: Path, tmp_path: Path) -> None:
+    program, *words = json.loads(stages()["worker"].of("ENTRYPOINT")[0])
+    with serving() as store:
+        at = ("--endpoint-url", store.endpoint_url)
+        worker = subprocess.Popen(
+            [built / "worker/bin" / program, *words, "--control", "s3://any/control/", *at],
+            env={**KEYS, "PATH": str(built / "worker/bin")},
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        try:
+            where = ("--bucket", "any", "--control-prefix", "control/", *at)
+            job = ("write", "--executor", "workers", "--number", 2, "--mb", 1, "--format", "json")
+            done = Sbench(tmp_path, KEYS)(*job, *where)
+        finally:
+            worker.terminate()
+            said = worker.communicate()[0]
+    assert (done.code, done.json["ok"]) == (0, 2), done.err
+    assert said.splitlines()[-1] == "2 functions run, 0 of them failed"

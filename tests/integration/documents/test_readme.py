@@ -1,0 +1,227 @@
+"""Every command of the README is run, in the order in which they stand there.
+
+First those for whom a wheel is all there is, in an empty virtual environment with nothing else on
+the PATH; then the others, in one shell, in a copy of this checkout. What cannot be had here, or
+would take hours, is replaced by what stands in ``STANDS_IN``, and by nothing else.
+"""
+
+import os
+import pickle
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import venv
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from serverless_bench.aws.stack.folder import write_folder
+from serverless_bench.cli.exit_codes import ExitCode
+from serverless_bench.stores.loopback.server import serving
+from tests.localstacks import running_localstack
+from tests.pickles import tuples
+from tests.quoted import BLOCK, ROOT, WHEEL
+from tests.sam import ARCHITECTURE, RUNTIME, SAM
+from tests.servers import KEYS
+
+AT_STORE: Final = "at_store sbench write"
+STANDS_IN: Final = {
+    "make demo": "SBENCH_NUMBER=2 SBENCH_MB=1 make demo",  # the gibibyte was the wheel's
+    "make test": "make --dry-run test",  # this is one of its tests
+    # Of a store somewhere, and of any bucket on AWS: the loopback store.
+    "sbench write --endpoint-url https://store.example:9000": f"{AT_STORE} --endpoint-url $STORE",
+    "sbench write --bucket mine": f"{AT_STORE} --bucket mine",
+    "sbench ab ": "verdict_of sbench ab --blocks 4 --warm-up-blocks 0 ",
+    "sbench exp run pywren-2016": "sbench exp run pywren-2016 --seconds 0.3 --repeats 2",
+    # Of a region of AWS: LocalStack, whose functions run on this machine's processor and Python.
+    "sbench aws stack": f"sbench aws stack --arch {ARCHITECTURE} --runtime {RUNTIME}",
+    "--number 1800 --mb 2000": "--number 2 --mb 1",
+    "sbench clean big": "age big && sbench clean big",
+    "sam delete": "sam delete --no-prompts --region us-east-1",
+}
+"""What is run, by what the README says."""
+AGE: Final = (
+    "import pathlib, sys; from tests.runs import long_ago; long_ago(pathlib.Path(sys.argv[1]))"
+)
+_KEYS: Final = " ".join(f"{name}={value}" for name, value in KEYS.items())
+PRELUDE: Final = f"""
+# Has a run be an hour old: `sbench clean` waits a minute for what may come late.
+age() {{ {sys.executable} -c '{AGE}' "sbench-runs/$1"; }}
+at_store() {{ {_KEYS} AWS_ENDPOINT_URL=$STORE "$@"; }}
+# Whichever side is faster, and if so few and short runs cannot tell.
+verdict_of() {{
+    "$@" || case $? in {ExitCode.SLOWER} | {ExitCode.UNDECIDED}) ;; *) return 1 ;; esac
+}}
+"""
+ON_AWS: Final = ("sam ", "--stack sbench", "big")
+"""What a line has that needs the stack: for it LocalStack runs, in ``make full``."""
+UV: Final = Path(sys.executable).with_name("uv")
+LEFT_OUT: Final = frozenset({".git", ".hypothesis", "dist", "mutants", "sbench-runs"})
+
+
+def lines(*, wheel: bool) -> list[str]:
+    """Return the lines of the README to type: of the first block, or of all others."""
+    found = BLOCK.findall((ROOT / "README.md").read_text())
+    blocks = [block for kind, block in found if kind == "sh"]
+    assert blocks[0].startswith(f"pip install {WHEEL}")
+    return "".join(blocks[:1] if wheel else blocks[1:]).splitlines()
+
+
+def is_on_aws(line: str) -> bool:
+    return any(word in line for word in ON_AWS)
+
+
+def replaced(line: str) -> str:
+    for said, run in STANDS_IN.items():
+        line = line.replace(said, run)
+    return line
+
+
+def shell(commands: list[str], directory: Path, environment: Mapping[str, str]) -> str:
+    """Type commands into one shell, up to the first that fails, and return what they print."""
+    # What a command does not read is left for nobody, and `&&` hides no failure.
+    typed = [f"echo '$' {line!r}\n{{ {line}\n}} </dev/null || exit" for line in commands]
+    done = subprocess.run(
+        ["/bin/bash", "-c", "\n".join([PRELUDE, *typed])],
+        cwd=directory,
+        env=dict(environment),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout[-5000:]
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def scratch(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("readme")
+
+
+@pytest.fixture(scope="module")
+def wheel(scratch: Path) -> Path:
+    command = [sys.executable, "-m", "build", "--no-isolation", "--wheel", "--outdir", str(scratch)]
+    subprocess.run(command, cwd=ROOT, check=True, capture_output=True)
+    return scratch / WHEEL
+
+
+@pytest.fixture
+def environment(scratch: Path) -> dict[str, str]:
+    """What a shell has; the caches of installers are this user's."""
+    ours = {"PYTHONPATH", "VIRTUAL_ENV"}
+    kept = {name: value for name, value in os.environ.items() if name not in ours}
+    # Most of the modules that are installed are never loaded here: none is compiled before it is.
+    ours_too = {"UV_COMPILE_BYTECODE": "0", "SAM_CLI_TELEMETRY": "0"}
+    return {**kept, **ours_too, "SBENCH_STORE_DIR": str(scratch / "store")}
+
+
+def test_the_wheel_alone_is_enough_for_the_first_run(
+    wheel: Path, tmp_path: Path, environment: dict[str, str]
+) -> None:
+    home = tmp_path / "venv"
+    venv.create(home, with_pip=True)
+    shutil.copy(wheel, tmp_path)
+    said = shell(lines(wheel=True), tmp_path, {**environment, "PATH": str(home / "bin")})
+    assert re.search(r"verified +4 GiB, every byte", said)
+    (picture,) = tmp_path.glob("sbench-runs/*/figure.png")
+    assert picture.read_bytes().startswith(b"\x89PNG")
+
+
+def files_of(folder: Path) -> dict[Path, bytes]:
+    files = (path for path in folder.rglob("*") if path.is_file())
+    return {path.relative_to(folder): path.read_bytes() for path in files}
+
+
+def first_run(command: Path, directory: Path, environment: Mapping[str, str]) -> None:
+    """Run a small demo, and write a stack, with an installed command."""
+    said = shell(
+        [f"{command} demo --number 1 --mb 1", f"{command} aws stack stack"],
+        directory,
+        {**environment, "PATH": str(command.parent)},
+    )
+    assert "figure: " in said
+    # What is tested of a stack elsewhere was written by this checkout.
+    write_folder(directory / "wanted")
+    made, wanted = (files_of(directory / name) for name in ("stack", "wanted"))
+    assert made == wanted
+
+
+def test_uv_installs_it_as_a_tool(wheel: Path, tmp_path: Path, environment: dict[str, str]) -> None:
+    own = {"UV_TOOL_DIR": str(tmp_path / "tools"), "UV_TOOL_BIN_DIR": str(tmp_path / "bin")}
+    shell([f"{UV} tool install --python {sys.executable} {wheel}"], tmp_path, environment | own)
+    first_run(tmp_path / "bin" / "sbench", tmp_path, environment)
+
+
+@pytest.mark.full
+def test_pipx_installs_it(wheel: Path, tmp_path: Path, environment: dict[str, str]) -> None:
+    venv.create(tmp_path / "venv", with_pip=True)
+    own = {"PIPX_HOME": str(tmp_path / "pipx"), "PIPX_BIN_DIR": str(tmp_path / "bin")}
+    installing = ["venv/bin/pip install pipx", f"venv/bin/pipx install {wheel}"]
+    shell(installing, tmp_path, environment | own)
+    first_run(tmp_path / "bin" / "sbench", tmp_path, environment)
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("version", ["3.12", "3.13"])
+def test_pip_installs_it_on_another_python(
+    wheel: Path, tmp_path: Path, environment: dict[str, str], version: str
+) -> None:
+    versions = Path.home().glob(f".pyenv/versions/{version}.*/bin/python")
+    found = [*versions, *filter(None, [shutil.which(f"python{version}")])]
+    if not found:
+        pytest.skip(f"no Python {version} here")
+    making = [f"{found[0]} -m venv venv", f"venv/bin/pip install {wheel}"]
+    shell(making, tmp_path, environment)
+    first_run(tmp_path / "venv" / "bin" / "sbench", tmp_path, environment)
+
+
+@pytest.fixture
+def clone(tmp_path: Path) -> Path:
+    """A copy of this checkout, with what its user has."""
+
+    def left_out(folder: str, names: list[str]) -> list[str]:
+        return [
+            n
+            for n in names
+            if n in LEFT_OUT or n.startswith(".venv") or n.endswith(("cache", "__pycache__"))
+        ]
+
+    clone = shutil.copytree(ROOT, tmp_path / "clone", ignore=left_out)
+    (clone / "results.pickle").write_bytes(pickle.dumps(tuples()))
+    return clone
+
+
+@pytest.fixture
+def store() -> Iterator[str]:
+    with serving() as server:
+        yield server.endpoint_url
+
+
+def test_every_command_for_a_clone(clone: Path, store: str, environment: dict[str, str]) -> None:
+    typed = [line for line in lines(wheel=False) if not is_on_aws(line)]
+    said = shell([replaced(line) for line in typed], clone, {**environment, "STORE": store})
+    assert "\nsbench is in .venv/bin; for this shell: export PATH=$PWD/.venv/bin:$PATH\n" in said
+
+
+@pytest.mark.full
+def test_every_command(clone: Path, store: str, environment: dict[str, str]) -> None:
+    with running_localstack() as localstack:
+        region = {**localstack.environment, "SAM_CLI_POLL_DELAY": "1"}
+        there = " ".join(f"{name}={shlex.quote(value)}" for name, value in region.items())
+        typed = [
+            f"(export {there} PATH={SAM.parent}:$PATH; {replaced(line)}\n)"
+            if is_on_aws(line)
+            else replaced(line)
+            for line in lines(wheel=False)
+        ]
+        shell(typed, clone, {**environment, "STORE": store})
+
+
+def test_what_stands_in_is_for_something() -> None:
+    text = "\n".join([*lines(wheel=True), *lines(wheel=False)])
+    assert [said for said in STANDS_IN if said not in text] == []

