@@ -44,7 +44,7 @@ _FAR_FUTURE_S: Final = 1 << 40
 
 
 class Azure:
-    """See ``clouds.Cloud``."""
+    """Azure Blob Storage, with the storage account of the environment."""
 
     signing = "Shared Key, a shared access signature or a bearer token; the body is not hashed"
     credentials_hint = (
@@ -73,13 +73,13 @@ class Azure:
             # It would go to the emulator's usual port, whatever the endpoint is.
             "use_emulator": False,
         }
-        # The first that there is, as `AzureRequests` does.
+        # The first that there is, as `AzureRequests` does, whatever else obstore would find.
         if key := _first(_KEY):
-            config["account_key"] = key
+            config |= {"account_key": key, "credential_type": "access_key"}
         elif signature := _first(_SIGNATURE):
-            config["sas_key"] = signature.removeprefix("?")
+            config |= {"sas_key": signature.removeprefix("?"), "credential_type": "sas_token"}
         else:
-            config["token"] = _first(_TOKEN)
+            config |= {"token": _first(_TOKEN), "credential_type": "bearer_token"}
         return AzureStore(
             target.bucket,
             config=config,
@@ -95,7 +95,7 @@ class Azure:
 
 
 class AzureRequests:
-    """See ``clouds.CloudRequests``; through azure-storage-blob.
+    """The requests about a container, through azure-storage-blob.
 
     Parameters
     ----------

@@ -78,12 +78,12 @@ class CloudControl(ObstoreClient):
             # An empty object has no first byte.
             with self._translated(key):
                 meta, data = obstore.head(self._reader, key), b""
-        if not (found := version(meta)):
-            # What has no version cannot be deleted on a condition.
-            raise BadRequest("the store says no version of the object")
         if len(data) != min(length, meta["size"]):
             # Of what was empty a moment ago, too: it would look like anything that begins so.
             raise ConnectionLost("an object's first bytes are not those of its size")
+        if not (found := version(meta)):
+            # What has no version cannot be deleted on a condition.
+            raise BadRequest("the store says no version of the object")
         exchange.moved(len(data))
         return data, found, f"bytes 0-{len(data) - 1}/{meta['size']}"
 
