@@ -155,8 +155,9 @@ class SshWorker(ProcessInterface):
 
 async def _answer(process: Any, word: str) -> int:  # noqa: ANN401 - asyncssh's own
     """Return what the other side says next."""
-    line = await process.stdout.readline()
-    if not line:
-        said = (await process.stderr.read()).strip().splitlines()
-        raise OSError(said[-1] if said else "it said nothing")
-    return int(json.loads(line)[word])
+    while line := await process.stdout.readline():
+        # A shell may have greeted before.
+        if line.startswith(f'{{"{word}"'):
+            return int(json.loads(line)[word])
+    said = (await process.stderr.read()).strip().splitlines()
+    raise OSError(said[-1] if said else "it said nothing")

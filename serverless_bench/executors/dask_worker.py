@@ -34,6 +34,7 @@ _IDLE_S: Final = 10.0
 """After so long without a task nothing of ours is left in a Dask worker."""
 _MAX_READ: Final = 1 << 16
 _MOST_S: Final = 10.0**7
+"""A socket waits for no longer than fits into its clock."""
 
 
 def run_event(event: str, rehearsal: str) -> str:
