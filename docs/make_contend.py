@@ -1,8 +1,8 @@
 """Make the table of docs/contend.md from runs made now, against every store that installs here.
 
-python docs/make_contend.py [NAME=URL ...]
+python docs/make_contend.py
 
-Further stores are those that run already, with a bucket ``test`` and the keys of the tests.
+versitygw and s3s-fs are built first, if they are not there (``tests/built_servers.py``).
 """
 
 import json
@@ -13,17 +13,17 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, Final
 
 ROOT: Final = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))  # the servers are those of the tests
 
-from serverless_bench import embedded_target  # noqa: E402
 from serverless_bench.stores.loopback.server import serving  # noqa: E402
 from serverless_bench.stores.loopback.state import LoopbackSettings  # noqa: E402
-from tests.servers import KEYS, Server, moto, rclone, with_bucket  # noqa: E402
+from tests import servers  # noqa: E402
+from tests.servers import KEYS, Server  # noqa: E402
 
 PAGE: Final = ROOT / "docs" / "contend.md"
 BEGIN: Final = "<!-- begin of the figures: python docs/make_contend.py -->\n"
@@ -43,7 +43,7 @@ HEADER: Final = (
 
 def main() -> None:
     """Measure, and put the table into the page."""
-    rows = list(measured(sys.argv[1:]))
+    rows = list(measured())
     lines = [HEADER, ("---", "---", *(["--:"] * (len(HEADER) - 2))), *rows]
     table = "".join(f"| {' | '.join(line)} |\n" for line in lines)
     cpus, load = os.cpu_count(), os.getloadavg()[1]
@@ -54,10 +54,10 @@ def main() -> None:
     PAGE.write_text(f"{before}{BEGIN}{machine}:\n\n{table}{END}{after}", encoding="utf-8")
 
 
-def measured(more: Sequence[str]) -> Iterator[tuple[str, ...]]:
+def measured() -> Iterator[tuple[str, ...]]:
     """Yield a row of each store, pattern and number of contenders."""
     with tempfile.TemporaryDirectory() as scratch, ExitStack() as stack:
-        for name, server in stores(Path(scratch), more, stack):
+        for name, server in stores(Path(scratch), stack):
             for pattern, flags in PATTERNS.items():
                 for functions, threads in CONTENDERS:
                     each = list(flags)
@@ -67,24 +67,19 @@ def measured(more: Sequence[str]) -> Iterator[tuple[str, ...]]:
                     yield row(name, found)
 
 
-@contextmanager
-def embedded() -> Iterator[Server]:
-    """Yield the embedded store."""
-    with embedded_target() as target:
-        yield Server(target.endpoint_url, target.bucket, dict(os.environ))
-
-
-def stores(scratch: Path, more: Sequence[str], stack: ExitStack) -> Iterator[tuple[str, Server]]:
+def stores(scratch: Path, stack: ExitStack) -> Iterator[tuple[str, Server]]:
     """Yield every store by its name."""
     for name, racy in (("loopback", False), ("loopback --racy-conditions", True)):
         server = stack.enter_context(serving(LoopbackSettings(racy_conditions=racy)))
         yield name, Server(server.endpoint_url, "test", KEYS)
-    yield "SeaweedFS (embedded)", stack.enter_context(embedded())
-    yield "moto", stack.enter_context(moto(scratch))
-    yield "rclone serve s3", stack.enter_context(rclone(scratch))
-    for one in more:
-        name, _, url = one.partition("=")
-        yield name, with_bucket(Server(url, "test", KEYS))
+    for name, started in (
+        ("SeaweedFS (embedded)", servers.embedded),
+        ("moto", servers.moto),
+        ("rclone serve s3", servers.rclone),
+        ("versitygw", servers.versitygw),
+        ("s3s-fs", servers.s3s_fs),
+    ):
+        yield name, stack.enter_context(started(Path(tempfile.mkdtemp(dir=scratch))))
 
 
 def report(
