@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from serverless_bench.experiments.plan import Plan
 
 _FORMATS: Final = ("text", "markdown", "json")
+_AS_THE_FILE: Final = {"bucket": None, "repeats": None, "seconds": None, "seed": 0}
+"""Flags of a run that what is only shown does not have."""
 
 _format_option = choose_format(*_FORMATS)
 _plot_option = click.option(
@@ -75,7 +77,7 @@ def show_command(name: str, format: str, *, reference: bool, **flags: Any) -> in
         return ExitCode.OK
     if format == "json":
         raise UsageError("what would be run has no JSON", hint="--reference has, and `run` has")
-    plan = make_plan(experiment, {**flags, "repeats": None, "seconds": None, "seed": 0})
+    plan = make_plan(experiment, {**flags, **_AS_THE_FILE})
     say(f"{experiment.name}: {experiment.title}", experiment.question)
     say(f"null hypothesis: {experiment.null_hypothesis}")
     show_plan(plan)

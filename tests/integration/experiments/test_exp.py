@@ -267,7 +267,7 @@ def test_what_would_be_run_and_what_was_published_need_no_run(exp: Exp, tmp_path
         (["run", "s3-client-threads", "--set", "threads=x"], 2, "--threads must be a whole number"),
         (["run", "s3-client-threads", "--set", "mix={get=true}"], 2, "has no setting 'mix'"),
         (["run", "s3-client-threads", "--set", "client_option={x=1}"], 2, "has no option 'x'"),
-        (["run", "s3-client-threads", "--repeats", "0"], 2, "--repeats must be at least 1"),
+        (["run", "s3-client-threads", "--repeats", "0"], 2, "is not in the range 1<=x<=1000"),
         (["run", "s3-client-threads", "--design", "list"], 2, "has no cells by this design"),
         (["run", "s3-client-threads", "--scale", "huge"], 2, "'huge' is not one of"),
         (["run", "s3-client-threads", "--executor", "nope"], 3, "nope"),
