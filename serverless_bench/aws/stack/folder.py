@@ -19,8 +19,8 @@ _FUNCTION: Final = "function"
 _HERE: Final = Path(__file__).parent
 _PACKAGE: Final = _HERE.parents[1]
 _ROOTS: Final = (
-    *("worker.handler", "clients.wire", "workloads.function", "workloads.mixed"),
-    *("workloads.noop", "workloads.read", "workloads.write"),
+    *("worker.handler", "clients.wire", "workloads.contend", "workloads.function"),
+    *("workloads.mixed", "workloads.noop", "workloads.read", "workloads.write"),
 )
 """What is imported by name: the entry point, and the plugins that need no more libraries."""
 _MACHINES: Final = {"arm64": "aarch64", "x86_64": "x86_64"}

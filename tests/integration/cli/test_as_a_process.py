@@ -11,13 +11,14 @@ from tests.command import Sbench
 # Three operations at the same time in one thread cannot be: the report has no headline.
 SAID: dict[str, tuple[tuple[str, ...], int]] = {
     "demo": (("--mb", "0"), 2),
-    "aws": (("template", "--copies", "2"), 0),
+    "aws": (("stack", "--copies", "2"), 0),
     "plan": (("--number", "20", "--format", "json"), 0),
     "doctor": (("--run-seconds", "many"), 2),
     "write": (("--size", "1 apple"), 2),
     "read": (("--number", "4"), 2),
     "mixed": (("--mix", "get=1,sing=2", "--operations", "5"), 2),
     "array": (("read",), 2),
+    "contend": (("--pattern", "none"), 2),
     "call": (("nothing.py:f",), 2),
     "run": (("nothing.toml", "--dry-run"), 2),
     "convert": (("warp", "nothing.yaml"), 2),
