@@ -158,7 +158,7 @@ def test_what_lets_us_into_another_cloud_does_not_go_along(
             assert len(store.seen) >= 5
     assert told
     for exchange in told:
-        # The library says where it comes from, with the query: docs/clouds.md.
+        # The library says where it comes from, with the query: docs/azure.md.
         said = exchange.headers.pop("referer", "")
         assert (secret in said) == name.endswith("SAS_TOKEN")
         assert secret not in f"{exchange.path} {exchange.headers}"
