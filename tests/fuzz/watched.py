@@ -69,6 +69,8 @@ def nursery(*modules: str) -> "Iterator[Nursery]":
     """Yield a warm process that has imported the modules besides ``sbench``'s own."""
     with subprocess.Popen(
         [sys.executable, "-m", __name__, *modules],
+        # Not what s3dlio may have set in this process behind Python's back.
+        env=dict(os.environ),
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
