@@ -11,6 +11,7 @@ from typing import Final
 
 from serverless_bench.aws.stack.template import DEFAULT_ARCHITECTURES, DEFAULT_RUNTIME, template
 from serverless_bench.errors import UsageError
+from serverless_bench.workloads import WORKLOADS
 
 _TEMPLATE: Final = "template.yaml"
 _SETTINGS: Final = "samconfig.toml"
@@ -19,8 +20,9 @@ _FUNCTION: Final = "function"
 _HERE: Final = Path(__file__).parent
 _PACKAGE: Final = _HERE.parents[1]
 _ROOTS: Final = (
-    *("worker.handler", "clients.wire", "workloads.contend", "workloads.function"),
-    *("workloads.mixed", "workloads.noop", "workloads.read", "workloads.write"),
+    *("worker.handler", "clients.wire"),
+    # Array libraries are not in the zip.
+    *(f"workloads.{name}" for name in WORKLOADS if name != "array"),
 )
 """What is imported by name: the entry point, and the plugins that need no more libraries."""
 _MACHINES: Final = {"arm64": "aarch64", "x86_64": "x86_64"}
