@@ -6,6 +6,7 @@ from matplotlib.collections import LineCollection
 from matplotlib.ticker import MaxNLocator
 
 from serverless_bench.analysis.timeline import timeline
+from serverless_bench.palette import LIGHT
 from serverless_bench.plots.style import Style, legend_beside, style_of
 from serverless_bench.rundir.run import Run
 from serverless_bench.rundir.tables import ABSENT, is_text
@@ -42,7 +43,7 @@ def draw_jobs(run: Run, axes: Axes, *, style: Style | None = None) -> None:
     height = np.arange(1, len(there) + 1)
     failed = is_text(functions["status"], "failed")[there]
     lines = np.stack([np.stack([begin, height], 1), np.stack([end, height], 1)], 1)
-    colors = np.where(failed, "tab:red", style.color)
+    colors = np.where(failed, LIGHT.failed, style.color)
     # A rectangle a function high would vanish for thousands: a line keeps a width.
     axes.add_collection(
         LineCollection(list(lines), colors=colors.tolist(), linewidths=1, alpha=0.6)
@@ -56,5 +57,7 @@ def draw_jobs(run: Run, axes: Axes, *, style: Style | None = None) -> None:
     shift = (active.start_ns - origin) / NS_PER_S
     # Threads may have more operations under way than there are functions.
     axes.set_ylim(0, max(len(there), float(active.in_flight.max())) + 0.5)
-    axes.step(active.seconds + shift, active.in_flight, where="post", color="black", label="active")
+    axes.step(
+        active.seconds + shift, active.in_flight, where="post", color=LIGHT.ink, label="active"
+    )
     legend_beside(axes)

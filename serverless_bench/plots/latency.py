@@ -1,8 +1,5 @@
 """How long operations took, over time and by kind."""
 
-from collections.abc import Mapping
-from typing import Final
-
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.ticker import EngFormatter, NullFormatter
@@ -10,22 +7,9 @@ from matplotlib.ticker import EngFormatter, NullFormatter
 from serverless_bench.analysis.clock_offsets import aligned, worker_offsets
 from serverless_bench.analysis.latency import Latencies, latencies
 from serverless_bench.analysis.timeline import good_operations
+from serverless_bench.palette import LIGHT
 from serverless_bench.plots.style import Style, legend_beside, style_of
 from serverless_bench.rundir.run import Run
-
-_COLORS: Final[Mapping[str, str]] = {
-    "put": "tab:green",
-    "get": "tab:blue",
-    "get_range": "tab:cyan",
-    "head": "tab:orange",
-    "list": "tab:purple",
-    "delete": "tab:red",
-    "delete_many": "tab:pink",
-    "copy": "tab:olive",
-    "write_array": "tab:green",
-    "append_array": "tab:olive",
-    "read_array": "tab:blue",
-}
 
 
 def draw_latency(run: Run, axes: Axes, *, style: Style | None = None) -> None:
@@ -52,7 +36,7 @@ def draw_latency(run: Run, axes: Axes, *, style: Style | None = None) -> None:
     axes.set_yscale("log")
     for one in found.over_time:
         at = (np.arange(len(one.count)) + 0.5) * found.segment_s
-        color = _COLORS.get(one.kind, "tab:gray")
+        color = LIGHT.of(one.kind)
         for values, dash, label in ((one.p50_s, "-", one.kind), (one.p99_s, ":", None)):
             # A latency of nothing, on a clock that is coarse, has no logarithm.
             shown = np.array([value or np.nan for value in values], dtype=np.float64)

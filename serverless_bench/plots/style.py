@@ -9,17 +9,9 @@ from matplotlib.axes import Axes
 from matplotlib.colors import to_hex, to_rgb
 
 from serverless_bench.escaping import for_picture
+from serverless_bench.palette import HUES, LIGHT
 from serverless_bench.rundir.run import Run
 
-_COLORS: Final = {
-    "write": "tab:green",
-    "read": "tab:blue",
-    "mixed": "tab:purple",
-    "contend": "tab:red",
-    "array": "tab:olive",
-    "call": "tab:brown",
-}
-_OTHER: Final = "tab:orange"
 _SHADES: Final = (0.0, -0.45, 0.5, -0.7, 0.75)
 """Towards black below 0, towards white above, for the runs of one workload."""
 
@@ -34,7 +26,7 @@ class Style:
 
 def style_of(run: Run) -> Style:
     """Return the style of a run that is drawn alone."""
-    return Style(for_picture(run.job.workload), _COLORS.get(run.job.workload, _OTHER))
+    return Style(for_picture(run.job.workload), LIGHT.of(run.job.workload))
 
 
 def styles_of(runs: Sequence[Run]) -> list[Style]:
@@ -54,7 +46,7 @@ def styles_of(runs: Sequence[Run]) -> list[Style]:
 
 def color_of_phase(name: str) -> str | None:
     """Return the colour of a workload wherever it is drawn; None if the name is of none."""
-    return _COLORS.get(name)
+    return LIGHT.of(name) if name in HUES else None
 
 
 def legend_beside(axes: Axes) -> None:

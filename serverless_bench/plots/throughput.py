@@ -8,6 +8,7 @@ from matplotlib.axes import Axes
 from serverless_bench.analysis.attempt_stats import throttles_per_s
 from serverless_bench.analysis.timeline import timeline
 from serverless_bench.escaping import for_picture
+from serverless_bench.palette import LIGHT
 from serverless_bench.plots.style import Style, legend_beside, style_of
 from serverless_bench.rundir.run import Run
 from serverless_bench.units import NS_PER_S
@@ -64,7 +65,7 @@ def draw_throughput(run: Run, axes: Axes, *, style: Style | None = None) -> None
     axes.stairs(high, edges, baseline=low, color=style.color, fill=True, alpha=0.15, label=label)
     for prefix, counts in throttles_per_s(run, series.start_ns).items():
         axes.stairs(
-            counts, label=f"throttled attempts per s, {for_picture(prefix)}", color="tab:red"
+            counts, label=f"throttled attempts per s, {for_picture(prefix)}", color=LIGHT.failed
         )
     # By hand: the second run on these axes may reach higher than the first.
     axes.set_ylim(0, max(axes.get_ylim()[1], float(high.max()) * 1.05))

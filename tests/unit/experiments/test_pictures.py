@@ -21,6 +21,7 @@ from serverless_bench.experiments.plot import picture
 from serverless_bench.experiments.report import Report, make_report, show
 from serverless_bench.experiments.table import TableRow, grid, number, reference, title_of
 from serverless_bench.experiments.writer import Writer
+from serverless_bench.palette import LIGHT
 
 PAGES = Path(__file__).parents[3] / "docs" / "experiments"
 Interval = tuple[float, float, float]
@@ -220,4 +221,4 @@ def test_writes_are_green_and_reads_are_blue_here_too() -> None:
         for one in drawn.axes[0].containers
         if isinstance(one, ErrorbarContainer)
     }
-    assert found == {"write": "tab:green", "read": "tab:blue"}, colors
+    assert found == {"write": LIGHT.of("write"), "read": LIGHT.of("read")}, colors
