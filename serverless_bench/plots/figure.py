@@ -1,15 +1,22 @@
 """PyWren's four panels, the aggregate timeline and latencies in one figure."""
 
 from collections.abc import Sequence
+from typing import Final
 
 from matplotlib.figure import Figure
 
+from serverless_bench.palette import LIGHT
 from serverless_bench.plots.jobs import draw_jobs
 from serverless_bench.plots.latency import draw_latency, latencies_of
 from serverless_bench.plots.rates import draw_rates
-from serverless_bench.plots.style import styles_of
-from serverless_bench.plots.throughput import draw_throughput
+from serverless_bench.plots.style import rate_unit, styles_of
+from serverless_bench.plots.throughput import draw_throughput, peak_of, timeline_of
 from serverless_bench.rundir.run import Run
+
+_WIDTH: Final = 11.0
+_TALL: Final = 3.4
+_FLAT: Final = 2.9
+"""Inches."""
 
 
 def figure(runs: Sequence[Run], *, latency: bool = False) -> Figure:
@@ -32,17 +39,19 @@ def figure(runs: Sequence[Run], *, latency: bool = False) -> Figure:
         Not shown and not registered with pyplot; save it, or display it in a notebook.
     """
     timed = [run for run in runs if latency or latencies_of(run).notable]
-    rows = max(1, 2 * len(runs) + len(timed))
+    heights = [*(_TALL for _ in runs), *(_FLAT for _ in runs), *(_TALL for _ in timed)] or [_FLAT]
     styles = dict(zip(map(id, runs), styles_of(runs), strict=True))
-    drawn = Figure(figsize=(11, 3.4 * rows), layout="constrained")
-    grid = drawn.add_gridspec(rows, 2, width_ratios=(1.6, 1))
+    drawn = Figure(figsize=(_WIDTH, sum(heights)), layout="constrained", facecolor=LIGHT.surface)
+    drawn.get_layout_engine().set(h_pad=0.1, w_pad=0.1)  # type: ignore[call-arg, union-attr]
+    grid = drawn.add_gridspec(len(heights), 2, width_ratios=(1.6, 1), height_ratios=heights)
     for row, run in enumerate(runs):
         draw_jobs(run, drawn.add_subplot(grid[row, 0]), style=styles[id(run)])
         draw_rates(run, drawn.add_subplot(grid[row, 1]), style=styles[id(run)])
+    unit = rate_unit(max((peak_of(timeline_of(run)) for run in runs), default=0.0))[1]
     first = None
     for row, run in enumerate(runs, len(runs)):
         first = drawn.add_subplot(grid[row, :], sharey=first)
-        draw_throughput(run, first, style=styles[id(run)])
+        draw_throughput(run, first, style=styles[id(run)], unit=unit)
     for row, run in enumerate(timed, 2 * len(runs)):
         draw_latency(run, drawn.add_subplot(grid[row, :]), style=styles[id(run)])
     return drawn

@@ -1,16 +1,22 @@
-"""One line per function over time, and how many were active."""
+"""One line per function over time, and how many operations were in flight."""
+
+from typing import Final
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection
+from matplotlib.patheffects import withStroke
 from matplotlib.ticker import MaxNLocator
 
 from serverless_bench.analysis.timeline import timeline
 from serverless_bench.palette import LIGHT
-from serverless_bench.plots.style import Style, legend_beside, style_of
+from serverless_bench.plots.style import Style, dress, key_above, style_of
 from serverless_bench.rundir.run import Run
-from serverless_bench.rundir.tables import ABSENT, is_text
-from serverless_bench.units import NS_PER_S
+from serverless_bench.rundir.tables import ABSENT, Floats, is_text
+from serverless_bench.units import NS_PER_S, format_count
+
+_BROAD: Final = 50
+"""Fewer functions than this are broad lines."""
 
 
 def draw_jobs(run: Run, axes: Axes, *, style: Style | None = None) -> None:
@@ -33,31 +39,59 @@ def draw_jobs(run: Run, axes: Axes, *, style: Style | None = None) -> None:
     there = np.flatnonzero(functions["start_ns"] != ABSENT)
     there = there[np.argsort(functions["start_ns"][there], kind="stable")]
     lost = int(is_text(functions["status"], "lost").sum())
-    title = f"{style.label}: jobs over time" + (f", {lost} lost" if lost else "")
-    axes.set(xlabel="seconds", ylabel="functions", title=title)
+    title = f"{style.label}: functions over time" + (f", {lost} lost" if lost else "")
+    dress(axes, title=title, x="seconds since the first function began", y="functions, operations")
+    axes.yaxis.set_major_locator(MaxNLocator(integer=True))
+    axes.set(xlim=(0, 1), ylim=(0, 1))
     if not len(there):
         return
     origin = functions["start_ns"][there[0]]
     begin = (functions["start_ns"][there] - origin) / NS_PER_S
     end = (functions["end_ns"][there] - origin) / NS_PER_S
-    height = np.arange(1, len(there) + 1)
     failed = is_text(functions["status"], "failed")[there]
+    # Each in the middle of its own unit: so many lines reach exactly as high as their number.
+    height = np.arange(len(there)) + 0.5
     lines = np.stack([np.stack([begin, height], 1), np.stack([end, height], 1)], 1)
-    colors = np.where(failed, LIGHT.failed, style.color)
     # A rectangle a function high would vanish for thousands: a line keeps a width.
-    axes.add_collection(
-        LineCollection(list(lines), colors=colors.tolist(), linewidths=1, alpha=0.6)
-    )
-    axes.set(xlim=(0, max(float(end.max()), 1e-3)), ylim=(0, len(there) + 0.5))
-    axes.yaxis.set_major_locator(MaxNLocator(integer=True))
+    each = axes.bbox.height / axes.figure.dpi * 72 / len(there)
+    width = min(max(0.6 * each, 0.8), 6.0)
+    _draw_lines(axes, lines[~failed], style.color, "function", width, alpha=0.65)
+    bad = format_count(int(failed.sum()), "failed function")
+    _draw_lines(axes, lines[failed], LIGHT.failed, bad, max(width, 2.0), alpha=1)
+    axes.set(xlim=(0, max(float(end.max()), 1e-3)), ylim=(0, 1.03 * len(there)))
     try:
         active = timeline(run, segment_ns=max(1, round(float(end.max()) * NS_PER_S / 200)))
     except ValueError:
+        key_above(axes, columns=3)
         return
-    shift = (active.start_ns - origin) / NS_PER_S
+    most = float(active.in_flight.max())
+    # On broad lines of functions it is seen by its edge, which would hide thin ones.
+    few = len(there) < _BROAD
     # Threads may have more operations under way than there are functions.
-    axes.set_ylim(0, max(len(there), float(active.in_flight.max())) + 0.5)
+    axes.set_ylim(0, 1.03 * max(len(there), most))
     axes.step(
-        active.seconds + shift, active.in_flight, where="post", color=LIGHT.ink, label="active"
+        active.seconds + (active.start_ns - origin) / NS_PER_S,
+        active.in_flight,
+        where="post",
+        color=LIGHT.ink,
+        label=f"operations in flight, at most {most:.0f}",
+        path_effects=[withStroke(linewidth=3.5, foreground=LIGHT.surface)] if few else None,
     )
-    legend_beside(axes)
+    key_above(axes, columns=3)
+
+
+def _draw_lines(
+    axes: Axes, lines: Floats, color: str, label: str, width: float, *, alpha: float
+) -> None:
+    if not len(lines):
+        return
+    axes.add_collection(
+        LineCollection(
+            list(lines),
+            colors=color,
+            linewidths=width,
+            alpha=alpha,
+            capstyle="butt",
+            label=label,
+        )
+    )

@@ -1,4 +1,8 @@
-"""What tells runs apart in a picture: names, colours, and legends that cover nothing."""
+"""How every picture looks: names, colours, sizes, units, and keys that cover nothing.
+
+A panel has its title above its left edge, what its colours mean in a line below that, and then
+the data. It works on anybody's Axes and changes no setting of Matplotlib.
+"""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -12,8 +16,33 @@ from serverless_bench.escaping import for_picture
 from serverless_bench.palette import HUES, LIGHT
 from serverless_bench.rundir.run import Run
 
+TITLE_SIZE: Final = 11
+TEXT_SIZE: Final = 9
+"""Points, of all words but titles: readable on a page that is 11 inches of picture wide."""
+_KEY_LINE: Final = 15
+"""Points that a title leaves for each line of a key below it."""
+_LONGEST: Final = 20
+"""Characters of a name."""
 _SHADES: Final = (0.0, -0.45, 0.5, -0.7, 0.75)
 """Towards black below 0, towards white above, for the runs of one workload."""
+_MARKERS: Final = {
+    "put": "o",
+    "get": "s",
+    "get_range": "D",
+    "head": "^",
+    "list": "v",
+    "delete": "X",
+    "delete_many": "P",
+    "copy": "p",
+    "write_array": "o",
+    "append_array": "^",
+    "read_array": "s",
+    "call": "*",
+    "increment": "o",
+    "claim": "^",
+    "append": "D",
+    "observe": "s",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +68,8 @@ def styles_of(runs: Sequence[Run]) -> list[Style]:
         if alike[style.label] > 1:
             shade = _SHADES[seen[style.label] % len(_SHADES)]
             seen[style.label] += 1
-            style = Style(f"{style.label} {for_picture(name)}", _shaded(style.color, shade))
+            label = f"{style.label} {for_picture(shortened(name))}"
+            style = Style(label, _shaded(style.color, shade))
         found.append(style)
     return found
 
@@ -49,9 +79,93 @@ def color_of_phase(name: str) -> str | None:
     return LIGHT.of(name) if name in HUES else None
 
 
-def legend_beside(axes: Axes) -> None:
-    """Put a legend to the right of the axes: whatever they show is not covered."""
-    axes.legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
+def marker_of(kind: str) -> str:
+    """Return the mark of a kind of operation: kinds of one picture differ in a grey print, too."""
+    return _MARKERS.get(kind, "o")
+
+
+def shortened(name: str) -> str:
+    """Return a name whose middle is left out if it is long: its ends are what differs."""
+    half = _LONGEST // 2
+    return name if len(name) <= _LONGEST else f"{name[:half]}\u2026{name[1 - half :]}"
+
+
+def dress(axes: Axes, *, title: str, x: str, y: str) -> None:
+    """Give a panel its title, the names of its axes, and the look of all panels.
+
+    Parameters
+    ----------
+    axes
+        Where to draw.
+    title
+        What it shows, and of whom.
+    x, y
+        What the axes show, with the unit.
+    """
+    axes.set_facecolor(LIGHT.surface)
+    _set_title(axes, title, lines=0)
+    axes.set_xlabel(x, fontsize=TEXT_SIZE, color=LIGHT.ink)
+    axes.set_ylabel(y, fontsize=TEXT_SIZE, color=LIGHT.ink)
+    axes.tick_params(which="both", labelsize=TEXT_SIZE, color=LIGHT.muted, labelcolor=LIGHT.muted)
+    axes.grid(visible=True, color=LIGHT.grid, linewidth=0.8)
+    axes.set_axisbelow(True)
+    for side, spine in axes.spines.items():
+        spine.set_visible(side in {"left", "bottom"})
+        spine.set_color(LIGHT.muted)
+
+
+def key_above(axes: Axes, *others: Axes, columns: int) -> None:
+    """Say what the colours mean between the title and the panel, where nothing is covered.
+
+    Parameters
+    ----------
+    axes
+        The panel.
+    others
+        Further axes on the same place, which have a scale of their own.
+    columns
+        As many entries stand side by side.
+    """
+    entries = [one.get_legend_handles_labels() for one in (axes, *others)]
+    handles = [handle for found, _ in entries for handle in found]
+    labels = [label for _, found in entries for label in found]
+    lines = -(-len(labels) // columns)
+    if not lines:
+        return
+    axes.legend(
+        handles,
+        labels,
+        ncols=columns,
+        loc="lower left",
+        bbox_to_anchor=(0.0, 1.0),
+        borderaxespad=0.0,
+        borderpad=0.3,
+        columnspacing=1.5,
+        handlelength=1.6,
+        frameon=False,
+        fontsize=TEXT_SIZE,
+        labelcolor=LIGHT.ink,
+    )
+    _set_title(axes, axes.get_title(loc="left"), lines=lines)
+
+
+def _set_title(axes: Axes, title: str, *, lines: int) -> None:
+    """Write the title above so many lines of a key."""
+    axes.set_title(
+        title,
+        loc="left",
+        fontsize=TITLE_SIZE,
+        fontweight="bold",
+        color=LIGHT.ink,
+        pad=5 + _KEY_LINE * lines,
+    )
+
+
+def rate_unit(bytes_per_s: float) -> tuple[float, str]:
+    """Return the unit for rates of up to so much: bytes per second, and its name."""
+    if bytes_per_s >= 1e10:
+        return 1e9, "GB/s"
+    return (1e6, "MB/s") if bytes_per_s >= 1e6 else (1e3, "kB/s")
 
 
 def _short_names(runs: Sequence[Run]) -> list[str]:

@@ -1,28 +1,50 @@
 """All functions' throughput together, over time."""
 
+from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.ticker import MaxNLocator
 
 from serverless_bench.analysis.attempt_stats import throttles_per_s
-from serverless_bench.analysis.timeline import timeline
+from serverless_bench.analysis.timeline import Timeline, timeline
 from serverless_bench.escaping import for_picture
 from serverless_bench.palette import LIGHT
-from serverless_bench.plots.style import Style, legend_beside, style_of
+from serverless_bench.plots.style import (
+    TEXT_SIZE,
+    Style,
+    dress,
+    key_above,
+    rate_unit,
+    shortened,
+    style_of,
+)
 from serverless_bench.rundir.run import Run
-from serverless_bench.units import NS_PER_S
+from serverless_bench.rundir.tables import Floats
+from serverless_bench.units import NS_PER_S, format_seconds
 
-_SEGMENTS = 120
+_SEGMENTS: Final = 120
+"""Steps of a picture at most."""
+_STEPS_NS: Final = tuple(f * 10**n for n in range(7, 14) for f in (1, 2, 5))
+"""From 10 ms: clocks are not known much better."""
+_TALLEST: Final = 2.0
+"""Of the highest step, as high as the picture is for a band: the line stays readable."""
+_SEEN: Final = 0.01
+"""Of the highest step, a band that is wide enough to be seen."""
+_DASHES: Final = ("-", "--", ":", "-.")
 _IMPORTED: Final = "imported"
+_FACTORS: Final = {"kB/s": 1e3, "MB/s": 1e6, "GB/s": 1e9}
 
 
-def draw_throughput(run: Run, axes: Axes, *, style: Style | None = None) -> None:
+def draw_throughput(
+    run: Run, axes: Axes, *, style: Style | None = None, unit: str | None = None
+) -> None:
     """Draw bytes moved in each segment of time, from the progress inside each object.
 
-    The area below the line is the bytes of the run. The light band is where the line would
+    The area below the line is the bytes of the run. The grey band is where the line would
     be if all workers' clocks were as far behind, or ahead, as their evidence allows;
-    throttled attempts are drawn in red.
+    throttled attempts are drawn in red, on an axis of their own.
 
     Parameters
     ----------
@@ -32,46 +54,110 @@ def draw_throughput(run: Run, axes: Axes, *, style: Style | None = None) -> None
         Where to draw; another run may be there already.
     style
         Name and colour; the workload's without it.
+    unit
+        ``kB/s``, ``MB/s`` or ``GB/s``, which runs on one scale share; what suits the run
+        without it.
     """
     style = style or style_of(run)
-    axes.set(xlabel="seconds since the first request", ylabel="MB/s", title="aggregate throughput")
+    series = timeline_of(run)
+    unit = unit or rate_unit(peak_of(series))[1]
+    dress(
+        axes,
+        title=f"{style.label}: throughput of all functions together",
+        x="seconds since the first request",
+        y=f"throughput, {unit}",
+    )
+    if series is None:
+        axes.set(xlim=(0, 1), ylim=(0, 1))
+        return
+    factor = _FACTORS[unit]
+    # By hand: the second run on these axes, or on their scale, may reach higher than the first.
+    reached = 0.0 if axes.get_autoscaley_on() else axes.get_ylim()[1]
+    step_s = series.segment_ns / NS_PER_S
+    edges = [*series.seconds, series.seconds[-1] + step_s]
+    axes.stairs(
+        series.bytes_per_s / factor,
+        edges,
+        facecolor=(style.color, 0.3),
+        edgecolor=style.color,
+        linewidth=1.2,
+        label=f"{style.label}, in steps of {format_seconds(step_s)}{_assumed(run)}",
+        fill=True,
+    )
+    low, high = _reach(series, factor)
+    peak = peak_of(series) / factor
+    top = min(1.05 * float(high.max()), _TALLEST * peak)
+    if float((high - low).max()) > _SEEN * peak:
+        axes.stairs(
+            high,
+            edges,
+            baseline=low,
+            facecolor=(LIGHT.ink, 0.2),
+            edgecolor="none",
+            fill=True,
+            label="within the uncertainty of the clocks",
+        )
+    axes.margins(x=0)
+    axes.set(xlim=(0, axes.get_xlim()[1]), ylim=(0, max(reached, top, 1e-3)))
+    beside = _draw_throttles(run, axes, series.start_ns)
+    key_above(axes, *beside, columns=3)
+
+
+def timeline_of(run: Run) -> Timeline | None:
+    """Return the timeline that is drawn of a run, in steps that suit its length, if it has one."""
     try:
         whole = timeline(run)
     except ValueError:
-        return
+        return None
     span_ns = whole.end_ns - whole.start_ns
-    step_ns = max(NS_PER_S // 10, span_ns // _SEGMENTS)
-    series = timeline(run, segment_ns=step_ns)
-    edges = [*series.seconds, series.seconds[-1] + step_ns / NS_PER_S]
-    axes.stairs(
-        series.bytes_per_s / 1e6,
-        edges,
-        color=style.color,
-        label=f"{style.label}, {step_ns / NS_PER_S:.1f} s steps{_assumed(run)}",
-        fill=True,
-        alpha=0.5,
-    )
-    # Where the line is if all clocks are wrong one way, and the other. How far single
-    # segments can be off (series.at_most) would hide the line where clocks are unknown.
+    step_ns = next((ns for ns in _STEPS_NS if span_ns <= ns * _SEGMENTS), _STEPS_NS[-1])
+    return timeline(run, segment_ns=step_ns)
+
+
+def peak_of(series: Timeline | None) -> float:
+    """Return the highest bytes per second of a timeline."""
+    return 0.0 if series is None else float(series.bytes_per_s.max())
+
+
+def _reach(series: Timeline, factor: float) -> tuple[Floats, Floats]:
+    """Return the lowest and the highest that each step is if all clocks are wrong one way.
+
+    How far single segments can be off (``at_most``) would hide the line where clocks are unknown.
+    """
     shifted = [np.diff(moved, prepend=0) for moved in (series.earliest, series.latest)]
     for moved in shifted:
         # What would lie outside has been put into these two.
         moved[[0, -1]] = series.segment_bytes[[0, -1]]
-    low, high = (
-        pick([series.segment_bytes, *shifted], axis=0) * (NS_PER_S / step_ns) / 1e6
-        for pick in (np.min, np.max)
-    )
-    label = "if all clocks were wrong" if float((high - low).max()) > 0 else None
-    axes.stairs(high, edges, baseline=low, color=style.color, fill=True, alpha=0.15, label=label)
-    for prefix, counts in throttles_per_s(run, series.start_ns).items():
-        axes.stairs(
-            counts, label=f"throttled attempts per s, {for_picture(prefix)}", color=LIGHT.failed
-        )
-    # By hand: the second run on these axes may reach higher than the first.
-    axes.set_ylim(0, max(axes.get_ylim()[1], float(high.max()) * 1.05))
-    legend_beside(axes)
+    each = np.array([series.segment_bytes, *shifted]) * (NS_PER_S / series.segment_ns) / factor
+    return each.min(axis=0), each.max(axis=0)
+
+
+def _draw_throttles(run: Run, axes: Axes, start_ns: int) -> Sequence[Axes]:
+    """Draw throttled attempts per second on a scale of their own, which is returned."""
+    found = throttles_per_s(run, start_ns)
+    if not found:
+        return ()
+    whose = f"throttled {id(axes)}"
+    beside = next((one for one in axes.figure.axes if one.get_label() == whose), None)
+    if beside is None:
+        beside = axes.twinx()
+        beside.set_label(whose)
+        beside.set_ylabel("throttled attempts per s", fontsize=TEXT_SIZE, color=LIGHT.failed)
+        beside.yaxis.set_major_locator(MaxNLocator(integer=True))
+        beside.tick_params(labelsize=TEXT_SIZE, color=LIGHT.failed, labelcolor=LIGHT.failed)
+        beside.spines[["left", "top", "bottom"]].set_visible(False)
+        beside.spines["right"].set_color(LIGHT.failed)
+    if len(found) > len(_DASHES):
+        found = {f"{len(found)} prefixes": np.sum(list(found.values()), axis=0)}
+    for dash, (prefix, counts) in zip(_DASHES, found.items(), strict=False):
+        label = f"throttled attempts, {for_picture(shortened(prefix))}"
+        beside.stairs(counts, label=label, color=LIGHT.failed, linestyle=dash, linewidth=1.5)
+        beside.set_ylim(0, max(beside.get_ylim()[1], 1.05 * float(counts.max())))
+    # Whole seconds may reach beyond the last step.
+    beside.set_xlim(axes.get_xlim())
+    return (beside,)
 
 
 def _assumed(run: Run) -> str:
     """Return what is not measured: other tools do not say how an operation went on."""
-    return "\n(even within each operation)" if run.job.executor == _IMPORTED else ""
+    return " (assumed even within each operation)" if run.job.executor == _IMPORTED else ""

@@ -5,16 +5,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 from matplotlib.axes import Axes
-from matplotlib.colors import to_rgb
+from matplotlib.colors import to_hex, to_rgb
 from matplotlib.figure import Figure
 from matplotlib.text import Text
 
 from serverless_bench.analysis.summary import summarize
 from serverless_bench.cli.main import main
 from serverless_bench.job.operations import OperationKind
+from serverless_bench.palette import LIGHT
 from serverless_bench.plots import draw_jobs, draw_latency, draw_rates, draw_throughput, figure
 from serverless_bench.rundir.run import Run
-from tests.runs import S, job, lost, operation, outcome, record, saved
+from tests.runs import S, attempt, job, lost, operation, outcome, record, saved
 
 
 @pytest.fixture
@@ -46,10 +47,11 @@ def axes() -> Axes:
 
 def test_each_job_is_a_line_and_losses_are_named(write: Run, axes: Axes) -> None:
     draw_jobs(write, axes)
-    (lines,) = axes.collections
-    assert len(lines.get_paths()) == 6
-    assert axes.get_title() == "write: jobs over time, 1 lost"
-    assert [line.get_label() for line in axes.lines] == ["active"]
+    ok, failed = axes.collections
+    assert (len(ok.get_paths()), len(failed.get_paths())) == (5, 1)
+    assert axes.get_title(loc="left") == "write: functions over time, 1 lost"
+    labels = [text.get_text() for text in _texts(axes)]
+    assert labels == ["function", "1 failed function", "operations in flight, at most 3"]
 
 
 def test_rates_are_those_of_the_summary(write: Run, axes: Axes) -> None:
@@ -87,22 +89,13 @@ def test_two_runs_of_one_workload_are_told_apart(tmp_path: Path) -> None:
         saved(tmp_path / side / "1", [outcome(record(0, [operation()]))]) for side in ("a", "b")
     ]
     drawn = figure(runs, latency=True)
-    titles = [axes.get_title() for axes in drawn.axes]
+    titles = [axes.get_title(loc="left") for axes in drawn.axes]
     for name in ("write a/1", "write b/1"):
-        assert sum(title.startswith(name) for title in titles) == 3
+        assert sum(title.startswith(name) for title in titles) == 4
     timelines = drawn.axes[4:6]
     colors = {to_rgb(axes.patches[0].get_facecolor()) for axes in timelines}
     labels = {_texts(axes)[0].get_text() for axes in timelines}
     assert (len(colors), len(labels)) == (2, 2)
-
-
-def test_legends_stand_beside_their_axes(write: Run) -> None:
-    drawn = figure([write], latency=True)
-    drawn.draw_without_rendering()
-    legends = [(axes, legend) for axes in drawn.axes if (legend := axes.get_legend())]
-    assert len(legends) == 3
-    for axes, legend in legends:
-        assert legend.get_window_extent().x0 >= axes.get_window_extent().x1
 
 
 def test_functions_are_whole_and_begin_at_nothing(write: Run, axes: Axes) -> None:
@@ -115,16 +108,44 @@ def test_few_functions_are_dots_and_many_a_histogram(write: Run, axes: Axes) -> 
     draw_rates(write, axes)
     assert len(np.asarray(axes.lines[0].get_xdata())) == 5
     assert not axes.patches
-    assert axes.get_title() == "write: rate per function, median 33.3 MB/s"
+    assert [text.get_text() for text in _texts(axes)] == ["median 33.3 MB/s"]
 
 
-def test_latencies_are_in_seconds_and_their_parts(tmp_path: Path, axes: Axes) -> None:
+def test_rates_begin_at_nothing(write: Run, axes: Axes) -> None:
+    """Functions that differ by a hundredth do not stand at both ends."""
+    draw_rates(write, axes)
+    assert axes.get_xlim()[0] == 0
+
+
+def test_latencies_are_plain_milliseconds(tmp_path: Path, axes: Axes) -> None:
     short = operation(start_ns=0, end_ns=6_000_000)
     draw_latency(saved(tmp_path / "r", [outcome(record(0, [short]))]), axes)
     axes.figure.draw_without_rendering()  # type: ignore[union-attr]
-    labels = [label.get_text() for label in axes.get_yticklabels(which="both")]
-    assert any(label.endswith(" ms") for label in labels)
-    assert not any("10^" in label or "times" in label for label in labels)
+    assert axes.get_ylabel() == "latency, ms"
+    labels = {label.get_text() for label in axes.get_yticklabels(which="both")}
+    assert "6" in labels
+    assert all(label.replace(".", "").isdecimal() for label in labels if label)
+
+
+@pytest.mark.parametrize(("span_s", "steps"), [(0.3, "10 ms"), (9, "100 ms"), (3000, "50 s")])
+def test_steps_suit_the_length_of_the_run(
+    tmp_path: Path, axes: Axes, span_s: float, steps: str
+) -> None:
+    run = saved(tmp_path / "r", [outcome(record(0, [operation(end_ns=round(span_s * S))]))])
+    draw_throughput(run, axes)
+    assert _texts(axes)[0].get_text() == f"write, in steps of {steps}"
+
+
+def test_throttles_have_a_scale_of_their_own_also_beside_another_run(
+    tmp_path: Path, axes: Axes
+) -> None:
+    throttled = [attempt(size=0, error="throttled"), attempt()]
+    one = saved(tmp_path / "r", [outcome(record(0, [operation()], attempts=throttled))])
+    draw_throughput(one, axes)
+    draw_throughput(one, axes)
+    own, beside = axes.figure.axes
+    assert (own, beside.get_ylabel()) == (axes, "throttled attempts per s")
+    assert [to_hex(patch.get_edgecolor()) for patch in beside.patches] == [LIGHT.failed] * 2
 
 
 def test_imported_progress_is_said_to_be_assumed(tmp_path: Path, axes: Axes) -> None:
@@ -144,7 +165,7 @@ def test_latencies_are_drawn_by_kind(write: Run, axes: Axes) -> None:
     p50, p99 = axes.lines
     assert (p50.get_label(), axes.get_yscale()) == ("put", "log")
     # All five puts took 3 s, and are too few for more than one segment.
-    assert np.asarray(p99.get_ydata()).tolist() == [3.0]
+    assert np.asarray(p99.get_ydata()).tolist() == [3000.0]
 
 
 def test_a_mixed_run_has_a_panel_for_its_latencies(write: Run, tmp_path: Path) -> None:
