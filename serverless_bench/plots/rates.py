@@ -47,7 +47,7 @@ def draw_rates(run: Run, axes: Axes, *, style: Style | None = None) -> None:
         return
     shown = np.sort(rates) / factor
     if few:
-        axes.plot(shown, np.arange(1, len(shown) + 1), "o", color=style.color)
+        axes.plot(shown, np.arange(1, len(shown) + 1), "o", color=style.color, zorder=3)
         axes.set_ylim(0, len(shown) + 0.5)
     else:
         axes.hist(shown, bins="auto", color=style.color, edgecolor=LIGHT.surface, linewidth=0.5)
