@@ -16,7 +16,7 @@ from typing import Final
 import serverless_bench
 
 PAGE: Final = Path(__file__).parent / "reference.md"
-FIGURES: Final = PAGE.with_name("figures.toml")
+FIGURES: Final = PAGE.parents[1] / "serverless_bench" / "analysis" / "figures.toml"
 SETUP: Final = """\
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Make the tables of docs/report.md from docs/figures.toml.
+"""Make the tables of docs/report.md from serverless_bench/analysis/figures.toml.
 
 make report
 
@@ -7,14 +7,14 @@ written around them stays.
 """
 
 import re
-import tomllib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
+
+from serverless_bench.reporters.definitions import Figure, read
 
 HERE: Final = Path(__file__).parent
-FIGURES: Final = HERE / "figures.toml"
+FIGURES: Final = HERE.parent / "serverless_bench" / "analysis" / "figures.toml"
 PAGE: Final = HERE / "report.md"
 _TABLE: Final = re.compile(
     r"(<!-- fields of (\w+), made by make report -->\n).*?(<!-- end -->)", re.DOTALL
@@ -22,29 +22,10 @@ _TABLE: Final = re.compile(
 _HEADER: Final = ("field", "is", "unit", "counts")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Figure:
-    """One field of the JSON report; docs/figures.toml says what its parts mean."""
-
-    what: str
-    unit: str | None = None
-    form: str | None = None
-    counts: tuple[str, ...] = ()
-    null: str | None = None
-
-
 def main() -> None:
     """Put the tables into the page."""
     page = PAGE.read_text(encoding="utf-8")
     PAGE.write_text(made(page, read(FIGURES.read_text(encoding="utf-8"))), encoding="utf-8")
-
-
-def read(text: str) -> dict[str, dict[str, Figure]]:
-    """Return the definitions by section and field."""
-    return {
-        section: {name: _figure(entry) for name, entry in entries.items()}
-        for section, entries in tomllib.loads(text).items()
-    }
 
 
 def made(page: str, figures: Mapping[str, Mapping[str, Figure]]) -> str:
@@ -65,11 +46,6 @@ def made(page: str, figures: Mapping[str, Mapping[str, Figure]]) -> str:
 def sections(page: str) -> list[str]:
     """Return the sections whose tables a page has."""
     return [found[2] for found in _TABLE.finditer(page)]
-
-
-def _figure(entry: Mapping[str, Any]) -> Figure:
-    more: dict[str, Any] = {name: value for name, value in entry.items() if name != "is"}
-    return Figure(what=entry["is"], **more | {"counts": tuple(entry.get("counts", ()))})
 
 
 def _lines(figures: Mapping[str, Figure]) -> Iterator[str]:

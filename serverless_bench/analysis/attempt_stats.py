@@ -23,7 +23,7 @@ from serverless_bench.units import NS_PER_S
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AttemptStats:
-    """Totals over the attempts of measured operations; docs/figures.toml defines each."""
+    """Totals over the attempts of measured operations; analysis/figures.toml defines each."""
 
     attempts: int
     failed_attempts: int

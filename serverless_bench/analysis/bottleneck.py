@@ -81,7 +81,7 @@ _LAMBDA_MIB_PER_CPU: Final = 1769
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bottleneck:
-    """What bounded the functions of a run; docs/figures.toml defines each figure."""
+    """What bounded the functions of a run; analysis/figures.toml defines each figure."""
 
     functions: Mapping[str, int] = field(default_factory=dict)
     client_share: float | None = None

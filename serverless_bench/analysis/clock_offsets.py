@@ -67,7 +67,7 @@ class Offsets:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Clocks:
-    """How well the workers' clocks are known; docs/figures.toml defines each figure."""
+    """How well the workers' clocks are known; analysis/figures.toml defines each figure."""
 
     width_p50_s: float | None
     width_max_s: float | None

@@ -46,7 +46,7 @@ COMMITS: Final = ("increment", "claim", "append")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Contention:
-    """Conditional writes on shared keys; docs/figures.toml defines each figure."""
+    """Conditional writes on shared keys; analysis/figures.toml defines each figure."""
 
     pattern: str
     contenders: int

@@ -36,7 +36,7 @@ class Wave:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Deliveries:
-    """Totals over all events of a run; docs/figures.toml defines each."""
+    """Totals over all events of a run; analysis/figures.toml defines each."""
 
     received: int
     refusals: int

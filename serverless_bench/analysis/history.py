@@ -45,7 +45,7 @@ class Fault(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Violation:
-    """One fault; docs/figures.toml defines each field."""
+    """One fault; analysis/figures.toml defines each field."""
 
     key: str
     fault: Fault

@@ -67,7 +67,7 @@ _FROM_DUE: Final = frozenset({"response", "queueing"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Times:
-    """How long some operations took; docs/figures.toml defines each figure."""
+    """How long some operations took; analysis/figures.toml defines each figure."""
 
     percentiles_s: Mapping[str, float]
     mean_s: float
@@ -105,7 +105,7 @@ class Times:
 class Latency:
     """The operations of one kind, or those of them in one size class.
 
-    docs/figures.toml defines each figure, in its section ``by_kind``.
+    analysis/figures.toml defines each figure, in its section ``by_kind``.
     """
 
     kind: str
@@ -125,7 +125,7 @@ class Latency:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Latencies:
-    """The section "operations" of a report; docs/figures.toml defines each figure."""
+    """The section "operations" of a report; analysis/figures.toml defines each figure."""
 
     open_loop: bool = False
     target_per_s: float | None = None

@@ -12,7 +12,7 @@ from serverless_bench.units import GIB
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LibraryUsage:
-    """What the operations of one kind used; docs/figures.toml defines each figure."""
+    """What the operations of one kind used; analysis/figures.toml defines each figure."""
 
     kind: str
     count: int

@@ -13,7 +13,7 @@ from serverless_bench.rundir.tables import Floats, Mask, is_text, sum_by
 class MissingFunctions:
     """What the run would show at least and at most if the missing functions were known.
 
-    docs/figures.toml defines each figure.
+    analysis/figures.toml defines each figure.
     """
 
     count: int

@@ -59,7 +59,7 @@ REPORT_SCHEMA: Final = 3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GateSummary:
-    """How the functions came through the gate; docs/figures.toml defines each figure."""
+    """How the functions came through the gate; analysis/figures.toml defines each figure."""
 
     expected: int | None
     announced: int | None
@@ -69,7 +69,7 @@ class GateSummary:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Summary(Displayed):
-    """The totals of one run; docs/figures.toml defines each, docs/report.md shows them to users.
+    """The totals of one run; analysis/figures.toml defines each, docs/report.md shows them.
 
     ``requested = ok + failed + lost``, and records received = ``ok + failed +
     duplicate``. Rates are None where the run has no such window or no bytes. ``print`` shows

@@ -1,6 +1,6 @@
 """What a report should say, figure by figure, from the rows: loops, integers and fractions.
 
-Each function is the definition of docs/figures.toml written down again, as slowly as that
+Each function is the definition of analysis/figures.toml written down again, as slowly as that
 takes. ``Near`` stands for a figure that may be off by a stated amount.
 """
 

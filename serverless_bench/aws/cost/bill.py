@@ -42,7 +42,7 @@ _REMOVING: Final = frozenset({"delete", "delete_many"})
 class Bill:
     """What a run is billed, without storage, next to what it was expected to be.
 
-    docs/figures.toml defines each figure.
+    analysis/figures.toml defines each figure.
     """
 
     as_of: str

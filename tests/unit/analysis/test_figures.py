@@ -1,4 +1,4 @@
-"""docs/figures.toml defines the fields that a JSON report can have, all of them and no others."""
+"""analysis/figures.toml defines the fields that a JSON report can have, and no others."""
 
 import dataclasses
 import types
@@ -9,12 +9,13 @@ from typing import Any, get_args, get_type_hints
 
 import pytest
 
-from docs.make_report import FIGURES, PAGE, Figure, made, read, sections
+from docs.make_report import FIGURES, PAGE, made, sections
 from serverless_bench.analysis.attempt_stats import AttemptStats
 from serverless_bench.analysis.delivery_stats import Deliveries
 from serverless_bench.analysis.summary import Summary, summarize
 from serverless_bench.aws.cost.bill import Bill
 from serverless_bench.job.operations import OperationKind
+from serverless_bench.reporters.definitions import Figure, read
 from serverless_bench.rundir.record import BadRange, Found
 from tests.runs import lost, operation, outcome, record, saved
 

@@ -16,8 +16,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from docs.make_report import FIGURES, read
+from docs.make_report import FIGURES
 from serverless_bench.analysis.summary import summarize
+from serverless_bench.reporters.definitions import read
 from serverless_bench.rundir.run import load_run
 from tests.reference.contention import CHECKED_ELSEWHERE
 from tests.reference.making import Shape, save, shapes

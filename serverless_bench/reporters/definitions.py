@@ -1,0 +1,70 @@
+"""What each field of a JSON report is, as analysis/figures.toml defines it."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from typing import Any, Final
+
+from serverless_bench.user_files import parse_toml
+
+_INDEX: Final = re.compile(r"\[\d+\]")
+_TIMES: Final = frozenset({"latency", "service", "response", "queueing"})
+"""Fields of a row of operations that are objects of the section ``times``."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Figure:
+    """One field of a JSON report; analysis/figures.toml says what its parts mean."""
+
+    what: str
+    unit: str | None = None
+    form: str | None = None
+    counts: tuple[str, ...] = ()
+    null: str | None = None
+
+
+Sections = Mapping[str, Mapping[str, Figure]]
+"""Definitions by section, which is an object of the document, and field."""
+
+
+def read(text: str) -> dict[str, dict[str, Figure]]:
+    """Return the definitions by section and field."""
+    return {
+        section: {name: _figure(entry) for name, entry in entries.items()}
+        for section, entries in parse_toml(text).items()
+    }
+
+
+@cache
+def definitions() -> Sections:
+    """Return the definitions of the report of a run."""
+    return read((files("serverless_bench.analysis") / "figures.toml").read_text(encoding="utf-8"))
+
+
+def find(path: str, sections: Sections, section: str) -> tuple[str, Figure] | None:
+    """Return the definition of a value of a document, and a name for it; None without one.
+
+    Parameters
+    ----------
+    path
+        Of the value, as in ``latencies.by_kind[0].ok``. What holds several values, by error
+        or as percentiles, is defined as a whole.
+    sections
+        All definitions.
+    section
+        That of the document.
+    """
+    found = None
+    for name in _INDEX.sub("", path).split("."):
+        if name in sections[section]:
+            found = f"{section}-{name}", sections[section][name]
+        inner = "times" if name in _TIMES else name
+        section = inner if inner in sections else section
+    return found
+
+
+def _figure(entry: Mapping[str, Any]) -> Figure:
+    more: dict[str, Any] = {name: value for name, value in entry.items() if name != "is"}
+    return Figure(what=entry["is"], **more | {"counts": tuple(entry.get("counts", ()))})
