@@ -117,7 +117,7 @@ class RunView:
         # What a narrow terminal cuts off stands last.
         if (left_s := self.left_s) is not None:
             parts.append(f"{_roughly(left_s)} left")
-        if self._live.moved_bytes is not None:
+        if self._moved_bytes is not None:
             parts += self._rates()
         return ", ".join(parts)
 
@@ -132,14 +132,20 @@ class RunView:
 
     @property
     def _moved(self) -> int:
-        return self._live.moved_bytes or 0
+        return self._moved_bytes or 0
+
+    @property
+    def _moved_bytes(self) -> int | None:
+        """Bytes that functions have moved so far; None where they do not tell while they run."""
+        totals = self._live.totals()
+        return None if totals is None else totals.moved
 
     @property
     def _total_bytes(self) -> float:
         """What is to be moved; 0 if time decides."""
         job = self._job
         rounds = job.repeats + job.warmup
-        if job.duration_s or job.load.mix or self._live.moved_bytes is None:
+        if job.duration_s or job.load.mix or self._moved_bytes is None:
             return 0.0
         return self._functions * job.objects * rounds * self._mean_bytes
 
