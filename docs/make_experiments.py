@@ -1,6 +1,6 @@
 """Run experiments at the small scale, and write their pages, pictures and figures.
 
-make experiments                                  all twelve: up to an hour of a quiet machine
+make experiments                                  all: more than an hour of a quiet machine
 python docs/make_experiments.py NAME...           these; what was interrupted goes on
 python docs/make_experiments.py --pages NAME...   from the figures that are kept; runs nothing
 python docs/make_experiments.py --simulate        the README's false alarms and power, anew

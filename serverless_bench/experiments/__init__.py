@@ -4,6 +4,8 @@ Each ``*.toml`` here is one: its axes, its metrics, what it claims, and the rows
 published. From a file to a page::
 
     definition    what a file may say               Experiment
+    checks        what published rows agree with
+    contradictions which published rows do not
     loading       the file, checked
     settings      a cell's settings as a job        JobSpec
     cells         all that is to be run             Cell

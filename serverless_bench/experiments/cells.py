@@ -147,7 +147,9 @@ def paper_value(axis: Axis, scale: str, value: Value) -> Value:
 def published_row(experiment: Experiment, cell: Cell) -> PublishedRow | None:
     """Return what was published for a cell; None if nothing was."""
     for row in experiment.published:
-        same = bool(row.at) and all(str(cell.paper_at.get(n)) == str(v) for n, v in row.at.items())
+        same = all(str(cell.paper_at.get(n)) == str(v) for n, v in row.at.items())
+        # A control differs from the published cell in what is no axis.
+        same = same and bool(row.at) and not cell.control
         if row.cell == cell.name if row.cell else same:
             return row
     return None

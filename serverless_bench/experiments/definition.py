@@ -11,12 +11,14 @@ from msgspec import Struct
 
 from serverless_bench.analysis.compare import THRESHOLD
 from serverless_bench.experiments import MAX_REPEATS, Design
+from serverless_bench.experiments.checks import Check
 from serverless_bench.job.types import at_least, at_most, wrong
 
 UNITS: Final[Mapping[str, float]] = {
     "": 1.0,
     "B/s": 1.0,
     "Mbps": 1e6 / 8,
+    "Gbps": 1e9 / 8,
     "kB/s": 1e3,
     "MB/s": 1e6,
     "GB/s": 1e9,
@@ -31,6 +33,8 @@ UNITS: Final[Mapping[str, float]] = {
     "%": 1e-2,
 }
 """How much one of each is in the unit of figures: bytes, seconds, shares."""
+RATES: Final = frozenset(unit for unit in UNITS if unit.endswith(("/s", "bps")))
+"""Units of bytes per second."""
 
 Value = str | int | float | bool
 """Of an axis."""
@@ -184,6 +188,11 @@ class PublishedRow(Struct, frozen=True, kw_only=True):
     """By metric."""
     note: str = ""
 
+    @property
+    def label(self) -> str:
+        """Its cell's name, or its values, for people."""
+        return self.cell or " ".join(f"{name}={value}" for name, value in self.at.items())
+
     def range(self, metric: str) -> tuple[float, float, float] | None:
         """Return the middle of a figure, and the ends of its range; None for words."""
         value = self.values.get(metric)
@@ -208,6 +217,8 @@ class Plot(Struct, frozen=True, kw_only=True):
     """An axis: a line for each of its values."""
     log: bool = False
     """Whether x doubles from one tick to the next."""
+    log_y: bool = False
+    """Of lines: whether equal ratios are equally high, in both panels on one scale."""
 
 
 class Experiment(Struct, frozen=True, kw_only=True):
@@ -233,6 +244,8 @@ class Experiment(Struct, frozen=True, kw_only=True):
     """Axis whose values are columns of the table, one for each metric."""
     hypotheses: tuple[Hypothesis, ...] = ()
     published: tuple[PublishedRow, ...] = ()
+    checks: tuple[Check, ...] = ()
+    """What the published rows must agree with."""
     errata: tuple[str, ...] = ()
     plot: Plot | None = None
     text: str

@@ -1,5 +1,6 @@
 """From a saved run to the numbers that metrics are made of. Pure."""
 
+from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 import numpy as np
@@ -35,7 +36,8 @@ def figures(run: Run) -> dict[str, float]:
         is corrupt, or the headline is withheld.
     """
     summary = measured_run(run).summary
-    report = flattened(summary.to_json())
+    whole = summary.to_json()
+    report = flattened(whole)
     found = {
         n: float(v) for n, v in report if isinstance(v, int | float) and not isinstance(v, bool)
     }
@@ -47,6 +49,8 @@ def figures(run: Run) -> dict[str, float]:
         **_heads(run.operations),
         **_watched(run, good),
         **_network(run, good),
+        **_attempts(found),
+        **_kinds(whole["latencies"]["by_kind"]),
     }
 
 
@@ -110,6 +114,33 @@ def _heads(operations: Table) -> dict[str, float]:
     functions = np.unique(found["function"])
     spans = [_span_ns(found, found["function"] == row) for row in functions]
     return {"stat_s": max(spans) / NS_PER_S} if spans else {}
+
+
+def _attempts(report: Mapping[str, float]) -> dict[str, float]:
+    """Return what a tool would show that counts attempts, whether they failed or not."""
+    attempts, span_s = report.get("attempts"), report.get("span_s")
+    if not attempts or not span_s:
+        return {}
+    share = report.get("failed_attempts", 0.0) / attempts
+    return {"attempts_per_s": attempts / span_s, "failed_attempts_share": share}
+
+
+def _kinds(by_kind: Iterable[Mapping[str, Any]]) -> dict[str, float]:
+    """Return rates and latencies of each kind of operation, whatever its sizes."""
+    found: dict[str, float] = {}
+    for one in by_kind:
+        latency = one["latency"]
+        if one["size_class"] is not None or not latency or not one["operations_per_s"]:
+            continue
+        percentiles = {f"{name}_s": value for name, value in latency["percentiles_s"].items()}
+        figures_of = {
+            "ops_per_s": one["operations_per_s"],
+            "min_s": latency["histogram"]["min_ns"] / NS_PER_S,
+            "mean_s": latency["mean_s"],
+            **percentiles,
+        }
+        found |= {f"{one['kind']}.{name}": float(value) for name, value in figures_of.items()}
+    return found
 
 
 def _network(run: Run, good: Mask) -> dict[str, float]:

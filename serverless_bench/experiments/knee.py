@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import log
 from statistics import median
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
@@ -19,9 +19,14 @@ from serverless_bench.experiments.definition import Experiment, Hypothesis, Valu
 from serverless_bench.experiments.observations import CellRuns
 from serverless_bench.rundir.tables import Floats
 
+if TYPE_CHECKING:
+    from serverless_bench.analysis.scaling import Usl
+
 WITHIN: Final = 0.05
 """The knee is the first value that is this close to the best."""
 _LIMIT: Final = -log(1 - WITHIN)
+_LAW_VALUES: Final = 4
+"""The law has three parameters."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,6 +37,17 @@ class Knee:
     low: Value
     high: Value
     """Between these are all values that the runs do not exclude at 5 %."""
+    rates: tuple[tuple[Value, float], ...]
+    """Each value, and the median with it; more is better."""
+
+    def law(self) -> "Usl | None":
+        """Return the universal scalability law through the medians; None of fewer than four."""
+        numbers, rates = np.array([(float(at), rate) for at, rate in self.rates]).T
+        if len(numbers) < _LAW_VALUES or numbers.min() <= 0:
+            return None
+        from serverless_bench.analysis.scaling import Usl  # noqa: PLC0415 - SciPy is slow to load
+
+        return Usl.fit(numbers, rates)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +95,12 @@ class KneeTest:
         best = max(self.medians)
         first = next(n for n, at in enumerate(self.medians) if at >= (1 - WITHIN) * best)
         left = [n for n in range(len(self.values)) if n == first or self.p_not(n) > ALPHA]
-        return Knee(at=self.values[first], low=self.values[left[0]], high=self.values[left[-1]])
+        return Knee(
+            at=self.values[first],
+            low=self.values[left[0]],
+            high=self.values[left[-1]],
+            rates=tuple(zip(self.values, self.medians, strict=True)),
+        )
 
 
 def knee_test(

@@ -13,7 +13,9 @@ from msgspec.structs import fields
 from serverless_bench.driver.schema import checked, converted, located
 from serverless_bench.errors import UsageError
 from serverless_bench.experiments import SCALES
+from serverless_bench.experiments.checks import KINDS, Check, Link, Repeats
 from serverless_bench.experiments.definition import (
+    RATES,
     UNITS,
     Axis,
     Experiment,
@@ -110,6 +112,7 @@ def _experiment(data: dict[str, Any], *, name: str, text: str) -> Experiment:
     parts: dict[str, Callable[[dict[str, Any]], Struct]] = {
         "axes": _axis,
         "cells": _cell,
+        "checks": _row_check,
         "controls": _cell,
         "hypotheses": partial(_made, Hypothesis),
         "metrics": _metric,
@@ -192,6 +195,13 @@ def _row(row: dict[str, Any]) -> PublishedRow:
     return _made(PublishedRow, row, values=figures)
 
 
+def _row_check(table: dict[str, Any]) -> Check:
+    name = table.pop("kind", "")
+    if name not in KINDS:
+        raise UsageError(f"there is no kind {name!r}", hint=f"known: {', '.join(KINDS)}")
+    return _made(KINDS[name], _sized(table, "bytes"))
+
+
 def _sized(table: Mapping[str, Any], name: str) -> dict[str, Any]:
     """Return a table whose size may have a unit."""
     with located(name):
@@ -212,6 +222,9 @@ def _check(experiment: Experiment) -> None:
     for axis in experiment.axes:
         with located(f"axis {axis.name}"):
             _check_axis(axis, may_be_empty=experiment.design == "list")
+    for number, check in enumerate(experiment.checks, 1):
+        with located(f"checks {number}"):
+            _check_check(experiment, check)
     for name, known, place in _references(experiment):
         if name not in known:
             raise UsageError(
@@ -254,6 +267,29 @@ def _check_axis(axis: Axis, *, may_be_empty: bool) -> None:
         raise UsageError("is paired, and small and paper differ in length")
 
 
+def _check_check(experiment: Experiment, check: Check) -> None:
+    """Refuse a check that cannot say what its figures must agree with."""
+    if isinstance(check, Repeats):
+        same = len(check.metrics) == len(check.others) if check.others else bool(check.along)
+        if len(check.metrics) < 2 or not same:
+            raise UsageError(
+                "compares two or more `metrics`",
+                hint="`along` an axis, or with as many `others`",
+            )
+    if not isinstance(check, Link):
+        return
+    if check.unit not in RATES:
+        raise UsageError(
+            f"`unit` is one of bytes per second, not {check.unit!r}",
+            hint=f"known: {', '.join(sorted(RATES))}",
+        )
+    units = {metric.name: metric.unit for metric in experiment.metrics}
+    if units.get(check.metric) not in RATES and not (check.along or check.bytes):
+        raise UsageError(
+            f"{check.metric!r} is no rate of bytes", hint="`along` an axis of sizes, or `bytes`"
+        )
+
+
 def _references(experiment: Experiment) -> Iterator[tuple[str, Collection[str], str]]:
     """Yield each word that stands for something, what it may be, and where it stands."""
     axes = [axis.name for axis in experiment.axes]
@@ -276,6 +312,9 @@ def _references(experiment: Experiment) -> Iterator[tuple[str, Collection[str], 
         yield row.cell, [*cells, ""], f"{here}, cell"
         yield from ((name, metrics, here) for name in row.values)
         yield from ((name, [*axes, "cell"], here) for name in row.at)
+    for number, check in enumerate(experiment.checks, 1):
+        yield from ((name, metrics, f"checks {number}") for name in check.metric_names)
+        yield from ((name, axes, f"checks {number}") for name in check.axis_names)
     for number, cells_there in enumerate(experiment.unsupported, 1):
         yield from ((name, [*axes, "cell"], f"unsupported {number}") for name in cells_there.at)
     if experiment.plot is not None:

@@ -3,15 +3,17 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.container import ErrorbarContainer
 from matplotlib.figure import Figure
 
 from serverless_bench.errors import UsageError
 from serverless_bench.escaping import for_picture
 from serverless_bench.experiments.cells import Cell, baseline
+from serverless_bench.experiments.contradictions import contradictions, is_doubted
 from serverless_bench.experiments.definition import Plot, PublishedRow, Value
 from serverless_bench.experiments.report import Report
 from serverless_bench.experiments.table import title_of
@@ -23,8 +25,26 @@ _WIDTH: Final = 11.0
 _HEIGHT: Final = 4.2
 _BAR: Final = 0.28
 """Inches for each bar."""
+_MARKERS: Final = "osD^vXP*<>p"
+"""One more than there are colours, so that no two series are drawn alike."""
+_CAPS: Final = (3, 5, 7)
+"""Half of the ends of error bars: of those on one spot each is seen beside the next."""
+_CROWDED: Final = 8
+"""More words than these below an axis are turned."""
+_HOLE: Final = 12
+"""Square points, of the white in a hollow mark."""
+_MARGIN: Final = 1.4
+"""Above and below what is drawn, where ratios are heights."""
 _COMPARABLE: Final = 10
 """Panels whose largest values differ by less than so many times share their scale."""
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """Of a series, the same in all panels."""
+
+    color: str
+    marker: str
 
 
 Within = tuple[float, float, float]
@@ -40,6 +60,8 @@ class Point:
     series: str
     x: Value | None
     within: Within
+    doubted: bool = False
+    """Whether a published figure contradicts others; such are drawn hollow."""
 
 
 def save_plot(report: Report, path: Path) -> None:
@@ -88,12 +110,17 @@ class _Picture:
         cells = [one.observed.cell for one, _ in shown]
         self.lines = plot.kind == "lines" and len({str(cell.at.get(plot.x)) for cell in cells}) > 1
         # Lines have all published rows that are on the axis x; bars those beside their cells.
+        doubts = contradictions(self.experiment)
         rows: list[tuple[Mapping[str, Value], Cell | None, PublishedRow]] = [
             (one.observed.cell.at, one.observed.cell, one.row) for one, _ in shown if one.row
         ]
         if self.lines:
             rows = [(row.at, None, row) for row in self.experiment.published if plot.x in row.at]
-        published = [(at, cell, at_y) for at, cell, row in rows if (at_y := row.range(plot.y))]
+        published = [
+            (at, cell, at_y, is_doubted(doubts, row, plot.y))
+            for at, cell, row in rows
+            if (at_y := row.range(plot.y))
+        ]
         points = [cell.at for cell in cells] + [at for at, *_ in published if self.lines]
         names = [axis.name for axis in self.experiment.axes]
         self.told_apart = [n for n in names if len({str(at.get(n)) for at in points}) > 1]
@@ -111,37 +138,53 @@ class _Picture:
         """Return the picture."""
         panels = {f"measured, --scale {self.report.plan.scale}": self.measured}
         if self.published:
-            panels[f"published, {for_picture(self.experiment.seed.date)}"] = self.published
+            hollow = any(point.doubted for point in self.published)
+            title = f"published, {for_picture(self.experiment.seed.date)}"
+            panels[title + "; hollow: in doubt" * hollow] = self.published
         height = _HEIGHT if self.lines else max(_HEIGHT, 1.4 + _BAR * len(self.measured))
         drawn = Figure(figsize=(_WIDTH, height), layout="constrained")
         drawn.suptitle(for_picture(self.experiment.title))
         each = drawn.subplots(1, len(panels), sharey=not self.lines, squeeze=False)[0]
         # The same in all panels.
         names = dict.fromkeys(point.series for points in panels.values() for point in points)
-        colors = {name: color_of_phase(name) or f"C{n % 10}" for n, name in enumerate(names)}
+        looks = {
+            name: Look(color_of_phase(name) or f"C{n % 10}", _MARKERS[n % len(_MARKERS)])
+            for n, name in enumerate(names)
+        }
         value = for_picture(title_of(self.experiment.metric(self.plot.y)))
         for axes, (title, points) in zip(each, panels.items(), strict=True):
             axes.set_title(title)
             if self.lines:
-                _draw_lines(axes, points, colors, log=self.plot.log)
+                _draw_lines(axes, points, looks, log=self.plot.log)
                 header = for_picture(self.experiment.axis(self.plot.x).header)
-                axes.set(xlabel=header, ylabel=value)
+                axes.set_xlabel(header)
             else:
-                _draw_bars(axes, points, colors, [point.label for point in self.measured])
+                _draw_bars(axes, points, looks, [point.label for point in self.measured])
                 axes.set_xlabel(value)
-        if not self.lines:
+        if self.lines:
+            each[0].set_ylabel(value)
+        else:
             each[0].invert_yaxis()
-        _share(list(panels.values()), each, "ylim" if self.lines else "xlim")
+        if self.lines and self.plot.log_y:
+            _share_ratios(list(panels.values()), each)
+        else:
+            _share(list(panels.values()), each, "ylim" if self.lines else "xlim")
         headers = [self.experiment.axis(name).header for name in self.series]
         _legend(drawn, each, title=for_picture(", ".join(headers)))
         return drawn
 
-    def _point(self, at: Mapping[str, Value], cell: Cell | None, within: Within) -> Point:
+    def _point(
+        self,
+        at: Mapping[str, Value],
+        cell: Cell | None,
+        within: Within,
+        doubted: bool = False,  # noqa: FBT001, FBT002 - the last of what a published row has
+    ) -> Point:
         label = "" if cell is None else self._label(cell)
         series = cell.name if self.lines and cell is not None else ""
-        names = [str(at.get(name, "-")) for name in self.series]
+        names = [str(at.get(name, "not said")) for name in self.series]
         series = for_picture(series or ", ".join(names))
-        return Point(for_picture(label), series, at.get(self.plot.x), within)
+        return Point(for_picture(label), series, at.get(self.plot.x), within, doubted)
 
     def _label(self, cell: Cell) -> str:
         """Return what tells a cell from all others of the picture."""
@@ -156,18 +199,21 @@ class _Picture:
 
 
 def _draw_bars(
-    axes: Axes, points: Sequence[Point], colors: Mapping[str, str], labels: Sequence[str]
+    axes: Axes, points: Sequence[Point], looks: Mapping[str, Look], labels: Sequence[str]
 ) -> None:
     """Draw a bar beside each label."""
     for series, own, at, reach in _by_series(points):
         places = [labels.index(point.label) for point in own]
-        axes.barh(places, at, xerr=reach, color=colors[series], label=series, capsize=3)
+        bars = axes.barh(places, at, xerr=reach, color=looks[series].color, label=series, capsize=3)
+        for bar, point in zip(bars.patches, own, strict=True):
+            if point.doubted:
+                bar.set(facecolor="none", edgecolor=looks[series].color)
     axes.set_xlim(left=0)
     axes.set_yticks(range(len(labels)), labels)
 
 
 def _draw_lines(
-    axes: Axes, points: Sequence[Point], colors: Mapping[str, str], *, log: bool
+    axes: Axes, points: Sequence[Point], looks: Mapping[str, Look], *, log: bool
 ) -> None:
     """Draw a line for each series."""
     values = [point.x for point in points if point.x is not None]
@@ -175,13 +221,25 @@ def _draw_lines(
     if numeric:
         values.sort(key=float)
     order = list(dict.fromkeys(map(str, values)))
-    for series, own, at, reach in _by_series(points):
+    for number, (series, own, at, reach) in enumerate(_by_series(points)):
         x = [float(p.x or 0) if numeric else order.index(str(p.x)) for p in own]
-        axes.errorbar(x, at, yerr=reach, label=series, color=colors[series], marker="o", capsize=3)
+        axes.errorbar(
+            x,
+            at,
+            yerr=reach,
+            label=series,
+            color=looks[series].color,
+            marker=looks[series].marker,
+            capsize=_CAPS[number % len(_CAPS)],
+        )
+        hollow = [n for n, point in enumerate(own) if point.doubted]
+        axes.scatter([x[n] for n in hollow], at[hollow], color="white", s=_HOLE, zorder=3)
     if log and numeric:
         axes.set_xscale("log", base=2)
     places = [float(text) for text in order] if numeric else range(len(order))
     axes.set_xticks(places, map(for_picture, order))
+    if len(order) > _CROWDED:
+        axes.tick_params(axis="x", labelrotation=45)
     if numeric:
         axes.minorticks_off()
     axes.set_ylim(bottom=0)
@@ -207,12 +265,19 @@ def _share(panels: Sequence[Sequence[Point]], each: Sequence[Axes], limits: str)
             axes.set_title(f"{axes.get_title()}\n(a scale of its own)")
 
 
+def _share_ratios(panels: Sequence[Sequence[Point]], each: Sequence[Axes]) -> None:
+    """Give panels one scale on which equal ratios are equally high."""
+    ends = [end for points in panels for point in points for end in point.within if end > 0]
+    for axes in each:
+        axes.set_yscale("log")
+        axes.set_ylim(min(ends, default=1) / _MARGIN, max(ends, default=1) * _MARGIN)
+
+
 def _legend(drawn: Figure, each: Sequence[Axes], *, title: str) -> None:
     """Name each colour once, beside the panels, where it covers nothing."""
-    shown = {
-        label: handle
-        for axes in each
-        for handle, label in zip(*axes.get_legend_handles_labels(), strict=True)
-    }
+    shown: dict[str, Any] = {}
+    for axes in each:
+        for handle, label in zip(*axes.get_legend_handles_labels(), strict=True):
+            shown.setdefault(label, handle[0] if isinstance(handle, ErrorbarContainer) else handle)
     if any(shown):
         drawn.legend(shown.values(), shown.keys(), title=title, loc="outside right upper")

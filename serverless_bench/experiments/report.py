@@ -3,22 +3,35 @@
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, Final, TextIO
+from math import isfinite
+from typing import TYPE_CHECKING, Any, Final, TextIO
 
 import orjson
 from msgspec import structs
 
 from serverless_bench.analysis.compare import ALPHA, Interval
 from serverless_bench.errors import UsageError
+from serverless_bench.experiments.checks import kind_of
+from serverless_bench.experiments.contradictions import contradictions
 from serverless_bench.experiments.definition import Experiment, Value
 from serverless_bench.experiments.hypotheses import judge
 from serverless_bench.experiments.knee import WITHIN, Knee
 from serverless_bench.experiments.observations import CellRuns
 from serverless_bench.experiments.plan import Plan
 from serverless_bench.experiments.power import ENOUGH, MOST_ROUNDS, Power
-from serverless_bench.experiments.table import TableRow, grid, left_over, reference, table_rows
+from serverless_bench.experiments.table import (
+    DOUBTFUL,
+    TableRow,
+    grid,
+    left_over,
+    reference,
+    table_rows,
+)
 from serverless_bench.experiments.verdicts import Effect, Judged, Judgement, Verdicts
 from serverless_bench.experiments.writer import Writer
+
+if TYPE_CHECKING:
+    from serverless_bench.analysis.scaling import Usl
 
 REPORT_SCHEMA: Final = 1
 FORMATS: Final = ("text", "markdown", "json")
@@ -109,6 +122,7 @@ def show(report: Report, out: TextIO, style: str) -> None:
             _hypothesis(write, one)
     _bullets(write, "remarks on cells", report.problems())
     _bullets(write, "notes on the published rows", _notes(report))
+    _checks(write, experiment)
     _bullets(write, "errata of the publication", experiment.errata)
 
 
@@ -129,6 +143,7 @@ def show_reference(experiment: Experiment, out: TextIO, style: str) -> None:
         for one in experiment.hypotheses
     ]
     _bullets(write, "claims", claims)
+    _checks(write, experiment)
     _bullets(write, "errata of the publication", experiment.errata)
 
 
@@ -181,11 +196,26 @@ def _bullets(write: Writer, title: str, texts: Sequence[str]) -> None:
         write.line(text, deep=1)
 
 
+def _checks(write: Writer, experiment: Experiment) -> None:
+    """Write what the published rows must agree with, and below it what does not."""
+    if experiment.checks:
+        write.title(f"checks of the published rows; in the tables{DOUBTFUL}")
+    found = contradictions(experiment)
+    for check in experiment.checks:
+        own = [one.text for one in found if one.check is check]
+        count = f"{len(own)} found" if own else "nothing found"
+        write.line(
+            f"{kind_of(check)} {', '.join(check.metric_names)}: {check.text} {count}", deep=1
+        )
+        for text in own:
+            write.line(text, deep=2)
+
+
 def _notes(report: Report) -> list[str]:
     """Return the notes of the rows beside measured ones; the others stand in their table."""
     shown = [line.row for line in report.rows if line.row is not None]
     return [
-        f"{row.cell or ' '.join(f'{n}={v}' for n, v in row.at.items())}: {row.note}"
+        f"{row.label}: {row.note}"
         for row in report.experiment.published
         if row.note and row in shown
     ]
@@ -223,6 +253,10 @@ def _hypothesis(write: Writer, one: Judged) -> None:
     write.line(f"{claim.id}: {claim.text} {overall}{published}", deep=1)
     for found in one.judgements:
         write.line(_sentence(found), deep=2)
+    for group, knee in one.knees if claim.test == "knee" else ():
+        law = knee.law()
+        if law is not None:
+            write.line(f"{_where(group)}{_law(law)}", deep=2)
     about = f"knee of {claim.metric} by {claim.along}"
     for group, knee in one.knees if claim.test != "knee" else ():
         write.line(f"{_where(group)}{about}: {_knee(knee)}", deep=2)
@@ -274,6 +308,14 @@ def _knee(knee: Knee) -> str:
     return f"{knee.at} ({knee.low} to {knee.high}), the first within {WITHIN:.0%} of the best"
 
 
+def _law(law: "Usl") -> str:
+    most = f"most at {law.knee:,.0f}" if isfinite(law.knee) else "no maximum"
+    return (
+        "universal scalability law through the medians: contention"
+        f" {law.contention:.2g}, coherency {law.coherency:.2g}, {most}"
+    )
+
+
 def _where(group: Mapping[str, Value]) -> str:
     return " ".join(f"{name}={value}" for name, value in group.items()) + ": " * bool(group)
 
@@ -286,8 +328,29 @@ def _reference_json(experiment: Experiment) -> dict[str, Any]:
         "null_hypothesis": experiment.null_hypothesis,
         "seed": structs.asdict(experiment.seed),
         "published": [structs.asdict(row) for row in experiment.published],
+        "checks": _checks_json(experiment),
         "errata": list(experiment.errata),
     }
+
+
+def _checks_json(experiment: Experiment) -> list[dict[str, Any]]:
+    found = contradictions(experiment)
+    return [
+        {
+            "kind": kind_of(check),
+            **structs.asdict(check),
+            "found": [
+                {
+                    "rows": [dict(row.at) for row in one.rows],
+                    "metrics": one.metrics,
+                    "text": one.text,
+                }
+                for one in found
+                if one.check is check
+            ],
+        }
+        for check in experiment.checks
+    ]
 
 
 def _line_json(line: TableRow) -> dict[str, Any]:

@@ -34,6 +34,7 @@ SERVE: Final = (
     "latency",
     "network_quota",
     "put_limit",
+    "reset_get",
 )
 """Flags of ``sbench serve`` that shape the loopback store, below ``serve.``."""
 _CONTENT: Final = (

@@ -7,9 +7,11 @@ from typing import Final
 from serverless_bench.analysis.compare import Interval
 from serverless_bench.experiments.cells import CELL, Cell, published_row
 from serverless_bench.experiments.comparisons import paired_ratio
+from serverless_bench.experiments.contradictions import contradictions, is_doubted
 from serverless_bench.experiments.definition import (
     UNITS,
     Experiment,
+    Figure,
     Metric,
     PublishedRow,
     Value,
@@ -18,6 +20,8 @@ from serverless_bench.experiments.observations import CellRuns, Estimate, median
 
 PUBLISHED: Final = "published"
 ABSENT: Final = "-"
+DOUBTFUL: Final = " (!)"
+"""Behind a published figure that contradicts others."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,9 +30,11 @@ class TableCell:
 
     measured: Estimate | None
     """In the metric's unit; None if no run has it."""
-    published: float | str | tuple[float, float] | None
+    published: Figure | None
     words: str = ""
     """In place of a figure: why there is none."""
+    doubted: bool = False
+    """Whether a check of the published rows says that the published figure cannot be."""
 
 
 _NOTHING: Final = TableCell(measured=None, published=None)
@@ -57,6 +63,7 @@ class TextTable:
 def table_rows(experiment: Experiment, observed: Sequence[CellRuns]) -> tuple[TableRow, ...]:
     """Return a line for every cell, those that have no figures included."""
     rows = [published_row(experiment, one.cell) for one in observed]
+    doubts = contradictions(experiment)
     return tuple(
         TableRow(
             observed=one,
@@ -66,6 +73,7 @@ def table_rows(experiment: Experiment, observed: Sequence[CellRuns]) -> tuple[Ta
                     measured=_measured(metric, one, observed),
                     published=None if row is None else row.values.get(metric.name),
                     words=one.cell.skipped,
+                    doubted=is_doubted(doubts, row, metric.name),
                 )
                 for metric in experiment.metrics
             },
@@ -101,7 +109,8 @@ def grid(experiment: Experiment, found: Sequence[TableRow]) -> TextTable:
         for metric, level, published in columns:
             entry = group[level].entries[metric.name] if level in group else _NOTHING
             cells.append(_measured_text(metric, entry.measured))
-            cells += [_published_text(metric, entry.published)] * published
+            text = _published_text(metric, entry.published, doubtful=entry.doubted)
+            cells += [text] * published
         rows.append((*cells, ", ".join(dict.fromkeys(map(_runs, group.values())))))
     return TextTable(header=(*header, "runs"), rows=tuple(rows), named=_naming(rows, len(names)))
 
@@ -133,13 +142,23 @@ def left_over(experiment: Experiment, found: Sequence[TableRow]) -> TextTable:
     """Return the published rows that stand beside no cell."""
     shown = [line.row for line in found]
     rows = [row for row in experiment.published if row not in shown]
+    doubts = contradictions(experiment)
     names = [axis.name for axis in experiment.axes if any(axis.name in row.at for row in rows)]
     metrics = [m for m in experiment.metrics if any(m.name in row.values for row in rows)]
     naming = [("experiment", [row.cell for row in rows])] if any(row.cell for row in rows) else []
     naming += [(experiment.axis(n).header, [_shown(r.at.get(n)) for r in rows]) for n in names]
     columns = [
         *naming,
-        *((title_of(m), [_published_text(m, r.values.get(m.name)) for r in rows]) for m in metrics),
+        *(
+            (
+                title_of(m),
+                [
+                    _published_text(m, r.values.get(m.name), doubtful=is_doubted(doubts, r, m.name))
+                    for r in rows
+                ],
+            )
+            for m in metrics
+        ),
         *([("note", [row.note for row in rows])] if any(row.note for row in rows) else []),
     ]
     body = tuple(zip(*(texts for _, texts in columns), strict=True))
@@ -184,15 +203,17 @@ def _measured_text(metric: Metric, found: Estimate | None) -> str:
     return text if low == high else f"{text} ({low} to {high})"
 
 
-def _published_text(metric: Metric, value: float | str | tuple[float, float] | None) -> str:
+def _published_text(metric: Metric, value: Figure | None, *, doubtful: bool) -> str:
+    mark = DOUBTFUL if doubtful else ""
     if value is None:
         return ABSENT
     if isinstance(value, str):
-        return value
+        return value + mark
     if isinstance(value, tuple):
-        return f"{number(metric, value[0])} to {number(metric, value[1])}"
+        return f"{number(metric, value[0])} to {number(metric, value[1])}{mark}"
     # As it was printed, unless the file says how.
-    return f"{value:,.10g}" if metric.digits is None else number(metric, value)
+    shown = f"{value:,.10g}" if metric.digits is None else number(metric, value)
+    return shown + mark
 
 
 def _shown(value: Value | None) -> str:

@@ -686,6 +686,19 @@ def test_a_knee_of_what_is_to_be_small() -> None:
     assert knee_test([(1, {1: 2.0}), (2, {2: 2.0})]) is None
 
 
+def test_a_knee_comes_with_the_law_of_its_medians() -> None:
+    def rate(n: int) -> float:
+        return 100 * n / (1 + 0.02 * (n - 1) + 0.0005 * n * (n - 1))
+
+    for more in (True, False):
+        lines = [(n, about(rate(n) if more else 1 / rate(n))) for n in (1, 8, 16, 32, 64)]
+        law = knee(lines, more=more).law()
+        assert law is not None
+        assert (law.contention, law.coherency) == pytest.approx((0.02, 0.0005), rel=0.2)
+        assert law.knee == pytest.approx((0.98 / 0.0005) ** 0.5, rel=0.1)
+    assert knee(lines[:3]).law() is None
+
+
 @pytest.mark.parametrize(
     ("expect", "outcome"),
     [(2, Decision.CONFIRMED), (1, Decision.REJECTED), (3, Decision.REJECTED)],

@@ -17,9 +17,12 @@ from serverless_bench.payload.array_layout import array_bytes
 from serverless_bench.units import MIB
 
 NAMES = [
+    "concurrency-knee",
     "express-latency",
     "lambda-network",
     "lithops-object-storage",
+    "model-streamer-concurrency",
+    "python-range-readers",
     "pywren-2016",
     "pywren-scaling",
     "s3-client-libraries",
@@ -28,11 +31,21 @@ NAMES = [
     "s3-client-threads-by-size",
     "sai3-prestat",
     "sai3-range-engine",
+    "sebs-flow-parallel-download",
+    "small-objects-stores",
     "tensorstore-s3-tuning",
     "zarr-writers-append",
     "zarr-writers-write",
 ]
 TABLES = {
+    "concurrency-knee": ("Gbps", "time (s)"),
+    "model-streamer-concurrency": ("time (s)",),
+    "python-range-readers": ("attempts/s", "failed", "MB/s"),
+    "sebs-flow-parallel-download": ("p50 (s)", "p95 (s)"),
+    "small-objects-stores": (
+        *("reads/s", "read p50", "read p90", "writes/s", "write p50", "write p90", "elapsed (s)"),
+        *("read floor", "read mean", "read p95"),
+    ),
     "express-latency": ("mean (ms)", "p50 (ms)", "p95 (ms)", "p99 (ms)"),
     "pywren-2016": (
         *("n", "ok", "failed", "GB", "span_s", "mean GB/s", "peak GB/s (1 s)"),
@@ -60,6 +73,11 @@ TABLES = {
 }
 """Columns of each seed's table that hold figures."""
 PUBLISHED = {
+    "concurrency-knee": 8,
+    "model-streamer-concurrency": 4,
+    "python-range-readers": 42,
+    "sebs-flow-parallel-download": 42,
+    "small-objects-stores": 12,
     "express-latency": 10,
     "pywren-2016": 2,
     "pywren-scaling": 2,

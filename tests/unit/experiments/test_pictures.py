@@ -9,9 +9,11 @@ import numpy as np
 import orjson
 import pytest
 from matplotlib.axes import Axes
-from matplotlib.collections import LineCollection
+from matplotlib.collections import LineCollection, PathCollection
+from matplotlib.colors import to_rgba
 from matplotlib.container import BarContainer, ErrorbarContainer
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 
 from serverless_bench.experiments.loading import load_experiment, names
 from serverless_bench.experiments.observations import CellRun, CellRuns
@@ -198,6 +200,44 @@ def test_published_bars_stand_beside_their_cells() -> None:
         row = rows[round(place)].row
         assert row is not None
         assert row.values["mib_per_s"] == at
+
+
+def test_no_two_series_look_alike(drawn: Figure) -> None:
+    looks = {
+        (line.get_label(), line.get_color(), line.get_marker())
+        for axes in drawn.axes
+        for one in axes.containers
+        if isinstance(one, ErrorbarContainer) and isinstance(line := one[0], Line2D)
+    }
+    assert len({(color, marker) for _, color, marker in looks}) == len(looks)
+
+
+def test_figures_in_doubt_are_hollow_and_marked() -> None:
+    lines = picture(drawn_up("sebs-flow-parallel-download", "small")).axes[1]
+    hollow = sorted(
+        float(at)
+        for marks in lines.collections
+        if isinstance(marks, PathCollection)
+        for at in np.asarray(marks.get_offsets())[:, 1]
+    )
+    assert hollow == [0.093, 1.146, 1.601]
+    assert "hollow" in lines.get_title()
+    report = drawn_up("small-objects-stores", "small")
+    bars = [
+        bar.get_width()
+        for one in picture(report).axes[1].containers
+        if isinstance(one, BarContainer)
+        for bar in one.patches
+        if to_rgba(bar.get_facecolor())[3] == 0
+    ]
+    assert bars == [42.6]
+    texts = [text for row in grid(report.experiment, report.rows).rows for text in row]
+    assert [text for text in texts if text.endswith("(!)")] == [
+        *("42.6 (!)", "605.695 (!)", "680.959 (!)"),
+        *("42.6 (!)", "605.695 (!)", "680.959 (!)"),
+    ]
+    whole = picture(drawn_up("s3-client-libraries", "small")).axes[1]
+    assert "hollow" not in whole.get_title()
 
 
 def test_panels_share_their_scale_or_say_that_they_do_not(report: Report, drawn: Figure) -> None:
