@@ -1,13 +1,10 @@
-"""A look at a run as text: the lines of the live view, and the line of a log."""
+"""A look at a run in words: what the live view and a log have in common."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import Final
 
-from rich.text import Text
-
-from serverless_bench.aws.cost.usage import format_money
-from serverless_bench.driver.run_view import WINDOW_NS, Look, Rate
+from serverless_bench.driver.run_view import Look, Rate
 from serverless_bench.units import (
     NS_PER_S,
     bytes_per_second,
@@ -17,125 +14,62 @@ from serverless_bench.units import (
 )
 from serverless_bench.worker.live_layout import WARM_UP
 
-_BARS: Final = "▁▂▃▄▅▆▇█"
-_PLAIN_BARS: Final = "_.-=+*#@"
-"""For terminals that have ASCII alone."""
-_LABEL: Final = 11
-_BAR_WIDTH: Final = 20
-_MANY_S: Final = 120
-"""From here on minutes are told, not seconds."""
 _NAMES: Final = {WARM_UP: "preparing"}
 
 
-def view_lines(look: Look, width: int, *, unicode: bool = True) -> Text:
-    """Return the live view.
-
-    Parameters
-    ----------
-    look
-        At the run.
-    width
-        Of the terminal, in characters; lines are cut there.
-    unicode
-        Whether the terminal has more than ASCII.
-    """
-    bars = _BARS if unicode else _PLAIN_BARS
-    lines = [_headline(look, unicode=unicode), *_lines(look, max(8, width - _LABEL - 22), bars)]
-    for line in lines:
-        line.truncate(width, overflow="ellipsis" if unicode else "crop")
-    return Text("\n").join(lines)
-
-
 def log_line(look: Look) -> str:
-    """Return the same in a line for a log."""
-    parts = [f"{look.elapsed_s:.0f} s: {look.phase}, {_functions(look)}"]
-    parts += [f"{_name(one.kind)} {_rate(one)}" for one in look.rates]
+    """Return how a run stands in one line, for a log."""
+    parts = [f"{look.elapsed_s:.0f} s: {look.phase}, {functions_text(look)}"]
+    parts += [f"{name_text(one.kind)} {rate_text(one)}" for one in look.rates]
     if look.p50_ns is not None and look.p99_ns is not None:
-        parts.append(f"p50 {_duration(look.p50_ns)}, p99 {_duration(look.p99_ns)}")
-    if errors := _errors(look):
+        parts.append(f"p50 {duration_text(look.p50_ns)}, p99 {duration_text(look.p99_ns)}")
+    if errors := errors_text(look):
         parts.append(f"errors {errors}")
     if look.cost is not None:
-        parts.append(format_money(look.cost, look.currency))
+        parts.append(cost_text(look.cost, look.currency))
     if look.told and look.functions["running"]:
         parts.append(f"bound by: {look.bound}")
     return "; ".join(parts)
 
 
-def _headline(look: Look, *, unicode: bool) -> Text:
-    full = round(look.share * _BAR_WIDTH)
-    done, left = ("━", "─") if unicode else ("#", "-")
-    took_s = int(look.elapsed_s)
-    line = Text(f"{look.phase:<{_LABEL}}", style="bold")
-    line.append(done * full, style="green")
-    line.append(left * (_BAR_WIDTH - full), style="dim")
-    line.append(f" {took_s // 3600}:{took_s // 60 % 60:02}:{took_s % 60:02}", style="not bold")
-    if look.left_s is not None:
-        line.append(f", {_roughly(look.left_s)} left", style="not bold")
-    return line
-
-
-def _lines(look: Look, width: int, bars: str) -> Iterator[Text]:
-    yield _line(
-        "functions", _functions(look), bad=look.functions["failed"] + look.functions["lost"]
-    )
-    for one in look.rates:
-        text = f"{_rate(one):<26} {one.operations:,} so far"
-        yield _line(_name(one.kind), text)
-    if look.asked_per_s is not None:
-        asked = format_per_s(look.asked_per_s)
-        yield _line("rate", f"{format_per_s(look.achieved_per_s)} of {asked} asked for")
-    if look.p50_ns is not None and look.p99_ns is not None:
-        window = f"(last {WINDOW_NS // NS_PER_S} s)"
-        times = f"p50 {_duration(look.p50_ns)}  p99 {_duration(look.p99_ns)}"
-        yield _line("latency", f"{times:<26} {window}")
-    if errors := _errors(look):
-        yield _line("errors", errors, bad=1)
-    shown = sparkline(look.timeline, width, bars)
-    if shown is not None:
-        yield _line("so far", shown)
-    if look.cost is not None:
-        yield _line("cost", format_money(look.cost, look.currency))
-    if look.told:
-        yield _line("bound by", look.bound)
-    elif look.functions["running"]:
-        yield _line("", "remote functions tell what they did when they end")
-
-
-def _line(label: str, text: str, *, bad: int = 0) -> Text:
-    line = Text(f"{label:<{_LABEL}}", style="dim")
-    return line.append(text, style="not dim red" if bad else "not dim")
-
-
-def _name(kind: str) -> str:
+def name_text(kind: str) -> str:
+    """Return what a kind of operation is called."""
     return _NAMES.get(kind, kind)
 
 
-def _functions(look: Look) -> str:
-    """Return functions by state; what nobody has to know is left out."""
+def functions_text(look: Look) -> str:
+    """Return functions by state; states without any are left out."""
     states = look.functions
     total = sum(states.values())
     there = [f"{count:,} {state}" for state, count in states.items() if count or state == "done"]
     return f"{', '.join(there)} of {total:,}"
 
 
-def _errors(look: Look) -> str:
+def errors_text(look: Look) -> str:
+    """Return failed attempts by class, and retries; empty without any."""
     found = {name: count for name, count in look.totals.failures.items() if count}
     if look.totals.retries:
         found["retries"] = look.totals.retries
     return ", ".join(f"{name} {count:,}" for name, count in found.items())
 
 
-def _rate(one: Rate) -> str:
+def rate_text(one: Rate) -> str:
+    """Return operations and bytes per second."""
     moved = "" if one.bytes_per_s is None else f", {format_rate(one.bytes_per_s)}"
     return f"{format_per_s(one.per_s)}{moved}"
 
 
-def _duration(ns: int) -> str:
+def cost_text(amount: float, currency: str) -> str:
+    """Return an amount of money."""
+    # Only what costs something waits for it.
+    from serverless_bench.aws.cost.usage import format_money  # noqa: PLC0415
+
+    return format_money(amount, currency)
+
+
+def duration_text(ns: int) -> str:
+    """Return a latency."""
     return format_seconds(ns / NS_PER_S)
-
-
-def _roughly(seconds: float) -> str:
-    return f"{seconds / 60:.0f} min" if seconds > _MANY_S else f"{max(1, round(seconds))} s"
 
 
 def sparkline(timeline: Sequence[tuple[int, int, int]], width: int, bars: str) -> str | None:

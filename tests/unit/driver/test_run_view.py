@@ -13,8 +13,8 @@ from rich.console import Console
 from serverless_bench.driver.bound_now import UNKNOWN
 from serverless_bench.driver.cost_so_far import CostSoFar
 from serverless_bench.driver.display import Display
-from serverless_bench.driver.live_screen import live_screen
-from serverless_bench.driver.live_text import log_line, sparkline, view_lines
+from serverless_bench.driver.live_screen import live_screen, view_lines
+from serverless_bench.driver.live_text import log_line, sparkline
 from serverless_bench.driver.metrics import RunCollector
 from serverless_bench.driver.run_view import RunView
 from serverless_bench.errors import UsageError
