@@ -5,13 +5,16 @@ from collections.abc import Callable, Collection, Generator, Iterable, Mapping, 
 from dataclasses import dataclass, field
 from functools import reduce
 from operator import add
-from typing import Any, Final, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Final, Protocol, runtime_checkable
 
 from serverless_bench.errors import ExecutorError
 from serverless_bench.job.spec import InvocationSpec, JobSpec
 from serverless_bench.process import allow_open_files
 from serverless_bench.rundir.record import InvocationRecord, Lost, Outcome
 from serverless_bench.worker.live_board import BoardTotals, LiveBoard
+
+if TYPE_CHECKING:
+    from serverless_bench.aws.cost.prices import Prices
 
 _SPARE_FILES = 32
 """Of a driver itself, some fifteen, and of whoever imports us."""
@@ -39,6 +42,8 @@ class RunProgress:
     limit: int | None = None
     """Invocations that may be in flight at once, if that is less than the concurrency; set by
     whoever pays for them."""
+    prices: "Prices | None" = None
+    """For what it has cost so far; None for those that come with sbench."""
     requests: Counter[str] = field(default_factory=Counter)
     """Billed requests of the driver below the control prefix, by kind."""
 
