@@ -29,6 +29,7 @@ def command(directory: Path, format: str, *, trust: bool) -> int:  # noqa: A002 
     from serverless_bench.driver.run import CutShort, resume_job
     from serverless_bench.executors.base import RunProgress
     from serverless_bench.reporters import open_reporter
+    from serverless_bench.reporters.base import write_report
     from serverless_bench.rundir.run import load_run, lost_functions
 
     reporter, run, live = open_reporter(format), load_run(directory), RunProgress()
@@ -44,6 +45,6 @@ def command(directory: Path, format: str, *, trust: bool) -> int:  # noqa: A002 
             problem, run = exc, exc.run
     note(live.notes)
     summary = summarize(run)
-    reporter(summary, sys.stdout)
+    write_report(reporter, summary, run, sys.stdout)
     sys.stdout.flush()
     return exit_code_of(summary) if problem is None else complain(problem)
