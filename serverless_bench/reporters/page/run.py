@@ -14,7 +14,15 @@ from serverless_bench.reporters.page import other_charts, time_charts
 from serverless_bench.reporters.page.charts import Chart, figure
 from serverless_bench.reporters.page.document import Part, document
 from serverless_bench.reporters.page.markup import Html, tag
-from serverless_bench.reporters.page.values import Figures, flat, folded, pairs, show, table
+from serverless_bench.reporters.page.values import (
+    Figures,
+    all_figures,
+    flat,
+    folded,
+    pairs,
+    show,
+    table,
+)
 from serverless_bench.reporters.page.verdict import lead
 from serverless_bench.reporters.tables import sections
 from serverless_bench.rundir.run import Run
@@ -71,9 +79,7 @@ def _parts(summary: Summary, run: Run | None, figures: Figures) -> Iterator[Part
     yield Part(title="Report", content=told)
     if run is not None:
         yield Part(title="Job", content=_job(run))
-    says = tag("p", "The fields of the JSON report; the name of each opens its definition.")
-    every = folded("Show all figures", figures.table())
-    yield Part(title="All figures", content=[says, every])
+    yield all_figures(figures)
 
 
 def _problems(summary: Summary) -> Part | None:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from serverless_bench.reporters.definitions import Figure, Sections, find
+from serverless_bench.reporters.page.document import Part
 from serverless_bench.reporters.page.markup import Content, Html, tag
 from serverless_bench.units import format_per_s, format_rate, format_seconds, format_size
 
@@ -33,7 +34,12 @@ class Figures:
         Of the document itself.
     """
 
-    def __init__(self, document: Mapping[str, Any], sections: Sections, section: str) -> None:
+    def __init__(
+        self,
+        document: Mapping[str, Any] | Sequence[Mapping[str, Any]],
+        sections: Sections,
+        section: str,
+    ) -> None:
         self._values = dict(flat(document))
         self._sections = sections
         self._section = section
@@ -150,6 +156,12 @@ def table(
 def pairs(rows: Sequence[tuple[Content, Content]]) -> Html:
     """Return names and their values as a list."""
     return tag("dl", ((tag("dt", name), tag("dd", value)) for name, value in rows), class_="facts")
+
+
+def all_figures(figures: Figures) -> Part:
+    """Return the part of a page with every field of its JSON document."""
+    says = tag("p", "The fields of the JSON document; the name of each opens its definition.")
+    return Part(title="All figures", content=[says, folded("Show all figures", figures.table())])
 
 
 def folded(summary: str, *content: Content) -> Html:
