@@ -36,6 +36,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from serverless_bench.analysis.elapsed import elapsed
 from serverless_bench.analysis.network_bucket import (
@@ -54,6 +55,7 @@ from serverless_bench.rundir.tables import (
     Mask,
     at_percentiles,
     is_among,
+    is_one_of,
     largest_by,
     least_by,
     sum_by,
@@ -109,14 +111,7 @@ def bottleneck(run: Run, good: Mask) -> Bottleneck:
     sample = sample_of(len(rows))
     buckets = bucket_fits(run, good, rows, sample)
     limited = limited_functions(buckets, run.functions["memory_mib"][rows])
-    applies = {
-        "launch": launch > 0.5,
-        "client": share.least >= CLIENT_SHARE,
-        "interpreter_lock": share.is_queue,
-        "schedule": _on_schedule(run, rows),
-        "store": share.most < STORE_SHARE,
-    }
-    cause = np.select(list(applies.values()), list(applies), "unknown")
+    cause = _causes(run, rows, launch, share)
     found = Counter(cause.tolist())
     for name in ("store", "unknown"):
         # Of a sample: the share of the sample stands for all that are left.
@@ -133,6 +128,45 @@ def bottleneck(run: Run, good: Mask) -> Bottleneck:
         burst_bytes=_median([one.burst_bytes for one in shown]),
         sustained_bytes_per_s=_median([one.sustained_bytes_per_s for one in shown]),
     )
+
+
+def bounded_functions(run: Run, good: Mask) -> tuple[Ints, NDArray[np.str_]]:
+    """Return what bounded each of some functions: of few all, of many evenly spaced ones.
+
+    Parameters
+    ----------
+    run, good
+        As of ``bottleneck``, which counts them.
+
+    Returns
+    -------
+    tuple
+        Rows of ``functions``, and as many names of causes.
+    """
+    rows = function_spans(run).rows
+    if not len(rows):
+        return rows, np.empty(0, dtype=np.str_)
+    sample = sample_of(len(rows))
+    buckets = bucket_fits(run, good, rows, sample)
+    limited = limited_functions(buckets, run.functions["memory_mib"][rows])
+    cause = _causes(run, rows, _launch_share(run, rows), _client_share(run, rows))
+    by_network = is_among(np.arange(len(rows)), sorted(limited))
+    cause[by_network & is_one_of(cause, ("store", "unknown"))] = "function_network"
+    return rows[sample], cause[sample]
+
+
+def _causes(run: Run, rows: Ints, launch: Floats, share: "_ClientShare") -> NDArray[np.str_]:
+    """Return what bounded each function, before anybody looks at its own network."""
+    applies = {
+        "launch": launch > 0.5,
+        "client": share.least >= CLIENT_SHARE,
+        "interpreter_lock": share.is_queue,
+        "schedule": _on_schedule(run, rows),
+        "store": share.most < STORE_SHARE,
+    }
+    cause = np.select(list(applies.values()), list(applies), "unknown")
+    # Room for every cause: what is longer than a column of texts would be cut off.
+    return cause.astype(f"<U{max(map(len, CAUSES))}")
 
 
 def _median(values: "Floats | Ints | list[float]") -> float | None:

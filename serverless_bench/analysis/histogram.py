@@ -110,7 +110,7 @@ class Histogram:
         if rank >= self.count:
             return float(self.max_ns)
         place = int(np.searchsorted(np.cumsum(self.counts), rank))
-        return float(np.clip(_middle(self.buckets[place]), self.min_ns, self.max_ns))
+        return float(np.clip(middle_ns(self.buckets[place]), self.min_ns, self.max_ns))
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Self:
@@ -137,7 +137,7 @@ def _bucket(durations_ns: Ints) -> Ints:
     return np.asarray(shift * _PER_OCTAVE + (durations_ns >> shift), dtype=np.int64)
 
 
-def _middle(bucket: int) -> float:
+def middle_ns(bucket: int) -> float:
     """Return the middle of what is in a bucket, in ns."""
     shift = max(0, bucket // _PER_OCTAVE - 1)
     low = (bucket - shift * _PER_OCTAVE) << shift

@@ -143,6 +143,53 @@ def segment_bytes(run: Run, wanted: Mask, *, segment_ns: int) -> Ints:
     return _spread_steps(run, replace(grid, good=grid.good & wanted))
 
 
+def bytes_by_group(run: Run, group: Ints, groups: int, *, segment_ns: int) -> Ints:
+    """Return a timeline's bytes, those of groups of functions apart, instants as they are.
+
+    Parameters
+    ----------
+    run
+        A saved run.
+    group
+        Of each row of ``functions``, from 0; shape ``(functions,)``.
+    groups
+        How many there are.
+    segment_ns
+        Length of a segment in nanoseconds.
+
+    Returns
+    -------
+    numpy.ndarray
+        Shape ``(groups, segments)``.
+
+    Raises
+    ------
+    ValueError
+        As ``timeline``.
+    """
+    grid = _segments_of(run, segment_ns)
+    # One group after the other, as if they had worked at different times.
+    after = grid.count * segment_ns
+    long = replace(grid, end_ns=grid.start_ns + groups * after)
+    return _spread_steps(run, long, -group * after).reshape(groups, grid.count)
+
+
+def functions_at_work(run: Run, group: Ints, groups: int, *, segment_ns: int) -> Floats:
+    """Return the mean number of functions that ran in each segment, for groups of them apart.
+
+    Parameters, shape and errors as of ``bytes_by_group``; functions of a group below 0, and
+    those that never began, count nowhere.
+    """
+    grid = _segments_of(run, segment_ns)
+    after = grid.count * segment_ns
+    wanted = counted(run) & (group >= 0)
+    start, end = (
+        np.clip(run.functions[name][wanted] - grid.start_ns, 0, after) + group[wanted] * after
+        for name in ("start_ns", "end_ns")
+    )
+    return _mean_in_flight(start, end, segment_ns, groups * grid.count).reshape(groups, grid.count)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _Segments:
     """Where the segments of a run lie, and what counts in them."""

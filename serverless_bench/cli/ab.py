@@ -21,6 +21,7 @@ from serverless_bench.cli.options import (
     new_name,
     option,
 )
+from serverless_bench.cli.pages import require_pages
 from serverless_bench.cli.task import load_task, run_directory, run_task, store_kept_up
 from serverless_bench.cli.terminal import say
 from serverless_bench.errors import UsageError
@@ -68,6 +69,7 @@ def command(
     hour does so for both. A store that has just started is slow, which the first block is for.
     """
     require_scipy()
+    require_pages(flags["format"])
     check_threshold(flags["threshold"])
     import numpy as np
 

@@ -9,6 +9,7 @@ import click
 from serverless_bench.analysis.requirements import require_scipy
 from serverless_bench.cli.exit_codes import ExitCode
 from serverless_bench.cli.options import FOLDER, choose_format, group, option
+from serverless_bench.cli.pages import PAGE, require_pages
 from serverless_bench.cli.terminal import say, say_json
 from serverless_bench.errors import UsageError
 
@@ -37,7 +38,7 @@ compare_options = group(
         help="Relative difference from which on it matters.",
     ),
     option("--allow", multiple=True, help="Setting that may differ all the same; repeatable."),
-    choose_format("text", "json", "markdown"),
+    choose_format("text", "json", "markdown", "html"),
 )
 
 
@@ -63,6 +64,7 @@ def command(
     baseline. See docs/compare.md for what the verdicts promise.
     """
     require_scipy()
+    require_pages(flags["format"])
     check_threshold(threshold)
     from serverless_bench.analysis.run_comparison import compare
 
@@ -80,6 +82,10 @@ def conclude(comparison: "RunComparison", style: str) -> ExitCode:
         import orjson
 
         say_json(orjson.dumps(comparison.to_json()))
+    elif style == PAGE:
+        from serverless_bench.reporters.page.comparison import page
+
+        click.echo(page(comparison), nl=False)
     else:
         from serverless_bench.reporters.comparison import lines
 

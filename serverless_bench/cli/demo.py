@@ -12,7 +12,7 @@ from serverless_bench.cli.job_flags import (
     target_options,
     transfer_options,
 )
-from serverless_bench.cli.options import keep_option, new_name, option
+from serverless_bench.cli.options import check_one_document, keep_option, new_name, option
 from serverless_bench.cli.plot import require_plots, save_figure
 from serverless_bench.cli.terminal import say, working
 from serverless_bench.driver.setting_names import meanings
@@ -34,6 +34,7 @@ def command(*, keep: bool, **flags: Any) -> int:  # noqa: ANN401 - the shared gr
     """
     from serverless_bench.driver.cleanup import delete
 
+    check_one_document(flags["format"])
     require_plots()
     name = new_name("demo", flags["name"])
     writing = prepare("write", {**flags, "name": f"{name}-write"})

@@ -18,6 +18,7 @@ from serverless_bench.cli.exp_plan import (
 )
 from serverless_bench.cli.help import Group
 from serverless_bench.cli.options import choose_format, new_name, option, run_dir_option
+from serverless_bench.cli.pages import PAGE, require_pages
 from serverless_bench.cli.plot import require_plots
 from serverless_bench.cli.terminal import say, working
 from serverless_bench.clock import utc_stamp
@@ -33,6 +34,7 @@ _AS_THE_FILE: Final = {"bucket": None, "repeats": None, "seconds": None, "seed":
 """Flags of a run that what is only shown does not have."""
 
 _format_option = choose_format(*_FORMATS)
+_result_option = choose_format(*_FORMATS, PAGE)
 _plot_option = click.option(
     "--plot",
     type=click.Path(dir_okay=False, path_type=Path),
@@ -104,7 +106,7 @@ def show_command(name: str, format: str, *, reference: bool, **flags: Any) -> in
 @run_dir_option
 @click.option("--name", "label", help="Name of the directory; NAME and a time stamp without it.")
 @where_options
-@_format_option
+@_result_option
 @_plot_option
 def run_command(
     name: str | None,
@@ -125,6 +127,7 @@ def run_command(
     from serverless_bench.experiments.runner import run
 
     require_scipy()
+    require_pages(format)
     if (name is None) == (resume is None):
         raise UsageError("give a NAME, or --resume DIR", hint="sbench exp list")
     quiet = format != "text"
@@ -161,13 +164,14 @@ def run_command(
 @command.command("report")
 @click.argument("name", metavar="NAME-or-DIR")
 @run_dir_option
-@_format_option
+@_result_option
 @_plot_option
 def report_command(name: str, run_dir: Path, format: str, plot: Path | None) -> int:  # noqa: A002
     """Report on an experiment, finished or not: a directory, a --name, or the last of a kind."""
     from serverless_bench.experiments.plan import load_plan
 
     require_scipy()
+    require_pages(format)
     root = _find(name, run_dir)
     return _report(load_plan(root), root, format, plot)
 
@@ -206,7 +210,12 @@ def _report(plan: "Plan", root: Path, style: str, plot: Path | None) -> int:
     scale = plan.experiment.scales[plan.scale]
     observed = observe(root, plan.cells(), repeats=plan.repeats, min_bytes=scale.min_bytes)
     report = make_report(plan, observed)
-    show(report, sys.stdout, style)
+    if style == PAGE:
+        from serverless_bench.experiments.page import page
+
+        sys.stdout.write(page(report))
+    else:
+        show(report, sys.stdout, style)
     sys.stdout.flush()
     if plot is not None:
         require_plots()

@@ -6,16 +6,20 @@ from math import inf, isinf
 from operator import attrgetter
 from typing import Any, Final
 
+import click
 import numpy as np
 import orjson
 
 from serverless_bench.analysis.samples import MeasuredRun
 from serverless_bench.analysis.scaling import CONFIDENCE, Fit, Scaling, fit_scaling
+from serverless_bench.cli.pages import PAGE
 from serverless_bench.cli.terminal import say, say_json
 from serverless_bench.units import format_rate
 
 _METRICS: Final = ("whole_bytes_per_s", "steady_bytes_per_s")
 _NAMES: Final = {"capped": "min(linear, cap)", "usl": "universal scalability law"}
+_POINTS: Final = 60
+"""Of a drawn law."""
 _FORMS: Final[Mapping[str, Callable[[float], str]]] = {
     "per_function": format_rate,
     "cap": format_rate,
@@ -61,6 +65,13 @@ def show(found: Mapping[str, Scaling], *, predict: int | None, style: str) -> No
     if style == "json":
         say_json(orjson.dumps(data))
         return
+    if style == PAGE:
+        from serverless_bench.reporters.page.scaling import page
+
+        laws = {metric: list(_laws(fitted)) for metric, fitted in data.items()}
+        curves = {metric: _curves(scaling) for metric, scaling in found.items()}
+        click.echo(page(data, laws, curves), nl=False)
+        return
     for metric, fitted in data.items():
         say(metric)
         for line in (*_table(fitted["rows"], markdown=style == "markdown"), *_laws(fitted)):
@@ -101,6 +112,17 @@ def _law_to_json(one: Fit[Any], reach: int, predict: int | None) -> dict[str, An
         number = np.array([float(predict)])
         found["predicted"] = {"number": predict, **value(lambda law: float(law.at(number)[0]))}
     return found
+
+
+def _curves(scaling: Scaling) -> dict[str, list[tuple[float, float]]]:
+    """Return what each law says between the fewest functions and the most that were run."""
+    numbers = [row.number for row in scaling.rows]
+    at = np.geomspace(min(numbers), max(numbers), _POINTS)
+    laws: dict[str, Fit[Any]] = {"usl": scaling.usl, "capped": scaling.capped}
+    return {
+        _NAMES[name]: list(zip(at.tolist(), fitted.law.at(at).tolist(), strict=True))
+        for name, fitted in laws.items()
+    }
 
 
 def _table(rows: Sequence[Mapping[str, Any]], *, markdown: bool) -> Iterator[str]:

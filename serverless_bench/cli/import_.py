@@ -37,6 +37,7 @@ def command(file: Path, run_dir: Path, name: str | None, **flags: Any) -> int:  
     from serverless_bench.formats.importers.base import Hints
     from serverless_bench.formats.importers.saving import save
     from serverless_bench.reporters import open_reporter
+    from serverless_bench.reporters.base import write_report
     from serverless_bench.rundir.run import load_run
 
     reporter = open_reporter(flags["format"])
@@ -51,6 +52,7 @@ def command(file: Path, run_dir: Path, name: str | None, **flags: Any) -> int:  
     save(imported, directory, link_bytes_per_s=link_bytes_per_s)
     # A million operations are not to be in memory twice.
     del imported
-    summary = summarize(load_run(directory, detail=False))
-    reporter(summary, sys.stdout)
+    run = load_run(directory, detail=False)
+    summary = summarize(run)
+    write_report(reporter, summary, run, sys.stdout)
     return exit_code_of(summary)

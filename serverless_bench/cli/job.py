@@ -183,6 +183,7 @@ def perform(prepared: Prepared, target: "Target") -> Finished:
     from serverless_bench.driver.link import beyond_the_link
     from serverless_bench.driver.run import CutShort, run_job
     from serverless_bench.executors.base import RunProgress
+    from serverless_bench.reporters.base import write_report
     from serverless_bench.reporters.pace import overdue
 
     job, keys, output = prepared.checked.at(target), prepared.keys, prepared.output
@@ -203,7 +204,7 @@ def perform(prepared: Prepared, target: "Target") -> Finished:
     note(live.notes)
     summary = summarize(run, prices=prepared.cost.prices)
     if prepared.reporter is not None:
-        prepared.reporter(summary, sys.stdout)
+        write_report(prepared.reporter, summary, run, sys.stdout)
         sys.stdout.flush()
         note(overdue(summary) if prepared.quiet else ())
         if output.ceiling and problem is None:

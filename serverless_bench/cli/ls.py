@@ -10,6 +10,7 @@ import click
 
 from serverless_bench.cli.lookup import RunName
 from serverless_bench.cli.options import choose_format, option, run_dir_option
+from serverless_bench.cli.pages import PAGE, require_pages
 from serverless_bench.cli.terminal import say, say_json
 from serverless_bench.clock import utc_stamp
 from serverless_bench.errors import ArchiveError, SbenchError
@@ -31,7 +32,7 @@ _RIGHT: Final = frozenset({"functions", "size"})
     default=20,
     help="How many at most; 0 for all.",
 )
-@choose_format("text", "json")
+@choose_format("text", "json", "html")
 def command(series: str | None, run_dir: Path, limit: int, **flags: str) -> int:
     """List runs, the most recent one first.
 
@@ -40,6 +41,7 @@ def command(series: str | None, run_dir: Path, limit: int, **flags: str) -> int:
     """
     from serverless_bench.rundir.listing import entries, runs_below
 
+    require_pages(flags["format"])
     if series is None:
         known = entries(run_dir)
     else:
@@ -51,6 +53,11 @@ def command(series: str | None, run_dir: Path, limit: int, **flags: str) -> int:
             hint="sbench write makes one; --run-dir says where they lie",
         )
     shown = [_row(entry) for entry in islice(known, limit or None)]
+    if flags["format"] == PAGE:
+        from serverless_bench.reporters.page.series import page
+
+        click.echo(page("Runs" if series is None else f"Series {series}", shown), nl=False)
+        return 0
     if flags["format"] == "json":
         for row in shown:
             say_json(json.dumps(row))

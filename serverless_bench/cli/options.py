@@ -97,6 +97,21 @@ def new_name(kind: str, given: str | None = None) -> str:
     return f"{utc_stamp()}-{kind}-{secrets.token_hex(2)}"
 
 
+def check_one_document(style: str) -> None:
+    """Refuse a format that is one document, for a command that reports on several runs.
+
+    Raises
+    ------
+    UsageError
+        If it is one.
+    """
+    if style == "html":
+        raise UsageError(
+            "html is a page of one run, and this makes several",
+            hint="sbench report RUN --format html > page.html, when they are there",
+        )
+
+
 port_option = option(
     "--port",
     type=click.IntRange(0, 65535),

@@ -25,6 +25,7 @@ def command(directory: Path, *, with_warm_up: bool, prices: Path | None, **flags
     load_numpy()
     from serverless_bench.analysis.summary import summarize
     from serverless_bench.reporters import open_reporter
+    from serverless_bench.reporters.base import write_report
     from serverless_bench.rundir.run import load_run
 
     reporter = open_reporter(flags["format"])
@@ -36,5 +37,5 @@ def command(directory: Path, *, with_warm_up: bool, prices: Path | None, **flags
 
         known = load_prices(prices)
     summary = summarize(run, with_warmup=with_warm_up, prices=known)
-    reporter(summary, sys.stdout)
+    write_report(reporter, summary, run, sys.stdout)
     return exit_code_of(summary)

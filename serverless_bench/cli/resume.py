@@ -38,6 +38,7 @@ def command(
     from serverless_bench.driver.run import CutShort, resume_job
     from serverless_bench.executors.base import RunProgress
     from serverless_bench.reporters import open_reporter
+    from serverless_bench.reporters.base import write_report
     from serverless_bench.rundir.run import load_run, lost_functions
 
     display = Display(style=progress, metrics=metrics)
@@ -55,6 +56,6 @@ def command(
             problem, run = exc, exc.run
     note(live.notes)
     summary = summarize(run)
-    reporter(summary, sys.stdout)
+    write_report(reporter, summary, run, sys.stdout)
     sys.stdout.flush()
     return exit_code_of(summary) if problem is None else complain(problem)

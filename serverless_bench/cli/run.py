@@ -16,7 +16,7 @@ from serverless_bench.cli.job_flags import (
     target_options,
     transfer_options,
 )
-from serverless_bench.cli.options import FILE, new_name, option
+from serverless_bench.cli.options import FILE, check_one_document, new_name, option
 from serverless_bench.cli.task import store_kept_up
 from serverless_bench.cli.terminal import aside, complain, note, say
 from serverless_bench.clock import utc_stamp
@@ -49,6 +49,7 @@ def command(file: Path, *, dry_run: bool, **flags: Any) -> int:  # noqa: ANN401
     from serverless_bench.reporters import open_reporter
 
     style = flags["format"]
+    check_one_document(style)
     open_reporter(style)
     job = load_job_file(file)
     steps = steps_of(job, given_flags(click.get_current_context()), style=style)

@@ -11,6 +11,7 @@ from serverless_bench.cli.ab import series_options
 from serverless_bench.cli.exit_codes import ExitCode
 from serverless_bench.cli.job import Prepared
 from serverless_bench.cli.options import FOLDER, choose_format, new_name, option
+from serverless_bench.cli.pages import require_pages
 from serverless_bench.cli.task import (
     COMMANDS,
     OWN_FLAGS,
@@ -46,7 +47,7 @@ _INCOMPLETE: Final = frozenset({ExitCode.INCOMPLETE, ExitCode.CORRUPT, ExitCode.
     help="Run nothing; fit the runs in this directory.",
 )
 @series_options
-@choose_format("text", "json", "markdown")
+@choose_format("text", "json", "markdown", "html")
 @click.pass_context
 def command(
     context: click.Context,
@@ -64,6 +65,7 @@ def command(
     those of the job. See docs/compare.md for the laws.
     """
     require_scipy()
+    require_pages(flags["format"])
     from serverless_bench.analysis.samples import check_comparable, run_directories, sample_of
     from serverless_bench.cli.fits import fit, show
 

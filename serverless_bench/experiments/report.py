@@ -93,10 +93,14 @@ def show(report: Report, out: TextIO, style: str) -> None:
     UsageError
         If the style is none of ``FORMATS``.
     """
+    write = _begun(report.experiment, out, style, lambda: to_json(report))
+    if write is not None:
+        tell(report, write)
+
+
+def tell(report: Report, write: Writer) -> None:
+    """Write what a report says after its head."""
     experiment, scale = report.experiment, report.experiment.scales[report.plan.scale]
-    write = _begun(experiment, out, style, lambda: to_json(report))
-    if write is None:
-        return
     write.line(
         f"measured: --scale {report.plan.scale}{f' ({scale.about})' if scale.about else ''},"
         f" {report.plan.repeats} rounds that hold each cell once{_run_lengths(report)}"
@@ -180,13 +184,18 @@ def _begun(
         out.write(orjson.dumps(document()).decode() + "\n")
         return None
     write = Writer(out, markdown=style == "markdown")
+    head(experiment, write)
+    return write
+
+
+def head(experiment: Experiment, write: Writer) -> None:
+    """Write what an experiment asks, and where it was published."""
     seed = experiment.seed
     write.title(f"{experiment.name}: {experiment.title}", top=True)
     write.line(f"question: {experiment.question}")
     write.line(f"null hypothesis: {experiment.null_hypothesis}")
     where = ", ".join(filter(None, (seed.source, seed.date, seed.url)))
     write.line(f"published: {where}{f' ({seed.setup})' if seed.setup else ''}")
-    return write
 
 
 def _bullets(write: Writer, title: str, texts: Sequence[str]) -> None:

@@ -12,6 +12,7 @@ REPORTERS: Final = Registry["Reporter"](
     "reporters",
     {
         "csv": "serverless_bench.reporters.csv:report",
+        "html": "serverless_bench.reporters.html:report",
         "json": "serverless_bench.reporters.json:report",
         "markdown": "serverless_bench.reporters.markdown:report",
         "operations": "serverless_bench.reporters.operations:report",

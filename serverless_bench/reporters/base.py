@@ -1,13 +1,14 @@
 """What a reporter is, and the words that reporters for people share."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Final, Protocol, TextIO
+from typing import TYPE_CHECKING, Final, Protocol, TextIO, runtime_checkable
 
 from serverless_bench.analysis.delivery_stats import Deliveries
 from serverless_bench.analysis.history import Fault, Violation
 from serverless_bench.analysis.summary import GateSummary, Summary
 from serverless_bench.analysis.visibility import SEEN
 from serverless_bench.reporters import pace
+from serverless_bench.rundir.run import Run
 from serverless_bench.rundir.tables import RATE_PERCENTILES
 from serverless_bench.units import (
     common_rate,
@@ -31,6 +32,22 @@ class Reporter(Protocol):
 
     def __call__(self, summary: Summary, out: TextIO) -> None:
         """Write the report."""
+
+
+@runtime_checkable
+class RunReporter(Protocol):
+    """A reporter that also shows what only the records tell."""
+
+    def of_run(self, summary: Summary, run: Run, out: TextIO) -> None:
+        """Write the report of a run."""
+
+
+def write_report(reporter: Reporter, summary: Summary, run: Run, out: TextIO) -> None:
+    """Write the report of a run, with as much of it as the reporter can show."""
+    if isinstance(reporter, RunReporter):
+        reporter.of_run(summary, run, out)
+    else:
+        reporter(summary, out)
 
 
 def headline(summary: Summary) -> str:
@@ -74,7 +91,7 @@ def rows(summary: Summary) -> Iterator[tuple[str, str]]:
         ("client", f"{summary.client}, {_cpu(summary)}"),
         ("workers", f"{summary.executor}, {used if summary.workers else 'not recorded'}"),
         *_deliveries(summary.deliveries),
-        *_bill(summary.bill),
+        *bill_rows(summary.bill),
     ]
     return ((name, value) for name, value in table if value is not None)
 
@@ -342,7 +359,8 @@ def _deliveries(found: Deliveries | None) -> Iterator[Row]:
         yield "to the first byte", _percentiles(found.cold_start_s, format_seconds)
 
 
-def _bill(bill: "Bill | None") -> Iterator[Row]:
+def bill_rows(bill: "Bill | None") -> Iterator[Row]:
+    """Yield what a run cost, name and value; nothing of a run that has no bill."""
     if bill is None:
         return
     from serverless_bench.aws.cost.usage import format_money  # noqa: PLC0415 - few runs have a bill

@@ -38,6 +38,13 @@ def lines(comparison: RunComparison, style: str) -> list[str]:
     return [for_terminal(line) for line in made]
 
 
+def told(comparison: RunComparison) -> tuple[str, list[str], list[str]]:
+    """Return what was asked, the verdicts as sentences, and what is to be said about the runs."""
+    found = comparison.to_json()
+    verdicts = [_sentence(found, at, one) for at, one in enumerate(comparison.comparisons, 1)]
+    return _headline(found), verdicts, list(_remarks(found))
+
+
 def format_metric(metric: str, value: float) -> str:
     """Return a metric's value with its unit."""
     field = metric.partition(".")[0]

@@ -10,8 +10,12 @@ from typing import Any, Final
 from serverless_bench.user_files import parse_toml
 
 _INDEX: Final = re.compile(r"\[\d+\]")
-_TIMES: Final = frozenset({"latency", "service", "response", "queueing"})
-"""Fields of a row of operations that are objects of the section ``times``."""
+_INNER: Final[Mapping[str, str]] = {
+    **dict.fromkeys(("latency", "service", "response", "queueing"), "times"),
+    **dict.fromkeys(("capped", "usl"), "law"),
+    "same_interval": "interval",
+}
+"""Sections of objects that have another name than the field."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,6 +47,13 @@ def definitions() -> Sections:
     return read((files("serverless_bench.analysis") / "figures.toml").read_text(encoding="utf-8"))
 
 
+@cache
+def terms() -> Sections:
+    """Return the definitions of the other documents: comparisons, series, experiments."""
+    here = files("serverless_bench.reporters.page")
+    return read((here / "terms.toml").read_text(encoding="utf-8"))
+
+
 def find(path: str, sections: Sections, section: str) -> tuple[str, Figure] | None:
     """Return the definition of a value of a document, and a name for it; None without one.
 
@@ -60,7 +71,7 @@ def find(path: str, sections: Sections, section: str) -> tuple[str, Figure] | No
     for name in _INDEX.sub("", path).split("."):
         if name in sections[section]:
             found = f"{section}-{name}", sections[section][name]
-        inner = "times" if name in _TIMES else name
+        inner = _INNER.get(name, name)
         section = inner if inner in sections else section
     return found
 

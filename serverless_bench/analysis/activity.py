@@ -1,0 +1,230 @@
+"""A run over time, as pictures of it need it: few enough values for any number of functions. Pure.
+
+What is added up here is drawn, and stands in no report: the figures of a report come from
+``summary``.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from serverless_bench.analysis.bottleneck import bounded_functions
+from serverless_bench.analysis.clock_offsets import Offsets, aligned, worker_offsets
+from serverless_bench.analysis.timeline import (
+    Spans,
+    Timeline,
+    bytes_by_group,
+    counted,
+    function_spans,
+    functions_at_work,
+    good_operations,
+    measured_operations,
+    timeline,
+)
+from serverless_bench.rundir.run import Run
+from serverless_bench.rundir.tables import ABSENT, Floats, Ints, is_text
+from serverless_bench.units import NS_PER_S
+
+_SEGMENTS: Final = 240
+"""Of the lines over time, at most."""
+_COLUMNS: Final = 120
+_ROWS: Final = 60
+"""Of the map of functions, at most."""
+_BINS: Final = 40
+_BANDS: Final = 200
+"""Functions whose clocks are drawn, at most."""
+_SLOWEST: Final = 10
+_LEAST_NS: Final = 10_000_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class FunctionMap:
+    """Groups of functions, in the order in which they began, against time."""
+
+    segment_ns: int
+    first: Ints
+    """Place of the first function of each group, from 0, and at last how many there are;
+    shape ``(groups + 1,)``."""
+    bytes_per_s: Floats
+    """Of one function while it ran, the mean over its group; NaN where no byte moved; shape
+    ``(groups, segments)``."""
+    failed: Ints
+    """Functions of each group that failed, shape ``(groups,)``."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class ClockBands:
+    """Where workers' clocks may be, from the driver's, in seconds; one value each per band."""
+
+    low_s: Floats
+    high_s: Floats
+    best_s: Floats
+    """What they were corrected by."""
+    of: int
+    """Functions with evidence that does not contradict itself, of which these are evenly spaced."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SlowFunction:
+    """One of the functions that took longest, of those that are ok and moved bytes."""
+
+    index: int
+    began_s: float
+    """After the first measured operation of the run."""
+    took_s: float
+    bytes_per_s: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Activity:
+    """What a run did over time, and how its functions differ; arrays over segments."""
+
+    timeline: Timeline
+    at_work: Floats
+    """Mean number of functions that ran."""
+    failed_attempts: Mapping[str, Ints]
+    """Failed requests that ended in each segment, by error word, the most frequent first."""
+    bounded: Mapping[str, Floats]
+    """Mean number of functions at work by what bounded them, of ``bounded_of`` of them."""
+    bounded_of: int
+    functions: FunctionMap
+    rates: tuple[Ints, Floats]
+    """Histogram of the functions' bytes per second: counts, and one edge more."""
+    clocks: ClockBands
+    slowest: tuple[SlowFunction, ...]
+
+
+def activity(run: Run) -> Activity | None:
+    """Return what a run did over time; None if no operation succeeded."""
+    offsets = worker_offsets(run)
+    on_one_clock = aligned(run, offsets)
+    good = good_operations(on_one_clock)
+    if not good.any():
+        return None
+    took_ns = _took_ns(on_one_clock)
+    segment_ns = _segment_ns(took_ns, _SEGMENTS)
+    series = timeline(run, segment_ns=segment_ns)
+    everyone = np.zeros(len(run.functions["index"]), dtype=np.int64)
+    rows, cause = bounded_functions(on_one_clock, good)
+    names = [name for name, _ in Counter(cause.tolist()).most_common()]
+    group = np.full(len(everyone), -1, dtype=np.int64)
+    group[rows] = [names.index(name) for name in cause.tolist()]
+    at_work = functions_at_work(on_one_clock, group, max(1, len(names)), segment_ns=segment_ns)
+    spans = function_spans(on_one_clock)
+    return Activity(
+        timeline=series,
+        at_work=functions_at_work(on_one_clock, everyone, 1, segment_ns=segment_ns)[0],
+        failed_attempts=_failed_attempts(on_one_clock, series),
+        bounded=dict(zip(names, at_work, strict=False)),
+        bounded_of=len(rows),
+        functions=_function_map(on_one_clock, _segment_ns(took_ns, _COLUMNS)),
+        rates=_histogram(spans.bytes_per_s),
+        clocks=_clock_bands(offsets),
+        slowest=tuple(_slowest(run, spans, series.start_ns)),
+    )
+
+
+def status_counts(run: Run) -> dict[str, int]:
+    """Return how many measured requests had which HTTP status, or no answer."""
+    measured = measured_operations(run)[run.operation_rows(run.attempts)]
+    found = Counter(run.attempts["status"][measured].tolist())
+    named = ((status, found[status]) for status in sorted(found) if status != ABSENT)
+    counts = {str(status): count for status, count in named}
+    return counts | ({"no answer": found[ABSENT]} if found[ABSENT] else {})
+
+
+def clock_band(series: Timeline) -> tuple[Floats, Floats]:
+    """Return the rates of a timeline if all clocks are wrong one way, and the other."""
+    shifted = [np.diff(moved, prepend=0) for moved in (series.earliest, series.latest)]
+    for moved in shifted:
+        # What would lie outside has been put into these two.
+        moved[[0, -1]] = series.segment_bytes[[0, -1]]
+    every, per_s = [series.segment_bytes, *shifted], NS_PER_S / series.segment_ns
+    return np.min(every, axis=0) * per_s, np.max(every, axis=0) * per_s
+
+
+def _took_ns(run: Run) -> int:
+    measured = measured_operations(run)
+    operations = run.operations
+    return int(operations["end_ns"][measured].max() - operations["start_ns"][measured].min())
+
+
+def _segment_ns(took_ns: int, most: int) -> int:
+    """Return the least of 10, 20, 50, 100 ... ms that makes no more segments than that."""
+    step = _LEAST_NS
+    while True:
+        for factor in (1, 2, 5):
+            if took_ns <= factor * step * most:
+                return factor * step
+        step *= 10
+
+
+def _failed_attempts(run: Run, series: Timeline) -> dict[str, Ints]:
+    measured = measured_operations(run)[run.operation_rows(run.attempts)]
+    failed = np.flatnonzero(measured & ~is_text(run.attempts["error"], None))
+    words = run.attempts["error"][failed]
+    at = (run.attempts["end_ns"][failed] - series.start_ns) // series.segment_ns
+    count = len(series.segment_bytes)
+    at = np.clip(at, 0, count - 1)
+    return {
+        word: np.bincount(at[is_text(words, word)], minlength=count)
+        for word, _ in Counter(words.tolist()).most_common()
+    }
+
+
+def _function_map(run: Run, segment_ns: int) -> FunctionMap:
+    there = np.flatnonzero(counted(run) & (run.functions["start_ns"] != ABSENT))
+    there = there[np.argsort(run.functions["start_ns"][there], kind="stable")]
+    groups = max(1, min(_ROWS, len(there)))
+    first = np.linspace(0, len(there), groups + 1).astype(np.int64)
+    group = np.full(len(run.functions["index"]), -1, dtype=np.int64)
+    group[there] = np.repeat(np.arange(groups), np.diff(first))
+    # Lost functions moved nothing: they may be of any group.
+    moved = bytes_by_group(run, np.maximum(group, 0), groups, segment_ns=segment_ns)
+    at_work = functions_at_work(run, group, groups, segment_ns=segment_ns)
+    shown = (moved > 0) & (at_work > 0)
+    failed = there[is_text(run.functions["status"][there], "failed")]
+    return FunctionMap(
+        segment_ns=segment_ns,
+        first=first,
+        bytes_per_s=np.divide(
+            moved * (NS_PER_S / segment_ns), at_work, where=shown, out=np.full(moved.shape, np.nan)
+        ),
+        failed=np.bincount(group[failed], minlength=groups),
+    )
+
+
+def _histogram(values: Floats) -> tuple[Ints, Floats]:
+    """Return counts and edges; of equal values one bin."""
+    if not len(values):
+        return np.empty(0, dtype=np.int64), np.zeros(1)
+    low, high = float(values.min()), float(values.max())
+    bins = min(_BINS, max(1, len(values) // 2)) if high > low else 1
+    edges = np.linspace(low, high, bins + 1)
+    place = np.clip(np.searchsorted(edges, values, side="right") - 1, 0, bins - 1)
+    return np.bincount(place, minlength=bins), edges
+
+
+def _slowest(run: Run, spans: Spans, origin_ns: int) -> Iterator[SlowFunction]:
+    for place in np.argsort(-spans.took_s, kind="stable")[:_SLOWEST].tolist():
+        yield SlowFunction(
+            index=int(run.functions["index"][spans.rows[place]]),
+            began_s=float(spans.start_ns[place] - origin_ns) / NS_PER_S,
+            took_s=float(spans.took_s[place]),
+            bytes_per_s=float(spans.bytes_per_s[place]),
+        )
+
+
+def _clock_bands(offsets: Offsets) -> ClockBands:
+    known = np.flatnonzero(offsets.known & ~offsets.suspect)
+    middle = offsets.low_ns[known] + (offsets.high_ns[known] - offsets.low_ns[known]) // 2
+    ordered = known[np.argsort(middle, kind="stable")]
+    place = np.linspace(0, max(len(ordered) - 1, 0), min(len(ordered), _BANDS)).astype(np.int64)
+    shown = ordered[place]
+    low, high, best = (
+        values[shown] / NS_PER_S for values in (offsets.low_ns, offsets.high_ns, offsets.best_ns)
+    )
+    return ClockBands(low_s=low, high_s=high, best_s=best, of=len(known))

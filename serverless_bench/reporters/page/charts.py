@@ -1,0 +1,115 @@
+"""Pictures, as the data that Vega-Lite draws.
+
+A page has each drawn already, for readers without scripts; with scripts it draws it again, so that
+it can be zoomed and asked.
+"""
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import isfinite
+from typing import Any, Final
+
+import vl_convert
+
+from serverless_bench.escaping import for_terminal
+from serverless_bench.reporters.page.markup import Html, tag
+
+Row = Mapping[str, object]
+Spec = dict[str, Any]
+
+_WIDTH: Final = 900
+"""Of a picture without scripts, in its own units: it is as wide as the page."""
+_SIZE: Final = re.compile(r' width="\d+(?:\.\d+)?" height="\d+(?:\.\d+)?"')
+_AXIS_WIDTH: Final = 58
+"""Of all vertical axes: what stands below each other has one time axis."""
+_CONFIG: Final[Spec] = {
+    "aria": False,
+    "background": None,
+    "font": "system-ui, sans-serif",
+    "view": {"stroke": None},
+    "axis": {
+        **dict.fromkeys(("labelColor", "titleColor", "gridColor"), "currentColor"),
+        **dict.fromkeys(("domainColor", "tickColor"), "currentColor"),
+        "gridOpacity": 0.14,
+        "domainOpacity": 0.4,
+        "tickOpacity": 0.4,
+        "titleFontWeight": "normal",
+        "labelFontSize": 12,
+        "titleFontSize": 12,
+    },
+    "axisY": {"minExtent": _AXIS_WIDTH, "maxExtent": _AXIS_WIDTH, "tickCount": 4},
+    "legend": {
+        "labelColor": "currentColor",
+        "titleColor": "currentColor",
+        "orient": "top",
+        "labelFontSize": 12,
+        "titleFontSize": 12,
+        "titleFontWeight": "normal",
+        "labelLimit": 300,
+    },
+    "headerRow": {"labelColor": "currentColor"},
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chart:
+    """One picture."""
+
+    title: str
+    says: str
+    """What is drawn, in a sentence or two: also for those who do not see it."""
+    spec: Spec
+    height: int = 160
+    end_s: float | None = None
+    """Of its time axis, which begins at 0; None of a chart without one."""
+
+
+def figure(chart: Chart) -> Html:
+    """Return a picture with its caption: drawn, and described for who can draw it."""
+    spec = {**chart.spec, "config": _CONFIG, "height": chart.height, "background": None}
+    if chart.end_s is not None:
+        ends = {"t0": 0, "t1": chart.end_s}
+        spec["params"] = [{"name": name, "value": value} for name, value in ends.items()]
+    drawn = vl_convert.vegalite_to_svg({**spec, "width": _WIDTH}, allowed_base_urls=[])
+    # Its size is that of the page; the view box stays.
+    picture = Html(_SIZE.sub("", drawn, count=1))
+    spec |= {"width": "container", "autosize": {"type": "fit-x", "contains": "padding"}}
+    return tag(
+        "figure",
+        tag("figcaption", tag("h3", chart.title), tag("p", chart.says)),
+        tag("div", picture, class_="picture", role="img", aria_label=chart.title),
+        tag("script", embedded(spec), type="application/json"),
+        class_="chart",
+        data_end=None if chart.end_s is None else str(chart.end_s),
+    )
+
+
+def embedded(data: object) -> Html:
+    """Return data as JSON that ends no element, whatever is in it."""
+    text = json.dumps(data, separators=(",", ":"), allow_nan=False)
+    return Html(text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e"))
+
+
+def values(rows: Sequence[Row]) -> Spec:
+    """Return rows as the data of a chart: numbers with six digits, texts without control."""
+    return {"values": [{name: _short(value) for name, value in row.items()} for row in rows]}
+
+
+def colors(named: Mapping[str, str], symbol: str = "square") -> Spec:
+    """Return the encoding of the field ``what`` by colour, with a legend of such symbols."""
+    scale = {"domain": list(map(for_terminal, named)), "range": list(named.values())}
+    legend = {"title": None, "symbolType": symbol}
+    return {"field": "what", "type": "nominal", "scale": scale, "legend": legend}
+
+
+def number(field: str, title: str | None = None, **more: object) -> Spec:
+    """Return the encoding of a field that is a number."""
+    return {"field": field, "type": "quantitative", "title": title, **more}
+
+
+def _short(value: object) -> object:
+    if isinstance(value, float):
+        return float(f"{value:.6g}") if isfinite(value) else None
+    return for_terminal(value) if isinstance(value, str) else value

@@ -1,0 +1,105 @@
+"""One file that is a page: style, words, pictures and the library that draws them again."""
+
+import base64
+import hashlib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from importlib.resources import files
+from typing import Final
+
+import vl_convert
+
+import serverless_bench
+from serverless_bench.reporters.page import palette
+from serverless_bench.reporters.page.markup import Content, Html, joined, tag
+
+_LIBRARY: Final = "window.vegaEmbed = vegaEmbed;"
+"""What of the library pages use: all of it is one function."""
+_THEMES: Final = ("auto", "light", "dark")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    """A part of a page with a heading of its own."""
+
+    title: str
+    content: Content
+
+    @property
+    def place(self) -> str:
+        """Return where links lead."""
+        return "-".join(self.title.lower().split())
+
+
+def document(
+    title: str, lead: Content, parts: Sequence[Part], definitions: Iterable[Html] = ()
+) -> str:
+    """Return a whole page.
+
+    Parameters
+    ----------
+    title
+        Of the page.
+    lead
+        What it opens with: the verdict in words.
+    parts
+        What follows.
+    definitions
+        Of its figures, each shown on demand.
+    """
+    style = Html(f":root{{{palette.variables()}}}{_file('page.css')}")
+    scripts = [_script(vl_convert.javascript_bundle(_LIBRARY)), _script(_file("page.js"))]
+    links = tag("ul", (tag("li", tag("a", one.title, href=f"#{one.place}")) for one in parts))
+    body = joined(
+        [
+            tag("header", _theme(), tag("h1", title), lead),
+            tag("nav", links, aria_label="On this page"),
+            tag("main", (_section(one) for one in parts)),
+            tag("footer", tag("p", f"Made by sbench {serverless_bench.__version__}.")),
+            list(definitions),
+            (tag("script", text) for text in scripts),
+        ]
+    )
+    head = joined(
+        [
+            tag("meta", charset="utf-8"),
+            tag("meta", http_equiv="Content-Security-Policy", content=_policy(scripts)),
+            tag("meta", name_="viewport", content="width=device-width, initial-scale=1"),
+            tag("title", title),
+            tag("style", style),
+        ]
+    )
+    page = tag("html", tag("head", head), tag("body", body), lang="en")
+    return f"<!DOCTYPE html>\n{page}\n"
+
+
+def _policy(scripts: Sequence[str]) -> str:
+    """Return a policy that lets these scripts run and no others, and nothing be fetched."""
+    digests = (hashlib.sha256(text.encode()).digest() for text in scripts)
+    allowed = " ".join(f"'sha256-{base64.b64encode(digest).decode()}'" for digest in digests)
+    return (
+        "default-src 'none'; base-uri 'none'; form-action 'none';"
+        f" style-src 'unsafe-inline'; script-src {allowed}"
+    )
+
+
+def _script(text: str) -> Html:
+    """Return a script that does not end before its end."""
+    return Html(text.replace("</script", "<\\/script").replace("<!--", "<\\!--"))
+
+
+def _file(name: str) -> str:
+    return (files("serverless_bench.reporters.page") / name).read_text(encoding="utf-8")
+
+
+def _section(part: Part) -> Html:
+    return tag("section", tag("h2", part.title, id=part.place), part.content)
+
+
+def _theme() -> Html:
+    """Return the switch of colours, which needs no script."""
+    choices = (
+        tag("label", tag("input", type="radio", name_="theme", id=name, checked=not at), name)
+        for at, name in enumerate(_THEMES)
+    )
+    return tag("fieldset", tag("legend", "Colours"), choices, class_="theme")

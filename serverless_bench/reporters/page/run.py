@@ -1,0 +1,163 @@
+"""The page of one run."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict
+from itertools import islice
+from typing import Final
+
+from serverless_bench.analysis.activity import Activity, activity, status_counts
+from serverless_bench.analysis.invariants import INVARIANTS
+from serverless_bench.analysis.summary import Summary
+from serverless_bench.reporters.base import bill_rows, problems, rows
+from serverless_bench.reporters.definitions import definitions
+from serverless_bench.reporters.page import other_charts, time_charts
+from serverless_bench.reporters.page.charts import Chart, figure
+from serverless_bench.reporters.page.document import Part, document
+from serverless_bench.reporters.page.markup import Html, tag
+from serverless_bench.reporters.page.values import (
+    Figures,
+    all_figures,
+    flat,
+    folded,
+    pairs,
+    show,
+    table,
+)
+from serverless_bench.reporters.page.verdict import lead
+from serverless_bench.reporters.tables import sections
+from serverless_bench.rundir.run import Run
+from serverless_bench.units import format_rate, format_seconds
+
+_PROBLEMS: Final = 200
+"""Shown at most, of a run in which each function failed in its own way."""
+_FIRST: Final = 8
+"""Of them, that everybody sees."""
+_ATTEMPTS: Final = {
+    "attempts": "requests",
+    "failed_attempts": "failed",
+    "throttled": "throttled",
+    "throttled_peak_per_s": "throttled in the worst second",
+    "retried_bytes": "moved in vain",
+    "new_connections": "opened a connection",
+    "read_amplification": "bytes brought per byte read",
+}
+
+
+def page(summary: Summary, run: Run | None) -> str:
+    """Return the page of a run.
+
+    Parameters
+    ----------
+    summary
+        Its totals.
+    run
+        The run itself; without it there is nothing that only the records tell, as pictures
+        against time.
+    """
+    figures = Figures(summary.to_json(), definitions(), "report")
+    first = lead(summary, run, figures)
+    parts = [part for part in _parts(summary, run, figures) if part is not None]
+    return document(f"{summary.workload}: {summary.name}", first, parts, figures.definitions())
+
+
+def _parts(summary: Summary, run: Run | None, figures: Figures) -> Iterator[Part | None]:
+    found = None if run is None else activity(run)
+    yield _problems(summary)
+    if found is not None:
+        yield Part(title="Over time", content=_figures(_over_time(found, summary)))
+        yield Part(title="Functions", content=_functions(found, summary))
+    yield _operations(summary)
+    yield Part(title="Requests", content=_requests(summary, run, figures))
+    if found is not None and (clocks := other_charts.clock_chart(found)) is not None:
+        yield Part(title="Clocks", content=figure(clocks))
+    yield Part(title="Self-checks", content=_checks(summary))
+    bill = [(name, value) for name, value in bill_rows(summary.bill) if value is not None]
+    nothing = tag("p", "No bill: it is made of runs whose functions have a memory size.")
+    yield Part(title="Cost", content=pairs(bill) if bill else nothing)
+    of_bill = {name for name, _ in bill_rows(summary.bill)}
+    told = pairs([(name, value) for name, value in rows(summary) if name not in of_bill])
+    yield Part(title="Report", content=told)
+    if run is not None:
+        yield Part(title="Job", content=_job(run))
+    yield all_figures(figures)
+
+
+def _problems(summary: Summary) -> Part | None:
+    found = [tag("li", text, class_="bad") for text in islice(problems(summary), _PROBLEMS + 1)]
+    if not found:
+        return None
+    content = [tag("ul", found[:_FIRST])]
+    if len(found) > _FIRST:
+        content.append(folded("Show more", tag("ul", found[_FIRST:_PROBLEMS])))
+    if len(found) > _PROBLEMS:
+        content.append(tag("p", f"These are the first {_PROBLEMS}; sbench report has all."))
+    return Part(title="Problems", content=content)
+
+
+def _over_time(found: Activity, summary: Summary) -> Iterator[Chart | None]:
+    yield from time_charts.time_charts(found, summary.workload)
+    if found.bounded:
+        yield time_charts.bounded_chart(found)
+    yield time_charts.latency_chart(summary.latencies, time_charts.length_s(found.timeline))
+
+
+def _functions(found: Activity, summary: Summary) -> Iterator[Html]:
+    yield from _figures([time_charts.function_map(found)])
+    yield from _figures([other_charts.rate_chart(found, summary.workload)])
+    if found.slowest:
+        cells = [
+            (
+                str(one.index),
+                tag("data", format_seconds(one.began_s), value=str(one.began_s)),
+                tag("data", format_seconds(one.took_s), value=str(one.took_s)),
+                tag("data", format_rate(one.bytes_per_s), value=str(one.bytes_per_s)),
+            )
+            for one in found.slowest
+        ]
+        header = ("function", "began at", "took", "rate")
+        yield table(header, cells, names=1, caption="The functions that took longest")
+
+
+def _operations(summary: Summary) -> Part | None:
+    tables = [
+        table(one.header, one.rows, names=one.names, caption=one.title) for one in sections(summary)
+    ]
+    drawn = list(_figures([other_charts.latency_distribution(summary.latencies)]))
+    return Part(title="Operations", content=[*drawn, *tables]) if drawn or tables else None
+
+
+def _requests(summary: Summary, run: Run | None, figures: Figures) -> Iterator[Html]:
+    named = [(figures.name(path, text), figures.value(path)) for path, text in _ATTEMPTS.items()]
+    yield pairs(named)
+    if summary.attempt_stats.errors_of_attempts:
+        errors = [
+            (word, figures.value(f"errors_of_attempts.{word}"))
+            for word in summary.attempt_stats.errors_of_attempts
+        ]
+        yield table(("error word", "requests"), errors, names=1, caption="Failed requests")
+    if run is not None and (counts := status_counts(run)):
+        yield figure(other_charts.status_chart(counts))
+        cells = [(status, f"{count:,}") for status, count in counts.items()]
+        yield table(("status", "requests"), cells, names=1, caption="All requests by HTTP status")
+
+
+def _checks(summary: Summary) -> Iterator[Html]:
+    if summary.withheld:
+        yield tag("p", "The throughput is withheld, because", class_="bad")
+        yield tag("ul", (tag("li", why) for why in summary.withheld))
+        made = "These checks were made: "
+    else:
+        made = f"All {len(INVARIANTS)} hold: "
+    yield tag("p", made, "; ".join(INVARIANTS), ".")
+
+
+def _job(run: Run) -> Iterator[Html]:
+    asked = [(name, show(value, None, name)) for name, value in flat(asdict(run.job))]
+    known = [(name, show(value, None, name)) for name, value in flat(run.provenance)]
+    given = [(name, value) for name, value in asked if value not in {"-", ""}]
+    yield folded("What was asked for", table(("setting", "value"), given, names=2))
+    yield folded("Where and with what it ran", table(("what", "value"), known, names=2))
+
+
+def _figures(charts: Iterable[Chart | None]) -> Iterator[Html]:
+    return (figure(chart) for chart in charts if chart is not None)

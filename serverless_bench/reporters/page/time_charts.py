@@ -1,0 +1,295 @@
+"""Pictures of a run against time: all of them have one time axis, and are zoomed together."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
+from typing import Final
+
+import numpy as np
+
+from serverless_bench.analysis.activity import Activity, clock_band
+from serverless_bench.analysis.latency import Latencies
+from serverless_bench.analysis.timeline import Timeline
+from serverless_bench.reporters.page import palette
+from serverless_bench.reporters.page.charts import Chart, Row, Spec, colors, number, values
+from serverless_bench.rundir.tables import Floats, Ints
+from serverless_bench.units import NS_PER_S, format_count, format_seconds
+
+_X: Final = "seconds since the first request"
+_GIGABYTES: Final = 1e10
+"""Bytes per second from which on they are drawn as GB/s."""
+_WORDS: Final = 5
+"""Kinds of errors that have a colour of their own."""
+_CAUSES: Final = {
+    "function_network": "the function's own network",
+    "interpreter_lock": "the interpreter's lock",
+    "schedule": "the rate that was asked for",
+    "unknown": "cannot tell",
+}
+
+
+def time_charts(found: Activity, workload: str) -> Iterator[Chart]:
+    """Yield throughput, functions at work and failed requests."""
+    series = found.timeline
+    end_s, step = length_s(series), format_seconds(series.segment_ns / NS_PER_S)
+    low, high = clock_band(series)
+    unit, name = (1e9, "GB/s") if float(high.max()) >= _GIGABYTES else (1e6, "MB/s")
+    rows = [
+        {**at, "rate": rate / unit, "low": least / unit, "high": most / unit}
+        for at, rate, least, most in zip(
+            _segments(series.segment_ns, len(low)), series.bytes_per_s, low, high, strict=True
+        )
+    ]
+    color = palette.workload_color(workload)
+    yield Chart(
+        title=f"Throughput, {name}",
+        says=f"Bytes that moved in each {step}: the area is all bytes of the run. The light band"
+        " is where the line would be if all clocks were as wrong as their evidence allows.",
+        spec={
+            "data": values(_closed(rows, end_s)),
+            "layer": [
+                _area(color, "high", "low", opacity=0.3),
+                _area(color, "rate", None, opacity=0.65),
+                _probe({"rate": name, "low": "at least", "high": "at most"}),
+            ],
+        },
+        height=190,
+        end_s=end_s,
+    )
+    yield _at_work(found, end_s)
+    if found.failed_attempts:
+        yield Chart(
+            title="Failed requests per segment",
+            says=f"Requests that failed, in the {step} in which they ended, by error word.",
+            spec=_stacked(_top(found.failed_attempts), series),
+            height=110,
+            end_s=end_s,
+        )
+
+
+def bounded_chart(found: Activity) -> Chart:
+    """Return the functions at work over time, by what bounded them."""
+    named = {_CAUSES.get(name, name): at for name, at in found.bounded.items()}
+    tints = [palette.color(palette.OF_CAUSE[name]) for name in found.bounded]
+    every = format_count(found.bounded_of, "function")
+    end_s = length_s(found.timeline)
+    return Chart(
+        title="What bounded the functions at work",
+        says=f"Functions that ran, by what bounded each of them over its whole time; {every}"
+        " that succeeded and moved bytes, of many functions an evenly spaced sample.",
+        spec=_stacked(named, found.timeline, tints),
+        height=130,
+        end_s=end_s,
+    )
+
+
+def function_map(found: Activity) -> Chart:
+    """Return functions against time, coloured by how fast each was."""
+    drawn = found.functions
+    groups = len(drawn.first) - 1
+    rows: list[Row] = []
+    segments = _segments(drawn.segment_ns, drawn.bytes_per_s.shape[1])
+    for group in range(groups):
+        first, last = int(drawn.first[group]), int(drawn.first[group + 1])
+        who = f"{first + 1}" if last == first + 1 else f"{first + 1} to {last}"
+        rows += [
+            {**segments[column], "y": first, "y2": last, "who": who, "rate": rate / 1e6}
+            for column in np.flatnonzero(~np.isnan(drawn.bytes_per_s[group])).tolist()
+            for rate in [float(drawn.bytes_per_s[group, column])]
+        ]
+    each = "Each row is a function"
+    if int(drawn.first[-1]) > groups:
+        each = f"Each of the {groups} rows is a group of functions"
+    spec: Spec = {
+        "data": values(rows),
+        "mark": {"type": "rect", "clip": True},
+        "encoding": {
+            "x": {**_time(_X), "bin": "binned"},
+            "x2": {"field": "u"},
+            "y": number("y", scale={"reverse": True, "nice": False}, bin="binned"),
+            "y2": {"field": "y2"},
+            "color": number(
+                "rate",
+                scale={"scheme": {"name": "viridis", "extent": [0.2, 1]}},
+                legend={"title": "MB/s of one function", "gradientLength": 240},
+            ),
+            "tooltip": [
+                {"field": "who", "title": "functions"},
+                number("t", "from, s", format=".4~f"),
+                number("rate", "MB/s of one", format=".4~g"),
+            ],
+        },
+    }
+    return Chart(
+        title="Functions against time",
+        says=f"{each}, in the order in which they began; the colour is how fast one of them moved"
+        " bytes then. A row that goes on after the others is a straggler; steps are waves.",
+        spec=spec,
+        height=300,
+        end_s=length_s(found.timeline),
+    )
+
+
+def latency_chart(found: Latencies, end_s: float) -> Chart | None:
+    """Return p50 and p99 of each kind of operation over time; None without operations."""
+    if found.segment_s is None or not found.over_time:
+        return None
+    rows = [
+        {"t": (place + 0.5) * found.segment_s, "what": one.kind, "p": name, "ms": value * 1e3}
+        for one in found.over_time
+        for name, line in (("p50", one.p50_s), ("p99", one.p99_s))
+        for place, value in enumerate(line)
+        if value
+    ]
+    time = "Response time" if found.open_loop else "Latency"
+    tints = {one.kind: palette.kind_color(one.kind) for one in found.over_time}
+    spec: Spec = {
+        "data": values(rows),
+        "mark": {"type": "line", "clip": True, "point": {"size": 18}},
+        "encoding": {
+            "x": _time("seconds since the first operation was due"),
+            "y": number("ms", scale={"type": "log"}, axis={"format": "~s", "tickCount": 4}),
+            "color": colors(tints, "stroke"),
+            "strokeDash": {
+                "field": "p",
+                "type": "nominal",
+                "scale": {"domain": ["p50", "p99"], "range": [[1, 0], [3, 3]]},
+                # Black, in a legend, which nobody sees on a dark screen.
+                "legend": None,
+            },
+            "tooltip": [
+                {"field": "what", "title": "operation"},
+                {"field": "p", "title": "percentile"},
+                number("t", "at, s", format=".4~f"),
+                number("ms", "ms", format=".4~g"),
+            ],
+        },
+    }
+    return Chart(
+        title=f"{time}, ms",
+        says="Median (solid) and 99th percentile (dotted) of the operations that began, or should"
+        " have begun, in each segment of time.",
+        spec=spec,
+        height=190,
+        end_s=end_s,
+    )
+
+
+def _at_work(found: Activity, end_s: float) -> Chart:
+    """Return functions that ran, and operations under way, over time."""
+    series = found.timeline
+    lines = {
+        "functions": (found.at_work, palette.color("text")),
+        "operations": (series.in_flight, palette.color("orange")),
+    }
+    begins = [at["t"] for at in _segments(series.segment_ns, len(found.at_work))]
+    rows = [
+        {"t": at, "what": name, "n": float(value)}
+        for name, (line, _) in lines.items()
+        # The last value twice: its step has a width, too.
+        for at, value in zip([*begins, end_s], [*line, line[-1]], strict=True)
+    ]
+    return Chart(
+        title="At work",
+        says="Functions that ran, and operations that were under way.",
+        spec={
+            "data": values(rows),
+            "mark": {"type": "line", "interpolate": "step-after", "clip": True},
+            "encoding": {
+                "x": _time(None),
+                "y": number("n"),
+                "color": colors({name: tint for name, (_, tint) in lines.items()}, "stroke"),
+                "tooltip": [
+                    {"field": "what", "title": "what"},
+                    number("t", "from, s", format=".4~f"),
+                    number("n", "at work", format=".4~g"),
+                ],
+            },
+        },
+        height=110,
+        end_s=end_s,
+    )
+
+
+def _stacked(
+    named: Mapping[str, Ints | Floats],
+    series: Timeline,
+    tints: Sequence[str] | None = None,
+) -> Spec:
+    """Return areas over time, one on the other."""
+    shown = tints or [palette.nth_color(number) for number in range(len(named))]
+    rows = [
+        {**at, "what": name, "n": float(value)}
+        for name, line in named.items()
+        for at, value in zip(_segments(series.segment_ns, len(line)), line, strict=True)
+        if value
+    ]
+    return {
+        "data": values(rows),
+        "mark": {"type": "bar", "clip": True, "binSpacing": 0},
+        "encoding": {
+            "x": {**_time(_X), "bin": "binned"},
+            "x2": {"field": "u"},
+            "y": number("n", stack="zero", axis={"tickMinStep": 1}),
+            "color": colors(dict(zip(named, shown, strict=True))),
+            "tooltip": [
+                {"field": "what", "title": "what"},
+                number("t", "from, s", format=".4~f"),
+                number("n", "how many", format=".4~g"),
+            ],
+        },
+    }
+
+
+def _area(color: str, top: str, base: str | None, *, opacity: float) -> Spec:
+    encoding = {"x": _time(None), "y": number(top)}
+    if base is not None:
+        encoding["y2"] = {"field": base}
+    mark = {"type": "area", "interpolate": "step-after", "clip": True}
+    return {"mark": {**mark, "color": color, "opacity": opacity}, "encoding": encoding}
+
+
+def _probe(named: Mapping[str, str]) -> Spec:
+    """Return bars that nobody sees, as high as the chart: they say what is at an instant."""
+    return {
+        "transform": [{"filter": "datum.u > datum.t"}],
+        "mark": {"type": "bar", "opacity": 0, "clip": True, "binSpacing": 0},
+        "encoding": {
+            "x": {**_time(None), "bin": "binned"},
+            "x2": {"field": "u"},
+            "y": {"value": 0},
+            "y2": {"value": "height"},
+            "tooltip": [
+                number("t", "from, s", format=".4~f"),
+                *(number(field, title, format=".5~g") for field, title in named.items()),
+            ],
+        },
+    }
+
+
+def _time(title: str | None) -> Spec:
+    """Return the encoding of the time axis, which parameters of the chart bound."""
+    scale = {"domainMin": {"expr": "t0"}, "domainMax": {"expr": "t1"}, "nice": False, "zero": False}
+    return number("t", title, scale=scale)
+
+
+def _segments(segment_ns: int, count: int) -> list[dict[str, float]]:
+    """Return where each segment begins and ends."""
+    step = segment_ns / NS_PER_S
+    return [{"t": place * step, "u": (place + 1) * step} for place in range(count)]
+
+
+def _closed(rows: list[dict[str, float]], end_s: float) -> list[dict[str, float]]:
+    """Return rows with one more at the end: the last step has a width, too."""
+    return [*rows, {**rows[-1], "t": end_s, "u": end_s}]
+
+
+def length_s(series: Timeline) -> float:
+    """Return how long the common time axis is."""
+    return len(series.segment_bytes) * series.segment_ns / NS_PER_S
+
+
+def _top(counts: Mapping[str, Ints]) -> dict[str, Ints]:
+    """Return the most frequent errors, and the others together."""
+    kept = dict(islice(counts.items(), _WORDS))
+    others = list(islice(counts.values(), _WORDS, None))
+    return kept | ({"others": np.sum(others, axis=0)} if others else {})

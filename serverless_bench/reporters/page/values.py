@@ -1,0 +1,169 @@
+"""Figures on a page: each with the value that the JSON has, and its definition at hand."""
+
+import json
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final
+
+from serverless_bench.reporters.definitions import Figure, Sections, find
+from serverless_bench.reporters.page.document import Part
+from serverless_bench.reporters.page.markup import Content, Html, tag
+from serverless_bench.units import format_per_s, format_rate, format_seconds, format_size
+
+LONG: Final = frozenset({"histogram", "over_time"})
+"""Lists of a report that are drawn, and not written down."""
+_FORMS: Final[Mapping[str, Callable[[float], str]]] = {
+    "bytes": lambda value: format_size(round(value)),
+    "bytes/s": format_rate,
+    "operations/s": format_per_s,
+    "s": format_seconds,
+}
+_MARKED: Final = re.compile(r"`([^`]*)`|\[([^\]]*)\]\([^)]*\)")
+
+
+class Figures:
+    """The values of a JSON document, by their paths.
+
+    Parameters
+    ----------
+    document
+        Of a report.
+    sections
+        What its fields are.
+    section
+        Of the document itself.
+    """
+
+    def __init__(
+        self,
+        document: Mapping[str, Any] | Sequence[Mapping[str, Any]],
+        sections: Sections,
+        section: str,
+    ) -> None:
+        self._values = dict(flat(document))
+        self._sections = sections
+        self._section = section
+        self._used: dict[str, Figure] = {}
+
+    def __contains__(self, path: str) -> bool:
+        return path in self._values
+
+    def value(self, path: str) -> Html:
+        """Return one figure as readers and programs see it."""
+        value = self._values[path]
+        found = find(path, self._sections, self._section)
+        shown = show(value, None if found is None else found[1].unit, path)
+        return tag("data", shown, data_figure=path, value=json.dumps(value))
+
+    def name(self, path: str, text: str | None = None) -> Html:
+        """Return the name of a figure, which opens its definition."""
+        found = find(path, self._sections, self._section)
+        if found is None:
+            return tag("span", text or path)
+        self._used.setdefault(*found)
+        return tag("button", text or path, class_="term", popovertarget=f"d-{found[0]}")
+
+    def table(self) -> Html:
+        """Return a table of all figures."""
+        rows = ((self.name(path), self.value(path), self._unit(path)) for path in self._values)
+        return table(("figure", "value", "unit"), rows, names=3, caption="All figures")
+
+    def definitions(self) -> Iterator[Html]:
+        """Yield the definitions of all figures that were named, each shown on demand."""
+        for name, figure in self._used.items():
+            facts = [("Unit", ", ".join(filter(None, (figure.unit, figure.form))))]
+            facts.append(("None", figure.null or ""))
+            facts.append(("Also counts", ", ".join(figure.counts)))
+            yield tag(
+                "div",
+                tag("p", tag("strong", name.partition("-")[2]), ": ", prose(figure.what), "."),
+                (tag("p", f"{what}: ", prose(text), ".") for what, text in facts if text),
+                id=f"d-{name}",
+                popover="auto",
+                class_="definition",
+            )
+
+    def _unit(self, path: str) -> str:
+        found = find(path, self._sections, self._section)
+        return "" if found is None else found[1].unit or ""
+
+
+def flat(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:  # noqa: ANN401 - a JSON value
+    """Yield the values of a JSON document, by paths as in ``cells[0].at``; not the long lists."""
+    if isinstance(value, Mapping):
+        for name, inner in value.items():
+            if name not in LONG:
+                yield from flat(inner, f"{path}.{name}" if path else str(name))
+    elif isinstance(value, list | tuple):
+        for number, inner in enumerate(value):
+            yield from flat(inner, f"{path}[{number}]")
+    else:
+        yield path, value
+
+
+def show(value: Any, unit: str | None, path: str = "") -> str:  # noqa: ANN401 - a JSON value
+    """Return a value in words: with its unit, if that does not go without saying."""
+    if value is None:
+        return "-"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if not isinstance(value, int | float):
+        return str(value)
+    if unit is not None and unit in _FORMS:
+        return _FORMS[unit](value)
+    plain = path.endswith("seed") or unit in {"version", "number"}
+    return str(value) if plain else f"{value:,}" if isinstance(value, int) else f"{value:.3g}"
+
+
+def prose(text: str) -> Iterator[Content]:
+    """Yield a text whose code and links are marked as in Markdown; links lead nowhere here."""
+    begin = 0
+    for found in _MARKED.finditer(text):
+        yield text[begin : found.start()]
+        yield found[2] if found[1] is None else tag("code", found[1])
+        begin = found.end()
+    yield text[begin:]
+
+
+def table(
+    header: Sequence[str], rows: Iterable[Sequence[Content]], *, names: int, caption: str = ""
+) -> Html:
+    """Return a table whose first columns name its rows and whose others are numbers.
+
+    A reader who has scripts sorts it by its header.
+    """
+    head = (
+        tag("th", cell, scope="col", class_="number" if at >= names else None)
+        for at, cell in enumerate(header)
+    )
+    body = (
+        tag(
+            "tr",
+            (
+                tag("th", cell, scope="row") if at < names else tag("td", cell, class_="number")
+                for at, cell in enumerate(row)
+            ),
+        )
+        for row in rows
+    )
+    title = tag("caption", caption) if caption else ""
+    whole = tag(
+        "table", title, tag("thead", tag("tr", head)), tag("tbody", body), class_="sortable"
+    )
+    return tag("div", whole, class_="scroll", tabindex=0, role="region", aria_label=caption or None)
+
+
+def pairs(rows: Sequence[tuple[Content, Content]]) -> Html:
+    """Return names and their values as a list."""
+    return tag("dl", ((tag("dt", name), tag("dd", value)) for name, value in rows), class_="facts")
+
+
+def all_figures(figures: Figures) -> Part:
+    """Return the part of a page with every field of its JSON document."""
+    says = tag("p", "The fields of the JSON document; the name of each opens its definition.")
+    return Part(title="All figures", content=[says, folded("Show all figures", figures.table())])
+
+
+def folded(summary: str, *content: Content) -> Html:
+    """Return what is shown on demand."""
+    return tag("details", tag("summary", summary), content)
