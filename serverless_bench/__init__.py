@@ -27,6 +27,7 @@ Data flows through the rooms (folders) in this order, and comes back the same wa
     audit       a run against what the store saw of it
     aws         account, stack, cost
     experiments published studies, run again
+    history     runs recorded in git, and verdicts over them
 
 ``stores`` and ``lambda_host`` are something to run against on this machine, ``testing`` has
 the contract suites for plugins, ``cli`` the commands.

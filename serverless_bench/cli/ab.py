@@ -91,7 +91,7 @@ def command(
     runs: dict[str, list[MeasuredRun]] = {label: [] for label in tasks}
     rng = np.random.default_rng(flags["seed"])
     with store_kept_up(needed=any(task.embedded for task in tasks.values())):
-        for title, block in _blocks(warm_up_blocks, blocks):
+        for title, block in blocks_of(warm_up_blocks, blocks):
             for label in map(str, rng.permutation(list(tasks))):
                 # Every run finds the store as the others do: without the objects of the last.
                 with run_directory(root / label.lower() / block, keep=flags["keep"]) as directory:
@@ -99,10 +99,10 @@ def command(
                 runs[label].append(run)
                 value = format_metric(metric, run.metric(metric))
                 say(f"{title}: {label} {value}  {run.path}", err=quiet)
-            check_comparable(_sides(runs, root), allowed=flags["allow"])
+            check_comparable(sides(runs, root), allowed=flags["allow"])
     counted = {label: made[warm_up_blocks:] for label, made in runs.items()}
     comparison = compare_sides(
-        _sides(counted, root),
+        sides(counted, root),
         metric=metric,
         threshold=flags["threshold"],
         allowed=flags["allow"],
@@ -110,7 +110,7 @@ def command(
     return conclude(comparison, flags["format"])
 
 
-def _blocks(warm_ups: int, blocks: int) -> Iterator[tuple[str, str]]:
+def blocks_of(warm_ups: int, blocks: int) -> Iterator[tuple[str, str]]:
     """Yield a title and a directory name for each block."""
     # Those of the warm-up lie one deeper, where ``sbench compare`` does not look.
     for number in range(1, warm_ups + 1):
@@ -119,7 +119,8 @@ def _blocks(warm_ups: int, blocks: int) -> Iterator[tuple[str, str]]:
         yield f"block {number} of {blocks}", f"{number:0{len(str(blocks))}}"
 
 
-def _sides(runs: Mapping[str, Sequence["MeasuredRun"]], root: Path) -> list["Sample"]:
+def sides(runs: Mapping[str, Sequence["MeasuredRun"]], root: Path) -> list["Sample"]:
+    """Return the runs of each side as a sample, by its label."""
     from serverless_bench.analysis.samples import sample_of
 
     return [

@@ -14,7 +14,8 @@ _Sections = Mapping[str, str]
 
 SECTIONS: Final[_Sections] = {
     "Series": "scale design only set numbers blocks warm-up-blocks repeats seconds predict metric"
-    " threshold allow resume report",
+    " threshold tolerance power allow resume report",
+    "History": "old new history machine against summary",
     "Workload": "workload number pattern mb size objects key-file key read-times duration mix"
     " operations backoff range-kib split threads rate arrivals sizes layout compressibility"
     " duplication shape chunks shards dtype codec library driver source path library-option warm-up"

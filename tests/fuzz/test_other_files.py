@@ -1,7 +1,7 @@
 """Files from somebody else that are no run directory: spoiled, under the command that reads them.
 
 Job files, ``sbench.toml``, experiments and their plans, prices, configurations and op-logs of
-warp and sai3-bench, pickles of PyWren and Lithops.
+warp and sai3-bench, pickles of PyWren and Lithops, recorded runs of a history.
 """
 
 import json
@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
+import msgspec
 import pytest
 import zstandard
 from hypothesis import HealthCheck, given, settings
@@ -22,11 +23,14 @@ from hypothesis import strategies as st
 from serverless_bench.aws.cost.prices import price_text
 from serverless_bench.experiments.loading import load_experiment
 from serverless_bench.experiments.plan import FILE, STATE, Plan, save_plan
+from serverless_bench.history.recorded import record
+from serverless_bench.rundir.run import load_run
 from tests import oplogs, pickles
 from tests.fuzz.mutations import CASES, CONTROL, mutated, mutated_bytes
 from tests.fuzz.watched import Nursery, nursery
 
 EXAMPLES: Final = Path(__file__).parents[2] / "examples"
+RECORDED: Final = Path(__file__).parents[1] / "recorded" / "write"
 SAFE: Final = (0, 2, 3, 6, 8, 11)
 """Codes of what these files may come to: a result, or one line that says what is wrong."""
 S: Final = oplogs.S
@@ -227,7 +231,7 @@ def plan(draw: st.DrawFn) -> tuple[bytes, bytes]:
 
 @pytest.fixture(scope="module")
 def sbench() -> Iterator[Nursery]:
-    names = ("run", "convert", "import_", "plan", "exp", "exp_plan", "stages", "outlook")
+    names = ("run", "convert", "import_", "plan", "exp", "exp_plan", "stages", "outlook", "history")
     commands = [f"serverless_bench.cli.{name}" for name in (*names, "write", "read", "mixed")]
     with nursery(*commands, *WARM) as found:
         yield found
@@ -245,6 +249,7 @@ WARM: Final = (
     "serverless_bench.formats.importers.saving",
     "serverless_bench.formats.importers.sai3",
     "serverless_bench.formats.importers.warp",
+    "serverless_bench.history.showing",
     "serverless_bench.reporters.text",
     "rich.table",
     "scipy.stats",
@@ -254,15 +259,17 @@ WARM: Final = (
 """What commands import when they run; a child that imports it again takes seconds."""
 
 
-def answers(sbench: Nursery, files: Mapping[str, bytes], *arguments: str) -> None:
+def answers(
+    sbench: Nursery, files: Mapping[str, bytes], *arguments: str, codes: tuple[int, ...] = SAFE
+) -> None:
     """Run a command where there are these files, and see that it answers as commands do."""
     with tempfile.TemporaryDirectory() as scratch:
         here = Path(scratch)
         for name, data in files.items():
-            (here / name).parent.mkdir(exist_ok=True)
+            (here / name).parent.mkdir(exist_ok=True, parents=True)
             (here / name).write_bytes(data)
         ended = sbench(here, *arguments)
-        ended.check(*SAFE)
+        ended.check(*codes)
         assert not ended.asked, ended
         assert all(one.isprintable() for one in ended.out + ended.err if one != "\n"), ended
         assert ended.code != 2 or ended.err.count("\n") <= 2, ended
@@ -270,7 +277,7 @@ def answers(sbench: Nursery, files: Mapping[str, bytes], *arguments: str) -> Non
 
 STAGES: Final = (EXAMPLES / "stages.toml").read_text(encoding="utf-8")
 STUDY: Final = load_experiment("s3-client-threads").text
-# In CI a third of what others have, as there are eight kinds.
+# In CI a third of what others have, as there are nine kinds.
 fuzzed = settings(
     max_examples=CASES if CASES > 100 else max(1, CASES // 3),
     suppress_health_check=[*HealthCheck],
@@ -326,6 +333,30 @@ def test_op_logs(sbench: Nursery, data: bytes, flags: tuple[str, ...]) -> None:
 @given(pickled(), st.sampled_from([(), ("--from", "lithops"), ("--size", "1MiB")]))
 def test_pickles(sbench: Nursery, data: bytes, flags: tuple[str, ...]) -> None:
     answers(sbench, {"theirs.pickle": data}, "import", "theirs.pickle", *flags)
+
+
+@st.composite
+def history(draw: st.DrawFn) -> dict[str, bytes]:
+    """Draw a run, and the files of a history of seven days before it, one of them spoiled."""
+    files = {f"run/{path.name}": path.read_bytes() for path in RECORDED.iterdir()}
+    run = record(load_run(RECORDED))
+    for day in range(1, 8):
+        when = run.created_ns - day * 24 * 3600 * S
+        one = msgspec.structs.replace(run, run_id=f"{day}", created_ns=when)
+        files[f"kept/{one.key}/{one.file_name}"] = one.to_text().encode()
+    document = json.loads(files[f"kept/{one.key}/{one.file_name}"])
+    spoiled = st.one_of(
+        mutated(document).map(json.dumps).map(str.encode),
+        mutated_bytes(json.dumps(document).encode()),
+    )
+    files[f"kept/{one.key}/{one.file_name}"] = draw(spoiled)
+    return files
+
+
+@fuzzed
+@given(history(), st.sampled_from([("show",), ("show", "write"), ("check", "run")]))
+def test_histories(sbench: Nursery, files: Mapping[str, bytes], arguments: tuple[str, ...]) -> None:
+    answers(sbench, files, "history", *arguments, "--history", "kept", codes=(0, 2, 8, 9, 10))
 
 
 @pytest.mark.parametrize("kind", ["pipe", "device"])

@@ -1,0 +1,239 @@
+"""How often ``sbench history check`` raises a false alarm, and how often it finds a loss.
+
+    python -m benchmarks.history [--series 1000] [--rounds 3] [--blocks 6]
+
+First simulated: series of equal runs whose sessions are alike to the day before, with tails
+longer than normal ones, and the same with a loss of 10 % in the last session; and blocks of
+runs in turns. Then real: a store against itself, and against one that is 15 % slower, each
+shaped far below what this machine can do. Three rounds take three minutes.
+"""
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from math import exp, log, sqrt
+from statistics import fmean
+from typing import Any, Final
+
+import numpy as np
+
+from benchmarks.common import make_parser
+from serverless_bench.history.judging import (
+    DEFAULT_FIGURES,
+    Finding,
+    Verdict,
+    by_block,
+    judge,
+    of_recorded,
+    overall,
+)
+from serverless_bench.history.recorded import RecordedRun
+from serverless_bench.units import NS_PER_S
+
+LOSS: Final = 0.1
+SEED: Final = 20261123
+DAY_NS: Final = 24 * 3600 * NS_PER_S
+SBENCH: Final = [sys.executable, "-m", "serverless_bench"]
+RATE: Final = 20
+"""MiB/s of a connection to the faster store."""
+SLOWER: Final = 17
+
+
+@dataclass(frozen=True)
+class Series:
+    """How equal runs of a simulated history differ. Spreads are those of logarithms."""
+
+    sessions: int
+    runs: int
+    """Of each session."""
+    session_spread: float
+    run_spread: float
+    correlation: float
+    """Of sessions that follow each other."""
+
+    def __str__(self) -> str:
+        return (
+            f"{self.sessions} | {self.runs} | {self.session_spread:.1%} | {self.run_spread:.1%}"
+            f" | {self.correlation:g}"
+        )
+
+    def draw(
+        self, rng: np.random.Generator, loss: float = 0.0
+    ) -> tuple[list[RecordedRun], list[RecordedRun]]:
+        """Return recorded runs, and those of one more session, which lost so much."""
+        recorded: list[RecordedRun] = []
+        level, left = (
+            self.session_spread * float(rng.standard_normal()),
+            sqrt(1 - self.correlation**2),
+        )
+        for number in range(self.sessions + 1):
+            # Student's t with 4 degrees of freedom has a variance of 2.
+            shock = float(rng.standard_t(4)) / sqrt(2)
+            level = self.correlation * level + left * self.session_spread * shock
+            lost = log(1 - loss) if number == self.sessions else 0.0
+            recorded += [
+                _run(number, turn, level + lost, self.run_spread, rng) for turn in range(self.runs)
+            ]
+        return recorded[: -self.runs], recorded[-self.runs :]
+
+
+SERIES: Final = (
+    Series(6, 1, 0.03, 0.02, 0.3),
+    Series(8, 2, 0.08, 0.05, 0.5),
+    Series(12, 3, 0.02, 0.01, 0.3),
+    Series(20, 3, 0.015, 0.02, 0.5),
+    Series(30, 1, 0.05, 0.05, 0.7),
+)
+"""Quiet stores and restless ones, with few runs and with many."""
+BLOCKS: Final = ((4, 0.02), (6, 0.03), (6, 0.06), (12, 0.06))
+"""How many, and the spread of a run within one."""
+
+
+def _run(
+    session: int, turn: int, level: float, spread: float, rng: np.random.Generator
+) -> RecordedRun:
+    own = spread * float(rng.standard_normal())
+    # The time of the last functions goes mostly with the throughput.
+    tail = 0.8 * own + 0.5 * spread * float(rng.standard_normal())
+    return RecordedRun(
+        schema=1,
+        run_id=f"{session}-{turn}",
+        created_ns=session * DAY_NS + turn * 60 * NS_PER_S,
+        key="simulated",
+        job={},
+        machine={},
+        versions={},
+        bytes=None,
+        figures={"whole_bytes_per_s": 1e8 * exp(level + own), "t99_s": 10 * exp(-level - tail)},
+    )
+
+
+def turns(blocks: int, spread: float, rng: np.random.Generator, loss: float = 0.0) -> list[Finding]:
+    """Judge simulated runs in turns, whose blocks differ by more than the sides do."""
+    block = 0.2 * rng.standard_normal(blocks)
+
+    def side(level: float) -> dict[str, list[float]]:
+        rates = np.exp(level + block + spread * rng.standard_normal(blocks))
+        times = 1 / rates * np.exp(0.3 * spread * rng.standard_normal(blocks))
+        return dict(zip(DEFAULT_FIGURES, (rates.tolist(), times.tolist()), strict=True))
+
+    return judge(by_block(DEFAULT_FIGURES, side(0.0), side(log(1 - loss))), loss=LOSS)
+
+
+def recorded(series: Series, rng: np.random.Generator, loss: float = 0.0) -> list[Finding]:
+    """Judge a simulated history."""
+    return judge(of_recorded(DEFAULT_FIGURES, *series.draw(rng, loss)), loss=LOSS)
+
+
+def shares(
+    check: Callable[[np.random.Generator, float], Sequence[Finding]], count: int
+) -> dict[str, float]:
+    """Return how often equal runs and slower ones come to which verdict, and the stated power."""
+    rng = np.random.default_rng(SEED)
+    equal = [overall(check(rng, 0.0)) for _ in range(count)]
+    slower = [check(rng, LOSS) for _ in range(count)]
+    return {
+        "false alarms": equal.count(Verdict.REGRESSED) / count,
+        "passed": equal.count(Verdict.PASSED) / count,
+        "found": fmean(each[0].verdict is Verdict.REGRESSED for each in slower),
+        "stated": fmean(each[0].power for each in slower),
+        "passed wrongly": fmean(overall(each) is Verdict.PASSED for each in slower),
+    }
+
+
+def simulate(count: int) -> None:
+    """Print a row for each kind of series, and of blocks."""
+    ends = "false alarms | passed | loss passed | loss found | stated |"
+    print(f"| recorded sessions | runs each | spread of sessions | of runs | correlation | {ends}")
+    print("| ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |", flush=True)
+    for series in SERIES:
+        print(f"| {series} |{_cells(shares(lambda rng, loss: recorded(series, rng, loss), count))}")  # noqa: B023
+    print(f"\n| blocks | spread | {ends}\n| ---: | ---: | ---: | ---: | ---: | ---: | ---: |")
+    for number, spread in BLOCKS:
+        found = shares(lambda rng, loss: turns(number, spread, rng, loss), count)  # noqa: B023
+        print(f"| {number} | {spread:.0%} |{_cells(found)}", flush=True)
+
+
+def _cells(found: dict[str, float]) -> str:
+    names = ("false alarms", "passed", "passed wrongly", "found", "stated")
+    return "".join(f" {found[name]:.1%} |" for name in names)
+
+
+@contextmanager
+def store(rate: int) -> Iterator[str]:
+    """Yield the endpoint of a loopback store with so many MiB/s for each connection."""
+    command = [*SBENCH, "serve", "--connection-rate", str(rate)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        yield process.stdout.readline().split()[-1]
+        process.terminate()
+        process.stdout.read()
+
+
+def check(old: str, new: str, blocks: int, mib: int) -> Any:  # noqa: ANN401 - from JSON
+    """Return what a check of two stores says."""
+    write = f"{' '.join(SBENCH)} write --bucket b --number 2 --size {mib}MiB --endpoint-url"
+    with tempfile.TemporaryDirectory() as scratch:
+        done = subprocess.run(
+            [
+                *(
+                    *SBENCH,
+                    "history",
+                    "check",
+                    "--old",
+                    f"{write} {old}",
+                    "--new",
+                    f"{write} {new}",
+                ),
+                *("--blocks", str(blocks), "--warm-up-blocks", "1" if blocks > 4 else "0"),
+                *("--allow", "target.endpoint_url", "--format", "json", "--run-dir", scratch),
+            ],
+            env={**os.environ, "AWS_ACCESS_KEY_ID": "any", "AWS_SECRET_ACCESS_KEY": "not-a-secret"},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+    assert done.returncode in {0, 9, 10}, done.stderr
+    return json.loads(done.stdout)
+
+
+def measure(rounds: int, blocks: int, mib: int) -> None:
+    """Print a row for each check of a store with itself, and with a slower one."""
+    print("\n| new store | blocks | new / old | 95% interval | verdict |")
+    print("| --- | ---: | ---: | --- | --- |", flush=True)
+    with store(RATE) as fast, store(SLOWER) as slow:
+        for _ in range(rounds):
+            for name, new in (("the same", fast), (f"{1 - SLOWER / RATE:.0%} slower", slow)):
+                found = check(fast, new, blocks, mib)
+                one = found["figures"][0]
+                low, high = one["interval"]
+                print(
+                    f"| {name} | {blocks} | {one['ratio']:.3f} | {low:.3f} to {high:.3f}"
+                    f" | {found['verdict']} |",
+                    flush=True,
+                )
+
+
+def parser() -> argparse.ArgumentParser:
+    """Return what reads the command line."""
+    return make_parser(__doc__, series=1000, rounds=3, blocks=6)
+
+
+def main() -> None:
+    """Print the tables."""
+    asked = parser().parse_args()
+    mib = 24
+    if asked.smallest:
+        asked.series, asked.rounds, asked.blocks, mib = 3, 1, 4, 1
+    simulate(asked.series)
+    measure(asked.rounds, asked.blocks, mib)
+
+
+if __name__ == "__main__":
+    main()

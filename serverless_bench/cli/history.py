@@ -1,0 +1,324 @@
+"""``sbench history``."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from serverless_bench.analysis.requirements import require_scipy
+from serverless_bench.cli.ab import series_options
+from serverless_bench.cli.exit_codes import ExitCode
+from serverless_bench.cli.help import Group
+from serverless_bench.cli.lookup import RunName
+from serverless_bench.cli.numerics import load_numpy
+from serverless_bench.cli.options import FILE, FOLDER, choose_format, group, option, run_dir_option
+from serverless_bench.cli.terminal import aside, say, say_json
+from serverless_bench.errors import ArchiveError, UsageError
+
+if TYPE_CHECKING:
+    from serverless_bench.history.recorded import RecordedRun
+    from serverless_bench.history.showing import Checked
+
+_CODES: Final = {
+    "passed": ExitCode.OK,
+    "regressed": ExitCode.SLOWER,
+    "undecided": ExitCode.UNDECIDED,
+}
+_history_option = option(
+    "--history",
+    type=FOLDER,
+    default=Path(".sbench-history"),
+    help="Directory of the history, to be kept in git.",
+)
+_machine_option = option(
+    "--machine",
+    default="",
+    help="Name of this machine, where several have one system and as many processors.",
+)
+_format_option = choose_format("text", "json", "markdown")
+_runs_argument = click.argument("runs", nargs=-1, type=RunName(), metavar="[RUN]...")
+
+
+class Share(click.ParamType):  # type: ignore[type-arg] # generic in click 8.5 alone
+    """A share between 0 and 1: ``5%`` or ``0.05``."""
+
+    name = "share"
+
+    def convert(
+        self,
+        value: Any,  # noqa: ANN401 - click's own
+        param: click.Parameter | None,
+        ctx: click.Context | None,
+    ) -> float:
+        """Return the number."""
+        text = str(value).strip()
+        try:
+            share = float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
+        except ValueError:
+            share = 0.0
+        if not 0 < share < 1:
+            self.fail(f"{text[:40]!r} is no share; write 5% or 0.05", param, ctx)
+        return share
+
+
+_check_options = group(
+    option(
+        "--old", metavar="COMMAND", help="Makes a run of the old version, as with sbench write."
+    ),
+    option("--new", metavar="COMMAND", help="Makes a run of the new version."),
+    option("--blocks", type=int, default=6, help="Runs of each version."),
+    option(
+        "--warm-up-blocks", type=int, default=1, help="Blocks that come first and do not count."
+    ),
+    option("--allow", multiple=True, help="Setting that may differ all the same; repeatable."),
+    series_options,
+    _history_option,
+    _machine_option,
+    option(
+        "--against", metavar="KEY", help="Recorded runs to compare with; those alike without it."
+    ),
+    option(
+        "--metric",
+        multiple=True,
+        help="Figure to check, as sbench compare takes it; repeatable."
+        "  [default: whole_bytes_per_s, t99_s]",
+        show_default=False,
+    ),
+    option("--tolerance", type=Share(), default="5%", help="Loss from which on it matters."),
+    option("--power", type=Share(), default="10%", help="Loss to say the power for."),
+    option("--summary", type=FILE, help="File to add a summary in Markdown to."),
+    _format_option,
+)
+
+
+@click.group("history", cls=Group)
+def command() -> None:
+    """Record runs in a folder that lives in git, and check that new ones are as good.
+
+    docs/history.md has what the verdicts promise.
+    """
+
+
+@command.command("add")
+@_runs_argument
+@run_dir_option
+@_history_option
+@_machine_option
+@option("--label", default="", help="What to call the version that was run, such as a commit.")
+@option("--restart", is_flag=True, help="Checks shall not look at older runs any more.")
+def add_command(
+    runs: tuple[str, ...],
+    run_dir: Path,
+    history: Path,
+    machine: str,
+    label: str,
+    *,
+    restart: bool,
+) -> int:
+    """Record runs; the latest one if none is named.
+
+    RUN is a run's name, its directory, or a directory of several. All are looked at before one is
+    recorded: a run that lost functions, or fails its self-checks, stands for nothing.
+    """
+    load_numpy()
+    from serverless_bench.history.folder import History
+
+    made = _recorded(_directories(runs, run_dir), machine=machine, label=label, restart=restart)
+    for run, is_new in History(history).add(made):
+        place = history / run.key / run.file_name
+        say(f"{'recorded' if is_new else 'was there already'}: {place}")
+    return ExitCode.OK
+
+
+@command.command("show")
+@click.argument("key", required=False)
+@_history_option
+@_format_option
+def show_command(key: str | None, history: Path, **flags: str) -> int:
+    """Show what is recorded: a line for each key, or the figures and runs of one.
+
+    KEY is a key or a part of one.
+    """
+    load_numpy()
+    from serverless_bench.history.folder import History
+    from serverless_bench.history.showing import details, overview, series_of
+
+    kept = History(history)
+    keys = kept.keys() if key is None else [kept.find(key)]
+    if not keys:
+        raise ArchiveError(f"there is no run in {history}", hint="sbench history add RUN")
+    found = [series_of(one, kept.runs(one)) for one in keys]
+    style = flags["format"]
+    if style == "json":
+        import orjson
+
+        documents = [one.to_json() for one in found]
+        say_json(orjson.dumps(documents if key is None else documents[0]))
+        return ExitCode.OK
+    say(*(overview(found, style) if key is None else details(found[0], style)))
+    return ExitCode.OK
+
+
+@command.command("check")
+@_runs_argument
+@_check_options
+def check_command(
+    runs: tuple[str, ...],
+    tolerance: float,
+    power: float,
+    summary: Path | None,
+    **flags: Any,  # noqa: ANN401 - the shared groups of flags
+) -> int:
+    """Say whether new runs are as good as old ones: passed, regressed or undecided.
+
+    With --old and --new, two commands that each make one run, both are run in turns. Without
+    them, RUN... (a name, a directory, or one of several) are held against what is recorded.
+    """
+    require_scipy()
+    load_numpy()
+    from serverless_bench.analysis.samples import more_is_better
+    from serverless_bench.history.judging import DEFAULT_FIGURES
+
+    figures = tuple(dict.fromkeys(flags["metric"])) or DEFAULT_FIGURES
+    for name in figures:
+        more_is_better(name)
+    if power <= tolerance:
+        raise UsageError(
+            f"--power {power:g} is not above --tolerance {tolerance:g}",
+            hint="what does not matter is not looked for: a loss of 10% with a tolerance of 5%",
+        )
+    about = {"figures": figures, "tolerance": tolerance, "loss": power}
+    if flags["old"] is None and flags["new"] is None:
+        checked = _against_recorded(runs, flags, about)
+    else:
+        from serverless_bench.cli.in_turns import in_turns
+
+        checked = in_turns(runs, flags, about)
+    return _conclude(checked, flags["format"], summary)
+
+
+def _conclude(checked: "Checked", style: str, summary: Path | None) -> ExitCode:
+    if style == "json":
+        import orjson
+
+        say_json(orjson.dumps(checked.to_json()))
+    else:
+        say(*checked.lines(style))
+    if summary is not None:
+        _append(summary, checked.lines("markdown"))
+    return _CODES[checked.verdict.value]
+
+
+def _append(path: Path, lines: Sequence[str]) -> None:
+    from serverless_bench.rundir.files import open_file
+
+    try:
+        with open_file(path, "ab") as file:
+            file.write("".join(f"{line}\n" for line in lines).encode())
+    except OSError as exc:
+        raise ArchiveError(f"cannot write {path}: {exc.strerror}") from exc
+
+
+def _against_recorded(
+    names: Sequence[str], flags: dict[str, Any], about: dict[str, Any]
+) -> "Checked":
+    from serverless_bench.history.folder import History
+    from serverless_bench.history.judging import judge, of_recorded, of_the_same_work, sessions
+    from serverless_bench.history.showing import Checked
+    from serverless_bench.units import format_count
+
+    new = _recorded(_directories(names, flags["run_dir"]), machine=flags["machine"])
+    _check_alike(new)
+    figures = about["figures"]
+    for run in new:
+        for name in figures:
+            if name not in run.figures:
+                raise UsageError(
+                    f"the run {run.run_id} has no {name}",
+                    hint=f"choose another --metric: {', '.join(sorted(run.figures))}",
+                )
+    kept, key = History(flags["history"]), new[0].key
+    keys = kept.keys()
+    if flags["against"] is not None:
+        key = kept.find(flags["against"])
+    ids = {run.run_id for run in new}
+    known = [run for run in kept.runs(key) if run.run_id not in ids]
+    if not known:
+        aside(
+            f"note: no other run of {key} is recorded in {flags['history']};"
+            f" of {format_count(len(keys), 'key')} are: --against KEY compares with another one's"
+        )
+    old = of_the_same_work(known, new)
+    if len(old) < len(known):
+        left = format_count(len(known) - len(old), "recorded run")
+        aside(f"note: {left} left out: of other work, or from before a restart")
+    findings = judge(
+        of_recorded(figures, old, new), tolerance=about["tolerance"], loss=about["loss"]
+    )
+    made = format_count(len(sessions(old)), "session")
+    return Checked(
+        key=key,
+        in_turns=False,
+        old=f"{format_count(len(old), 'recorded run')} of {made}",
+        new=format_count(len(new), "new run"),
+        tolerance=about["tolerance"],
+        loss=about["loss"],
+        findings=tuple(findings),
+        differing=tuple(_differing(old, new)),
+    )
+
+
+def _check_alike(new: "Sequence[RecordedRun]") -> None:
+    """Refuse runs that are not of one configuration.
+
+    Raises
+    ------
+    UsageError
+        If they are not.
+    """
+    from serverless_bench.history.judging import of_the_same_work
+
+    keys = sorted({run.key for run in new})
+    if len(keys) > 1:
+        raise UsageError(
+            f"the runs are of {len(keys)} configurations: {', '.join(keys)}",
+            hint="check those of one at a time",
+        )
+    if len(of_the_same_work(new, new)) < len(new):
+        raise UsageError(
+            "the runs moved different amounts of bytes", hint="check those of one at a time"
+        )
+
+
+def _differing(old: "Sequence[RecordedRun]", new: "Sequence[RecordedRun]") -> list[str]:
+    """Return in words which versions the new runs have and no old one had."""
+    found = []
+    for name in dict.fromkeys(name for run in new for name in run.versions):
+        before = {run.versions.get(name) for run in old}
+        now = sorted({run.versions[name] for run in new if name in run.versions} - before)
+        if now and old:
+            found.append(f"{name} is new: {', '.join(now)}")
+    return found
+
+
+def _directories(names: Sequence[str], run_dir: Path) -> list[Path]:
+    """Return the run directories that are meant, each once."""
+    from serverless_bench.analysis.samples import run_directories
+    from serverless_bench.cli.lookup import the_run
+
+    if not names:
+        return [the_run(None, run_dir)]
+    found: dict[Path, None] = {}
+    for name in names:
+        folder = next((path for path in (Path(name), run_dir / name) if path.is_dir()), None)
+        listed = [the_run(name, run_dir)] if folder is None else run_directories(folder)
+        found.update(dict.fromkeys(listed))
+    return [*found]
+
+
+def _recorded(directories: Sequence[Path], **about: Any) -> "list[RecordedRun]":  # noqa: ANN401
+    from serverless_bench.history.recorded import record
+    from serverless_bench.rundir.run import load_run
+
+    return [record(load_run(directory, detail=False), **about) for directory in directories]

@@ -1,0 +1,263 @@
+"""One run in a few hundred bytes: what makes it comparable, and its figures."""
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict
+from hashlib import sha256
+from ipaddress import ip_address
+from math import isfinite
+from typing import Annotated, Any, Final
+from urllib.parse import urlsplit
+
+import msgspec
+
+from serverless_bench.analysis.samples import measured_run
+from serverless_bench.clock import utc_stamp
+from serverless_bench.errors import UsageError
+from serverless_bench.job.directory_bucket import zone_of
+from serverless_bench.job.spec import DescribedJob, JobSpec
+from serverless_bench.job.target import Target
+from serverless_bench.job.types import check_text
+from serverless_bench.rundir.run import Run
+from serverless_bench.rundir.schema import check
+from serverless_bench.rundir.tables import flattened
+
+SCHEMA: Final = 1
+FIGURES: Final = (
+    "whole_bytes_per_s",
+    "steady_bytes_per_s",
+    "peak_1s_bytes_per_s",
+    "peak_5s_bytes_per_s",
+    "per_function_bytes_per_s.p50",
+    "span_s",
+    "makespan_s",
+    *(f"t{n}_s" for n in (50, 90, 99, 100)),
+    *(f"{name}.{p}" for name in ("ttfb_s", "ack_s") for p in ("p50", "p99")),
+    "cpu_s_per_gib",
+    "max_rss_bytes",
+)
+"""Metrics that are kept of a run, as far as it has them."""
+KEY: Final = re.compile(r"[a-z0-9][a-z0-9-]{0,150}-[0-9a-f]{12}")
+MAX_LABEL: Final = 100
+
+_DIGITS: Final = 7
+"""Of a figure: more than any clock has, and a file that says the same wherever it is made."""
+_MAY_CHANGE: Final = re.compile(
+    r"(?:name|seed|link_bytes_per_s|deadline_s|start_timeout_s|gate_timeout_s|endpoints|control"
+    r"|transfer\.timeout_s|load\.code|target\.(?:bucket|prefix|endpoint_url|store))(?:\..*)?"
+)
+"""Settings that make no other job of it; where the store is, `_store` says."""
+_ALWAYS: Final = frozenset({"workload", "executor", "invocations", "target.client"})
+"""Settings that count also where they are what a job has by itself."""
+_SHOWN: Final = {
+    "workload": "workload",
+    "target.client": "client",
+    "executor": "executor",
+    "invocations": "functions",
+    "objects": "objects",
+    "object_bytes": "object_bytes",
+    "load.threads": "threads",
+    "duration_s": "duration_s",
+    "load.rate_per_s": "rate_per_s",
+}
+"""Settings that a reader of the file sees by name; the key has all."""
+_ARCHITECTURES: Final = frozenset(
+    {"aarch64", "AMD64", "arm64", "i686", "ppc64le", "riscv64", "s390x", "x86_64"}
+)
+
+_Word = Annotated[str, msgspec.Meta(max_length=200)]
+_Name = Annotated[str, msgspec.Meta(max_length=64, pattern=r"^[A-Za-z0-9_.-]+$")]
+_Count = Annotated[int, msgspec.Meta(ge=0, lt=1 << 62)]
+_Number = Annotated[float, msgspec.Meta(ge=0, lt=1e21)]
+_Figure = Annotated[float, msgspec.Meta(gt=1e-15, lt=1e21)]
+
+
+class RecordedRun(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A run of a history, as its file has it."""
+
+    schema: int
+    run_id: Annotated[str, msgspec.Meta(min_length=1, max_length=200)]
+    created_ns: Annotated[int, msgspec.Meta(ge=0, lt=1 << 62)]
+    """When it began, on its driver's clock."""
+    key: Annotated[str, msgspec.Meta(max_length=200)]
+    """The same for runs that may be held against each other."""
+    job: dict[_Name, _Word | _Count | _Number | None]
+    machine: dict[_Name, _Word | _Count | _Number | None]
+    versions: dict[_Name, _Word]
+    """What was under test: it may differ from run to run."""
+    bytes: _Count | None
+    """That were moved; None where time decides how many."""
+    figures: Annotated[dict[_Name, _Figure], msgspec.Meta(min_length=1)]
+    label: Annotated[str, msgspec.Meta(max_length=MAX_LABEL)] = ""
+    """What the user calls the version that was run."""
+    restart: bool = False
+    """Whether a check takes no run that was made before this one."""
+
+    @property
+    def file_name(self) -> str:
+        """The file of a run: two branches that add runs never write one file."""
+        return f"{utc_stamp(self.created_ns)}-{_digest(self.run_id)}.json"
+
+    def to_text(self) -> str:
+        """Return the text of the file, the same wherever it is made."""
+        return json.dumps(msgspec.to_builtins(self), indent=1, sort_keys=True) + "\n"
+
+
+def record(run: Run, *, machine: str = "", label: str = "", restart: bool = False) -> RecordedRun:
+    """Return what a history keeps of a run.
+
+    Parameters
+    ----------
+    run
+        A run that came to a good end.
+    machine
+        Name of the machine, where several have as many processors and one system.
+    label, restart
+        As the fields say.
+
+    Raises
+    ------
+    UsageError
+        If its figures cannot stand for its configuration, or it has none.
+    """
+    for name, text in (("machine", machine), ("label", label)):
+        check_text(name, text, most=MAX_LABEL)
+    measured = measured_run(run)
+    figures = {}
+    for name in FIGURES:
+        try:
+            value = measured.metric(name)
+        except UsageError:
+            continue
+        if isfinite(value):
+            figures[name] = float(f"{value:.{_DIGITS}g}")
+    if not figures:
+        raise UsageError(f"{run.path} has no figure that could be recorded")
+    job, about = run.job, _machine(run.provenance, machine)
+    settings = dict(flattened(asdict(job)))
+    return RecordedRun(
+        schema=SCHEMA,
+        run_id=run.run_id,
+        created_ns=run.created_ns,
+        key=_key(job, {**_counting(job), "machine": about, "store": _store(job.target)}),
+        job={
+            **{shown: settings[name] for name, shown in _SHOWN.items()},
+            "store": _store(job.target),
+        },
+        machine=about,
+        versions=_versions(run.provenance, job.target.client),
+        bytes=None if job.duration_s is not None or job.load.mix else measured.summary.bytes,
+        figures=figures,
+        label=label,
+        restart=restart,
+    )
+
+
+def _counting(job: JobSpec) -> dict[str, Any]:
+    """Return the settings that make a job what it is.
+
+    Those that are as they are without being said do not count: a setting that a later version
+    adds leaves the keys of older runs as they are.
+    """
+    usual = DescribedJob(workload="write", target=Target(bucket="any"), invocations=1)
+    unsaid = dict(flattened(asdict(usual)))
+    return {
+        name: value
+        for name, value in flattened(asdict(job))
+        if not _MAY_CHANGE.fullmatch(name)
+        and (name in _ALWAYS or name not in unsaid or value != unsaid[name])
+    }
+
+
+def _key(job: JobSpec, counting: Mapping[str, Any]) -> str:
+    named = "-".join((job.workload, job.target.client, job.executor)).lower()
+    readable = re.sub(r"[^a-z0-9]+", "-", named).strip("-")[:100] or "run"
+    return f"{readable}-{_digest(json.dumps(counting, sort_keys=True, default=str))}"
+
+
+def _digest(text: str) -> str:
+    return sha256(text.encode(errors="surrogatepass")).hexdigest()[:12]
+
+
+def _store(target: Target) -> str:
+    """Return which store it is: not its port, its bucket, or who may use it."""
+    directory = " directory bucket" if zone_of(target.bucket) else ""
+    if target.store is not None:
+        return f"{target.store} here"
+    if not target.endpoint_url:
+        return f"{target.protocol} {target.region}".strip() + directory
+    parts = urlsplit(target.endpoint_url)
+    host = parts.hostname or ""
+    return (
+        f"{target.protocol} {parts.scheme} {'here' if _is_here(host) else host}"[:150] + directory
+    )
+
+
+def _is_here(host: str) -> bool:
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def _machine(provenance: Mapping[str, Any], name: str) -> dict[str, str | float | None]:
+    """Return what tells machines apart, and is the same after an update of the system."""
+    words = str(provenance.get("platform") or "").split("-")
+    system = " ".join((words[0][:32], *(word for word in words if word in _ARCHITECTURES)))
+    cpus = provenance.get("cpus")
+    return {
+        "cpus": cpus if isinstance(cpus, int) else None,
+        "system": system or None,
+        **({"name": name} if name else {}),
+    }
+
+
+def _versions(provenance: Mapping[str, Any], client: str) -> dict[str, str]:
+    """Return the versions that a reader looks for first."""
+    libraries = provenance.get("libraries")
+    of_client = libraries.get(client) if isinstance(libraries, Mapping) else None
+    found = {
+        "sbench": provenance.get("sbench"),
+        "git_commit": provenance.get("git_commit"),
+        "python": provenance.get("python"),
+        client: of_client,
+    }
+    return {name: version[:64] for name, version in found.items() if isinstance(version, str)}
+
+
+def parse(text: bytes) -> RecordedRun:
+    """Return the run that a file of a history holds.
+
+    Raises
+    ------
+    ValueError
+        If it is none; it says why, and names the field.
+    """
+    try:
+        data = msgspec.json.decode(text)
+        if (
+            isinstance(data, dict)
+            and isinstance(data.get("schema"), int)
+            and data["schema"] > SCHEMA
+        ):
+            raise ValueError("it is of a newer sbench")
+        found = check(data, RecordedRun)
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
+    except (msgspec.DecodeError, UnicodeDecodeError) as exc:
+        raise ValueError(f"it is no JSON: {exc}") from None
+    if not KEY.fullmatch(found.key):
+        raise ValueError("`key` is none that sbench makes")
+    if not found.figures.keys() & set(FIGURES):
+        raise ValueError("`figures` has none that is known")
+    for name, value in _texts(found):
+        if not value.isprintable():
+            raise ValueError(f"`{name}` has characters that cannot be printed")
+    return found
+
+
+def _texts(found: RecordedRun) -> Iterator[tuple[str, str]]:
+    yield from (("run_id", found.run_id), ("label", found.label))
+    for part in (found.job, found.machine, found.versions):
+        yield from ((name, value) for name, value in part.items() if isinstance(value, str))

@@ -1,0 +1,192 @@
+"""Verdicts over recorded runs and blocks: known answers, and the error rates that are promised."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from math import exp, log
+
+import msgspec
+import numpy as np
+import pytest
+
+from benchmarks import history as simulated
+from serverless_bench.history.judging import (
+    MIN_SESSIONS,
+    MOST_SESSIONS,
+    Verdict,
+    by_block,
+    judge,
+    of_recorded,
+    of_the_same_work,
+    overall,
+    ratio_of,
+    serial_correlation,
+    sessions,
+)
+from serverless_bench.history.recorded import RecordedRun
+from serverless_bench.units import NS_PER_S
+
+HOUR_NS = 3600 * NS_PER_S
+SERIES = 200
+
+
+def run(
+    rate: float, *, at_ns: int = 0, time_s: float | None = None, restart: bool = False
+) -> RecordedRun:
+    figures = {"whole_bytes_per_s": rate, "t99_s": 1 / rate if time_s is None else time_s}
+    return RecordedRun(
+        schema=1,
+        run_id=f"{at_ns}",
+        created_ns=at_ns,
+        key="k",
+        job={},
+        machine={},
+        versions={},
+        bytes=1000,
+        figures=figures,
+        restart=restart,
+    )
+
+
+def series(rates: Sequence[float], *, every_ns: int = 24 * HOUR_NS) -> list[RecordedRun]:
+    return [run(rate, at_ns=number * every_ns) for number, rate in enumerate(rates)]
+
+
+EQUAL = (1.0, 1.01, 0.99, 1.0, 1.01, 0.99, 1.0, 1.01)
+
+
+@pytest.mark.parametrize("kind", simulated.SERIES, ids=str)
+def test_equal_runs_raise_few_alarms_and_a_loss_is_found_as_often_as_stated(
+    kind: simulated.Series,
+) -> None:
+    found = simulated.shares(lambda rng, loss: simulated.recorded(kind, rng, loss), SERIES)
+    assert found["false alarms"] <= 0.05
+    assert found["passed wrongly"] <= 0.05
+    # Two standard errors of a share of 200 are up to 7 points.
+    assert found["found"] >= found["stated"] - 0.07
+
+
+@pytest.mark.parametrize(("blocks", "spread"), simulated.BLOCKS)
+def test_so_do_runs_in_turns(blocks: int, spread: float) -> None:
+    found = simulated.shares(lambda rng, loss: simulated.turns(blocks, spread, rng, loss), SERIES)
+    assert found["false alarms"] <= 0.05
+    assert found["passed wrongly"] <= 0.05
+    assert found["found"] >= found["stated"] - 0.07
+
+
+@pytest.mark.parametrize(
+    ("rate", "verdict"),
+    [
+        (1.0, Verdict.PASSED),
+        (1.3, Verdict.PASSED),
+        (0.85, Verdict.REGRESSED),
+        # Beyond chance, and below the tolerance.
+        (0.96, Verdict.UNDECIDED),
+    ],
+)
+def test_one_more_session_is_held_against_the_recorded_ones(rate: float, verdict: Verdict) -> None:
+    found = judge(of_recorded(("whole_bytes_per_s", "t99_s"), series(EQUAL), [run(rate)]))
+    assert [one.verdict for one in found] == [verdict, verdict]
+    assert overall(found) is verdict
+    # The rate is in one direction, and the time in the other.
+    assert [ratio_of(one) for one in found] == pytest.approx([rate, 1 / rate], rel=0.01)
+
+
+def test_the_standard_error_of_one_more_is_that_of_a_prediction() -> None:
+    """Without correlation: s times the root of 1 + 1/n, with n - 1 degrees of freedom."""
+    rates = [1.05, 0.93, 1.08, 0.9, 1.1, 0.95, 1.0]
+    logs = np.log(rates)
+    assert serial_correlation(logs) == 0
+    (one,) = of_recorded(["whole_bytes_per_s"], series(rates), [run(0.9)])
+    assert one.gain is not None
+    assert one.gain.rounds == 7
+    expected = logs.std(ddof=1) * (1 + 1 / 7) ** 0.5
+    assert one.gain.sd / one.gain.rounds**0.5 == pytest.approx(expected)
+    assert one.gain.mean == pytest.approx(log(0.9) - logs.mean())
+
+
+def test_days_that_are_alike_count_for_less() -> None:
+    rates = [1.0, 1.01, 1.02, 1.03, 1.03, 1.02, 1.01, 1.0, 0.99, 0.98, 0.98, 0.99]
+    (slow,) = of_recorded(["whole_bytes_per_s"], series(rates), [run(0.9)])
+    shuffled = [rates[place] for place in (0, 6, 2, 9, 4, 11, 7, 3, 10, 1, 8, 5)]
+    (mixed,) = of_recorded(["whole_bytes_per_s"], series(shuffled), [run(0.9)])
+    assert slow.gain is not None
+    assert mixed.gain is not None
+    assert slow.correlation > 0.5 > mixed.correlation
+    assert slow.gain.rounds < mixed.gain.rounds
+    assert slow.gain.sd / slow.gain.rounds**0.5 > mixed.gain.sd / mixed.gain.rounds**0.5
+
+
+def test_runs_of_one_hour_are_one_session() -> None:
+    runs = series([1.0] * 30, every_ns=HOUR_NS // 10)
+    assert [len(one) for one in sessions(runs)] == [11, 11, 8]
+    found = judge(of_recorded(["whole_bytes_per_s"], runs, [run(0.5)]))
+    assert overall(found) is Verdict.UNDECIDED
+    assert found[0].evidence.gain is None
+    # However many runs these sessions have.
+    assert len(sessions(series([1.0] * MIN_SESSIONS))) == MIN_SESSIONS
+
+
+def test_what_is_long_ago_is_not_compared() -> None:
+    rates = [*([0.5, 0.51] * 10), *([1.0, 1.01] * (MOST_SESSIONS // 2))]
+    (one,) = of_recorded(["whole_bytes_per_s"], series(rates), [run(1.0)])
+    assert one.old == pytest.approx(1.005)
+
+
+def test_runs_of_other_work_and_from_before_a_restart_are_left_out() -> None:
+    old = series(EQUAL)
+    other = msgspec.structs.replace(old[1], bytes=2000)
+    timed = msgspec.structs.replace(old[2], bytes=None)
+    known = [old[0], other, timed, run(1.0, at_ns=HOUR_NS, restart=True), old[3]]
+    assert of_the_same_work(known[:3], [run(1.0)]) == [old[0]]
+    assert of_the_same_work(known, [run(1.0)]) == known[3:]
+    assert of_the_same_work(known[:3], [timed]) == known[:3]
+
+
+def test_one_figure_that_regressed_is_enough_and_one_that_is_open_forbids_a_pass() -> None:
+    figures = ("whole_bytes_per_s", "t99_s")
+    slow = judge(of_recorded(figures, series(EQUAL), [run(1.0, time_s=1.3)]))
+    assert [one.verdict for one in slow] == [Verdict.PASSED, Verdict.REGRESSED]
+    assert overall(slow) is Verdict.REGRESSED
+    open_ = judge(of_recorded(figures, series(EQUAL), [run(1.0, time_s=1.04)]))
+    assert overall(open_) is Verdict.UNDECIDED
+
+
+def test_every_figure_more_takes_stronger_evidence() -> None:
+    old, new = [1.0, 1.0, 1.0, 1.0], [0.9, 0.85, 0.93, 0.9]
+    names = ["whole_bytes_per_s", "peak_1s_bytes_per_s", "steady_bytes_per_s"]
+    alone = judge(by_block(names[:1], {names[0]: old}, {names[0]: new}))
+    equal = {each: [1.0, 1.02, 0.99, 1.0] for each in names}
+    among = judge(by_block(names, equal, {**equal, names[0]: new}))
+    assert among[0].p > alone[0].p
+    assert alone[0].verdict is Verdict.REGRESSED
+
+
+def test_blocks_hide_what_makes_both_sides_slow() -> None:
+    hours = np.exp([0.0, -0.5, 0.3, -0.2, 0.6, -0.4])
+    noise = np.exp([0.01, -0.01, 0.005, -0.005, 0.01, -0.01])
+    name = "whole_bytes_per_s"
+    (found,) = judge(
+        by_block([name], {name: hours.tolist()}, {name: (0.88 * hours * noise).tolist()})
+    )
+    assert found.verdict is Verdict.REGRESSED
+    assert ratio_of(found) == pytest.approx(0.88, rel=0.01)
+    assert found.interval is not None
+    assert found.interval.low < 0.88 < found.interval.high
+
+
+def test_it_says_how_many_blocks_find_the_loss() -> None:
+    name = "whole_bytes_per_s"
+    rng = np.random.default_rng(1)
+    rates = np.exp(0.08 * rng.standard_normal(6)).tolist()
+    (found,) = judge(by_block([name], {name: [1.0] * 6}, {name: rates}))
+    assert found.power < 0.9
+    assert found.needed is not None
+    assert found.needed > 6
+    more = replace(found.evidence, gain=replace(found.evidence.gain, rounds=found.needed))  # type: ignore[type-var]
+    assert judge([more])[0].power >= 0.9
+
+
+def test_a_spread_beyond_the_loss_is_found_by_no_number_of_sessions() -> None:
+    rates = [exp(0.2 * one) for one in (1, -1, 0.5, -0.7, 1.1, -1.2, 0.3)]
+    (found,) = judge(of_recorded(["whole_bytes_per_s"], series(rates), [run(0.9)]))
+    assert (found.verdict, found.needed) == (Verdict.UNDECIDED, None)
