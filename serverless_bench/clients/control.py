@@ -28,13 +28,25 @@ class ControlClient(Client, Protocol):
         """Delete one object; with an entity tag, only if that is still its own."""
 
 
-def open_control_client(target: Target, transfer: Transfer) -> ControlClient:
-    """Return the client for small objects of a target that are not measured."""
+def open_control_client(
+    target: Target, transfer: Transfer, *, s3: type[WireClient] = WireClient, called: str = ""
+) -> ControlClient:
+    """Return the client for small objects of a target that are not measured.
+
+    Parameters
+    ----------
+    target, transfer
+        As for any client; the options of the target are not for this one.
+    s3
+        The client where S3's requests are understood.
+    called
+        What it calls itself; empty for what clients of this process do.
+    """
     # The options belong to the library that is measured.
     target = replace(target, client="", options=())
     if target.protocol is StoreProtocol.S3:
-        return WireClient(target, transfer)
+        return s3(target, transfer, called=called)
     from serverless_bench.clients.clouds.control import CloudControl  # noqa: PLC0415
 
     # It has no parts, which nobody asks for here.
-    return cast("ControlClient", CloudControl(target, transfer))
+    return cast("ControlClient", CloudControl(target, transfer, called=called))

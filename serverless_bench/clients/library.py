@@ -33,6 +33,8 @@ class LibraryClient(Generic[K]):
     ----------
     target, transfer
         Where objects live and how they are moved.
+    called
+        What the client calls itself; empty for what all of this process do.
 
     Raises
     ------
@@ -42,11 +44,11 @@ class LibraryClient(Generic[K]):
 
     info: ClassVar[ClientInfo]
 
-    def __init__(self, target: Target, transfer: Transfer) -> None:
+    def __init__(self, target: Target, transfer: Transfer, *, called: str = "") -> None:
         self._target = target
         self._bucket = target.bucket
         self._transfer = transfer
-        self._name = self._user_agent()
+        self._name = called or user_agent()
         self._connect_s = min(transfer.timeout_s, _CONNECT_S)
         self._rooms: list[bytearray] = []
         self._options: K = parse(self.info.options, target)
@@ -65,10 +67,6 @@ class LibraryClient(Generic[K]):
 
     def close(self) -> None:
         """Release connections; by default that is left to whoever forgets the library."""
-
-    def _user_agent(self) -> str:
-        """Return what the client calls itself."""
-        return user_agent()
 
     def _go_to(self, region: str, endpoint_url: str) -> None:
         self._region, self._endpoint_url = region, endpoint_url

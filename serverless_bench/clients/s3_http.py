@@ -55,10 +55,10 @@ class S3Response(NamedTuple):
 class S3HttpClient(LibraryClient[K]):
     """A client that makes S3's requests itself; how they are sent is its own."""
 
-    def __init__(self, target: Target, transfer: Transfer) -> None:
+    def __init__(self, target: Target, transfer: Transfer, *, called: str = "") -> None:
         self._next_pages: dict[tuple[str, str], str] = {}
         """Of directory buckets: tokens of the pages that follow, by prefix and last key."""
-        super().__init__(target, transfer)
+        super().__init__(target, transfer, called=called)
 
     def _send(
         self,

@@ -68,9 +68,9 @@ class WireClient(S3HttpClient[WireOptions]):
         conditional=True,
     )
 
-    def __init__(self, target: Target, transfer: Transfer) -> None:
+    def __init__(self, target: Target, transfer: Transfer, *, called: str = "") -> None:
         self._idle: deque[WireConnection] = deque()
-        super().__init__(target, transfer)
+        super().__init__(target, transfer, called=called)
         self._hashes = self._options.payload_signing == "sha256"
         self._keys = self._find_keys()
 

@@ -12,7 +12,7 @@ import xml.etree.ElementTree as ET
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from itertools import chain
 from typing import Final, Protocol, TypeVar, cast
@@ -21,7 +21,7 @@ from urllib.parse import urlsplit
 from serverless_bench import __version__
 from serverless_bench.clients.base import Exchange
 from serverless_bench.clients.clouds import CLOUDS
-from serverless_bench.clients.control import ControlClient
+from serverless_bench.clients.control import ControlClient, open_control_client
 from serverless_bench.clients.open_uploads import OpenUpload, read_uploads, uploads_query
 from serverless_bench.clients.s3_http import NO_HEADERS
 from serverless_bench.clients.s3_xml import document, texts
@@ -37,7 +37,7 @@ from serverless_bench.errors import (
     UsageError,
     WrongRegion,
 )
-from serverless_bench.job.target import StoreProtocol, Target
+from serverless_bench.job.target import Target
 from serverless_bench.job.transfer import Transfer
 from serverless_bench.units import KIB, NS_PER_S, whole_number
 from serverless_bench.worker.in_memory import MemorySource
@@ -90,9 +90,6 @@ class BucketClient(ControlClient, Protocol):
 
 class _S3BucketClient(WireClient):
     """The thin client, with the requests that are about a bucket itself."""
-
-    def _user_agent(self) -> str:
-        return _USER_AGENT
 
     def head_bucket(self, exchange: Exchange, owner: str = "") -> str:
         headers = {"x-amz-expected-bucket-owner": owner} if owner else NO_HEADERS
@@ -163,7 +160,8 @@ class Bucket:
     ) -> None:
         if not _NAME.fullmatch(target.bucket):
             raise UsageError(f"{target.bucket!r} is not a bucket name")
-        self._client = _open(target)
+        opened = open_control_client(target, _TRANSFER, s3=_S3BucketClient, called=_USER_AGENT)
+        self._client = cast("BucketClient", opened)
         self._rng = random.Random()  # noqa: S311 - jitter is no secret
         self._requests: Counter[str] = Counter() if requests is None else requests
         self._give_up_s = give_up_s
@@ -283,16 +281,6 @@ class Bucket:
             raise DeadlineExceeded(f"no whole answer came in {self._give_up_s:g} s") from None
         finally:
             self._requests.update(retrier.billed())
-
-
-def _open(target: Target) -> BucketClient:
-    # The options belong to the library that is measured.
-    target = replace(target, client="", options=())
-    if target.protocol is StoreProtocol.S3:
-        return _S3BucketClient(target, _TRANSFER)
-    from serverless_bench.clients.clouds.control import CloudControl  # noqa: PLC0415
-
-    return cast("BucketClient", CloudControl(target, _TRANSFER, user_agent=_USER_AGENT))
 
 
 @contextmanager

@@ -1,7 +1,7 @@
 """Delete the objects of a run, when none of its functions can write any more."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -123,6 +123,13 @@ def clean(
         return Cleaned(deleted=Deleted(objects=remove_arrays(run)))
     if not run.ended:
         refuse_if_locked(run.path)
+    return _clean_store(run, ledger, survey=survey, on_message=on_message)
+
+
+def _clean_store(
+    run: Run, ledger: Sequence[str], *, survey: bool, on_message: Callable[[str], object]
+) -> Cleaned:
+    """Delete what a run left in its store."""
     with target_of(run) as target:
         control = relocated(run.job, target).control
         died_ns = wall_ns() if _is_unfinished(run) else None

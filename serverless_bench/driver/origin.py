@@ -86,8 +86,8 @@ def confirm(run: Run, *, trust: bool) -> str:
         raise UsageError(
             f"{run.path} was not made here, and uses {', '.join(strange)}: your own settings would"
             " not",
-            hint="--trust if you know whose it is (trust=True in Python); a store that is yours"
-            " AWS_ENDPOINT_URL_S3 can name",
+            hint="--trust if you know whose it is (trust=True in Python); name a store that"
+            " is yours in SBENCH_ENDPOINT_URL, AWS_ENDPOINT_URL_S3 or AWS_ENDPOINT_URL",
         )
     return f"{run.path} was not made here; it uses {', '.join(place for place, _ in where)}"
 

@@ -162,7 +162,11 @@ class Load:
         if self.rate_per_s is not None:
             positive("rate_per_s", self.rate_per_s)
         if not 0 <= self.backoff_s < float("inf"):
-            raise wrong("backoff_s", f"must be at least 0, got {self.backoff_s:g}")
+            raise wrong(
+                "backoff_s",
+                f"must be at least 0, got {self.backoff_s:g}",
+                hint="seconds; after a conflict 0 tries again at once",
+            )
         parse_layout(self.layout)
         check_ratios(self.compressibility, self.duplication)
         if self.arrivals not in {"uniform", "poisson"}:

@@ -201,9 +201,10 @@ class JobSpec(Work):  # noqa: PLW1641 - the dataclass makes its hash
             ("concurrency", self.concurrency),
             ("objects", self.objects),
             ("repeats", self.repeats),
-            ("slots", 1 if self.slots is None else self.slots),
         ):
             at_least(name, value, 1)
+        slots = 1 if self.slots is None else self.slots
+        at_least("slots", slots, 1, hint="leave it out for as many as the host has processors")
         at_most("invocations", self.invocations, MAX_INVOCATIONS)
         at_most("objects", self.objects, MAX_OBJECTS)
         at_most("repeats", self.repeats, MAX_REPEATS)

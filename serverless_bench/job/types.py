@@ -166,10 +166,10 @@ def wrong(name: str, problem: str, *, hint: str = "") -> UsageError:
     return UsageError(f"`{name}` {problem}", hint=hint, field=name)
 
 
-def at_least(name: str, value: int, least: int) -> None:
+def at_least(name: str, value: int, least: int, *, hint: str = "") -> None:
     """Refuse a number below ``least``."""
     if value < least:
-        raise wrong(name, f"must be at least {least}, got {value}")
+        raise wrong(name, f"must be at least {least}, got {value}", hint=hint)
 
 
 def at_most(name: str, value: int, most: int) -> None:

@@ -84,19 +84,7 @@ def draw_throughput(
         label=f"{style.label}, in steps of {format_seconds(step_s)}{_assumed(run)}",
         fill=True,
     )
-    low, high = _reach(series, factor)
-    peak = peak_of(series) / factor
-    top = min(1.05 * float(high.max()), _TALLEST * peak)
-    if float((high - low).max()) > _SEEN * peak:
-        axes.stairs(
-            high,
-            edges,
-            baseline=low,
-            facecolor=(LIGHT.ink, 0.2),
-            edgecolor="none",
-            fill=True,
-            label="within the uncertainty of the clocks",
-        )
+    top = _draw_band(series, axes, edges, factor)
     axes.margins(x=0)
     axes.set(xlim=(0, axes.get_xlim()[1]), ylim=(0, max(reached, top, 1e-3)))
     beside = _draw_throttles(run, axes, series.start_ns)
@@ -117,6 +105,23 @@ def timeline_of(run: Run) -> Timeline | None:
 def peak_of(series: Timeline | None) -> float:
     """Return the highest bytes per second of a timeline."""
     return 0.0 if series is None else float(series.bytes_per_s.max())
+
+
+def _draw_band(series: Timeline, axes: Axes, edges: Sequence[float], factor: float) -> float:
+    """Draw where the line may be if it can be seen, and return how high the picture has to be."""
+    low, high = _reach(series, factor)
+    peak = peak_of(series) / factor
+    if float((high - low).max()) > _SEEN * peak:
+        axes.stairs(
+            high,
+            edges,
+            baseline=low,
+            facecolor=(LIGHT.ink, 0.2),
+            edgecolor="none",
+            fill=True,
+            label="within the uncertainty of the clocks",
+        )
+    return min(1.05 * float(high.max()), _TALLEST * peak)
 
 
 def _reach(series: Timeline, factor: float) -> tuple[Floats, Floats]:

@@ -10,8 +10,6 @@ from serverless_bench.clients.clouds import CLOUDS, CloudRequests
 from serverless_bench.clients.obstore import ObstoreClient
 from serverless_bench.clients.open_uploads import OpenUpload
 from serverless_bench.errors import AccessDenied, BadRequest, ConnectionLost, OperationError
-from serverless_bench.job.target import Target
-from serverless_bench.job.transfer import Transfer
 
 _THERE: Final = 409
 _CHANGED: Final = 412
@@ -21,22 +19,7 @@ _NOT_UNDERSTOOD: Final = frozenset({400, _NOT_OFFERED})
 
 
 class CloudControl(ObstoreClient):
-    """obstore, and beside it the provider's own library; see ``control.ControlClient``.
-
-    Parameters
-    ----------
-    target, transfer
-        As for any client.
-    user_agent
-        What it calls itself; empty for what clients of this process do.
-    """
-
-    def __init__(self, target: Target, transfer: Transfer, *, user_agent: str = "") -> None:
-        self._called = user_agent
-        super().__init__(target, transfer)
-
-    def _user_agent(self) -> str:
-        return self._called or super()._user_agent()
+    """obstore, and beside it the provider's own library; see ``control.ControlClient``."""
 
     def _open(self) -> None:
         super()._open()

@@ -49,10 +49,9 @@ class GoogleRequests(WireClient):
     """
 
     def __init__(self, target: Target, user_agent: str, timeout_s: float) -> None:
-        self._called = user_agent
         # obstore has no other way to name the bucket.
         target = replace(target, client="", options=(), addressing=Addressing.PATH)
-        super().__init__(target, Transfer(timeout_s=timeout_s))
+        super().__init__(target, Transfer(timeout_s=timeout_s), called=user_agent)
 
     def head_bucket(self, exchange: Exchange) -> None:
         self._send("HeadBucket", "", exchange)
@@ -72,9 +71,6 @@ class GoogleRequests(WireClient):
         query = uploads_query(prefix, marker)
         response = self._send("ListMultipartUploads", "", exchange, query=query)
         return read_uploads(response.text, prefix)
-
-    def _user_agent(self) -> str:
-        return self._called
 
     def _open(self) -> None:
         super()._open()

@@ -97,12 +97,7 @@ def imported_from(layout: Layout, content: PickledData, hints: Hints) -> Importe
     results = _list(path, data, "results")
     stats, keys, *others = (_list(path, data, name) for name in layout.lists)
     requested = max(map(len, (results, stats, keys, *others)))
-    if requested > MAX_FUNCTIONS:
-        refuse(path, f"it has {requested} functions, at most {MAX_FUNCTIONS} are possible")
-    different = len({id(one) for one in results if one is not None})
-    if different < sum(one is not None for one in results):
-        # With two bytes a pickle says the same again; no two functions have one result.
-        refuse(path, "several functions have the very same result")
+    _check_results(path, results, requested)
     there = {
         i: _timed(path, i, layout.values(path, i, one))
         for i, one in enumerate(results)
@@ -137,6 +132,16 @@ def imported_from(layout: Layout, content: PickledData, hints: Hints) -> Importe
         remarks={"bytes": source, "worker_times": is_told},
         notes=tuple(notes),
     )
+
+
+def _check_results(path: Path, results: Sequence[Any], requested: int) -> None:
+    """Refuse more functions than there can be, and several that are one."""
+    if requested > MAX_FUNCTIONS:
+        refuse(path, f"it has {requested} functions, at most {MAX_FUNCTIONS} are possible")
+    different = len({id(one) for one in results if one is not None})
+    if different < sum(one is not None for one in results):
+        # With two bytes a pickle says the same again; no two functions have one result.
+        refuse(path, "several functions have the very same result")
 
 
 def _list(path: Path, data: Mapping[Any, Any], name: str) -> Sequence[Any]:
