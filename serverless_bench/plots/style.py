@@ -34,7 +34,8 @@ class Style:
 
 def style_of(run: Run) -> Style:
     """Return the style of a run that is drawn alone."""
-    return Style(for_picture(run.job.workload), _COLORS.get(run.job.workload, _OTHER))
+    mark = "" if run.simulated is None else "simulated "
+    return Style(f"{mark}{for_picture(run.job.workload)}", _COLORS.get(run.job.workload, _OTHER))
 
 
 def styles_of(runs: Sequence[Run]) -> list[Style]:
@@ -44,9 +45,10 @@ def styles_of(runs: Sequence[Run]) -> list[Style]:
     found = []
     for run, name in zip(runs, names, strict=True):
         style = style_of(run)
-        if alike[style.label] > 1:
-            shade = _SHADES[seen[style.label] % len(_SHADES)]
-            seen[style.label] += 1
+        workload = run.job.workload
+        if alike[workload] > 1:
+            shade = _SHADES[seen[workload] % len(_SHADES)]
+            seen[workload] += 1
             style = Style(f"{style.label} {for_picture(name)}", _shaded(style.color, shade))
         found.append(style)
     return found

@@ -39,7 +39,7 @@ def headline(summary: Summary) -> str:
         f"{summary.ok} of {summary.requested} functions ok, {summary.failed} failed, "
         f"{summary.lost} lost, {summary.duplicate} duplicate"
     )
-    parts = [counts, *pace.counts(summary)]
+    parts = [*simulated(summary), counts, *pace.counts(summary)]
     if not summary.ended:
         parts.append("the driver has not ended this run")
     if summary.skipped_lines:
@@ -49,6 +49,12 @@ def headline(summary: Summary) -> str:
         missing = summary.missing_functions.count
         parts.append(f"with the {missing} missing ones {low} to {high} in the same span")
     return "; ".join(parts)
+
+
+def simulated(summary: Summary) -> Iterator[str]:
+    """Yield what comes before everything else that is said of a run that never happened."""
+    if summary.simulated is not None:
+        yield f"SIMULATED with the model {summary.simulated}, nothing of it was measured"
 
 
 def rows(summary: Summary) -> Iterator[tuple[str, str]]:
@@ -74,7 +80,7 @@ def rows(summary: Summary) -> Iterator[tuple[str, str]]:
         ("client", f"{summary.client}, {_cpu(summary)}"),
         ("workers", f"{summary.executor}, {used if summary.workers else 'not recorded'}"),
         *_deliveries(summary.deliveries),
-        *_bill(summary.bill),
+        *_bill(summary.bill, is_simulated=summary.simulated is not None),
     ]
     return ((name, value) for name, value in table if value is not None)
 
@@ -342,7 +348,7 @@ def _deliveries(found: Deliveries | None) -> Iterator[Row]:
         yield "to the first byte", _percentiles(found.cold_start_s, format_seconds)
 
 
-def _bill(bill: "Bill | None") -> Iterator[Row]:
+def _bill(bill: "Bill | None", *, is_simulated: bool) -> Iterator[Row]:
     if bill is None:
         return
     from serverless_bench.aws.cost.usage import format_money  # noqa: PLC0415 - few runs have a bill
@@ -358,7 +364,8 @@ def _bill(bill: "Bill | None") -> Iterator[Row]:
         "logs": bill.dollars.logs,
     }
     parts = ", ".join(f"{name} {money(amount)}" for name, amount in shown.items() if amount)
-    where = "" if bill.on_aws else "as if on AWS Lambda, "
+    where = "simulated, " if is_simulated else ""
+    where += "" if bill.on_aws else "as if on AWS Lambda, "
     yield (
         "bill",
         f"{money(bill.total)}: {parts}; {where}{bill.gb_s:.4g} GB-s on {bill.architecture}",
