@@ -14,8 +14,8 @@ from serverless_bench.job.transfer import Stat
 from serverless_bench.rundir.tables import Ints, Mask
 from serverless_bench.workloads import open_workload
 
-MOST_REQUESTS: Final = 20_000_000
-"""Of a simulation: each is a row in memory, and in the run directory."""
+MOST_REQUESTS: Final = 4_000_000
+"""Of a simulation, without those that are refused: 300 bytes of memory each."""
 WORKLOADS: Final = {"write": OperationKind.PUT, "read": OperationKind.GET}
 
 
@@ -78,8 +78,6 @@ def demand_of(job: JobSpec, keys: Sequence[str], *, run_id: str, created_ns: int
                 names.append(operation.key)
                 sizes.append(operation.size)
             counts.append(len(names) - before)
-            if len(names) > MOST_REQUESTS:
-                raise _too_many(len(names))
     size = np.array(sizes, dtype=np.int64)
     different, which = np.unique(size, return_inverse=True)
     part_of = [job.transfer.part_size(kind, int(one)) or max(1, int(one)) for one in different]
@@ -123,6 +121,9 @@ def refuse_unknown(job: JobSpec) -> None:
     for name, value in settings.items():
         if value:
             raise UsageError(f"--{name} is not simulated", hint="leave it out: docs/simulate.md")
+    operations = job.invocations * job.objects * job.repeats
+    if operations > MOST_REQUESTS:
+        raise _too_many(operations)
 
 
 def _too_many(count: int) -> UsageError:

@@ -170,10 +170,11 @@ class Engine:
             active = active[lanes.moving[active] & (lanes.now_s[active] < self._to_s)]
             if len(active):
                 most = self._most(active)
+                claim = self._limits.claim[self._function(active)]
                 if first:
-                    weight = (self._to_s - lanes.now_s[active]) / step_s
-                    self._share, first = self._store.share(most, weight), False
-                self._move(active, np.minimum(most, self._share))
+                    there = (self._to_s - lanes.now_s[active]) / step_s
+                    self._share, first = self._store.share(most, claim, there), False
+                self._move(active, np.minimum(most, self._share * claim))
         ended = self._open_groups[self._function(self._active)] == 0
         if ended.any():
             self._active = self._active[~ended]

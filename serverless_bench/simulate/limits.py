@@ -37,13 +37,21 @@ class Limits:
     """Of its network, and of its processor, at any time."""
     connection: Floats
     """Of each of its connections; shape ``(functions,)``."""
+    claim: Floats
+    """Its weight among those that share the store; shape ``(functions,)``."""
     core_s_per_gib: float
     function_s: float
-    """How long a function takes that has nobody beside it, about."""
+    """How long a function takes, about."""
 
 
 def limits_of(
-    model: Model, demand: Demand, deployed: Deployed, *, client: str, rng: np.random.Generator
+    model: Model,
+    demand: Demand,
+    deployed: Deployed,
+    *,
+    at_once: int,
+    client: str,
+    rng: np.random.Generator,
 ) -> Limits:
     """Return the limits of the functions.
 
@@ -51,6 +59,8 @@ def limits_of(
     ----------
     model, demand, deployed
         What decides them.
+    at_once
+        Functions alive at once, at most.
     client
         Library that moves the bytes: its processor time is known.
     rng
@@ -81,19 +91,33 @@ def limits_of(
     burst, rate = _network(model, deployed)
     usual = min(top, float(np.median(connection)) * demand.lanes * demand.threads)
     moved = float(demand.size.sum()) / demand.functions
-    moving_s = moved / usual if np.isfinite(usual) else 0.0
+    alone_s = moved / usual if np.isfinite(usual) else 0.0
     if np.isfinite(rate):
-        moving_s = max(moving_s, (moved - burst) / rate)
-    latency_s = model.store.put_s if put else model.store.get_s
-    requests = float(demand.parts.sum()) / demand.functions / demand.lanes / demand.threads
+        alone_s = max(alone_s, (moved - burst) / rate)
     return Limits(
         burst_bytes=burst,
         bytes_per_s=rate,
         line=top,
         connection=connection,
+        claim=np.exp(model.store.share_sigma * rng.standard_normal(demand.functions)),
         core_s_per_gib=core_s,
-        function_s=moving_s + requests * latency_s,
+        function_s=alone_s + _shared_s(model, demand, at_once),
     )
+
+
+def _shared_s(model: Model, demand: Demand, at_once: int) -> float:
+    """Return how long the store keeps one function waiting, about: a step is a share of it."""
+    store, put = model.store, demand.kind is OperationKind.PUT
+    latency_s, per_s = (store.put_s, store.put_per_s) if put else (store.get_s, store.get_per_s)
+    requests = float(demand.parts.sum()) / demand.functions
+    found = requests * latency_s / demand.lanes / demand.threads
+    together = min(at_once, demand.functions)
+    if store.bytes_per_s is not None:
+        moved = float(demand.size.sum()) / demand.functions
+        found = max(found, together * moved / store.bytes_per_s)
+    if per_s is not None:
+        found = max(found, together * requests / (per_s * store.partitions))
+    return found
 
 
 def _network(model: Model, deployed: Deployed) -> tuple[float, float]:

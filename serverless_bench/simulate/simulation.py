@@ -70,9 +70,10 @@ def simulate(
     run_id = _run_id(job, model, deployed, keys)
     demand = demand_of(job, keys, run_id=run_id, created_ns=CREATED_NS)
     rng = np.random.default_rng(job.seed)
-    limits = limits_of(model, demand, deployed, client=job.target.client, rng=rng)
+    at_once, client = job.concurrency, job.target.client
+    limits = limits_of(model, demand, deployed, at_once=at_once, client=client, rng=rng)
     launcher = Launcher(
-        model.launch, job.invocations, at_once=job.concurrency, names=deployed.names, rng=rng
+        model.launch, job.invocations, at_once=at_once, names=deployed.names, rng=rng
     )
     engine = Engine(
         demand,

@@ -54,27 +54,29 @@ class SharedStore:
         self._refused |= admitted < count
         return admitted
 
-    def share(self, most: Floats, weight: Floats) -> float:
-        """Return the rate that no request exceeds so that all keep below the ceiling.
+    def share(self, most: Floats, claim: Floats, there: Floats) -> float:
+        """Return what a request of weight 1 gets at most, so that all keep below the ceiling.
 
         Parameters
         ----------
         most
             What each could move by itself, in bytes per second.
-        weight
+        claim
+            The weight of each among the others.
+        there
             For which share of the step each is moving.
         """
         ceiling = self._model.bytes_per_s
-        if ceiling is None or float(most @ weight) <= ceiling:
+        if ceiling is None or float(most @ there) <= ceiling:
             return np.inf
         # Max-min fairness: who wants less than its share leaves the rest to the others.
-        share = ceiling / float(weight.sum())
+        share = ceiling / float(claim @ there)
         for _ in range(_ROUNDS):
-            below = most < share
-            rest = float(weight[~below].sum())
+            below = most < share * claim
+            rest = float(claim[~below] @ there[~below])
             if not rest:
                 break
-            raised = (ceiling - float(most[below] @ weight[below])) / rest
+            raised = (ceiling - float(most[below] @ there[below])) / rest
             if raised <= share * (1 + 1e-9):
                 break
             share = raised
