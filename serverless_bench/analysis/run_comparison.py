@@ -80,6 +80,7 @@ class RunComparison(Displayed):
                     "label": side.label,
                     "directory": str(side.directory),
                     "runs": len(numbers),
+                    "simulated": side.simulated,
                     "median": median(numbers),
                     "spread": spread(numbers),
                     "values": numbers,

@@ -114,6 +114,11 @@ class Sample:
     runs: tuple[MeasuredRun, ...]
     """In the order in which they were made."""
 
+    @property
+    def simulated(self) -> int:
+        """How many of the runs never happened."""
+        return sum(run.summary.simulated is not None for run in self.runs)
+
     def metric(self, name: str) -> list[float]:
         """Return a figure of every run, in the order of the runs."""
         return [run.metric(name) for run in self.runs]

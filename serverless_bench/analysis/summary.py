@@ -88,6 +88,7 @@ class Summary(Displayed):
     store: str
     client: str
     executor: str
+    simulated: str | None
     requested: int
     ok: int
     failed: int
@@ -239,6 +240,7 @@ def _identity(run: Run) -> dict[str, Any]:
         "store": _store(run),
         "client": job.target.client if array is None else array.library,
         "executor": job.executor,
+        "simulated": run.simulated,
         "requested": job.invocations,
         "planned_concurrency": min(job.concurrency, job.invocations),
         "object_bytes": job.object_bytes,
@@ -309,6 +311,8 @@ def _times(run: Run, good: Mask) -> dict[str, Any]:
 
 def _store(run: Run) -> str:
     """Return where the run's objects are."""
+    if run.simulated is not None:
+        return f"none: simulated with {run.simulated}"
     target, array = run.job.target, run.job.load.array
     if array is not None and array.path is not None:
         return f"files in {array.path}"

@@ -14,7 +14,7 @@ from serverless_bench.analysis.samples import MeasuredRun
 from serverless_bench.analysis.scaling import CONFIDENCE, Fit, Scaling, fit_scaling
 from serverless_bench.cli.pages import PAGE
 from serverless_bench.cli.terminal import say, say_json
-from serverless_bench.units import format_rate
+from serverless_bench.units import format_count, format_rate
 
 _METRICS: Final = ("whole_bytes_per_s", "steady_bytes_per_s")
 _NAMES: Final = {"capped": "min(linear, cap)", "usl": "universal scalability law"}
@@ -50,8 +50,21 @@ def fit(runs: Sequence[MeasuredRun], *, seed: int) -> dict[str, Scaling]:
     return found
 
 
-def show(found: Mapping[str, Scaling], *, predict: int | None, style: str) -> None:
+def show(
+    found: Mapping[str, Scaling], *, predict: int | None, style: str, simulated: int = 0
+) -> None:
     """Print the fits.
+
+    Parameters
+    ----------
+    found
+        By metric.
+    predict
+        A number of functions to say the throughput of.
+    style
+        text, json or markdown.
+    simulated
+        How many of the runs never happened.
 
     Raises
     ------
@@ -61,7 +74,10 @@ def show(found: Mapping[str, Scaling], *, predict: int | None, style: str) -> No
     if predict is not None:
         for scaling in found.values():
             scaling.check_reach(predict)
-    data = {metric: _to_json(scaling, predict) for metric, scaling in found.items()}
+    data = {
+        metric: {**_to_json(scaling, predict), "simulated": simulated}
+        for metric, scaling in found.items()
+    }
     if style == "json":
         say_json(orjson.dumps(data))
         return
@@ -72,8 +88,9 @@ def show(found: Mapping[str, Scaling], *, predict: int | None, style: str) -> No
         curves = {metric: _curves(scaling) for metric, scaling in found.items()}
         click.echo(page(data, laws, curves), nl=False)
         return
+    mark = f", {format_count(simulated, 'run')} SIMULATED" if simulated else ""
     for metric, fitted in data.items():
-        say(metric)
+        say(f"{metric}{mark}")
         for line in (*_table(fitted["rows"], markdown=style == "markdown"), *_laws(fitted)):
             say(line)
     for metric in _METRICS[len(found) :]:

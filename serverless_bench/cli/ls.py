@@ -90,6 +90,7 @@ def _figures(path: Path) -> dict[str, Any]:
     summary = summarize(load_run(path, detail=False))
     return {
         "command": summary.workload,
+        "simulated": summary.simulated,
         "requested": summary.requested,
         "ok": summary.ok,
         "bytes": summary.bytes,
@@ -107,7 +108,7 @@ def _cells(row: dict[str, Any]) -> tuple[str, ...]:
         return (*start, "series", f"{row['runs']} runs", "-", f"sbench ls {row['name']}", "")
     return (
         *start,
-        row["command"],
+        row["command"] if row["simulated"] is None else f"{row['command']}, simulated",
         f"{row['ok']} of {row['requested']} ok",
         format_size(row["bytes"]),
         "withheld" if row["withheld"] else format_rate(row["whole_bytes_per_s"]),

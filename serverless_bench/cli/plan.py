@@ -152,6 +152,18 @@ class _Plan:
 @prices_option
 @option("--show-prices", is_flag=True, help="Write the price file and stop.")
 @option(
+    "--simulate",
+    is_flag=True,
+    help="Write a run directory of what COMMAND would do, by a model, and report on it.",
+)
+@option(
+    "--model",
+    show_default=False,
+    metavar="NAME|FILE",
+    help="With --simulate: aws-lambda, loopback, or a TOML file that changes one."
+    "  [default: aws-lambda]",
+)
+@option(
     "--format",
     type=click.Choice(["text", "json"]),
     default="text",
@@ -162,8 +174,8 @@ def command(words: tuple[str, ...], **flags: Any) -> int:  # noqa: ANN401 - too 
 
     Nothing is started and, without --stack, AWS is not asked. Behind COMMAND (write, read,
     mixed, array or call) stand its own flags: then these say what to plan, and of the flags
-    before it --memory, --arch, --quota, --network-quota, --stack, --region, --prices and
-    --format count.
+    before it --memory, --arch, --quota, --network-quota, --stack, --region, --prices, --simulate,
+    --model and --format count.
     """
     if flags["show_prices"]:
         say(*price_text(flags["prices"]).splitlines())
@@ -171,6 +183,7 @@ def command(words: tuple[str, ...], **flags: Any) -> int:  # noqa: ANN401 - too 
     from serverless_bench.cli.plan_job import plan_command
     from serverless_bench.driver.cost_limit import check_memory
 
+    _check_simulation(words, flags)
     check_memory(flags["memory"])
     for name in ("quota",) if words else _LEAST:
         value, least = flags[name], _LEAST[name]
@@ -187,6 +200,8 @@ def command(words: tuple[str, ...], **flags: Any) -> int:  # noqa: ANN401 - too 
         "quota": quota,
         "network_mbps": _network_mbps(flags["network_quota"], stack),
     }
+    if flags["simulate"]:
+        return _simulate(words, flags, {**account, "names": max(1, len(functions))})
     if any(setup.in_vpc for setup in setups.values()) and flags["vpc"] == Route.NONE:
         flags["vpc"] = Route.GATEWAY
     found = (
@@ -202,6 +217,43 @@ def command(words: tuple[str, ...], **flags: Any) -> int:  # noqa: ANN401 - too 
         for title, text in (("command", " ".join(words)), *found.rows()):
             say(f"{title:<20} {text}")
     return ExitCode.OK
+
+
+def _check_simulation(words: Sequence[str], flags: Mapping[str, Any]) -> None:
+    if flags["model"] is not None and not flags["simulate"]:
+        raise UsageError(
+            "--model needs --simulate", hint="sbench plan --simulate --model ... write"
+        )
+    if flags["simulate"] and not words:
+        raise UsageError(
+            "--simulate needs a command", hint="sbench plan --simulate write --number 100000"
+        )
+
+
+def _simulate(
+    words: Sequence[str], flags: Mapping[str, Any], account: Mapping[str, Any]
+) -> ExitCode:
+    from serverless_bench.cli.plan_simulate import simulate_command
+    from serverless_bench.simulate.limits import Deployed
+    from serverless_bench.simulate.model import AWS_LAMBDA, load_model
+
+    model = load_model(flags["model"] or AWS_LAMBDA.name)
+    if not model.function.on_lambda:
+        # There is no account, and no quota but one that is asked for.
+        account = {**account, "quota": flags["quota"]}
+    return simulate_command(
+        words,
+        model=model,
+        deployed=Deployed(
+            memory_mib=account["memory_mib"],
+            architecture=account["architecture"],
+            quota=account["quota"],
+            network_mbps=account["network_mbps"],
+            names=account["names"],
+        ),
+        style=flags["format"],
+        prices=flags["prices"],
+    )
 
 
 def _plan(flags: Mapping[str, Any], account: Mapping[str, Any], quota_from: str) -> _Plan:

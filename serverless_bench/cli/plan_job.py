@@ -8,7 +8,7 @@ import click
 
 from serverless_bench.cli.call import with_code
 from serverless_bench.cli.defaults import defaults_for
-from serverless_bench.cli.job import prepare
+from serverless_bench.cli.job import Prepared, prepare
 from serverless_bench.cli.main import open_command
 from serverless_bench.cli.stages import WORKLOADS
 from serverless_bench.errors import UsageError
@@ -16,6 +16,7 @@ from serverless_bench.job.load import OWN_FUNCTION
 
 if TYPE_CHECKING:
     from serverless_bench.driver.outlook import JobPlan
+    from serverless_bench.job.spec import JobSpec
 
 COMMANDS: Final = (*WORKLOADS, "call")
 
@@ -37,6 +38,27 @@ def plan_command(words: Sequence[str], **how: Any) -> "JobPlan":  # noqa: ANN401
     """
     from serverless_bench.driver.outlook import plan
 
+    prepared = prepare_command(words)
+    return plan(job_of(prepared), prepared.keys, **how)
+
+
+def job_of(prepared: Prepared) -> "JobSpec":
+    """Return the job of a command, as it would run where all its functions run at once."""
+    # Elsewhere all functions are launched at once, unless the flags say otherwise.
+    at_once = prepared.checked.settings.concurrency or prepared.job.invocations
+    bucket = prepared.checked.location.bucket or ""
+    job = replace(prepared.job, target=replace(prepared.job.target, bucket=bucket))
+    return replace(job, concurrency=at_once)
+
+
+def prepare_command(words: Sequence[str]) -> Prepared:
+    """Return a command with its flags, checked.
+
+    Raises
+    ------
+    UsageError
+        If there is no such command, or one of its flags is wrong.
+    """
     name, *arguments = words
     if name not in COMMANDS:
         raise UsageError(
@@ -50,9 +72,4 @@ def plan_command(words: Sequence[str], **how: Any) -> "JobPlan":  # noqa: ANN401
         default_map=defaults_for(command),
     ).params
     own = name == "call"
-    prepared = prepare(OWN_FUNCTION, with_code(flags)) if own else prepare(name, flags)
-    # Elsewhere all functions are launched at once, unless the flags say otherwise.
-    at_once = prepared.checked.settings.concurrency or prepared.job.invocations
-    bucket = prepared.checked.location.bucket or ""
-    job = replace(prepared.job, target=replace(prepared.job.target, bucket=bucket))
-    return plan(replace(job, concurrency=at_once), prepared.keys, **how)
+    return prepare(OWN_FUNCTION, with_code(flags)) if own else prepare(name, flags)

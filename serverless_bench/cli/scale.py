@@ -82,8 +82,14 @@ def command(
         order = _random_order(wanted, repeats, flags["seed"])
         runs = list(_measure(task, root, order, keep=flags["keep"], quiet=quiet))
         planned = len(order)
-    check_comparable([sample_of(runs, label=str(root), directory=root)], allowed=_VARIES)
-    show(fit(runs, seed=flags["seed"]), predict=predict, style=flags["format"])
+    sample = sample_of(runs, label=str(root), directory=root)
+    check_comparable([sample], allowed=_VARIES)
+    show(
+        fit(runs, seed=flags["seed"]),
+        predict=predict,
+        style=flags["format"],
+        simulated=sample.simulated,
+    )
     return ExitCode.OK if len(runs) == planned else ExitCode.INCOMPLETE
 
 

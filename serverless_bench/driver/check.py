@@ -64,6 +64,7 @@ class CheckedRun(Printed):
         """Return the JSON document of ``sbench check``."""
         data = {
             "checks": self.checks,
+            "simulated": self.summary.simulated,
             "withheld": self.summary.withheld,
             "violated_keys": self.violated_keys,
         }
@@ -72,6 +73,11 @@ class CheckedRun(Printed):
 
     def lines(self) -> Iterator[Line]:
         """Yield what there is to say."""
+        if self.summary.simulated is not None:
+            yield (
+                f"simulated with the model {self.summary.simulated}: no store was asked",
+                "warning",
+            )
         yield from _self_checks(self.summary, self.checks)
         if self.violated_keys:
             keys = format_count(self.violated_keys, "shared key")

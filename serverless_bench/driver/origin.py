@@ -76,8 +76,14 @@ def confirm(run: Run, *, trust: bool) -> str:
     Raises
     ------
     UsageError
-        If the run was not made here, and asks for what this user's settings would not.
+        If the run was not made here, and asks for what this user's settings would not; or if it
+        was simulated.
     """
+    if run.simulated is not None:
+        raise UsageError(
+            f"{run.path} was simulated: there is nothing of it on any store",
+            hint="delete the directory, and it is gone",
+        )
     if is_ours(run.path):
         return ""
     where = [*_places(run.job)]

@@ -5,6 +5,7 @@ from typing import Final
 
 from matplotlib.figure import Figure
 
+from serverless_bench.escaping import for_picture
 from serverless_bench.palette import LIGHT
 from serverless_bench.plots.jobs import draw_jobs
 from serverless_bench.plots.latency import draw_latency, latencies_of
@@ -47,6 +48,10 @@ def figure(runs: Sequence[Run], *, latency: bool = False) -> Figure:
     for row, run in enumerate(runs):
         draw_jobs(run, drawn.add_subplot(grid[row, 0]), style=styles[id(run)])
         draw_rates(run, drawn.add_subplot(grid[row, 1]), style=styles[id(run)])
+    models = dict.fromkeys(run.simulated for run in runs if run.simulated is not None)
+    if models:
+        names = ", ".join(map(for_picture, models))
+        drawn.suptitle(f"SIMULATED with the model {names}: nothing of it was measured")
     unit = rate_unit(max((peak_of(timeline_of(run)) for run in runs), default=0.0))[1]
     first = None
     for row, run in enumerate(runs, len(runs)):

@@ -55,7 +55,8 @@ class Style:
 
 def style_of(run: Run) -> Style:
     """Return the style of a run that is drawn alone."""
-    return Style(for_picture(run.job.workload), LIGHT.of(run.job.workload))
+    mark = "" if run.simulated is None else "simulated "
+    return Style(f"{mark}{for_picture(run.job.workload)}", LIGHT.of(run.job.workload))
 
 
 def styles_of(runs: Sequence[Run]) -> list[Style]:
@@ -65,9 +66,10 @@ def styles_of(runs: Sequence[Run]) -> list[Style]:
     found = []
     for run, name in zip(runs, names, strict=True):
         style = style_of(run)
-        if alike[style.label] > 1:
-            shade = _SHADES[seen[style.label] % len(_SHADES)]
-            seen[style.label] += 1
+        workload = run.job.workload
+        if alike[workload] > 1:
+            shade = _SHADES[seen[workload] % len(_SHADES)]
+            seen[workload] += 1
             label = f"{style.label} {for_picture(shortened(name))}"
             style = Style(label, _shaded(style.color, shade))
         found.append(style)

@@ -56,7 +56,7 @@ def headline(summary: Summary) -> str:
         f"{summary.ok} of {summary.requested} functions ok, {summary.failed} failed, "
         f"{summary.lost} lost, {summary.duplicate} duplicate"
     )
-    parts = [counts, *pace.counts(summary)]
+    parts = [*simulated(summary), counts, *pace.counts(summary)]
     if not summary.ended:
         parts.append("the driver has not ended this run")
     if summary.skipped_lines:
@@ -66,6 +66,12 @@ def headline(summary: Summary) -> str:
         missing = summary.missing_functions.count
         parts.append(f"with the {missing} missing ones {low} to {high} in the same span")
     return "; ".join(parts)
+
+
+def simulated(summary: Summary) -> Iterator[str]:
+    """Yield what comes before everything else that is said of a run that never happened."""
+    if summary.simulated is not None:
+        yield f"SIMULATED with the model {summary.simulated}, nothing of it was measured"
 
 
 def rows(summary: Summary) -> Iterator[tuple[str, str]]:
@@ -91,7 +97,7 @@ def rows(summary: Summary) -> Iterator[tuple[str, str]]:
         ("client", f"{summary.client}, {_cpu(summary)}"),
         ("workers", f"{summary.executor}, {used if summary.workers else 'not recorded'}"),
         *_deliveries(summary.deliveries),
-        *bill_rows(summary.bill),
+        *bill_rows(summary.bill, is_simulated=summary.simulated is not None),
     ]
     return ((name, value) for name, value in table if value is not None)
 
@@ -359,7 +365,7 @@ def _deliveries(found: Deliveries | None) -> Iterator[Row]:
         yield "to the first byte", _percentiles(found.cold_start_s, format_seconds)
 
 
-def bill_rows(bill: "Bill | None") -> Iterator[Row]:
+def bill_rows(bill: "Bill | None", *, is_simulated: bool) -> Iterator[Row]:
     """Yield what a run cost, name and value; nothing of a run that has no bill."""
     if bill is None:
         return
@@ -376,7 +382,8 @@ def bill_rows(bill: "Bill | None") -> Iterator[Row]:
         "logs": bill.dollars.logs,
     }
     parts = ", ".join(f"{name} {money(amount)}" for name, amount in shown.items() if amount)
-    where = "" if bill.on_aws else "as if on AWS Lambda, "
+    where = "simulated, " if is_simulated else ""
+    where += "" if bill.on_aws else "as if on AWS Lambda, "
     yield (
         "bill",
         f"{money(bill.total)}: {parts}; {where}{bill.gb_s:.4g} GB-s on {bill.architecture}",

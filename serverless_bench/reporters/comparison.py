@@ -111,7 +111,10 @@ def _ratio(value: float) -> str:
 
 def _side(found: Mapping[str, Any], side: Mapping[str, Any]) -> str:
     median_text = format_metric(found["metric"], side["median"])
-    text = f"{format_count(side['runs'], 'run')}, median {median_text}"
+    runs = format_count(side["runs"], "run")
+    if side["simulated"]:
+        runs += f" ({side['simulated']} SIMULATED)"
+    text = f"{runs}, median {median_text}"
     return text if side["spread"] is None else f"{text}, spread {side['spread']:.1%}"
 
 

@@ -116,13 +116,16 @@ class Run:
     """What the deployed functions said before anything was launched, and each time that the run
     was gone on with, one each: what they are, ``billed_ms`` and the ``requests`` that they
     made. Empty if they were not asked."""
+    simulated: str | None = None
+    """The model that made it up; None for a run that happened."""
     skipped_lines: int
     """Lines that could not be read."""
     problems: tuple[str, ...] = ()
     """Where the first of these are, and what is wrong with them."""
 
     def __repr__(self) -> str:
-        state = "" if self.ended else ", not ended"
+        state = "" if self.simulated is None else f", simulated with {self.simulated}"
+        state += "" if self.ended else ", not ended"
         job = f"{self.job.workload}, {self.job.invocations} functions"
         return f"<Run {self.path}: {job}, {len(self.operations['bytes'])} operations{state}>"
 
@@ -218,6 +221,7 @@ def read_run(path: Path, unsaved: Sequence[bytes], *, detail: bool) -> Run:
         store_requests=reader.end.get("store_requests"),
         gate=reader.end.get("gate"),
         limits=header.get("limits"),
+        simulated=header.get("simulated"),
         probed=(
             *(header.get("probe") or {}).get("functions", ()),
             *reader.end.get("probed", ()),

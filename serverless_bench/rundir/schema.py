@@ -56,6 +56,7 @@ class _Header(msgspec.Struct):
     provenance: _Provenance
     probe: _Probe | None = None
     limits: dict[str, Any] | None = None
+    simulated: Annotated[str, msgspec.Meta(min_length=1, max_length=MAX_ID)] | None = None
 
 
 class _Gate(msgspec.Struct):
@@ -101,7 +102,7 @@ def check_header(path: Path, header: Mapping[str, Any]) -> JobSpec:
     """
     try:
         check(header, _Header)
-        for name in ("run_id", "provenance", "probe", "limits"):
+        for name in ("run_id", "provenance", "probe", "limits", "simulated"):
             _check_plain(name, header.get(name), 0)
         return _job(header["job"])
     except (TypeError, ValueError) as exc:

@@ -35,6 +35,12 @@ _MAX_MOVES: Final = 2
 T = TypeVar("T")
 
 
+def longest_wait_s(number: int) -> float:
+    """Return the longest wait before another attempt when ``number`` have failed."""
+    # Of a store that throttles there may be thousands, and 2**1100 is no float.
+    return min(_CAP_S, _BASE_S * 2.0 ** min(number, _DOUBLINGS))
+
+
 @dataclass(slots=True)
 class Retrier:
     """Every attempt of one operation's requests.
@@ -144,8 +150,7 @@ class Retrier:
         DeadlineExceeded
             If no time is left for it.
         """
-        # Of a store that throttles there may be thousands, and 2**1100 is no float.
-        wait_s = self.rng.uniform(0, min(_CAP_S, _BASE_S * 2 ** min(number, _DOUBLINGS)))
+        wait_s = self.rng.uniform(0, longest_wait_s(number))
         # Who says "after 0 s" would be asked without a pause until the time is over.
         if isinstance(failure, Throttled) and failure.retry_after_s:
             wait_s = min(_CAP_S, failure.retry_after_s)

@@ -36,14 +36,16 @@ def reference(path: Path, *, with_warmup: bool = False) -> Row:
     seen, missed = shown(run), not_shown(run)
     window = steady(run)
     statuses = [one.status for one in functions]
+    model = run.header.get("simulated")
     report = {
         "report_schema": 3,
         "run_id": run.header["run_id"],
         "name": run.job["name"],
         "workload": run.job["workload"],
-        "store": store(run),
+        "store": store(run) if model is None else f"none: simulated with {model}",
         "client": (run.job["load"]["array"] or {}).get("library", run.job["target"]["client"]),
         "executor": run.job["executor"],
+        "simulated": model,
         "requested": run.job["invocations"],
         **{name: statuses.count(name) for name in ("ok", "failed", "lost", "duplicate")},
         "ended": run.ended,

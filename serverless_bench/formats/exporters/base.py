@@ -28,7 +28,8 @@ def operations_frame(run: Run) -> "pd.DataFrame":
     pandas.DataFrame
         ``Frames.operations``, with ``invocation``, ``status`` and ``worker_id`` of the
         function call that each operation belongs to. Only operations of functions that
-        are ok or failed count; those of duplicates are there, too.
+        are ok or failed count; those of duplicates are there, too. Of a run that was
+        simulated, ``simulated`` says with which model.
 
     Raises
     ------
@@ -38,4 +39,5 @@ def operations_frame(run: Run) -> "pd.DataFrame":
     frames = run.frames()
     functions = frames.functions[["index", "status", "worker_id"]]
     functions = functions.rename(columns={"index": "invocation"})
-    return frames.operations.join(functions, on="function").drop(columns="function")
+    found = frames.operations.join(functions, on="function").drop(columns="function")
+    return found if run.simulated is None else found.assign(simulated=run.simulated)

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from serverless_bench.analysis.timeline import function_spans
+from serverless_bench.errors import UsageError
 from serverless_bench.formats.exporters.base import Exporter
 from serverless_bench.rundir.files import replacing
 from serverless_bench.rundir.run import Run
@@ -15,7 +16,13 @@ from serverless_bench.units import NS_PER_S
 
 
 def write_pickle(run: Run, path: Path) -> None:
-    """Write the pickle of a run to a file."""
+    """Write the pickle of a run to a file.
+
+    Raises
+    ------
+    UsageError
+        If the run was simulated: a reader of the pickle could not know.
+    """
     with replacing(path) as file:
         _write(run, file)
 
@@ -31,6 +38,11 @@ def _rows(run: Run) -> list[tuple[float, float, float]]:
 
 
 def _write(run: Run, out: BinaryIO) -> None:
+    if run.simulated is not None:
+        raise UsageError(
+            "a pickle of PyWren has no place to say that its run was simulated",
+            hint="--format csv, parquet or warp",
+        )
     out.write(pickle.dumps(_rows(run)))
 
 

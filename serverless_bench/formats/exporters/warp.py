@@ -38,7 +38,8 @@ def _write(run: Run, out: BinaryIO) -> None:
     table.writerow(COLUMNS)
     for rows in _chunks(run):
         table.writerows(rows)
-    text.write(f"# sbench export --format warp, run {run.run_id}\n")
+    mark = "" if run.simulated is None else f", SIMULATED with {run.simulated}"
+    text.write(f"# sbench export --format warp, run {run.run_id}{mark}\n")
     text.detach()
 
 
@@ -53,6 +54,7 @@ def _chunks(run: Run) -> Iterator[Iterator[Sequence[object]]]:
 
 
 def _rows(run: Run, operations: Table, begin: int) -> Iterator[Sequence[object]]:
+    host = "sbench" if run.simulated is None else "simulated"
     index = run.functions["index"][operations["function"]].tolist()
     start, end = operations["start_ns"], operations["end_ns"]
     # warp asks when the last byte left for the network, so of a read there is none.
@@ -76,7 +78,7 @@ def _rows(run: Run, operations: Table, begin: int) -> Iterator[Sequence[object]]
     ):
         client, thread = divmod(number, _THREADS)
         yield (
-            *(i, thread, kind, f"sbench{client}", count, size, endpoint, key, error or ""),
+            *(i, thread, kind, f"{host}{client}", count, size, endpoint, key, error or ""),
             *(*instants, duration, 0),
         )
 

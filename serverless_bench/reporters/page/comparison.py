@@ -80,11 +80,11 @@ def _sides(comparison: RunComparison, figures: Figures) -> Html:
     rows = [
         [
             figures.value(f"sides[{at}].{name}")
-            for name in ("label", "directory", "runs", "median", "spread")
+            for name in ("label", "directory", "runs", "simulated", "median", "spread")
         ]
         for at in range(len(comparison.sides))
     ]
-    header = ("side", "directory", "runs", "median", "spread")
+    header = ("side", "directory", "runs", "simulated", "median", "spread")
     return table(header, rows, names=2, caption="Sides, the baseline first")
 
 

@@ -57,7 +57,10 @@ def page(summary: Summary, run: Run | None) -> str:
     figures = Figures(summary.to_json(), definitions(), "report")
     first = lead(summary, run, figures)
     parts = [part for part in _parts(summary, run, figures) if part is not None]
-    return document(f"{summary.workload}: {summary.name}", first, parts, figures.definitions())
+    mark = "" if summary.simulated is None else " (simulated)"
+    return document(
+        f"{summary.workload}: {summary.name}{mark}", first, parts, figures.definitions()
+    )
 
 
 def _parts(summary: Summary, run: Run | None, figures: Figures) -> Iterator[Part | None]:
@@ -71,11 +74,11 @@ def _parts(summary: Summary, run: Run | None, figures: Figures) -> Iterator[Part
     if found is not None and (clocks := other_charts.clock_chart(found)) is not None:
         yield Part(title="Clocks", content=figure(clocks))
     yield Part(title="Self-checks", content=_checks(summary))
-    bill = [(name, value) for name, value in bill_rows(summary.bill) if value is not None]
+    charged = dict(bill_rows(summary.bill, is_simulated=summary.simulated is not None))
+    bill = [(name, value) for name, value in charged.items() if value is not None]
     nothing = tag("p", "No bill: it is made of runs whose functions have a memory size.")
     yield Part(title="Cost", content=pairs(bill) if bill else nothing)
-    of_bill = {name for name, _ in bill_rows(summary.bill)}
-    told = pairs([(name, value) for name, value in rows(summary) if name not in of_bill])
+    told = pairs([(name, value) for name, value in rows(summary) if name not in charged])
     yield Part(title="Report", content=told)
     if run is not None:
         yield Part(title="Job", content=_job(run))

@@ -9,6 +9,7 @@ from serverless_bench.reporters.page.charts import Chart, Row, colors, figure, n
 from serverless_bench.reporters.page.document import Part, document
 from serverless_bench.reporters.page.markup import Html, tag
 from serverless_bench.reporters.page.values import Figures, all_figures, table
+from serverless_bench.units import format_count
 
 Curve = Sequence[tuple[float, float]]
 """Numbers of functions, and the bytes per second that a law says they get."""
@@ -43,7 +44,9 @@ def page(
         for metric, fitted in found.items()
     ]
     lead = tag("div", (tag("p", text, class_="verdict") for text in first[:1]))
-    title = "Throughput by the number of functions"
+    some = next(iter(found.values()), {}).get("simulated")
+    mark = f" ({format_count(some, 'run')} SIMULATED)" if some else ""
+    title = f"Throughput by the number of functions{mark}"
     return document(title, lead, [*parts, all_figures(figures)], figures.definitions())
 
 

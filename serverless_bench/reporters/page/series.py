@@ -21,6 +21,7 @@ _COLUMNS: Final = {
     "whole_bytes_per_s": "whole throughput",
     "withheld": "withheld",
     "ended": "ended",
+    "simulated": "simulated with",
 }
 _NAMES: Final = 3
 """Columns that are no numbers."""

@@ -5,7 +5,7 @@ from typing import Final
 
 from serverless_bench.analysis.summary import Summary
 from serverless_bench.clock import utc_stamp
-from serverless_bench.reporters.base import rows
+from serverless_bench.reporters.base import rows, simulated
 from serverless_bench.reporters.page.markup import Content, Html, tag
 from serverless_bench.reporters.page.values import Figures
 from serverless_bench.rundir.run import Run
@@ -49,6 +49,8 @@ def lead(summary: Summary, run: Run | None, figures: Figures) -> Html:
 
 
 def _sentences(summary: Summary) -> Iterator[Content]:
+    for mark in simulated(summary):
+        yield _bad(f"{mark}. ")
     did = _DID.get(summary.workload, "moved")
     yield f"{format_count(summary.requested, 'function')} {did} "
     yield tag("strong", format_size(summary.bytes))

@@ -9,7 +9,7 @@ from serverless_bench.experiments.loading import load_experiment
 from tests.command import Sbench
 
 
-def cells_of(sbench: Sbench, name: str, *flags: object) -> dict[str, dict[str, Any]]:
+def cells_of(sbench: Sbench, name: str, *flags: str) -> dict[str, dict[str, Any]]:
     """Run a part of a study once; return what was measured, by the names or values of cells."""
     done = sbench("exp", "run", name, *flags, "--repeats", "1", "--format", "json")
     assert done.code == 0, done.err

@@ -32,9 +32,13 @@ def agree(shape: Shape, *, with_warmup: bool) -> None:
     with tempfile.TemporaryDirectory() as scratch:
         path = Path(scratch) / "run"
         save(path, shape)
-        ours = summarize(load_run(path), with_warmup=with_warmup).to_json()
-        theirs = reference(path, with_warmup=with_warmup)
-        brief = summarize(load_run(path, detail=False), with_warmup=with_warmup).to_json()
+        agree_on(path, shape, with_warmup=with_warmup)
+
+
+def agree_on(path: Path, shape: object, *, with_warmup: bool) -> None:
+    ours = summarize(load_run(path), with_warmup=with_warmup).to_json()
+    theirs = reference(path, with_warmup=with_warmup)
+    brief = summarize(load_run(path, detail=False), with_warmup=with_warmup).to_json()
     assert without_keys(brief) == without_keys(ours)
     # Words are for people: as many reasons are as many.
     assert len(ours.pop("withheld")) == len(theirs.pop("withheld")), shape

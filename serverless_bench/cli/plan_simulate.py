@@ -1,0 +1,78 @@
+"""``sbench plan --simulate COMMAND``: a run directory of what a command would do."""
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from serverless_bench.cli.exit_codes import ExitCode, exit_code_of
+from serverless_bench.cli.job import Prepared
+from serverless_bench.cli.plan_job import job_of, prepare_command
+from serverless_bench.cli.terminal import say
+from serverless_bench.errors import UsageError
+
+if TYPE_CHECKING:
+    from serverless_bench.simulate.limits import Deployed
+    from serverless_bench.simulate.model import Model
+
+
+def simulate_command(
+    words: Sequence[str], *, model: "Model", deployed: "Deployed", style: str, prices: Path | None
+) -> ExitCode:
+    """Write a run directory as if a command had run, and report on it.
+
+    Parameters
+    ----------
+    words
+        The command and its flags, as behind ``sbench``; they say where the run goes.
+    model, deployed
+        As in ``simulate``.
+    style
+        Format of the report; text takes that of the command.
+    prices
+        A price file.
+
+    Raises
+    ------
+    UsageError
+        If there is no such command, or one of its flags is wrong, or cannot be simulated.
+    """
+    prepared = prepare_command(words)
+    _check_output(prepared)
+    from serverless_bench.simulate.demand import refuse_unknown
+
+    refuse_unknown(prepared.job)
+    from serverless_bench.analysis.summary import summarize
+    from serverless_bench.aws.cost.prices import load_prices
+    from serverless_bench.reporters import open_reporter
+    from serverless_bench.simulate.simulation import simulate
+
+    style = prepared.output.format or "text" if style == "text" else style
+    reporter = open_reporter(style)
+    say(f"run directory: {prepared.directory}", err=style != "text")
+    run = simulate(
+        job_of(prepared),
+        prepared.directory,
+        model=model,
+        keys=prepared.keys,
+        deployed=deployed,
+    )
+    summary = summarize(run, prices=None if prices is None else load_prices(prices))
+    reporter(summary, sys.stdout)
+    if prepared.output.key_file is not None:
+        from serverless_bench.job.keys import write_key_file
+
+        write_key_file(prepared.output.key_file, run.keys())
+    return exit_code_of(summary)
+
+
+def _check_output(prepared: Prepared) -> None:
+    """Refuse what would be of a run that happened, or could not be told from one."""
+    output = prepared.output
+    for flag, value in (
+        ("--ceiling", output.ceiling),
+        ("--pickle", output.pickle),
+        ("--max-cost", output.max_cost),
+    ):
+        if value:
+            raise UsageError(f"{flag} is not simulated", hint="leave it out: docs/simulate.md")

@@ -1,0 +1,133 @@
+"""What is to be moved: the operations of a job as arrays, and the requests that they are."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from serverless_bench.errors import UsageError
+from serverless_bench.job.invocations import invocation_specs
+from serverless_bench.job.operations import OperationKind
+from serverless_bench.job.spec import JobSpec
+from serverless_bench.job.transfer import Stat
+from serverless_bench.rundir.tables import Ints, Mask
+from serverless_bench.workloads import open_workload
+
+MOST_REQUESTS: Final = 4_000_000
+"""Of a simulation, without those that are refused: 300 bytes of memory each."""
+WORKLOADS: Final = {"write": OperationKind.PUT, "read": OperationKind.GET}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Demand:
+    """Operations in the order of their groups; a group is one thread of one function."""
+
+    kind: OperationKind
+    functions: int
+    threads: int
+    lanes: int
+    """Requests of one group in flight at once, at most."""
+    keys: Sequence[str]
+    size: Ints
+    """Shape ``(operations,)``, as the next two."""
+    part_bytes: Ints
+    parts: Ints
+    """Requests that carry the bytes of an operation."""
+    first: Ints
+    """The first operation of each group, and one past the last, shape ``(groups + 1,)``."""
+
+    @property
+    def in_parts(self) -> Mask:
+        """Which operations are uploads in parts: these are also created and completed."""
+        return np.asarray((self.parts > 1) & (self.kind is OperationKind.PUT))
+
+
+def demand_of(job: JobSpec, keys: Sequence[str], *, run_id: str, created_ns: int) -> Demand:
+    """Return what a job is to move.
+
+    Parameters
+    ----------
+    job
+        A write or a read.
+    keys
+        Objects that it reads.
+    run_id, created_ns
+        As in ``invocation_specs``: keys derive from the first.
+
+    Raises
+    ------
+    UsageError
+        If the job has a setting that is not simulated, or too many requests.
+    """
+    refuse_unknown(job)
+    kind, threads = WORKLOADS[job.workload], job.load.threads
+    workload = open_workload(job.workload)
+    names: list[str] = []
+    sizes: list[int] = []
+    counts: list[int] = []
+    for one in invocation_specs(job, run_id=run_id, created_ns=created_ns, keys=keys):
+        for thread in range(threads):
+            before = len(names)
+            for operation in workload.operations(one, thread):
+                if operation.size is None:
+                    raise UsageError(
+                        f"nobody knows the size of {operation.key!r:.80}, and none is simulated",
+                        hint="read objects that sbench wrote, or that a simulated write did",
+                    )
+                names.append(operation.key)
+                sizes.append(operation.size)
+            counts.append(len(names) - before)
+    size = np.array(sizes, dtype=np.int64)
+    different, which = np.unique(size, return_inverse=True)
+    part_of = [job.transfer.part_size(kind, int(one)) or max(1, int(one)) for one in different]
+    part_bytes = np.array(part_of, dtype=np.int64)[which]
+    parts = np.maximum(1, -(-size // part_bytes))
+    if parts.sum() > MOST_REQUESTS:
+        raise _too_many(int(parts.sum()))
+    return Demand(
+        kind=kind,
+        functions=job.invocations,
+        threads=threads,
+        lanes=min(job.transfer.connections, int(parts.max(initial=1))),
+        keys=names,
+        size=size,
+        part_bytes=part_bytes,
+        parts=parts,
+        first=np.concatenate(([0], np.cumsum(counts))).astype(np.int64),
+    )
+
+
+def refuse_unknown(job: JobSpec) -> None:
+    """Refuse what the model knows nothing of.
+
+    Raises
+    ------
+    UsageError
+        If the job has it; the message says what.
+    """
+    if job.workload not in WORKLOADS:
+        raise UsageError(
+            f"a {job.workload} is not simulated", hint="sbench plan --simulate write, or read"
+        )
+    settings = {
+        "duration": job.duration_s,
+        "rate": job.load.rate_per_s,
+        "warm-up": job.warmup,
+        "split": job.load.split,
+        "gate": job.gate,
+        "stat": None if job.transfer.stat is Stat.KEY else job.transfer.stat,
+    }
+    for name, value in settings.items():
+        if value:
+            raise UsageError(f"--{name} is not simulated", hint="leave it out: docs/simulate.md")
+    operations = job.invocations * job.objects * job.repeats
+    if operations > MOST_REQUESTS:
+        raise _too_many(operations)
+
+
+def _too_many(count: int) -> UsageError:
+    return UsageError(
+        f"at least {count:,} requests are more than a simulation takes ({MOST_REQUESTS:,})",
+        hint="fewer functions or objects, or larger parts: --number, --objects, --part-mb",
+    )
