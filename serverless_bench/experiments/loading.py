@@ -196,7 +196,7 @@ def _row(row: dict[str, Any]) -> PublishedRow:
 
 
 def _row_check(table: dict[str, Any]) -> Check:
-    name = table.pop("kind", "")
+    name = converted(str, "kind", table.pop("kind", ""))
     if name not in KINDS:
         raise UsageError(f"there is no kind {name!r}", hint=f"known: {', '.join(KINDS)}")
     return _made(KINDS[name], _sized(table, "bytes"))

@@ -1,6 +1,6 @@
 """An experiment's picture: each cell once, measured on the left, published on the right."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -9,6 +9,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.container import ErrorbarContainer
 from matplotlib.figure import Figure
+from matplotlib.patheffects import withStroke
 
 from serverless_bench.errors import UsageError
 from serverless_bench.escaping import for_picture
@@ -17,7 +18,8 @@ from serverless_bench.experiments.contradictions import contradictions, is_doubt
 from serverless_bench.experiments.definition import Plot, PublishedRow, Value
 from serverless_bench.experiments.report import Report
 from serverless_bench.experiments.table import title_of
-from serverless_bench.plots.style import color_of_phase
+from serverless_bench.palette import LIGHT
+from serverless_bench.plots.style import TEXT_SIZE, color_of_phase, dress
 from serverless_bench.rundir.files import replacing
 from serverless_bench.rundir.tables import Floats
 
@@ -25,14 +27,18 @@ _WIDTH: Final = 11.0
 _HEIGHT: Final = 4.2
 _BAR: Final = 0.28
 """Inches for each bar."""
-_MARKERS: Final = "osD^vXP*<>p"
-"""One more than there are colours, so that no two series are drawn alike."""
+_HUES: Final = ("blue", "orange", "green", "pink", "sky", "purple", "brown", "grey")
+_MARKERS: Final = "osD^vXP*<"
+"""One more than there are colours, so that no two of 72 series are drawn alike."""
+_OWN_SCALE: Final = "\n(a scale of its own)"
 _CAPS: Final = (3, 5, 7)
 """Half of the ends of error bars: of those on one spot each is seen beside the next."""
 _CROWDED: Final = 8
 """More words than these below an axis are turned."""
 _HOLE: Final = 12
 """Square points, of the white in a hollow mark."""
+_HALO: Final = 3.5
+"""Points across, of the light line below an error bar, which is seen on its bar, too."""
 _MARGIN: Final = 1.4
 """Above and below what is drawn, where ratios are heights."""
 _COMPARABLE: Final = 10
@@ -109,6 +115,10 @@ class _Picture:
         shown = [(one, found) for one in report.rows if (found := one.entries[plot.y].measured)]
         cells = [one.observed.cell for one, _ in shown]
         self.lines = plot.kind == "lines" and len({str(cell.at.get(plot.x)) for cell in cells}) > 1
+        if self.lines:
+            # Controls may be nowhere on it.
+            shown = [(one, found) for one, found in shown if plot.x in one.observed.cell.at]
+            cells = [one.observed.cell for one, _ in shown]
         # Lines have all published rows that are on the axis x; bars those beside their cells.
         doubts = contradictions(self.experiment)
         rows: list[tuple[Mapping[str, Value], Cell | None, PublishedRow]] = [
@@ -143,32 +153,28 @@ class _Picture:
             panels[title + "; hollow: in doubt" * hollow] = self.published
         height = _HEIGHT if self.lines else max(_HEIGHT, 1.4 + _BAR * len(self.measured))
         drawn = Figure(figsize=(_WIDTH, height), layout="constrained")
-        drawn.suptitle(for_picture(self.experiment.title))
+        drawn.suptitle(for_picture(self.experiment.title), color=LIGHT.ink, x=0.01, ha="left")
         each = drawn.subplots(1, len(panels), sharey=not self.lines, squeeze=False)[0]
-        # The same in all panels.
-        names = dict.fromkeys(point.series for points in panels.values() for point in points)
-        looks = {
-            name: Look(color_of_phase(name) or f"C{n % 10}", _MARKERS[n % len(_MARKERS)])
-            for n, name in enumerate(names)
-        }
-        value = for_picture(title_of(self.experiment.metric(self.plot.y)))
-        for axes, (title, points) in zip(each, panels.items(), strict=True):
-            axes.set_title(title)
+        looks = _looks(point.series for points in panels.values() for point in points)
+        for axes, points in zip(each, panels.values(), strict=True):
             if self.lines:
                 _draw_lines(axes, points, looks, log=self.plot.log)
-                header = for_picture(self.experiment.axis(self.plot.x).header)
-                axes.set_xlabel(header)
             else:
                 _draw_bars(axes, points, looks, [point.label for point in self.measured])
-                axes.set_xlabel(value)
-        if self.lines:
-            each[0].set_ylabel(value)
-        else:
+        if not self.lines:
             each[0].invert_yaxis()
         if self.lines and self.plot.log_y:
-            _share_ratios(list(panels.values()), each)
+            shared = _share_ratios(list(panels.values()), each)
         else:
-            _share(list(panels.values()), each, "ylim" if self.lines else "xlim")
+            shared = _share(list(panels.values()), each, "ylim" if self.lines else "xlim")
+        value = for_picture(title_of(self.experiment.metric(self.plot.y)))
+        for axes, title in zip(each, panels, strict=True):
+            x, y = value, ""
+            if self.lines:
+                x = for_picture(self.experiment.axis(self.plot.x).header)
+                y = value if axes is each[0] else ""
+            dress(axes, title=title if shared else title + _OWN_SCALE, x=x, y=y)
+            axes.grid(visible=self.lines, axis="y")
         headers = [self.experiment.axis(name).header for name in self.series]
         _legend(drawn, each, title=for_picture(", ".join(headers)))
         return drawn
@@ -204,11 +210,15 @@ def _draw_bars(
     """Draw a bar beside each label."""
     for series, own, at, reach in _by_series(points):
         places = [labels.index(point.label) for point in own]
-        bars = axes.barh(places, at, xerr=reach, color=looks[series].color, label=series, capsize=3)
+        color = looks[series].color
+        bars = axes.barh(
+            places, at, xerr=reach, color=color, ecolor=LIGHT.ink, label=series, capsize=3
+        )
+        for part in (*bars.errorbar[1], *bars.errorbar[2]) if bars.errorbar else ():
+            part.set_path_effects([withStroke(linewidth=_HALO, foreground=LIGHT.surface)])
         for bar, point in zip(bars.patches, own, strict=True):
             if point.doubted:
-                bar.set(facecolor="none", edgecolor=looks[series].color)
-    axes.set_xlim(left=0)
+                bar.set(facecolor="none", edgecolor=color)
     axes.set_yticks(range(len(labels)), labels)
 
 
@@ -233,7 +243,7 @@ def _draw_lines(
             capsize=_CAPS[number % len(_CAPS)],
         )
         hollow = [n for n, point in enumerate(own) if point.doubted]
-        axes.scatter([x[n] for n in hollow], at[hollow], color="white", s=_HOLE, zorder=3)
+        axes.scatter([x[n] for n in hollow], at[hollow], color=LIGHT.surface, s=_HOLE, zorder=3)
     if log and numeric:
         axes.set_xscale("log", base=2)
     places = [float(text) for text in order] if numeric else range(len(order))
@@ -242,7 +252,6 @@ def _draw_lines(
         axes.tick_params(axis="x", labelrotation=45)
     if numeric:
         axes.minorticks_off()
-    axes.set_ylim(bottom=0)
 
 
 def _by_series(points: Sequence[Point]) -> Iterator[tuple[str, list[Point], Floats, Floats | None]]:
@@ -254,23 +263,35 @@ def _by_series(points: Sequence[Point]) -> Iterator[tuple[str, list[Point], Floa
         yield series, own, at, reach if reach.any() else None
 
 
-def _share(panels: Sequence[Sequence[Point]], each: Sequence[Axes], limits: str) -> None:
-    """Give panels one scale if their values are comparable; say so if they have not."""
+def _share(panels: Sequence[Sequence[Point]], each: Sequence[Axes], limits: str) -> bool:
+    """Give panels one scale from 0 if their values are comparable; tell whether they have."""
     most = [max(point.within[2] for point in points) for points in panels]
     alike = 0 < max(most) < _COMPARABLE * min(most)
-    for axes in each:
-        if alike:
-            axes.set(**{limits: (0, 1.05 * max(most))})
-        elif len(panels) > 1:
-            axes.set_title(f"{axes.get_title()}\n(a scale of its own)")
+    for axes, own in zip(each, most, strict=True):
+        top = max(most) if alike else own
+        if top > 0:
+            axes.set(**{limits: (0, 1.05 * top)})
+    return alike or len(panels) == 1
 
 
-def _share_ratios(panels: Sequence[Sequence[Point]], each: Sequence[Axes]) -> None:
+def _share_ratios(panels: Sequence[Sequence[Point]], each: Sequence[Axes]) -> bool:
     """Give panels one scale on which equal ratios are equally high."""
     ends = [end for points in panels for point in points for end in point.within if end > 0]
     for axes in each:
         axes.set_yscale("log")
         axes.set_ylim(min(ends, default=1) / _MARGIN, max(ends, default=1) * _MARGIN)
+    return True
+
+
+def _looks(names: Iterable[str]) -> dict[str, Look]:
+    """Return how each series looks: a workload as everywhere, others in the palette's order."""
+    return {
+        name: Look(
+            color_of_phase(name) or LIGHT.hues[_HUES[number % len(_HUES)]],
+            _MARKERS[number % len(_MARKERS)],
+        )
+        for number, name in enumerate(dict.fromkeys(names))
+    }
 
 
 def _legend(drawn: Figure, each: Sequence[Axes], *, title: str) -> None:
@@ -280,4 +301,13 @@ def _legend(drawn: Figure, each: Sequence[Axes], *, title: str) -> None:
         for handle, label in zip(*axes.get_legend_handles_labels(), strict=True):
             shown.setdefault(label, handle[0] if isinstance(handle, ErrorbarContainer) else handle)
     if any(shown):
-        drawn.legend(shown.values(), shown.keys(), title=title, loc="outside right upper")
+        drawn.legend(
+            shown.values(),
+            shown.keys(),
+            title=title,
+            loc="outside right upper",
+            frameon=False,
+            fontsize=TEXT_SIZE,
+            title_fontsize=TEXT_SIZE,
+            labelcolor=LIGHT.ink,
+        )

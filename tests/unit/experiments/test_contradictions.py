@@ -207,6 +207,7 @@ def test_figures_that_are_no_numbers_contradict_nothing(value: str) -> None:
 @pytest.mark.parametrize(
     ("check", "says"),
     [
+        ("kind = {}", "kind must be text"),
         ('kind = "guess"', "there is no kind 'guess'"),
         ('kind = "grows"\nmetric = "took"', "missing required field 'along'"),
         ('kind = "grows"\nmetric = "took"\nalong = "nope"', "there is no 'nope'"),

@@ -221,7 +221,7 @@ def test_figures_in_doubt_are_hollow_and_marked() -> None:
         for at in np.asarray(marks.get_offsets())[:, 1]
     )
     assert hollow == [0.093, 1.146, 1.601]
-    assert "hollow" in lines.get_title()
+    assert "hollow" in lines.get_title(loc="left")
     report = drawn_up("small-objects-stores", "small")
     bars = [
         bar.get_width()
@@ -237,7 +237,7 @@ def test_figures_in_doubt_are_hollow_and_marked() -> None:
         *("42.6 (!)", "605.695 (!)", "680.959 (!)"),
     ]
     whole = picture(drawn_up("s3-client-libraries", "small")).axes[1]
-    assert "hollow" not in whole.get_title()
+    assert "hollow" not in whole.get_title(loc="left")
 
 
 def test_panels_share_their_scale_or_say_that_they_do_not(report: Report, drawn: Figure) -> None:
@@ -250,7 +250,9 @@ def test_panels_share_their_scale_or_say_that_they_do_not(report: Report, drawn:
         if bars
         else measured.get_ylim() == published.get_ylim()
     )
-    assert shared != ("a scale of its own" in measured.get_title()), report.experiment.name
+    assert shared != ("a scale of its own" in measured.get_title(loc="left")), (
+        report.experiment.name
+    )
 
 
 def test_writes_are_green_and_reads_are_blue_here_too() -> None:
