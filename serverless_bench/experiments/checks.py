@@ -6,7 +6,7 @@
 from collections.abc import Mapping
 from typing import Final, get_args
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 
 class BaseCheck(Struct, frozen=True, kw_only=True, tag_field="kind", tag=str.lower):
@@ -20,12 +20,17 @@ class BaseCheck(Struct, frozen=True, kw_only=True, tag_field="kind", tag=str.low
     @property
     def metric_names(self) -> tuple[str, ...]:
         """The metrics that it is about."""
-        raise NotImplementedError
+        given = structs.asdict(self)
+        named = (
+            given.get(field, ()) for field in ("metric", "failed", "time", "metrics", "others")
+        )
+        return tuple(name for one in named for name in ([one] if isinstance(one, str) else one))
 
     @property
     def axis_names(self) -> tuple[str, ...]:
         """The axes that it names."""
-        return tuple(self.where)
+        along = structs.asdict(self).get("along")
+        return (*self.where, along) if along else tuple(self.where)
 
 
 class Grows(BaseCheck, frozen=True, kw_only=True):
@@ -34,16 +39,6 @@ class Grows(BaseCheck, frozen=True, kw_only=True):
     metric: str
     along: str
     """Axis of numbers or sizes."""
-
-    @property
-    def metric_names(self) -> tuple[str, ...]:
-        """The metrics that it is about."""
-        return (self.metric,)
-
-    @property
-    def axis_names(self) -> tuple[str, ...]:
-        """The axes that it names."""
-        return (*self.where, self.along)
 
 
 class Link(BaseCheck, frozen=True, kw_only=True):
@@ -59,16 +54,6 @@ class Link(BaseCheck, frozen=True, kw_only=True):
     bytes: int = 0
     """The same of all rows, where no axis says it."""
 
-    @property
-    def metric_names(self) -> tuple[str, ...]:
-        """The metrics that it is about."""
-        return (self.metric,)
-
-    @property
-    def axis_names(self) -> tuple[str, ...]:
-        """The axes that it names."""
-        return (*self.where, *filter(None, [self.along]))
-
 
 class Failures(BaseCheck, frozen=True, kw_only=True):
     """What failed is no throughput."""
@@ -77,11 +62,6 @@ class Failures(BaseCheck, frozen=True, kw_only=True):
     """A rate that counts whatever was tried."""
     failed: str
     """The share of it that failed, another metric."""
-
-    @property
-    def metric_names(self) -> tuple[str, ...]:
-        """The metrics that it is about."""
-        return self.metric, self.failed
 
 
 class Repeats(BaseCheck, frozen=True, kw_only=True):
@@ -92,16 +72,6 @@ class Repeats(BaseCheck, frozen=True, kw_only=True):
     """Axis in which rows differ."""
     others: tuple[str, ...] = ()
     """As many metrics of the same row, in place of an axis."""
-
-    @property
-    def metric_names(self) -> tuple[str, ...]:
-        """The metrics that it is about."""
-        return self.metrics + self.others
-
-    @property
-    def axis_names(self) -> tuple[str, ...]:
-        """The axes that it names."""
-        return (*self.where, *filter(None, [self.along]))
 
 
 class Amount(BaseCheck, frozen=True, kw_only=True):
@@ -115,26 +85,11 @@ class Amount(BaseCheck, frozen=True, kw_only=True):
     amounts: Mapping[str, float] = {}
     """By value of ``along``: what was done; without it, the same in all rows."""
 
-    @property
-    def metric_names(self) -> tuple[str, ...]:
-        """The metrics that it is about."""
-        return self.metric, self.time
-
-    @property
-    def axis_names(self) -> tuple[str, ...]:
-        """The axes that it names."""
-        return (*self.where, *filter(None, [self.along]))
-
 
 class Order(BaseCheck, frozen=True, kw_only=True):
     """Figures of one row must not fall in this order, as percentiles must not."""
 
     metrics: tuple[str, ...]
-
-    @property
-    def metric_names(self) -> tuple[str, ...]:
-        """The metrics that it is about."""
-        return self.metrics
 
 
 Check = Amount | Failures | Grows | Link | Order | Repeats

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations, pairwise
+from operator import itemgetter
 from statistics import median
 from typing import Final
 
@@ -26,9 +27,6 @@ FAILED: Final = 0.01
 ROUNDING: Final = 0.02
 """Of figures that were printed, multiplied with each other."""
 _TIMES: Final = frozenset({"s", "ms"})
-
-_Row = tuple[int, PublishedRow]
-"""A row and its place in the file."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,8 +59,8 @@ class _Finder:
         self._experiment = experiment
         self._check = check
         self._rows = [
-            (place, row)
-            for place, row in enumerate(experiment.published)
+            row
+            for row in experiment.published
             if all(str(row.at.get(name)) == str(value) for name, value in check.where.items())
         ]
 
@@ -85,13 +83,15 @@ class _Finder:
     def _amounts(self, check: Amount) -> Iterator[Contradiction]:
         unit = self._unit(check.metric) * self._unit(check.time)
         known = [
-            (one, rate * took * unit)
+            (one, amount)
             for one in self._rows
-            if (rate := _figure(one, check.metric)) and (took := _figure(one, check.time))
+            if (rate := _figure(one, check.metric))
+            and (took := _figure(one, check.time))
+            and (amount := rate * took * unit)
         ]
         same = median(amount for _, amount in known) if known and not check.amounts else 0.0
         for one, amount in known:
-            expected = check.amounts.get(str(one[1].at.get(check.along)), same)
+            expected = check.amounts.get(str(one.at.get(check.along)), same)
             if expected > 0 and abs(amount / expected - 1) > ROUNDING:
                 true_rate = expected / amount * (_figure(one, check.metric) or 0.0)
                 yield self._found(
@@ -116,36 +116,34 @@ class _Finder:
 
     def _grows(self, check: Grows) -> Iterator[Contradiction]:
         for line in self._lines(check.along):
-            points = sorted(
-                (size, place, value)
-                for place, row in line
+            points = [
+                (size, value, row)
+                for row in line
                 if (size := _size(row.at.get(check.along))) is not None
-                and (value := _figure((place, row), check.metric)) is not None
-            )
-            by_place = dict(line)
-            longest: tuple[float, int] | None = None
-            for _, place, value in points:
-                one = place, by_place[place]
-                if longest is None or value >= longest[0] * (1 - SHORTER):
-                    longest = max((value, place), longest or (value, place))
-                    continue
-                before = longest[1], by_place[longest[1]]
-                yield self._found(
-                    [one],
-                    [check.metric],
-                    f"{self._shown(one, check.metric)}, and {self._shown(before, check.metric)}"
-                    f" with {check.along}={before[1].at.get(check.along)}",
-                )
+                and (value := _figure(row, check.metric)) is not None
+            ]
+            longest: tuple[float, PublishedRow] | None = None
+            for _, value, row in sorted(points, key=itemgetter(0)):
+                if longest is not None and value < longest[0] * (1 - SHORTER):
+                    yield self._found(
+                        [row],
+                        [check.metric],
+                        f"{self._shown(row, check.metric)}, and"
+                        f" {self._shown(longest[1], check.metric)}"
+                        f" with {check.along}={longest[1].at.get(check.along)}",
+                    )
+                elif longest is None or value > longest[0]:
+                    longest = value, row
 
     def _link(self, check: Link) -> Iterator[Contradiction]:
         metric = self._experiment.metric(check.metric)
         unit, most = UNITS[metric.unit], check.most * UNITS[check.unit]
         for one in self._rows:
             value = _figure(one, check.metric)
-            size = _size(one[1].at.get(check.along)) if check.along else float(check.bytes)
-            if not value or size is None:
+            size = _size(one.at.get(check.along)) if check.along else float(check.bytes)
+            rate = (value or 0.0) * unit
+            if not rate or size is None:
                 continue
-            rate = value * unit
             if metric.unit in _TIMES:
                 rate = size / rate
             elif not metric.unit:
@@ -189,51 +187,55 @@ class _Finder:
             for first, second in combinations(line, 2):
                 if all(_alike(first, name, second, name) for name in check.metrics):
                     shown = ", ".join(self._shown(second, name) for name in check.metrics)
-                    other = first[1].at.get(check.along)
+                    other = first.at.get(check.along)
                     yield self._found(
                         [first, second],
                         check.metrics,
                         f"{shown}: all as with {check.along}={other}",
                     )
 
-    def _found(self, rows: Sequence[_Row], metrics: Sequence[str], text: str) -> Contradiction:
+    def _found(
+        self, rows: Sequence[PublishedRow], metrics: Sequence[str], text: str
+    ) -> Contradiction:
         return Contradiction(
             check=self._check,
-            rows=tuple(row for _, row in rows),
+            rows=tuple(rows),
             metrics=tuple(metrics),
-            text=f"{rows[-1][1].label}: {text}",
+            text=f"{rows[-1].label}: {text}",
         )
 
-    def _lines(self, along: str) -> list[list[_Row]]:
+    def _lines(self, along: str) -> list[list[PublishedRow]]:
         """Return the rows by everything but an axis."""
-        lines: dict[tuple[tuple[str, str], ...], list[_Row]] = {}
-        for place, row in self._rows:
+        lines: dict[tuple[tuple[str, str], ...], list[PublishedRow]] = {}
+        for row in self._rows:
             rest = sorted((n, str(v)) for n, v in row.at.items() if n != along)
-            lines.setdefault(tuple(rest), []).append((place, row))
+            lines.setdefault(tuple(rest), []).append(row)
         return list(lines.values())
 
     def _unit(self, metric: str) -> float:
         return UNITS[self._experiment.metric(metric).unit]
 
-    def _shown(self, one: _Row, metric: str) -> str:
+    def _shown(self, one: PublishedRow, metric: str) -> str:
         """Return a figure with its unit, or with what its column is called."""
         about = self._experiment.metric(metric)
         return f"{_figure(one, metric) or 0.0:,.10g} {about.unit or about.header}"
 
 
-def _figure(one: _Row, metric: str) -> float | None:
-    found = one[1].range(metric)
+def _figure(one: PublishedRow, metric: str) -> float | None:
+    found = one.range(metric)
     return None if found is None else found[0]
 
 
-def _alike(one: _Row, metric: str, other: _Row, its: str) -> bool:
+def _alike(one: PublishedRow, metric: str, other: PublishedRow, its: str) -> bool:
     value = _figure(one, metric)
     return value is not None and value == _figure(other, its)
 
 
 def _size(value: Value | None) -> float | None:
     """Return a number, or how many bytes a text names; None of anything else."""
+    if value is None:
+        return None
     try:
-        return float(parse_size(value) if isinstance(value, str) else value)  # type: ignore[arg-type]
-    except (OverflowError, TypeError, UsageError):
+        return float(parse_size(value) if isinstance(value, str) else value)
+    except (OverflowError, UsageError):
         return None
