@@ -47,9 +47,10 @@ def contradictions(experiment: Experiment) -> tuple[Contradiction, ...]:
     )
 
 
-def is_doubted(found: Sequence[Contradiction], row: PublishedRow | None, metric: str) -> bool:
-    """Tell whether one of these is about a row's figure."""
-    return any(metric in one.metrics and any(row is each for each in one.rows) for one in found)
+def is_doubted(found: Sequence[Contradiction], row: PublishedRow | None, metric: str = "") -> bool:
+    """Tell whether one of these is about a row's figure, or without a metric about any of it."""
+    about = [one for one in found if any(row is each for each in one.rows)]
+    return any(metric in one.metrics for one in about) if metric else bool(about)
 
 
 class _Finder:

@@ -67,7 +67,7 @@ class Point:
     x: Value | None
     within: Within
     doubted: bool = False
-    """Whether a published figure contradicts others; such are drawn hollow."""
+    """Whether any figure of a published row contradicts others; such are drawn hollow."""
 
 
 def save_plot(report: Report, path: Path) -> None:
@@ -127,7 +127,7 @@ class _Picture:
         if self.lines:
             rows = [(row.at, None, row) for row in self.experiment.published if plot.x in row.at]
         published = [
-            (at, cell, at_y, is_doubted(doubts, row, plot.y))
+            (at, cell, at_y, is_doubted(doubts, row))
             for at, cell, row in rows
             if (at_y := row.range(plot.y))
         ]
