@@ -142,7 +142,7 @@ def show_command(key: str | None, history: Path, **flags: str) -> int:
     """
     load_numpy()
     from serverless_bench.history.folder import History
-    from serverless_bench.history.showing import details, overview, series_of
+    from serverless_bench.history.series import details, overview, series_of
 
     kept = History(history)
     keys = kept.keys() if key is None else [kept.find(key)]

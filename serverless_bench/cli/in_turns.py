@@ -98,9 +98,9 @@ def _one(command: Sequence[str], folder: Path, *, keep: bool) -> "MeasuredRun":
     code, last = _started(command, folder)
     made = sorted(set(folder.glob("*/run.json")) - before)
     try:
+        if code > 0 and len(made) == 1:
+            raise CutOff(made[0].parent, code)
         if code:
-            if len(made) == 1:
-                raise CutOff(made[0].parent, code)
             raise UsageError(f"{shlex.join(command)} ended with exit code {code}: {last}")
         if len(made) != 1:
             raise UsageError(
@@ -116,7 +116,9 @@ def _one(command: Sequence[str], folder: Path, *, keep: bool) -> "MeasuredRun":
 
 def _started(command: Sequence[str], folder: Path) -> tuple[int, str]:
     """Run a command to its end, and return its exit code and the last that it said of errors."""
-    environment = {**os.environ, "SBENCH_RUN_DIR": str(folder)}
+    environment = {**os.environ, "SBENCH_RUN_DIR": str(folder.absolute())}
+    # Ours, if anybody's: runs that come one after the other cannot have one name.
+    environment.pop("SBENCH_NAME", None)
     try:
         process = subprocess.Popen(  # noqa: S603 - the user's own command
             command,

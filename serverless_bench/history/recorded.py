@@ -124,6 +124,8 @@ def record(run: Run, *, machine: str = "", label: str = "", restart: bool = Fals
     for name, text in (("machine", machine), ("label", label)):
         check_text(name, text, most=MAX_LABEL)
     measured = measured_run(run)
+    if measured.summary.to_json().get("simulated") is not None:
+        raise UsageError(f"{run.path} was simulated: no store was as fast as that")
     figures = {}
     for name in FIGURES:
         try:
