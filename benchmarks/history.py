@@ -178,7 +178,7 @@ def store(rate: int) -> Iterator[str]:
 
 def check(old: str, new: str, blocks: int, mib: int) -> Any:  # noqa: ANN401 - from JSON
     """Return what a check of two stores says."""
-    write = f"{' '.join(SBENCH)} write --bucket b --number 2 --size {mib}MiB --endpoint-url"
+    write = f"{' '.join(SBENCH)} write --executor inline --bucket b --number 1 --size {mib}MiB"
     with tempfile.TemporaryDirectory() as scratch:
         done = subprocess.run(
             [
@@ -187,9 +187,9 @@ def check(old: str, new: str, blocks: int, mib: int) -> Any:  # noqa: ANN401 - f
                     "history",
                     "check",
                     "--old",
-                    f"{write} {old}",
+                    f"{write} --endpoint-url {old}",
                     "--new",
-                    f"{write} {new}",
+                    f"{write} --endpoint-url {new}",
                 ),
                 *("--blocks", str(blocks), "--warm-up-blocks", "1" if blocks > 4 else "0"),
                 *("--allow", "target.endpoint_url", "--format", "json", "--run-dir", scratch),

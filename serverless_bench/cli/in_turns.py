@@ -94,12 +94,12 @@ def _one(command: Sequence[str], folder: Path, *, keep: bool) -> "MeasuredRun":
     from serverless_bench.driver.clean import clean
     from serverless_bench.rundir.run import load_run
 
-    before = set(folder.glob("*/run.json"))
-    code, last = _started(command, folder)
-    made = sorted(set(folder.glob("*/run.json")) - before)
+    before = _runs(folder)
     try:
+        code, last = _started(command, folder)
+        made = sorted(_runs(folder) - before)
         if code > 0 and len(made) == 1:
-            raise CutOff(made[0].parent, code)
+            raise CutOff(made[0], code)
         if code:
             raise UsageError(f"{shlex.join(command)} ended with exit code {code}: {last}")
         if len(made) != 1:
@@ -107,11 +107,15 @@ def _one(command: Sequence[str], folder: Path, *, keep: bool) -> "MeasuredRun":
                 f"{shlex.join(command)} made {len(made)} runs in {folder}, and is to make one",
                 hint="it finds the directory in SBENCH_RUN_DIR; " + _HINT,
             )
-        return measured_run(load_run(made[0].parent, detail=False))
+        return measured_run(load_run(made[0], detail=False))
     finally:
-        for header in () if keep else made:
-            with working(f"deleting what {header.parent} wrote"):
-                clean(header.parent, on_message=aside)
+        for directory in set() if keep else _runs(folder) - before:
+            with working(f"deleting what {directory} wrote"):
+                clean(directory, on_message=aside)
+
+
+def _runs(folder: Path) -> set[Path]:
+    return {header.parent for header in folder.glob("*/run.json")}
 
 
 def _started(command: Sequence[str], folder: Path) -> tuple[int, str]:
