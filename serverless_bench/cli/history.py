@@ -67,9 +67,12 @@ _check_options = group(
         "--old", metavar="COMMAND", help="Makes a run of the old version, as with sbench write."
     ),
     option("--new", metavar="COMMAND", help="Makes a run of the new version."),
-    option("--blocks", type=int, default=6, help="Runs of each version."),
+    option("--blocks", type=int, default=6, help="With --old and --new: runs of each."),
     option(
-        "--warm-up-blocks", type=int, default=1, help="Blocks that come first and do not count."
+        "--warm-up-blocks",
+        type=int,
+        default=1,
+        help="The same: blocks that come first and do not count.",
     ),
     option("--allow", multiple=True, help="Setting that may differ all the same; repeatable."),
     series_options,

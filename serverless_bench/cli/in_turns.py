@@ -53,7 +53,8 @@ def in_turns(runs: Sequence[str], flags: Mapping[str, Any], about: Mapping[str, 
                 made[label].append(run)
                 say(f"{title}: {label} {_rates(run, about)}  {run.path}", err=True)
             check_comparable(_samples(made, root), allowed=flags["allow"])
-    return _judged({label: of[warm_ups:] for label, of in made.items()}, root, about)
+    counted = {label: of[warm_ups:] for label, of in made.items()}
+    return _judged(counted, root, about, flags["machine"])
 
 
 def _commands(runs: Sequence[str], flags: Mapping[str, Any]) -> dict[str, list[str]]:
@@ -158,7 +159,7 @@ def _samples(made: Mapping[str, Sequence["MeasuredRun"]], root: Path) -> "list[S
 
 
 def _judged(
-    made: "Mapping[str, Sequence[MeasuredRun]]", root: Path, about: Mapping[str, Any]
+    made: "Mapping[str, Sequence[MeasuredRun]]", root: Path, about: Mapping[str, Any], machine: str
 ) -> "Checked":
     from serverless_bench.analysis.samples import what_differs
     from serverless_bench.history.judging import by_block, judge
@@ -174,7 +175,7 @@ def _judged(
     findings = judge(by_block(figures, old, new), tolerance=about["tolerance"], loss=about["loss"])
     different = what_differs(_samples(made, root))
     return Checked(
-        key=record(load_run(made["new"][0].path, detail=False)).key,
+        key=record(load_run(made["new"][0].path, detail=False), machine=machine).key,
         in_turns=True,
         old="as many of the old one",
         new=f"{len(made['new'])} runs of the new version in turns",

@@ -138,7 +138,7 @@ def record(run: Run, *, machine: str = "", label: str = "", restart: bool = Fals
         raise UsageError(f"{run.path} has no figure that could be recorded")
     job, about = run.job, _machine(run.provenance, machine)
     settings = dict(flattened(asdict(job)))
-    return RecordedRun(
+    made = RecordedRun(
         schema=SCHEMA,
         run_id=run.run_id,
         created_ns=run.created_ns,
@@ -154,6 +154,11 @@ def record(run: Run, *, machine: str = "", label: str = "", restart: bool = Fals
         label=label,
         restart=restart,
     )
+    try:
+        return parse(made.to_text().encode())
+    except ValueError as exc:
+        # Of a run directory that is somebody else's, or of a plugin with a strange name.
+        raise UsageError(f"{run.path} cannot be recorded: {exc}") from None
 
 
 def _counting(job: JobSpec) -> dict[str, Any]:

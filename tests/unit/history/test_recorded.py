@@ -97,6 +97,12 @@ def test_a_run_that_stands_for_nothing_is_not_recorded(tmp_path: Path) -> None:
         record(run)
 
 
+def test_a_run_that_no_file_could_hold_is_refused(tmp_path: Path) -> None:
+    run = made(tmp_path / "run", provenance={"cpus": 10**30})
+    with pytest.raises(SbenchError, match="run cannot be recorded: `machine"):
+        record(run)
+
+
 @pytest.fixture
 def recorded(tmp_path: Path) -> RecordedRun:
     return record(made(tmp_path / "run"))
