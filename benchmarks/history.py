@@ -171,9 +171,11 @@ def store(rate: int) -> Iterator[str]:
     command = [*SBENCH, "serve", "--connection-rate", str(rate)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
-        yield process.stdout.readline().split()[-1]
-        process.terminate()
-        process.stdout.read()
+        try:
+            yield process.stdout.readline().split()[-1]
+        finally:
+            process.terminate()
+            process.communicate()
 
 
 def check(old: str, new: str, blocks: int, mib: int) -> Any:  # noqa: ANN401 - from JSON

@@ -182,7 +182,7 @@ def _judged(
         tolerance=about["tolerance"],
         loss=about["loss"],
         findings=tuple(findings),
-        differing=tuple(_words(different)),
+        notes=tuple(_words(different)),
     )
 
 

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from hashlib import sha256
 from ipaddress import ip_address
@@ -104,7 +104,7 @@ class RecordedRun(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
         return json.dumps(msgspec.to_builtins(self), indent=1, sort_keys=True) + "\n"
 
 
-def record(run: Run, *, machine: str = "", label: str = "", restart: bool = False) -> RecordedRun:
+def record(run: Run, *, machine: str = "", label: str = "") -> RecordedRun:
     """Return what a history keeps of a run.
 
     Parameters
@@ -113,8 +113,8 @@ def record(run: Run, *, machine: str = "", label: str = "", restart: bool = Fals
         A run that came to a good end.
     machine
         Name of the machine, where several have as many processors and one system.
-    label, restart
-        As the fields say.
+    label
+        As the field says.
 
     Raises
     ------
@@ -152,13 +152,20 @@ def record(run: Run, *, machine: str = "", label: str = "", restart: bool = Fals
         bytes=None if job.duration_s is not None or job.load.mix else measured.summary.bytes,
         figures=figures,
         label=label,
-        restart=restart,
     )
     try:
         return parse(made.to_text().encode())
     except ValueError as exc:
         # Of a run directory that is somebody else's, or of a plugin with a strange name.
         raise UsageError(f"{run.path} cannot be recorded: {exc}") from None
+
+
+def with_restart(runs: Sequence[RecordedRun]) -> list[RecordedRun]:
+    """Return the runs, with a restart at the oldest one of each key."""
+    first = {run.key: run for run in sorted(runs, key=lambda run: -run.created_ns)}
+    return [
+        msgspec.structs.replace(run, restart=True) if run is first[run.key] else run for run in runs
+    ]
 
 
 def _counting(job: JobSpec) -> dict[str, Any]:

@@ -40,8 +40,8 @@ class Checked:
     tolerance: float
     loss: float
     findings: tuple[Finding, ...]
-    differing: tuple[str, ...] = ()
-    """Settings and versions that differ, in words."""
+    notes: tuple[str, ...] = ()
+    """Settings and versions that differ, and what was left out, in words."""
 
     @property
     def verdict(self) -> Verdict:
@@ -59,7 +59,7 @@ class Checked:
             "tolerance": self.tolerance,
             "loss": self.loss,
             "alpha": ALPHA,
-            "differing": list(self.differing),
+            "notes": list(self.notes),
             "figures": [_figure(finding, self.in_turns) for finding in self.findings],
         }
 
@@ -107,7 +107,7 @@ class Checked:
         for finding in self.findings:
             if text := self._advice(finding):
                 yield f"{finding.evidence.figure}: {text}"
-        yield from self.differing
+        yield from self.notes
         if not self.in_turns:
             yield _NOT_IN_TURNS
 
