@@ -137,18 +137,16 @@ def record(run: Run, *, machine: str = "", label: str = "") -> RecordedRun:
     if not figures:
         raise UsageError(f"{run.path} has no figure that could be recorded")
     job, about = run.job, _machine(run.provenance, machine)
-    settings = dict(flattened(asdict(job)))
+    settings, store = dict(flattened(asdict(job))), _store(job.target)
+    place = {"machine": about, "store": store, "endpoints": len(job.endpoints)}
     made = RecordedRun(
         schema=SCHEMA,
         run_id=run.run_id,
         created_ns=run.created_ns,
-        key=_key(job, {**_counting(job), "machine": about, "store": _store(job.target)}),
-        job={
-            **{shown: settings[name] for name, shown in _SHOWN.items()},
-            "store": _store(job.target),
-        },
+        key=_key(job, {**_counting(job), **place}),
+        job={**{shown: settings[name] for name, shown in _SHOWN.items()}, "store": store},
         machine=about,
-        versions=_versions(run.provenance, job.target.client),
+        versions=_versions(run.provenance, job),
         bytes=None if job.duration_s is not None or job.load.mix else measured.summary.bytes,
         figures=figures,
         label=label,
@@ -227,15 +225,15 @@ def _machine(provenance: Mapping[str, Any], name: str) -> dict[str, str | float 
     }
 
 
-def _versions(provenance: Mapping[str, Any], client: str) -> dict[str, str]:
+def _versions(provenance: Mapping[str, Any], job: JobSpec) -> dict[str, str]:
     """Return the versions that a reader looks for first."""
     libraries = provenance.get("libraries")
-    of_client = libraries.get(client) if isinstance(libraries, Mapping) else None
+    library = job.target.client if job.load.array is None else job.load.array.library
     found = {
         "sbench": provenance.get("sbench"),
         "git_commit": provenance.get("git_commit"),
         "python": provenance.get("python"),
-        client: of_client,
+        library: libraries.get(library) if isinstance(libraries, Mapping) else None,
     }
     return {name: version[:64] for name, version in found.items() if isinstance(version, str)}
 

@@ -56,6 +56,7 @@ def test_what_does_not_change_the_work_leaves_the_key(tmp_path: Path, other: Job
     [
         replace(JOB, invocations=3),
         replace(JOB, executor="inline"),
+        replace(JOB, endpoints=("http://second",)),
         replace(JOB, load=Load(threads=2)),
         replace(JOB, load=Load(compressibility=2.0)),
         replace(JOB, transfer=replace(JOB.transfer, part_bytes=5 << 20)),
