@@ -171,14 +171,16 @@ def store(rate: int) -> Iterator[str]:
     command = [*SBENCH, "serve", "--connection-rate", str(rate)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
-        yield process.stdout.readline().split()[-1]
-        process.terminate()
-        process.stdout.read()
+        try:
+            yield process.stdout.readline().split()[-1]
+        finally:
+            process.terminate()
+            process.communicate()
 
 
 def check(old: str, new: str, blocks: int, mib: int) -> Any:  # noqa: ANN401 - from JSON
     """Return what a check of two stores says."""
-    write = f"{' '.join(SBENCH)} write --bucket b --number 2 --size {mib}MiB --endpoint-url"
+    write = f"{' '.join(SBENCH)} write --executor inline --bucket b --number 1 --size {mib}MiB"
     with tempfile.TemporaryDirectory() as scratch:
         done = subprocess.run(
             [
@@ -187,9 +189,9 @@ def check(old: str, new: str, blocks: int, mib: int) -> Any:  # noqa: ANN401 - f
                     "history",
                     "check",
                     "--old",
-                    f"{write} {old}",
+                    f"{write} --endpoint-url {old}",
                     "--new",
-                    f"{write} {new}",
+                    f"{write} --endpoint-url {new}",
                 ),
                 *("--blocks", str(blocks), "--warm-up-blocks", "1" if blocks > 4 else "0"),
                 *("--allow", "target.endpoint_url", "--format", "json", "--run-dir", scratch),

@@ -13,7 +13,7 @@ from serverless_bench.cli.help import Group
 from serverless_bench.cli.lookup import RunName
 from serverless_bench.cli.numerics import load_numpy
 from serverless_bench.cli.options import FILE, FOLDER, choose_format, group, option, run_dir_option
-from serverless_bench.cli.terminal import aside, say, say_json
+from serverless_bench.cli.terminal import say, say_json
 from serverless_bench.errors import ArchiveError, UsageError
 
 if TYPE_CHECKING:
@@ -67,9 +67,12 @@ _check_options = group(
         "--old", metavar="COMMAND", help="Makes a run of the old version, as with sbench write."
     ),
     option("--new", metavar="COMMAND", help="Makes a run of the new version."),
-    option("--blocks", type=int, default=6, help="Runs of each version."),
+    option("--blocks", type=int, default=6, help="With --old and --new: runs of each."),
     option(
-        "--warm-up-blocks", type=int, default=1, help="Blocks that come first and do not count."
+        "--warm-up-blocks",
+        type=int,
+        default=1,
+        help="The same: blocks that come first and do not count.",
     ),
     option("--allow", multiple=True, help="Setting that may differ all the same; repeatable."),
     series_options,
@@ -123,11 +126,12 @@ def add_command(
     """
     load_numpy()
     from serverless_bench.history.folder import History
+    from serverless_bench.history.recorded import with_restart
 
-    made = _recorded(_directories(runs, run_dir), machine=machine, label=label, restart=restart)
-    for run, is_new in History(history).add(made):
+    made = _recorded(_directories(runs, run_dir), machine=machine, label=label)
+    for run, is_new in History(history).add(with_restart(made) if restart else made):
         place = history / run.key / run.file_name
-        say(f"{'recorded' if is_new else 'was there already'}: {place}")
+        say(f"{'recorded' if is_new else 'was there already, and stays as it was'}: {place}")
     return ExitCode.OK
 
 
@@ -142,7 +146,7 @@ def show_command(key: str | None, history: Path, **flags: str) -> int:
     """
     load_numpy()
     from serverless_bench.history.folder import History
-    from serverless_bench.history.showing import details, overview, series_of
+    from serverless_bench.history.series import details, overview, series_of
 
     kept = History(history)
     keys = kept.keys() if key is None else [kept.find(key)]
@@ -223,83 +227,14 @@ def _append(path: Path, lines: Sequence[str]) -> None:
 def _against_recorded(
     names: Sequence[str], flags: dict[str, Any], about: dict[str, Any]
 ) -> "Checked":
+    from serverless_bench.history.against import against_recorded
     from serverless_bench.history.folder import History
-    from serverless_bench.history.judging import judge, of_recorded, of_the_same_work, sessions
-    from serverless_bench.history.showing import Checked
-    from serverless_bench.units import format_count
 
     new = _recorded(_directories(names, flags["run_dir"]), machine=flags["machine"])
-    _check_alike(new)
-    figures = about["figures"]
-    for run in new:
-        for name in figures:
-            if name not in run.figures:
-                raise UsageError(
-                    f"the run {run.run_id} has no {name}",
-                    hint=f"choose another --metric: {', '.join(sorted(run.figures))}",
-                )
-    kept, key = History(flags["history"]), new[0].key
+    kept = History(flags["history"])
     keys = kept.keys()
-    if flags["against"] is not None:
-        key = kept.find(flags["against"])
-    ids = {run.run_id for run in new}
-    known = [run for run in kept.runs(key) if run.run_id not in ids]
-    if not known:
-        aside(
-            f"note: no other run of {key} is recorded in {flags['history']};"
-            f" of {format_count(len(keys), 'key')} are: --against KEY compares with another one's"
-        )
-    old = of_the_same_work(known, new)
-    if len(old) < len(known):
-        left = format_count(len(known) - len(old), "recorded run")
-        aside(f"note: {left} left out: of other work, or from before a restart")
-    findings = judge(
-        of_recorded(figures, old, new), tolerance=about["tolerance"], loss=about["loss"]
-    )
-    made = format_count(len(sessions(old)), "session")
-    return Checked(
-        key=key,
-        in_turns=False,
-        old=f"{format_count(len(old), 'recorded run')} of {made}",
-        new=format_count(len(new), "new run"),
-        tolerance=about["tolerance"],
-        loss=about["loss"],
-        findings=tuple(findings),
-        differing=tuple(_differing(old, new)),
-    )
-
-
-def _check_alike(new: "Sequence[RecordedRun]") -> None:
-    """Refuse runs that are not of one configuration.
-
-    Raises
-    ------
-    UsageError
-        If they are not.
-    """
-    from serverless_bench.history.judging import of_the_same_work
-
-    keys = sorted({run.key for run in new})
-    if len(keys) > 1:
-        raise UsageError(
-            f"the runs are of {len(keys)} configurations: {', '.join(keys)}",
-            hint="check those of one at a time",
-        )
-    if len(of_the_same_work(new, new)) < len(new):
-        raise UsageError(
-            "the runs moved different amounts of bytes", hint="check those of one at a time"
-        )
-
-
-def _differing(old: "Sequence[RecordedRun]", new: "Sequence[RecordedRun]") -> list[str]:
-    """Return in words which versions the new runs have and no old one had."""
-    found = []
-    for name in dict.fromkeys(name for run in new for name in run.versions):
-        before = {run.versions.get(name) for run in old}
-        now = sorted({run.versions[name] for run in new if name in run.versions} - before)
-        if now and old:
-            found.append(f"{name} is new: {', '.join(now)}")
-    return found
+    key = new[0].key if flags["against"] is None else kept.find(flags["against"])
+    return against_recorded(kept.runs(key) if key in keys else [], new, key=key, **about)
 
 
 def _directories(names: Sequence[str], run_dir: Path) -> list[Path]:

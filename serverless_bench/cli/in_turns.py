@@ -53,7 +53,8 @@ def in_turns(runs: Sequence[str], flags: Mapping[str, Any], about: Mapping[str, 
                 made[label].append(run)
                 say(f"{title}: {label} {_rates(run, about)}  {run.path}", err=True)
             check_comparable(_samples(made, root), allowed=flags["allow"])
-    return _judged({label: of[warm_ups:] for label, of in made.items()}, root, about)
+    counted = {label: of[warm_ups:] for label, of in made.items()}
+    return _judged(counted, root, about, flags["machine"])
 
 
 def _commands(runs: Sequence[str], flags: Mapping[str, Any]) -> dict[str, list[str]]:
@@ -94,29 +95,35 @@ def _one(command: Sequence[str], folder: Path, *, keep: bool) -> "MeasuredRun":
     from serverless_bench.driver.clean import clean
     from serverless_bench.rundir.run import load_run
 
-    before = set(folder.glob("*/run.json"))
-    code, last = _started(command, folder)
-    made = sorted(set(folder.glob("*/run.json")) - before)
+    before = _runs(folder)
     try:
+        code, last = _started(command, folder)
+        made = sorted(_runs(folder) - before)
+        if code > 0 and len(made) == 1:
+            raise CutOff(made[0], code)
         if code:
-            if len(made) == 1:
-                raise CutOff(made[0].parent, code)
             raise UsageError(f"{shlex.join(command)} ended with exit code {code}: {last}")
         if len(made) != 1:
             raise UsageError(
                 f"{shlex.join(command)} made {len(made)} runs in {folder}, and is to make one",
                 hint="it finds the directory in SBENCH_RUN_DIR; " + _HINT,
             )
-        return measured_run(load_run(made[0].parent, detail=False))
+        return measured_run(load_run(made[0], detail=False))
     finally:
-        for header in () if keep else made:
-            with working(f"deleting what {header.parent} wrote"):
-                clean(header.parent, on_message=aside)
+        for directory in set() if keep else _runs(folder) - before:
+            with working(f"deleting what {directory} wrote"):
+                clean(directory, on_message=aside)
+
+
+def _runs(folder: Path) -> set[Path]:
+    return {header.parent for header in folder.glob("*/run.json")}
 
 
 def _started(command: Sequence[str], folder: Path) -> tuple[int, str]:
     """Run a command to its end, and return its exit code and the last that it said of errors."""
-    environment = {**os.environ, "SBENCH_RUN_DIR": str(folder)}
+    environment = {**os.environ, "SBENCH_RUN_DIR": str(folder.absolute())}
+    # Ours, if anybody's: runs that come one after the other cannot have one name.
+    environment.pop("SBENCH_NAME", None)
     try:
         process = subprocess.Popen(  # noqa: S603 - the user's own command
             command,
@@ -152,7 +159,7 @@ def _samples(made: Mapping[str, Sequence["MeasuredRun"]], root: Path) -> "list[S
 
 
 def _judged(
-    made: "Mapping[str, Sequence[MeasuredRun]]", root: Path, about: Mapping[str, Any]
+    made: "Mapping[str, Sequence[MeasuredRun]]", root: Path, about: Mapping[str, Any], machine: str
 ) -> "Checked":
     from serverless_bench.analysis.samples import what_differs
     from serverless_bench.history.judging import by_block, judge
@@ -168,14 +175,14 @@ def _judged(
     findings = judge(by_block(figures, old, new), tolerance=about["tolerance"], loss=about["loss"])
     different = what_differs(_samples(made, root))
     return Checked(
-        key=record(load_run(made["new"][0].path, detail=False)).key,
+        key=record(load_run(made["new"][0].path, detail=False), machine=machine).key,
         in_turns=True,
         old="as many of the old one",
         new=f"{len(made['new'])} runs of the new version in turns",
         tolerance=about["tolerance"],
         loss=about["loss"],
         findings=tuple(findings),
-        differing=tuple(_words(different)),
+        notes=tuple(_words(different)),
     )
 
 

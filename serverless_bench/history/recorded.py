@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from hashlib import sha256
 from ipaddress import ip_address
@@ -104,7 +104,7 @@ class RecordedRun(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
         return json.dumps(msgspec.to_builtins(self), indent=1, sort_keys=True) + "\n"
 
 
-def record(run: Run, *, machine: str = "", label: str = "", restart: bool = False) -> RecordedRun:
+def record(run: Run, *, machine: str = "", label: str = "") -> RecordedRun:
     """Return what a history keeps of a run.
 
     Parameters
@@ -113,8 +113,8 @@ def record(run: Run, *, machine: str = "", label: str = "", restart: bool = Fals
         A run that came to a good end.
     machine
         Name of the machine, where several have as many processors and one system.
-    label, restart
-        As the fields say.
+    label
+        As the field says.
 
     Raises
     ------
@@ -124,6 +124,8 @@ def record(run: Run, *, machine: str = "", label: str = "", restart: bool = Fals
     for name, text in (("machine", machine), ("label", label)):
         check_text(name, text, most=MAX_LABEL)
     measured = measured_run(run)
+    if measured.summary.to_json().get("simulated") is not None:
+        raise UsageError(f"{run.path} was simulated: no store was as fast as that")
     figures = {}
     for name in FIGURES:
         try:
@@ -135,23 +137,33 @@ def record(run: Run, *, machine: str = "", label: str = "", restart: bool = Fals
     if not figures:
         raise UsageError(f"{run.path} has no figure that could be recorded")
     job, about = run.job, _machine(run.provenance, machine)
-    settings = dict(flattened(asdict(job)))
-    return RecordedRun(
+    settings, store = dict(flattened(asdict(job))), _store(job.target)
+    place = {"machine": about, "store": store, "endpoints": len(job.endpoints)}
+    made = RecordedRun(
         schema=SCHEMA,
         run_id=run.run_id,
         created_ns=run.created_ns,
-        key=_key(job, {**_counting(job), "machine": about, "store": _store(job.target)}),
-        job={
-            **{shown: settings[name] for name, shown in _SHOWN.items()},
-            "store": _store(job.target),
-        },
+        key=_key(job, {**_counting(job), **place}),
+        job={**{shown: settings[name] for name, shown in _SHOWN.items()}, "store": store},
         machine=about,
-        versions=_versions(run.provenance, job.target.client),
+        versions=_versions(run.provenance, job),
         bytes=None if job.duration_s is not None or job.load.mix else measured.summary.bytes,
         figures=figures,
         label=label,
-        restart=restart,
     )
+    try:
+        return parse(made.to_text().encode())
+    except ValueError as exc:
+        # Of a run directory that is somebody else's, or of a plugin with a strange name.
+        raise UsageError(f"{run.path} cannot be recorded: {exc}") from None
+
+
+def with_restart(runs: Sequence[RecordedRun]) -> list[RecordedRun]:
+    """Return the runs, with a restart at the oldest one of each key."""
+    first = {run.key: run for run in sorted(runs, key=lambda run: -run.created_ns)}
+    return [
+        msgspec.structs.replace(run, restart=True) if run is first[run.key] else run for run in runs
+    ]
 
 
 def _counting(job: JobSpec) -> dict[str, Any]:
@@ -213,15 +225,15 @@ def _machine(provenance: Mapping[str, Any], name: str) -> dict[str, str | float 
     }
 
 
-def _versions(provenance: Mapping[str, Any], client: str) -> dict[str, str]:
+def _versions(provenance: Mapping[str, Any], job: JobSpec) -> dict[str, str]:
     """Return the versions that a reader looks for first."""
     libraries = provenance.get("libraries")
-    of_client = libraries.get(client) if isinstance(libraries, Mapping) else None
+    library = job.target.client if job.load.array is None else job.load.array.library
     found = {
         "sbench": provenance.get("sbench"),
         "git_commit": provenance.get("git_commit"),
         "python": provenance.get("python"),
-        client: of_client,
+        library: libraries.get(library) if isinstance(libraries, Mapping) else None,
     }
     return {name: version[:64] for name, version in found.items() if isinstance(version, str)}
 

@@ -40,6 +40,7 @@ COMMANDS: Final[Mapping[str, tuple[str, ...]]] = {
     "export pywren": ("export", "run", "--format", "pywren", "--out", "out.pickle"),
     "export parquet": ("export", "run", "--format", "parquet", "--out", "out.parquet"),
     "compare": ("compare", "a", "b"),
+    "history": ("history", "add", "run"),
 }
 """Commands that ask no store."""
 ASKING: Final[Mapping[str, tuple[str, ...]]] = {
@@ -56,13 +57,24 @@ SAFE: Final = (0, 2, 6, 7, 8, 10, 11, 13, 14)
 MODULES: Final = (
     *(
         f"serverless_bench.cli.{name}"
-        for name in ("report", "check", "plot", "ls", "export", "compare", "resume", "clean")
+        for name in (
+            "report",
+            "check",
+            "plot",
+            "ls",
+            "export",
+            "compare",
+            "history",
+            "resume",
+            "clean",
+        )
     ),
     "serverless_bench.analysis.run_comparison",
     "serverless_bench.analysis.summary",
     "serverless_bench.driver.check",
     "serverless_bench.driver.clean",
     "serverless_bench.formats.export",
+    "serverless_bench.history.folder",
     "serverless_bench.plots",
     "serverless_bench.reporters.text",
     "matplotlib.backends.backend_agg",

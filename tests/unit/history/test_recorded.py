@@ -56,6 +56,7 @@ def test_what_does_not_change_the_work_leaves_the_key(tmp_path: Path, other: Job
     [
         replace(JOB, invocations=3),
         replace(JOB, executor="inline"),
+        replace(JOB, endpoints=("http://second",)),
         replace(JOB, load=Load(threads=2)),
         replace(JOB, load=Load(compressibility=2.0)),
         replace(JOB, transfer=replace(JOB.transfer, part_bytes=5 << 20)),
@@ -94,6 +95,12 @@ def test_machines_are_told_apart_and_versions_are_not(tmp_path: Path) -> None:
 def test_a_run_that_stands_for_nothing_is_not_recorded(tmp_path: Path) -> None:
     run = saved(tmp_path / "run", [outcome(record_of(0, [operation()])), outcome(lost(1))])
     with pytest.raises(SbenchError, match="cannot be compared: 1 function lost"):
+        record(run)
+
+
+def test_a_run_that_no_file_could_hold_is_refused(tmp_path: Path) -> None:
+    run = made(tmp_path / "run", provenance={"cpus": 10**30})
+    with pytest.raises(SbenchError, match="run cannot be recorded: `machine"):
         record(run)
 
 
