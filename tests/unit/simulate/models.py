@@ -12,9 +12,7 @@ from serverless_bench.simulate.model import LOOPBACK, Function, Launch, Model, S
 from serverless_bench.simulate.simulation import simulate
 from serverless_bench.units import MIB
 
-PLAIN = Model(
-    name="plain", launch=Launch(), function=Function(core_s_per_gib=0.01), store=Store()
-)
+PLAIN = Model(name="plain", launch=Launch(), function=Function(core_s_per_gib=0.01), store=Store())
 """Nothing takes time but what a test adds."""
 
 
