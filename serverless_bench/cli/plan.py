@@ -234,8 +234,8 @@ def _simulate(
     words: Sequence[str], flags: Mapping[str, Any], account: Mapping[str, Any]
 ) -> ExitCode:
     from serverless_bench.cli.plan_simulate import simulate_command
-    from serverless_bench.simulate.limits import Deployed
-    from serverless_bench.simulate.model import AWS_LAMBDA, load_model
+    from serverless_bench.simulation.limits import Deployed
+    from serverless_bench.simulation.model import AWS_LAMBDA, load_model
 
     model = load_model(flags["model"] or AWS_LAMBDA.name)
     if not model.function.on_lambda:

@@ -12,8 +12,8 @@ from serverless_bench.cli.terminal import say
 from serverless_bench.errors import UsageError
 
 if TYPE_CHECKING:
-    from serverless_bench.simulate.limits import Deployed
-    from serverless_bench.simulate.model import Model
+    from serverless_bench.simulation.limits import Deployed
+    from serverless_bench.simulation.model import Model
 
 
 def simulate_command(
@@ -39,13 +39,13 @@ def simulate_command(
     """
     prepared = prepare_command(words)
     _check_output(prepared)
-    from serverless_bench.simulate.demand import refuse_unknown
+    from serverless_bench.simulation.demand import refuse_unknown
 
     refuse_unknown(prepared.job)
     from serverless_bench.analysis.summary import summarize
     from serverless_bench.aws.cost.prices import load_prices
     from serverless_bench.reporters import open_reporter
-    from serverless_bench.simulate.simulation import simulate
+    from serverless_bench.simulation.simulated_run import simulate
 
     style = prepared.output.format or "text" if style == "text" else style
     reporter = open_reporter(style)

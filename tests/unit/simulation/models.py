@@ -7,9 +7,9 @@ from typing import Any
 from serverless_bench.job.spec import JobSpec
 from serverless_bench.job.target import Target
 from serverless_bench.rundir.run import Run
-from serverless_bench.simulate.limits import Deployed
-from serverless_bench.simulate.model import LOOPBACK, Function, Launch, Model, Store
-from serverless_bench.simulate.simulation import simulate
+from serverless_bench.simulation.limits import Deployed
+from serverless_bench.simulation.model import LOOPBACK, Function, Launch, Model, Store
+from serverless_bench.simulation.simulated_run import simulate
 from serverless_bench.units import MIB
 
 PLAIN = Model(name="plain", launch=Launch(), function=Function(core_s_per_gib=0.01), store=Store())

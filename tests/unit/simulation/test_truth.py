@@ -8,10 +8,10 @@ import pytest
 
 from serverless_bench.analysis.scaling import Scaling, fit_scaling
 from serverless_bench.analysis.summary import Summary, summarize
-from serverless_bench.simulate.limits import Deployed
-from serverless_bench.simulate.model import AWS_LAMBDA, Model
+from serverless_bench.simulation.limits import Deployed
+from serverless_bench.simulation.model import AWS_LAMBDA, Model
 from serverless_bench.units import MIB
-from tests.unit.simulate.models import changed, shaped, simulated
+from tests.unit.simulation.models import changed, shaped, simulated
 
 FUNCTIONS = 40
 

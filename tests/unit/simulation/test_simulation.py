@@ -14,13 +14,13 @@ from serverless_bench.job.load import Load
 from serverless_bench.job.transfer import Stat, Transfer
 from serverless_bench.rundir.run import Run, load_run
 from serverless_bench.rundir.tables import is_text
-from serverless_bench.simulate.limits import Deployed
-from serverless_bench.simulate.model import AWS_LAMBDA, MODELS, load_model
-from serverless_bench.simulate.simulation import simulate
+from serverless_bench.simulation.limits import Deployed
+from serverless_bench.simulation.model import AWS_LAMBDA, MODELS, load_model
+from serverless_bench.simulation.simulated_run import simulate
 from serverless_bench.units import MIB, NS_PER_S
 from serverless_bench.worker.retry import longest_wait_s
 from tests.unit.analysis.test_reference import agree_on
-from tests.unit.simulate.models import changed, job, shaped, simulated
+from tests.unit.simulation.models import changed, job, shaped, simulated
 
 BUSY = {
     "parts, threads and connections": (

@@ -8,8 +8,8 @@ from serverless_bench.aws.cost.forecast import CORE_S_PER_GIB, VCPU_MIB
 from serverless_bench.aws.lambda_network import BASE_MBPS, function_network
 from serverless_bench.job.operations import OperationKind
 from serverless_bench.rundir.tables import Floats
-from serverless_bench.simulate.demand import Demand
-from serverless_bench.simulate.model import Model
+from serverless_bench.simulation.demand import Demand
+from serverless_bench.simulation.model import Model
 from serverless_bench.units import GIB
 
 

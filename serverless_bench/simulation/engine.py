@@ -12,11 +12,11 @@ import numpy as np
 
 from serverless_bench.job.operations import OperationKind
 from serverless_bench.rundir.tables import Floats, Ints, Mask
-from serverless_bench.simulate.demand import Demand
-from serverless_bench.simulate.launch import Launcher
-from serverless_bench.simulate.limits import Limits
-from serverless_bench.simulate.model import Model
-from serverless_bench.simulate.state import (
+from serverless_bench.simulation.demand import Demand
+from serverless_bench.simulation.launch import Launcher
+from serverless_bench.simulation.limits import Limits
+from serverless_bench.simulation.model import Model
+from serverless_bench.simulation.state import (
     BODY,
     COMPLETE,
     CREATE,
@@ -25,7 +25,7 @@ from serverless_bench.simulate.state import (
     Log,
     groups_of,
 )
-from serverless_bench.simulate.store import SharedStore
+from serverless_bench.simulation.store import SharedStore
 from serverless_bench.worker.retry import THROTTLED_S, longest_wait_s
 
 _PIECES: Final = 16

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from serverless_bench.rundir.tables import Floats, Ints, Mask
-from serverless_bench.simulate.demand import Demand
+from serverless_bench.simulation.demand import Demand
 
 BODY, CREATE, COMPLETE = range(3)
 """What a group is doing: moving bytes, or opening or closing an upload in parts."""

@@ -19,12 +19,12 @@ from serverless_bench.job.transfer import Verify
 from serverless_bench.rundir.archive import Archive
 from serverless_bench.rundir.record import Outcome, Shown
 from serverless_bench.rundir.run import Run, load_run
-from serverless_bench.simulate.demand import demand_of
-from serverless_bench.simulate.engine import Engine
-from serverless_bench.simulate.launch import Launcher
-from serverless_bench.simulate.limits import Deployed, Limits, limits_of
-from serverless_bench.simulate.model import AWS_LAMBDA, Model, load_model
-from serverless_bench.simulate.records import Worker, outcomes
+from serverless_bench.simulation.demand import demand_of
+from serverless_bench.simulation.engine import Engine
+from serverless_bench.simulation.launch import Launcher
+from serverless_bench.simulation.limits import Deployed, Limits, limits_of
+from serverless_bench.simulation.model import AWS_LAMBDA, Model, load_model
+from serverless_bench.simulation.records import Worker, outcomes
 from serverless_bench.units import NS_PER_S
 
 EXECUTOR: Final = "simulated"

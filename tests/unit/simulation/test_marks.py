@@ -27,9 +27,9 @@ from serverless_bench.reporters import REPORTERS
 from serverless_bench.reporters.comparison import lines
 from serverless_bench.reporters.render import render
 from serverless_bench.rundir.run import Run, load_run
-from serverless_bench.simulate.model import AWS_LAMBDA
+from serverless_bench.simulation.model import AWS_LAMBDA
 from tests.command import Call
-from tests.unit.simulate.models import simulated
+from tests.unit.simulation.models import simulated
 
 MARK = "simulated"
 
