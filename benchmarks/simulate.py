@@ -139,8 +139,9 @@ def distance(functions: Sequence[int], rounds: int, *, smallest: bool) -> None:
     print("| shape | functions | | measured MB/s | whole | peak, 1 s | t99 | 503s |")
     print("| --- | ---: | --- | ---: | ---: | ---: | ---: | ---: |", flush=True)
     for name, given in SHAPES.items():
-        little = {"job": {"object_bytes": 64 * KIB}, "requests": None}
-        shape = replace(given, **little) if smallest else given
+        shape = given
+        if smallest:
+            shape = replace(given, job={"object_bytes": 64 * KIB}, requests=None)
         for number in functions:
             found: dict[str, list[tuple[dict[str, float], dict[str, float]]]] = {}
             for _ in range(rounds):

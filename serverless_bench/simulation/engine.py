@@ -5,13 +5,12 @@ its own pace, from one request to the next, until the step's end. What is shared
 each step: the store's ceiling, the requests that it admits, the network of each function.
 """
 
-from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 
 from serverless_bench.job.operations import OperationKind
-from serverless_bench.rundir.tables import Floats, Ints, Mask
+from serverless_bench.rundir.tables import Floats, Ints
 from serverless_bench.simulation.demand import Demand
 from serverless_bench.simulation.launch import Launcher
 from serverless_bench.simulation.limits import Limits
@@ -23,6 +22,7 @@ from serverless_bench.simulation.state import (
     Done,
     Lanes,
     Log,
+    Simulated,
     groups_of,
 )
 from serverless_bench.simulation.store import SharedStore
@@ -40,23 +40,6 @@ _LEAST_S, _MOST_S = 0.001, 0.1
 _REST: Final = 0.5
 """Bytes below which nothing is left: instants are rounded."""
 _WAITS: Final = np.array([longest_wait_s(number) for number in range(64)])
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Simulated:
-    """What happened; instants are seconds since the run began."""
-
-    launcher: Launcher
-    done: Done
-    end_s: Floats
-    """Of each function."""
-    stopped: Mask
-    """Which functions came to their deadline before their last operation."""
-    attempts: list[Floats]
-    """Columns: lane, operation, what (``state``), part, number, start, end, wait, answered,
-    bytes, whether it was refused."""
-    pieces: list[Floats]
-    """Columns: lane, operation, start, end, bytes."""
 
 
 class Engine:
@@ -231,12 +214,12 @@ class Engine:
 
     def _curve(self, found: Ints, begin: Floats, end: Floats, moved: Floats) -> None:
         """Note stretches of curves, as far as they are not noted yet."""
-        moved = np.minimum(moved, self._lanes.unseen[found])
-        self._lanes.unseen[found] -= moved
-        new = moved > 0
+        new = self._lanes.unseen[found] > 0
+        found, begin, end, moved = found[new], begin[new], end[new], moved[new]
+        seen = np.minimum(moved, self._lanes.unseen[found])
+        self._lanes.unseen[found] -= seen
         operation = self._groups.operation[found // self._demand.lanes]
-        columns = (found, operation, begin, end, moved)
-        self._pieces.add(*(column[new] for column in columns))
+        self._pieces.add(found, operation, begin, begin + (end - begin) * seen / moved, seen)
 
     def _latency(self, count: int) -> Floats:
         store = self._model.store

@@ -62,6 +62,20 @@ def simulate(
         If the job makes no sense, or has something that is not simulated.
     ArchiveError
         If the directory holds a run, or cannot be written.
+
+    Examples
+    --------
+    >>> target = sbench.Target(bucket="mine")
+    >>> job = sbench.JobSpec(
+    ...     workload="write",
+    ...     target=target,
+    ...     invocations=5000,
+    ...     concurrency=5000,
+    ...     object_bytes=64 * MIB,
+    ... )
+    >>> imagined = sbench.simulate(job, "imagined")
+    >>> imagined.simulated, sbench.summarize(imagined).ok
+    ('aws-lambda', 5000)
     """
     model = load_model(model) if isinstance(model, str) else model
     check(job, keys)

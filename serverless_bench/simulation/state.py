@@ -11,6 +11,7 @@ import numpy as np
 
 from serverless_bench.rundir.tables import Floats, Ints, Mask
 from serverless_bench.simulation.demand import Demand
+from serverless_bench.simulation.launch import Launcher
 
 BODY, CREATE, COMPLETE = range(3)
 """What a group is doing: moving bytes, or opening or closing an upload in parts."""
@@ -112,6 +113,23 @@ class Log:
         ]
         self._chunks = []
         return found
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Simulated:
+    """What happened; instants are seconds since the run began."""
+
+    launcher: Launcher
+    done: Done
+    end_s: Floats
+    """Of each function."""
+    stopped: Mask
+    """Which functions came to their deadline before their last operation."""
+    attempts: list[Floats]
+    """Columns: lane, operation, what its group is doing, part, number, start, end, wait, answered,
+    bytes, whether it was refused."""
+    pieces: list[Floats]
+    """Columns: lane, operation, start, end, bytes."""
 
 
 def groups_of(demand: Demand) -> Groups:

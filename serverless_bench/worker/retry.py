@@ -38,7 +38,7 @@ T = TypeVar("T")
 def longest_wait_s(number: int) -> float:
     """Return the longest wait before another attempt when ``number`` have failed."""
     # Of a store that throttles there may be thousands, and 2**1100 is no float.
-    return min(_CAP_S, _BASE_S * 2 ** min(number, _DOUBLINGS))
+    return min(_CAP_S, _BASE_S * float(2 ** min(number, _DOUBLINGS)))
 
 
 @dataclass(slots=True)

@@ -16,8 +16,8 @@ def test_a_write_and_the_read_of_its_objects_are_simulated(call: Call, tmp_path:
     assert (code, err) == (0, "")
     assert out.splitlines()[0] == f"run directory: {tmp_path / 'run'}"
     assert "write: SIMULATED with the model aws-lambda" in out
-    words = ("--key-file", "keys.txt", "--run-dir", tmp_path, "--name", "read", "--number", "3")
-    code, out, _ = call("plan", "--simulate", "--format", "json", "read", *words)
+    given = ("--key-file", "keys.txt", "--run-dir", tmp_path, "--name", "read", "--number", "3")
+    code, out, _ = call("plan", "--simulate", "--format", "json", "read", *given)
     report = json.loads(out)
     assert (code, report["ok"], report["bytes"]) == (0, 3, 3 << 20)
     assert report["simulated"] == "aws-lambda"

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import orjson
 import pytest
+from matplotlib.figure import Figure
 
 from serverless_bench.analysis.run_comparison import compare
 from serverless_bench.analysis.samples import measured_run
@@ -79,8 +80,6 @@ def test_every_export_says_so_or_is_refused(run: Run, name: str) -> None:
 
 @pytest.mark.parametrize("draw", [draw_jobs, draw_rates, draw_throughput, draw_latency])
 def test_every_plot_says_so(run: Run, draw: Callable[..., None]) -> None:
-    from matplotlib.figure import Figure
-
     axes = Figure().add_subplot()
     draw(run, axes)
     legend = axes.get_legend()
@@ -131,6 +130,6 @@ def test_nothing_is_deleted_or_launched_for_it(run: Run, tmp_path: Path) -> None
     unfinished.mkdir()
     (unfinished / "run.json").write_bytes((run.path / "run.json").read_bytes())
     (unfinished / "records.jsonl").write_text(text[0] + "\n")
-    for refused in (lambda: resume_job(unfinished), lambda: resume_job(unfinished, trust=True)):
+    for trust in (False, True):
         with pytest.raises(UsageError, match="was simulated: there is nothing of it on any store"):
-            refused()
+            resume_job(unfinished, trust=trust)

@@ -91,6 +91,24 @@ def test_nothing_is_listed_for_deletion_and_what_was_written_can_be_read(tmp_pat
     assert (found.bytes, found.verified_bytes) == (64 * MIB, 0)
 
 
+def test_a_kernel_takes_bytes_of_a_put_ahead_and_the_store_answers_no_sooner(
+    tmp_path: Path,
+) -> None:
+    function = {"connection_put_bytes_per_s": 8 * MIB, "line_put_bytes_per_s": 400 * MIB}
+    plain, ahead = (
+        simulated(tmp_path / f"{taken}", changed(function={**function, "buffer_bytes": taken}), 1)
+        for taken in (0.0, 4.0 * MIB)
+    )
+    assert spans_s(plain) == spans_s(ahead) == pytest.approx(2)
+    first, sent_s = (
+        ahead.steps["step_bytes"][0],
+        (ahead.operations["last_byte_sent_ns"] - ahead.operations["start_ns"]),
+    )
+    assert first >= 4 * MIB
+    assert sent_s / NS_PER_S == pytest.approx(1.5, rel=0.05)
+    assert summarize(ahead).bytes == 16 * MIB
+
+
 def spans_s(run: Run) -> "np.ndarray[Any, Any]":
     return (run.operations["end_ns"] - run.operations["start_ns"]) / NS_PER_S
 
@@ -171,8 +189,7 @@ def test_a_ceiling_is_shared_and_never_passed(tmp_path: Path) -> None:
         function={"connection_put_bytes_per_s": 9e6, "connection_put_sigma": 0.5},
     )
     summary = summarize(simulated(tmp_path / "run", model, 20, mib=32))
-    assert summary.peak_1s_bytes_per_s == pytest.approx(100e6, rel=0.02)
-    assert summary.peak_1s_bytes_per_s <= 101e6
+    assert 98e6 < (summary.peak_1s_bytes_per_s or 0) <= 101e6
 
 
 @pytest.mark.parametrize(
