@@ -5,6 +5,7 @@ shows each name with an example::
 
     JobSpec, Target, Transfer, Load, ArraySpec    what to do, where and how; checked when made
     plan                                          what it would do and cost
+    simulate                                      a run of what a model says     Run
     run_job, resume_job                           do it                       Run
     load_run                                      a saved run                 Run
     summarize, timeline                           totals, bytes over time     Summary, Timeline
@@ -24,6 +25,7 @@ Data flows through the rooms (folders) in this order, and comes back the same wa
     rundir      a run on disk, crash-safe                       Run
     analysis    a run to figures: pure, offline                 Summary
     reporters, plots, formats                                   figures to text, pictures, files
+    simulation  what a job would do, by a model: a run directory again
     audit       a run against what the store saw of it
     aws         account, stack, cost
     experiments published studies, run again
@@ -67,6 +69,7 @@ if TYPE_CHECKING:
     from serverless_bench.reporters.render import render as render
     from serverless_bench.rundir.run import Run as Run
     from serverless_bench.rundir.run import load_run as load_run
+    from serverless_bench.simulation.simulated_run import simulate as simulate
     from serverless_bench.worker.context import FunctionContext as FunctionContext
 
 __version__ = "0.1.0"
@@ -97,6 +100,7 @@ _PUBLIC = {
     "render": "reporters.render",
     "resume_job": "driver.run",
     "run_job": "driver.run",
+    "simulate": "simulation.simulated_run",
     "summarize": "analysis.summary",
     "timeline": "analysis.timeline",
 }

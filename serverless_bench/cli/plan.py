@@ -181,9 +181,10 @@ def command(words: tuple[str, ...], **flags: Any) -> int:  # noqa: ANN401 - too 
         say(*price_text(flags["prices"]).splitlines())
         return ExitCode.OK
     from serverless_bench.cli.plan_job import plan_command
+    from serverless_bench.cli.plan_simulate import check_simulation, simulate_command
     from serverless_bench.driver.cost_limit import check_memory
 
-    _check_simulation(words, flags)
+    check_simulation(words, flags)
     check_memory(flags["memory"])
     for name in ("quota",) if words else _LEAST:
         value, least = flags[name], _LEAST[name]
@@ -201,7 +202,7 @@ def command(words: tuple[str, ...], **flags: Any) -> int:  # noqa: ANN401 - too 
         "network_mbps": _network_mbps(flags["network_quota"], stack),
     }
     if flags["simulate"]:
-        return _simulate(words, flags, {**account, "names": max(1, len(functions))})
+        return simulate_command(words, flags, {**account, "names": max(1, len(functions))})
     if any(setup.in_vpc for setup in setups.values()) and flags["vpc"] == Route.NONE:
         flags["vpc"] = Route.GATEWAY
     found = (
@@ -217,43 +218,6 @@ def command(words: tuple[str, ...], **flags: Any) -> int:  # noqa: ANN401 - too 
         for title, text in (("command", " ".join(words)), *found.rows()):
             say(f"{title:<20} {text}")
     return ExitCode.OK
-
-
-def _check_simulation(words: Sequence[str], flags: Mapping[str, Any]) -> None:
-    if flags["model"] is not None and not flags["simulate"]:
-        raise UsageError(
-            "--model needs --simulate", hint="sbench plan --simulate --model ... write"
-        )
-    if flags["simulate"] and not words:
-        raise UsageError(
-            "--simulate needs a command", hint="sbench plan --simulate write --number 100000"
-        )
-
-
-def _simulate(
-    words: Sequence[str], flags: Mapping[str, Any], account: Mapping[str, Any]
-) -> ExitCode:
-    from serverless_bench.cli.plan_simulate import simulate_command
-    from serverless_bench.simulate.limits import Deployed
-    from serverless_bench.simulate.model import AWS_LAMBDA, load_model
-
-    model = load_model(flags["model"] or AWS_LAMBDA.name)
-    if not model.function.on_lambda:
-        # There is no account, and no quota but one that is asked for.
-        account = {**account, "quota": flags["quota"]}
-    return simulate_command(
-        words,
-        model=model,
-        deployed=Deployed(
-            memory_mib=account["memory_mib"],
-            architecture=account["architecture"],
-            quota=account["quota"],
-            network_mbps=account["network_mbps"],
-            names=account["names"],
-        ),
-        style=flags["format"],
-        prices=flags["prices"],
-    )
 
 
 def _plan(flags: Mapping[str, Any], account: Mapping[str, Any], quota_from: str) -> _Plan:

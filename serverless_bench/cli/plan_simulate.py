@@ -1,9 +1,8 @@
 """``sbench plan --simulate COMMAND``: a run directory of what a command would do."""
 
 import sys
-from collections.abc import Sequence
-from pathlib import Path
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from serverless_bench.cli.exit_codes import ExitCode, exit_code_of
 from serverless_bench.cli.job import Prepared
@@ -11,13 +10,27 @@ from serverless_bench.cli.plan_job import job_of, prepare_command
 from serverless_bench.cli.terminal import say
 from serverless_bench.errors import UsageError
 
-if TYPE_CHECKING:
-    from serverless_bench.simulate.limits import Deployed
-    from serverless_bench.simulate.model import Model
+
+def check_simulation(words: Sequence[str], flags: Mapping[str, Any]) -> None:
+    """Refuse flags of a simulation that make none.
+
+    Raises
+    ------
+    UsageError
+        If there is no command, or a model without a simulation.
+    """
+    if not flags["simulate"]:
+        raise UsageError(
+            "--model needs --simulate", hint="sbench plan --simulate --model ... write"
+        )
+    if not words:
+        raise UsageError(
+            "--simulate needs a command", hint="sbench plan --simulate write --number 100000"
+        )
 
 
 def simulate_command(
-    words: Sequence[str], *, model: "Model", deployed: "Deployed", style: str, prices: Path | None
+    words: Sequence[str], flags: Mapping[str, Any], account: Mapping[str, Any]
 ) -> ExitCode:
     """Write a run directory as if a command had run, and report on it.
 
@@ -25,29 +38,36 @@ def simulate_command(
     ----------
     words
         The command and its flags, as behind ``sbench``; they say where the run goes.
-    model, deployed
-        As in ``simulate``.
-    style
-        Format of the report; text takes that of the command.
-    prices
-        A price file.
+    flags
+        Of ``sbench plan``.
+    account
+        The fields of ``Deployed``.
 
     Raises
     ------
     UsageError
         If there is no such command, or one of its flags is wrong, or cannot be simulated.
     """
+    from serverless_bench.simulation.limits import Deployed
+    from serverless_bench.simulation.model import AWS_LAMBDA, load_model
+
+    model = load_model(flags["model"] or AWS_LAMBDA.name)
+    # Without Lambda there is no account, and no quota but one that is asked for.
+    quota = account["quota"] if model.function.on_lambda else flags["quota"]
+    deployed = Deployed(**{**account, "quota": quota})
     prepared = prepare_command(words)
     _check_output(prepared)
-    from serverless_bench.simulate.demand import refuse_unknown
+    from serverless_bench.simulation.demand import refuse_unknown
 
     refuse_unknown(prepared.job)
     from serverless_bench.analysis.summary import summarize
     from serverless_bench.aws.cost.prices import load_prices
     from serverless_bench.reporters import open_reporter
-    from serverless_bench.simulate.simulation import simulate
+    from serverless_bench.simulation.simulated_run import simulate
 
-    style = prepared.output.format or "text" if style == "text" else style
+    style = flags["format"]
+    if style == "text":
+        style = prepared.output.format or style
     reporter = open_reporter(style)
     say(f"run directory: {prepared.directory}", err=style != "text")
     run = simulate(
@@ -57,7 +77,8 @@ def simulate_command(
         keys=prepared.keys,
         deployed=deployed,
     )
-    summary = summarize(run, prices=None if prices is None else load_prices(prices))
+    prices = None if flags["prices"] is None else load_prices(flags["prices"])
+    summary = summarize(run, prices=prices)
     reporter(summary, sys.stdout)
     if prepared.output.key_file is not None:
         from serverless_bench.job.keys import write_key_file

@@ -5,27 +5,27 @@ its own pace, from one request to the next, until the step's end. What is shared
 each step: the store's ceiling, the requests that it admits, the network of each function.
 """
 
-from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 
 from serverless_bench.job.operations import OperationKind
-from serverless_bench.rundir.tables import Floats, Ints, Mask
-from serverless_bench.simulate.demand import Demand
-from serverless_bench.simulate.launch import Launcher
-from serverless_bench.simulate.limits import Limits
-from serverless_bench.simulate.model import Model
-from serverless_bench.simulate.state import (
+from serverless_bench.rundir.tables import Floats, Ints
+from serverless_bench.simulation.demand import Demand
+from serverless_bench.simulation.launch import Launcher
+from serverless_bench.simulation.limits import Limits
+from serverless_bench.simulation.model import Model
+from serverless_bench.simulation.state import (
     BODY,
     COMPLETE,
     CREATE,
     Done,
     Lanes,
     Log,
+    Simulated,
     groups_of,
 )
-from serverless_bench.simulate.store import SharedStore
+from serverless_bench.simulation.store import SharedStore
 from serverless_bench.worker.retry import THROTTLED_S, longest_wait_s
 
 _PIECES: Final = 16
@@ -40,23 +40,6 @@ _LEAST_S, _MOST_S = 0.001, 0.1
 _REST: Final = 0.5
 """Bytes below which nothing is left: instants are rounded."""
 _WAITS: Final = np.array([longest_wait_s(number) for number in range(64)])
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Simulated:
-    """What happened; instants are seconds since the run began."""
-
-    launcher: Launcher
-    done: Done
-    end_s: Floats
-    """Of each function."""
-    stopped: Mask
-    """Which functions came to their deadline before their last operation."""
-    attempts: list[Floats]
-    """Columns: lane, operation, what (``state``), part, number, start, end, wait, answered,
-    bytes, whether it was refused."""
-    pieces: list[Floats]
-    """Columns: lane, operation, start, end, bytes."""
 
 
 class Engine:
@@ -216,9 +199,27 @@ class Engine:
         size = np.where(is_body, np.maximum(size, 0), 0).astype(np.float64)
         for name, values in (("now_s", after), ("piece_s", after), ("size", size), ("left", size)):
             getattr(lanes, name)[found] = values
-        lanes.piece[found] = 0
+        lanes.piece[found], lanes.unseen[found] = 0, size
+        self._buffer(found[late])
         lanes.moving[found] = True
         self._finish(found[size == 0])
+
+    def _buffer(self, found: Ints) -> None:
+        """Note what the kernel takes of a put before it is on its way: workers count it then."""
+        limits, lanes = self._limits, self._lanes
+        taken = np.minimum(lanes.size[found], limits.buffer_bytes)
+        found, taken = found[taken > 0], taken[taken > 0]
+        begin = lanes.now_s[found]
+        self._curve(found, begin, begin + taken / limits.line, taken)
+
+    def _curve(self, found: Ints, begin: Floats, end: Floats, moved: Floats) -> None:
+        """Note stretches of curves, as far as they are not noted yet."""
+        new = self._lanes.unseen[found] > 0
+        found, begin, end, moved = found[new], begin[new], end[new], moved[new]
+        seen = np.minimum(moved, self._lanes.unseen[found])
+        self._lanes.unseen[found] -= seen
+        operation = self._groups.operation[found // self._demand.lanes]
+        self._pieces.add(found, operation, begin, begin + (end - begin) * seen / moved, seen)
 
     def _latency(self, count: int) -> Floats:
         store = self._model.store
@@ -267,8 +268,7 @@ class Engine:
         share = lanes.piece[found] >= lanes.size[found] / self._cuts
         ready = through | (share & (at - lanes.piece_s[found] >= _PIECE_S))
         noted = found[ready]
-        operation = self._groups.operation[noted // self._demand.lanes]
-        self._pieces.add(noted, operation, lanes.piece_s[noted], at[ready], lanes.piece[noted])
+        self._curve(noted, lanes.piece_s[noted], at[ready], lanes.piece[noted])
         lanes.piece_s[noted], lanes.piece[noted] = at[ready], 0
         self._finish(found[through])
 

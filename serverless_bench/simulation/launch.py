@@ -5,7 +5,7 @@ from heapq import heappop, heappush
 import numpy as np
 
 from serverless_bench.rundir.tables import Floats, Ints, Mask
-from serverless_bench.simulate.model import Launch
+from serverless_bench.simulation.model import Launch
 
 
 class Launcher:

@@ -19,9 +19,8 @@ from serverless_bench.rundir.record import (
 )
 from serverless_bench.rundir.rows import Rows
 from serverless_bench.rundir.tables import Floats, Ints, Mask
-from serverless_bench.simulate.demand import Demand
-from serverless_bench.simulate.engine import Simulated
-from serverless_bench.simulate.state import COMPLETE, CREATE
+from serverless_bench.simulation.demand import Demand
+from serverless_bench.simulation.state import COMPLETE, CREATE, Simulated
 from serverless_bench.units import GIB, MIB, NS_PER_S
 
 _THROTTLED: Final = "throttled"

@@ -6,7 +6,7 @@ import numpy as np
 
 from serverless_bench.job.operations import OperationKind
 from serverless_bench.rundir.tables import Floats
-from serverless_bench.simulate.model import Store
+from serverless_bench.simulation.model import Store
 
 _ROUNDS: Final = 30
 

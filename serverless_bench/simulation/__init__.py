@@ -2,5 +2,5 @@
 
 ``model`` has the parameters and their sources, ``demand`` what is to be moved, ``launch`` when
 functions start, ``store`` what is admitted and how fast, ``engine`` moves time forward,
-``records`` makes of it what workers would have left, ``simulation`` does all of this.
+``records`` makes of it what workers would have left, ``simulated_run`` does all of this.
 """

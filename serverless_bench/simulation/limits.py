@@ -8,8 +8,8 @@ from serverless_bench.aws.cost.forecast import CORE_S_PER_GIB, VCPU_MIB
 from serverless_bench.aws.lambda_network import BASE_MBPS, function_network
 from serverless_bench.job.operations import OperationKind
 from serverless_bench.rundir.tables import Floats
-from serverless_bench.simulate.demand import Demand
-from serverless_bench.simulate.model import Model
+from serverless_bench.simulation.demand import Demand
+from serverless_bench.simulation.model import Model
 from serverless_bench.units import GIB
 
 
@@ -35,6 +35,8 @@ class Limits:
     """Of its network after the burst; infinite for no limit, as the others."""
     line: float
     """Of its network, and of its processor, at any time."""
+    buffer_bytes: float
+    """Of a put, that its kernel takes at once."""
     connection: Floats
     """Of each of its connections; shape ``(functions,)``."""
     claim: Floats
@@ -98,6 +100,7 @@ def limits_of(
         burst_bytes=burst,
         bytes_per_s=rate,
         line=top,
+        buffer_bytes=function.buffer_bytes,
         connection=connection,
         claim=np.exp(model.store.share_sigma * rng.standard_normal(demand.functions)),
         core_s_per_gib=core_s,

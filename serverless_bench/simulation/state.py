@@ -10,7 +10,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from serverless_bench.rundir.tables import Floats, Ints, Mask
-from serverless_bench.simulate.demand import Demand
+from serverless_bench.simulation.demand import Demand
+from serverless_bench.simulation.launch import Launcher
 
 BODY, CREATE, COMPLETE = range(3)
 """What a group is doing: moving bytes, or opening or closing an upload in parts."""
@@ -43,11 +44,13 @@ class Lanes:
     """Where the stretch of its curve began that is not noted yet."""
     piece: Floats
     """Bytes of that stretch."""
+    unseen: Floats
+    """Bytes that its curve does not have yet."""
 
     @classmethod
     def of(cls, count: int) -> "Lanes":
         """Return lanes with nothing to do."""
-        zeros = [np.zeros(count) for _ in range(8)]
+        zeros = [np.zeros(count) for _ in range(9)]
         return cls(
             now_s=np.full(count, np.inf),
             moving=np.zeros(count, dtype=np.bool_),
@@ -62,6 +65,7 @@ class Lanes:
             until_s=np.full(count, np.inf),
             piece_s=zeros[6],
             piece=zeros[7],
+            unseen=zeros[8],
         )
 
 
@@ -109,6 +113,23 @@ class Log:
         ]
         self._chunks = []
         return found
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Simulated:
+    """What happened; instants are seconds since the run began."""
+
+    launcher: Launcher
+    done: Done
+    end_s: Floats
+    """Of each function."""
+    stopped: Mask
+    """Which functions came to their deadline before their last operation."""
+    attempts: list[Floats]
+    """Columns: lane, operation, what its group is doing, part, number, start, end, wait, answered,
+    bytes, whether it was refused."""
+    pieces: list[Floats]
+    """Columns: lane, operation, start, end, bytes."""
 
 
 def groups_of(demand: Demand) -> Groups:

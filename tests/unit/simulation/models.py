@@ -7,9 +7,9 @@ from typing import Any
 from serverless_bench.job.spec import JobSpec
 from serverless_bench.job.target import Target
 from serverless_bench.rundir.run import Run
-from serverless_bench.simulate.limits import Deployed
-from serverless_bench.simulate.model import LOOPBACK, Function, Launch, Model, Store
-from serverless_bench.simulate.simulation import simulate
+from serverless_bench.simulation.limits import Deployed
+from serverless_bench.simulation.model import LOOPBACK, Function, Launch, Model, Store
+from serverless_bench.simulation.simulated_run import simulate
 from serverless_bench.units import MIB
 
 PLAIN = Model(name="plain", launch=Launch(), function=Function(core_s_per_gib=0.01), store=Store())
@@ -23,8 +23,9 @@ def changed(base: Model = PLAIN, **parts: dict[str, Any]) -> Model:
 
 
 def shaped(**parts: dict[str, Any]) -> Model:
-    """Return the loopback model with other parameters."""
-    return changed(LOOPBACK, **parts)
+    """Return the loopback model with other parameters; its kernel takes nothing ahead."""
+    function = {"buffer_bytes": 0.0, **parts.pop("function", {})}
+    return changed(LOOPBACK, function=function, **parts)
 
 
 def job(functions: int = 4, *, mib: int = 16, **settings: Any) -> JobSpec:

@@ -19,12 +19,12 @@ from serverless_bench.job.transfer import Verify
 from serverless_bench.rundir.archive import Archive
 from serverless_bench.rundir.record import Outcome, Shown
 from serverless_bench.rundir.run import Run, load_run
-from serverless_bench.simulate.demand import demand_of
-from serverless_bench.simulate.engine import Engine
-from serverless_bench.simulate.launch import Launcher
-from serverless_bench.simulate.limits import Deployed, Limits, limits_of
-from serverless_bench.simulate.model import AWS_LAMBDA, Model, load_model
-from serverless_bench.simulate.records import Worker, outcomes
+from serverless_bench.simulation.demand import demand_of
+from serverless_bench.simulation.engine import Engine
+from serverless_bench.simulation.launch import Launcher
+from serverless_bench.simulation.limits import Deployed, Limits, limits_of
+from serverless_bench.simulation.model import AWS_LAMBDA, Model, load_model
+from serverless_bench.simulation.records import Worker, outcomes
 from serverless_bench.units import NS_PER_S
 
 EXECUTOR: Final = "simulated"
@@ -62,6 +62,20 @@ def simulate(
         If the job makes no sense, or has something that is not simulated.
     ArchiveError
         If the directory holds a run, or cannot be written.
+
+    Examples
+    --------
+    >>> target = sbench.Target(bucket="mine")
+    >>> job = sbench.JobSpec(
+    ...     workload="write",
+    ...     target=target,
+    ...     invocations=5000,
+    ...     concurrency=5000,
+    ...     object_bytes=64 * MIB,
+    ... )
+    >>> imagined = sbench.simulate(job, "imagined")
+    >>> imagined.simulated, sbench.summarize(imagined).ok
+    ('aws-lambda', 5000)
     """
     model = load_model(model) if isinstance(model, str) else model
     check(job, keys)

@@ -2,16 +2,17 @@
 
 from collections.abc import Iterable
 from dataclasses import replace
+from operator import attrgetter
 from pathlib import Path
 
 import pytest
 
 from serverless_bench.analysis.scaling import Scaling, fit_scaling
 from serverless_bench.analysis.summary import Summary, summarize
-from serverless_bench.simulate.limits import Deployed
-from serverless_bench.simulate.model import AWS_LAMBDA, Model
+from serverless_bench.simulation.limits import Deployed
+from serverless_bench.simulation.model import AWS_LAMBDA, Model
 from serverless_bench.units import MIB
-from tests.unit.simulate.models import changed, shaped, simulated
+from tests.unit.simulation.models import changed, shaped, simulated
 
 FUNCTIONS = 40
 
@@ -122,6 +123,6 @@ def test_a_driver_that_sends_one_after_the_other_is_the_contention_of_the_law(
     # N functions take w + (N - 1) / p: that is N gamma / (1 + alpha (N - 1)).
     alone_s = 64 * MIB / rate
     for name, truth in (("per_function", rate), ("contention", 1 / (per_s * alone_s))):
-        low, high = found.usl.interval(lambda law, name=name: getattr(law, name)) or (0, 0)
+        low, high = found.usl.interval(attrgetter(name)) or (0, 0)
         assert low <= truth <= high, (name, low, truth, high)
     assert found.usl.law.coherency == pytest.approx(0, abs=1e-5)

@@ -1,0 +1,230 @@
+"""What a simulation costs, and how far it is from runs that happened.
+
+    python -m benchmarks.simulate [--rounds 1] [--only cost|distance]
+
+*Cost*: simulated writes of 1,000, 10,000 and 100,000 functions on AWS Lambda, each in a process
+of its own. *Distance*: functions of this machine against ``sbench serve``, shaped so far below what
+the machine can do that the shape decides, and the same job simulated with the parameters of the
+shape. No parameter was fitted to these runs. A cell is simulated over measured, the median of the
+rounds; of simulations, the median of five seeds.
+"""
+
+import json
+import resource
+import statistics
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Final
+
+from benchmarks.common import cpu_s, make_parser, run_alone
+from serverless_bench.analysis.summary import Summary, summarize
+from serverless_bench.driver.run import run_job
+from serverless_bench.job.spec import JobSpec
+from serverless_bench.job.target import Target
+from serverless_bench.simulation.limits import Deployed
+from serverless_bench.simulation.model import LOOPBACK
+from serverless_bench.simulation.simulated_run import simulate
+from serverless_bench.stores.loopback.process import served
+from serverless_bench.units import KIB, MIB
+
+COSTS: Final = ((1_000, 64, 1), (10_000, 64, 1), (100_000, 64, 1), (100_000, 2000, 64))
+"""Functions, MiB of an object, names of Lambda functions."""
+FUNCTIONS: Final = (10, 24, 64)
+SEEDS: Final = 5
+"""Simulations of each job, of which the median counts: who is refused waits at random."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shape:
+    """A store that is slow in a known way, as flags of ``sbench serve`` and as a model."""
+
+    flags: Sequence[str]
+    function: Mapping[str, Any] = field(default_factory=dict)
+    store: Mapping[str, Any] = field(default_factory=dict)
+    job: Mapping[str, Any]
+    requests: int | None = None
+    """Of all functions together, where their number is to be the same for any number of them."""
+    reads: bool = False
+
+
+_LATENCY: Final = ("--latency", "lognormal:30,0.3")
+_SLOW: Final = {"put_s": 0.03, "put_sigma": 0.3, "get_s": 0.03, "get_sigma": 0.3}
+SHAPES: Final = {
+    "network of each, with a burst": Shape(
+        flags=("--function-rate", "0.5", "--function-burst", "1", *_LATENCY),
+        function={"burst_bytes": 1.0 * MIB, "bytes_per_s": 0.5 * MIB},
+        store=_SLOW,
+        job={"object_bytes": 5 * MIB},
+        reads=True,
+    ),
+    "connections, latency": Shape(
+        flags=("--connection-rate", "0.5", *_LATENCY),
+        function={
+            "connection_put_bytes_per_s": 0.5 * MIB,
+            "connection_get_bytes_per_s": 0.5 * MIB,
+        },
+        store=_SLOW,
+        job={"object_bytes": 512 * KIB, "objects": 8},
+        reads=True,
+    ),
+    "requests of a prefix, with 503s": Shape(
+        flags=("--put-limit", "30", *_LATENCY),
+        store={**_SLOW, "put_per_s": 30.0},
+        job={"object_bytes": 64 * KIB},
+        requests=480,
+    ),
+}
+
+
+def measured(
+    functions: int, shape: Shape, scratch: Path, seeds: int
+) -> Iterator[tuple[str, Summary, list[Summary]]]:
+    """Yield what was done, the run of it that happened, and simulated ones."""
+    model = replace(
+        LOOPBACK,
+        function=replace(LOOPBACK.function, **shape.function),
+        store=replace(LOOPBACK.store, **shape.store),
+    )
+
+    def simulated(job: JobSpec, keys: Sequence[str] = ()) -> list[Summary]:
+        return [
+            summarize(
+                simulate(
+                    replace(job, seed=seed),
+                    scratch / f"{job.workload}-{seed}",
+                    model=model,
+                    keys=keys,
+                )
+            )
+            for seed in range(seeds)
+        ]
+
+    given = dict(shape.job)
+    if shape.requests:
+        given["objects"] = max(1, shape.requests // functions)
+    with served(*shape.flags) as url:
+        target = Target(bucket="any", endpoint_url=url)
+        given |= {"target": target, "invocations": functions, "concurrency": functions}
+        writing = JobSpec(workload="write", **given)
+        written = run_job(writing, scratch / "w")
+        yield "write", summarize(written), simulated(writing)
+        if not shape.reads:
+            return
+        reading = JobSpec(workload="read", **{**given, "object_bytes": None})
+        keys = written.keys()
+        read = summarize(run_job(reading, scratch / "r", keys=keys))
+        yield "read", read, simulated(reading, keys)
+
+
+def figures(summary: Summary) -> dict[str, float]:
+    """Return what is held against each other."""
+    return {
+        "whole": summary.whole_bytes_per_s or 0.0,
+        "peak": summary.peak_1s_bytes_per_s or 0.0,
+        "t99": summary.done_s["t99"] or 0.0,
+        "throttled": float(summary.attempt_stats.throttled),
+    }
+
+
+def median(all_figures: Sequence[dict[str, float]]) -> dict[str, float]:
+    """Return the median of each figure."""
+    return {name: statistics.median(one[name] for one in all_figures) for name in all_figures[0]}
+
+
+def distance(functions: Sequence[int], rounds: int, *, smallest: bool) -> None:
+    """Print the table of simulated over measured runs."""
+    print("| shape | functions | | measured MB/s | whole | peak, 1 s | t99 | 503s |")
+    print("| --- | ---: | --- | ---: | ---: | ---: | ---: | ---: |", flush=True)
+    for name, given in SHAPES.items():
+        shape = given
+        if smallest:
+            shape = replace(given, job={"object_bytes": 64 * KIB}, requests=None)
+        for number in functions:
+            found: dict[str, list[tuple[dict[str, float], dict[str, float]]]] = {}
+            for _ in range(rounds):
+                with tempfile.TemporaryDirectory() as scratch:
+                    for what, real, made in measured(number, shape, Path(scratch), SEEDS):
+                        pair = (figures(real), median([*map(figures, made)]))
+                        found.setdefault(what, []).append(pair)
+            for what, pairs in found.items():
+                rate = statistics.median(real["whole"] for real, _ in pairs) / 1e6
+                cells = (ratio(pairs, figure) for figure in pairs[0][0])
+                print(
+                    f"| {name} | {number} | {what} | {rate:.1f} | {' | '.join(cells)} |",
+                    flush=True,
+                )
+
+
+def ratio(pairs: Sequence[tuple[dict[str, float], dict[str, float]]], name: str) -> str:
+    """Return the median of simulated over measured; nothing where there is none of it."""
+    found = [made[name] / real[name] for real, made in pairs if real[name] and made[name]]
+    return f"{statistics.median(found):.2f}" if found else ""
+
+
+def cost(functions: int, mib: int, names: int) -> dict[str, float]:
+    """Return what one simulation costs this process, and its report after it."""
+    job = JobSpec(
+        workload="write",
+        target=Target(bucket="simulated"),
+        invocations=functions,
+        concurrency=functions,
+        object_bytes=mib * MIB,
+    )
+    with tempfile.TemporaryDirectory() as scratch:
+        before_s = cpu_s()
+        run = simulate(job, Path(scratch) / "run", deployed=Deployed(names=names))
+        simulated_s = cpu_s() - before_s
+        summary = summarize(run)
+        size = sum(file.stat().st_size for file in (Path(scratch) / "run").iterdir())
+    assert summary.withheld == ()
+    assert summary.bytes == functions * mib * MIB
+    return {
+        "simulate_s": simulated_s,
+        "report_s": cpu_s() - before_s - simulated_s,
+        "peak_mib": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10,
+        "disk_mib": size >> 20,
+    }
+
+
+def costs(cases: Sequence[tuple[int, int, int]]) -> None:
+    """Print the table of what simulations cost."""
+    print(
+        "| functions | MiB each | names | simulate core-s | report core-s | peak MiB | MiB saved |"
+    )
+    print("| ---: | ---: | ---: | ---: | ---: | ---: | ---: |", flush=True)
+    for case in cases:
+        found = run_alone("benchmarks.simulate", *case)
+        print(
+            f"| {' | '.join(map(str, case))} | {found['simulate_s']:.1f} |"
+            f" {found['report_s']:.1f} | {found['peak_mib']} | {found['disk_mib']} |",
+            flush=True,
+        )
+
+
+def parser() -> Any:  # noqa: ANN401 - argparse's
+    """Return what reads the command line."""
+    made = make_parser(__doc__, rounds=1)
+    made.add_argument("--only", choices=["cost", "distance"], help="one of the two tables")
+    return made
+
+
+def main() -> None:
+    """Make the tables."""
+    asked = parser().parse_args()
+    if asked.only != "distance":
+        costs([(10, 1, 1)] if asked.smallest else COSTS)
+    if asked.only is None:
+        print()
+    if asked.only != "cost":
+        functions = (2,) if asked.smallest else FUNCTIONS
+        distance(functions, asked.rounds, smallest=asked.smallest)
+
+
+if __name__ == "__main__":
+    if sys.argv[1:2] == ["--one"]:
+        print(json.dumps(cost(*map(int, sys.argv[2:]))))
+    else:
+        main()

@@ -1,0 +1,85 @@
+"""``sbench plan --simulate`` as users type it."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.command import Call
+
+SMALL = ("--number", "3", "--size", "1MiB", "--name", "run")
+
+
+def test_a_write_and_the_read_of_its_objects_are_simulated(call: Call, tmp_path: Path) -> None:
+    words = ("plan", "--simulate", "write", *SMALL, "--run-dir", tmp_path, "--key-file", "keys.txt")
+    code, out, err = call(*words)
+    assert (code, err) == (0, "")
+    assert out.splitlines()[0] == f"run directory: {tmp_path / 'run'}"
+    assert "write: SIMULATED with the model aws-lambda" in out
+    given = ("--key-file", "keys.txt", "--run-dir", tmp_path, "--name", "read", "--number", "3")
+    code, out, _ = call("plan", "--simulate", "--format", "json", "read", *given)
+    report = json.loads(out)
+    assert (code, report["ok"], report["bytes"]) == (0, 3, 3 << 20)
+    assert report["simulated"] == "aws-lambda"
+
+
+def test_the_account_and_a_file_decide_the_model(call: Call, tmp_path: Path) -> None:
+    (tmp_path / "mine.toml").write_text('[store]\nput_per_s = "none"\n')
+    account = ("--quota", "2", "--memory", "512", "--arch", "x86_64")
+    model = ("--model", tmp_path / "mine.toml")
+    words = (*SMALL, "--run-dir", tmp_path, "--format", "json")
+    code, out, _ = call("plan", "--simulate", *model, *account, "write", *words)
+    report = json.loads(out)
+    assert (code, report["simulated"], report["planned_concurrency"]) == (0, "mine", 2)
+    assert report["bill"]["architecture"] == "x86_64"
+    header = json.loads((tmp_path / "run" / "run.json").read_text())
+    given = header["provenance"]["model"]
+    assert given["store"]["put_per_s"] is None
+    assert (given["deployed"]["memory_mib"], given["deployed"]["quota"]) == (512, 2)
+
+
+def test_on_one_machine_there_is_no_quota_and_no_bill(call: Call, tmp_path: Path) -> None:
+    words = (*SMALL, "--run-dir", tmp_path, "--format", "json")
+    code, out, _ = call("plan", "--simulate", "--model", "loopback", "write", *words)
+    report = json.loads(out)
+    assert (code, report["planned_concurrency"], report.get("bill")) == (0, 3, None)
+
+
+def test_functions_that_gave_up_make_the_run_incomplete(call: Call, tmp_path: Path) -> None:
+    (tmp_path / "mine.toml").write_text("[store]\nput_per_s = 0.01\n")
+    model = ("--model", tmp_path / "mine.toml")
+    words = (*SMALL, "--run-dir", tmp_path, "--retries", "0")
+    code, out, _ = call("plan", "--simulate", *model, "write", *words)
+    assert code == 6
+    assert "3 x throttled" in out
+
+
+@pytest.mark.parametrize(
+    ("says", "words"),
+    [
+        ("--simulate needs a command", ("--simulate",)),
+        ("--model needs --simulate", ("--model", "loopback")),
+        ("there is no model 'nope'", ("--simulate", "--model", "nope", "write")),
+        ("there is no command 'wirte' to plan", ("--simulate", "wirte")),
+        ("a mixed is not simulated", ("--simulate", "mixed", "--operations", "3")),
+        ("--rate is not simulated", ("--simulate", "write", "--rate", "5")),
+        ("--ceiling is not simulated", ("--simulate", "write", "--ceiling")),
+        ("--pickle is not simulated", ("--simulate", "write", "--pickle", "p")),
+    ],
+)
+def test_one_line_says_what_cannot_be_simulated(
+    call: Call, tmp_path: Path, says: str, words: tuple[str, ...]
+) -> None:
+    code, out, err = call("plan", *words)
+    assert (code, out) == (2, "")
+    assert says in err.splitlines()[0]
+    assert len(err.splitlines()) == 2
+    assert not list(tmp_path.glob("**/run.json"))
+
+
+def test_a_directory_that_holds_a_run_is_left_alone(call: Call, tmp_path: Path) -> None:
+    words = ("plan", "--simulate", "write", *SMALL, "--run-dir", tmp_path)
+    assert call(*words)[0] == 0
+    code, _, err = call(*words)
+    assert code == 8
+    assert "already holds a run" in err
