@@ -12,7 +12,7 @@ import orjson
 from serverless_bench.analysis.samples import MeasuredRun
 from serverless_bench.analysis.scaling import CONFIDENCE, Fit, Scaling, fit_scaling
 from serverless_bench.cli.terminal import say, say_json
-from serverless_bench.units import format_rate
+from serverless_bench.units import format_count, format_rate
 
 _METRICS: Final = ("whole_bytes_per_s", "steady_bytes_per_s")
 _NAMES: Final = {"capped": "min(linear, cap)", "usl": "universal scalability law"}
@@ -127,7 +127,7 @@ def _laws(fitted: Mapping[str, Any]) -> Iterator[str]:
             words.append(f"off by {law['off']:.1%} at a number left out")
         if "predicted" in law:
             shown = _value(law["predicted"], format_rate, "-")
-            words.append(f"{law['predicted']['number']} functions get {shown}")
+            words.append(f"{format_count(law['predicted']['number'], 'function')} get {shown}")
         better = ", the better fit" if fitted["better"] == key else ""
         yield f"{title}{better}: {'; '.join(words)}"
     yield (

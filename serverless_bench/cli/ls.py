@@ -13,7 +13,7 @@ from serverless_bench.cli.options import choose_format, option, run_dir_option
 from serverless_bench.cli.terminal import say, say_json
 from serverless_bench.clock import utc_stamp
 from serverless_bench.errors import ArchiveError, SbenchError
-from serverless_bench.units import format_rate, format_size
+from serverless_bench.units import format_count, format_rate, format_size
 
 if TYPE_CHECKING:
     from serverless_bench.rundir.listing import ListedRun
@@ -97,7 +97,14 @@ def _cells(row: dict[str, Any]) -> tuple[str, ...]:
     if row["command"] is None:
         return (*start, "-", "-", "-", row["error"], "unreadable")
     if "runs" in row:
-        return (*start, "series", f"{row['runs']} runs", "-", f"sbench ls {row['name']}", "")
+        return (
+            *start,
+            "series",
+            format_count(row["runs"], "run"),
+            "-",
+            f"sbench ls {row['name']}",
+            "",
+        )
     return (
         *start,
         row["command"],
