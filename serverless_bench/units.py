@@ -145,6 +145,8 @@ def format_size(size_bytes: int) -> str:
 
 def format_decimal(size_bytes: int) -> str:
     """Return a size in decimal units, which rates have."""
+    if size_bytes >= 1e10:
+        return f"{size_bytes / 1e9:.1f} GB"
     if size_bytes >= 1e6:
         return f"{size_bytes / 1e6:.1f} MB"
     return f"{size_bytes / 1e3:.1f} kB" if size_bytes >= 1e3 else f"{size_bytes} B"

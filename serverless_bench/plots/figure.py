@@ -17,12 +17,15 @@ _WIDTH: Final = 11.0
 _TALL: Final = 3.4
 _FLAT: Final = 2.9
 """Inches."""
+_COMPARABLE: Final = 10
+"""Runs whose highest throughputs differ by less than so many times share their scale."""
 
 
 def figure(runs: Sequence[Run], *, latency: bool = False) -> Figure:
     """Return a figure with a row of two panels per run, and their timelines below.
 
-    Each run has a time axis of its own: a write and its read may differ tenfold.
+    Each run has a time axis of its own: a write and its read may differ tenfold. Throughputs
+    share one scale, unless that would flatten one of them.
 
     Runs of several kinds or sizes, and of an open loop, have their latencies there, too.
 
@@ -47,11 +50,14 @@ def figure(runs: Sequence[Run], *, latency: bool = False) -> Figure:
     for row, run in enumerate(runs):
         draw_jobs(run, drawn.add_subplot(grid[row, 0]), style=styles[id(run)])
         draw_rates(run, drawn.add_subplot(grid[row, 1]), style=styles[id(run)])
-    unit = rate_unit(max((peak_of(timeline_of(run)) for run in runs), default=0.0))[1]
+    peaks = [peak_of(timeline_of(run)) for run in runs]
+    alike = max(peaks, default=0.0) < _COMPARABLE * min(peaks, default=0.0)
     first = None
-    for row, run in enumerate(runs, len(runs)):
-        first = drawn.add_subplot(grid[row, :], sharey=first)
-        draw_throughput(run, first, style=styles[id(run)], unit=unit)
+    for row, (run, peak) in enumerate(zip(runs, peaks, strict=True), len(runs)):
+        axes = drawn.add_subplot(grid[row, :], sharey=first)
+        unit = rate_unit(max(peaks) if alike else peak)[1]
+        draw_throughput(run, axes, style=styles[id(run)], unit=unit)
+        first = axes if alike else None
     for row, run in enumerate(timed, 2 * len(runs)):
         draw_latency(run, drawn.add_subplot(grid[row, :]), style=styles[id(run)])
     return drawn

@@ -59,6 +59,7 @@ def test_words_for_people() -> None:
     assert format_seconds(4321.5) == "4322 s"
     assert format_decimal(262_144) == "262.1 kB"
     assert format_decimal(67_108_864) == "67.1 MB"
+    assert format_decimal(53_687_091_200) == "53.7 GB"
     assert format_moments({"t50_s": 0.63, "t100_s": None}) == "t50_s 630 ms  t100_s never"
 
 

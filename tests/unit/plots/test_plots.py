@@ -83,6 +83,15 @@ def test_each_run_has_a_time_axis_of_its_own_and_one_scale(write: Run, read: Run
     assert first.get_xlim() != second.get_xlim()
 
 
+def test_a_run_that_would_be_flat_beside_another_has_a_scale_of_its_own(
+    read: Run, tmp_path: Path
+) -> None:
+    slow = saved(tmp_path / "slow", [outcome(record(0, [operation()]))])
+    fast, slower = figure([read, slow]).axes[4:]
+    assert (fast.get_ylabel(), slower.get_ylabel()) == ("throughput, MB/s", "throughput, kB/s")
+    assert fast.get_ylim() != slower.get_ylim()
+
+
 def test_two_runs_of_one_workload_are_told_apart(tmp_path: Path) -> None:
     """Bug 4 of a first day: `plot a/1 b/1` had one colour and one title for both."""
     runs = [
