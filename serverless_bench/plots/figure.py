@@ -9,8 +9,8 @@ from serverless_bench.palette import LIGHT
 from serverless_bench.plots.jobs import draw_jobs
 from serverless_bench.plots.latency import draw_latency, latencies_of
 from serverless_bench.plots.rates import draw_rates
-from serverless_bench.plots.style import rate_unit, styles_of
-from serverless_bench.plots.throughput import draw_throughput, peak_of, timeline_of
+from serverless_bench.plots.style import styles_of, unit_for
+from serverless_bench.plots.throughput import draw_timeline, peak_of, timeline_of
 from serverless_bench.rundir.run import Run
 
 _WIDTH: Final = 11.0
@@ -50,13 +50,14 @@ def figure(runs: Sequence[Run], *, latency: bool = False) -> Figure:
     for row, run in enumerate(runs):
         draw_jobs(run, drawn.add_subplot(grid[row, 0]), style=styles[id(run)])
         draw_rates(run, drawn.add_subplot(grid[row, 1]), style=styles[id(run)])
-    peaks = [peak_of(timeline_of(run)) for run in runs]
+    series = [timeline_of(run) for run in runs]
+    peaks = [peak_of(one) for one in series]
     alike = max(peaks, default=0.0) < _COMPARABLE * min(peaks, default=0.0)
     first = None
-    for row, (run, peak) in enumerate(zip(runs, peaks, strict=True), len(runs)):
-        axes = drawn.add_subplot(grid[row, :], sharey=first)
-        unit = rate_unit(max(peaks) if alike else peak)[1]
-        draw_throughput(run, axes, style=styles[id(run)], unit=unit)
+    for number, run in enumerate(runs):
+        axes = drawn.add_subplot(grid[len(runs) + number, :], sharey=first)
+        unit = unit_for(max(peaks) if alike else peaks[number])
+        draw_timeline(run, series[number], axes, styles[id(run)], unit)
         first = axes if alike else None
     for row, run in enumerate(timed, 2 * len(runs)):
         draw_latency(run, drawn.add_subplot(grid[row, :]), style=styles[id(run)])

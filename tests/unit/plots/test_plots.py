@@ -145,6 +145,20 @@ def test_steps_suit_the_length_of_the_run(
     assert _texts(axes)[0].get_text() == f"write, in steps of {steps}"
 
 
+def test_a_second_run_on_the_same_axes_has_the_unit_of_the_first(
+    read: Run, tmp_path: Path, axes: Axes
+) -> None:
+    long = saved(tmp_path / "long", [outcome(record(0, [operation(end_ns=9 * S)]))])
+    draw_throughput(read, axes)
+    draw_throughput(long, axes)
+    heights = [float(np.max(patch.get_data().values)) for patch in axes.patches]  # type: ignore[attr-defined]
+    assert axes.get_ylabel() == "throughput, MB/s"
+    assert axes.get_title(loc="left") == "throughput of all functions together"
+    assert max(heights) > 100
+    assert min(heights) == pytest.approx(1000 / 9 / 1e6, rel=0.1)
+    assert axes.get_xlim() == (0, 9)
+
+
 def test_throttles_have_a_scale_of_their_own_also_beside_another_run(
     tmp_path: Path, axes: Axes
 ) -> None:
