@@ -8,7 +8,7 @@ in flags.
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 from serverless_bench.errors import UsageError
@@ -126,6 +126,13 @@ def format_count(number: int, noun: str) -> str:
     return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
+def format_moments(moments_s: Mapping[str, float | None]) -> str:
+    """Return when each of several things had come, and which never did."""
+    shown = [f"{name} {format_seconds(at)}" for name, at in moments_s.items() if at is not None]
+    never = ", ".join(name for name, at in moments_s.items() if at is None)
+    return "  ".join([*shown, f"{never} never"] if never else shown)
+
+
 def format_size(size_bytes: int) -> str:
     """Return a size in binary units with the prefix that keeps it readable."""
     value = float(size_bytes)
@@ -138,7 +145,9 @@ def format_size(size_bytes: int) -> str:
 
 def format_decimal(size_bytes: int) -> str:
     """Return a size in decimal units, which rates have."""
-    if size_bytes >= 1e5:
+    if size_bytes >= 1e10:
+        return f"{size_bytes / 1e9:.1f} GB"
+    if size_bytes >= 1e6:
         return f"{size_bytes / 1e6:.1f} MB"
     return f"{size_bytes / 1e3:.1f} kB" if size_bytes >= 1e3 else f"{size_bytes} B"
 

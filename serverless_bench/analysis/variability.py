@@ -15,7 +15,7 @@ from serverless_bench.analysis.summary import Summary
 from serverless_bench.analysis.timeline import Spans, function_spans
 from serverless_bench.rundir.run import Run
 from serverless_bench.rundir.tables import Floats, rows_of
-from serverless_bench.units import NS_PER_S, format_rate, format_seconds
+from serverless_bench.units import NS_PER_S, format_count, format_rate, format_seconds
 
 STDEV_SHARE: Final = 0.10
 EXTREME_SHARE: Final = 0.50
@@ -105,7 +105,7 @@ def _circumstances(summary: Summary, times: Spans) -> Iterator[str]:
             summary.paused_s
         ),
         f"{stats.failed_attempts} of {stats.attempts} attempts failed": stats.failed_attempts,
-        f"the store throttled {stats.throttled} attempts": stats.throttled,
+        f"the store throttled {format_count(stats.throttled, 'attempt')}": stats.throttled,
         f"{found.overdue} of {found.due} operations that were due never began": found.overdue,
         "there is no steady window: never nearly all functions at work for 3 s": not is_steady,
         f"a clock is known within {format_seconds(width_s)} only, a segment has 1 s": width_s > 1,

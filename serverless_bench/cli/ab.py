@@ -23,7 +23,7 @@ from serverless_bench.cli.options import (
 )
 from serverless_bench.cli.pages import require_pages
 from serverless_bench.cli.task import load_task, run_directory, run_task, store_kept_up
-from serverless_bench.cli.terminal import say
+from serverless_bench.cli.terminal import say, working
 from serverless_bench.errors import UsageError
 
 if TYPE_CHECKING:
@@ -101,12 +101,13 @@ def command(
                 say(f"{title}: {label} {value}  {run.path}", err=quiet)
             check_comparable(sides(runs, root), allowed=flags["allow"])
     counted = {label: made[warm_up_blocks:] for label, made in runs.items()}
-    comparison = compare_sides(
-        sides(counted, root),
-        metric=metric,
-        threshold=flags["threshold"],
-        allowed=flags["allow"],
-    )
+    with working("comparing the runs"):
+        comparison = compare_sides(
+            sides(counted, root),
+            metric=metric,
+            threshold=flags["threshold"],
+            allowed=flags["allow"],
+        )
     return conclude(comparison, flags["format"])
 
 

@@ -8,19 +8,22 @@ import click
 from serverless_bench.cli.job import check_writable
 from serverless_bench.cli.lookup import run_argument
 from serverless_bench.cli.numerics import load_numpy
-from serverless_bench.cli.options import FILE, option
+from serverless_bench.cli.options import FILE
 from serverless_bench.errors import UsageError
 
 
 @click.command("export")
 @run_argument
 @click.option("--format", "style", required=True, help="warp, csv, parquet or pywren.")
-@option(
+@click.option(
+    "--output",
+    # As it was called before every command said the same.
     "--out",
+    envvar=("SBENCH_OUTPUT", "SBENCH_OUT"),
     type=FILE,
     help="File to write; .zst at its end compresses it.  [default: standard output, for text]",
 )
-def command(directory: Path, style: str, out: Path | None) -> None:
+def command(directory: Path, style: str, output: Path | None) -> None:
     """Write the operations of a run for other tools.
 
     RUN is a run's name or its directory; the latest run without it.
@@ -32,7 +35,7 @@ def command(directory: Path, style: str, out: Path | None) -> None:
     from serverless_bench.formats.export import export
     from serverless_bench.formats.exporters import open_exporter
 
-    if out is None and not open_exporter(style).is_text:
-        raise UsageError(f"--format {style} needs a file", hint=f"--out run.{style}")
-    check_writable("--out", out)
-    export(directory, sys.stdout.buffer if out is None else out, format=style)
+    if output is None and not open_exporter(style).is_text:
+        raise UsageError(f"--format {style} needs a file", hint=f"--output run.{style}")
+    check_writable("--output", output)
+    export(directory, sys.stdout.buffer if output is None else output, format=style)

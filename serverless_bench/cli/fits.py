@@ -166,7 +166,7 @@ def _laws(fitted: Mapping[str, Any]) -> Iterator[str]:
             words.append(f"off by {law['off']:.1%} at a number left out")
         if "predicted" in law:
             shown = _value(law["predicted"], format_rate, "-")
-            words.append(f"{law['predicted']['number']} functions get {shown}")
+            words.append(f"{format_count(law['predicted']['number'], 'function')} get {shown}")
         better = ", the better fit" if fitted["better"] == key else ""
         yield f"{title}{better}: {'; '.join(words)}"
     yield (

@@ -14,7 +14,7 @@ from serverless_bench.cli.pages import PAGE, require_pages
 from serverless_bench.cli.terminal import say, say_json
 from serverless_bench.clock import utc_stamp
 from serverless_bench.errors import ArchiveError, SbenchError
-from serverless_bench.units import format_rate, format_size
+from serverless_bench.units import format_count, format_rate, format_size
 
 if TYPE_CHECKING:
     from serverless_bench.rundir.listing import ListedRun
@@ -105,7 +105,14 @@ def _cells(row: dict[str, Any]) -> tuple[str, ...]:
     if row["command"] is None:
         return (*start, "-", "-", "-", row["error"], "unreadable")
     if "runs" in row:
-        return (*start, "series", f"{row['runs']} runs", "-", f"sbench ls {row['name']}", "")
+        return (
+            *start,
+            "series",
+            format_count(row["runs"], "run"),
+            "-",
+            f"sbench ls {row['name']}",
+            "",
+        )
     return (
         *start,
         row["command"] if row["simulated"] is None else f"{row['command']}, simulated",

@@ -37,7 +37,7 @@ from serverless_bench.cli.terminal import say, say_json
 from serverless_bench.errors import ExecutorError, UsageError
 from serverless_bench.escaping import for_terminal
 from serverless_bench.job.operations import OperationKind
-from serverless_bench.units import MIB, format_rate, format_seconds, format_size
+from serverless_bench.units import MIB, format_count, format_rate, format_seconds, format_size
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -303,9 +303,11 @@ def _show(plan: _Plan) -> None:
         markup=False,
     )
     load = plan.phases[0].load
+    functions = format_count(load.functions, "function")
+    connections = format_count(load.transfer.connections, "connection")
     console.print(
-        f"{load.functions} functions, {load.objects} x {load.object_bytes / MIB:g} MiB each,"
-        f" {load.transfer.connections} connection(s), {load.memory_mib} MB on {load.architecture}",
+        f"{functions}, {load.objects} x {load.object_bytes / MIB:g} MiB each, {connections},"
+        f" {load.memory_mib} MB on {load.architecture}",
         style="bold",
         soft_wrap=True,
     )

@@ -22,6 +22,7 @@ from serverless_bench.cli.terminal import aside, complain, note, say
 from serverless_bench.clock import utc_stamp
 from serverless_bench.driver.job_file import JobFile, Kind, Stage, load_job_file
 from serverless_bench.errors import INTERRUPTED, ArchiveError, SbenchError
+from serverless_bench.units import format_count
 
 if TYPE_CHECKING:
     from serverless_bench.cli.stages import PreparedStage
@@ -132,7 +133,10 @@ class _Progress:
             if cleaned.wrote_nothing:
                 continue
             deleted = cleaned.deleted
-            say(f"deleted {deleted.objects} objects of {step.stage.where}", err=self.quiet)
+            say(
+                f"deleted {format_count(deleted.objects, 'object')} of {step.stage.where}",
+                err=self.quiet,
+            )
             for key in (*deleted.failed, *deleted.foreign):
                 aside(f"sbench: {key} could not be deleted, or is not ours")
                 code = ExitCode.INCOMPLETE

@@ -23,7 +23,7 @@ from serverless_bench.cli.task import (
 )
 from serverless_bench.cli.terminal import note, say
 from serverless_bench.errors import UsageError
-from serverless_bench.units import format_rate
+from serverless_bench.units import format_count, format_rate
 
 if TYPE_CHECKING:
     from serverless_bench.analysis.samples import MeasuredRun
@@ -167,8 +167,8 @@ def _measure(
             found = _usable([directory])
             for run in found:
                 rate = format_rate(run.summary.whole_bytes_per_s)
-                text = f"run {done} of {len(order)}: {number} functions {rate}  {directory}"
-                say(text, err=quiet)
+                at_once = format_count(number, "function")
+                say(f"run {done} of {len(order)}: {at_once} {rate}  {directory}", err=quiet)
             yield from found
 
 

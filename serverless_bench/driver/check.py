@@ -15,7 +15,7 @@ from serverless_bench.aws.cost.bill import bill
 from serverless_bench.errors import UsageError
 from serverless_bench.escaping import for_terminal
 from serverless_bench.rundir.run import Run, load_run
-from serverless_bench.units import format_count, format_seconds
+from serverless_bench.units import format_count, format_moments, format_seconds
 
 Line = tuple[str, str]
 """A line of text, and its style: ``bad``, ``warning``, or nothing."""
@@ -155,8 +155,7 @@ def _variability(summary: Summary, found: Variability) -> Iterator[Line]:
     yield f"{format_count(len(found.warnings), 'warning')}{':' if found.warnings else ''}", ""
     for warning in found.warnings:
         yield f"  {warning}", "warning"
-    done = "  ".join(f"{name} {format_seconds(at)}" for name, at in summary.done_s.items())
-    yield f"functions done at: {done}", ""
+    yield f"functions done at: {format_moments(summary.done_s)}", ""
     if found.max_over_p50 is not None and found.tail_tax is not None:
         text = f"stragglers: the slowest took {found.max_over_p50:.2f} times the median;"
         yield f"{text} {found.tail_tax:.0%} of the span was left when 95% were done", ""
@@ -168,13 +167,14 @@ def _variability(summary: Summary, found: Variability) -> Iterator[Line]:
 
 def _audit(seen: Audit) -> Iterator[Line]:
     counts = ", ".join(f"{count} {name}" for name, count in seen.requests.items() if count)
-    yield f"witness: {counts or 'no'} requests; {seen.matched} attempts matched", ""
+    yield f"witness: {counts or 'no'} requests; {format_count(seen.matched, 'attempt')} matched", ""
     if seen.by_key_and_time:
         yield f"  {seen.by_key_and_time} name no attempt: matched by key and time", ""
     if seen.not_compared:
         yield f"  {seen.not_compared} by functions without a record: not compared", ""
     if seen.left:
-        yield f"  {len(seen.left)} objects and uploads of the run are still there", ""
+        left = format_count(len(seen.left), "key")
+        yield f"  still there of the run: objects or open uploads of {left}", ""
     yield format_count(len(seen.differences), "difference"), ""
     for one in seen.differences:
         where = "" if one.key is None else f" {one.key}:"

@@ -103,7 +103,7 @@ def tell(report: Report, write: Writer) -> None:
     experiment, scale = report.experiment, report.experiment.scales[report.plan.scale]
     write.line(
         f"measured: --scale {report.plan.scale}{f' ({scale.about})' if scale.about else ''},"
-        f" {report.plan.repeats} rounds that hold each cell once{_run_lengths(report)}"
+        f" {_rounds(report.plan.repeats)} each cell once{_run_lengths(report)}"
     )
     write.table(grid(experiment, report.rows))
     write.line(_interval_note(report))
@@ -119,7 +119,7 @@ def tell(report: Report, write: Writer) -> None:
     if report.verdicts.judged:
         write.title("hypotheses")
         write.line(
-            f"ratios within rounds; {report.verdicts.among} comparisons share {ALPHA:.0%} of"
+            f"ratios within rounds; {_sharing(report.verdicts.among)} {ALPHA:.0%} of"
             " false alarms (Holm)"
         )
         for one in report.verdicts.judged:
@@ -298,6 +298,14 @@ def _ratio(ratio: float, within: Interval | None) -> str:
     if within is None:
         return f"x{ratio:.3g}"
     return f"x{ratio:.3g} ({within.low:.3g} to {within.high:.3g}, {within.confidence:.0%})"
+
+
+def _rounds(number: int) -> str:
+    return "1 round that holds" if number == 1 else f"{number} rounds that hold"
+
+
+def _sharing(comparisons: int) -> str:
+    return "1 comparison has" if comparisons == 1 else f"{comparisons} comparisons share"
 
 
 def _p(p: float) -> str:

@@ -10,20 +10,23 @@ from serverless_bench.palette import LIGHT
 from serverless_bench.plots.jobs import draw_jobs
 from serverless_bench.plots.latency import draw_latency, latencies_of
 from serverless_bench.plots.rates import draw_rates
-from serverless_bench.plots.style import rate_unit, styles_of
-from serverless_bench.plots.throughput import draw_throughput, peak_of, timeline_of
+from serverless_bench.plots.style import styles_of, unit_for
+from serverless_bench.plots.throughput import draw_timeline, peak_of, timeline_of
 from serverless_bench.rundir.run import Run
 
 _WIDTH: Final = 11.0
 _TALL: Final = 3.4
 _FLAT: Final = 2.9
 """Inches."""
+_COMPARABLE: Final = 10
+"""Runs whose highest throughputs differ by less than so many times share their scale."""
 
 
 def figure(runs: Sequence[Run], *, latency: bool = False) -> Figure:
     """Return a figure with a row of two panels per run, and their timelines below.
 
-    Each run has a time axis of its own: a write and its read may differ tenfold.
+    Each run has a time axis of its own: a write and its read may differ tenfold. Throughputs
+    share one scale, unless that would flatten one of them.
 
     Runs of several kinds or sizes, and of an open loop, have their latencies there, too.
 
@@ -52,11 +55,15 @@ def figure(runs: Sequence[Run], *, latency: bool = False) -> Figure:
     if models:
         names = ", ".join(map(for_picture, models))
         drawn.suptitle(f"SIMULATED with the model {names}: nothing of it was measured")
-    unit = rate_unit(max((peak_of(timeline_of(run)) for run in runs), default=0.0))[1]
+    series = [timeline_of(run) for run in runs]
+    peaks = [peak_of(one) for one in series]
+    alike = max(peaks, default=0.0) < _COMPARABLE * min(peaks, default=0.0)
     first = None
-    for row, run in enumerate(runs, len(runs)):
-        first = drawn.add_subplot(grid[row, :], sharey=first)
-        draw_throughput(run, first, style=styles[id(run)], unit=unit)
+    for number, run in enumerate(runs):
+        axes = drawn.add_subplot(grid[len(runs) + number, :], sharey=first)
+        unit = unit_for(max(peaks) if alike else peaks[number])
+        draw_timeline(run, series[number], axes, styles[id(run)], unit)
+        first = axes if alike else None
     for row, run in enumerate(timed, 2 * len(runs)):
         draw_latency(run, drawn.add_subplot(grid[row, :]), style=styles[id(run)])
     return drawn

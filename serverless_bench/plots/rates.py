@@ -9,7 +9,7 @@ from matplotlib.ticker import MaxNLocator
 
 from serverless_bench.analysis.timeline import function_spans
 from serverless_bench.palette import LIGHT
-from serverless_bench.plots.style import Style, dress, key_above, rate_unit, style_of
+from serverless_bench.plots.style import Style, dress, key_above, style_of, unit_for
 from serverless_bench.rundir.run import Run
 
 _FEW: Final = 20
@@ -33,7 +33,7 @@ def draw_rates(run: Run, axes: Axes, *, style: Style | None = None) -> None:
     """
     style = style or style_of(run)
     rates = function_spans(run).bytes_per_s
-    factor, unit = rate_unit(float(rates.max(initial=0)))
+    factor, unit = unit_for(float(rates.max(initial=0)))
     few = len(rates) < _FEW
     dress(
         axes,

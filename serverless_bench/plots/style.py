@@ -25,6 +25,8 @@ _LONGEST: Final = 20
 """Characters of a name."""
 _SHADES: Final = (0.0, -0.45, 0.5, -0.7, 0.75)
 """Towards black below 0, towards white above, for the runs of one workload."""
+UNITS: Final = {name: (by, name) for name, by in (("kB/s", 1e3), ("MB/s", 1e6), ("GB/s", 1e9))}
+"""Of rates: bytes per second, and the name again."""
 _MARKERS: Final = {
     "put": "o",
     "get": "s",
@@ -163,11 +165,10 @@ def _set_title(axes: Axes, title: str, *, lines: int) -> None:
     )
 
 
-def rate_unit(bytes_per_s: float) -> tuple[float, str]:
+def unit_for(bytes_per_s: float) -> tuple[float, str]:
     """Return the unit for rates of up to so much: bytes per second, and its name."""
-    if bytes_per_s >= 1e10:
-        return 1e9, "GB/s"
-    return (1e6, "MB/s") if bytes_per_s >= 1e6 else (1e3, "kB/s")
+    name = "GB/s" if bytes_per_s >= 1e10 else "MB/s" if bytes_per_s >= 1e6 else "kB/s"
+    return UNITS[name]
 
 
 def _short_names(runs: Sequence[Run]) -> list[str]:

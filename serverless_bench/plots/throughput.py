@@ -1,5 +1,6 @@
 """All functions' throughput together, over time."""
 
+import re
 from collections.abc import Sequence
 from typing import Final
 
@@ -13,12 +14,13 @@ from serverless_bench.escaping import for_picture
 from serverless_bench.palette import LIGHT
 from serverless_bench.plots.style import (
     TEXT_SIZE,
+    UNITS,
     Style,
     dress,
     key_above,
-    rate_unit,
     shortened,
     style_of,
+    unit_for,
 )
 from serverless_bench.rundir.run import Run
 from serverless_bench.rundir.tables import Floats
@@ -34,12 +36,10 @@ _SEEN: Final = 0.01
 """Of the highest step, a band that is wide enough to be seen."""
 _DASHES: Final = ("-", "--", ":", "-.")
 _IMPORTED: Final = "imported"
-_FACTORS: Final = {"kB/s": 1e3, "MB/s": 1e6, "GB/s": 1e9}
+_SAID: Final = re.compile(r"throughput, (.*)")
 
 
-def draw_throughput(
-    run: Run, axes: Axes, *, style: Style | None = None, unit: str | None = None
-) -> None:
+def draw_throughput(run: Run, axes: Axes, *, style: Style | None = None) -> None:
     """Draw bytes moved in each segment of time, from the progress inside each object.
 
     The area below the line is the bytes of the run. The grey band is where the line would
@@ -54,25 +54,31 @@ def draw_throughput(
         Where to draw; another run may be there already.
     style
         Name and colour; the workload's without it.
-    unit
-        ``kB/s``, ``MB/s`` or ``GB/s``, which runs on one scale share; what suits the run
-        without it.
     """
-    style = style or style_of(run)
     series = timeline_of(run)
-    unit = unit or rate_unit(peak_of(series))[1]
+    draw_timeline(run, series, axes, style or style_of(run), unit_for(peak_of(series)))
+
+
+def draw_timeline(
+    run: Run, series: Timeline | None, axes: Axes, style: Style, unit: tuple[float, str]
+) -> None:
+    """Draw a run whose timeline is known, in a unit that other pictures may share."""
+    before = _SAID.fullmatch(axes.get_ylabel())
+    # What is there already has its unit.
+    factor, name = UNITS[before[1]] if before else unit
+    whose = "" if before else f"{style.label}: "
     dress(
         axes,
-        title=f"{style.label}: throughput of all functions together",
+        title=f"{whose}throughput of all functions together",
         x="seconds since the first request",
-        y=f"throughput, {unit}",
+        y=f"throughput, {name}",
     )
     if series is None:
         axes.set(xlim=(0, 1), ylim=(0, 1))
         return
-    factor = _FACTORS[unit]
-    # By hand: the second run on these axes, or on their scale, may reach higher than the first.
-    reached = 0.0 if axes.get_autoscaley_on() else axes.get_ylim()[1]
+    # By hand: the second run on these axes, or on their scale, may reach further than the first.
+    width = 0.0 if axes.get_autoscalex_on() else axes.get_xlim()[1]
+    height = 0.0 if axes.get_autoscaley_on() else axes.get_ylim()[1]
     step_s = series.segment_ns / NS_PER_S
     edges = [*series.seconds, series.seconds[-1] + step_s]
     axes.stairs(
@@ -85,8 +91,7 @@ def draw_throughput(
         fill=True,
     )
     top = _draw_band(series, axes, edges, factor)
-    axes.margins(x=0)
-    axes.set(xlim=(0, axes.get_xlim()[1]), ylim=(0, max(reached, top, 1e-3)))
+    axes.set(xlim=(0, max(width, edges[-1])), ylim=(0, max(height, top, 1e-3)))
     beside = _draw_throttles(run, axes, series.start_ns)
     key_above(axes, *beside, columns=3)
 

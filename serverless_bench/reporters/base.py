@@ -14,6 +14,7 @@ from serverless_bench.units import (
     common_rate,
     format_count,
     format_decimal,
+    format_moments,
     format_per_s,
     format_rate,
     format_seconds,
@@ -60,11 +61,12 @@ def headline(summary: Summary) -> str:
     if not summary.ended:
         parts.append("the driver has not ended this run")
     if summary.skipped_lines:
-        parts.append(f"{summary.skipped_lines} unreadable lines skipped")
+        parts.append(f"{format_count(summary.skipped_lines, 'unreadable line')} skipped")
     if summary.missing_functions:
         low, high = map(format_rate, summary.missing_functions.whole_bytes_per_s)
         missing = summary.missing_functions.count
-        parts.append(f"with the {missing} missing ones {low} to {high} in the same span")
+        ones = "missing one" if missing == 1 else f"{missing} missing ones"
+        parts.append(f"with the {ones} {low} to {high} in the same span")
     return "; ".join(parts)
 
 
@@ -86,13 +88,14 @@ def rows(summary: Summary) -> Iterator[tuple[str, str]]:
         ("per function", _per_function(summary)),
         ("time to first byte", _acknowledged(summary, "ttfb_s", summary.ttfb_s)),
         ("last byte to ack", _acknowledged(summary, "ack_s", summary.ack_s)),
-        ("functions done at", _done(summary)),
+        ("functions done at", format_moments(summary.done_s)),
         ("makespan", format_seconds(summary.makespan_s)),
         ("attempts", _attempts(summary)),
         ("warm-up", _warmup(summary)),
         ("gate", _gate(summary.gate)),
         ("bounded by", _bottleneck(summary)),
-        ("store", f"{summary.store}, {at_once} at once"),
+        # Other tools do not say where a bucket was.
+        ("store", f"{summary.store.removesuffix(' at ')}, {at_once} at once"),
         ("clocks", _clocks(summary)),
         ("client", f"{summary.client}, {_cpu(summary)}"),
         ("workers", f"{summary.executor}, {used if summary.workers else 'not recorded'}"),
@@ -204,14 +207,17 @@ _FOUND: Final[Mapping[str, str]] = {
     "other_generation": "this object's generation {found_generation}",
     "other_object": "bytes from offset {found_offset} of {whose}",
     "other_offset": "this object's own bytes from offset {found_offset}",
-    "unknown": "not what was written ({bad_bytes} of them differ)",
+    "unknown": "not what was written{of_them}",
     "zeros": "zeros",
 }
 
 
 def _found(bad: Mapping[str, object]) -> str:
     stranger = f"an object that this run does not know ({bad['found_key_hash']})"
-    return _FOUND[str(bad["found"])].format_map({**bad, "whose": bad["found_key"] or stranger})
+    whose, differ = bad["found_key"] or stranger, bad["bad_bytes"]
+    verb = "differs" if differ == 1 else "differ"
+    of_them = "" if differ == bad["length"] else f" ({differ} of them {verb})"
+    return _FOUND[str(bad["found"])].format_map({**bad, "whose": whose, "of_them": of_them})
 
 
 def _bytes(summary: Summary) -> str:
@@ -255,13 +261,6 @@ def _percentiles(values: Mapping[str, float] | None, form: Callable[[float], str
     return "  ".join(f"{name} {value}" for name, value in shown.items())
 
 
-def _done(summary: Summary) -> str:
-    done_s = summary.done_s.items()
-    shown = [f"{name} {format_seconds(at)}" for name, at in done_s if at is not None]
-    never = ", ".join(name for name, at in done_s if at is None)
-    return "  ".join([*shown, f"{never} never"] if never else shown)
-
-
 def _attempts(summary: Summary) -> str:
     if summary.libraries:
         return "made by the library, and not seen"
@@ -277,7 +276,8 @@ def _attempts(summary: Summary) -> str:
 
 def _warmup(summary: Summary) -> str | None:
     count = summary.warmup_operations
-    return f"{count} operations, in none of these rates and times" if count else None
+    shown = format_count(count, "operation")
+    return f"{shown}, in none of these rates and times" if count else None
 
 
 def _gate(gate: GateSummary | None) -> str | None:
@@ -349,8 +349,9 @@ def _deliveries(found: Deliveries | None) -> Iterator[Row]:
     if found is None:
         return
     events = (
-        f"{found.received} records received, {found.refusals} launches refused,"
-        f" {found.never_began} attempts taken back"
+        f"{format_count(found.received, 'record')} received,"
+        f" {found.refusals} {'launch' if found.refusals == 1 else 'launches'} refused,"
+        f" {format_count(found.never_began, 'attempt')} taken back"
     )
     yield "events", events
     for wave in found.waves:
@@ -404,7 +405,7 @@ def _cpu(summary: Summary) -> str:
     known = []
     # Libraries' own figures stand apart; here, making and comparing bytes would be in it.
     if summary.cpu_s_per_gib is not None and not summary.libraries:
-        known.append(f"{summary.cpu_s_per_gib:.2f} core-s/GiB")
+        known.append(f"{summary.cpu_s_per_gib:,.2f} core-s/GiB")
     if summary.max_rss_bytes is not None:
         known.append(f"at most {format_size(summary.max_rss_bytes)} resident")
     return ", ".join(known) or "processor time and memory not recorded"

@@ -131,7 +131,7 @@ def span_ns(directory: Path) -> int:
 def test_there_and_back(sbench: Sbench, style: str, name: str, slack_ns: int) -> None:
     rows = pickles.tuples(20, size=123_456_789, read=True)
     assert give(sbench, pickle.dumps(rows), "--name", "one").code == 0
-    assert sbench("export", "sbench-runs/one", "--format", style, "--out", name).code == 0
+    assert sbench("export", "sbench-runs/one", "--format", style, "--output", name).code == 0
     phase = ("--phase", "read") if style == "pywren" else ()
     back = sbench("import", name, "--name", "two", "--format", "json", *phase)
     assert back.code == 0, back.err

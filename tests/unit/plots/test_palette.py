@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from serverless_bench.job.operations import CONTENDED, OperationKind
 from serverless_bench.palette import DARK, HUES, LIGHT, Palette
+from serverless_bench.plots.style import marker_of
 from serverless_bench.workloads import WORKLOADS
 
 _FAR = 0.085
@@ -107,8 +108,9 @@ def test_every_workload_and_every_kind_of_operation_has_a_colour() -> None:
     assert {*WORKLOADS, *OperationKind} == set(HUES)
 
 
-def test_kinds_of_one_picture_differ() -> None:
+def test_kinds_of_one_picture_differ_in_colour_and_in_mark() -> None:
     arrays = [kind for kind in OperationKind if kind.endswith("_array")]
     others = [kind for kind in OperationKind if kind not in (*arrays, *CONTENDED)]
     for group in (arrays, CONTENDED, [kind for kind in others if kind != "call"]):
         assert len({HUES[kind] for kind in group}) == len(group)
+        assert len({marker_of(kind) for kind in group}) == len(group)

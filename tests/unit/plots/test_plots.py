@@ -83,6 +83,15 @@ def test_each_run_has_a_time_axis_of_its_own_and_one_scale(write: Run, read: Run
     assert first.get_xlim() != second.get_xlim()
 
 
+def test_a_run_that_would_be_flat_beside_another_has_a_scale_of_its_own(
+    read: Run, tmp_path: Path
+) -> None:
+    slow = saved(tmp_path / "slow", [outcome(record(0, [operation()]))])
+    fast, slower = figure([read, slow]).axes[4:]
+    assert (fast.get_ylabel(), slower.get_ylabel()) == ("throughput, MB/s", "throughput, kB/s")
+    assert fast.get_ylim() != slower.get_ylim()
+
+
 def test_two_runs_of_one_workload_are_told_apart(tmp_path: Path) -> None:
     """Bug 4 of a first day: `plot a/1 b/1` had one colour and one title for both."""
     runs = [
@@ -134,6 +143,20 @@ def test_steps_suit_the_length_of_the_run(
     run = saved(tmp_path / "r", [outcome(record(0, [operation(end_ns=round(span_s * S))]))])
     draw_throughput(run, axes)
     assert _texts(axes)[0].get_text() == f"write, in steps of {steps}"
+
+
+def test_a_second_run_on_the_same_axes_has_the_unit_of_the_first(
+    read: Run, tmp_path: Path, axes: Axes
+) -> None:
+    long = saved(tmp_path / "long", [outcome(record(0, [operation(end_ns=9 * S)]))])
+    draw_throughput(read, axes)
+    draw_throughput(long, axes)
+    heights = [float(np.max(patch.get_data().values)) for patch in axes.patches]  # type: ignore[attr-defined]
+    assert axes.get_ylabel() == "throughput, MB/s"
+    assert axes.get_title(loc="left") == "throughput of all functions together"
+    assert max(heights) > 100
+    assert min(heights) == pytest.approx(1000 / 9 / 1e6, rel=0.1)
+    assert axes.get_xlim() == (0, 9)
 
 
 def test_throttles_have_a_scale_of_their_own_also_beside_another_run(

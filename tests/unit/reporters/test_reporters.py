@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from serverless_bench.analysis.bottleneck import Bottleneck
+from serverless_bench.analysis.missing_functions import MissingFunctions
 from serverless_bench.analysis.summary import Summary, summarize
 from serverless_bench.job.operations import OperationKind
 from serverless_bench.reporters import REPORTERS, open_reporter
@@ -114,6 +115,30 @@ def test_an_unfinished_run_says_so_in_its_first_line(healthy: Summary) -> None:
         "write: 3 of 4 functions ok, 0 failed, 1 lost, 0 duplicate;"
         " the driver has not ended this run; 2 unreadable lines skipped"
     )
+
+
+def test_one_of_a_thing_is_said_as_one(troubled: Summary) -> None:
+    (first, *_) = troubled.bad_ranges
+    one = {**first, "found": "unknown", "bad_bytes": 1}
+    alone = replace(
+        troubled,
+        warmup_operations=1,
+        skipped_lines=1,
+        missing_functions=MissingFunctions(
+            count=1, whole_bytes_per_s=(1e6, 2e6), per_function_p50_bytes_per_s=None
+        ),
+        bad_ranges=({**one, "length": 1}, {**one, "length": 9}),
+    )
+    text = report("text", alone)
+    assert "; 1 unreadable line skipped; with the missing one 1.0 MB/s to 2.0 MB/s" in text
+    assert "1 operation, in none of these" in text
+    assert "1 byte at 16 is not what was written\n" in text
+    assert "9 bytes at 16 are not what was written (1 of them differs)\n" in text
+
+
+def test_an_imported_run_names_no_endpoint(healthy: Summary) -> None:
+    """Other tools say the bucket, and not where it was."""
+    assert "store              b, 4 functions" in report("text", replace(healthy, store="b at "))
 
 
 def test_rates_of_one_table_have_one_unit(healthy: Summary) -> None:
