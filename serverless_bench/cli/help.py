@@ -28,7 +28,7 @@ SECTIONS: Final[_Sections] = {
     " scheduler ssh-host slots control-prefix start-timeout quota network-quota function-mb-s vpc"
     " express cross-region show-prices",
     "Checks": "run-seconds write-test",
-    "Output": "name format run-dir dry-run keep pickle plot ceiling",
+    "Output": "name format run-dir dry-run keep pickle plot ceiling progress metrics",
 }
 """Which flags stand together, and in which order."""
 _SERVE: Final[_Sections] = {

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from serverless_bench.cli.exit_codes import exit_code_of
 from serverless_bench.cli.numerics import load_numpy
 from serverless_bench.cli.terminal import complain, note, say
+from serverless_bench.driver.display import Display, Style
 from serverless_bench.errors import UsageError
 
 if TYPE_CHECKING:
@@ -35,6 +36,13 @@ class Output:
     """Whether to measure what the harness itself can do, after the run."""
     max_cost: float | None = None
     prices: Path | None = None
+    progress: Style = "auto"
+    metrics: str = ""
+
+    @property
+    def display(self) -> Display:
+        """How the run is shown while it is under way."""
+        return Display(style=self.progress, metrics=self.metrics)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,6 +138,7 @@ def prepare(workload: str, flags: Mapping[str, Any], keys: Sequence[str] | None 
         arch=found.settings.arch,
     )
     check_writable("--pickle", output.pickle)
+    output.display.check()
     reporter = None if output.format is None else open_reporter(output.format)
     if output.ceiling:
         from serverless_bench.driver.ceiling import check_ceiling
@@ -177,7 +186,8 @@ def perform(prepared: Prepared, target: "Target") -> Finished:
     from serverless_bench.reporters.pace import overdue
 
     job, keys, output = prepared.checked.at(target), prepared.keys, prepared.output
-    live, how = RunProgress(), dict[str, Any](keys=keys, progress=True)
+    live, display = RunProgress(prices=prepared.cost.prices), prepared.output.display
+    how = dict[str, Any](keys=keys, progress=display)
     if prepared.cost.limit is not None:
         from serverless_bench.driver.budget import Budget
 

@@ -10,6 +10,7 @@ from serverless_bench.cli.options import (
     FOLDER,
     Choice,
     PluginName,
+    display_options,
     format_option,
     group,
     option,
@@ -104,6 +105,7 @@ remote_options = settings(
 
 _outcome_options = group(
     run_dir_option,
+    *display_options,
     # For executors whose functions are billed.
     option("--max-cost", type=float, help="Dollars; a job that would cost more is refused."),
     prices_option,

@@ -2,11 +2,12 @@
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar, get_args
 
 import click
 
 from serverless_bench.aws.lambda_network import BASE_MBPS
+from serverless_bench.driver.display import Style
 from serverless_bench.errors import UsageError
 from serverless_bench.reporters import REPORTERS
 
@@ -150,6 +151,23 @@ trust_option = click.option(
     callback=_from_hand,
     help="Use the store, functions and directories that RUN names, though it was not made here"
     " and your settings name others.",
+)
+
+display_options = (
+    option(
+        "--progress",
+        type=Choice(get_args(Style)),
+        default="auto",
+        help="What standard error shows of a run under way: bar, a live view on a terminal; plain,"
+        " a line every 5 s; auto, the view, and elsewhere a line every 10 s.",
+    ),
+    option(
+        "--metrics",
+        default="",
+        show_default=False,
+        metavar="FILE|[HOST]:PORT",
+        help="Have metrics for Prometheus in a file, or on a port of this machine.",
+    ),
 )
 
 keep_option = option("--keep", is_flag=True, help="Leave the objects in the store.")

@@ -7,15 +7,24 @@ import click
 
 from serverless_bench.cli.exit_codes import exit_code_of
 from serverless_bench.cli.lookup import run_argument
-from serverless_bench.cli.options import format_option, trust_option
+from serverless_bench.cli.options import display_options, format_option, group, trust_option
 from serverless_bench.cli.terminal import aside, complain, note
+from serverless_bench.driver.display import Display, Style
 
 
 @click.command("resume")
 @run_argument
 @trust_option
+@group(*display_options)
 @format_option
-def command(directory: Path, format: str, *, trust: bool) -> int:  # noqa: A002 - the flag's name
+def command(
+    directory: Path,
+    format: str,  # noqa: A002 - the flag's name
+    progress: Style,
+    metrics: str,
+    *,
+    trust: bool,
+) -> int:
     """Go on with a run whose driver died, or that lost functions.
 
     RUN is a run's name or its directory; the latest run without it.
@@ -31,6 +40,8 @@ def command(directory: Path, format: str, *, trust: bool) -> int:  # noqa: A002 
     from serverless_bench.reporters import open_reporter
     from serverless_bench.rundir.run import load_run, lost_functions
 
+    display = Display(style=progress, metrics=metrics)
+    display.check()
     reporter, run, live = open_reporter(format), load_run(directory), RunProgress()
     problem: CutShort | None = None
     if run.ended and not lost_functions(run):
@@ -39,7 +50,7 @@ def command(directory: Path, format: str, *, trust: bool) -> int:  # noqa: A002 
         if where := confirm(run, trust=trust):
             aside(where)
         try:
-            run = resume_job(run, trust=trust, progress=True, live=live)
+            run = resume_job(run, trust=trust, progress=display, live=live)
         except CutShort as exc:
             problem, run = exc, exc.run
     note(live.notes)

@@ -1,12 +1,26 @@
-"""A progress bar, on a terminal or in a notebook."""
+"""Who shows a run while it is under way: a terminal, a log, a notebook, and Prometheus."""
 
+import os
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from typing import TYPE_CHECKING, Final
 
+from serverless_bench.driver.display import Display
+from serverless_bench.errors import ArchiveError
 from serverless_bench.executors.base import OnOutcome, RunProgress
 from serverless_bench.job.spec import JobSpec
 from serverless_bench.rundir.record import Outcome
+
+if TYPE_CHECKING:
+    from serverless_bench.driver.run_view import RunView
+
+_REFRESHES_PER_S: Final = 2
+_LINE_S: Final = 5.0
+_UNASKED_S: Final = 10.0
+"""Of a run that takes longer a log has a line each time, though nobody asked for it."""
+_METRICS_S: Final = 5.0
 
 
 @contextmanager
@@ -17,16 +31,27 @@ def shown(
     on_outcome: OnOutcome,
     *,
     keys: Sequence[str] = (),
-    wanted: bool,
+    display: Display,
 ) -> Iterator[OnOutcome]:
-    """Yield what to call with each outcome: the bar, if one is wanted, then ``on_outcome``.
+    """Yield what to call with each outcome: what shows it, then ``on_outcome``.
 
-    Where nobody would see the bar, its library is not even loaded.
+    Where nobody would see anything, nothing is loaded for it.
+
+    Raises
+    ------
+    UsageError
+        If metrics cannot be where they are to be.
+    PluginError
+        If the library for metrics is missing.
     """
-    if not wanted or not (sys.stderr.isatty() or "ipykernel" in sys.modules):
+    style = display.style
+    if style in {"auto", "bar"}:
+        seen = _is_terminal() or "ipykernel" in sys.modules
+        style = "bar" if seen else "none" if style == "bar" else "auto"
+    if style == "none" and not display.metrics:
         yield on_outcome
         return
-    from serverless_bench.driver.progress_bar import RunView, progress_bar  # noqa: PLC0415
+    from serverless_bench.driver.run_view import RunView  # noqa: PLC0415
 
     view = RunView(job, functions, live, keys)
 
@@ -34,5 +59,86 @@ def shown(
         view.add(outcome)
         on_outcome(outcome)
 
-    with progress_bar(view):
+    with ExitStack() as stack:
+        if display.metrics:
+            stack.enter_context(_measured(view, job, display, live.notes))
+        if style == "bar":
+            stack.enter_context(_drawn(view))
+        elif style != "none":
+            stack.enter_context(_logged(view, asked=style == "plain"))
         yield both
+
+
+def _is_terminal() -> bool:
+    return sys.stderr.isatty() and os.environ.get("TERM") not in {"dumb", "unknown"}
+
+
+@contextmanager
+def _drawn(view: "RunView") -> Iterator[None]:
+    """Draw the live view as long as the block lasts."""
+    from serverless_bench.driver.live_screen import live_screen  # noqa: PLC0415
+
+    with live_screen(view, refresh_per_second=_REFRESHES_PER_S):
+        yield
+
+
+@contextmanager
+def _logged(view: "RunView", *, asked: bool) -> Iterator[None]:
+    """Write a line to standard error now and then."""
+    from serverless_bench.driver.live_text import log_line  # noqa: PLC0415
+
+    def write() -> None:
+        # Nobody may read it any more, or have closed it: no reason for a run to end.
+        with suppress(OSError, ValueError):
+            sys.stderr.write(f"{log_line(view.look())}\n")
+            sys.stderr.flush()
+
+    with _every(_LINE_S if asked else _UNASKED_S, write):
+        yield
+    if asked:
+        write()
+
+
+@contextmanager
+def _measured(view: "RunView", job: JobSpec, display: Display, notes: list[str]) -> Iterator[None]:
+    """Have metrics where Prometheus finds them."""
+    from serverless_bench.driver.metrics import metrics_file, metrics_port  # noqa: PLC0415
+
+    if display.address is not None:
+        with metrics_port(view, job, *display.address):
+            yield
+        return
+    write = metrics_file(view, job, display.metrics)
+    write()
+
+    def again() -> None:
+        # What it has begun the run brings to an end, metrics or not.
+        try:
+            write()
+        except ArchiveError as exc:
+            if str(exc) not in notes:
+                notes.append(str(exc))
+
+    try:
+        with _every(_METRICS_S, again):
+            yield
+    finally:
+        again()
+
+
+@contextmanager
+def _every(seconds: float, do: Callable[[], None]) -> Iterator[None]:
+    """Call something again and again, in a thread of its own, as long as the block lasts."""
+    over = threading.Event()
+
+    def run() -> None:
+        while not over.wait(seconds):
+            do()
+
+    thread = threading.Thread(target=run, name="progress", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()

@@ -3,12 +3,18 @@
 from collections import Counter
 from collections.abc import Callable, Collection, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, Protocol, runtime_checkable
+from functools import reduce
+from operator import add
+from typing import TYPE_CHECKING, Any, Final, Protocol, runtime_checkable
 
 from serverless_bench.errors import ExecutorError
 from serverless_bench.job.spec import InvocationSpec, JobSpec
 from serverless_bench.process import allow_open_files
 from serverless_bench.rundir.record import InvocationRecord, Lost, Outcome
+from serverless_bench.worker.live_board import BoardTotals, LiveBoard
+
+if TYPE_CHECKING:
+    from serverless_bench.aws.cost.prices import Prices
 
 _SPARE_FILES = 32
 """Of a driver itself, some fifteen, and of whoever imports us."""
@@ -24,8 +30,11 @@ class RunProgress:
 
     started: int = 0
     """Invocations that a worker has taken."""
-    moved_bytes: int | None = None
-    """Bytes that workers have moved so far; None where the executor cannot know."""
+    boards: list[LiveBoard] = field(default_factory=list)
+    """What functions tell while they run, one board for each time that the executor was used;
+    none where they share no memory with the driver."""
+    stopped: bool = False
+    """Whether functions with a duration have been told to end."""
     notes: list[str] = field(default_factory=list)
     """What the user should know about the launch itself."""
     in_flight: int = 0
@@ -33,8 +42,35 @@ class RunProgress:
     limit: int | None = None
     """Invocations that may be in flight at once, if that is less than the concurrency; set by
     whoever pays for them."""
+    prices: "Prices | None" = None
+    """For what it has cost so far; None for those that come with sbench."""
     requests: Counter[str] = field(default_factory=Counter)
     """Billed requests of the driver below the control prefix, by kind."""
+
+    def totals(self) -> BoardTotals | None:
+        """Return what functions have done so far; None where they do not tell while they run."""
+        found = [board.totals() for board in self.boards]
+        return reduce(add, found) if found else None
+
+    def begin(self, board: LiveBoard) -> LiveBoard:
+        """Have functions write on a board from now on, and return it."""
+        self.boards.append(board)
+        if self.stopped:
+            board.stop()
+        return board
+
+    def stop(self) -> bool:
+        """End functions that have a duration as if it had passed, each after its operation.
+
+        Returns
+        -------
+        bool
+            Whether any is told so: not those that are remote.
+        """
+        self.stopped = True
+        for board in self.boards:
+            board.stop()
+        return bool(self.boards)
 
 
 class Executor(Protocol):

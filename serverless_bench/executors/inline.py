@@ -7,6 +7,7 @@ from serverless_bench.executors.base import RunProgress, allow_files_of
 from serverless_bench.job.spec import InvocationSpec, JobSpec
 from serverless_bench.rundir.record import InvocationRecord, Lost, Outcome
 from serverless_bench.worker.invocation import forget_clients, run_invocation
+from serverless_bench.worker.live_board import LiveBoard
 from serverless_bench.worker.user_function import allowed_here
 
 
@@ -22,11 +23,7 @@ class InlineExecutor:
     ) -> Generator[Outcome, None, None]:
         allow_files_of(self._job, 0)
         clock = EpochClock()
-        progress.moved_bytes = 0
-
-        def on_moved(count: int) -> None:
-            progress.moved_bytes = (progress.moved_bytes or 0) + count
-
+        board = progress.begin(LiveBoard.here()).writer()
         try:
             for invocation in invocations:
                 progress.started += 1
@@ -34,7 +31,7 @@ class InlineExecutor:
                 result: InvocationRecord | Lost
                 try:
                     with allowed_here():
-                        result = run_invocation(invocation, on_moved=on_moved)
+                        result = run_invocation(invocation, board=board)
                 except Exception as exc:  # noqa: BLE001 - a lost call must not lose the others
                     cause = f"{type(exc).__name__}: {exc}"
                     result = Lost(index=invocation.index, launch=invocation.launch, cause=cause)

@@ -21,6 +21,7 @@ from serverless_bench.executors.rehearsal import rehearsal
 from serverless_bench.job.spec import InvocationSpec, JobSpec
 from serverless_bench.rundir.record import InvocationRecord, Lost, Outcome
 from serverless_bench.units import NS_PER_S
+from serverless_bench.worker.live_board import LiveBoard
 from serverless_bench.worker.user_function import ALLOW_CODE
 
 _FORK_SERVER: Final = "serverless_bench.executors.local_workers"
@@ -80,9 +81,9 @@ class _WorkerPool:
         self._failure = ""
         counters = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the pool
         # Not truncate(): a process that writes where the disk has no room is killed.
-        counters.write(bytes(size * 8))
+        counters.write(bytes(LiveBoard.size_of(size)))
         counters.flush()
-        self._counters = memoryview(mmap.mmap(counters.fileno(), 0)).cast("Q")
+        self._board = LiveBoard(mmap.mmap(counters.fileno(), 0))
         self._control, theirs = socket.socketpair()
         fds = (theirs.fileno(), counters.fileno())
         self._fork_server = subprocess.Popen(  # noqa: S603 - our own module
@@ -109,7 +110,7 @@ class _WorkerPool:
 
     def run(self, invocations: Iterator[InvocationSpec], timeout_s: float) -> Iterator[Outcome]:
         """Yield one outcome per invocation."""
-        self._progress.moved_bytes = 0
+        self._progress.begin(self._board)
         for slot in range(self._size):
             self._fork(slot)
             # Few orders at a time: with both socket buffers full, both ends would wait.
@@ -129,7 +130,6 @@ class _WorkerPool:
         while any(worker.task for worker in self._workers.values()):
             yield from self._listen(invocations)
             self._end_overdue(timeout_s)
-            self._progress.moved_bytes = sum(self._counters)
 
     def _await_starts(self, fewer_than: int) -> Iterator[Outcome]:
         while sum(not worker.pid for worker in self._workers.values()) >= fewer_than:

@@ -21,7 +21,7 @@ def main(control_fd: int, live_fd: int, rehearsal: str) -> None:
     Parameters
     ----------
     control_fd, live_fd
-        Socket to the driver, and the file of counters for live progress.
+        Socket to the driver, and the file of the live board.
     rehearsal
         JSON of an invocation to perform, and to fail, before the first fork.
     """
@@ -38,17 +38,14 @@ def _work(driver: socket.socket, slot: int, live_fd: int) -> None:
     """Run invocations until the driver closes the socket."""
     from serverless_bench.job.spec import InvocationSpec  # noqa: PLC0415
     from serverless_bench.worker.invocation import run_invocation  # noqa: PLC0415 - loaded before the fork
+    from serverless_bench.worker.live_board import LiveBoard  # noqa: PLC0415
 
-    counters = memoryview(mmap.mmap(live_fd, 0)).cast("Q")
-
-    def on_moved(count: int) -> None:
-        counters[slot] += count
-
+    board = LiveBoard(mmap.mmap(live_fd, 0)).writer(slot)
     # A driver that has gone has nothing to say any more, and needs no record.
     with suppress(BrokenPipeError, ConnectionResetError), driver.makefile("rwb") as stream:
         for line in stream:
             invocation = InvocationSpec.from_json(json.loads(line))
-            record = run_invocation(invocation, on_moved=on_moved)
+            record = run_invocation(invocation, board=board)
             stream.write(json.dumps(record.to_json()).encode() + b"\n")
             stream.flush()
 

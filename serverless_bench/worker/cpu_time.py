@@ -134,6 +134,15 @@ def cpu_ns() -> int:
     return round((used.ru_utime + used.ru_stime) * NS_PER_S)
 
 
+def awake_ns() -> int:
+    """Return the processor time of this process, and what its threads have waited for one.
+
+    The waits of threads that ended outside of ``thread_counted`` are left out, and all of them
+    where the system does not count them.
+    """
+    return cpu_ns() + sum((_waits_ns() or {}).values()) + _ended.wait_ns
+
+
 def _own_user_s() -> float | None:
     """Return the user time of the calling thread; None if unknown (macOS)."""
     who = getattr(resource, "RUSAGE_THREAD", None)

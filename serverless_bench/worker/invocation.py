@@ -23,10 +23,10 @@ from serverless_bench.process import (
 from serverless_bench.rundir.record import InvocationRecord
 from serverless_bench.units import MIB, NS_PER_S
 from serverless_bench.worker.cpu_time import CpuTime, CpuTimer
+from serverless_bench.worker.live_board import BoardWriter
 from serverless_bench.worker.operation import describe, to_tables
 from serverless_bench.worker.runner import (
     InvocationRunner,
-    OnMoved,
     forget_clients,
     seldom_collected,
 )
@@ -63,7 +63,7 @@ def handle(event: Mapping[str, Any]) -> dict[str, Any]:
 def run_invocation(
     invocation: InvocationSpec,
     *,
-    on_moved: OnMoved = lambda _: None,
+    board: BoardWriter | None = None,
     refused: str | None = None,
 ) -> InvocationRecord:
     """Perform every operation of one invocation and return what was measured.
@@ -72,15 +72,15 @@ def run_invocation(
     ----------
     invocation
         What to do.
-    on_moved
-        Live progress, where the executor can show it.
+    board
+        Where the driver reads what is going on, if they share memory.
     refused
         Why nothing is to be done; None to do it.
     """
     clock = EpochClock()
     wall_start_ns, start_ns = wall_ns(), clock.now_ns()
     cold_start = take_for_warm()
-    runner = InvocationRunner(invocation=invocation, clock=clock, on_moved=on_moved)
+    runner = InvocationRunner(invocation=invocation, clock=clock, board=board)
     error, used = _measure(runner, wall_start_ns, refused)
     measurements = _measurements(runner)
     return InvocationRecord(

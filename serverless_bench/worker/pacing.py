@@ -118,6 +118,11 @@ class Schedule:
             self._arrivals.advance()
             return instant_ns
 
+    def end(self, end_ns: int) -> None:
+        """End it at this instant, if it does not end before."""
+        with self._lock:
+            self._end_ns = end_ns if self._end_ns is None else min(self._end_ns, end_ns)
+
     def untaken(self, stopped_ns: int | None, free_ns: int | None) -> list[Overdue]:
         """Return what was due and was not taken; nothing can be taken after this.
 

@@ -21,6 +21,8 @@ from serverless_bench.units import NS_PER_S
 from serverless_bench.worker.barrier import BarrierPass, pass_barrier
 from serverless_bench.worker.cpu_time import LockProbe, cpu_ns, thread_counted
 from serverless_bench.worker.kept import Kept
+from serverless_bench.worker.live_board import BoardWriter
+from serverless_bench.worker.live_layout import WARM_UP
 from serverless_bench.worker.operation import MeasuredOperation, measure
 from serverless_bench.worker.operation_context import (
     InvocationContext,
@@ -31,12 +33,11 @@ from serverless_bench.worker.pacing import Schedule, at_most
 from serverless_bench.worker.retry import Retrier
 from serverless_bench.workloads import Stream, Workload, open_workload
 
-OnMoved = Callable[[int], None]
-"""Called with how many more bytes moved, several times a second: live progress."""
-
 _SELDOM: Final = (20_000, 20, 20)
 """Thresholds of the garbage collector, in objects and in collections; 700, 10 and 10 otherwise."""
 _AFTER_FAILURE_S: Final = 0.1
+_LOOK_NS: Final = NS_PER_S // 4
+"""Who waits for longer looks this often whether the driver has ended the run."""
 _DEADLINE: Final = "deadline: stopped before the last operation"
 _OTHER_THREAD: Final = "another thread failed"
 _clients: Final = Kept()
@@ -53,7 +54,8 @@ class InvocationRunner:
 
     invocation: InvocationSpec
     clock: EpochClock
-    on_moved: OnMoved
+    board: BoardWriter | None = None
+    """Where the driver reads what is going on; None where they share no memory."""
     measured: list[MeasuredOperation] = field(default_factory=list)
     """In the order in which they ended; appending is atomic, so threads share it."""
     barrier: BarrierPass | None = None
@@ -130,8 +132,15 @@ class InvocationRunner:
 
     @property
     def is_over(self) -> bool:
-        """Whether the duration is over; never, if there is none."""
-        return self._end_ns is not None and monotonic_ns() >= self._end_ns
+        """Whether the duration is over, or the driver has ended it; never, if there is none."""
+        if self._end_ns is None:
+            return False
+        now_ns = monotonic_ns()
+        if self.board is not None and self.board.stopped and now_ns < self._end_ns:
+            self._end_ns = now_ns
+            if self._schedule is not None:
+                self._schedule.end(now_ns)
+        return now_ns >= self._end_ns
 
     def overdue(self) -> tuple[Overdue, ...]:
         """Return what was due and never begun; once, when all threads are through."""
@@ -190,9 +199,12 @@ class InvocationRunner:
         rng
             Source of the jitter before retries.
         """
-        transfer = self.invocation.transfer
+        transfer, board = self.invocation.transfer, self.board
+        on_moved = (
+            _unseen if board is None else board.on_moved[WARM_UP if warmup else operation.kind]
+        )
         retrier = Retrier(
-            self._client or self.client(), transfer.retries, self.deadline_ns, rng, self.on_moved
+            self._client or self.client(), transfer.retries, self.deadline_ns, rng, on_moved
         )
         context = OperationContext(
             operation,
@@ -206,6 +218,8 @@ class InvocationRunner:
         )
         done, result = measure(context, self.clock)
         self.measured.append(done)
+        if board is not None:
+            board.ended(done.row, done.attempt_rows)
         if done.bug:
             self._stop(done.bug)
         elif monotonic_ns() > self.deadline_ns:
@@ -288,12 +302,17 @@ class InvocationRunner:
 
     def _has_come(self, instant_ns: int) -> bool:
         """Wait for an instant; return whether it came before the function gave up."""
-        left_ns = min(instant_ns, self.deadline_ns) - monotonic_ns()
-        if left_ns > 0:
-            sleep(left_ns / NS_PER_S)
+        while (left_ns := min(instant_ns, self.deadline_ns) - monotonic_ns()) > 0:
+            sleep(min(left_ns, _LOOK_NS) / NS_PER_S)
+            if left_ns > _LOOK_NS and self.is_over:
+                return False
         if instant_ns > self.deadline_ns:
             self._stop(_DEADLINE)
         return self._stopped_ns is None or instant_ns < self._stopped_ns
+
+
+def _unseen(_: int) -> None:
+    """Show nobody that bytes have moved."""
 
 
 @contextmanager

@@ -125,6 +125,7 @@ def test_an_extra_serves_a_plugin() -> None:
             "gcs",
             "jax",
             "lambda-host",
+            "metrics",
         )
     }
     assert extras <= served

@@ -186,7 +186,7 @@ def test_the_interpreter_lock_is_sampled_where_threads_share_it(
     job = writes(4, threads=threads)
     job = replace(job, transfer=replace(job.transfer, connections=connections))
     (spec, *_) = invocation_specs(job, run_id="r", created_ns=1 << 62)
-    found = runner.InvocationRunner(invocation=spec, clock=EpochClock(), on_moved=lambda _: None)
+    found = runner.InvocationRunner(invocation=spec, clock=EpochClock())
     forget_clients()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(runner, "open_client", lambda *_: FlakyClient())
@@ -197,7 +197,7 @@ def test_the_interpreter_lock_is_sampled_where_threads_share_it(
 
 def test_jitter_is_of_each_thread_and_always_the_same() -> None:
     (spec, *_) = invocation_specs(writes(1, threads=2), run_id="r", created_ns=1 << 62)
-    found = runner.InvocationRunner(invocation=spec, clock=EpochClock(), on_moved=lambda _: None)
+    found = runner.InvocationRunner(invocation=spec, clock=EpochClock())
     first, again, other = (found._rng(thread).random() for thread in (0, 0, 1))
     assert first == again != other
 

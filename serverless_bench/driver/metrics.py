@@ -1,0 +1,164 @@
+"""A run's counters for Prometheus, as its own library writes them."""
+
+import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from serverless_bench.driver.bound_now import UNKNOWN
+from serverless_bench.driver.run_view import Look, RunView
+from serverless_bench.errors import ArchiveError, PluginError, UsageError
+from serverless_bench.job.spec import JobSpec
+from serverless_bench.units import NS_PER_S
+from serverless_bench.worker.live_layout import BUCKETS, KINDS, bucket_bounds_ns
+
+try:
+    from prometheus_client import CollectorRegistry, start_http_server, write_to_textfile
+    from prometheus_client.core import (
+        CounterMetricFamily,
+        GaugeMetricFamily,
+        HistogramMetricFamily,
+        Metric,
+    )
+    from prometheus_client.registry import Collector
+except ImportError as exc:
+    raise PluginError(
+        "`metrics` needs the library prometheus-client",
+        hint="install serverless-bench[metrics]",
+    ) from exc
+
+
+@contextmanager
+def metrics_port(view: RunView, job: JobSpec, host: str, port: int) -> Iterator[None]:
+    """Answer Prometheus as long as the block lasts.
+
+    Raises
+    ------
+    UsageError
+        If nobody can listen there.
+    """
+    try:
+        server, thread = start_http_server(port, host, registry=_registry(view, job))
+    except OSError as exc:
+        raise UsageError(
+            f"`metrics` cannot listen on {host}:{port}: {exc.strerror}",
+            hint="name another port of this machine, or a file",
+        ) from exc
+    try:
+        yield
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
+
+
+def metrics_file(view: RunView, job: JobSpec, path: str) -> Callable[[], None]:
+    """Return what writes the metrics into a file; who reads it sees all of them or the last ones.
+
+    What is called raises ``ArchiveError`` if the file cannot be written.
+    """
+    registry = _registry(view, job)
+
+    def write() -> None:
+        try:
+            write_to_textfile(path, registry)
+        except OSError as exc:
+            raise ArchiveError(
+                f"cannot write `metrics` {path}: {exc.strerror}",
+                hint="name a file in a directory of yours",
+            ) from exc
+
+    return write
+
+
+def _registry(view: RunView, job: JobSpec) -> CollectorRegistry:
+    registry = CollectorRegistry()
+    registry.register(RunCollector(view, job))
+    return registry
+
+
+class RunCollector(Collector):
+    """Looks at the run when it is asked."""
+
+    def __init__(self, view: RunView, job: JobSpec) -> None:
+        self._view = view
+        self._job = job
+
+    def describe(self) -> Iterator[Metric]:
+        """Return nothing: to ask would be a look before the run has begun."""
+        return iter(())
+
+    def collect(self) -> Iterator[Metric]:
+        """Yield what the library writes."""
+        look, job = self._view.look(), self._job
+        info = {"workload": job.workload, "client": job.target.client, "executor": job.executor}
+        about = GaugeMetricFamily("sbench_run_info", "What runs; always 1.", labels=list(info))
+        about.add_metric(list(info.values()), 1)
+        yield about
+        yield from _functions(look)
+        yield from _operations(look)
+        yield from _attempts(look)
+        yield _latencies(look)
+
+
+def _functions(look: Look) -> Iterator[Metric]:
+    states = GaugeMetricFamily("sbench_functions", "Functions by state.", labels=["state"])
+    for state, count in look.functions.items():
+        states.add_metric([state], count)
+    yield states
+    yield GaugeMetricFamily(
+        "sbench_run_duration_seconds", "Since the run began.", value=look.elapsed_s
+    )
+    yield GaugeMetricFamily("sbench_progress_ratio", "Share of the work done.", value=look.share)
+    if look.asked_per_s is not None:
+        yield GaugeMetricFamily(
+            "sbench_requested_operations_per_second", "Open loop.", value=look.asked_per_s
+        )
+    if look.cost is not None:
+        cost = CounterMetricFamily("sbench_cost", "Spent so far.", labels=["currency"])
+        cost.add_metric([look.currency], look.cost)
+        yield cost
+    cause = "unknown" if look.bound == UNKNOWN else re.split("[:,]", look.bound)[0]
+    bound = GaugeMetricFamily("sbench_bound_info", "What bounds it now.", labels=["cause"])
+    bound.add_metric([cause.replace(" ", "_")], 1)
+    yield bound
+
+
+def _operations(look: Look) -> Iterator[Metric]:
+    totals = look.totals
+    seen = [kind for kind in KINDS if totals.operations[kind] or totals.bytes[kind]]
+    moved = CounterMetricFamily("sbench_bytes", "Moved in bodies.", labels=["kind"])
+    ended = CounterMetricFamily("sbench_operations", "That have ended.", labels=["kind", "result"])
+    for kind in seen:
+        moved.add_metric([kind], totals.bytes[kind])
+        ended.add_metric([kind, "ok"], totals.operations[kind] - totals.failed[kind])
+        ended.add_metric([kind, "failed"], totals.failed[kind])
+    yield moved
+    yield ended
+
+
+def _attempts(look: Look) -> Iterator[Metric]:
+    totals = look.totals
+    yield CounterMetricFamily("sbench_attempts", "Requests, retries included.", totals.attempts)
+    yield CounterMetricFamily("sbench_retries", "Attempts after a failed one.", totals.retries)
+    failed = CounterMetricFamily("sbench_failures", "Failed attempts.", labels=["class"])
+    for name, count in totals.failures.items():
+        failed.add_metric([name], count)
+    yield failed
+
+
+def _latencies(look: Look) -> HistogramMetricFamily:
+    """Return the histogram with a bucket for each power of two; the sum is within 6 %."""
+    counts, buckets, below, sum_ns = look.totals.histogram, list[tuple[str, float]](), 0, 0
+    for bucket in range(BUCKETS):
+        low, high = bucket_bounds_ns(bucket)
+        below += counts[bucket]
+        sum_ns += counts[bucket] * (low + high) // 2
+        if high.bit_count() == 1 and bucket < BUCKETS - 1:
+            buckets.append((f"{high / NS_PER_S:g}", below))
+    buckets.append(("+Inf", below))
+    return HistogramMetricFamily(
+        "sbench_operation_latency_seconds",
+        "Of measured operations that succeeded; in an open loop since they were due.",
+        buckets=buckets,
+        sum_value=sum_ns / NS_PER_S,
+    )

@@ -1,0 +1,276 @@
+"""The live board: what functions tell the driver while they run, as counters in shared memory.
+
+A board is a row of 64-bit counters. It begins with a header, in which the driver writes; then
+come slots of equal length, one per worker process, in which that worker writes
+(``live_layout``). Counters of a slot only grow. Who reads adds up the slots, and subtracts
+what it saw before.
+
+Only one process writes into a slot, so processes cannot lose each other's counts. Threads of
+that process share the slot under a lock: ``words[i] += n`` is a read and a write, and nothing
+in the language keeps another thread out between the two. A lock and some ten additions after
+an operation, outside of what is timed, take one to two microseconds.
+
+What functions have done that share no memory with their driver (AWS Lambda, Lithops, Dask) is
+known when their records have come: ``BoardWriter.add_record``.
+"""
+
+import sys
+import threading
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from mmap import mmap
+from operator import add, sub
+from typing import Final, cast
+
+from serverless_bench.rundir.record import (
+    Attempt,
+    AttemptRow,
+    InvocationRecord,
+    OperationRecord,
+    OperationRow,
+)
+from serverless_bench.rundir.rows import to_columns
+from serverless_bench.units import NS_PER_S
+from serverless_bench.worker import live_layout as at
+from serverless_bench.worker.cpu_time import awake_ns
+
+_FREE_REQUESTS: Final = frozenset({"abort_multipart", "delete", "delete_many"})
+_GET_CLASS: Final = frozenset({"get", "head"})
+_FREE_STATUS: Final = 500
+"""As in ``aws.cost.requests``, which a worker does not load."""
+_WORD_BYTES: Final = 8
+_SAMPLE_NS: Final = NS_PER_S // 2
+"""A worker looks this seldom at the processor time that it has used."""
+
+
+@dataclass(frozen=True, slots=True)
+class BoardTotals:
+    """What the slots of a board add up to, or what was added between two looks.
+
+    Parameters
+    ----------
+    words
+        Of one slot, or of the sum of all.
+    """
+
+    words: Sequence[int]
+
+    def since(self, before: "BoardTotals") -> "BoardTotals":
+        """Return what has been added since ``before``."""
+        return BoardTotals(tuple(map(sub, self.words, before.words)))
+
+    @property
+    def bytes(self) -> Mapping[str, int]:
+        """Moved in bodies, by kind of operation; those of failed attempts as well."""
+        return self._by_kind(at.BYTES)
+
+    @property
+    def operations(self) -> Mapping[str, int]:
+        """Operations that have ended, by kind."""
+        return self._by_kind(at.OPERATIONS)
+
+    @property
+    def failed(self) -> Mapping[str, int]:
+        """Operations that have ended with an error, by kind."""
+        return self._by_kind(at.FAILED)
+
+    @property
+    def failures(self) -> Mapping[str, int]:
+        """Failed attempts by class, as in ``FAILURES``; ``corrupt`` counts operations."""
+        return dict(zip(at.FAILURES, self.words[at.FAILURE : at.ATTEMPTS], strict=True))
+
+    @property
+    def attempts(self) -> int:
+        """Attempts that have ended, of operations that have ended."""
+        return self.words[at.ATTEMPTS]
+
+    @property
+    def retries(self) -> int:
+        """Attempts that were not the first of their request."""
+        return self.words[at.RETRIES]
+
+    @property
+    def gets(self) -> int:
+        """Attempts that Amazon S3 charges for as it does for GET."""
+        return self.words[at.GETS]
+
+    @property
+    def puts(self) -> int:
+        """Attempts that Amazon S3 charges for as it does for PUT."""
+        return self.words[at.PUTS]
+
+    @property
+    def in_flight_ns(self) -> int:
+        """The time that attempts took, added up."""
+        return self.words[at.IN_FLIGHT_NS]
+
+    @property
+    def awake_ns(self) -> int:
+        """Processor time of the functions, and their time in the queue for a processor."""
+        return self.words[at.AWAKE_NS]
+
+    @property
+    def histogram(self) -> Sequence[int]:
+        """Latencies of measured operations that succeeded, by bucket as in ``live_layout``.
+
+        In an open loop they begin when the operation was due.
+        """
+        return self.words[at.HISTOGRAM : at.HISTOGRAM + at.BUCKETS]
+
+    @property
+    def measured(self) -> int:
+        """Operations that have ended, without preparations and warm-ups."""
+        return sum(self.words[at.OPERATIONS : at.FAILED - 1])
+
+    @property
+    def moved(self) -> int:
+        """Bytes of all kinds."""
+        return sum(self.words[at.BYTES : at.OPERATIONS])
+
+    def __add__(self, more: "BoardTotals") -> "BoardTotals":
+        return BoardTotals(tuple(map(add, self.words, more.words)))
+
+    def _by_kind(self, first: int) -> Mapping[str, int]:
+        return dict(zip(at.KINDS, self.words[first : first + len(at.KINDS)], strict=True))
+
+
+class LiveBoard:
+    """Counters that functions and their driver share.
+
+    Parameters
+    ----------
+    memory
+        ``size_of`` the slots in bytes, zeros at first: a mapped file where functions are
+        processes of their own.
+    """
+
+    def __init__(self, memory: bytearray | mmap) -> None:
+        self._words = memoryview(memory).cast("B").cast("Q")
+        self.slots = (len(self._words) - at.HEADER_WORDS) // at.SLOT_WORDS
+
+    @classmethod
+    def here(cls) -> "LiveBoard":
+        """Return a board of one slot, for what happens in this process."""
+        return cls(bytearray(cls.size_of(1)))
+
+    @staticmethod
+    def size_of(slots: int) -> int:
+        """Return the bytes of a board."""
+        return (at.HEADER_WORDS + slots * at.SLOT_WORDS) * _WORD_BYTES
+
+    def stop(self) -> None:
+        """Have functions with a duration end as if it had passed, each after its operation.
+
+        Functions without a duration go on.
+        """
+        self._words[at.STOP] = 1
+
+    @property
+    def stopped(self) -> bool:
+        """Whether they are to end."""
+        return self._words[at.STOP] != 0
+
+    def writer(self, slot: int = 0) -> "BoardWriter":
+        """Return what writes into a slot; the process that runs the functions makes it."""
+        first = at.HEADER_WORDS + slot * at.SLOT_WORDS
+        return BoardWriter(self, self._words[first : first + at.SLOT_WORDS])
+
+    def totals(self) -> BoardTotals:
+        """Return the sum over all slots."""
+        # A slot is read as one long number, and these are added: no count comes near 2**64,
+        # so nothing is carried from one word into the next. 1,000 slots take a millisecond.
+        size, first = at.SLOT_WORDS * _WORD_BYTES, at.HEADER_WORDS * _WORD_BYTES
+        data, order = self._words.cast("B"), sys.byteorder
+        begins = range(first, first + self.slots * size, size)
+        total = sum(int.from_bytes(data[begin : begin + size], order) for begin in begins)
+        return BoardTotals(tuple(memoryview(total.to_bytes(size, order)).cast("Q")))
+
+
+class BoardWriter:
+    """One slot of a board, for the only process that writes into it.
+
+    Parameters
+    ----------
+    board
+        Has the slot.
+    words
+        The slot.
+    """
+
+    def __init__(self, board: LiveBoard, words: "memoryview[int]") -> None:
+        self._board = board
+        self._words = words
+        self._lock = threading.Lock()
+        self._awake_ns = awake_ns()
+        self._sample_at_ns = 0
+        self.on_moved: Mapping[str, Callable[[int], None]] = {
+            kind: self._adder(at.BYTES + n) for n, kind in enumerate(at.KINDS)
+        }
+        """By kind of operation: to be called with the number of bytes that have moved."""
+
+    def _adder(self, index: int) -> Callable[[int], None]:
+        words, lock = self._words, self._lock
+
+        def moved(count: int) -> None:
+            with lock:
+                words[index] += count
+
+        return moved
+
+    @property
+    def stopped(self) -> bool:
+        """Whether functions with a duration are to end."""
+        return self._board.stopped
+
+    def ended(self, operation: OperationRow, attempts: Iterable[AttemptRow]) -> None:
+        """Count an operation that has ended, and its attempts."""
+        with self._lock:
+            self._add(operation, attempts)
+            end_ns = operation[4]
+            if end_ns >= self._sample_at_ns:
+                self._sample_at_ns = end_ns + _SAMPLE_NS
+                before_ns, self._awake_ns = self._awake_ns, awake_ns()
+                self._words[at.AWAKE_NS] += max(0, self._awake_ns - before_ns)
+
+    def _add(self, operation: OperationRow, attempts: Iterable[AttemptRow]) -> None:
+        error, warmup, intended_ns = operation[12], operation[13], operation[17]
+        words, kind = self._words, at.KIND_NUMBER[at.WARM_UP if warmup else operation[0]]
+        words[at.OPERATIONS + kind] += 1
+        if error is not None:
+            words[at.FAILED + kind] += 1
+            if error == "corrupt":
+                words[at.FAILURE + at.FAILURE_NUMBER[error]] += 1
+        elif not warmup:
+            begin_ns = operation[3] if intended_ns is None else intended_ns
+            words[at.HISTOGRAM + at.bucket_of(operation[4] - begin_ns)] += 1
+        for request, _, number, start_ns, end_ns, _, status, code, *_ in attempts:
+            words[at.ATTEMPTS] += 1
+            words[at.IN_FLIGHT_NS] += end_ns - start_ns
+            if number:
+                words[at.RETRIES] += 1
+            # Of what is corrupt the operation has been counted.
+            if code is not None and code != "corrupt":
+                words[at.FAILURE + at.FAILURE_NUMBER.get(code, at.OTHER_FAILURE)] += 1
+            if (status or 0) < _FREE_STATUS and request not in _FREE_REQUESTS:
+                words[at.GETS if request in _GET_CLASS else at.PUTS] += 1
+
+    def add_record(self, record: InvocationRecord) -> None:
+        """Count what stands in the record of a function that wrote on no board."""
+        attempts = zip(*to_columns(Attempt, record.attempts).values(), strict=True)
+        of_operation = {n: [row[1:] for row in rows] for n, rows in groupby(attempts, _first)}
+        words = self._words
+        with self._lock:
+            for number, *operation in zip(
+                *to_columns(OperationRecord, record.operations).values(), strict=True
+            ):
+                rows = of_operation.get(number, ())
+                self._add(cast("OperationRow", operation), rows)
+                kind = at.KIND_NUMBER[at.WARM_UP if operation[13] else operation[0]]
+                words[at.BYTES + kind] += sum(row[13] for row in rows)
+            used_ns = round((record.cpu_user_s + record.cpu_sys_s) * NS_PER_S)
+            words[at.AWAKE_NS] += used_ns + (record.run_wait_ns or 0)
+
+
+def _first(row: tuple[int, ...]) -> int:
+    return row[0]

@@ -1,0 +1,334 @@
+"""What is known of a run under way, and how a terminal, a log and Prometheus show it."""
+
+import io
+import re
+from dataclasses import replace
+
+import pytest
+from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.parser import text_string_to_metric_families
+from rich.cells import cell_len
+from rich.console import Console
+
+from serverless_bench.driver.bound_now import UNKNOWN
+from serverless_bench.driver.cost_so_far import CostSoFar
+from serverless_bench.driver.display import Display
+from serverless_bench.driver.live_screen import live_screen, view_lines
+from serverless_bench.driver.live_text import log_line, sparkline
+from serverless_bench.driver.metrics import RunCollector
+from serverless_bench.driver.run_view import RunView
+from serverless_bench.errors import UsageError
+from serverless_bench.executors.base import RunProgress
+from serverless_bench.job.load import Load
+from serverless_bench.job.operations import OperationKind
+from serverless_bench.job.spec import JobSpec
+from serverless_bench.worker.live_board import BoardTotals, BoardWriter, LiveBoard
+from serverless_bench.worker.live_layout import AWAKE_NS, WARM_UP
+from tests.runs import S, attempt, job, lost, operation, outcome, record
+
+MB = 10**6
+OK = outcome(record(0, [operation()]))
+BARS = "123456789"
+
+
+class Hands:
+    """A clock that stands where it is put."""
+
+    def __init__(self) -> None:
+        self.ns = 0
+
+    def __call__(self) -> int:
+        return self.ns
+
+
+class Site:
+    """A run under way: a job, a board that its functions write on, and a clock."""
+
+    def __init__(self, of: JobSpec, *, started: int = 0, told: bool = True) -> None:
+        self.live, self.hands = RunProgress(started=started), Hands()
+        board = LiveBoard.here()
+        self.board: BoardWriter = board.writer()
+        if told:
+            self.live.begin(board)
+        self.view = RunView(of, of.invocations, self.live, now_ns=self.hands)
+
+    def at(self, seconds: float) -> "Site":
+        self.hands.ns = round(seconds * S)
+        return self
+
+    def perform(self, *, count: int = 1, took_ns: int = S // 100, **what: object) -> None:
+        """Have operations end that succeed, or fail with ``error`` and a status of 503."""
+        rows = [operation(n, end_ns=took_ns, **what) for n in range(count)]  # type: ignore[arg-type]
+        tried = [
+            replace(attempt(n, error=rows[n].error, size=1000), end_ns=took_ns)
+            for n in range(count)
+        ]
+        found = record(0, rows, attempts=tried)
+        self.board.add_record(replace(found, cpu_user_s=0.0, cpu_sys_s=0.0))
+
+    def use_processor(self, seconds: float) -> None:
+        self.board.add_record(replace(record(0, []), cpu_user_s=seconds, cpu_sys_s=0.0))
+
+
+def shown(view: RunView, width: int = 80) -> str:
+    return view_lines(view.look(), width).plain
+
+
+def test_functions_are_counted_by_state() -> None:
+    site = Site(job(invocations=5))
+    look = site.view.look()
+    assert (look.phase, look.functions["waiting"]) == ("starting", 5)
+    site.live.started = 4
+    for one in (OK, outcome(lost(1)), outcome(record(2, [], error="bug"))):
+        site.view.add(one)
+    look = site.view.look()
+    assert look.phase == "write"
+    assert look.functions == {"waiting": 1, "running": 1, "done": 1, "failed": 1, "lost": 1}
+    assert "1 waiting, 1 running, 1 done, 1 failed, 1 lost of 5" in shown(site.view)
+    site.live.started = 5
+    site.view.add(OK)
+    site.view.add(OK)
+    assert site.view.look().phase == "finishing"
+
+
+def test_rates_are_of_the_last_five_seconds() -> None:
+    site = Site(replace(job(invocations=4, object_bytes=MB), objects=500), started=4)
+    site.view.look()
+    site.perform(count=100, size=MB)
+    (rate,) = site.at(4).view.look().rates
+    assert (rate.kind, rate.per_s, rate.operations) == ("put", 25, 100)
+    site.at(8).view.look()
+    site.at(9).view.look()
+    (rate,) = site.at(13).view.look().rates
+    assert (rate.per_s, rate.operations) == (0, 100)
+
+
+def test_time_left_comes_from_bytes_or_from_the_duration() -> None:
+    of = replace(job(invocations=4, object_bytes=10 * MB), objects=10)
+    site = Site(of, started=4)
+    site.view.look()
+    site.board.on_moved["put"](100 * MB)
+    look = site.at(2).view.look()
+    assert look.share == 0.25
+    assert look.left_s == pytest.approx(6)
+    timed = Site(replace(of, duration_s=10.0), started=4)
+    timed.view.look()
+    assert timed.at(4).view.look().left_s == pytest.approx(6)
+    # In turns, only those that have ended tell.
+    turns = Site(replace(of, concurrency=2, duration_s=10.0), started=2)
+    turns.view.look()
+    turns.view.add(OK)
+    look = turns.at(10).view.look()
+    assert look.share == 0.25
+    assert look.left_s == pytest.approx(30)
+
+
+def test_preparing_is_a_phase_of_its_own() -> None:
+    of = replace(job(invocations=2, workload="mixed"), load=Load(mix=(("get", 1.0),)))
+    site = Site(replace(of, duration_s=10.0), started=2)
+    tried = record(0, [replace(operation(), warmup=True)])
+    site.board.add_record(tried)
+    look = site.at(1).view.look()
+    assert (look.phase, look.left_s, look.rates[0].kind) == ("preparing", None, WARM_UP)
+    site.perform(kind=OperationKind.GET)
+    look = site.at(2).view.look()
+    assert (look.phase, [one.kind for one in look.rates]) == ("mixed", ["get"])
+
+
+def test_percentiles_errors_and_retries_are_there() -> None:
+    site = Site(job(invocations=1), started=1)
+    site.view.look()
+    site.perform(count=99, took_ns=S // 100)
+    site.perform(took_ns=S)
+    site.perform(count=3, error="throttled")
+    look = site.at(2).view.look()
+    assert look.p50_ns == pytest.approx(S // 100, rel=0.06)
+    assert look.p99_ns == pytest.approx(S // 100, rel=0.06)
+    assert look.totals.failures["throttled"] == 3
+    assert "throttled 3" in shown(site.view)
+
+
+def test_an_open_loop_has_what_was_asked_for_beside_it() -> None:
+    of = replace(job(invocations=1), duration_s=10.0, load=Load(rate_per_s=20.0))
+    site = Site(of, started=1)
+    site.view.look()
+    site.perform(count=20)
+    assert "10/s of 20/s asked for" in shown(site.at(2).view)
+
+
+def test_what_bounds_it_is_said_where_it_is_known() -> None:
+    of = job(invocations=1)
+    of = replace(of, transfer=replace(of.transfer, connections=1))
+
+    def bound(*, busy_s: float = 0.0, failed: int = 0, rate: float | None = None) -> str:
+        site = Site(replace(of, load=Load(rate_per_s=rate)), started=1)
+        site.view.look()
+        site.perform(count=100, took_ns=S // 50)
+        site.perform(count=failed, error="throttled")
+        site.use_processor(busy_s)
+        return site.at(2).view.look().bound
+
+    assert bound(busy_s=1.9).startswith("client: ")
+    assert bound(busy_s=0.2) == "store, or the network: functions wait for it 90% of the time"
+    assert bound(busy_s=1.4) == UNKNOWN
+    assert bound() == UNKNOWN
+    assert bound(failed=25) == "store errors: 20% of the attempts, most of them throttled"
+    assert bound(busy_s=0.2, rate=50.0) == "schedule: as fast as it was asked to be"
+    # Before anything has ended nobody knows.
+    assert Site(of, started=1).at(3).view.look().bound == UNKNOWN
+
+
+def test_threads_may_wait_for_each_other_and_nobody_knows() -> None:
+    site = Site(replace(job(invocations=1), load=Load(threads=4)), started=1)
+    site.view.look()
+    site.perform(count=100, took_ns=S // 50)
+    site.use_processor(0.2)
+    assert site.at(2).view.look().bound == UNKNOWN
+
+
+def test_remote_functions_are_known_by_their_records() -> None:
+    site = Site(job(invocations=2), started=2, told=False)
+    assert "remote functions tell" in shown(site.view)
+    site.view.add(OK)
+    look = site.at(2).view.look()
+    assert look.totals.operations["put"] == 1
+    assert (look.told, look.bound) == (False, UNKNOWN)
+    # Those that told so while they ran are not counted twice.
+    told = Site(job(invocations=2), started=2)
+    told.view.add(OK)
+    assert told.view.look().totals.attempts == 0
+
+
+def test_cost_is_of_functions_that_say_their_memory_or_of_requests_on_amazon_s3() -> None:
+    there = job(invocations=1)
+    totals = LiveBoard.here()
+    totals.writer().add_record(record(0, [operation()]))
+    none = CostSoFar(there)
+    none.add(OK)
+    assert none.amount(totals.totals()) is None
+    aws = replace(there, target=replace(there.target, endpoint_url="https://s3.amazonaws.com"))
+    assert CostSoFar(aws).amount(totals.totals()) == pytest.approx(0.005 / 1000)
+    billed = CostSoFar(there)
+    billed.add(outcome(replace(record(0, [operation()]), memory_mib=1024)))
+    assert (billed.amount(totals.totals()) or 0) > 1.6e-5
+
+
+def test_bars_show_the_rate_over_time() -> None:
+    steady = [(0, 0, 0), (S, MB, 1), (2 * S, 2 * MB, 2), (3 * S, 3 * MB, 3)]
+    assert sparkline(steady, 30, BARS) == "999 up to 1.0 MB/s"
+    half = [(0, 0, 0), (S, 2 * MB, 1), (2 * S, 3 * MB, 2), (3 * S, 3 * MB, 2)]
+    assert sparkline(half, 30, BARS) == "95  up to 2.0 MB/s"
+    assert sparkline(steady, 1, BARS) == "9 up to 1.0 MB/s"
+    # Where no bytes move operations do.
+    assert sparkline([(0, 0, 0), (S, 0, 7)], 30, BARS) == "9 up to 7/s"
+    assert sparkline([(0, 0, 0)], 30, BARS) is None
+    assert sparkline([(0, 0, 0), (S, 0, 0)], 30, BARS) is None
+
+
+def test_a_long_run_keeps_a_bounded_timeline() -> None:
+    site = Site(job(invocations=1), started=1)
+    for second in range(2_000):
+        site.board.on_moved["put"](MB)
+        look = site.at(second).view.look()
+    assert len(look.timeline) <= 512
+    assert look.timeline[-1][1] == 2_000 * MB
+    assert sparkline(look.timeline, 8, BARS) == "99999999 up to 1.0 MB/s"
+
+
+@pytest.mark.parametrize("width", [30, 60, 80, 160])
+def test_no_line_is_longer_than_the_terminal(width: int) -> None:
+    out = io.StringIO()
+    console = Console(file=out, force_terminal=True, width=width, color_system="truecolor")
+    site = Site(replace(job(invocations=3), load=Load(rate_per_s=20.0)), started=2)
+    with live_screen(site.view, console, refresh_per_second=0.01) as screen:
+        for kind in OperationKind:
+            site.perform(kind=kind)
+        site.perform(count=5, error="throttled")
+        site.at(3).view.look()
+        screen.refresh()
+    plain = re.sub(r"\x1b\[[0-9;]*m", "", out.getvalue())
+    lines = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]|\r", "\n", plain).splitlines()
+    assert {"functions", "rate", "latency", "errors", "so", "bound"} <= {
+        line.split()[0] for line in lines if line
+    }
+    assert max(map(cell_len, lines)) <= width
+
+
+def test_colours_and_letters_are_those_of_the_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NO_COLOR", "1")
+    site = Site(job(invocations=3), started=2)
+    site.perform(error="throttled")
+    out = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
+    console = Console(file=out, force_terminal=True, width=70)
+    console.print(view_lines(site.at(1).view.look(), 70, unicode=False))
+    text = out.buffer.getvalue().decode("ascii")
+    assert "31m" not in text
+    assert "throttled 1" in text
+
+
+def test_a_log_has_it_in_one_line() -> None:
+    site = Site(job(invocations=2), started=1)
+    site.view.look()
+    site.perform(count=50, kind=OperationKind.HEAD, size=0)
+    line = log_line(site.at(2).view.look())
+    assert line.startswith("2 s: write, 1 waiting, 1 running, 0 done of 2; head 25/s, 25.0 kB/s")
+    assert "p50 9.93 ms, p99 9.93 ms; bound by: " in line
+
+
+def test_metrics_are_those_of_the_board() -> None:
+    site = Site(job(invocations=3), started=2)
+    site.perform(count=9)
+    site.perform(error="throttled")
+    site.view.add(OK)
+    registry = CollectorRegistry()
+    registry.register(RunCollector(site.view, job(invocations=1)))
+    text = generate_latest(registry).decode()
+    values = {
+        (one.name, *one.labels.values()): one.value
+        for family in text_string_to_metric_families(text)
+        for one in family.samples
+    }
+    assert values["sbench_functions", "done"] == values["sbench_functions", "running"] == 1
+    assert values["sbench_bytes_total", "put"] == 10_000
+    assert values["sbench_operations_total", "put", "ok"] == 9
+    assert values["sbench_operations_total", "put", "failed"] == 1
+    assert values["sbench_failures_total", "throttled"] == 1
+    assert values["sbench_attempts_total",] == 10
+    assert values["sbench_operation_latency_seconds_count",] == 9
+    assert values["sbench_operation_latency_seconds_bucket", "+Inf"] == 9
+    assert values["sbench_operation_latency_seconds_sum",] == pytest.approx(0.09, rel=0.06)
+    # As promtool's linter has it: help for all, base units, counters end in _total.
+    for family in text_string_to_metric_families(text):
+        assert re.fullmatch(r"sbench(_[a-z]+)+", family.name), family.name
+        assert family.documentation
+        assert not re.search(r"_(ms|milliseconds|kb|mb|count|total)$", family.name)
+
+
+@pytest.mark.parametrize(
+    ("place", "address"),
+    [
+        (":9464", ("127.0.0.1", 9464)),
+        ("10.0.0.7:80", ("10.0.0.7", 80)),
+        ("[::1]:9464", ("::1", 9464)),
+        ("run.prom", None),
+        ("folder/a:9464/run.prom", None),
+    ],
+)
+def test_a_place_for_metrics_is_a_port_or_a_file(
+    place: str, address: tuple[str, int] | None
+) -> None:
+    assert Display(metrics=place).address == address
+
+
+@pytest.mark.parametrize("place", [":0", ":70000", "nowhere/run.prom"])
+def test_metrics_that_cannot_be_are_refused(place: str) -> None:
+    with pytest.raises(UsageError, match="`metrics`"):
+        Display(metrics=place).check()
+
+
+def test_processor_time_is_no_operation() -> None:
+    site = Site(job(invocations=1))
+    site.use_processor(1.0)
+    totals = site.live.totals()
+    assert isinstance(totals, BoardTotals)
+    assert (totals.measured, totals.words[AWAKE_NS]) == (0, S)
