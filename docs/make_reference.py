@@ -34,7 +34,10 @@ run = written
 """What the examples go on from."""
 CHAPTERS: Final = {
     "Say what to do": ("JobSpec", "Target", "Transfer", "Load", "ArraySpec", "embedded_target"),
-    "Do it": ("plan", "JobPlan", "run_job", "resume_job", "FunctionContext"),
+    "Do it": (
+        *("plan", "JobPlan", "run_job", "resume_job", "Display", "RunProgress"),
+        "FunctionContext",
+    ),
     "Look at a run": ("load_run", "Run", "summarize", "Summary", "timeline", "Timeline"),
     "Compare and check": ("compare", "RunComparison", "check", "CheckedRun"),
     "Hand over and clean up": ("render", "export", "clean", "Cleaned"),

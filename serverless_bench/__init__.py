@@ -6,6 +6,7 @@ shows each name with an example::
     JobSpec, Target, Transfer, Load, ArraySpec    what to do, where and how; checked when made
     plan                                          what it would do and cost
     run_job, resume_job                           do it                       Run
+    Display, RunProgress                          watch it, or end it
     load_run                                      a saved run                 Run
     summarize, timeline                           totals, bytes over time     Summary, Timeline
     compare                                       is B faster than A          RunComparison
@@ -49,6 +50,7 @@ if TYPE_CHECKING:
     from serverless_bench.driver.check import check as check
     from serverless_bench.driver.clean import Cleaned as Cleaned
     from serverless_bench.driver.clean import clean as clean
+    from serverless_bench.driver.display import Display as Display
     from serverless_bench.driver.outlook import JobPlan as JobPlan
     from serverless_bench.driver.outlook import plan as plan
     from serverless_bench.driver.plan import check_names as check_names
@@ -57,6 +59,7 @@ if TYPE_CHECKING:
     from serverless_bench.driver.run import run_job as run_job
     from serverless_bench.driver.target import embedded_target as embedded_target
     from serverless_bench.errors import SbenchError as SbenchError
+    from serverless_bench.executors.base import RunProgress as RunProgress
     from serverless_bench.formats.export import export as export
     from serverless_bench.job.load import ArraySpec as ArraySpec
     from serverless_bench.job.load import Load as Load
@@ -75,11 +78,13 @@ _PUBLIC = {
     "CheckedRun": "driver.check",
     "Cleaned": "driver.clean",
     "CutShort": "driver.run",
+    "Display": "driver.display",
     "FunctionContext": "worker.context",
     "JobPlan": "driver.outlook",
     "JobSpec": "job.spec",
     "Load": "job.load",
     "Run": "rundir.run",
+    "RunProgress": "executors.base",
     "RunComparison": "analysis.run_comparison",
     "SbenchError": "errors",
     "Summary": "analysis.summary",

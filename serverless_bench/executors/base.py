@@ -26,7 +26,15 @@ GRACE_S = 5.0
 
 @dataclass(slots=True)
 class RunProgress:
-    """What is going on right now, for a progress display; written by the executor."""
+    """What is going on right now, for a display of yours; written by the executor.
+
+    Examples
+    --------
+    >>> live = sbench.RunProgress()
+    >>> again = sbench.run_job(writing, live=live)
+    >>> live.started == writing.invocations
+    True
+    """
 
     started: int = 0
     """Invocations that a worker has taken."""

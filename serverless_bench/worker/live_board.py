@@ -34,11 +34,22 @@ from serverless_bench.rundir.rows import to_columns
 from serverless_bench.units import NS_PER_S
 from serverless_bench.worker import live_layout as at
 from serverless_bench.worker.cpu_time import awake_ns
+from serverless_bench.worker.live_layout import bucket_of
 
-_FREE_REQUESTS: Final = frozenset({"abort_multipart", "delete", "delete_many"})
-_GET_CLASS: Final = frozenset({"get", "head"})
+_PRICE_CLASS: Final = {
+    **dict.fromkeys(("get", "head"), at.GETS),
+    **dict.fromkeys(("abort_multipart", "delete", "delete_many"), at.FREE),
+}
+"""Where requests are counted by what they cost; all others are of the PUT class."""
 _FREE_STATUS: Final = 500
 """As in ``aws.cost.requests``, which a worker does not load."""
+_OPERATIONS: Final = at.OPERATIONS
+_ATTEMPTS: Final = at.ATTEMPTS
+_RETRIES: Final = at.RETRIES
+_IN_FLIGHT_NS: Final = at.IN_FLIGHT_NS
+_HISTOGRAM: Final = at.HISTOGRAM
+_KIND_NUMBER: Final = at.KIND_NUMBER
+_WARM_UP: Final = at.KIND_NUMBER[at.WARM_UP]
 _WORD_BYTES: Final = 8
 _SAMPLE_NS: Final = NS_PER_S // 2
 """A worker looks this seldom at the processor time that it has used."""
@@ -225,35 +236,42 @@ class BoardWriter:
 
     def ended(self, operation: OperationRow, attempts: Iterable[AttemptRow]) -> None:
         """Count an operation that has ended, and its attempts."""
+        end_ns = operation[4]
         with self._lock:
             self._add(operation, attempts)
-            end_ns = operation[4]
             if end_ns >= self._sample_at_ns:
                 self._sample_at_ns = end_ns + _SAMPLE_NS
                 before_ns, self._awake_ns = self._awake_ns, awake_ns()
                 self._words[at.AWAKE_NS] += max(0, self._awake_ns - before_ns)
 
     def _add(self, operation: OperationRow, attempts: Iterable[AttemptRow]) -> None:
-        error, warmup, intended_ns = operation[12], operation[13], operation[17]
-        words, kind = self._words, at.KIND_NUMBER[at.WARM_UP if warmup else operation[0]]
-        words[at.OPERATIONS + kind] += 1
+        # Every operation pays for this: few names, no calls but one.
+        words, error = self._words, operation[12]
+        kind = _WARM_UP if operation[13] else _KIND_NUMBER[operation[0]]
+        words[_OPERATIONS + kind] += 1
         if error is not None:
-            words[at.FAILED + kind] += 1
-            if error == "corrupt":
-                words[at.FAILURE + at.FAILURE_NUMBER[error]] += 1
-        elif not warmup:
+            self._add_failure(kind, error)
+        elif kind != _WARM_UP:
+            intended_ns = operation[17]
             begin_ns = operation[3] if intended_ns is None else intended_ns
-            words[at.HISTOGRAM + at.bucket_of(operation[4] - begin_ns)] += 1
-        for request, _, number, start_ns, end_ns, _, status, code, *_ in attempts:
-            words[at.ATTEMPTS] += 1
-            words[at.IN_FLIGHT_NS] += end_ns - start_ns
-            if number:
-                words[at.RETRIES] += 1
+            words[_HISTOGRAM + bucket_of(operation[4] - begin_ns)] += 1
+        for row in attempts:
+            words[_ATTEMPTS] += 1
+            words[_IN_FLIGHT_NS] += row[4] - row[3]
+            if row[2]:
+                words[_RETRIES] += 1
+            code = row[7]
             # Of what is corrupt the operation has been counted.
             if code is not None and code != "corrupt":
                 words[at.FAILURE + at.FAILURE_NUMBER.get(code, at.OTHER_FAILURE)] += 1
-            if (status or 0) < _FREE_STATUS and request not in _FREE_REQUESTS:
-                words[at.GETS if request in _GET_CLASS else at.PUTS] += 1
+            status = row[6]
+            if status is None or status < _FREE_STATUS:
+                words[_PRICE_CLASS.get(row[0], at.PUTS)] += 1
+
+    def _add_failure(self, kind: int, error: str) -> None:
+        self._words[at.FAILED + kind] += 1
+        if error == "corrupt":
+            self._words[at.FAILURE + at.FAILURE_NUMBER[error]] += 1
 
     def add_record(self, record: InvocationRecord) -> None:
         """Count what stands in the record of a function that wrote on no board."""

@@ -44,7 +44,8 @@ ATTEMPTS: Final = FAILURE + len(FAILURES)
 RETRIES: Final = ATTEMPTS + 1
 GETS: Final = RETRIES + 1
 PUTS: Final = GETS + 1
-IN_FLIGHT_NS: Final = PUTS + 1
+FREE: Final = PUTS + 1
+IN_FLIGHT_NS: Final = FREE + 1
 AWAKE_NS: Final = IN_FLIGHT_NS + 1
 HISTOGRAM: Final = AWAKE_NS + 1
 

@@ -12,6 +12,8 @@ from itertools import count
 from pathlib import Path
 from typing import Any, Final
 
+from prometheus_client.parser import text_string_to_metric_families
+
 from serverless_bench.audit.audit import Audit
 from serverless_bench.audit.reported_run import ReportedRun, read_reported_run
 from serverless_bench.cli.main import main
@@ -68,6 +70,8 @@ class Bench:
             ended, runs = self.run(case)
             assert ended.code in ({0} if case["faults"] == NO else {0, 6, 7}), ended
             reports = [json.loads(line) for line in ended.out.splitlines() if line[:1] == "{"]
+            if case["metrics"] != NO:
+                ended_as_measured(self.metrics.read_text())
             if case["resume"] == "killed":
                 cut(runs[-1])
                 again = command_of(case)("resume", runs[-1], "--format", "json")
@@ -89,6 +93,11 @@ class Bench:
             for run in runs:
                 left = audited(load_run(run), path, cleaned=True).left
                 assert not left, f"left by {run}: {left}"
+
+    @property
+    def metrics(self) -> Path:
+        """Where metrics are of a case that has some."""
+        return self.directory / "run.prom"
 
     def refuses(self, case: Case) -> tuple[Done, int]:
         """Run a case that is to be refused; return what was said, and what the store saw."""
@@ -167,6 +176,7 @@ class Bench:
         for factor, flag in _FLAGS.items():
             if case[factor] not in (NO, *_DEFAULTS.get(factor, ())):
                 common += [flag, ARCHITECTURE if factor == "arch" else case[factor]]
+        common += [] if case["metrics"] == NO else ["--metrics", self.metrics]
         if case["probe"] == NO:
             common += ["--no-probe"]
         if case["executor"] in {"lambda", "workers", "dask"}:
@@ -279,6 +289,7 @@ _FLAGS: Final = {
     "memory": "--memory",
     "arch": "--arch",
     "slots": "--slots",
+    "progress": "--progress",
 }
 _DEFAULTS: Final = {
     "threads": ("1",),
@@ -286,6 +297,7 @@ _DEFAULTS: Final = {
     "stat": ("key",),
     "arrivals": ("uniform",),
     "warm-up": ("0",),
+    "progress": ("auto",),
 }
 
 
@@ -300,6 +312,26 @@ def _contention(case: Case) -> list[str]:
         return ["--pattern", pattern]
     ends = [] if case["duration"] != NO else ["--operations", "5"]
     return ["--pattern", pattern, *ends, *(["--backoff", "0"] if pattern == "append" else [])]
+
+
+def ended_as_measured(metrics: str) -> None:
+    """Hold against each other what metrics say of a run that has ended: its last stage."""
+    values = {
+        (one.name, *one.labels.values()): one.value
+        for family in text_string_to_metric_families(metrics)
+        for one in family.samples
+    }
+    states = ("done", "failed", "lost", "running", "waiting")
+    ended = [values["sbench_functions", state] for state in states]
+    assert sum(ended[:3]) >= FUNCTIONS
+    assert ended[3:] == [0, 0]
+    good = sum(
+        value
+        for name, *labels in values
+        if name == "sbench_operations_total" and labels[1] == "ok" and labels[0] != "warmup"
+        for value in [values[name, *labels]]
+    )
+    assert values["sbench_operation_latency_seconds_count",] == good
 
 
 def prefix_of(case: Case) -> str:

@@ -39,6 +39,8 @@ FACTORS: Final[Mapping[str, Sequence[str]]] = {
     "verify": ("full", "sample", "none"),
     "faults": (NO, "refused", "cut", "spoiled"),
     "resume": (NO, "killed"),
+    "progress": ("auto", "plain", "none"),
+    "metrics": (NO, "file"),
 }
 """The first value of each is what a command does by itself."""
 LONG: Final = "long/" * 170

@@ -28,6 +28,7 @@ SMALLEST = [
     ),
     pytest.param("fanout --executors lithops", [("lithops", "2")], marks=pytest.mark.full),
     pytest.param("limits", [("|", "200", "op/s"), ("|", "2:fixed:10")]),
+    pytest.param("live", [("board,", "write"), ("board,", "read"), ("view",), ("metrics",)]),
     pytest.param("parts", [("whole", "put"), ("whole", "get"), ("stopwatches",)]),
     pytest.param("report", [("10",)]),
     pytest.param("serve", [("1", name) for name in ("drained", "checked", "regenerated")]),

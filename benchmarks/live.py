@@ -1,0 +1,155 @@
+"""What it costs to watch a run: processor time with and without, in interleaved pairs.
+
+    python -m benchmarks.live [--rounds 5] [--pairs 100] [--writes 30000]
+
+*Board* is a function that writes and reads objects of 4 KiB, with a live board to write on and
+without one, in turns in one process: what every operation pays, whoever looks. *View*, *line* and
+*metrics* are whole commands, workers and all, that write 4 KiB by two processes of this machine:
+with the live view on a terminal, a line every 5 s, and a file for Prometheus, over one that shows
+nothing. Each round has every subject once; ratios are taken within a round. The other end is the
+loopback store, whose processor time does not count.
+"""
+
+import argparse
+import gc
+import json
+import os
+import pty
+import resource
+import statistics
+import subprocess
+import sys
+import tempfile
+import threading
+from collections import defaultdict
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
+
+from benchmarks.common import cpu_s, make_parser, rotated, run_alone
+from serverless_bench.job.invocations import invocation_specs
+from serverless_bench.job.keys import object_key
+from serverless_bench.job.spec import JobSpec
+from serverless_bench.job.target import Target
+from serverless_bench.stores.loopback.process import served
+from serverless_bench.worker.invocation import run_invocation
+from serverless_bench.worker.live_board import LiveBoard
+
+SIZE: Final = 4096
+OBJECTS: Final = 400
+"""Of half a pair: some 30 ms of processor time."""
+WITHOUT: Final = "nothing"
+SHOWN: Final[dict[str, Sequence[str]]] = {
+    WITHOUT: ("--progress", "none"),
+    "view": ("--progress", "bar"),
+    "line": ("--progress", "plain"),
+    "metrics": ("--progress", "none", "--metrics", "run.prom"),
+}
+Ratios = dict[str, list[float]]
+
+
+def board(url: str, objects: int, pairs: int) -> Ratios:
+    """Return processor time with a board over that without, of this process.
+
+    Pairs are short and many: what else the machine does hits both halves of one alike.
+    """
+    target = Target(bucket="b", endpoint_url=url)
+    keys = [
+        object_key(prefix="sbench/", run_id="b", index=0, launch=0, number=n, size=SIZE)
+        for n in range(objects)
+    ]
+    found: Ratios = {}
+    for workload in ("write", "read"):
+        read = keys if workload == "read" else ()
+        job = JobSpec(
+            workload=workload,
+            target=target,
+            invocations=1,
+            objects=objects,
+            object_bytes=None if read else SIZE,
+        )
+        (spec,) = invocation_specs(job, run_id="r", created_ns=1 << 62, keys=read)
+        spent = defaultdict[str, list[float]](list)
+        # The first round warms up.
+        for way in ("", *rotated(("with", "without"), pairs)):
+            writer = LiveBoard.here().writer() if way == "with" else None
+            gc.collect()
+            before_s = cpu_s()
+            assert run_invocation(spec, board=writer).ok
+            spent[way].append(cpu_s() - before_s)
+        both = zip(spent["with"], spent["without"], strict=True)
+        found[f"board, {workload}"] = [one / other for one, other in both]
+    return found
+
+
+def command(shown: str, url: str, writes: int) -> float:
+    """Return the processor time of a command and all that it starts, on a terminal."""
+    ours, theirs = pty.openpty()
+    reader = threading.Thread(target=_drain, args=(ours,))
+    before_s = cpu_s(resource.RUSAGE_CHILDREN)
+    words = ("write", "--endpoint-url", url, "--bucket", "b", "--executor", "local")
+    how = ("--number", 2, "--objects", writes // 2, "--size", SIZE, "--format", "json")
+    with tempfile.TemporaryDirectory() as folder:
+        started = [sys.executable, "-m", "serverless_bench", *words, *how, *SHOWN[shown]]
+        with subprocess.Popen(
+            [*map(str, started)],
+            cwd=folder,
+            env={**os.environ, "TERM": "xterm-256color"},
+            stdout=subprocess.DEVNULL,
+            stderr=theirs,
+        ) as process:
+            os.close(theirs)
+            reader.start()
+        assert process.returncode == 0
+        assert (shown == "metrics") == Path(folder, "run.prom").exists()
+    reader.join()
+    os.close(ours)
+    return cpu_s(resource.RUSAGE_CHILDREN) - before_s
+
+
+def _drain(terminal: int) -> None:
+    # So a terminal says that its other end is closed.
+    with suppress(OSError):
+        while os.read(terminal, 1 << 16):
+            pass
+
+
+def commands(url: str, writes: int, rounds: int) -> Ratios:
+    """Return processor time of the commands that show something over the one that does not."""
+    spent = defaultdict[str, list[float]](list)
+    for shown in rotated(tuple(SHOWN), rounds):
+        spent[shown].append(command(shown, url, writes))
+    return {
+        shown: [one / other for one, other in zip(times, spent[WITHOUT], strict=True)]
+        for shown, times in spent.items()
+        if shown != WITHOUT
+    }
+
+
+def main(arguments: argparse.Namespace) -> None:
+    """Print a table."""
+    rounds, pairs, writes = arguments.rounds, arguments.pairs, arguments.writes
+    if arguments.smallest:
+        rounds, pairs, writes = 1, 1, 4
+    print("| subject | ratio | middle half | pairs |")
+    print("| --- | ---: | ---: | ---: |")
+    with served() as url:
+        found: Ratios = run_alone("benchmarks.live", url, pairs)
+        found |= commands(url, writes, rounds)
+    for subject, ratios in found.items():
+        low, high = min(ratios), max(ratios)
+        if len(ratios) > 1:
+            low, _, high = statistics.quantiles(ratios, n=4)
+        span = f"{low:.3f} to {high:.3f}"
+        print(f"| {subject} | {statistics.median(ratios):.3f} | {span} | {len(ratios)} |")
+
+
+if __name__ == "__main__":
+    parser = make_parser(__doc__ or "", rounds=5, pairs=100, writes=30_000)
+    parser.add_argument("--one", nargs=2, help=argparse.SUPPRESS)
+    asked = parser.parse_args()
+    if asked.one:
+        json.dump(board(asked.one[0], OBJECTS, int(asked.one[1])), sys.stdout)
+    else:
+        main(asked)
