@@ -27,7 +27,7 @@ from serverless_bench.cli.task import (
 from serverless_bench.cli.terminal import say, say_json
 from serverless_bench.clock import monotonic_ns
 from serverless_bench.errors import UsageError
-from serverless_bench.units import NS_PER_S, format_per_s, format_seconds
+from serverless_bench.units import NS_PER_S, format_per_s, format_seconds, parse_share
 
 if TYPE_CHECKING:
     from serverless_bench.limits.block import Block
@@ -98,7 +98,7 @@ def command(
     flags are those of the job. See docs/limit.md for what the interval promises.
     """
     require_scipy()
-    from serverless_bench.limits.objective import Objective, parse_seconds, parse_share
+    from serverless_bench.limits.objective import Objective, parse_seconds
 
     p99, errors = flags["p99"], flags["errors"]
     objective = Objective(
@@ -146,7 +146,6 @@ def _range(over: str, flags: Mapping[str, Any]) -> tuple[int, int]:
 
 
 def _search(objective: "Objective", over: str, flags: Mapping[str, Any]) -> "Search":
-    from serverless_bench.limits.objective import parse_share
     from serverless_bench.limits.search import Search
 
     lowest, highest = _range(over, flags)

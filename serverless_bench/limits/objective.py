@@ -8,7 +8,6 @@ from serverless_bench.errors import UsageError
 
 _UNITS: Final = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "": 1.0, "min": 60.0, "h": 3600.0}
 _SECONDS: Final = re.compile(r"(\d{1,12}(?:\.\d{1,12})?)\s*(us|ms|s|min|h|)")
-_SHARE: Final = re.compile(r"(\d{1,12}(?:\.\d{1,12})?)\s*(%?)")
 _BEYOND_P99: Final = 0.01
 
 
@@ -52,20 +51,3 @@ def parse_seconds(flag: str, text: str) -> float:
             f"{flag} {text!r} is no time", hint=f"as in {flag} 50ms; units: us, ms, s, min, h"
         )
     return float(match[1]) * _UNITS[match[2]]
-
-
-def parse_share(flag: str, text: str) -> float:
-    """Return the share that a text like ``0.1%`` or ``0.001`` names.
-
-    Raises
-    ------
-    UsageError
-        If it names none above 0 and below a half.
-    """
-    match = _SHARE.fullmatch(text.strip())
-    share = 0.0 if match is None else float(match[1]) * (0.01 if match[2] else 1.0)
-    if not 0 < share < 0.5:
-        raise UsageError(
-            f"{flag} {text!r} is no share above 0% and below 50%", hint=f"as in {flag} 0.1%"
-        )
-    return share

@@ -3,7 +3,8 @@
 import pytest
 
 from serverless_bench.errors import UsageError
-from serverless_bench.limits.objective import Objective, parse_seconds, parse_share
+from serverless_bench.limits.objective import Objective, parse_seconds
+from serverless_bench.units import parse_share
 
 
 @pytest.mark.parametrize(
