@@ -27,6 +27,7 @@ _ONE_UNIT: Final = 100
 _BITS: Final = re.compile(r"(\d+(?:\.\d+)?)\s*([kmgt]?)bit(?:/s)?", re.IGNORECASE)
 _MAX_SIZE: Final = 64
 """Characters of a size; Python turns no text of more than 4,300 digits into a number."""
+_SHARE: Final = re.compile(r"(\d{1,12}(?:\.\d{1,12})?)\s*(%?)")
 _SIZE: Final = re.compile(r"(\d+(?:\.\d+)?)\s*([kmgt]?)(i?)b?", re.IGNORECASE)
 
 
@@ -88,6 +89,23 @@ def parse_link(text: str) -> float:
     if not rate > 0:
         raise UsageError(f"{text!r} is no rate", hint="a link's rate is like 20Gbit or 2.5GB")
     return rate
+
+
+def parse_share(flag: str, text: str) -> float:
+    """Return the share that a text like ``0.1%`` or ``0.001`` names.
+
+    Raises
+    ------
+    UsageError
+        If it names none above 0 and below a half.
+    """
+    match = _SHARE.fullmatch(text.strip())
+    share = 0.0 if match is None else float(match[1]) * (0.01 if match[2] else 1.0)
+    if not 0 < share < 0.5:
+        raise UsageError(
+            f"{flag} {text!r} is no share above 0% and below 50%", hint=f"as in {flag} 0.1%"
+        )
+    return share
 
 
 def bytes_per_second(size_bytes: int, duration_ns: int) -> float:

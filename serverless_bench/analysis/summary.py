@@ -7,7 +7,7 @@ clock first, as far as its evidence goes (``clock_offsets``).
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -25,6 +25,7 @@ from serverless_bench.analysis.invariants import Facts, violations
 from serverless_bench.analysis.latency import Latencies, latencies
 from serverless_bench.analysis.library_usage import LibraryUsage, library_usage
 from serverless_bench.analysis.missing_functions import MissingFunctions, missing_functions
+from serverless_bench.analysis.stability import Stability
 from serverless_bench.analysis.throughput import Throughput, throughput
 from serverless_bench.analysis.timeline import (
     counted,
@@ -141,6 +142,7 @@ class Summary(Displayed):
     libraries: tuple[LibraryUsage, ...] = ()
     not_shown: tuple[str, ...] = ()
     contention: Contention | None = None
+    stability: Stability | None = None
 
     def to_json(self) -> dict[str, Any]:
         """Return the JSON document of a report; docs/report.md lists its fields.
@@ -216,10 +218,16 @@ def summarize(run: Run, *, with_warmup: bool = False, prices: "Prices | None" = 
         bill=_bill(run, prices),
         latencies=latencies(run, good),
         libraries=library_usage(run, good),
+        stability=None if run.stability is None else _stability(run.stability),
         contention=contention(
             run, measured, good, offsets, span_s=None if withheld else shown.span_s
         ),
     )
+
+
+def _stability(found: Mapping[str, Any]) -> Stability:
+    there: dict[str, Any] = {one.name: found.get(one.name) for one in fields(Stability)}
+    return Stability(**there)
 
 
 def _bill(run: Run, prices: "Prices | None") -> "Bill | None":

@@ -23,6 +23,10 @@ class ExitCode(IntEnum):
     """The records contradict themselves, or what is possible: no headline."""
     UNFIT = 13
     """``doctor`` found what would make a run fail."""
+    NEVER_HELD = 14
+    """``limit``: the objective does not hold even at the lowest level."""
+    NO_LIMIT = 15
+    """``limit``: the objective holds at the highest level that was allowed."""
 
 
 def exit_code_of(summary: "Summary") -> ExitCode:

@@ -13,6 +13,7 @@ REST: Final = "Help"
 _Sections = Mapping[str, str]
 
 SECTIONS: Final[_Sections] = {
+    "Objective": "p99 errors over lowest highest precision budget block",
     "Series": "scale design only set numbers blocks warm-up-blocks repeats seconds predict metric"
     " threshold tolerance power allow resume report",
     "History": "old new history machine against summary",
@@ -36,8 +37,8 @@ _SERVE: Final[_Sections] = {
     "Server": "port host tls check express strict witness log",
     "Faults, most as a rate from 0 to 1": "slowdown error missing reset-put reset-get truncate"
     " short stale flip flip-bits racy-conditions seed",
-    "Speed and limits": "latency connection-rate function-burst function-rate function-memory"
-    " network-quota function-scale put-limit get-limit stall clock-skew",
+    "Speed and limits": "latency queue connection-rate function-burst function-rate"
+    " function-memory network-quota function-scale put-limit get-limit stall clock-skew",
 }
 _LAMBDA_HOST: Final[_Sections] = {
     "Server": "port region log-dir duration scripted",

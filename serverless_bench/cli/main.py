@@ -50,6 +50,7 @@ GROUPS: Final = {
         "compare": "Say whether one set of runs is faster than another, slower, or the same.",
         "scale": "Run a job with more and more functions, and fit how throughput scales.",
         "history": "Record runs in a folder for git, and check that new ones are as good.",
+        "limit": "Find the highest rate, or number of functions, that holds an objective.",
         "exp": "Run a published study again, and show measured next to published.",
     },
     "Stores": {
@@ -116,6 +117,8 @@ def open_command(name: str) -> click.Command:  # noqa: C901, PLR0912, PLR0915 - 
             from serverless_bench.cli.scale import command
         case "history":
             from serverless_bench.cli.history import command
+        case "limit":
+            from serverless_bench.cli.limit import command
         case "exp":
             from serverless_bench.cli.exp import command
         case "store":

@@ -16,6 +16,8 @@ from serverless_bench.cli.task import (
     COMMANDS,
     OWN_FLAGS,
     CutOff,
+    flags_of_job,
+    job_parameters,
     prepare_task,
     run_directory,
     run_task,
@@ -37,7 +39,7 @@ _INCOMPLETE: Final = frozenset({ExitCode.INCOMPLETE, ExitCode.CORRUPT, ExitCode.
 
 
 @click.command("scale")
-@click.argument("job", type=click.Choice(list(COMMANDS)), default="write")
+@click.argument("job", type=click.Choice(sorted(COMMANDS, reverse=True)), default="write")
 @option("--numbers", default="1,10,30,100,300", help="Functions at once.")
 @option("--repeats", type=int, default=3, help="Runs of each number.")
 @option("--predict", type=int, help="Also say what so many functions would get.")
@@ -93,16 +95,7 @@ def command(
     return ExitCode.OK if len(runs) == planned else ExitCode.INCOMPLETE
 
 
-def _job_options() -> Iterator[click.Parameter]:
-    """Yield the flags of both jobs, once each; a write's --key-file would be overwritten."""
-    seen = set(_DECIDED)
-    for parameter in (*COMMANDS["read"].params, *COMMANDS["write"].params):
-        if parameter.name not in seen:
-            seen.add(str(parameter.name))
-            yield parameter
-
-
-command.params.extend(_job_options())
+command.params.extend(job_parameters(COMMANDS, _DECIDED))
 
 
 def _task(context: click.Context, job: str, flags: dict[str, Any]) -> Prepared:
@@ -113,18 +106,10 @@ def _task(context: click.Context, job: str, flags: dict[str, Any]) -> Prepared:
     UsageError
         If a flag is wrong, or one of the other job is given.
     """
-    own = {str(parameter.name) for parameter in COMMANDS[job].params} - _DECIDED
-    if job == "write":
-        own.remove("key_file")
-    for parameter in _job_options():
-        name = str(parameter.name)
-        given = context.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE
-        if given and name not in own:
-            raise UsageError(f"{job} has no {parameter.opts[0]}", hint=f"sbench {job} --help")
+    own = flags_of_job(context, COMMANDS, job, flags, _DECIDED)
     if flags["executor"] == "inline":
         raise UsageError("inline runs one function at a time", hint="--executor local")
-    chosen = {name: flags[name] for name in own} | {"seed": flags["seed"], "concurrency": 1}
-    return prepare_task(job, chosen)
+    return prepare_task(job, own | {"seed": flags["seed"], "concurrency": 1})
 
 
 def _parse_numbers(text: str) -> list[int]:

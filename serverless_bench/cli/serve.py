@@ -85,7 +85,16 @@ _FAULTS = {
 )
 @group(
     # None
-    option("--latency", metavar="DIST", help="fixed:MS, uniform:MS,MS or lognormal:MEDIAN,SIGMA."),
+    option(
+        "--latency",
+        metavar="DIST",
+        help="fixed:MS, exponential:MS, uniform:MS,MS or lognormal:MEDIAN,SIGMA.",
+    ),
+    option(
+        "--queue",
+        metavar="N:DIST",
+        help="Serve N requests on objects at once, each for so long; the others wait.",
+    ),
     option("--connection-rate", type=float, metavar="MIB/S", help="Per connection."),
     option("--function-burst", type=float, metavar="MIB", help="Per function and direction."),
     option("--function-rate", type=float, metavar="MIB/S", help="Once the burst is used up."),
@@ -138,6 +147,7 @@ def command(host: str, port: int, tls: Path | None, **flags: Any) -> None:  # no
         witness=flags["witness"],
         shape=Shape(
             latency=flags["latency"],
+            queue=flags["queue"],
             connection_bytes_per_s=_bytes(flags["connection_rate"]),
             **_function(flags),
             put_per_s=flags["put_limit"],

@@ -1,6 +1,6 @@
 """``write`` or ``read`` as a thing that ``ab`` and ``scale`` run again and again."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -20,9 +20,58 @@ from serverless_bench.user_files import read_toml
 if TYPE_CHECKING:
     from serverless_bench.rundir.run import Run
 
-COMMANDS: Final[Mapping[str, click.Command]] = {"write": write_command, "read": read_command}
+COMMANDS: Final[Mapping[str, click.Command]] = {"read": read_command, "write": write_command}
+"""In this order, because of two flags of one name the help of the first is shown."""
 OWN_FLAGS: Final = frozenset({"format", "name", "pickle", "run_dir"})
 """Parameters of these commands that whoever repeats them decides."""
+
+
+def job_parameters(
+    commands: Mapping[str, click.Command], decided: Collection[str]
+) -> Iterator[click.Parameter]:
+    """Yield the flags of several commands, once each, but for those that are decided."""
+    seen = set(decided)
+    for parameter in (one for command in commands.values() for one in command.params):
+        if parameter.name not in seen:
+            seen.add(str(parameter.name))
+            yield parameter
+
+
+def flags_of_job(
+    context: click.Context,
+    commands: Mapping[str, click.Command],
+    job: str,
+    flags: Mapping[str, Any],
+    decided: Collection[str],
+) -> dict[str, Any]:
+    """Return those of the flags of several commands that are this job's.
+
+    Parameters
+    ----------
+    context
+        Of the command that has the flags of all of them.
+    commands, decided
+        As for ``job_parameters``.
+    job
+        Which of the commands is to run.
+    flags
+        All that the user gave, or not, by parameter name.
+
+    Raises
+    ------
+    UsageError
+        If one of another job is given.
+    """
+    own = {str(parameter.name) for parameter in commands[job].params} - set(decided)
+    if job == "write":
+        # It would be overwritten by every run.
+        own.discard("key_file")
+    for parameter in job_parameters(commands, decided):
+        name = str(parameter.name)
+        given = context.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE
+        if given and name not in own:
+            raise UsageError(f"{job} has no {parameter.opts[0]}", hint=f"sbench {job} --help")
+    return {name: flags[name] for name in own}
 
 
 class CutOff(SbenchError):

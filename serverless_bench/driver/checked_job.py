@@ -23,6 +23,7 @@ from serverless_bench.driver.setting_values import (
     load_of,
     named_values,
     object_bytes_of,
+    share_of,
     transfer_of,
 )
 from serverless_bench.driver.settings import JobSettings
@@ -172,6 +173,7 @@ def _checked(settings: JobSettings, keys: Sequence[str] | None) -> CheckedJob:
         repeats=settings.read_times,
         deadline_s=settings.deadline,
         duration_s=settings.duration,
+        until_stable=share_of("until_stable", settings.until_stable),
         warmup=settings.warm_up,
         gate=settings.gate,
         gate_timeout_s=settings.gate_timeout,

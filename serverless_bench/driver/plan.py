@@ -21,6 +21,8 @@ from serverless_bench.workloads import WORKLOADS, open_workload
 if TYPE_CHECKING:
     from serverless_bench.rundir.run import Run
 
+_SEEN: Final = ("local", "inline")
+"""Executors whose functions share memory with the driver."""
 NOT_AGAIN: Final[Mapping[str, str]] = {
     OWN_FUNCTION: "a run directory has no code: to launch what is missing, give resume_job the"
     " function",
@@ -57,6 +59,7 @@ def check(job: JobSpec, keys: Sequence[str]) -> None:
     for key in keys:
         check_key(key)
     _check_pattern(job)
+    _check_stable(job)
     split = job.load.split
     if split is None:
         return
@@ -83,6 +86,25 @@ def _check_protocol(job: JobSpec) -> None:
     if protocol not in CLIENTS.load(client).info.protocols:
         hint = f"`client` {DEFAULT_CLIENTS[protocol]}"
         raise wrong("client", f"{client} does not speak {protocol}://", hint=hint)
+
+
+def _check_stable(job: JobSpec) -> None:
+    """Refuse to end what has no duration, or what the driver does not see while it runs."""
+    if job.until_stable is None:
+        return
+    if job.duration_s is None:
+        raise UsageError(
+            "`until_stable` needs `duration`",
+            hint="the most that the run may take",
+            field="until_stable",
+        )
+    if job.executor not in _SEEN:
+        raise UsageError(
+            f"`until_stable` does not work with `executor` {job.executor}: what its functions do"
+            " is known when they are through",
+            hint=f"`executor` {' or '.join(_SEEN)}, or a fixed `duration`",
+            field="until_stable",
+        )
 
 
 def _check_pattern(job: JobSpec) -> None:

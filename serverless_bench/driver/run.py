@@ -18,6 +18,7 @@ from serverless_bench.driver.plan import NOT_AGAIN, check, check_saved, ledger, 
 from serverless_bench.driver.progress import shown
 from serverless_bench.driver.provenance import provenance
 from serverless_bench.driver.target import relocated, resolve, target_of
+from serverless_bench.driver.until_stable import ended_when_stable
 from serverless_bench.errors import INTERRUPTED, ArchiveError, SbenchError, UsageError, shortage
 from serverless_bench.executors import open_executor
 from serverless_bench.executors.base import (
@@ -191,7 +192,8 @@ def _launched(
     made = chain(left, ledger(job, planned()))
     with Archive(directory, header=sealed(header), ledger=made, keys=keys) as archive:
         fanout = _Fanout(job, run_id, keys, executor, archive, live, on_outcome)
-        with fanout.surviving(coordinator), coordinator:
+        stable = ended_when_stable(job, live, archive.closing)
+        with fanout.surviving(coordinator), coordinator, stable:
             fanout.launch(planned())
             fanout.launch_again()
     return fanout.finished()

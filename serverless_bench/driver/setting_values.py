@@ -11,7 +11,7 @@ from serverless_bench.job.load import ArraySpec, Load
 from serverless_bench.job.sizes import parse_sizes
 from serverless_bench.job.transfer import Transfer
 from serverless_bench.job.types import wrong
-from serverless_bench.units import KIB, MIB, is_bare, parse_link, parse_size
+from serverless_bench.units import KIB, MIB, is_bare, parse_link, parse_share, parse_size
 from serverless_bench.workloads.mixed import KINDS
 
 _MAX_DIGITS: Final = 18
@@ -118,6 +118,11 @@ def object_size(mb: int | None, size: str | None) -> int:
 def link_of(link: str | float | None) -> float | None:
     """Return the bytes per second of a link, which may be a text like 20Gbit."""
     return parse_link(link) if isinstance(link, str) else link
+
+
+def share_of(setting: str, share: str | float | None) -> float | None:
+    """Return a share, which may be a text like 2%."""
+    return None if share is None else parse_share(f"`{setting}`", str(share))
 
 
 def named_values(

@@ -276,6 +276,13 @@ class JobSettings:
         float | None,
         Meaning("Seconds to go through the objects again and again.", also="duration_s"),
     ] = None
+    until_stable: Annotated[
+        str | float | None,
+        Meaning(
+            "End before --duration, once an interval of the rate is this narrow: half its width"
+            " over the rate, as in 2%; docs/limit.md."
+        ),
+    ] = None
     warm_up: Annotated[
         int,
         Meaning("Rounds through the objects that come first and do not count.", also="warmup"),

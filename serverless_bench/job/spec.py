@@ -115,6 +115,9 @@ class JobSpec(Work):  # noqa: PLW1641 - the dataclass makes its hash
         more; only with ``control``.
     endpoints
         Further endpoints of the same bucket; the functions take turns.
+    until_stable
+        The run ends before ``duration_s``, once an interval of its rate is this narrow: half the
+        width over the rate; only where functions share memory with their driver.
     link_bytes_per_s
         What the network between functions and store carries at most, as the user declares.
     name
@@ -153,6 +156,7 @@ class JobSpec(Work):  # noqa: PLW1641 - the dataclass makes its hash
     slots: int | None = None
     start_timeout_s: float = 60.0
     endpoints: tuple[str, ...] = ()
+    until_stable: float | None = None
     link_bytes_per_s: float | None = None
     name: str = "job"
 
@@ -239,6 +243,12 @@ class JobSpec(Work):  # noqa: PLW1641 - the dataclass makes its hash
                 )
 
     def _check_rate(self) -> None:
+        if self.until_stable is not None and not 0 < self.until_stable < 0.5:
+            raise wrong(
+                "until_stable",
+                f"must be above 0 and below 0.5, got {self.until_stable:g}",
+                hint="half the width of an interval, over the rate: `until_stable` 0.02",
+            )
         rate = self.load.rate_per_s
         if rate is None:
             return

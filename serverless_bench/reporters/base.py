@@ -92,6 +92,7 @@ def rows(summary: Summary) -> Iterator[tuple[str, str]]:
         ("makespan", format_seconds(summary.makespan_s)),
         ("attempts", _attempts(summary)),
         ("warm-up", _warmup(summary)),
+        ("stability", pace.stability(summary.stability)),
         ("gate", _gate(summary.gate)),
         ("bounded by", _bottleneck(summary)),
         # Other tools do not say where a bucket was.

@@ -1,9 +1,10 @@
-"""What an open loop was asked for and what it did, in words."""
+"""What an open loop was asked for and what it did, and whether a rate was stable, in words."""
 
 from collections.abc import Iterator
 
+from serverless_bench.analysis.stability import Stability
 from serverless_bench.analysis.summary import Summary
-from serverless_bench.units import format_count, format_per_s, format_seconds
+from serverless_bench.units import format_count, format_per_s, format_rate, format_seconds
 
 
 def counts(summary: Summary) -> Iterator[str]:
@@ -44,3 +45,17 @@ def overdue(summary: Summary) -> Iterator[str]:
         f" {threads} could not keep up; they waited up to {format_seconds(max(waits))} and more,"
         " which is in the response times"
     )
+
+
+def stability(found: Stability | None) -> str | None:
+    """Return how it went with ``--until-stable``."""
+    if found is None:
+        return None
+    if found.half_width is None or found.mean_per_s is None:
+        return f"not stable within {found.asked:.1%}: {found.blocks} blocks are too few to say"
+    form = format_rate if found.of == "bytes" else format_per_s
+    known = f"{form(found.mean_per_s)} within {found.half_width:.1%}, {found.blocks} blocks"
+    if found.reached:
+        return f"stable within {found.asked:.1%} after {format_seconds(found.after_s)}: {known}"
+    may = "" if found.trend is None else f"; over the window it may have moved {found.trend:.0%}"
+    return f"not stable within {found.asked:.1%}: {known}{may}"

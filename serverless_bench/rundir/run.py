@@ -109,6 +109,8 @@ class Run:
     requests; False while one is at work."""
     gate: Mapping[str, Any] | None = None
     """How the gate opened; see ``coordinator.Coordinator.report``. None without a gate."""
+    stability: Mapping[str, Any] | None = None
+    """How it went with ``until_stable``; see ``analysis.stability.Stability``. None without."""
     limits: Mapping[str, Any] | None = None
     """What bounded the functions that were alive at once: ``asked``, ``effective`` (which is the
     job's concurrency then), ``quota`` and ``reserved``. None where nobody asked."""
@@ -220,6 +222,7 @@ def read_run(path: Path, unsaved: Sequence[bytes], *, detail: bool) -> Run:
         requests=reader.end.get("requests"),
         store_requests=reader.end.get("store_requests"),
         gate=reader.end.get("gate"),
+        stability=reader.end.get("stability"),
         limits=header.get("limits"),
         simulated=header.get("simulated"),
         probed=(

@@ -67,6 +67,21 @@ class _Gate(msgspec.Struct):
     waited_s: float | None = None
 
 
+class _Stability(msgspec.Struct):
+    asked: float
+    reached: bool
+    of: Annotated[str, msgspec.Meta(max_length=16)]
+    blocks: Count
+    looks: Count
+    after_s: float | None = None
+    mean_per_s: float | None = None
+    low_per_s: float | None = None
+    high_per_s: float | None = None
+    half_width: float | None = None
+    trend: float | None = None
+    block_s: float | None = None
+
+
 class End(msgspec.Struct):
     """What the line says that a driver writes last."""
 
@@ -76,6 +91,7 @@ class End(msgspec.Struct):
     requests: Requests = {}
     store_requests: Requests = {}
     gate: _Gate | None = None
+    stability: _Stability | None = None
 
 
 class Wave(msgspec.Struct):

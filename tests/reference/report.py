@@ -96,6 +96,7 @@ def reference(path: Path, *, with_warmup: bool = False) -> Row:
         "libraries": libraries(run),
         "not_shown": missed,
         "contention": contention(run, percentiles),
+        "stability": run.end.get("stability"),
     }
     if withheld and report["contention"] is not None:
         report["contention"]["commits_per_s"] = None

@@ -236,6 +236,9 @@ class HttpConnection(BaseHTTPRequestHandler):
         if settings.shape.latency:
             rng = derived_rng(settings.seed, "latency", self.number)
             clock.sleep(shaper.latency_s(rng))
+        if self.s3_request.key and settings.shape.queue:
+            rng = derived_rng(settings.seed, "queue", self.number)
+            clock.sleep(shaper.queue_ns(rng, self._received_ns, monotonic_ns()) / NS_PER_S)
         if self.s3_request.key and (stall_ns := shaper.stall_ns(monotonic_ns())):
             clock.sleep(stall_ns / NS_PER_S)
         ids = {

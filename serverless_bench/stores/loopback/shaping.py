@@ -4,6 +4,7 @@ Nothing here sleeps or reads a clock: every method is given the present instant 
 returns a wait. Waits are reservations: the next request is served after it.
 """
 
+import heapq
 import math
 import random
 import threading
@@ -13,10 +14,11 @@ from typing import Final
 
 from serverless_bench.errors import UsageError
 from serverless_bench.token_bucket import TokenBucket
-from serverless_bench.units import NS_PER_S
+from serverless_bench.units import NS_PER_S, whole_number
 
 QUANTUM_NS: Final = NS_PER_S // 10
 """Lambda gives out network in pieces of 100 ms (Skyrise, EDBT 2025, section 4.2)."""
+MAX_SERVERS: Final = 10_000
 _SLACK_NS: Final = NS_PER_S // 50
 """A sleep ends late; this much of it is made up for."""
 
@@ -27,6 +29,8 @@ class Shape:
 
     latency: str | None = None
     """Before the first byte of an answer, see ``parse_latency``."""
+    queue: str | None = None
+    """Who serves requests on objects, which wait for one another, see ``parse_queue``."""
     connection_bytes_per_s: float | None = None
     function_burst_bytes: float | None = None
     """What a function moves at once in each direction before its rate holds."""
@@ -40,6 +44,7 @@ class Shape:
 
     def __post_init__(self) -> None:
         parse_latency(self.latency)
+        parse_queue(self.queue)
         parse_stall(self.stall)
         if self.function_burst_bytes is not None and self.function_bytes_per_s is None:
             raise UsageError("--function-burst needs --function-rate")
@@ -52,6 +57,7 @@ class Shape:
 
 _DISTRIBUTIONS: Final[dict[str, tuple[int, Callable[..., float]]]] = {
     "fixed": (1, lambda _, value: value),
+    "exponential": (1, lambda rng, mean: rng.expovariate(1 / mean) if mean else 0.0),
     "uniform": (2, lambda rng, low, high: rng.uniform(low, high)),
     # The median of a log-normal distribution is exp(mu).
     "lognormal": (2, lambda rng, median, sigma: median * rng.lognormvariate(0, sigma)),
@@ -64,16 +70,43 @@ def parse_latency(text: str | None) -> Callable[[random.Random], float]:
     Parameters
     ----------
     text
-        ``fixed:MS``, ``uniform:LOW_MS,HIGH_MS`` or ``lognormal:MEDIAN_MS,SIGMA``, where
-        sigma is that of the natural logarithm; None for no latency.
+        ``fixed:MS``, ``exponential:MEAN_MS``, ``uniform:LOW_MS,HIGH_MS`` or
+        ``lognormal:MEDIAN_MS,SIGMA``, where sigma is that of the natural logarithm; None for
+        no latency.
 
     Raises
     ------
     UsageError
         If it is none of these.
     """
+    return (lambda _: 0.0) if text is None else _distribution("--latency", text)
+
+
+def parse_queue(text: str | None) -> tuple[int, Callable[[random.Random], float]] | None:
+    """Return how many requests are served at once, and what draws the seconds of each.
+
+    Parameters
+    ----------
+    text
+        ``N:DIST``, with a distribution as of ``parse_latency``; None for no queue.
+
+    Raises
+    ------
+    UsageError
+        If it is anything else.
+    """
     if text is None:
-        return lambda _: 0.0
+        return None
+    servers, _, distribution = text.partition(":")
+    if not 1 <= (whole_number(servers) or 0) <= MAX_SERVERS:
+        raise UsageError(
+            f"--queue {text!r} is no N:DIST",
+            hint=f"as in 4:exponential:20, 4 requests at once; at most {MAX_SERVERS}",
+        )
+    return int(servers), _distribution("--queue", distribution)
+
+
+def _distribution(flag: str, text: str) -> Callable[[random.Random], float]:
     name, _, values = text.partition(":")
     count, sample = _DISTRIBUTIONS.get(name, (0, None))
     try:
@@ -82,8 +115,8 @@ def parse_latency(text: str | None) -> Callable[[random.Random], float]:
         numbers = []
     if sample is None or len(numbers) != count or min(numbers) < 0:
         raise UsageError(
-            f"--latency {text!r} is no distribution",
-            hint="fixed:MS, uniform:MS,MS or lognormal:MEDIAN_MS,SIGMA",
+            f"{flag} {text!r} is no distribution",
+            hint="fixed:MS, exponential:MS, uniform:MS,MS or lognormal:MEDIAN_MS,SIGMA",
         )
     return lambda rng: sample(rng, *numbers) / 1e3
 
@@ -193,6 +226,8 @@ class Shaper:
         """Draws what one answer waits before its first byte."""
         self._stall = parse_stall(self.shape.stall)
         self._first_ns: int | None = None
+        self._queue = parse_queue(self.shape.queue)
+        self._free_ns = [0] * (self._queue[0] if self._queue else 0)
 
     def stall_ns(self, now_ns: int) -> int:
         """Return how long nothing leaves the store any more, when an answer is due now."""
@@ -205,6 +240,17 @@ class Shaper:
         begin_ns = self._first_ns + round(at_s * NS_PER_S)
         end_ns = begin_ns + round(for_s * NS_PER_S)
         return end_ns - now_ns if begin_ns <= now_ns < end_ns else 0
+
+    def queue_ns(self, rng: random.Random, received_ns: int, now_ns: int) -> int:
+        """Return how long from now on until a request that came then is served."""
+        if self._queue is None:
+            return 0
+        service_ns = round(self._queue[1](rng) * NS_PER_S)
+        with self._lock:
+            # First come, first served, by whoever is free first.
+            end_ns = max(self._free_ns[0], received_ns) + service_ns
+            heapq.heapreplace(self._free_ns, end_ns)
+        return max(0, end_ns - now_ns)
 
     def function(self, name: str, *, upload: bool, now_ns: int) -> NetworkBucket | None:
         """Return the network of the function called ``name`` in one direction."""

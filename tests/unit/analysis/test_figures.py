@@ -43,6 +43,7 @@ SECTIONS = {
     "Latency": "by_kind",
     "LibraryUsage": "libraries",
     "OverTime": "over_time",
+    "Stability": "stability",
     "Summary": "report",
     "Times": "times",
     "Violation": "violations",

@@ -171,6 +171,21 @@ class TestShaping:
         many = sorted(parse_latency("lognormal:40,0.5")(draw) for _ in range(2001))
         assert 0.036 < many[1000] < 0.044
 
+    def test_a_queue_serves_so_many_at_once_and_the_others_wait(self) -> None:
+        shaper, draw, ms = Shaper(Shape(queue="2:fixed:10")), random.Random(1), 10**6
+        waits = [shaper.queue_ns(draw, 5 * ms, 5 * ms) for _ in range(5)]
+        assert waits == [10 * ms, 10 * ms, 20 * ms, 20 * ms, 30 * ms]
+        # It counts from when the request came, and nobody waits for what is over.
+        assert shaper.queue_ns(draw, 100 * ms, 104 * ms) == 6 * ms
+        assert Shaper(Shape()).queue_ns(draw, 0, 0) == 0
+        times = sorted(parse_latency("exponential:10")(draw) for _ in range(2001))
+        assert 0.0063 < times[1000] < 0.0076
+
+    @pytest.mark.parametrize("text", ["", "2", "0:fixed:1", "x:fixed:1", "10001:fixed:1"])
+    def test_other_queues_are_refused(self, text: str) -> None:
+        with pytest.raises(UsageError, match=r"is no N:DIST|is no distribution"):
+            Shape(queue=text)
+
     @pytest.mark.parametrize("text", ["", "fixed", "fixed:a", "fixed:1,2", "normal:1", "fixed:-1"])
     def test_other_latencies_are_refused(self, text: str) -> None:
         with pytest.raises(UsageError, match="no distribution"):

@@ -1,0 +1,87 @@
+"""How often the limit of a store is in the interval that ``sbench limit`` reports.
+
+    python -m benchmarks.limits [--smallest]
+
+Searches on stores of arithmetic, then ten searches on loopback stores that are shaped as they
+are, one after the other: five minutes of a quiet machine. A store of 5,000 operations per
+second is beyond a machine whose clients and store share two cores.
+"""
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+
+from benchmarks.common import make_parser
+from tests.queues import Queue
+from tests.unit.limits.test_search import SEEDS, SHAPES, searched
+
+_SBENCH = (sys.executable, "-m", "serverless_bench")
+_BLOCK_S = 2.0
+_BUDGET_S = 27
+_REAL = (
+    *((Queue(per_s=200, servers=2, p99_s=0.05), "2:fixed:10"),) * 3,
+    *((Queue(per_s=500, servers=5, p99_s=0.05), "5:fixed:10"),) * 3,
+    *((Queue(per_s=200, servers=1, p99_s=0.1, random=True), "1:exponential:5"),) * 4,
+)
+
+
+@contextmanager
+def _store(queue: str) -> Iterator[str]:
+    """Start a loopback store and yield its address."""
+    command = (*_SBENCH, "serve", "--queue", queue)
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout is not None
+            yield process.stdout.readline().split()[-1]
+        finally:
+            process.terminate()
+
+
+def _real(queue: Queue, shape: str, seed: int, budget_s: int) -> str:
+    arrivals = "poisson" if queue.random else "uniform"
+    with tempfile.TemporaryDirectory() as folder, _store(shape) as url:
+        done = subprocess.run(
+            [
+                *(*_SBENCH, "limit", "write", "--endpoint-url", url, "--bucket", "any"),
+                *("--size", "1KiB", "--number", "2", "--threads", "24", "--connections", "24"),
+                *("--p99", f"{queue.p99_s}s", "--arrivals", arrivals, "--seed", str(seed)),
+                *("--lowest", "50", "--highest", "2000", "--block", f"{_BLOCK_S}s"),
+                *("--budget", f"{budget_s}s", "--format", "json", "--run-dir", folder),
+            ],
+            env={**os.environ, "AWS_ACCESS_KEY_ID": "any", "AWS_SECRET_ACCESS_KEY": "any"},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+    found = json.loads(done.stdout.splitlines()[-1])
+    truth = replace(queue, block_s=_BLOCK_S).limit_per_s
+    low, high = found["low"] or 0, found["high"] or float("inf")
+    hit = "yes" if low <= truth <= high else "no"
+    ended = f"{found['ended']}, {found['blocks']}"
+    return f"| {shape} | {truth:.1f} | {found['limit']} | {low} to {high} | {hit} | {ended} |"
+
+
+def main() -> None:
+    """Print both tables."""
+    smallest = make_parser(__doc__).parse_args().smallest
+    seeds, real, budget_s = (1, _REAL[:1], 1) if smallest else (SEEDS, _REAL, _BUDGET_S)
+    print("| store | truth in the interval | median half width |\n| --- | --- | --- |")
+    for name, queue in SHAPES.items():
+        searches = [searched(queue, seed) for seed in range(seeds)]
+        ends = [search.interval for search in searches]
+        hits = sum(low <= queue.limit_per_s <= high for low, high in ends)
+        width = sorted((high - low) / 2 / queue.limit_per_s for low, high in ends)[seeds // 2]
+        print(f"| {name} | {hits} | {width:.1%} |", flush=True)
+    print("\n| --queue | truth | limit | interval | in it | ended, blocks |")
+    print("| --- | --- | --- | --- | --- | --- |")
+    for seed, (queue, shape) in enumerate(real):
+        print(_real(queue, shape, seed, budget_s), flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,189 @@
+"""Whether a rate is known well enough to stop: a block bootstrap that may be looked at. Pure.
+
+A run that ends as soon as an interval is narrow is looked at again and again, and ends when
+the interval happens to be too narrow. Four things keep its word all the same. Blocks are as
+long as the rate remembers (from its autocorrelation), and there are at least ``MIN_BLOCKS``,
+whose few degrees of freedom are made up for (Student's t). The rate has no trend over the window
+that could be more than twice what is asked for. And all of that holds for as long again as a
+share of the run, ``STAYING``, at every look.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import ceil, inf, sqrt
+from typing import Final
+
+import numpy as np
+
+from serverless_bench.rundir.tables import Floats
+
+SAMPLE_S: Final = 0.05
+"""How long each sample of the rate is."""
+LOOK_S: Final = 0.5
+"""From one look to the next, at least."""
+STAYING: Final = 0.4
+"""Of the time from the beginning until it held for the first time."""
+TREND: Final = 3.25
+"""How many times what is asked for the rate may rise or fall over the window."""
+MIN_BLOCKS: Final = 16
+CONFIDENCE: Final = 0.95
+_MIN_BLOCK: Final = 5
+"""Samples."""
+_MEMORIES: Final = 6.0
+"""Autocorrelation times of a block."""
+_SETTLING: Final = 0.2
+"""Share of the samples, the first ones, that no window has: functions are launched then."""
+_RESAMPLES: Final = 999
+_NORMAL: Final = 1.959964
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Look:
+    """What a window of samples says of the mean rate; per second."""
+
+    mean_per_s: float
+    low_per_s: float
+    high_per_s: float
+    half_width: float
+    """Of the interval, over the mean; infinite if there are too few blocks."""
+    trend: float
+    """How much the rate may rise or fall over the window, over the mean: the fitted line's
+    rise, and two standard errors more."""
+    blocks: int
+    block_s: float
+
+    def holds(self, asked: float) -> bool:
+        """Tell whether the rate is known within a share of it, and goes nowhere."""
+        return self.half_width <= asked and self.trend <= TREND * asked
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stability:
+    """How a run went that was to end when it was stable; docs/figures.toml has each figure."""
+
+    asked: float
+    reached: bool
+    after_s: float | None
+    of: str
+    mean_per_s: float | None
+    low_per_s: float | None
+    high_per_s: float | None
+    half_width: float | None
+    trend: float | None
+    block_s: float | None
+    blocks: int
+    looks: int
+
+
+@dataclass(slots=True)
+class Stopping:
+    """Looks at samples as they come, and says when to stop.
+
+    Parameters
+    ----------
+    asked
+        Half the width of the interval over the mean.
+    """
+
+    asked: float
+    latest: Look | None = None
+    looks: int = 0
+    _since: int | None = None
+
+    def stable(self, samples: Sequence[float] | Floats) -> bool:
+        """Look at all samples so far; return whether they have been stable for long enough."""
+        self.latest, count = look(samples), len(samples)
+        self.looks += 1
+        if self.latest is None or not self.latest.holds(self.asked):
+            self._since = None
+        elif self._since is None:
+            self._since = count
+        return self._since is not None and count >= (1 + STAYING) * self._since
+
+
+def look(samples: Sequence[float] | Floats) -> Look | None:
+    """Return what samples of a rate say; None if there is nothing in them.
+
+    Parameters
+    ----------
+    samples
+        What each stretch of ``SAMPLE_S`` had, in order, from the first one that had anything.
+    """
+    window = np.asarray(samples, dtype=np.float64)[int(_SETTLING * len(samples)) :]
+    if not len(window) or not window.any():
+        return None
+    length = max(_MIN_BLOCK, ceil(_MEMORIES * _memory(window)))
+    count = len(window) // length
+    mean = float(window.mean()) / SAMPLE_S
+    if count < MIN_BLOCKS:
+        return Look(
+            mean_per_s=mean,
+            low_per_s=0.0,
+            high_per_s=inf,
+            half_width=inf,
+            trend=inf,
+            blocks=count,
+            block_s=length * SAMPLE_S,
+        )
+    # What does not fill a block is left out at the beginning.
+    blocks = window[len(window) - count * length :].reshape(count, length).mean(axis=1) / SAMPLE_S
+    mean = float(blocks.mean())
+    low, high = _interval(blocks, mean)
+    return Look(
+        mean_per_s=mean,
+        low_per_s=low,
+        high_per_s=high,
+        half_width=(high - low) / 2 / mean,
+        trend=_trend(blocks) / mean,
+        blocks=count,
+        block_s=length * SAMPLE_S,
+    )
+
+
+def _trend(blocks: Floats) -> float:
+    """Return how much the mean of blocks may have risen or fallen from the first to the last."""
+    count = len(blocks)
+    at = np.arange(count) - (count - 1) / 2
+    spread = float((at**2).sum())
+    slope = float((at * blocks).sum()) / spread
+    rest = blocks - blocks.mean() - slope * at
+    error = sqrt(float((rest**2).sum()) / (count - 2) / spread)
+    return count * (abs(slope) + 2 * error)
+
+
+def _memory(window: Floats) -> float:
+    """Return the integrated autocorrelation time, in samples: 1 if they are independent.
+
+    Sums of pairs are added up as long as they are positive (Geyer 1992, "Practical Markov chain
+    Monte Carlo", section 3.3).
+    """
+    away = window - window.mean()
+    most = len(away) // 2
+    size = 1 << (2 * len(away) - 1).bit_length()
+    power = np.abs(np.fft.rfft(away, size)) ** 2
+    covariance = np.fft.irfft(power, size)[:most]
+    if most < 2 or covariance[0] <= 0:
+        return 1.0
+    correlation = covariance / covariance[0]
+    pairs = correlation[: most // 2 * 2].reshape(-1, 2).sum(axis=1)
+    negative = np.flatnonzero(pairs <= 0)
+    until = int(negative[0]) if len(negative) else len(pairs)
+    return max(1.0, float(2 * pairs[:until].sum() - 1))
+
+
+def _interval(blocks: Floats, mean: float) -> tuple[float, float]:
+    """Return a bootstrap interval of the mean of blocks.
+
+    Deviations from a mean of few blocks are too small, and so are their normal quantiles:
+    both are stretched (as in ``scaling``, and by Student's t).
+    """
+    from scipy.special import stdtrit  # noqa: PLC0415 - most runs need none
+
+    count = len(blocks)
+    few = float(stdtrit(count - 1, 0.5 + CONFIDENCE / 2)) / _NORMAL
+    stretch = few * sqrt(count / (count - 1))
+    rng = np.random.default_rng(0)
+    drawn = blocks[rng.integers(count, size=(_RESAMPLES, count))].mean(axis=1)
+    ends = np.quantile(drawn, [0.5 - CONFIDENCE / 2, 0.5 + CONFIDENCE / 2])
+    low, high = mean + stretch * (ends - mean)
+    return max(0.0, float(low)), float(high)

@@ -1,0 +1,125 @@
+"""End a run when its rate is known well enough: ``--until-stable``.
+
+The driver reads the live board in a thread of its own, and tells the functions to end.
+"""
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any, Final
+
+from serverless_bench.clock import monotonic_ns
+from serverless_bench.executors.base import RunProgress
+from serverless_bench.job.spec import JobSpec
+from serverless_bench.units import MIB, NS_PER_S
+from serverless_bench.worker.live_layout import WARM_UP
+
+if TYPE_CHECKING:
+    from serverless_bench.analysis.stability import Stopping
+    from serverless_bench.rundir.tables import Floats
+
+_LARGE_BYTES: Final = MIB
+"""From this mean size on, bytes are what goes on evenly; of smaller objects, operations."""
+
+
+@contextmanager
+def ended_when_stable(job: JobSpec, live: RunProgress, closing: dict[str, Any]) -> Iterator[None]:
+    """End the job when it is stable; ``closing`` gets ``stability``, how that went."""
+    if job.until_stable is None:
+        yield
+        return
+    from serverless_bench.analysis.stability import SAMPLE_S, Stopping  # noqa: PLC0415
+
+    watch, over = _Watch(Stopping(job.until_stable), live), threading.Event()
+
+    def run() -> None:
+        while not over.wait(SAMPLE_S):
+            watch.sample()
+
+    thread = threading.Thread(target=run, name="until stable", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
+        closing["stability"] = watch.report()
+
+
+class _Watch:
+    """Samples of what functions have done, and what they say."""
+
+    def __init__(self, stopping: "Stopping", live: RunProgress) -> None:
+        self._stopping = stopping
+        self._live = live
+        self._at_ns: list[int] = []
+        self._bytes: list[int] = []
+        self._operations: list[int] = []
+        self._looked_ns = 0
+        self._reached_s: float | None = None
+
+    def sample(self) -> None:
+        """Read the board; look at it all, now and then, and end the run if it is stable."""
+        from serverless_bench.analysis.stability import LOOK_S  # noqa: PLC0415
+
+        totals, now_ns = self._live.totals(), monotonic_ns()
+        if totals is None or self._reached_s is not None:
+            return
+        self._at_ns.append(now_ns)
+        self._bytes.append(totals.moved - totals.bytes[WARM_UP])
+        self._operations.append(totals.measured)
+        if now_ns - self._looked_ns < LOOK_S * NS_PER_S:
+            return
+        self._looked_ns = now_ns
+        samples = self._samples()
+        if len(samples) and self._stopping.stable(samples):
+            self._reached_s = len(samples) * _sample_s()
+            self._live.stop()
+
+    @property
+    def _counts(self) -> tuple[str, list[int]]:
+        moved, done = self._bytes[-1], self._operations[-1]
+        if moved and moved >= _LARGE_BYTES * done:
+            return "bytes", self._bytes
+        return "operations", self._operations
+
+    def _samples(self) -> "Floats":
+        """Return what each stretch of equal length had, from the first one that had anything."""
+        import numpy as np  # noqa: PLC0415 - most runs need none here
+
+        if not self._at_ns:
+            return np.zeros(0)
+        counts = np.array(self._counts[1], dtype=np.float64)
+        busy = np.flatnonzero(np.diff(counts))
+        if not len(busy):
+            return np.zeros(0)
+        # A thread wakes up late, so counts are read between two of its looks.
+        at_s = (np.array(self._at_ns) - self._at_ns[busy[0]]) / NS_PER_S
+        grid = np.arange(int(at_s[busy[-1] + 1] / _sample_s()) + 1) * _sample_s()
+        return np.asarray(np.diff(np.interp(grid, at_s, counts)), dtype=np.float64)
+
+    def report(self) -> dict[str, Any]:
+        """Return how it went; with a last look, if the run ended by itself."""
+        samples = self._samples()
+        if self._reached_s is None and len(samples):
+            self._stopping.stable(samples)
+        latest = self._stopping.latest
+        known = latest is not None and latest.half_width != float("inf")
+        found = asdict(latest) if known and latest is not None else {}
+        return {
+            "asked": self._stopping.asked,
+            "reached": self._reached_s is not None,
+            "after_s": self._reached_s,
+            "of": self._counts[0] if self._at_ns else "operations",
+            **{name: found.get(name) for name in ("mean_per_s", "low_per_s", "high_per_s")},
+            **{name: found.get(name) for name in ("half_width", "trend", "block_s")},
+            "blocks": 0 if latest is None else latest.blocks,
+            "looks": self._stopping.looks,
+        }
+
+
+def _sample_s() -> float:
+    from serverless_bench.analysis.stability import SAMPLE_S  # noqa: PLC0415
+
+    return SAMPLE_S

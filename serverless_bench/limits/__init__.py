@@ -1,0 +1,1 @@
+"""The highest level of a load that holds an objective: what is asked, and the search for it."""
