@@ -79,10 +79,13 @@ def _runs(comparison: RunComparison) -> Chart:
 def _sides(comparison: RunComparison, figures: Figures) -> Html:
     rows = [
         [
-            figures.value(f"sides[{at}].{name}")
-            for name in ("label", "directory", "runs", "median", "spread")
+            figures.value(f"sides[{at}].label"),
+            figures.value(f"sides[{at}].directory"),
+            figures.value(f"sides[{at}].runs"),
+            figures.value(f"sides[{at}].median", format_metric(comparison.metric, side["median"])),
+            figures.value(f"sides[{at}].spread"),
         ]
-        for at in range(len(comparison.sides))
+        for at, side in enumerate(comparison.to_json()["sides"])
     ]
     header = ("side", "directory", "runs", "median", "spread")
     return table(header, rows, names=2, caption="Sides, the baseline first")
