@@ -27,6 +27,7 @@ SMALLEST = [
         "fanout --executors inline local dask", [("inline", "2"), ("local", "2"), ("dask", "2")]
     ),
     pytest.param("fanout --executors lithops", [("lithops", "2")], marks=pytest.mark.full),
+    pytest.param("page", [("10",)]),
     pytest.param("parts", [("whole", "put"), ("whole", "get"), ("stopwatches",)]),
     pytest.param("report", [("10",)]),
     pytest.param("serve", [("1", name) for name in ("drained", "checked", "regenerated")]),
