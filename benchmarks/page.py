@@ -11,6 +11,7 @@ import shutil
 import tempfile
 from pathlib import Path
 from statistics import median
+from typing import Any
 
 from playwright.sync_api import sync_playwright
 
@@ -45,9 +46,14 @@ def ready_s(path: Path, openings: int) -> list[float]:
     return times
 
 
+def parser() -> Any:  # noqa: ANN401 - argparse's
+    """Return what reads the command line."""
+    return make_parser(__doc__)
+
+
 def main() -> None:
     """Make the table."""
-    flags = make_parser(__doc__).parse_args()
+    flags = parser().parse_args()
     numbers, openings = ((10,), 1) if flags.smallest else ((1_000, 10_000), OPENINGS)
     print("| functions | operations | page MB | make s | ready s | largest |")
     print("| ---: | ---: | ---: | ---: | ---: | ---: |", flush=True)

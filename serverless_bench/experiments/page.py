@@ -81,7 +81,7 @@ def _chart(report: Report) -> Chart | None:
             rows.append({"cell": label, "what": "published", **at})
     if not rows:
         return None
-    tints = {"measured": palette.color("blue"), "published": palette.color("vermillion")}
+    tints = {"measured": palette.color("blue"), "published": palette.color("orange")}
     title = title_of(report.experiment.metric(name))
     labels = list(dict.fromkeys(str(row["cell"]) for row in rows))
     axis = {"labelLimit": 320, "maxExtent": 330}

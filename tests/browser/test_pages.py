@@ -209,7 +209,7 @@ def test_dark_and_light_follow_the_system_and_the_switch(
             page.get_by_label("light").check()
             light = page.evaluate(background)
             page.get_by_label("dark").check()
-            assert page.evaluate(background) == dark == "rgb(20, 23, 28)"
+            assert page.evaluate(background) == dark == "rgb(22, 24, 29)"
             assert light == "rgb(255, 255, 255)"
             # Paper is white.
             page.emulate_media(media="print")

@@ -67,7 +67,7 @@ def _runs(comparison: RunComparison) -> Chart:
                     },
                 },
                 {
-                    "mark": {"type": "tick", "thickness": 3, "color": palette.color("vermillion")},
+                    "mark": {"type": "tick", "thickness": 3, "color": palette.color("orange")},
                     "encoding": {"x": {**x, "aggregate": "median"}},
                 },
             ],
@@ -135,7 +135,7 @@ def _forest(rows: list[Row], threshold: float) -> Chart:
                 {
                     "data": values(rows),
                     "mark": {"type": "point", "filled": True, "size": 90}
-                    | {"color": palette.color("vermillion")},
+                    | {"color": palette.color("orange")},
                     "encoding": {
                         "x": number("ratio"),
                         "y": pair,

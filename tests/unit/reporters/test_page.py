@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from serverless_bench.analysis.summary import Summary, summarize
+from serverless_bench.palette import DARK, HUES, LIGHT
 from serverless_bench.reporters.definitions import find, terms
 from serverless_bench.reporters.html import report
 from serverless_bench.reporters.page import palette
@@ -37,16 +38,15 @@ def contrast(one: str, other: str) -> float:
     return (high + 0.05) / (low + 0.05)
 
 
-def test_text_and_lines_have_contrast_on_both_backgrounds() -> None:
-    for shades, least in ((palette.TEXT, 4.5), (palette.SERIES, 3.0)):
-        for name, pair in shades.items():
-            for shade, background in zip(pair, palette.BACKGROUND, strict=True):
-                assert contrast(shade, background) >= least, (name, shade)
+def test_words_have_contrast_on_both_grounds() -> None:
+    for name, shades in palette.TEXT.items():
+        for shade, ground in zip(shades, (LIGHT.surface, DARK.surface), strict=True):
+            assert contrast(shade, ground) >= 4.5, (name, shade)
 
 
 def test_every_colour_that_is_named_is_there() -> None:
-    used = {palette.workload_color("x"), *map(palette.nth_color, range(9))}
-    used |= {palette.color(name) for name in palette.OF_CAUSE.values()}
+    used = {palette.color_of("x"), *map(palette.nth_error, range(9))}
+    used |= {palette.color(name) for name in (*palette.OF_CAUSE.values(), *HUES.values())}
     declared = set(re.findall(r"--(\w+):", palette.variables()))
     assert {name.removeprefix("var(--").removesuffix(")") for name in used} <= declared
 

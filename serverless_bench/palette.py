@@ -1,0 +1,96 @@
+"""Colours of everything that sbench draws, on a light ground and on a dark one.
+
+They are told apart with each of the three kinds of colour blindness, stand at least 3 to 1
+against their ground, and those that share a picture differ in a grey print, or have a mark of
+their own as well. ``tests/unit/plots/test_palette.py`` computes that.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+HUES: Final[Mapping[str, str]] = {
+    # Workloads.
+    "write": "green",
+    "read": "blue",
+    "mixed": "purple",
+    "array": "orange",
+    "contend": "brown",
+    "function": "pink",
+    "noop": "grey",
+    # Kinds of operations: what writes is green, what reads is blue.
+    "put": "green",
+    "get": "blue",
+    "get_range": "sky",
+    "head": "grey",
+    "list": "orange",
+    "delete": "pink",
+    "delete_many": "brown",
+    "copy": "purple",
+    "write_array": "green",
+    "append_array": "orange",
+    "read_array": "blue",
+    "call": "pink",
+    "increment": "green",
+    "claim": "orange",
+    "append": "purple",
+    "observe": "blue",
+}
+"""The hue of each workload and of each kind of operation, in every picture."""
+
+
+@dataclass(frozen=True, slots=True)
+class Palette:
+    """The colours on one ground, each as #rrggbb."""
+
+    surface: str
+    """The ground."""
+    ink: str
+    """Words, and lines that stand for all kinds together."""
+    muted: str
+    """Words beside the matter: ticks, axes, notes."""
+    grid: str
+    failed: str
+    """What failed, was throttled or was lost; nothing else is red."""
+    hues: Mapping[str, str]
+    """By the names in ``HUES``."""
+
+    def of(self, name: str) -> str:
+        """Return the colour of a workload or of a kind of operation; grey if it is neither."""
+        return self.hues[HUES.get(name, "grey")]
+
+
+LIGHT: Final = Palette(
+    surface="#ffffff",
+    ink="#1a1c1f",
+    muted="#5c6066",
+    grid="#dfe2e6",
+    failed="#d53e39",
+    hues={
+        "green": "#1a8562",
+        "blue": "#064d9c",
+        "sky": "#209fb6",
+        "orange": "#c98700",
+        "purple": "#8757e4",
+        "pink": "#8b0074",
+        "brown": "#634303",
+        "grey": "#373839",
+    },
+)
+DARK: Final = Palette(
+    surface="#16181d",
+    ink="#eceef1",
+    muted="#a3a8b0",
+    grid="#33373e",
+    failed="#ee6567",
+    hues={
+        "green": "#27f99c",
+        "blue": "#1f7cf1",
+        "sky": "#62c8df",
+        "orange": "#e4a349",
+        "purple": "#ae90f8",
+        "pink": "#c66fb0",
+        "brown": "#8b7214",
+        "grey": "#dee5f2",
+    },
+)
