@@ -32,9 +32,8 @@ def main() -> None:
 def take(browser: Browser, made: Path, scheme: Literal["light", "dark"], begin: str) -> None:
     """Save what a reader sees from some element on."""
     with opened(browser, made, scheme=scheme) as shown:
-        box = shown.locator(begin).bounding_box()
-        assert box is not None
-        part: FloatRect = {"x": 0, "y": box["y"] - 20, "width": _WIDTH, "height": _HEIGHT}
+        top = shown.locator(begin).evaluate("one => one.getBoundingClientRect().top")
+        part: FloatRect = {"x": 0, "y": top - 20, "width": _WIDTH, "height": _HEIGHT}
         file = ROOT / "docs" / f"page-{scheme}.png"
         shown.screenshot(path=file, full_page=True, clip=part)
 
