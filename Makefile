@@ -37,6 +37,7 @@ contracts: .venv/dev
 
 docs: .venv/dev  ## the pictures and tables of the README and docs/, from runs made now
 	$(BIN)/python docs/make_pictures.py
+	$(BIN)/python -m docs.make_page
 
 settings: .venv/dev  ## the table of docs/settings.md, from the settings
 	$(BIN)/python docs/make_settings.py

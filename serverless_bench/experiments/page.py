@@ -3,7 +3,7 @@
 from io import StringIO
 from typing import Final
 
-from serverless_bench.experiments.report import Report, head, tell, to_json
+from serverless_bench.experiments.report import Report, head, outcome_of, tell, to_json
 from serverless_bench.experiments.table import TextTable, title_of
 from serverless_bench.experiments.writer import Writer
 from serverless_bench.reporters.definitions import terms
@@ -52,6 +52,9 @@ class PageWriter(Writer):
 
 def page(report: Report) -> str:
     """Return the page of an experiment."""
+    verdicts = [tag("p", outcome_of(one), class_="verdict") for one in report.verdicts.judged] or [
+        tag("p", "There is no hypothesis to judge.", class_="verdict")
+    ]
     write = PageWriter()
     head(report.experiment, write)
     write.title("measured and published")
@@ -60,7 +63,7 @@ def page(report: Report) -> str:
     drawn = _chart(report)
     first = [] if drawn is None else [Part(title="Picture", content=figure(drawn))]
     parts = [*first, *write.parts(), all_figures(figures)]
-    return document(write.name, tag("div", write.lines()), parts, figures.definitions())
+    return document(write.name, tag("div", verdicts, write.lines()), parts, figures.definitions())
 
 
 def _chart(report: Report) -> Chart | None:
@@ -78,7 +81,7 @@ def _chart(report: Report) -> Chart | None:
             rows.append({"cell": label, "what": "published", **at})
     if not rows:
         return None
-    tints = {"measured": palette.color("blue"), "published": palette.color("vermillion")}
+    tints = {"measured": palette.color("blue"), "published": palette.color("orange")}
     title = title_of(report.experiment.metric(name))
     labels = list(dict.fromkeys(str(row["cell"]) for row in rows))
     axis = {"labelLimit": 320, "maxExtent": 330}

@@ -254,12 +254,17 @@ def _interval_note(report: Report) -> str:
     return f"medians over the runs, in brackets their interval ({reached} by order statistics)"
 
 
-def _hypothesis(write: Writer, one: Judged) -> None:
-    claim = one.hypothesis
+def outcome_of(one: Judged) -> str:
+    """Return what a study claims, and what the runs say of it, in a line."""
     counts = Counter(found.outcome for found in one.judgements)
     overall = ", ".join(f"{outcome} {n}x" for outcome, n in counts.items()) or "nothing to judge"
+    return f"{one.hypothesis.id}: {one.hypothesis.text} {overall}"
+
+
+def _hypothesis(write: Writer, one: Judged) -> None:
+    claim = one.hypothesis
     published = f"; published: {claim.published}" if claim.published else ""
-    write.line(f"{claim.id}: {claim.text} {overall}{published}", deep=1)
+    write.line(f"{outcome_of(one)}{published}", deep=1)
     for found in one.judgements:
         write.line(_sentence(found), deep=2)
     for group, knee in one.knees if claim.test == "knee" else ():

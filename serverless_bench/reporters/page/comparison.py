@@ -67,7 +67,7 @@ def _runs(comparison: RunComparison) -> Chart:
                     },
                 },
                 {
-                    "mark": {"type": "tick", "thickness": 3, "color": palette.color("vermillion")},
+                    "mark": {"type": "tick", "thickness": 3, "color": palette.color("orange")},
                     "encoding": {"x": {**x, "aggregate": "median"}},
                 },
             ],
@@ -79,10 +79,14 @@ def _runs(comparison: RunComparison) -> Chart:
 def _sides(comparison: RunComparison, figures: Figures) -> Html:
     rows = [
         [
-            figures.value(f"sides[{at}].{name}")
-            for name in ("label", "directory", "runs", "simulated", "median", "spread")
+            figures.value(f"sides[{at}].label"),
+            figures.value(f"sides[{at}].directory"),
+            figures.value(f"sides[{at}].runs"),
+            figures.value(f"sides[{at}].simulated"),
+            figures.value(f"sides[{at}].median", format_metric(comparison.metric, side["median"])),
+            figures.value(f"sides[{at}].spread"),
         ]
-        for at in range(len(comparison.sides))
+        for at, side in enumerate(comparison.to_json()["sides"])
     ]
     header = ("side", "directory", "runs", "simulated", "median", "spread")
     return table(header, rows, names=2, caption="Sides, the baseline first")
@@ -132,7 +136,7 @@ def _forest(rows: list[Row], threshold: float) -> Chart:
                 {
                     "data": values(rows),
                     "mark": {"type": "point", "filled": True, "size": 90}
-                    | {"color": palette.color("vermillion")},
+                    | {"color": palette.color("orange")},
                     "encoding": {
                         "x": number("ratio"),
                         "y": pair,

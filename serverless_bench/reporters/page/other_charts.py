@@ -36,7 +36,7 @@ def rate_chart(found: Activity, workload: str) -> Chart | None:
         says="Functions that succeeded, by their bytes over their first start to last end.",
         spec={
             "data": values(rows),
-            "mark": {"type": "bar", "color": palette.workload_color(workload)},
+            "mark": {"type": "bar", "color": palette.color_of(workload)},
             "encoding": {
                 "x": number("from", "MB/s", bin="binned", scale={"zero": False, "nice": False}),
                 "x2": {"field": "to"},
@@ -77,7 +77,7 @@ def latency_distribution(found: Latencies) -> Chart | None:
                 ),
                 "x2": {"field": "to"},
                 "y": number("n", "operations", axis={"tickMinStep": 1}),
-                "color": colors({kind: palette.kind_color(kind) for kind in named}),
+                "color": colors({kind: palette.color_of(kind) for kind in named}),
                 "tooltip": [
                     {"field": "what", "title": "operation"},
                     number("from", "from, ms", format=".4~g"),
@@ -102,7 +102,7 @@ def _bins(histogram: Histogram) -> Iterator[dict[str, float]]:
 def status_chart(counts: Mapping[str, int]) -> Chart:
     """Return how many requests had which status."""
     rows: list[Row] = [{"status": status, "n": count} for status, count in counts.items()]
-    good = {"domain": [True, False], "range": [palette.color("blue"), palette.color("vermillion")]}
+    good = {"domain": [True, False], "range": [palette.color("blue"), palette.color("failed")]}
     return Chart(
         title="Requests by status",
         says="All HTTP requests of measured operations, retries included, on a logarithmic axis.",

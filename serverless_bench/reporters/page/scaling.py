@@ -13,6 +13,8 @@ from serverless_bench.units import format_count
 
 Curve = Sequence[tuple[float, float]]
 """Numbers of functions, and the bytes per second that a law says they get."""
+_HUES: Final = ("orange", "purple")
+"""Of the laws."""
 _COLUMNS: Final = {
     "number": "functions",
     "runs": "runs",
@@ -75,7 +77,7 @@ def _chart(rows: Sequence[Mapping[str, Any]], curves: Mapping[str, Curve]) -> Ch
     ]
     points: list[Row] = [{"n": row["number"], "rate": row["median"] / 1e6} for row in rows]
     x = number("n", "functions", scale={"type": "log", "nice": False}, axis={"tickCount": 6})
-    tints = {name: palette.nth_color(at) for at, name in enumerate(curves)}
+    tints = {name: palette.color(hue) for name, hue in zip(curves, _HUES, strict=False)}
     return Chart(
         title="Throughput, MB/s",
         says="Dots are the medians of the runs with so many functions; lines are the fitted laws.",

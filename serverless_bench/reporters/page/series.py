@@ -72,7 +72,7 @@ def _over_runs(runs: Sequence[Mapping[str, Any]]) -> Chart:
         }
         for place, row in enumerate(runs, 1)
     ]
-    commands = {str(row["command"]): palette.workload_color(str(row["command"])) for row in runs}
+    commands = {str(row["command"]): palette.color_of(str(row["command"])) for row in runs}
     return Chart(
         title="Whole throughput, MB/s",
         says="Each dot is a run, in the order in which they were saved.",

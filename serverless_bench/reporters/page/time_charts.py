@@ -39,7 +39,7 @@ def time_charts(found: Activity, workload: str) -> Iterator[Chart]:
             _segments(series.segment_ns, len(low)), series.bytes_per_s, low, high, strict=True
         )
     ]
-    color = palette.workload_color(workload)
+    color = palette.color_of(workload)
     yield Chart(
         title=f"Throughput, {name}",
         says=f"Bytes that moved in each {step}: the area is all bytes of the run. The light band"
@@ -141,7 +141,7 @@ def latency_chart(found: Latencies, end_s: float) -> Chart | None:
         if value
     ]
     time = "Response time" if found.open_loop else "Latency"
-    tints = {one.kind: palette.kind_color(one.kind) for one in found.over_time}
+    tints = {one.kind: palette.color_of(one.kind) for one in found.over_time}
     spec: Spec = {
         "data": values(rows),
         "mark": {"type": "line", "clip": True, "point": {"size": 18}},
@@ -216,7 +216,7 @@ def _stacked(
     tints: Sequence[str] | None = None,
 ) -> Spec:
     """Return areas over time, one on the other."""
-    shown = tints or [palette.nth_color(number) for number in range(len(named))]
+    shown = tints or [palette.nth_error(number) for number in range(len(named))]
     rows = [
         {**at, "what": name, "n": float(value)}
         for name, line in named.items()

@@ -48,11 +48,11 @@ class Figures:
     def __contains__(self, path: str) -> bool:
         return path in self._values
 
-    def value(self, path: str) -> Html:
-        """Return one figure as readers and programs see it."""
+    def value(self, path: str, words: str | None = None) -> Html:
+        """Return one figure as programs and readers see it; in words where its unit varies."""
         value = self._values[path]
         found = find(path, self._sections, self._section)
-        shown = show(value, None if found is None else found[1].unit, path)
+        shown = words or show(value, None if found is None else found[1].unit, path)
         return tag("data", shown, data_figure=path, value=json.dumps(value))
 
     def name(self, path: str, text: str | None = None) -> Html:

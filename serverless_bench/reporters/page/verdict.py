@@ -20,7 +20,7 @@ _TILES: Final = {
     "bytes": "moved",
     "latency_s.p50": "median latency",
     "latency_s.p99": "99th percentile",
-    "t99_s": "99 % of functions done",
+    "t99_s": "99 % done after",
     "failed": "functions failed",
     "lost": "functions lost",
     "failed_attempts": "failed requests",

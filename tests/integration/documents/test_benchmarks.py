@@ -32,6 +32,7 @@ SMALLEST = [
     ),
     pytest.param("limits", [("|", "200", "op/s"), ("|", "2:fixed:10")]),
     pytest.param("live", [("board,", "write"), ("board,", "read"), ("view",), ("metrics",)]),
+    pytest.param("page", [("10",)]),
     pytest.param("parts", [("whole", "put"), ("whole", "get"), ("stopwatches",)]),
     pytest.param("report", [("10",)]),
     pytest.param("serve", [("1", name) for name in ("drained", "checked", "regenerated")]),

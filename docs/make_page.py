@@ -1,0 +1,42 @@
+"""Take the pictures of docs/page.md: the page of the saved run, in a real browser.
+
+make docs
+"""
+
+import tempfile
+from pathlib import Path
+from typing import Final, Literal
+
+from playwright.sync_api import Browser, FloatRect
+
+from serverless_bench import load_run
+from serverless_bench.analysis.summary import summarize
+from serverless_bench.reporters.page.run import page
+from tests.browser import browser, opened
+
+ROOT: Final = Path(__file__).parents[1]
+_WIDTH: Final = 1100
+_HEIGHT: Final = 1010
+
+
+def main() -> None:
+    """Take one picture of the top of the page, and one of its middle in the dark."""
+    run = load_run(ROOT / "notebooks" / "saved-run" / "read", detail=False)
+    with tempfile.TemporaryDirectory() as scratch, browser() as started:
+        made = Path(scratch) / "page.html"
+        made.write_text(page(summarize(run), run), encoding="utf-8")
+        take(started, made, "light", "h1")
+        take(started, made, "dark", "#functions")
+
+
+def take(browser: Browser, made: Path, scheme: Literal["light", "dark"], begin: str) -> None:
+    """Save what a reader sees from some element on."""
+    with opened(browser, made, scheme=scheme) as shown:
+        top = shown.locator(begin).evaluate("one => one.getBoundingClientRect().top")
+        part: FloatRect = {"x": 0, "y": top - 20, "width": _WIDTH, "height": _HEIGHT}
+        file = ROOT / "docs" / f"page-{scheme}.png"
+        shown.screenshot(path=file, full_page=True, clip=part)
+
+
+if __name__ == "__main__":
+    main()

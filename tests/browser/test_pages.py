@@ -1,0 +1,269 @@
+"""Pages in a real browser: their figures are those of the JSON, and they fetch nothing."""
+
+import json
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from serverless_bench.clock import monotonic_ns
+from serverless_bench.units import KIB, NS_PER_S
+from tests.browser import browser as started
+from tests.browser import opened
+from tests.command import Sbench
+from tests.integration.analysis.test_compare import BASE, make_series, make_side
+from tests.integration.experiments.test_exp import TINY
+from tests.runs import S, attempt, job, lost, operation, outcome, record, saved
+from tests.servers import loopback
+
+MOST_BYTES = 5_000_000
+HOSTILE = "</script><script>alert(1)</script><img src=x onerror=alert(2)>\"'\u202e`{{7*7}}"
+NAMES = ("run", "compare", "ls", "scale", "exp")
+CHECKS = """() => {
+  const wrong = [], name = (one) =>
+    (one.ariaLabel || one.textContent || one.labels?.[0]?.textContent || "").trim();
+  for (const one of document.querySelectorAll("button, a, input, summary, [role=img]"))
+    if (!name(one)) wrong.push("no name: " + one.outerHTML.slice(0, 80));
+  for (const one of document.querySelectorAll("th"))
+    if (!one.scope) wrong.push("no scope: " + one.textContent);
+  let level = 0;
+  for (const one of document.querySelectorAll("h1, h2, h3")) {
+    if (Number(one.tagName[1]) > level + 1) wrong.push("heading out of order: " + one.textContent);
+    level = Number(one.tagName[1]);
+  }
+  const ids = [...document.querySelectorAll("[id]")].map((one) => one.id);
+  for (const id of ids) if (ids.indexOf(id) !== ids.lastIndexOf(id)) wrong.push("twice: " + id);
+  for (const one of document.querySelectorAll("[popovertarget], a[href^='#']")) {
+    const id = one.getAttribute("popovertarget") ?? one.getAttribute("href").slice(1);
+    if (!document.getElementById(id)) wrong.push("leads nowhere: " + id);
+  }
+  const whole = document.documentElement.lang && document.title;
+  if (document.querySelectorAll("h1").length !== 1 || !whole)
+    wrong.push("no heading, language or title");
+  return wrong;
+}"""
+FIGURES = """() => [...document.querySelectorAll("data[data-figure]")]
+  .map((one) => [one.dataset.figure, JSON.parse(one.value)])"""
+
+# What is drawn anew is not in its old order.
+TEXTS = """() => [...document.querySelectorAll("figure[data-end] svg")]
+  .map((chart) => [...chart.querySelectorAll("text")].map((text) => text.textContent).sort())"""
+FRAMES = 1000
+"""A browser shows as many in some seconds."""
+
+
+@pytest.fixture(scope="module")
+def chromium() -> Iterator[Browser]:
+    with started() as browser:
+        yield browser
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, tuple[Path, Any]]:
+    """Each page in a file, made by its command, and what the same command has as JSON."""
+    root = tmp_path_factory.mktemp("pages")
+    make_side(root / "a", BASE)
+    make_side(root / "b", [2 * seconds for seconds in BASE], first_ns=1)
+    make_series(root / "s")
+    (root / "tiny.toml").write_text(TINY, encoding="utf-8")
+    with loopback("--put-limit", "3", log=root / "log") as server:
+        sbench = Sbench(root, server.environment)
+        where = ("--endpoint-url", server.endpoint_url, "--bucket", "test")
+        inline = ("--executor", "inline", "--retries", 0)
+        # Most of them are throttled.
+        wrote = sbench("write", "--number", 30, "--size", KIB, "--name", "w", *inline, *where)
+        assert wrote.code == 6, wrote.err
+    with loopback(log=root / "log") as server:
+        where = ("--endpoint-url", server.endpoint_url, "--bucket", "test")
+        ran = sbench("exp", "run", "tiny.toml", "--repeats", 1, "--name", "e", *where)
+        assert ran.code == 0, ran.err
+    commands: Mapping[str, tuple[str, ...]] = {
+        "run": ("report", "w"),
+        "compare": ("compare", "a", "b"),
+        "ls": ("ls",),
+        "scale": ("scale", "--report", "s", "--predict", "16"),
+        "exp": ("exp", "report", "e"),
+    }
+    pages = {}
+    for name, command in commands.items():
+        page, found = (sbench(*command, "--format", style) for style in ("html", "json"))
+        assert (page.code, page.err) == (found.code, found.err)
+        (root / f"{name}.html").write_text(page.out, encoding="utf-8")
+        documents = [json.loads(line) for line in found.out.splitlines()]
+        pages[name] = root / f"{name}.html", documents if name == "ls" else documents[0]
+    return pages
+
+
+def flat(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
+    """Yield every value of a document that is no list of a histogram or a curve."""
+    if isinstance(value, dict):
+        for name, inner in value.items():
+            if name not in {"histogram", "over_time"}:
+                yield from flat(inner, f"{path}.{name}" if path else name)
+    elif isinstance(value, list):
+        for number, inner in enumerate(value):
+            yield from flat(inner, f"{path}[{number}]")
+    else:
+        yield path, value
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_figure_of_the_json_is_on_the_page_and_equal(
+    name: str, made: Mapping[str, tuple[Path, Any]], chromium: Browser
+) -> None:
+    path, document = made[name]
+    with opened(chromium, path) as page:
+        shown = page.evaluate(FIGURES)
+        assert page.evaluate(CHECKS) == []
+        undefined = page.locator("#all-figures ~ details tbody th:first-child span").all()
+        assert [one.inner_text() for one in undefined] == []
+    wanted = dict(flat(document))
+    assert [(path, value) for path, value in shown if wanted[path] != value] == []
+    assert {path for path, _ in shown} == set(wanted)
+    assert path.stat().st_size < MOST_BYTES
+
+
+def test_requests_of_a_run_with_faults_stand_by_status(
+    made: Mapping[str, tuple[Path, Any]], chromium: Browser
+) -> None:
+    path, document = made["run"]
+    with opened(chromium, path) as page:
+        table = page.get_by_role("table", name="All requests by HTTP status")
+        rows = [row.inner_text().split("\t") for row in table.locator("tbody tr").all()]
+        counts = {status: int(count) for status, count in rows}
+        assert page.get_by_role("img", name="Failed requests per segment").count() == 1
+    assert counts == {"200": document["ok"], "503": document["throttled"]}
+    assert sum(counts.values()) == document["attempts"] == 30
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_page_is_whole_without_scripts(
+    name: str, made: Mapping[str, tuple[Path, Any]], chromium: Browser
+) -> None:
+    with opened(chromium, made[name][0], scripts=False) as page:
+        pictures = page.locator("figure.chart .picture > svg")
+        assert pictures.count() == page.locator("figure.chart").count()
+        for picture in pictures.all():
+            box = picture.bounding_box()
+            assert box is not None
+            assert min(box["width"], box["height"]) > 40
+        page.get_by_text("Show all figures").click()
+        expect(page.locator("#all-figures ~ details table")).to_be_visible()
+        assert page.locator(".verdict").first.inner_text()
+        term = page.locator("#all-figures ~ details .term").first
+        term.click()
+        expect(page.locator(f"#{term.get_attribute('popovertarget')}")).to_be_visible()
+
+
+def test_all_of_it_is_done_by_keyboard(
+    made: Mapping[str, tuple[Path, Any]], chromium: Browser
+) -> None:
+    with opened(chromium, made["run"][0]) as page:
+        # A table is sorted by its header, one way and the other.
+        table = page.get_by_role("table", name="The functions that took longest")
+        header = table.get_by_role("button", name="function")
+        took = "table => [...table.tBodies[0].rows].map(row => Number(row.cells[0].textContent))"
+        header.press("Enter")
+        found = table.evaluate(took)
+        assert found == sorted(found)
+        header.press("Enter")
+        assert table.evaluate(took) == found[::-1] != found
+        assert table.locator("th").first.get_attribute("aria-sort") == "descending"
+        # A definition opens and closes.
+        term = page.locator(".tiles .term").first
+        definition = page.locator(f"#{term.get_attribute('popovertarget')}")
+        term.press("Enter")
+        expect(definition).to_be_visible()
+        page.keyboard.press("Escape")
+        expect(definition).not_to_be_visible()
+        # Zooming moves the time axis of every chart that has one.
+        whole = page.evaluate(TEXTS)
+        assert len(whole) > 3
+        page.get_by_role("button", name="Zoom in").first.press("+")
+        await_texts(page, lambda now: all(one != was for one, was in zip(now, whole, strict=True)))
+        page.keyboard.press("0")
+        await_texts(page, lambda now: now == whole)
+
+
+def await_texts(page: Page, there: Callable[[list[list[str]]], bool]) -> None:
+    """Wait until the charts that have a time axis say what they should."""
+    frames = 0
+    while not there(page.evaluate(TEXTS)):
+        frames += 1
+        assert frames < FRAMES
+        page.evaluate("() => new Promise(requestAnimationFrame)")
+
+
+def test_dark_and_light_follow_the_system_and_the_switch(
+    made: Mapping[str, tuple[Path, Any]], chromium: Browser
+) -> None:
+    background = "() => getComputedStyle(document.body).backgroundColor"
+    for scripts in (True, False):
+        with opened(chromium, made["run"][0], scheme="dark", scripts=scripts) as page:
+            dark = page.evaluate(background)
+            page.get_by_label("light").check()
+            light = page.evaluate(background)
+            page.get_by_label("dark").check()
+            assert page.evaluate(background) == dark == "rgb(22, 24, 29)"
+            assert light == "rgb(255, 255, 255)"
+            # Paper is white.
+            page.emulate_media(media="print")
+            assert page.evaluate(background) == light
+            expect(page.locator("nav")).not_to_be_visible()
+
+
+def test_a_hostile_run_is_text(tmp_path: Path, chromium: Browser) -> None:
+    """Whatever may be somebody else's words: names, errors, workers, keys, prefixes."""
+    bad = replace(operation(1, error=HOSTILE), key=f"{HOSTILE}/k.1000")
+    asked = replace(attempt(1, error="throttled"), error=HOSTILE, detail=HOSTILE)
+    worker = replace(record(0, [operation(), bad], attempts=[attempt(), asked]), worker_id=HOSTILE)
+    of = replace(job(invocations=3, workload="write"), name=HOSTILE.replace("\u202e", ""))
+    outcomes = [outcome(worker), outcome(lost(1, HOSTILE)), outcome(record(2, [operation()]))]
+    saved(tmp_path / "run", outcomes, of=of)
+    made = Sbench(tmp_path, {})("report", "run", "--format", "html")
+    path = tmp_path / "page.html"
+    path.write_text(made.out, encoding="utf-8")
+    with opened(chromium, path) as page:
+        assert "alert(1)" in page.locator("h1").inner_text()
+        assert page.locator("img").count() == 0
+        inside = page.locator("figure.chart").all_inner_texts()
+        assert any("alert(1)" in text for text in inside)
+        assert page.evaluate("document.scripts.length") == 2 + page.locator("figure").count()
+        # What would get in all the same may not run, and fetches nothing.
+        policy = page.locator("meta[http-equiv]").get_attribute("content") or ""
+    assert "default-src 'none'" in policy
+    assert "unsafe-inline" not in policy.partition("script-src")[2]
+
+
+def test_ten_thousand_functions_are_few_marks_and_few_bytes(
+    tmp_path: Path, chromium: Browser
+) -> None:
+    rng = np.random.default_rng(1)
+    late = np.sort(rng.uniform(0, 20, 10_000))
+    took = rng.lognormal(1, 0.4, 10_000)
+    outcomes = [
+        outcome(
+            record(
+                index,
+                [operation(start_ns=round(at * S), end_ns=round((at + long) * S), size=10**8)],
+            )
+        )
+        for index, (at, long) in enumerate(zip(late.tolist(), took.tolist(), strict=True))
+    ]
+    saved(tmp_path / "run", outcomes, of=job(invocations=10_000, object_bytes=10**8))
+    made = Sbench(tmp_path, {})("report", "run", "--format", "html")
+    path = tmp_path / "page.html"
+    path.write_text(made.out, encoding="utf-8")
+    assert path.stat().st_size < MOST_BYTES
+    began = monotonic_ns()
+    with opened(chromium, path) as page:
+        sys.stdout.write(f"ready after {(monotonic_ns() - began) / NS_PER_S:.2f} s\n")
+        marks = page.evaluate("() => document.querySelectorAll('figure svg *').length")
+        assert marks < 20_000
+        # All of them are there: the rows of the map end with the last one.
+        assert "10,000" in page.locator("figure", has_text="Functions against time").inner_text()

@@ -1,0 +1,115 @@
+"""What pages are made of: markup that escapes, colours that can be told, definitions."""
+
+import io
+import re
+import sys
+from pathlib import Path
+
+import pytest
+
+from serverless_bench.analysis.summary import Summary, summarize
+from serverless_bench.palette import DARK, HUES, LIGHT
+from serverless_bench.reporters.definitions import find, terms
+from serverless_bench.reporters.html import report
+from serverless_bench.reporters.page import palette
+from serverless_bench.reporters.page.charts import embedded
+from serverless_bench.reporters.page.markup import Html, tag
+from serverless_bench.reporters.page.values import show
+from tests.command import Call
+from tests.runs import operation, outcome, record, saved
+
+PAGES = ("serverless_bench.reporters.html", "serverless_bench.reporters.page")
+
+
+@pytest.fixture
+def summary(tmp_path: Path) -> Summary:
+    return summarize(saved(tmp_path / "run", [outcome(record(0, [operation()]))]))
+
+
+def luminance(color: str) -> float:
+    """WCAG 2.2, "relative luminance"."""
+    parts = [int(color[at : at + 2], 16) / 255 for at in (1, 3, 5)]
+    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in parts]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+def contrast(one: str, other: str) -> float:
+    low, high = sorted((luminance(one), luminance(other)))
+    return (high + 0.05) / (low + 0.05)
+
+
+def test_words_have_contrast_on_both_grounds() -> None:
+    for name, shades in palette.TEXT.items():
+        for shade, ground in zip(shades, (LIGHT.surface, DARK.surface), strict=True):
+            assert contrast(shade, ground) >= 4.5, (name, shade)
+
+
+def test_every_colour_that_is_named_is_there() -> None:
+    used = {palette.color_of("x"), *map(palette.nth_error, range(9))}
+    used |= {palette.color(name) for name in (*palette.OF_CAUSE.values(), *HUES.values())}
+    declared = set(re.findall(r"--(\w+):", palette.variables()))
+    assert {name.removeprefix("var(--").removesuffix(")") for name in used} <= declared
+
+
+def test_what_is_no_element_is_text() -> None:
+    made = tag("p", "<b>", ["&", tag("i", "x")], class_='"', hidden=True, title=None, data_at=1)
+    assert made == '<p class="&quot;" hidden data-at="1">&lt;b&gt;&amp;<i>x</i></p>'
+    assert isinstance(made, Html)
+
+
+def test_data_end_no_script() -> None:
+    assert embedded(["</script><!--&"]) == r'["\u003c/script\u003e\u003c!--\u0026"]'
+
+
+def test_values_have_their_units() -> None:
+    assert show(None, "s") == "-"
+    assert show(1.5e9, "bytes/s") == "1.50 GB/s"
+    assert show(0.25, "s") == "250 ms"
+    assert show(12345, "functions") == "12,345"
+    assert show(12345, None, "job.seed") == "12345"
+    assert (show(0.12345, "ratio"), show(value=True, unit=None), show("a", "s")) == (
+        "0.123",
+        "yes",
+        "a",
+    )
+
+
+def test_a_field_in_an_object_has_the_definition_of_its_section() -> None:
+    for path, name in (
+        ("sides[1].median", "sides-median"),
+        ("comparisons[0].evidence.same_interval.low", "interval-low"),
+        ("differing.target.client[0]", "comparison-differing"),
+    ):
+        found = find(path, terms(), "comparison")
+        assert found is not None
+        assert found[0] == name
+    assert find("nothing.like.it", terms(), "comparison") is None
+
+
+def test_a_summary_alone_has_a_page_without_times(summary: Summary) -> None:
+    out = io.StringIO()
+    report(summary, out)
+    assert ">All figures</h2>" in out.getvalue()
+    assert ">Over time</h2>" not in out.getvalue()
+
+
+@pytest.mark.parametrize("command", [("demo",), ("run", "x.toml")])
+def test_what_makes_several_runs_makes_no_page(call: Call, command: tuple[str, ...]) -> None:
+    code, out, err = call(*command, "--format", "html")
+    assert (code, out) == (2, "")
+    assert "html is a page of one run, and this makes several" in err
+
+
+@pytest.mark.parametrize(
+    "command", ["report run", "compare a b", "ab a b", "scale", "ls", "exp run"]
+)
+def test_a_missing_library_is_named_before_anything_runs(
+    call: Call, summary: Summary, monkeypatch: pytest.MonkeyPatch, command: str
+) -> None:
+    for name in [name for name in sys.modules if name.startswith(PAGES)]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "vl_convert", None)
+    code, out, err = call(*command.split(), "--format", "html")
+    assert (code, out) == (3, "")
+    assert "needs 'vl_convert', which is not installed" in err
+    assert "pip install 'serverless-bench[html]'" in err
