@@ -9,6 +9,9 @@ from serverless_bench.experiments.loading import load_experiment
 from tests.command import Sbench
 
 
+SHORT = ("--seconds", "0.3")
+
+
 def cells_of(sbench: Sbench, name: str, *flags: str) -> dict[str, dict[str, Any]]:
     """Run a part of a study once; return what was measured, by the names or values of cells."""
     done = sbench("exp", "run", name, *flags, "--repeats", "1", "--format", "json")
@@ -28,8 +31,8 @@ def cells_of(sbench: Sbench, name: str, *flags: str) -> dict[str, dict[str, Any]
 
 def test_what_failed_is_counted_apart_from_what_arrived(sbench: Sbench) -> None:
     """Every fifth answer is cut off: attempts go on, and ranges are what arrived."""
-    short = ("--only", "client=wire", "--only", "size=16KiB", "--seconds", "0.3")
-    found = cells_of(sbench, "python-range-readers", *short)
+    one = ("--only", "client=wire", "--only", "size=16KiB")
+    found = cells_of(sbench, "python-range-readers", *SHORT, *one)
     whole, cut = found["wire, whole"], found["wire, a fifth cut off"]
     assert whole["failed"] == 0
     assert whole["requests_per_s"] == pytest.approx(whole["ranges_per_s"])
@@ -50,7 +53,11 @@ def test_reads_and_writes_of_a_mix_have_rows_of_their_own(sbench: Sbench) -> Non
 @pytest.mark.parametrize(
     ("name", "flags", "cells"),
     [
-        ("concurrency-knee", ("--only", "concurrency=16,32", "--seconds", "0.5"), 2),
+        (
+            "concurrency-knee",
+            (*SHORT, "--only", "concurrency=16,32", "--set", "serve.latency=fixed:20"),
+            2,
+        ),
         ("model-streamer-concurrency", ("--only", "connections=16,64", "--set", "size=8MiB"), 2),
         (
             "sebs-flow-parallel-download",
