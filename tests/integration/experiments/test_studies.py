@@ -8,7 +8,6 @@ import pytest
 from serverless_bench.experiments.loading import load_experiment
 from tests.command import Sbench
 
-
 SHORT = ("--seconds", "0.3")
 
 
