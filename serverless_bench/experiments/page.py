@@ -13,6 +13,7 @@ from serverless_bench.reporters.page.document import Part, document
 from serverless_bench.reporters.page.markup import Html, tag
 from serverless_bench.reporters.page.values import Figures, all_figures, table
 
+_DOUBTED: Final = "published, in doubt"
 _INDENT: Final = 1.4
 """Of an item in another one, in letters."""
 
@@ -78,10 +79,13 @@ def _chart(report: Report) -> Chart | None:
             rows.append({"cell": label, "what": "measured", **at})
         if row.row is not None and (published := row.row.range(name)) is not None:
             at = dict(zip(("value", "low", "high"), published, strict=True))
-            rows.append({"cell": label, "what": "published", **at})
+            what = _DOUBTED if entry.doubted else "published"
+            rows.append({"cell": label, "what": what, **at})
     if not rows:
         return None
     tints = {"measured": palette.color("blue"), "published": palette.color("orange")}
+    if any(row["what"] == _DOUBTED for row in rows):
+        tints[_DOUBTED] = palette.color("grey")
     title = title_of(report.experiment.metric(name))
     labels = list(dict.fromkeys(str(row["cell"]) for row in rows))
     axis = {"labelLimit": 320, "maxExtent": 330}
