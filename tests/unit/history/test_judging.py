@@ -124,6 +124,14 @@ def test_a_drift_is_no_step(sessions_: int) -> None:
     assert overall(found) is Verdict.UNDECIDED
 
 
+@pytest.mark.parametrize("high", [1, 3, 5])
+def test_no_figure_that_a_file_may_have_is_too_much(high: int) -> None:
+    known = series([*([0.9e15] * high), *([1.1e-9] * (6 - high))])
+    for now in (0.9e15, 1.1e-9):
+        found = judge(of_recorded(("whole_bytes_per_s", "t99_s"), known, [run(now, time_s=now)]))
+        assert all(one.interval is not None for one in found)
+
+
 def test_runs_of_one_hour_are_one_session() -> None:
     runs = series([1.0] * 30, every_ns=HOUR_NS // 10)
     assert [len(one) for one in sessions(runs)] == [11, 11, 8]
