@@ -119,7 +119,7 @@ def turns(blocks: int, spread: float, rng: np.random.Generator, loss: float = 0.
     block = 0.2 * rng.standard_normal(blocks)
 
     def side(level: float) -> dict[str, list[float]]:
-        rates = np.exp(level + block + spread * rng.standard_normal(blocks))
+        rates = np.exp(level + block + spread * rng.standard_t(4, blocks) / sqrt(2))
         times = 1 / rates * np.exp(0.3 * spread * rng.standard_normal(blocks))
         return dict(zip(DEFAULT_FIGURES, (rates.tolist(), times.tolist()), strict=True))
 

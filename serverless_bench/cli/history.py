@@ -146,13 +146,13 @@ def show_command(key: str | None, history: Path, **flags: str) -> int:
     """
     load_numpy()
     from serverless_bench.history.folder import History
-    from serverless_bench.history.series import details, overview, series_of
+    from serverless_bench.history.series import Series, details, overview
 
     kept = History(history)
     keys = kept.keys() if key is None else [kept.find(key)]
-    if not keys:
+    found = [Series(key=one, runs=tuple(runs)) for one in keys if (runs := kept.runs(one))]
+    if not found:
         raise ArchiveError(f"there is no run in {history}", hint="sbench history add RUN")
-    found = [series_of(one, kept.runs(one)) for one in keys]
     style = flags["format"]
     if style == "json":
         import orjson

@@ -27,7 +27,7 @@ class History:
     path: Path
 
     def keys(self) -> list[str]:
-        """Return the keys that have runs, sorted.
+        """Return the keys that have a folder, sorted.
 
         Raises
         ------

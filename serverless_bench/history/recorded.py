@@ -70,7 +70,7 @@ _Word = Annotated[str, msgspec.Meta(max_length=200)]
 _Name = Annotated[str, msgspec.Meta(max_length=64, pattern=r"^[A-Za-z0-9_.-]+$")]
 _Count = Annotated[int, msgspec.Meta(ge=0, lt=1 << 62)]
 _Number = Annotated[float, msgspec.Meta(ge=0, lt=1e21)]
-_Figure = Annotated[float, msgspec.Meta(gt=1e-15, lt=1e21)]
+_Figure = Annotated[float, msgspec.Meta(gt=1e-9, lt=1e15)]
 
 
 class RecordedRun(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -9,7 +9,6 @@ from typing import Any, Final
 import numpy as np
 
 from serverless_bench.clock import utc_stamp
-from serverless_bench.errors import UsageError
 from serverless_bench.escaping import for_markdown
 from serverless_bench.history.judging import MOST_SESSIONS, sessions
 from serverless_bench.history.recorded import FIGURES, RecordedRun
@@ -150,16 +149,3 @@ def _figure_cells(figure: str, values: Sequence[float]) -> tuple[str, ...]:
         "-" if trend is None else f"{trend - 1:+.1%}",
         sparkline(values),
     )
-
-
-def series_of(key: str, runs: Sequence[RecordedRun]) -> Series:
-    """Return a key's runs.
-
-    Raises
-    ------
-    UsageError
-        If there is none.
-    """
-    if not runs:
-        raise UsageError(f"the key {key!r} has no runs", hint="sbench history add RUN")
-    return Series(key=key, runs=tuple(runs))

@@ -141,6 +141,10 @@ def test_what_is_recorded_is_shown(call: Call) -> None:
     assert "▅█▁▅█▁▅█" in text.replace("▄", "▅")
     assert text.count(" v1 ") == 8
     assert call("history", "show", eight["key"], "--format", "markdown")[1].count("\n| ") > 20
+    # A folder whose runs were taken out is none.
+    (Path(".sbench-history") / "write-0123456789ab").mkdir()
+    assert len(call("history", "show")[1].splitlines()) == 3
+    assert call("history", "show", "0123456789ab")[0] == 8
     assert "name second" in call("history", "show", (set(keys) - {eight["key"]}).pop())[1]
 
 

@@ -116,6 +116,22 @@ def test_days_that_are_alike_count_for_less() -> None:
     assert slow.gain.sd / slow.gain.rounds**0.5 > mixed.gain.sd / mixed.gain.rounds**0.5
 
 
+@pytest.mark.parametrize("sessions_", [8, 20, 30])
+def test_a_drift_is_no_step(sessions_: int) -> None:
+    noise = np.random.default_rng(3).standard_normal(sessions_ + 1)
+    rates = np.exp(-0.01 * np.arange(sessions_ + 1) + 0.01 * noise).tolist()
+    found = judge(of_recorded(["whole_bytes_per_s"], series(rates[:-1]), [run(rates[-1])]))
+    assert overall(found) is Verdict.UNDECIDED
+
+
+@pytest.mark.parametrize("high", [1, 3, 5])
+def test_no_figure_that_a_file_may_have_is_too_much(high: int) -> None:
+    known = series([*([0.9e15] * high), *([1.1e-9] * (6 - high))])
+    for now in (0.9e15, 1.1e-9):
+        found = judge(of_recorded(("whole_bytes_per_s", "t99_s"), known, [run(now, time_s=now)]))
+        assert all(one.interval is not None for one in found)
+
+
 def test_runs_of_one_hour_are_one_session() -> None:
     runs = series([1.0] * 30, every_ns=HOUR_NS // 10)
     assert [len(one) for one in sessions(runs)] == [11, 11, 8]
