@@ -37,6 +37,8 @@ _PIECE_S: Final = 0.2
 _STEPS: Final = 20
 """In the time that a function takes when nothing is shared."""
 _LEAST_S, _MOST_S = 0.001, 0.1
+_IN_TURN: Final = 8
+"""Steps in the time of a request, where requests compete."""
 _REST: Final = 0.5
 """Bytes below which nothing is left: instants are rounded."""
 _WAITS: Final = np.array([longest_wait_s(number) for number in range(64)])
@@ -95,13 +97,18 @@ class Engine:
 
     def run(self) -> Simulated:
         """Return what happens until the last function has ended."""
-        step_s = float(np.clip(self._limits.function_s / _STEPS, _LEAST_S, _MOST_S))
+        usual_s = float(np.clip(self._limits.function_s / _STEPS, _LEAST_S, _MOST_S))
+        store = self._model.store
+        latency_s = store.put_s if self._is_put else store.get_s
+        # Requests come in the order of their instants from step to step, and not within one.
+        short_s = float(np.clip(latency_s / _IN_TURN, _LEAST_S, usual_s))
         at_s = 0.0
         while True:
             first = float(self._lanes.now_s[self._active].min(initial=np.inf))
             at_s = max(at_s, min(first, self._launcher.earliest_s()))
             if not np.isfinite(at_s):
                 break
+            step_s = short_s if self._store.is_refusing else usual_s
             passed_s = at_s + step_s - self._to_s
             self._to_s = at_s + step_s
             self._store.begin_step(passed_s)
