@@ -147,6 +147,9 @@ def distance(functions: Sequence[int], rounds: int, *, smallest: bool) -> None:
             for _ in range(rounds):
                 with tempfile.TemporaryDirectory() as scratch:
                     for what, real, made in measured(number, shape, Path(scratch), SEEDS):
+                        for one in made:
+                            # Whatever it took, the same was done.
+                            assert (one.ok, one.bytes) == (real.ok, real.bytes)
                         pair = (figures(real), median([*map(figures, made)]))
                         found.setdefault(what, []).append(pair)
             for what, pairs in found.items():

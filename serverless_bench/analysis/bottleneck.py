@@ -19,7 +19,9 @@ function network
     Its bytes over time are a straight line, after a burst or from the start, and the
     lines of the other functions of its memory size are as steep: the mark of a limit that each
     has for itself. Or its rate after a burst is what AWS says that a function of its memory
-    has (``aws.lambda_network``): then it need not have company.
+    has (``aws.lambda_network``): then it need not have company. Functions that begin and end
+    together and share a store's ceiling evenly leave the same mark in one run; ``sbench scale``
+    tells them apart.
 store
     None of these, and its client took less than half of the time: the function waited for
     the store, or for the network between.

@@ -19,11 +19,11 @@ def check_simulation(words: Sequence[str], flags: Mapping[str, Any]) -> None:
     UsageError
         If there is no command, or a model without a simulation.
     """
-    if not flags["simulate"]:
+    if flags["model"] is not None and not flags["simulate"]:
         raise UsageError(
             "--model needs --simulate", hint="sbench plan --simulate --model ... write"
         )
-    if not words:
+    if flags["simulate"] and not words:
         raise UsageError(
             "--simulate needs a command", hint="sbench plan --simulate write --number 100000"
         )

@@ -9,6 +9,7 @@ from typing import Final
 
 import numpy as np
 
+from serverless_bench.errors import UsageError
 from serverless_bench.job.operations import OperationKind
 from serverless_bench.rundir.tables import Floats, Ints
 from serverless_bench.simulation.demand import Demand
@@ -25,6 +26,7 @@ from serverless_bench.simulation.state import (
     Simulated,
     groups_of,
 )
+from serverless_bench.simulation.steps import MOST_S, short_step_s, usual_step_s
 from serverless_bench.simulation.store import SharedStore
 from serverless_bench.worker.retry import THROTTLED_S, longest_wait_s
 
@@ -34,9 +36,8 @@ _LEAST_PIECES: Final = 4
 """The same where others of its operation are beside it, which have theirs."""
 _PIECE_S: Final = 0.2
 """Shorter ones are not noted: so it is in a worker."""
-_STEPS: Final = 20
-"""In the time that a function takes when nothing is shared."""
-_LEAST_S, _MOST_S = 0.001, 0.1
+_LONGEST_S: Final = 86_400.0
+"""Of a run; instants have to fit into 64 bits, too."""
 _REST: Final = 0.5
 """Bytes below which nothing is left: instants are rounded."""
 _WAITS: Final = np.array([longest_wait_s(number) for number in range(64)])
@@ -95,17 +96,25 @@ class Engine:
 
     def run(self) -> Simulated:
         """Return what happens until the last function has ended."""
-        step_s = float(np.clip(self._limits.function_s / _STEPS, _LEAST_S, _MOST_S))
+        store = self._model.store
+        usual_s = usual_step_s(self._limits.function_s)
+        short_s = short_step_s(store.put_s if self._is_put else store.get_s, usual_s)
         at_s = 0.0
         while True:
             first = float(self._lanes.now_s[self._active].min(initial=np.inf))
             at_s = max(at_s, min(first, self._launcher.earliest_s()))
             if not np.isfinite(at_s):
                 break
+            if at_s > _LONGEST_S:
+                raise UsageError(
+                    "the simulated run takes more than a day",
+                    hint="fewer functions or objects, or a model with higher rates",
+                )
+            step_s = short_s if self._store.is_refusing else usual_s
             passed_s = at_s + step_s - self._to_s
             self._to_s = at_s + step_s
             self._store.begin_step(passed_s)
-            self._refill(passed_s)
+            self._refill(passed_s, step_s)
             self._start_functions(self._launcher.launch(at_s, self._to_s))
             self._rounds(step_s)
             at_s = self._to_s
@@ -118,7 +127,7 @@ class Engine:
             pieces=self._pieces.table(),
         )
 
-    def _refill(self, passed_s: float) -> None:
+    def _refill(self, passed_s: float, step_s: float) -> None:
         """Give running functions the network of the step, too: it may be used in it."""
         limits = self._limits
         if not np.isfinite(limits.bytes_per_s):
@@ -128,7 +137,7 @@ class Engine:
             running = np.unique(running)
         tokens, came = self._tokens[running], limits.bytes_per_s * passed_s
         # Half of the burst comes back, and what a step brings always does.
-        room = max(limits.burst_bytes / 2, limits.bytes_per_s * _MOST_S)
+        room = max(limits.burst_bytes / 2, limits.bytes_per_s * max(MOST_S, step_s))
         self._tokens[running] = np.maximum(tokens, np.minimum(tokens + came, room))
 
     def _start_functions(self, found: Ints) -> None:

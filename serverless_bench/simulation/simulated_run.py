@@ -14,6 +14,7 @@ from serverless_bench import __version__
 from serverless_bench.aws.cost.forecast import VCPU_MIB
 from serverless_bench.driver.plan import check
 from serverless_bench.errors import ArchiveError
+from serverless_bench.job.invocations import derive_seed
 from serverless_bench.job.spec import DescribedJob, JobSpec
 from serverless_bench.job.transfer import Verify
 from serverless_bench.rundir.archive import Archive
@@ -59,7 +60,7 @@ def simulate(
     Raises
     ------
     UsageError
-        If the job makes no sense, or has something that is not simulated.
+        If the job makes no sense, has something that is not simulated, or takes above a day.
     ArchiveError
         If the directory holds a run, or cannot be written.
 
@@ -83,7 +84,7 @@ def simulate(
     job = _described(job, deployed)
     run_id = _run_id(job, model, deployed, keys)
     demand = demand_of(job, keys, run_id=run_id, created_ns=CREATED_NS)
-    rng = np.random.default_rng(job.seed)
+    rng = np.random.default_rng(derive_seed(job.seed))
     at_once, client = job.concurrency, job.target.client
     limits = limits_of(model, demand, deployed, at_once=at_once, client=client, rng=rng)
     launcher = Launcher(

@@ -9,6 +9,7 @@ from serverless_bench.rundir.tables import Floats
 from serverless_bench.simulation.model import Store
 
 _ROUNDS: Final = 30
+_CALM_S: Final = 1.0
 
 
 class SharedStore:
@@ -30,10 +31,16 @@ class SharedStore:
         self._tokens = self._depth
         self._refusing_s = 0.0
         self._refused = False
+        self._calm_s = np.inf
 
     @property
     def _depth(self) -> float:
         return (self._per_s or 0.0) * self._partitions
+
+    @property
+    def is_refusing(self) -> bool:
+        """Whether it lately refused requests: whose turn it is depends on their order then."""
+        return self._refused or self._calm_s < _CALM_S
 
     def begin_step(self, passed_s: float) -> None:
         """Let time pass: tokens come back, and partitions split."""
@@ -42,6 +49,7 @@ class SharedStore:
             self._refusing_s += passed_s
             splits = int(self._refusing_s // model.split_s)
             self._partitions = min(model.most_partitions, model.partitions + splits)
+        self._calm_s = 0.0 if self._refused else self._calm_s + passed_s
         self._refused = False
         self._tokens = min(self._depth, self._tokens + self._depth * passed_s)
 

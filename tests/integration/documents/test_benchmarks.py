@@ -37,6 +37,15 @@ SMALLEST = [
     pytest.param("report", [("10",)]),
     pytest.param("serve", [("1", name) for name in ("drained", "checked", "regenerated")]),
     pytest.param(
+        "simulate",
+        [
+            ("10", "1", "1"),
+            *(("network of each, with a burst", "2", name) for name in ("write", "read")),
+            *(("connections, latency", "2", name) for name in ("write", "read")),
+            ("requests of a prefix, with 503s", "2", "write"),
+        ],
+    ),
+    pytest.param(
         "start",
         [
             *(("Python", "that", "imports", "click"), ("cold", "start", "of", "the", "function")),

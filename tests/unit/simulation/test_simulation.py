@@ -216,6 +216,14 @@ def test_what_no_model_knows_is_refused(
     assert not (tmp_path / "run").exists()
 
 
+def test_a_run_of_more_than_a_day_is_refused_and_any_seed_will_do(tmp_path: Path) -> None:
+    slow = changed(launch={"at_once": 1, "per_s": 1e-5, "cold_s": 1e5})
+    with pytest.raises(UsageError, match="takes more than a day"):
+        simulated(tmp_path / "slow", slow, 3)
+    assert not (tmp_path / "slow").exists()
+    assert simulated(tmp_path / "run", AWS_LAMBDA, seed=-5).ended
+
+
 @pytest.mark.parametrize(
     ("text", "says"),
     [

@@ -84,14 +84,14 @@ def test_an_even_share_in_lockstep_cannot_be_told_from_a_limit_of_each(tmp_path:
     assert found.capped.law.cap == pytest.approx(400e6, rel=0.01)
 
 
-def scaled(where: Path, model: Model, numbers: Iterable[int]) -> Scaling:
+def scaled(where: Path, model: Model, numbers: Iterable[int], *, runs_each: int = 4) -> Scaling:
     runs = {
         number: [
             summarize(
                 simulated(where / f"{number}-{seed}", model, number, mib=64, seed=seed)
             ).whole_bytes_per_s
             or 0.0
-            for seed in range(4)
+            for seed in range(runs_each)
         ]
         for number in numbers
     }
@@ -118,11 +118,11 @@ def test_a_driver_that_sends_one_after_the_other_is_the_contention_of_the_law(
         launch={"submit_per_s": per_s, "cold_s": 0.02, "cold_sigma": 0.3},
         function={"connection_put_bytes_per_s": rate, "connection_put_sigma": 0.02},
     )
-    found = scaled(tmp_path, model, (1, 3, 10, 30, 100))
+    found = scaled(tmp_path, model, (1, 3, 10, 30), runs_each=8)
     assert found.better is found.usl
     # N functions take w + (N - 1) / p: that is N gamma / (1 + alpha (N - 1)).
     alone_s = 64 * MIB / rate
     for name, truth in (("per_function", rate), ("contention", 1 / (per_s * alone_s))):
         low, high = found.usl.interval(attrgetter(name)) or (0, 0)
         assert low <= truth <= high, (name, low, truth, high)
-    assert found.usl.law.coherency == pytest.approx(0, abs=1e-5)
+    assert found.usl.law.coherency == pytest.approx(0, abs=1e-4)
