@@ -86,12 +86,13 @@ _STYLES: Final[Mapping[str, Callable[[Mapping[str, Any], Sequence[Comparison]], 
 def _headline(found: Mapping[str, Any]) -> str:
     direction = "more" if found["more_is_better"] else "less"
     return (
-        f"{_in_words(found['metric'])}, {direction} is better;"
+        f"{in_words(found['metric'])}, {direction} is better;"
         f" a difference below {found['threshold'] * 100:.3g}% does not matter; alpha {ALPHA}"
     )
 
 
-def _in_words(metric: str) -> str:
+def in_words(metric: str) -> str:
+    """Return a metric as people call it."""
     field, _, part = metric.partition(".")
     words = _METRICS.get(field, field)
     return f"{words}, {part}" if part else words
