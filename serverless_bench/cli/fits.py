@@ -12,7 +12,6 @@ import orjson
 from serverless_bench.analysis.samples import MeasuredRun
 from serverless_bench.analysis.scaling import CONFIDENCE, Fit, Scaling, fit_scaling
 from serverless_bench.cli.terminal import say, say_json
-from serverless_bench.reporters.comparison import in_words
 from serverless_bench.units import format_count, format_rate
 
 _METRICS: Final = ("whole_bytes_per_s", "steady_bytes_per_s")
@@ -25,6 +24,7 @@ _FORMS: Final[Mapping[str, Callable[[float], str]]] = {
     "knee": "{:.3g}".format,
 }
 """Parameters of the laws, in the order of a report, and how to show them."""
+_NEXT: Final = ";\n  "
 
 
 def fit(runs: Sequence[MeasuredRun], *, seed: int) -> dict[str, Scaling]:
@@ -63,12 +63,11 @@ def show(found: Mapping[str, Scaling], *, predict: int | None, style: str) -> No
         say_json(orjson.dumps(data))
         return
     for metric, fitted in data.items():
-        say(in_words(metric))
-        markdown = style == "markdown"
-        for line in (*_table(fitted["rows"], markdown=markdown), *_laws(fitted, markdown=markdown)):
-            say(line)
+        say(metric)
+        for line in (*_table(fitted["rows"], markdown=style == "markdown"), *_laws(fitted)):
+            say(*line.split("\n"))
     for metric in _METRICS[len(found) :]:
-        say(f"no fit of the {in_words(metric)}: not every run has it")
+        say(f"no fit of {metric}: not every run has it")
 
 
 def _to_json(scaling: Scaling, predict: int | None) -> dict[str, Any]:
@@ -117,7 +116,7 @@ def _table(rows: Sequence[Mapping[str, Any]], *, markdown: bool) -> Iterator[str
         yield from (" ".join(f"{cell:>12}" for cell in line) for line in cells)
 
 
-def _laws(fitted: Mapping[str, Any], *, markdown: bool) -> Iterator[str]:
+def _laws(fitted: Mapping[str, Any]) -> Iterator[str]:
     for key, title in _NAMES.items():
         law = fitted[key]
         words = [
@@ -131,10 +130,8 @@ def _laws(fitted: Mapping[str, Any], *, markdown: bool) -> Iterator[str]:
             shown = _value(law["predicted"], format_rate, "-")
             words.append(f"{format_count(law['predicted']['number'], 'function')} get {shown}")
         better = ", the better fit" if fitted["better"] == key else ""
-        yield f"{title}{better}:"
-        yield from (f"{'- ' if markdown else '  '}{one}" for one in words)
-        if markdown:
-            yield ""
+        # Markdown and HTML make one line of it again.
+        yield f"{title}{better}: {_NEXT.join(words)}"
     yield (
         f"In brackets: {fitted['confidence']:.0%} intervals, from the runs of each number drawn"
         f" anew. Nothing is said beyond {fitted['reach']} functions."

@@ -86,13 +86,12 @@ _STYLES: Final[Mapping[str, Callable[[Mapping[str, Any], Sequence[Comparison]], 
 def _headline(found: Mapping[str, Any]) -> str:
     direction = "more" if found["more_is_better"] else "less"
     return (
-        f"{in_words(found['metric'])}, {direction} is better;"
+        f"{_in_words(found['metric'])}, {direction} is better;"
         f" a difference below {found['threshold'] * 100:.3g}% does not matter; alpha {ALPHA}"
     )
 
 
-def in_words(metric: str) -> str:
-    """Return a metric as people call it."""
+def _in_words(metric: str) -> str:
     field, _, part = metric.partition(".")
     words = _METRICS.get(field, field)
     return f"{words}, {part}" if part else words
