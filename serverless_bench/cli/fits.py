@@ -28,6 +28,7 @@ _FORMS: Final[Mapping[str, Callable[[float], str]]] = {
     "knee": "{:.3g}".format,
 }
 """Parameters of the laws, in the order of a report, and how to show them."""
+_NEXT: Final = ";\n  "
 
 
 def fit(runs: Sequence[MeasuredRun], *, seed: int) -> dict[str, Scaling]:
@@ -92,7 +93,7 @@ def show(
     for metric, fitted in data.items():
         say(f"{metric}{mark}")
         for line in (*_table(fitted["rows"], markdown=style == "markdown"), *_laws(fitted)):
-            say(line)
+            say(*line.split("\n"))
     for metric in _METRICS[len(found) :]:
         say(f"no fit of {metric}: not every run has it")
 
@@ -158,7 +159,7 @@ def _laws(fitted: Mapping[str, Any]) -> Iterator[str]:
     for key, title in _NAMES.items():
         law = fitted[key]
         words = [
-            f"{name} {_value(law[name], form, 'not met')}"
+            f"{name.replace('_', ' ')} {_value(law[name], form, 'not met')}"
             for name, form in _FORMS.items()
             if name in law
         ]
@@ -168,7 +169,8 @@ def _laws(fitted: Mapping[str, Any]) -> Iterator[str]:
             shown = _value(law["predicted"], format_rate, "-")
             words.append(f"{format_count(law['predicted']['number'], 'function')} get {shown}")
         better = ", the better fit" if fitted["better"] == key else ""
-        yield f"{title}{better}: {'; '.join(words)}"
+        # Markdown and HTML make one line of it again.
+        yield f"{title}{better}: {_NEXT.join(words)}"
     yield (
         f"In brackets: {fitted['confidence']:.0%} intervals, from the runs of each number drawn"
         f" anew. Nothing is said beyond {fitted['reach']} functions."

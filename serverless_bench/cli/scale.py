@@ -153,7 +153,7 @@ def _measure(
             for run in found:
                 rate = format_rate(run.summary.whole_bytes_per_s)
                 at_once = format_count(number, "function")
-                say(f"run {done} of {len(order)}: {at_once} {rate}  {directory}", err=quiet)
+                say(f"run {done} of {len(order)}: {at_once}, {rate}  {directory}", err=quiet)
             yield from found
 
 

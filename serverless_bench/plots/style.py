@@ -131,14 +131,14 @@ def key_above(axes: Axes, *others: Axes, columns: int) -> None:
         As many entries stand side by side.
     """
     entries = [one.get_legend_handles_labels() for one in (axes, *others)]
-    handles = [handle for found, _ in entries for handle in found]
-    labels = [label for _, found in entries for label in found]
-    lines = -(-len(labels) // columns)
+    # What two runs on these axes have in common is said once.
+    named = {label: handle for found in entries for handle, label in zip(*found, strict=True)}
+    lines = -(-len(named) // columns)
     if not lines:
         return
     axes.legend(
-        handles,
-        labels,
+        named.values(),
+        named.keys(),
         ncols=columns,
         loc="lower left",
         bbox_to_anchor=(0.0, 1.0),

@@ -322,7 +322,7 @@ def test_saved_runs_are_fitted_and_nothing_is_said_too_far_off(call: Call, tmp_p
     make_series(tmp_path / "s")
     code, out, err = call("scale", "--report", "s", "--predict", "16")
     assert (code, err) == (0, "")
-    assert "min(linear, cap), the better fit: per_function" in out
+    assert "min(linear, cap), the better fit: per function" in out
     assert "16 functions get" in out
     assert "Nothing is said beyond 16 functions." in out
     found = json.loads(call("scale", "--report", "s", "--format", "json")[1])

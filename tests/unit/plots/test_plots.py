@@ -166,6 +166,8 @@ def test_throttles_have_a_scale_of_their_own_also_beside_another_run(
     one = saved(tmp_path / "r", [outcome(record(0, [operation()], attempts=throttled))])
     draw_throughput(one, axes)
     draw_throughput(one, axes)
+    labels = [text.get_text() for text in _texts(axes)]
+    assert labels.count("throttled attempts, sbench/") == 1
     own, beside = axes.figure.axes
     assert (own, beside.get_ylabel()) == (axes, "throttled attempts per s")
     assert [to_hex(patch.get_edgecolor()) for patch in beside.patches] == [LIGHT.failed] * 2
