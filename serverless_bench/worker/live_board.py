@@ -16,7 +16,7 @@ known when their records have come: ``BoardWriter.add_record``.
 
 import sys
 import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from mmap import mmap
@@ -234,7 +234,7 @@ class BoardWriter:
         """Whether functions with a duration are to end."""
         return self._board.stopped
 
-    def ended(self, operation: OperationRow, attempts: Iterable[AttemptRow]) -> None:
+    def ended(self, operation: OperationRow, attempts: Sequence[AttemptRow]) -> None:
         """Count an operation that has ended, and its attempts."""
         end_ns = operation[4]
         with self._lock:
@@ -244,7 +244,7 @@ class BoardWriter:
                 before_ns, self._awake_ns = self._awake_ns, awake_ns()
                 self._words[at.AWAKE_NS] += max(0, self._awake_ns - before_ns)
 
-    def _add(self, operation: OperationRow, attempts: Iterable[AttemptRow]) -> None:
+    def _add(self, operation: OperationRow, attempts: Sequence[AttemptRow]) -> None:
         # Every operation pays for this: few names, no calls but one.
         words, error = self._words, operation[12]
         kind = _WARM_UP if operation[13] else _KIND_NUMBER[operation[0]]
@@ -255,6 +255,9 @@ class BoardWriter:
             intended_ns = operation[17]
             begin_ns = operation[3] if intended_ns is None else intended_ns
             words[_HISTOGRAM + bucket_of(operation[4] - begin_ns)] += 1
+        if not attempts:
+            # A span of a user's function: its bytes are what it says.
+            words[at.BYTES + kind] += operation[7]
         for row in attempts:
             words[_ATTEMPTS] += 1
             words[_IN_FLIGHT_NS] += row[4] - row[3]

@@ -12,6 +12,7 @@ from serverless_bench import clock
 from serverless_bench.errors import ConnectionLost, NotFound, OperationError, ServerFault, TimedOut
 from serverless_bench.executors.base import RunProgress
 from serverless_bench.job.invocations import invocation_specs
+from serverless_bench.job.operations import OperationKind
 from serverless_bench.job.spec import JobSpec
 from serverless_bench.rundir.record import InvocationRecord
 from serverless_bench.units import NS_PER_S
@@ -163,6 +164,14 @@ def test_a_record_counts_as_if_its_function_had_told() -> None:
     assert again.awake_ns == round((found.cpu_user_s + found.cpu_sys_s) * 1e9) + (
         found.run_wait_ns or 0
     )
+
+
+def test_spans_of_a_user_function_count_with_the_bytes_that_it_says() -> None:
+    board = LiveBoard.here()
+    rows = [operation(n, kind=OperationKind.CALL, size=700) for n in range(2)]
+    board.writer().add_record(record(0, rows, attempts=[]))
+    totals = board.totals()
+    assert (totals.operations["call"], totals.bytes["call"], totals.attempts) == (2, 1400, 0)
 
 
 def test_corrupt_bytes_and_unknown_errors_have_classes() -> None:
