@@ -1,5 +1,6 @@
 """What functions tell while they run: counters that add up, and a word that ends them."""
 
+import sys
 import threading
 from collections import Counter
 from dataclasses import replace
@@ -197,7 +198,9 @@ def test_an_open_loop_counts_from_when_it_was_due() -> None:
 
 def test_threads_of_a_function_lose_no_counts() -> None:
     board = LiveBoard.here()
-    writer, threads, each = board.writer(), 4, 5_000
+    writer, threads, each = board.writer(), 4, 20_000
+    before_s = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
 
     def move() -> None:
         for _ in range(each):
@@ -208,6 +211,7 @@ def test_threads_of_a_function_lose_no_counts() -> None:
         thread.start()
     for thread in started:
         thread.join()
+    sys.setswitchinterval(before_s)
     assert board.totals().bytes["put"] == threads * each
 
 
