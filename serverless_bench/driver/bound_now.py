@@ -46,14 +46,14 @@ def bound_now(now: Activity) -> str:
     share = sum(errors.values()) / added.attempts
     if share >= STORE_ERRORS:
         most = max(errors, key=lambda name: errors[name])
-        return f"store errors: {share:.0%} of the attempts, most of them {most}"
+        return f"store errors: {share:.0%} of attempts, mostly {most}"
     # As there: of the time that requests were out, or at least of that of the functions.
     client = min(1.0, added.awake_ns / max(added.in_flight_ns, now.running * now.span_ns))
     known = now.lanes_known and added.awake_ns
     if known and client >= CLIENT_SHARE:
-        return f"client: at work, or waiting for a processor, {client:.0%} of the time"
+        return f"client: busy, or waiting for a processor, {client:.0%}"
     if now.asked_per_s is not None and now.achieved_per_s >= _KEPT_PACE * now.asked_per_s:
-        return "schedule: as fast as it was asked to be"
+        return "schedule: as fast as asked"
     if known and client < STORE_SHARE and not now.threads:
-        return f"store, or the network: functions wait for it {1 - client:.0%} of the time"
+        return f"store or network: functions wait {1 - client:.0%} of the time"
     return UNKNOWN

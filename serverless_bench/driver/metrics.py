@@ -1,6 +1,5 @@
 """A run's counters for Prometheus, as its own library writes them."""
 
-import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
@@ -63,7 +62,7 @@ def metrics_file(view: RunView, job: JobSpec, path: str) -> Callable[[], None]:
             write_to_textfile(path, registry)
         except OSError as exc:
             raise ArchiveError(
-                f"cannot write `metrics` {path}: {exc.strerror}",
+                f"cannot write {path}: {exc.strerror}",
                 hint="name a file in a directory of yours",
             ) from exc
 
@@ -117,7 +116,7 @@ def _functions(look: Look) -> Iterator[Metric]:
         cost = CounterMetricFamily("sbench_cost", "Spent so far.", labels=["currency"])
         cost.add_metric([look.currency], look.cost)
         yield cost
-    cause = "unknown" if look.bound == UNKNOWN else re.split("[:,]", look.bound)[0]
+    cause = "unknown" if look.bound == UNKNOWN else look.bound.partition(":")[0]
     bound = GaugeMetricFamily("sbench_bound_info", "What bounds it now.", labels=["cause"])
     bound.add_metric([cause.replace(" ", "_")], 1)
     yield bound

@@ -259,9 +259,12 @@ class FunctionContext:
 
     def finish(self) -> None:
         """Put the blocks into the records: nothing is verified any more."""
-        origin_ns = self._runner.clock.origin_ns
+        runner = self._runner
         for block in self._blocks:
-            self._runner.measured.append(block.measured(origin_ns, warmup=self._warmup))
+            done = block.measured(runner.clock.origin_ns, warmup=self._warmup)
+            runner.measured.append(done)
+            if runner.board is not None:
+                runner.board.ended(done.row, done.attempt_rows)
         self._blocks.clear()
 
     def _check_mine(self, key: str, mine: bool) -> None:  # noqa: FBT001 - private

@@ -6,17 +6,17 @@ come slots of equal length, one per worker process, in which that worker writes
 what it saw before.
 
 Only one process writes into a slot, so processes cannot lose each other's counts. Threads of
-that process share the slot under a lock: ``words[i] += n`` is a read and a write, and nothing
-in the language keeps another thread out between the two. A lock and some ten additions after
-an operation, outside of what is timed, take one to two microseconds.
+that process share it under the interpreter's lock: CPython lets another thread run only at
+calls and where code jumps back, and ``words[i] += n`` has neither between its read and its
+write. (An interpreter without that lock would need another one here.) A handful of additions
+after an operation, outside of what is timed, take about a microsecond.
 
 What functions have done that share no memory with their driver (AWS Lambda, Lithops, Dask) is
 known when their records have come: ``BoardWriter.add_record``.
 """
 
 import sys
-import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from mmap import mmap
@@ -44,13 +44,14 @@ _PRICE_CLASS: Final = {
 _FREE_STATUS: Final = 500
 """As in ``aws.cost.requests``, which a worker does not load."""
 _OPERATIONS: Final = at.OPERATIONS
-_ATTEMPTS: Final = at.ATTEMPTS
 _RETRIES: Final = at.RETRIES
+_PUTS: Final = at.PUTS
 _IN_FLIGHT_NS: Final = at.IN_FLIGHT_NS
 _HISTOGRAM: Final = at.HISTOGRAM
 _KIND_NUMBER: Final = at.KIND_NUMBER
 _WARM_UP: Final = at.KIND_NUMBER[at.WARM_UP]
 _WORD_BYTES: Final = 8
+_NEVER: Final = 1 << 63
 _SAMPLE_NS: Final = NS_PER_S // 2
 """A worker looks this seldom at the processor time that it has used."""
 
@@ -89,12 +90,12 @@ class BoardTotals:
     @property
     def failures(self) -> Mapping[str, int]:
         """Failed attempts by class, as in ``FAILURES``; ``corrupt`` counts operations."""
-        return dict(zip(at.FAILURES, self.words[at.FAILURE : at.ATTEMPTS], strict=True))
+        return dict(zip(at.FAILURES, self.words[at.FAILURE : at.RETRIES], strict=True))
 
     @property
     def attempts(self) -> int:
         """Attempts that have ended, of operations that have ended."""
-        return self.words[at.ATTEMPTS]
+        return sum(self.words[at.GETS : at.FREE + 1])
 
     @property
     def retries(self) -> int:
@@ -212,7 +213,6 @@ class BoardWriter:
     def __init__(self, board: LiveBoard, words: "memoryview[int]") -> None:
         self._board = board
         self._words = words
-        self._lock = threading.Lock()
         self._awake_ns = awake_ns()
         self._sample_at_ns = 0
         self.on_moved: Mapping[str, Callable[[int], None]] = {
@@ -221,11 +221,10 @@ class BoardWriter:
         """By kind of operation: to be called with the number of bytes that have moved."""
 
     def _adder(self, index: int) -> Callable[[int], None]:
-        words, lock = self._words, self._lock
+        words = self._words
 
         def moved(count: int) -> None:
-            with lock:
-                words[index] += count
+            words[index] += count
 
         return moved
 
@@ -234,60 +233,64 @@ class BoardWriter:
         """Whether functions with a duration are to end."""
         return self._board.stopped
 
-    def ended(self, operation: OperationRow, attempts: Iterable[AttemptRow]) -> None:
+    def ended(self, operation: OperationRow, attempts: Sequence[AttemptRow]) -> None:
         """Count an operation that has ended, and its attempts."""
-        end_ns = operation[4]
-        with self._lock:
-            self._add(operation, attempts)
-            if end_ns >= self._sample_at_ns:
-                self._sample_at_ns = end_ns + _SAMPLE_NS
-                before_ns, self._awake_ns = self._awake_ns, awake_ns()
-                self._words[at.AWAKE_NS] += max(0, self._awake_ns - before_ns)
-
-    def _add(self, operation: OperationRow, attempts: Iterable[AttemptRow]) -> None:
-        # Every operation pays for this: few names, no calls but one.
-        words, error = self._words, operation[12]
+        # Every operation pays for this: names of this module, and one call.
+        words, error, end_ns = self._words, operation[12], operation[4]
         kind = _WARM_UP if operation[13] else _KIND_NUMBER[operation[0]]
         words[_OPERATIONS + kind] += 1
         if error is not None:
-            self._add_failure(kind, error)
+            self._failed(kind, error)
         elif kind != _WARM_UP:
             intended_ns = operation[17]
             begin_ns = operation[3] if intended_ns is None else intended_ns
-            words[_HISTOGRAM + bucket_of(operation[4] - begin_ns)] += 1
+            words[_HISTOGRAM + bucket_of(end_ns - begin_ns)] += 1
+        if not attempts:
+            # A span of a user's function: its bytes are what it says.
+            words[at.BYTES + kind] += operation[7]
         for row in attempts:
-            words[_ATTEMPTS] += 1
             words[_IN_FLIGHT_NS] += row[4] - row[3]
             if row[2]:
                 words[_RETRIES] += 1
-            code = row[7]
+            code, status = row[7], row[6]
             # Of what is corrupt the operation has been counted.
             if code is not None and code != "corrupt":
                 words[at.FAILURE + at.FAILURE_NUMBER.get(code, at.OTHER_FAILURE)] += 1
-            status = row[6]
             if status is None or status < _FREE_STATUS:
-                words[_PRICE_CLASS.get(row[0], at.PUTS)] += 1
+                words[_PRICE_CLASS.get(row[0], _PUTS)] += 1
+            else:
+                words[at.FREE] += 1
+        if end_ns >= self._sample_at_ns:
+            self._sample(end_ns)
 
-    def _add_failure(self, kind: int, error: str) -> None:
+    def _failed(self, kind: int, error: str) -> None:
         self._words[at.FAILED + kind] += 1
         if error == "corrupt":
             self._words[at.FAILURE + at.FAILURE_NUMBER[error]] += 1
 
+    def _sample(self, now_ns: int) -> None:
+        """Count the processor time since the last sample; of several threads one does."""
+        self._sample_at_ns = now_ns + _SAMPLE_NS
+        now_awake_ns = awake_ns()
+        before_ns, self._awake_ns = self._awake_ns, now_awake_ns
+        self._words[at.AWAKE_NS] += max(0, now_awake_ns - before_ns)
+
     def add_record(self, record: InvocationRecord) -> None:
         """Count what stands in the record of a function that wrote on no board."""
+        # What this process computes is not the function's.
+        self._sample_at_ns = _NEVER
         attempts = zip(*to_columns(Attempt, record.attempts).values(), strict=True)
         of_operation = {n: [row[1:] for row in rows] for n, rows in groupby(attempts, _first)}
         words = self._words
-        with self._lock:
-            for number, *operation in zip(
-                *to_columns(OperationRecord, record.operations).values(), strict=True
-            ):
-                rows = of_operation.get(number, ())
-                self._add(cast("OperationRow", operation), rows)
-                kind = at.KIND_NUMBER[at.WARM_UP if operation[13] else operation[0]]
-                words[at.BYTES + kind] += sum(row[13] for row in rows)
-            used_ns = round((record.cpu_user_s + record.cpu_sys_s) * NS_PER_S)
-            words[at.AWAKE_NS] += used_ns + (record.run_wait_ns or 0)
+        for number, *operation in zip(
+            *to_columns(OperationRecord, record.operations).values(), strict=True
+        ):
+            rows = of_operation.get(number, ())
+            self.ended(cast("OperationRow", operation), rows)
+            kind = at.KIND_NUMBER[at.WARM_UP if operation[13] else operation[0]]
+            words[at.BYTES + kind] += sum(row[13] for row in rows)
+        used_ns = round((record.cpu_user_s + record.cpu_sys_s) * NS_PER_S)
+        words[at.AWAKE_NS] += used_ns + (record.run_wait_ns or 0)
 
 
 def _first(row: tuple[int, ...]) -> int:

@@ -40,8 +40,8 @@ BYTES: Final = 0
 OPERATIONS: Final = BYTES + len(KINDS)
 FAILED: Final = OPERATIONS + len(KINDS)
 FAILURE: Final = FAILED + len(KINDS)
-ATTEMPTS: Final = FAILURE + len(FAILURES)
-RETRIES: Final = ATTEMPTS + 1
+RETRIES: Final = FAILURE + len(FAILURES)
+# Every attempt is in one of three: what Amazon S3 charges for as for GET, as for PUT, not at all.
 GETS: Final = RETRIES + 1
 PUTS: Final = GETS + 1
 FREE: Final = PUTS + 1

@@ -169,11 +169,11 @@ def test_what_bounds_it_is_said_where_it_is_known() -> None:
         return site.at(2).view.look().bound
 
     assert bound(busy_s=1.9).startswith("client: ")
-    assert bound(busy_s=0.2) == "store, or the network: functions wait for it 90% of the time"
+    assert bound(busy_s=0.2) == "store or network: functions wait 90% of the time"
     assert bound(busy_s=1.4) == UNKNOWN
     assert bound() == UNKNOWN
-    assert bound(failed=25) == "store errors: 20% of the attempts, most of them throttled"
-    assert bound(busy_s=0.2, rate=50.0) == "schedule: as fast as it was asked to be"
+    assert bound(failed=25) == "store errors: 20% of attempts, mostly throttled"
+    assert bound(busy_s=0.2, rate=50.0) == "schedule: as fast as asked"
     # Before anything has ended nobody knows.
     assert Site(of, started=1).at(3).view.look().bound == UNKNOWN
 

@@ -1,5 +1,6 @@
 """What functions tell while they run: counters that add up, and a word that ends them."""
 
+import sys
 import threading
 from collections import Counter
 from dataclasses import replace
@@ -12,6 +13,7 @@ from serverless_bench import clock
 from serverless_bench.errors import ConnectionLost, NotFound, OperationError, ServerFault, TimedOut
 from serverless_bench.executors.base import RunProgress
 from serverless_bench.job.invocations import invocation_specs
+from serverless_bench.job.operations import OperationKind
 from serverless_bench.job.spec import JobSpec
 from serverless_bench.rundir.record import InvocationRecord
 from serverless_bench.units import NS_PER_S
@@ -165,6 +167,14 @@ def test_a_record_counts_as_if_its_function_had_told() -> None:
     )
 
 
+def test_spans_of_a_user_function_count_with_the_bytes_that_it_says() -> None:
+    board = LiveBoard.here()
+    rows = [operation(n, kind=OperationKind.CALL, size=700) for n in range(2)]
+    board.writer().add_record(record(0, rows, attempts=[]))
+    totals = board.totals()
+    assert (totals.operations["call"], totals.bytes["call"], totals.attempts) == (2, 1400, 0)
+
+
 def test_corrupt_bytes_and_unknown_errors_have_classes() -> None:
     rows = [operation(0, error="corrupt"), operation(1, error="bug"), operation(2)]
     tried = [attempt(0), attempt(1, error="error"), attempt(2, error="throttled")]
@@ -188,7 +198,9 @@ def test_an_open_loop_counts_from_when_it_was_due() -> None:
 
 def test_threads_of_a_function_lose_no_counts() -> None:
     board = LiveBoard.here()
-    writer, threads, each = board.writer(), 4, 5_000
+    writer, threads, each = board.writer(), 4, 20_000
+    before_s = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
 
     def move() -> None:
         for _ in range(each):
@@ -199,6 +211,7 @@ def test_threads_of_a_function_lose_no_counts() -> None:
         thread.start()
     for thread in started:
         thread.join()
+    sys.setswitchinterval(before_s)
     assert board.totals().bytes["put"] == threads * each
 
 

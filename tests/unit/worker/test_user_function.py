@@ -33,6 +33,7 @@ from serverless_bench.worker import runner
 from serverless_bench.worker.barrier import start_key
 from serverless_bench.worker.context import FunctionContext
 from serverless_bench.worker.invocation import forget_clients, run_invocation
+from serverless_bench.worker.live_board import LiveBoard
 from serverless_bench.worker.user_function import ALLOW_CODE, PYTHON, allowed_here
 from tests.runs import TARGET
 from tests.unit.flaky import FlakyClient
@@ -254,6 +255,20 @@ def test_a_block_is_an_operation(client: FlakyClient) -> None:
     assert (fails.error, fails.bytes) == ("ZeroDivisionError", 0)
     assert [step.step_bytes for step in record.steps] == [3 << 20, 1000, 0]
     assert [step.operation for step in record.steps] == [0, 1, 2]
+
+
+def test_blocks_are_on_the_live_board(client: FlakyClient) -> None:
+    def mine(context: FunctionContext) -> None:
+        context.put(context.new_key())
+        with context.measure("idle") as block:
+            block.bytes = 77
+
+    board = LiveBoard.here()
+    with allowed_here():
+        assert run_invocation(planned(job(mine)), board=board.writer()).ok
+    totals = board.totals()
+    assert (totals.operations["put"], totals.operations["call"]) == (1, 1)
+    assert totals.bytes["call"] == 77
 
 
 def test_numbers_of_numpy_and_odd_names_fit_into_a_record(client: FlakyClient) -> None:
@@ -498,7 +513,7 @@ def test_the_gate_is_between_the_calls_of_the_warm_up_and_the_others(client: Fla
     client.objects[start_key(TARGET.prefix, "r")] = b"+"
 
     def function(context: FunctionContext) -> None:
-        context.put(context.new_key(0))
+        context.put(context.new_key())
 
     record = called(function, warmup=2, gate=1.0)
     assert record.ok

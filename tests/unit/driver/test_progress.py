@@ -1,0 +1,104 @@
+"""Who shows a run: a terminal, a log, or nobody."""
+
+import io
+import os
+import threading
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from serverless_bench.driver import progress
+from serverless_bench.driver.display import Display, Style
+from serverless_bench.errors import ArchiveError
+from serverless_bench.executors.base import RunProgress
+from serverless_bench.rundir.record import Outcome
+from tests.processes import PATIENCE_S
+from tests.runs import job, lost, outcome
+
+
+class Log(io.StringIO):
+    """Standard error that tells when a line has come."""
+
+    def __init__(self, *, terminal: bool = False) -> None:
+        super().__init__()
+        self.written = threading.Event()
+        self._terminal = terminal
+
+    def isatty(self) -> bool:
+        return self._terminal
+
+    def write(self, text: str) -> int:
+        count = super().write(text)
+        if "\n" in text:
+            self.written.set()
+        return count
+
+
+def ignore(_: Outcome) -> None:
+    """Take an outcome."""
+
+
+@pytest.mark.parametrize("style", ["none", "bar"])
+def test_where_nobody_looks_nothing_is_made(style: Style, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stderr", Log())
+    with progress.shown(
+        job(invocations=1), 1, RunProgress(), ignore, display=Display(style=style)
+    ) as tell:
+        assert tell is ignore
+
+
+def test_a_log_has_a_line_when_a_run_takes_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    log = Log()
+    monkeypatch.setattr("sys.stderr", log)
+    monkeypatch.setattr(progress, "_UNASKED_S", 0.001)
+    with progress.shown(job(invocations=3), 3, RunProgress(), ignore, display=Display()):
+        assert log.written.wait(PATIENCE_S)
+    assert log.getvalue().startswith("0 s: starting, 3 waiting, 0 done of 3\n")
+
+
+def test_a_short_run_leaves_a_log_alone_unless_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    lines: dict[Style, int] = {}
+    for style in ("auto", "plain"):
+        log = Log()
+        monkeypatch.setattr("sys.stderr", log)
+        with progress.shown(
+            job(invocations=1), 1, RunProgress(), ignore, display=Display(style=style)
+        ):
+            pass
+        lines[style] = len(log.getvalue().splitlines())
+    assert lines == {"auto": 0, "plain": 1}
+
+
+@pytest.mark.parametrize(("term", "drawn"), [("xterm", True), ("dumb", False)])
+def test_a_dumb_terminal_is_a_log(term: str, drawn: bool, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: FBT001
+    monkeypatch.setattr("sys.stderr", Log(terminal=True))
+    monkeypatch.setenv("TERM", term)
+    assert progress._is_terminal() is drawn
+
+
+def test_nobody_reads_the_log_and_the_run_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    with suppress(BrokenPipeError), os.fdopen(writing, "w") as closed:
+        monkeypatch.setattr("sys.stderr", closed)
+        display = Display(style="plain")
+        with progress.shown(job(invocations=1), 1, RunProgress(), ignore, display=display) as tell:
+            tell(outcome(lost(0)))
+        monkeypatch.undo()
+
+
+def test_a_file_that_can_no_longer_be_written_is_noted(
+    tmp_path: Path,
+) -> None:
+    live, folder = RunProgress(), tmp_path / "there"
+    display = Display(style="none", metrics=f"{folder}/run.prom")
+    with (
+        pytest.raises(ArchiveError, match="cannot write"),
+        progress.shown(job(invocations=1), 1, live, ignore, display=display),
+    ):
+        pytest.fail("it must not begin")
+    folder.mkdir()
+    with progress.shown(job(invocations=1), 1, live, ignore, display=display):
+        folder.rename(tmp_path / "gone")
+    assert live.notes == [f"cannot write {folder}/run.prom: No such file or directory"]
