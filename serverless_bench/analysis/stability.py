@@ -25,17 +25,17 @@ STAYING: Final = 0.5
 """Of the time from the beginning until it held for the first time."""
 TREND: Final = 3.0
 """How many times what is asked for the rate may rise or fall over the window."""
-MIN_BLOCKS: Final = 16
+MIN_BLOCKS: Final = 12
 CONFIDENCE: Final = 0.95
 _MIN_BLOCK: Final = 5
 """Samples."""
-_MEMORIES: Final = 8.0
+MEMORIES: Final = 6.0
 """Autocorrelation times of a block."""
 _SETTLING: Final = 0.2
 """Share of the samples, the first ones, that no window has: functions are launched then."""
-_LOOKING: Final = 1.1
+_LOOKING: Final = 1.15
 """How much wider the interval is for having been looked at: without, it held the truth in 93 of
-100 series that were stopped, independent or AR(1) (tests/unit/analysis/test_stability.py)."""
+100 series with a memory that were stopped."""
 _RESAMPLES: Final = 999
 _NORMAL: Final = 1.959964
 
@@ -115,7 +115,7 @@ def look(samples: Sequence[float] | Floats) -> Look | None:
     window = np.asarray(samples, dtype=np.float64)[int(_SETTLING * len(samples)) :]
     if not len(window) or not window.any():
         return None
-    length = max(_MIN_BLOCK, ceil(_MEMORIES * _memory(window)))
+    length = max(_MIN_BLOCK, ceil(MEMORIES * _memory(window)))
     count = len(window) // length
     mean = float(window.mean()) / SAMPLE_S
     if count < MIN_BLOCKS:
