@@ -3,9 +3,9 @@
 A run that ends as soon as an interval is narrow is looked at again and again, and ends when
 the interval happens to be too narrow. Four things keep its word all the same. Blocks are as
 long as the rate remembers (from its autocorrelation), and there are at least ``MIN_BLOCKS``,
-whose few degrees of freedom are made up for (Student's t). The rate has no trend over the window
-that could be more than twice what is asked for. And all of that holds for as long again as a
-share of the run, ``STAYING``, at every look.
+whose few degrees of freedom are made up for (Student's t). The rate has no
+trend over the window that could be more than ``TREND`` times what is asked for. And all of that
+holds for as long again as a share of the run, ``STAYING``, at every look.
 """
 
 from collections.abc import Sequence
@@ -21,18 +21,21 @@ SAMPLE_S: Final = 0.05
 """How long each sample of the rate is."""
 LOOK_S: Final = 0.5
 """From one look to the next, at least."""
-STAYING: Final = 0.4
+STAYING: Final = 0.5
 """Of the time from the beginning until it held for the first time."""
-TREND: Final = 3.25
+TREND: Final = 3.0
 """How many times what is asked for the rate may rise or fall over the window."""
-MIN_BLOCKS: Final = 16
+MIN_BLOCKS: Final = 12
 CONFIDENCE: Final = 0.95
 _MIN_BLOCK: Final = 5
 """Samples."""
-_MEMORIES: Final = 6.0
+MEMORIES: Final = 6.0
 """Autocorrelation times of a block."""
 _SETTLING: Final = 0.2
 """Share of the samples, the first ones, that no window has: functions are launched then."""
+_LOOKING: Final = 1.15
+"""How much wider the interval is for having been looked at: without, it held the truth in 93 of
+100 series with a memory that were stopped."""
 _RESAMPLES: Final = 999
 _NORMAL: Final = 1.959964
 
@@ -112,7 +115,7 @@ def look(samples: Sequence[float] | Floats) -> Look | None:
     window = np.asarray(samples, dtype=np.float64)[int(_SETTLING * len(samples)) :]
     if not len(window) or not window.any():
         return None
-    length = max(_MIN_BLOCK, ceil(_MEMORIES * _memory(window)))
+    length = max(_MIN_BLOCK, ceil(MEMORIES * _memory(window)))
     count = len(window) // length
     mean = float(window.mean()) / SAMPLE_S
     if count < MIN_BLOCKS:
@@ -181,7 +184,7 @@ def _interval(blocks: Floats, mean: float) -> tuple[float, float]:
 
     count = len(blocks)
     few = float(stdtrit(count - 1, 0.5 + CONFIDENCE / 2)) / _NORMAL
-    stretch = few * sqrt(count / (count - 1))
+    stretch = _LOOKING * few * sqrt(count / (count - 1))
     rng = np.random.default_rng(0)
     drawn = blocks[rng.integers(count, size=(_RESAMPLES, count))].mean(axis=1)
     ends = np.quantile(drawn, [0.5 - CONFIDENCE / 2, 0.5 + CONFIDENCE / 2])

@@ -17,10 +17,10 @@ SECTIONS: Final[_Sections] = {
     "Series": "scale design only set numbers blocks warm-up-blocks repeats seconds predict metric"
     " threshold tolerance power allow resume report",
     "History": "old new history machine against summary",
-    "Workload": "workload number pattern mb size objects key-file key read-times duration mix"
-    " operations backoff range-kib split threads rate arrivals sizes layout compressibility"
-    " duplication shape chunks shards dtype codec library driver source path library-option warm-up"
-    " seed",
+    "Workload": "workload number pattern mb size objects key-file key read-times duration"
+    " until-stable mix operations backoff range-kib split threads rate arrivals sizes layout"
+    " compressibility duplication shape chunks shards dtype codec library driver"
+    " source path library-option warm-up seed",
     "Target": "bucket endpoint-url prefix region addressing",
     "Transfer": "client part-mb connections verify timeout retries block-kib stat min-split-mb"
     " client-option",

@@ -112,7 +112,16 @@ _outcome_options = group(
     format_option,
 )
 run_options = group(
-    settings("executor", "concurrency", "deadline", "duration", "warm_up", "gate", "gate_timeout"),
+    settings(
+        "executor",
+        "concurrency",
+        "deadline",
+        "duration",
+        "until_stable",
+        "warm_up",
+        "gate",
+        "gate_timeout",
+    ),
     settings("link", "seed", "name"),
     remote_options,
     _outcome_options,

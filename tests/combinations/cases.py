@@ -26,7 +26,7 @@ from serverless_bench.stores.loopback.faults import FaultKind, FaultPlan
 from serverless_bench.stores.loopback.server import LoopbackServer
 from serverless_bench.stores.loopback.witness import Witness
 from serverless_bench.units import parse_size
-from tests.combinations.factors import LONG, NO
+from tests.combinations.factors import LONG, NO, STABLE
 from tests.command import Apart, Done
 from tests.here import ONE_STORE
 from tests.sam import ARCHITECTURE
@@ -176,6 +176,8 @@ class Bench:
         for factor, flag in _FLAGS.items():
             if case[factor] not in (NO, *_DEFAULTS.get(factor, ())):
                 common += [flag, ARCHITECTURE if factor == "arch" else case[factor]]
+        common += [] if case["duration"] == NO else ["--duration", "0.2"]
+        common += ["--until-stable", "30%"] if case["duration"] == STABLE else []
         common += [] if case["metrics"] == NO else ["--metrics", self.metrics]
         if case["probe"] == NO:
             common += ["--no-probe"]
@@ -283,7 +285,6 @@ _FLAGS: Final = {
     "stat": "--stat",
     "rate": "--rate",
     "arrivals": "--arrivals",
-    "duration": "--duration",
     "warm-up": "--warm-up",
     "gate": "--gate",
     "memory": "--memory",

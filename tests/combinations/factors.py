@@ -7,6 +7,8 @@ from serverless_bench.clients import CLIENTS
 from serverless_bench.driver.directory_bucket import WITH_SESSIONS
 
 NO: Final = "no"
+STABLE: Final = "0.2 until stable"
+"""A duration, with ``--until-stable``, which that is too short for."""
 FACTORS: Final[Mapping[str, Sequence[str]]] = {
     "workload": (
         *("write", "read", "mixed", "array write", "array read", "call", "job file"),
@@ -31,7 +33,7 @@ FACTORS: Final[Mapping[str, Sequence[str]]] = {
     "stat": ("key", "each", "before"),
     "rate": (NO, "100"),
     "arrivals": ("uniform", "poisson"),
-    "duration": (NO, "0.2"),
+    "duration": (NO, "0.2", STABLE),
     "warm-up": ("0", "1"),
     "repeats": ("1", "2"),
     "gate": (NO, "1"),
@@ -68,8 +70,13 @@ REFUSED: Final[Sequence[tuple[Mapping[str, str], str]]] = (
         for name in _CONTEND
         for factor, value in (("rate", "100"), ("arrivals", "poisson"))
     ),
-    ({"workload": "contend claim", "duration": "0.2"}, "means nothing to claims"),
-    ({"workload": "contend append", "duration": "0.2"}, "takes no --duration"),
+    *(({"workload": "contend claim", "duration": n}, "means nothing to") for n in ("0.2", STABLE)),
+    *(({"workload": "contend append", "duration": n}, "takes no --dur") for n in ("0.2", STABLE)),
+    # What remote functions do is known when they are through.
+    *(
+        ({"executor": name, "duration": STABLE}, "--until-stable does not work")
+        for name in ("lambda", "workers", "dask")
+    ),
     *(
         ({"workload": workload, "client": name}, "makes no conditional writes")
         for workload in _CONTEND

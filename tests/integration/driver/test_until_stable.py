@@ -1,0 +1,68 @@
+"""``--until-stable`` as a user runs it."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from serverless_bench.analysis import stability
+from tests.command import Call, Sbench
+from tests.servers import loopback
+
+
+def test_a_stable_run_ends_before_its_duration_and_says_so(
+    sbench: Sbench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # How often the law is right tests/unit/analysis/test_stability.py says; here it is a lax one,
+    # so that a machine with other work to do is stable, too.
+    monkeypatch.setattr(stability, "MIN_BLOCKS", 3)
+    monkeypatch.setattr(stability, "MEMORIES", 0.0)
+    monkeypatch.setattr(stability, "TREND", 1e6)
+    monkeypatch.setattr(stability.Look, "holds", lambda look, _: look.half_width < float("inf"))
+    with loopback("--queue", "2:fixed:4", log=tmp_path / "log") as store:
+        done = sbench(
+            *("write", "--endpoint-url", store.endpoint_url, "--bucket", store.bucket),
+            *("--number", 2, "--size", "1KiB", "--duration", 600, "--until-stable", "45%"),
+            *("--name", "run", "--format", "json"),
+        )
+    found = done.json["stability"]
+    assert done.code == 0
+    assert found["reached"]
+    assert found["asked"] == 0.45
+    assert found["of"] == "operations"
+    assert found["blocks"] >= 3
+    assert found["low_per_s"] <= found["mean_per_s"] <= found["high_per_s"]
+    assert found["after_s"] < done.json["span_s"] < 600
+    text = sbench("report", "sbench-runs/run")
+    assert "stable within 45.0% after" in text.out
+
+
+def test_a_run_that_is_too_short_says_that_it_was(sbench: Sbench, tmp_path: Path) -> None:
+    with loopback(log=tmp_path / "log") as store:
+        done = sbench(
+            *("write", "--endpoint-url", store.endpoint_url, "--bucket", store.bucket),
+            *("--number", 1, "--executor", "inline", "--size", "1KiB", "--duration", "0.5"),
+            *("--until-stable", "2%"),
+        )
+    assert done.code == 0
+    assert "not stable within 2.0%" in done.out
+
+
+@pytest.mark.parametrize(
+    ("words", "arguments"),
+    [
+        ("--until-stable needs --duration", ()),
+        ("--until-stable does not work with --executor workers", ("workers", "--duration", "1")),
+        ("is no share above 0% and below 50%", ("local", "--until-stable", "80%")),
+    ],
+)
+def test_what_cannot_be_ended_so_is_refused_in_one_line(
+    call: Call, words: str, arguments: Sequence[str]
+) -> None:
+    flags = ("--until-stable", "2%", *(("--executor", *arguments) if arguments else ()))
+    if "workers" in arguments:
+        flags = (*flags, "--bucket", "b", "--endpoint-url", "http://127.0.0.1:1")
+    code, out, err = call("write", *flags)
+    assert (code, out) == (2, "")
+    assert words in err
+    assert err.count("\n") == 2

@@ -1,0 +1,95 @@
+"""When a rate is known well enough: on series whose mean, memory and drift are known."""
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from serverless_bench.analysis.stability import MIN_BLOCKS, SAMPLE_S, Look, Stopping, look
+from serverless_bench.rundir.tables import Floats
+
+SEEDS = 100
+MUST_HOLD = 91
+RATE = 30.0
+"""In a sample."""
+Series = Callable[[np.random.Generator, int], Floats]
+
+
+def independent(rng: np.random.Generator, count: int) -> Floats:
+    return rng.poisson(RATE, count).astype(np.float64)
+
+
+def remembering(rng: np.random.Generator, count: int) -> Floats:
+    """Return an AR(1) series: half of what is off stays so."""
+    noise = rng.normal(0, 0.1 * np.sqrt(0.75), count)
+    off = np.empty(count)
+    off[0] = rng.normal(0, 0.1)
+    for n in range(1, count):
+        off[n] = 0.5 * off[n - 1] + noise[n]
+    return RATE * (1 + off)
+
+
+def drifting(per_s: float) -> Series:
+    def series(rng: np.random.Generator, count: int) -> Floats:
+        trend = 1 + per_s * SAMPLE_S * np.arange(count)
+        return np.maximum(0.0, RATE * (trend + rng.normal(0, 0.1, count)))
+
+    return series
+
+
+def stopped(series: Series, seed: int, *, asked: float, count: int) -> Look | None:
+    """Return the look at which a run ends, of many; None if it never does."""
+    samples, stopping = series(np.random.default_rng([seed, 2]), count), Stopping(asked)
+    seen = 10
+    while seen <= count:
+        if stopping.stable(samples[:seen]):
+            return stopping.latest
+        seen += max(10, seen // 20)
+    return None
+
+
+@pytest.mark.parametrize("series", [independent, remembering])
+def test_a_run_that_ends_when_it_is_stable_has_the_truth_in_its_interval(series: Series) -> None:
+    ends = [stopped(series, seed, asked=0.03, count=4000) for seed in range(SEEDS)]
+    there = [end for end in ends if end is not None]
+    assert len(there) >= MUST_HOLD
+    truth = RATE / SAMPLE_S
+    held = sum(end.low_per_s <= truth <= end.high_per_s for end in there)
+    assert held >= MUST_HOLD * len(there) / SEEDS
+    assert all(end.half_width <= 0.03 and end.blocks >= MIN_BLOCKS for end in there)
+
+
+@pytest.mark.parametrize("per_s", [0.02, -0.006, 0.01])
+def test_a_rate_that_goes_somewhere_is_not_stable(per_s: float) -> None:
+    ends = [stopped(drifting(per_s), seed, asked=0.02, count=1000) for seed in range(SEEDS)]
+    assert sum(end is not None for end in ends) == 0
+
+
+def test_what_is_remembered_makes_blocks_longer() -> None:
+    rng = np.random.default_rng(1)
+    plain, slow = independent(rng, 2000), np.repeat(independent(rng, 100), 20)
+    short, long = look(plain), look(slow)
+    assert short is not None
+    assert long is not None
+    assert short.block_s < 0.6 < long.block_s
+    assert long.blocks < short.blocks
+
+
+def test_the_law_has_to_hold_for_a_while() -> None:
+    steady, stopping = np.full(1000, RATE), Stopping(0.02)
+    seen = next(n for n in range(10, 1000, 10) if stopping.stable(steady[:n]))
+    assert stopping.latest is not None
+    # 12 blocks of 6 samples behind the first fifth, and half as long again.
+    assert seen == pytest.approx(90 * 1.5, abs=15)
+    # One look that breaks it, and it begins anew.
+    assert not stopping.stable(np.concatenate((steady[:250], np.zeros(100))))
+    assert not stopping.stable(steady[:400])
+
+
+def test_a_few_samples_are_no_interval_and_nothing_is_no_rate() -> None:
+    few = look(np.full(20, RATE))
+    assert few is not None
+    assert few.half_width == float("inf")
+    assert not few.holds(0.4)
+    assert look(np.zeros(50)) is None
+    assert look([]) is None
