@@ -62,7 +62,7 @@ class Look:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stability:
-    """How a run went that was to end when it was stable; docs/figures.toml has each figure."""
+    """How a run went that was to end when it was stable; analysis/figures.toml has each figure."""
 
     asked: float
     reached: bool

@@ -76,8 +76,13 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, tuple[Path, A
         where = ("--endpoint-url", server.endpoint_url, "--bucket", "test")
         inline = ("--executor", "inline", "--retries", 0)
         # Most of them are throttled.
-        wrote = sbench("write", "--number", 30, "--size", KIB, "--name", "w", *inline, *where)
+        style = ("--format", "html")
+        wrote = sbench(
+            "write", "--number", 30, "--size", KIB, "--name", "w", *inline, *where, *style
+        )
         assert wrote.code == 6, wrote.err
+        assert wrote.out.startswith("<!DOCTYPE html>\n")
+        assert wrote.out.endswith("</html>\n")
     with loopback(log=root / "log") as server:
         where = ("--endpoint-url", server.endpoint_url, "--bucket", "test")
         ran = sbench("exp", "run", "tiny.toml", "--repeats", 1, "--name", "e", *where)

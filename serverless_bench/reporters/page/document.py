@@ -4,6 +4,7 @@ import base64
 import hashlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from importlib.resources import files
 from typing import Final
 
@@ -48,7 +49,7 @@ def document(
         Of its figures, each shown on demand.
     """
     style = Html(f":root{{{palette.variables()}}}{_file('page.css')}")
-    scripts = [_script(vl_convert.javascript_bundle(_LIBRARY)), _script(_file("page.js"))]
+    scripts = [_library(), _script(_file("page.js"))]
     links = tag("ul", (tag("li", tag("a", one.title, href=f"#{one.place}")) for one in parts))
     body = joined(
         [
@@ -81,6 +82,12 @@ def _policy(scripts: Sequence[str]) -> str:
         "default-src 'none'; base-uri 'none'; form-action 'none';"
         f" style-src 'unsafe-inline'; script-src {allowed}"
     )
+
+
+@cache
+def _library() -> Html:
+    """Return the library, which takes a second to put together."""
+    return _script(vl_convert.javascript_bundle(_LIBRARY))
 
 
 def _script(text: str) -> Html:
