@@ -1,6 +1,7 @@
 """The page of a comparison."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 from serverless_bench.analysis.compare import Verdict
 from serverless_bench.analysis.run_comparison import RunComparison
@@ -17,7 +18,8 @@ _BAD = frozenset({Verdict.SLOWER})
 
 def page(comparison: RunComparison) -> str:
     """Return the page of a comparison."""
-    figures = Figures(comparison.to_json(), terms(), "comparison")
+    found = comparison.to_json()
+    figures = Figures(found, terms(), "comparison", _words(found, comparison.metric))
     asked, verdicts, remarks = told(comparison)
     state = ("bad" if one.verdict in _BAD else None for one in comparison.comparisons)
     lead = tag(
@@ -36,6 +38,19 @@ def page(comparison: RunComparison) -> str:
     ]
     labels = " and ".join(side.label for side in comparison.sides)
     return document(f"Comparison of {labels}", lead, parts, figures.definitions())
+
+
+def _words(found: Mapping[str, Any], metric: str) -> dict[str, str]:
+    """Return the metric's values with their unit, by path."""
+    values_of = {
+        f"sides[{at}].{path}": value
+        for at, side in enumerate(found["sides"])
+        for path, value in (
+            ("median", side["median"]),
+            *((f"values[{number}]", one) for number, one in enumerate(side["values"])),
+        )
+    }
+    return {path: format_metric(metric, value) for path, value in values_of.items()}
 
 
 def _runs(comparison: RunComparison) -> Chart:
@@ -79,13 +94,10 @@ def _runs(comparison: RunComparison) -> Chart:
 def _sides(comparison: RunComparison, figures: Figures) -> Html:
     rows = [
         [
-            figures.value(f"sides[{at}].label"),
-            figures.value(f"sides[{at}].directory"),
-            figures.value(f"sides[{at}].runs"),
-            figures.value(f"sides[{at}].median", format_metric(comparison.metric, side["median"])),
-            figures.value(f"sides[{at}].spread"),
+            figures.value(f"sides[{at}].{name}")
+            for name in ("label", "directory", "runs", "median", "spread")
         ]
-        for at, side in enumerate(comparison.to_json()["sides"])
+        for at in range(len(comparison.sides))
     ]
     header = ("side", "directory", "runs", "median", "spread")
     return table(header, rows, names=2, caption="Sides, the baseline first")

@@ -32,6 +32,8 @@ class Figures:
         What its fields are.
     section
         Of the document itself.
+    words
+        By path, what readers see of a value whose unit its definition cannot know.
     """
 
     def __init__(
@@ -39,7 +41,9 @@ class Figures:
         document: Mapping[str, Any] | Sequence[Mapping[str, Any]],
         sections: Sections,
         section: str,
+        words: Mapping[str, str] | None = None,
     ) -> None:
+        self._words = words or {}
         self._values = dict(flat(document))
         self._sections = sections
         self._section = section
@@ -48,10 +52,11 @@ class Figures:
     def __contains__(self, path: str) -> bool:
         return path in self._values
 
-    def value(self, path: str, words: str | None = None) -> Html:
-        """Return one figure as programs and readers see it; in words where its unit varies."""
+    def value(self, path: str) -> Html:
+        """Return one figure as readers and programs see it."""
         value = self._values[path]
         found = find(path, self._sections, self._section)
+        words = self._words.get(path)
         shown = words or show(value, None if found is None else found[1].unit, path)
         return tag("data", shown, data_figure=path, value=json.dumps(value))
 
