@@ -23,7 +23,7 @@ _KEY_LINE: Final = 15
 """Points that a title leaves for each line of a key below it."""
 _LONGEST: Final = 20
 """Characters of a name."""
-_SHADES: Final = (0.0, -0.45, 0.5, -0.7, 0.75)
+_SHADES: Final = (0.0, -0.45, 0.3, -0.7, 0.55)
 """Towards black below 0, towards white above, for the runs of one workload."""
 UNITS: Final = {name: (by, name) for name, by in (("kB/s", 1e3), ("MB/s", 1e6), ("GB/s", 1e9))}
 """Of rates: bytes per second, and the name again."""
@@ -65,6 +65,9 @@ def styles_of(runs: Sequence[Run]) -> list[Style]:
     """Return a style for each run: those of one workload have their directories' names."""
     alike = Counter(run.job.workload for run in runs)
     names, seen = _short_names(runs), Counter[str]()
+    short = [shortened(name) for name in names]
+    if len(set(short)) == len(names):
+        names = short
     found = []
     for run, name in zip(runs, names, strict=True):
         style = style_of(run)
@@ -72,7 +75,7 @@ def styles_of(runs: Sequence[Run]) -> list[Style]:
         if alike[workload] > 1:
             shade = _SHADES[seen[workload] % len(_SHADES)]
             seen[workload] += 1
-            label = f"{style.label} {for_picture(shortened(name))}"
+            label = f"{style.label} {for_picture(name)}"
             style = Style(label, _shaded(style.color, shade))
         found.append(style)
     return found

@@ -74,7 +74,8 @@ def draw_timeline(
         y=f"throughput, {name}",
     )
     if series is None:
-        axes.set(xlim=(0, 1), ylim=(0, 1))
+        if not before:
+            axes.set(xlim=(0, 1), ylim=(0, 1))
         return
     # By hand: the second run on these axes, or on their scale, may reach further than the first.
     width = 0.0 if axes.get_autoscalex_on() else axes.get_xlim()[1]

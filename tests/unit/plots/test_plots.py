@@ -14,6 +14,7 @@ from serverless_bench.cli.main import main
 from serverless_bench.job.operations import OperationKind
 from serverless_bench.palette import LIGHT
 from serverless_bench.plots import draw_jobs, draw_latency, draw_rates, draw_throughput, figure
+from serverless_bench.plots.style import styles_of
 from serverless_bench.rundir.run import Run
 from tests.runs import S, attempt, job, lost, operation, outcome, record, saved
 
@@ -75,6 +76,14 @@ def test_writes_are_green_and_reads_are_blue(write: Run, read: Run) -> None:
     colors = [to_rgb(axes.patches[0].get_facecolor()) for axes in drawn.axes[4:]]
     assert colors[0][1] == max(colors[0])
     assert colors[1][2] == max(colors[1])
+
+
+def test_long_names_that_differ_in_the_middle_are_not_shortened(tmp_path: Path) -> None:
+    runs = [
+        saved(tmp_path / f"a-long-name-{n}-of-some-series", [outcome(record(0, [operation()]))])
+        for n in "12"
+    ]
+    assert len({style.label for style in styles_of(runs)}) == 2
 
 
 def test_each_run_has_a_time_axis_of_its_own_and_one_scale(write: Run, read: Run) -> None:

@@ -84,7 +84,7 @@ def test_every_plot_says_so(run: Run, draw: Callable[..., None]) -> None:
     draw(run, axes)
     legend = axes.get_legend()
     texts = [] if legend is None else [text.get_text() for text in legend.get_texts()]
-    assert any("simulated write" in text for text in (axes.get_title(), *texts))
+    assert any("simulated write" in text for text in (axes.get_title(loc="left"), *texts))
 
 
 def test_a_picture_of_several_panels_says_so_at_its_top(run: Run) -> None:
