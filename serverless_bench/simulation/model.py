@@ -141,9 +141,9 @@ AWS_LAMBDA: Final = Model(
     ),
     store=Store(
         put_s=0.04,
-        put_sigma=0.35,
+        put_sigma=0.38,
         get_s=0.027,
-        get_sigma=0.6,
+        get_sigma=0.62,
         put_per_s=LIMIT_PER_S[_PUT],
         get_per_s=LIMIT_PER_S[_GET],
         share_sigma=0.1,
@@ -156,10 +156,10 @@ launch
     developer guide, "Lambda function scaling"). Start-up: fitted to Lithops' published records of
     2022 (applications/benchmarks/object_storage), from ``host_submit_tstamp`` to
     ``worker_start_tstamp``: warm the median of 193 warm calls of its 100 functions, write and
-    read, and the standard deviation of their logarithms; cold the median and, over 2.33, the
-    logarithm of p99 to median of its 1,000 cold functions (1.5 s, 2.6 s). ``setup_s`` and
-    ``finish_s`` are medians of the same records. ``submit_per_s`` and ``collect_s`` are
-    assumptions about the driver.
+    read, and the standard deviation of their logarithms; cold the median of its write by 1,000
+    functions, most of them cold, and the logarithm of p99 to median over 2.33 (1.5 s, 2.6 s).
+    ``setup_s`` and ``finish_s`` are medians of the 200 records. ``submit_per_s`` and
+    ``collect_s`` are assumptions about the driver.
 function
     Network by memory and quota as in ``aws.lambda_network``; line rates and core-seconds as in
     ``aws.cost.forecast``. Connections: medians of the same records; reads are alike to 0.1 %
