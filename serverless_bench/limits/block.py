@@ -75,6 +75,9 @@ def block_of(run: Run, level: int, settle_s: float) -> Block:
             level=level, path=run.path, took_s=np.zeros(0), failed=1, overdue=0, achieved_per_s=0.0
         )
     first_ns = int(instants.min()) + round(settle_s * NS_PER_S)
+    if int(instants.max()) < first_ns:
+        # Operations that take longer than a block: nothing else was begun.
+        first_ns = int(instants.min())
     counted_in = due_ns >= first_ns
     done = good & counted_in
     took_s = np.sort(np.maximum(operations["end_ns"] - due_ns, 0)[done]) / NS_PER_S
