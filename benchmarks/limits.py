@@ -21,8 +21,8 @@ from tests.queues import Queue
 from tests.unit.limits.test_search import SEEDS, SHAPES, searched
 
 _SBENCH = (sys.executable, "-m", "serverless_bench")
-_BLOCK_S = 2.0
-_BUDGET_S = 27
+_BLOCK_S = 1.5
+_BUDGET_S = 26
 _REAL = (
     *((Queue(per_s=200, servers=2, p99_s=0.05), "2:fixed:10"),) * 3,
     *((Queue(per_s=500, servers=5, p99_s=0.05), "5:fixed:10"),) * 3,
@@ -50,7 +50,7 @@ def _real(queue: Queue, shape: str, seed: int, budget_s: int) -> str:
                 *(*_SBENCH, "limit", "write", "--endpoint-url", url, "--bucket", "any"),
                 *("--size", "1KiB", "--number", "2", "--threads", "24", "--connections", "24"),
                 *("--p99", f"{queue.p99_s}s", "--arrivals", arrivals, "--seed", str(seed)),
-                *("--lowest", "50", "--highest", "2000", "--block", f"{_BLOCK_S}s"),
+                *("--lowest", "100", "--highest", "2000", "--block", f"{_BLOCK_S}s"),
                 *("--budget", f"{budget_s}s", "--format", "json", "--run-dir", folder),
             ],
             env={**os.environ, "AWS_ACCESS_KEY_ID": "any", "AWS_SECRET_ACCESS_KEY": "any"},

@@ -10,7 +10,7 @@ from serverless_bench.analysis.overdue import overdue_operations
 from serverless_bench.analysis.timeline import counted, good_operations, measured_operations
 from serverless_bench.limits.objective import Objective
 from serverless_bench.rundir.run import Run
-from serverless_bench.rundir.tables import ABSENT, Floats
+from serverless_bench.rundir.tables import ABSENT, Floats, is_text
 from serverless_bench.units import NS_PER_S
 
 
@@ -75,11 +75,14 @@ def block_of(run: Run, level: int, settle_s: float) -> Block:
             level=level, path=run.path, took_s=np.zeros(0), failed=1, overdue=0, achieved_per_s=0.0
         )
     first_ns = int(instants.min()) + round(settle_s * NS_PER_S)
+    if int(instants.max()) < first_ns:
+        # Operations that take longer than a block: nothing else was begun.
+        first_ns = int(instants.min())
     counted_in = due_ns >= first_ns
     done = good & counted_in
     took_s = np.sort(np.maximum(operations["end_ns"] - due_ns, 0)[done]) / NS_PER_S
     failed, overdue = int((measured & ~good & counted_in).sum()), int((never >= first_ns).sum())
-    there, lost = int(counts.sum()), int((~counts).sum())
+    there, lost = int(counts.sum()), int(is_text(run.functions["status"], "lost").sum())
     unknown = lost * max(1, (len(took_s) + failed + overdue) // max(there, 1))
     until_ns = max(int(instants.max()), first_ns + 1)
     ends = operations["end_ns"][good]

@@ -29,6 +29,8 @@ CELLS: Final = 64
 """Of the grid of limits."""
 _SLOPES: Final = np.geomspace(1.0, 10_000.0, 10)
 _DISPERSIONS: Final = np.geomspace(1.0, 32.0, 6)
+"""Twice as much is half as likely before anything is seen: where nothing ever goes wrong, blocks do
+not tell."""
 _FLOORS: Final = (0.0, 0.5)
 """As shares of what is allowed: slow or failed operations that no lower level would avoid."""
 _REACH: Final = 0.3
@@ -129,7 +131,8 @@ def _of_part(
     best = float((weight * (xlogy(bad, share) + xlogy(due - bad, 1 - share))).sum())
     log_bad, log_good = _curve(allowed, levels, limits)
     deviance = best - _summed(wrong, log_bad) - _summed(good, log_good)
-    fit = -0.5 * weight.sum() * np.log(_DISPERSIONS) - deviance[..., None] / _DISPERSIONS
+    prior = -np.log(_DISPERSIONS)
+    fit = prior - 0.5 * weight.sum() * np.log(_DISPERSIONS) - deviance[..., None] / _DISPERSIONS
     chance = np.exp(fit - fit.max())
     mass = chance.sum(axis=(1, 2, 3))
     dispersion = float((chance.sum(axis=(0, 1, 2)) * _DISPERSIONS).sum() / chance.sum())

@@ -30,7 +30,7 @@ SMALLEST = [
     pytest.param(
         "history", [("6", "1", "3.0%"), ("4", "2%"), ("the same", "4"), ("15% slower", "4")]
     ),
-    pytest.param("limits", [("|", "200", "op/s"), ("|", "2:fixed:10")]),
+    pytest.param("limits", [("200", "op/s"), ("2:fixed:10",)]),
     pytest.param("live", [("board,", "write"), ("board,", "read"), ("view",), ("metrics",)]),
     pytest.param("page", [("10",)]),
     pytest.param("parts", [("whole", "put"), ("whole", "get"), ("stopwatches",)]),

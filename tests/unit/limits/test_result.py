@@ -65,6 +65,13 @@ def test_a_lost_function_takes_its_share_of_the_operations_with_it(tmp_path: Pat
     assert nothing.bad(OBJECTIVE) == {"p99": 1, "errors": 1}
 
 
+def test_operations_longer_than_a_block_are_seen(tmp_path: Path) -> None:
+    ops = [operation(n, start_ns=n * MS, end_ns=60 * S) for n in range(3)]
+    block = block_of(saved(tmp_path / "r", [record(0, ops)]), 3, 1.0)
+    assert block.bad(OBJECTIVE) == {"p99": 3, "errors": 0}
+    assert block.due == 3
+
+
 def made(*, lowest: int = 10, highest: int = 1000, limit: int = 100, blocks: int = 200) -> Limit:
     """Search on a store that is at 10 ms up to a limit, and never begins a fifth above it."""
     search = Search(
