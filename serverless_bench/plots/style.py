@@ -65,9 +65,6 @@ def styles_of(runs: Sequence[Run]) -> list[Style]:
     """Return a style for each run: those of one workload have their directories' names."""
     alike = Counter(run.job.workload for run in runs)
     names, seen = _short_names(runs), Counter[str]()
-    short = [shortened(name) for name in names]
-    if len(set(short)) == len(names):
-        names = short
     found = []
     for run, name in zip(runs, names, strict=True):
         style = style_of(run)
@@ -75,7 +72,7 @@ def styles_of(runs: Sequence[Run]) -> list[Style]:
         if alike[workload] > 1:
             shade = _SHADES[seen[workload] % len(_SHADES)]
             seen[workload] += 1
-            label = f"{style.label} {for_picture(name)}"
+            label = f"{style.label} {for_picture(shortened(name))}"
             style = Style(label, _shaded(style.color, shade))
         found.append(style)
     return found
@@ -175,13 +172,17 @@ def unit_for(bytes_per_s: float) -> tuple[float, str]:
 
 
 def _short_names(runs: Sequence[Run]) -> list[str]:
-    """Return the ends of the runs' paths, as long as they must be to differ."""
+    """Return the ends of the runs' paths, as long as they must be to differ, also shortened."""
     parts = [run.path.absolute().parts for run in runs]
     for length in range(1, max(map(len, parts), default=1) + 1):
         names = ["/".join(one[-length:]) for one in parts]
         if len(set(names)) == len(names):
             break
-    return names if runs else []
+    if not runs:
+        return []
+    if len({*map(shortened, names)}) == len(names):
+        return names
+    return [f"{number} {name}" for number, name in enumerate(names, 1)]
 
 
 def _shaded(color: str, shade: float) -> str:

@@ -78,7 +78,7 @@ def test_writes_are_green_and_reads_are_blue(write: Run, read: Run) -> None:
     assert colors[1][2] == max(colors[1])
 
 
-def test_long_names_that_differ_in_the_middle_are_not_shortened(tmp_path: Path) -> None:
+def test_long_names_that_differ_in_the_middle_are_numbered(tmp_path: Path) -> None:
     runs = [
         saved(tmp_path / f"a-long-name-{n}-of-some-series", [outcome(record(0, [operation()]))])
         for n in "12"
