@@ -25,7 +25,7 @@ from mmap import mmap
 from operator import add, sub
 from typing import Final, cast
 
-from serverless_bench.clock import monotonic_ns
+from serverless_bench.clock import wall_ns
 from serverless_bench.rundir.record import (
     Attempt,
     AttemptRow,
@@ -221,7 +221,7 @@ class BoardWriter:
         self._pending = deque[tuple[OperationRow, Sequence[AttemptRow]]]()
         self._count_at_ns = 0
         self._awake_ns = awake_ns()
-        self._sample_at_ns = monotonic_ns() + _SAMPLE_NS
+        self._sample_at_ns = wall_ns() + _SAMPLE_NS
         self.on_moved: Mapping[str, Callable[[int], None]] = {
             kind: self._adder(at.BYTES + n) for n, kind in enumerate(at.KINDS)
         }
