@@ -82,6 +82,8 @@ def run_invocation(
     cold_start = take_for_warm()
     runner = InvocationRunner(invocation=invocation, clock=clock, board=board)
     error, used = _measure(runner, wall_start_ns, refused)
+    if board is not None:
+        board.count()
     measurements = _measurements(runner)
     return InvocationRecord(
         run_id=invocation.run_id,

@@ -16,13 +16,16 @@ known when their records have come: ``BoardWriter.add_record``.
 """
 
 import sys
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import groupby
 from mmap import mmap
 from operator import add, sub
 from typing import Final, cast
 
+from serverless_bench.clock import wall_ns
 from serverless_bench.rundir.record import (
     Attempt,
     AttemptRow,
@@ -51,7 +54,9 @@ _HISTOGRAM: Final = at.HISTOGRAM
 _KIND_NUMBER: Final = at.KIND_NUMBER
 _WARM_UP: Final = at.KIND_NUMBER[at.WARM_UP]
 _WORD_BYTES: Final = 8
-_NEVER: Final = 1 << 63
+_AT_ONCE: Final = 32
+_COUNT_NS: Final = NS_PER_S // 10
+"""Operations are counted so many at a time, or those of so long: nobody looks more often."""
 _SAMPLE_NS: Final = NS_PER_S // 2
 """A worker looks this seldom at the processor time that it has used."""
 
@@ -213,8 +218,10 @@ class BoardWriter:
     def __init__(self, board: LiveBoard, words: "memoryview[int]") -> None:
         self._board = board
         self._words = words
+        self._pending = deque[tuple[OperationRow, Sequence[AttemptRow]]]()
+        self._count_at_ns = 0
         self._awake_ns = awake_ns()
-        self._sample_at_ns = 0
+        self._sample_at_ns = wall_ns() + _SAMPLE_NS
         self.on_moved: Mapping[str, Callable[[int], None]] = {
             kind: self._adder(at.BYTES + n) for n, kind in enumerate(at.KINDS)
         }
@@ -234,9 +241,29 @@ class BoardWriter:
         return self._board.stopped
 
     def ended(self, operation: OperationRow, attempts: Sequence[AttemptRow]) -> None:
-        """Count an operation that has ended, and its attempts."""
-        # Every operation pays for this: names of this module, and one call.
-        words, error, end_ns = self._words, operation[12], operation[4]
+        """Take an operation that has ended, and its attempts; some are counted at a time.
+
+        Whoever ends calls ``count`` at last.
+        """
+        # Between two operations this code is cold; a row of them costs a third of each by itself.
+        pending, end_ns = self._pending, operation[4]
+        pending.append((operation, attempts))
+        if len(pending) >= _AT_ONCE or end_ns >= self._count_at_ns:
+            self._count_at_ns = end_ns + _COUNT_NS
+            self.count()
+            if end_ns >= self._sample_at_ns:
+                self._sample(end_ns)
+
+    def count(self) -> None:
+        """Count what has ended until now."""
+        # Threads may do so at once: each takes what the others have not.
+        take = self._pending.popleft
+        with suppress(IndexError):
+            while True:
+                self._add(*take())
+
+    def _add(self, operation: OperationRow, attempts: Sequence[AttemptRow]) -> None:
+        words, error = self._words, operation[12]
         kind = _WARM_UP if operation[13] else _KIND_NUMBER[operation[0]]
         words[_OPERATIONS + kind] += 1
         if error is not None:
@@ -244,7 +271,7 @@ class BoardWriter:
         elif kind != _WARM_UP:
             intended_ns = operation[17]
             begin_ns = operation[3] if intended_ns is None else intended_ns
-            words[_HISTOGRAM + bucket_of(end_ns - begin_ns)] += 1
+            words[_HISTOGRAM + bucket_of(operation[4] - begin_ns)] += 1
         if not attempts:
             # A span of a user's function: its bytes are what it says.
             words[at.BYTES + kind] += operation[7]
@@ -260,8 +287,6 @@ class BoardWriter:
                 words[_PRICE_CLASS.get(row[0], _PUTS)] += 1
             else:
                 words[at.FREE] += 1
-        if end_ns >= self._sample_at_ns:
-            self._sample(end_ns)
 
     def _failed(self, kind: int, error: str) -> None:
         self._words[at.FAILED + kind] += 1
@@ -277,8 +302,6 @@ class BoardWriter:
 
     def add_record(self, record: InvocationRecord) -> None:
         """Count what stands in the record of a function that wrote on no board."""
-        # What this process computes is not the function's.
-        self._sample_at_ns = _NEVER
         attempts = zip(*to_columns(Attempt, record.attempts).values(), strict=True)
         of_operation = {n: [row[1:] for row in rows] for n, rows in groupby(attempts, _first)}
         words = self._words
@@ -286,7 +309,7 @@ class BoardWriter:
             *to_columns(OperationRecord, record.operations).values(), strict=True
         ):
             rows = of_operation.get(number, ())
-            self.ended(cast("OperationRow", operation), rows)
+            self._add(cast("OperationRow", operation), rows)
             kind = at.KIND_NUMBER[at.WARM_UP if operation[13] else operation[0]]
             words[at.BYTES + kind] += sum(row[13] for row in rows)
         used_ns = round((record.cpu_user_s + record.cpu_sys_s) * NS_PER_S)
