@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 import click
+from click.core import ParameterSource
 
 from serverless_bench.cli.call import with_code
 from serverless_bench.cli.defaults import defaults_for
@@ -19,6 +20,42 @@ if TYPE_CHECKING:
     from serverless_bench.job.spec import JobSpec
 
 COMMANDS: Final = (*WORKLOADS, "call")
+_COUNT: Final = frozenset(
+    {
+        "arch",
+        "format",
+        "memory",
+        "model",
+        "network_quota",
+        "prices",
+        "quota",
+        "region",
+        "show_prices",
+        "simulate",
+        "stack",
+        "words",
+    }
+)
+"""Flags before a command that say something about it."""
+
+
+def check_flags(words: Sequence[str]) -> None:
+    """Refuse flags before a command that belong behind it.
+
+    Raises
+    ------
+    UsageError
+        If there is one: it would say nothing.
+    """
+    context = click.get_current_context()
+    for parameter in context.command.params if words else ():
+        source = context.get_parameter_source(parameter.name or "")
+        if parameter.name not in _COUNT and source is ParameterSource.COMMANDLINE:
+            flag = parameter.opts[-1]
+            raise UsageError(
+                f"{flag} stands before {words[0]}, where it says nothing of it",
+                hint=f"give {flag} behind {words[0]}, if that has it",
+            )
 
 
 def plan_command(words: Sequence[str], **how: Any) -> "JobPlan":  # noqa: ANN401 - of plan

@@ -96,6 +96,7 @@ BAD = [
     (2, "--control '/' is no prefix", ("worker", "--control", "/")),
     (2, "not one of 'arm64', 'x86_64'", ("write", "--arch", "mips")),
     (2, "not one of 'arm64', 'x86_64'", ("plan", "--arch", "mips")),
+    (2, "--number stands before write", ("plan", "--number", "3", "write")),
     (2, "--start-timeout must be positive", ("write", "--start-timeout", "0")),
     (2, "has the client 'wire'", (*LAMBDA[:3], "--stack", "s", "--client", "boto3")),
     (3, "unknown client 'nope'", ("write", "--client", "nope")),
