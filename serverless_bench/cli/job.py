@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from serverless_bench.driver.cost_limit import CostLimit
     from serverless_bench.job.spec import JobSpec
     from serverless_bench.job.target import Target
-    from serverless_bench.reporters.base import Reporter
+    from serverless_bench.reporters.reporter import Reporter
     from serverless_bench.rundir.run import Run
 
 
@@ -183,8 +183,8 @@ def perform(prepared: Prepared, target: "Target") -> Finished:
     from serverless_bench.driver.link import beyond_the_link
     from serverless_bench.driver.run import CutShort, run_job
     from serverless_bench.executors.base import RunProgress
-    from serverless_bench.reporters.base import write_report
     from serverless_bench.reporters.pace import overdue
+    from serverless_bench.reporters.reporter import write_report
 
     job, keys, output = prepared.checked.at(target), prepared.keys, prepared.output
     live, display = RunProgress(prices=prepared.cost.prices), prepared.output.display

@@ -25,7 +25,7 @@ def command(directory: Path, *, with_warm_up: bool, prices: Path | None, **flags
     load_numpy()
     from serverless_bench.analysis.summary import summarize
     from serverless_bench.reporters import open_reporter
-    from serverless_bench.reporters.base import write_report
+    from serverless_bench.reporters.reporter import write_report
     from serverless_bench.rundir.run import load_run
 
     reporter = open_reporter(flags["format"])

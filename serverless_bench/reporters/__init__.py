@@ -6,7 +6,7 @@ from serverless_bench.plugins import Registry
 
 if TYPE_CHECKING:
     # What it needs takes long to load, and help asks for the names alone.
-    from serverless_bench.reporters.base import Reporter as Reporter
+    from serverless_bench.reporters.reporter import Reporter as Reporter
 
 REPORTERS: Final = Registry["Reporter"](
     "reporters",

@@ -1,14 +1,13 @@
-"""What a reporter is, and the words that reporters for people share."""
+"""The words that reporters for people share."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Final, Protocol, TextIO, runtime_checkable
+from typing import TYPE_CHECKING, Final
 
 from serverless_bench.analysis.delivery_stats import Deliveries
 from serverless_bench.analysis.history import Fault, Violation
 from serverless_bench.analysis.summary import GateSummary, Summary
 from serverless_bench.analysis.visibility import SEEN
 from serverless_bench.reporters import pace
-from serverless_bench.rundir.run import Run
 from serverless_bench.rundir.tables import RATE_PERCENTILES
 from serverless_bench.units import (
     common_rate,
@@ -26,29 +25,6 @@ if TYPE_CHECKING:
 
 Row = tuple[str, str | None]
 """Name and value of a row of the first table; None leaves it out."""
-
-
-class Reporter(Protocol):
-    """Formats numbers; computes none."""
-
-    def __call__(self, summary: Summary, out: TextIO) -> None:
-        """Write the report."""
-
-
-@runtime_checkable
-class RunReporter(Protocol):
-    """A reporter that also shows what only the records tell."""
-
-    def of_run(self, summary: Summary, run: Run, out: TextIO) -> None:
-        """Write the report of a run."""
-
-
-def write_report(reporter: Reporter, summary: Summary, run: Run, out: TextIO) -> None:
-    """Write the report of a run, with as much of it as the reporter can show."""
-    if isinstance(reporter, RunReporter):
-        reporter.of_run(summary, run, out)
-    else:
-        reporter(summary, out)
 
 
 def headline(summary: Summary) -> str:
