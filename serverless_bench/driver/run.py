@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from serverless_bench.clock import utc_stamp, wall_ns
 from serverless_bench.driver.coordinator import Coordinator
-from serverless_bench.driver.display import Display
+from serverless_bench.driver.display import Display, display_of
 from serverless_bench.driver.origin import confirm, sealed
 from serverless_bench.driver.pickling import OwnFunction, function_job, pack, without_code
 from serverless_bench.driver.plan import NOT_AGAIN, check, check_saved, ledger, uses_store
@@ -96,8 +96,7 @@ def run_job(
     keys
         Objects to read, for workloads that read: the ``keys()`` of a run that wrote some.
     progress
-        Whether to show the run on a terminal, in a notebook or in a log while it is under way;
-        ``Display`` says how, and where Prometheus finds its metrics.
+        Whether to show the run while it is under way; ``Display`` says how, and where else.
     live
         Kept up to date while the job runs, for a progress display of your own.
     on_outcome
@@ -134,15 +133,9 @@ def run_job(
         directory = Path(RUNS, f"{utc_stamp()}-{job.workload}-{secrets.token_hex(2)}")
     live = live or RunProgress()
     with shown(
-        job, job.invocations, live, on_outcome, keys=keys, display=_display(progress)
+        job, job.invocations, live, on_outcome, keys=keys, display=display_of(progress)
     ) as tell:
         return _launched(job, Path(directory), keys, live, tell)
-
-
-def _display(progress: bool | Display) -> Display:  # noqa: FBT001 - what the user says
-    if isinstance(progress, Display):
-        return progress
-    return Display(style="auto" if progress else "none")
 
 
 def _ready(job: JobSpec | OwnFunction, keys: Sequence[str], settings: Mapping[str, Any]) -> JobSpec:
@@ -255,7 +248,7 @@ def resume_job(
         live.notes.append(NOT_AGAIN[job.workload])
     with (
         target_of(before) as target,
-        shown(job, missing, live, on_outcome, display=_display(progress)) as tell,
+        shown(job, missing, live, on_outcome, display=display_of(progress)) as tell,
     ):
         return _resumed(relocated(job, target), path, live, tell, launch=launch)
 
