@@ -237,9 +237,11 @@ def test_settings_that_are_wrong(anywhere: Sbench) -> None:
 
 
 def test_a_disk_that_fills_up_during_the_run(sbench: Sbench) -> None:
-    # ulimit -f makes writes beyond 8 KiB fail in this process and its children alone. The
-    # store is another process, so it goes on.
-    command = f"ulimit -f 8; exec {' '.join(COMMAND)} write --number 40 --mb 1 --format json"
+    # ulimit -f makes writes beyond 24 KiB fail in this process and its children alone: the live
+    # board of four workers has room, the records have not. The store is another process, so it
+    # goes on.
+    words = "write --number 40 --concurrency 4 --mb 1 --format json"
+    command = f"ulimit -f 24; exec {' '.join(COMMAND)} {words}"
     # Python up to 3.13 keeps a compiled module that it could not write whole (gh-126606): it
     # would break the environment that the tests run in.
     keep_out = {"PYTHONDONTWRITEBYTECODE": "1"}
