@@ -145,10 +145,15 @@ def main(arguments: argparse.Namespace) -> None:
         print(f"| {subject} | {statistics.median(ratios):.3f} | {span} | {len(ratios)} |")
 
 
+def parser() -> argparse.ArgumentParser:
+    """Return what reads the command line."""
+    made = make_parser(__doc__ or "", rounds=5, pairs=100, writes=30_000)
+    made.add_argument("--one", nargs=2, help=argparse.SUPPRESS)
+    return made
+
+
 if __name__ == "__main__":
-    parser = make_parser(__doc__ or "", rounds=5, pairs=100, writes=30_000)
-    parser.add_argument("--one", nargs=2, help=argparse.SUPPRESS)
-    asked = parser.parse_args()
+    asked = parser().parse_args()
     if asked.one:
         json.dump(board(asked.one[0], OBJECTS, int(asked.one[1])), sys.stdout)
     else:
