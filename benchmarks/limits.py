@@ -48,7 +48,7 @@ def _real(queue: Queue, shape: str, seed: int, budget_s: int) -> str:
         done = subprocess.run(
             [
                 *(*_SBENCH, "limit", "write", "--endpoint-url", url, "--bucket", "any"),
-                *("--size", "1KiB", "--number", "2", "--threads", "24", "--connections", "24"),
+                *("--size", "1KiB", "--number", "2", "--threads", "24", "--objects", "24"),
                 *("--p99", f"{queue.p99_s}s", "--arrivals", arrivals, "--seed", str(seed)),
                 *("--lowest", "100", "--highest", "2000", "--block", f"{_BLOCK_S}s"),
                 *("--budget", f"{budget_s}s", "--format", "json", "--run-dir", folder),

@@ -238,7 +238,9 @@ class _Series:
     def _run(self, directory: Path, level: int) -> "Run":
         from serverless_bench.rundir.run import load_run
 
-        changes = dict.fromkeys(_KNOBS[self.over], level)
+        # Another seed, or each run would have the random arrivals of the one before.
+        seed = self.search.seed + len(self.blocks)
+        changes = {**dict.fromkeys(_KNOBS[self.over], level), "seed": seed}
         with run_directory(directory, keep=self.keep):
             try:
                 return run_task(self.task, directory, **changes)

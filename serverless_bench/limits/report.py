@@ -35,8 +35,8 @@ def lines(limit: Limit, style: str) -> Iterator[str]:
     yield _knee(limit.knee)
     if any(row.overdue for row in limit.rows if row.verdict != "does not hold"):
         yield (
-            "operations never began at levels around the limit: more --number, --threads and"
-            " --connections tell whether that is the store's limit or the functions'"
+            "operations never began at levels around the limit: more --number, or --threads with"
+            " as many --objects, tell whether that is the store's limit or the functions'"
         )
 
 

@@ -18,7 +18,7 @@ def test_a_search_is_a_series_of_runs_and_a_report(sbench: Sbench, tmp_path: Pat
     with loopback("--queue", "1:fixed:50", log=tmp_path / "log") as store:
         done = sbench(
             *("limit", "write", "--endpoint-url", store.endpoint_url, "--bucket", store.bucket),
-            *(*QUICK, "--connections", "8", "--threads", "8", "--p99", "500ms"),
+            *(*QUICK, "--objects", "8", "--threads", "8", "--p99", "500ms"),
             *("--lowest", "4", "--highest", "512", "--precision", "40%", "--budget", "8s"),
             *("--name", "found", "--format", "json"),
         )
