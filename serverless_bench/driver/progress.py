@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from typing import TYPE_CHECKING, Final
 
-from serverless_bench.driver.display import Display
+from serverless_bench.driver.display import Display, display_of
 from serverless_bench.errors import ArchiveError
 from serverless_bench.executors.base import OnOutcome, RunProgress
 from serverless_bench.job.spec import JobSpec
@@ -31,7 +31,7 @@ def shown(
     on_outcome: OnOutcome,
     *,
     keys: Sequence[str] = (),
-    display: Display,
+    progress: bool | Display,
 ) -> Iterator[OnOutcome]:
     """Yield what to call with each outcome: what shows it, then ``on_outcome``.
 
@@ -44,6 +44,7 @@ def shown(
     PluginError
         If the library for metrics is missing.
     """
+    display = display_of(progress)
     style = display.style
     if style in {"auto", "bar"}:
         seen = _is_terminal() or "ipykernel" in sys.modules

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from serverless_bench.clock import utc_stamp, wall_ns
 from serverless_bench.driver.coordinator import Coordinator
-from serverless_bench.driver.display import Display, display_of
+from serverless_bench.driver.display import Display
 from serverless_bench.driver.origin import confirm, sealed
 from serverless_bench.driver.pickling import OwnFunction, function_job, pack, without_code
 from serverless_bench.driver.plan import NOT_AGAIN, check, check_saved, ledger, uses_store
@@ -132,9 +132,7 @@ def run_job(
     if directory is None:
         directory = Path(RUNS, f"{utc_stamp()}-{job.workload}-{secrets.token_hex(2)}")
     live = live or RunProgress()
-    with shown(
-        job, job.invocations, live, on_outcome, keys=keys, display=display_of(progress)
-    ) as tell:
+    with shown(job, job.invocations, live, on_outcome, keys=keys, progress=progress) as tell:
         return _launched(job, Path(directory), keys, live, tell)
 
 
@@ -248,7 +246,7 @@ def resume_job(
         live.notes.append(NOT_AGAIN[job.workload])
     with (
         target_of(before) as target,
-        shown(job, missing, live, on_outcome, display=display_of(progress)) as tell,
+        shown(job, missing, live, on_outcome, progress=progress) as tell,
     ):
         return _resumed(relocated(job, target), path, live, tell, launch=launch)
 

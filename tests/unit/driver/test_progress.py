@@ -43,7 +43,7 @@ def ignore(_: Outcome) -> None:
 def test_where_nobody_looks_nothing_is_made(style: Style, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.stderr", Log())
     with progress.shown(
-        job(invocations=1), 1, RunProgress(), ignore, display=Display(style=style)
+        job(invocations=1), 1, RunProgress(), ignore, progress=Display(style=style)
     ) as tell:
         assert tell is ignore
 
@@ -52,7 +52,7 @@ def test_a_log_has_a_line_when_a_run_takes_long(monkeypatch: pytest.MonkeyPatch)
     log = Log()
     monkeypatch.setattr("sys.stderr", log)
     monkeypatch.setattr(progress, "_UNASKED_S", 0.001)
-    with progress.shown(job(invocations=3), 3, RunProgress(), ignore, display=Display()):
+    with progress.shown(job(invocations=3), 3, RunProgress(), ignore, progress=Display()):
         assert log.written.wait(PATIENCE_S)
     assert log.getvalue().startswith("0 s: starting, 3 waiting, 0 done of 3\n")
 
@@ -63,7 +63,7 @@ def test_a_short_run_leaves_a_log_alone_unless_asked(monkeypatch: pytest.MonkeyP
         log = Log()
         monkeypatch.setattr("sys.stderr", log)
         with progress.shown(
-            job(invocations=1), 1, RunProgress(), ignore, display=Display(style=style)
+            job(invocations=1), 1, RunProgress(), ignore, progress=Display(style=style)
         ):
             pass
         lines[style] = len(log.getvalue().splitlines())
@@ -83,7 +83,7 @@ def test_nobody_reads_the_log_and_the_run_goes_on(monkeypatch: pytest.MonkeyPatc
     with suppress(BrokenPipeError), os.fdopen(writing, "w") as closed:
         monkeypatch.setattr("sys.stderr", closed)
         display = Display(style="plain")
-        with progress.shown(job(invocations=1), 1, RunProgress(), ignore, display=display) as tell:
+        with progress.shown(job(invocations=1), 1, RunProgress(), ignore, progress=display) as tell:
             tell(outcome(lost(0)))
         monkeypatch.undo()
 
@@ -95,10 +95,10 @@ def test_a_file_that_can_no_longer_be_written_is_noted(
     display = Display(style="none", metrics=f"{folder}/run.prom")
     with (
         pytest.raises(ArchiveError, match="cannot write"),
-        progress.shown(job(invocations=1), 1, live, ignore, display=display),
+        progress.shown(job(invocations=1), 1, live, ignore, progress=display),
     ):
         pytest.fail("it must not begin")
     folder.mkdir()
-    with progress.shown(job(invocations=1), 1, live, ignore, display=display):
+    with progress.shown(job(invocations=1), 1, live, ignore, progress=display):
         folder.rename(tmp_path / "gone")
     assert live.notes == [f"cannot write {folder}/run.prom: No such file or directory"]
