@@ -7,7 +7,7 @@ and the command line win.
 """
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,9 @@ from serverless_bench.errors import UsageError
 
 def defaults_for(command: click.Command) -> dict[str, Any]:
     """Return the defaults for ``command``, by parameter name.
+
+    Those of a group stand by the names of its commands; a table named after the group is for all
+    that have the flag.
 
     Raises
     ------
@@ -37,7 +40,7 @@ def defaults_for(command: click.Command) -> dict[str, Any]:
     from serverless_bench.user_files import read_toml
 
     data = read_toml(path)
-    known = dict(_parameters(command))
+    known = {flag for flag, _ in _all_parameters(command)}
     tables = {name: value for name, value in data.items() if isinstance(value, dict)}
     common = {name: value for name, value in data.items() if name not in tables}
     _check_names(path, tables, {name for name in common if spelled(name) not in known})
@@ -47,7 +50,15 @@ def defaults_for(command: click.Command) -> dict[str, Any]:
             raise _unknown(path, f"[{command.name}] has no flag {name!r}", sorted(known))
     given = {spelled(name): value for name, value in {**common, **own}.items()}
     with located(str(path)):
-        return {known[n]: _checked(command, n, v) for n, v in given.items() if n in known}
+        if isinstance(command, click.Group):
+            return {name: _of(one, given) for name, one in command.commands.items()}
+        return _of(command, given)
+
+
+def _of(command: click.Command, given: Mapping[str, object]) -> dict[str, Any]:
+    """Return what is given for flags that a command has, by parameter name."""
+    known = dict(_parameters(command))
+    return {known[flag]: _checked(command, flag, given[flag]) for flag in given if flag in known}
 
 
 def _checked(command: click.Command, flag: str, value: object) -> object:

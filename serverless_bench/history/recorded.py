@@ -124,7 +124,7 @@ def record(run: Run, *, machine: str = "", label: str = "") -> RecordedRun:
     for name, text in (("machine", machine), ("label", label)):
         check_text(name, text, most=MAX_LABEL)
     measured = measured_run(run)
-    if measured.summary.to_json().get("simulated") is not None:
+    if measured.summary.simulated is not None:
         raise UsageError(f"{run.path} was simulated: no store was as fast as that")
     figures = {}
     for name in FIGURES:

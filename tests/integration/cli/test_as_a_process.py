@@ -28,6 +28,7 @@ SAID: dict[str, tuple[tuple[str, ...], int]] = {
     "compare": (("run", "run", "--metric", "no_such"), 2),
     "ab": (("a.toml", "b.toml"), 2),
     "scale": (("--numbers", "1,2"), 2),
+    "history": (("show",), 8),
     "limit": (("write",), 2),
     "exp": (("list",), 0),
     "plot": (("run", "--output", "run.svg"), 0),

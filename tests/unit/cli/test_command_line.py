@@ -58,6 +58,12 @@ def test_defaults_for_other_commands_are_no_mistake(call: Call, tmp_path: Path) 
     assert call("plan", "--number", "1")[0] == 0
 
 
+def test_defaults_reach_the_commands_of_a_group(call: Call, tmp_path: Path) -> None:
+    (tmp_path / "sbench.toml").write_text('[history]\nhistory = "kept"\ntolerance = "3%"\n')
+    code, _, err = call("history", "show")
+    assert (code, "there is no history in kept" in err) == (8, True), err
+
+
 WARP = "warp:\n  api: v1\n  benchmark: put\n  params:\n    obj:\n      size: 1MiB\n"
 SAI3 = "target: s3://bucket/p/\nworkload:\n  - op: get\n    path: x/*\n    weight: 1\n"
 

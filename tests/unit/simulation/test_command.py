@@ -83,3 +83,21 @@ def test_a_directory_that_holds_a_run_is_left_alone(call: Call, tmp_path: Path) 
     code, _, err = call(*words)
     assert code == 8
     assert "already holds a run" in err
+
+
+def test_no_history_is_made_of_it(call: Call, tmp_path: Path) -> None:
+    call("plan", "--simulate", "write", *SMALL, "--run-dir", tmp_path)
+    code, _, err = call(
+        "history", "add", "--history", str(tmp_path / "kept"), str(tmp_path / "run")
+    )
+    assert (code, "run was simulated: no store was as fast as that" in err) == (2, True), err
+    assert not (tmp_path / "kept").exists()
+
+
+def test_pages_say_so(call: Call, tmp_path: Path) -> None:
+    call("plan", "--simulate", "write", *SMALL, "--run-dir", tmp_path)
+    _, out, _ = call("report", "--format", "html", str(tmp_path / "run"))
+    assert "<title>write: run (simulated)" in out
+    assert "SIMULATED with the model aws-lambda" in out
+    _, out, _ = call("ls", "--format", "html", str(tmp_path))
+    assert "aws-lambda" in out
