@@ -176,7 +176,7 @@ def test_what_runs_after_a_failure(
     assert done.code == 6
     assert "stage 'never' is left out: stage 'over' failed" in done.err
     assert "stage 6 of 6: tidy (cleanup), although stage 'over' failed" in done.err
-    assert "deleted 1 objects of stage 'fill'" in done.err
+    assert "deleted 1 object of stage 'fill'" in done.err
     assert keys_below(embedded, prefix) == []
 
 
@@ -190,7 +190,7 @@ def test_after_an_interrupt_the_cleanup_runs(sbench: Sbench, embedded: Server, p
     assert process.returncode == 130
     assert "stage 'back' is left out: stage 'long' failed" in err
     assert "although stage 'long' failed" in out
-    assert "deleted 1 objects of stage 'fill'" in out
+    assert "deleted 1 object of stage 'fill'" in out
     assert keys_below(embedded, prefix) == []
 
 
