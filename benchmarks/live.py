@@ -1,13 +1,15 @@
 """What it costs to watch a run: processor time with and without, in interleaved pairs.
 
-    python -m benchmarks.live [--rounds 5] [--pairs 100] [--writes 30000]
+    python -m benchmarks.live [--rounds 7] [--pairs 100] [--seconds 8]
 
 *Board* is a function that writes and reads objects of 4 KiB, with a live board to write on and
 without one, in turns in one process: what every operation pays, whoever looks. *View*, *line* and
-*metrics* are whole commands, workers and all, that write 4 KiB by two processes of this machine:
-with the live view on a terminal, a line every 5 s, and a file for Prometheus, over one that shows
-nothing. Each round has every subject once; ratios are taken within a round. The other end is the
-loopback store, whose processor time does not count.
+*metrics* are what whole commands, workers and all, take more than one that shows nothing: with
+the live view on a terminal, a line every 5 s, and a file for Prometheus. That is told by the share
+of a run that keeps one processor busy; what is run has little else to do, 20 operations a second,
+for beside hundreds of thousands of writes the difference would be lost in their scatter. Each round
+has every subject once, and differences are taken within a round. The other end is the loopback
+store, whose processor time does not count.
 """
 
 import argparse
@@ -83,13 +85,13 @@ def board(url: str, objects: int, pairs: int) -> Ratios:
     return found
 
 
-def command(shown: str, url: str, writes: int) -> float:
+def command(shown: str, url: str, seconds: float) -> float:
     """Return the processor time of a command and all that it starts, on a terminal."""
     ours, theirs = pty.openpty()
     reader = threading.Thread(target=_drain, args=(ours,))
     before_s = cpu_s(resource.RUSAGE_CHILDREN)
     words = ("write", "--endpoint-url", url, "--bucket", "b", "--executor", "local")
-    how = ("--number", 2, "--objects", writes // 2, "--size", SIZE, "--format", "json")
+    how = ("--number", 2, "--rate", 20, "--duration", seconds, "--size", SIZE, "--format", "json")
     with tempfile.TemporaryDirectory() as folder:
         started = [sys.executable, "-m", "serverless_bench", *words, *how, *SHOWN[shown]]
         with subprocess.Popen(
@@ -115,13 +117,18 @@ def _drain(terminal: int) -> None:
             pass
 
 
-def commands(url: str, writes: int, rounds: int) -> Ratios:
-    """Return processor time of the commands that show something over the one that does not."""
+def commands(url: str, seconds: float, rounds: int) -> Ratios:
+    """Return the processor time of a busy run that shows something over one that does not.
+
+    Busy is one processor, all the time; what is shown comes on top.
+    """
     spent = defaultdict[str, list[float]](list)
     for shown in rotated(tuple(SHOWN), rounds):
-        spent[shown].append(command(shown, url, writes))
+        spent[shown].append(command(shown, url, seconds))
     return {
-        shown: [one / other for one, other in zip(times, spent[WITHOUT], strict=True)]
+        shown: [
+            1 + (one - other) / seconds for one, other in zip(times, spent[WITHOUT], strict=True)
+        ]
         for shown, times in spent.items()
         if shown != WITHOUT
     }
@@ -129,14 +136,14 @@ def commands(url: str, writes: int, rounds: int) -> Ratios:
 
 def main(arguments: argparse.Namespace) -> None:
     """Print a table."""
-    rounds, pairs, writes = arguments.rounds, arguments.pairs, arguments.writes
+    rounds, pairs, seconds = arguments.rounds, arguments.pairs, arguments.seconds
     if arguments.smallest:
-        rounds, pairs, writes = 1, 1, 4
+        rounds, pairs, seconds = 1, 1, 0.2
     print("| subject | ratio | middle half | pairs |")
     print("| --- | ---: | ---: | ---: |")
     with served() as url:
         found: Ratios = run_alone("benchmarks.live", url, pairs)
-        found |= commands(url, writes, rounds)
+        found |= commands(url, seconds, rounds)
     for subject, ratios in found.items():
         low, high = min(ratios), max(ratios)
         if len(ratios) > 1:
@@ -147,7 +154,7 @@ def main(arguments: argparse.Namespace) -> None:
 
 def parser() -> argparse.ArgumentParser:
     """Return what reads the command line."""
-    made = make_parser(__doc__ or "", rounds=5, pairs=100, writes=30_000)
+    made = make_parser(__doc__ or "", rounds=7, pairs=100, seconds=8)
     made.add_argument("--one", nargs=2, help=argparse.SUPPRESS)
     return made
 
