@@ -7,6 +7,7 @@ are, one after the other: five minutes of a quiet machine. A store of 5,000 oper
 second is beyond a machine whose clients and store share two cores.
 """
 
+import argparse
 import json
 import os
 import subprocess
@@ -66,9 +67,14 @@ def _real(queue: Queue, shape: str, seed: int, budget_s: int) -> str:
     return f"| {shape} | {truth:.1f} | {found['limit']} | {low} to {high} | {hit} | {ended} |"
 
 
+def parser() -> argparse.ArgumentParser:
+    """Return what reads the command line."""
+    return make_parser(__doc__ or "")
+
+
 def main() -> None:
     """Print both tables."""
-    smallest = make_parser(__doc__).parse_args().smallest
+    smallest = parser().parse_args().smallest
     seeds, real, budget_s = (1, _REAL[:1], 1) if smallest else (SEEDS, _REAL, _BUDGET_S)
     print("| store | truth in the interval | median half width |\n| --- | --- | --- |")
     for name, queue in SHAPES.items():
