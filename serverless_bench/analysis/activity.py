@@ -22,6 +22,7 @@ from serverless_bench.analysis.timeline import (
     functions_at_work,
     good_operations,
     measured_operations,
+    step_ns,
     timeline,
 )
 from serverless_bench.rundir.run import Run
@@ -37,7 +38,6 @@ _BINS: Final = 40
 _BANDS: Final = 200
 """Functions whose clocks are drawn, at most."""
 _SLOWEST: Final = 10
-_LEAST_NS: Final = 10_000_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -105,7 +105,7 @@ def activity(run: Run) -> Activity | None:
     if not good.any():
         return None
     took_ns = _took_ns(on_one_clock)
-    segment_ns = _segment_ns(took_ns, _SEGMENTS)
+    segment_ns = step_ns(took_ns, _SEGMENTS)
     series = timeline(run, segment_ns=segment_ns)
     everyone = np.zeros(len(run.functions["index"]), dtype=np.int64)
     rows, cause = bounded_functions(on_one_clock, good)
@@ -120,7 +120,7 @@ def activity(run: Run) -> Activity | None:
         failed_attempts=_failed_attempts(on_one_clock, series),
         bounded=dict(zip(names, at_work, strict=False)),
         bounded_of=len(rows),
-        functions=_function_map(on_one_clock, _segment_ns(took_ns, _COLUMNS)),
+        functions=_function_map(on_one_clock, step_ns(took_ns, _COLUMNS)),
         rates=_histogram(spans.bytes_per_s),
         clocks=_clock_bands(offsets),
         slowest=tuple(_slowest(run, spans, series.start_ns)),
@@ -136,30 +136,10 @@ def status_counts(run: Run) -> dict[str, int]:
     return counts | ({"no answer": found[ABSENT]} if found[ABSENT] else {})
 
 
-def clock_band(series: Timeline) -> tuple[Floats, Floats]:
-    """Return the rates of a timeline if all clocks are wrong one way, and the other."""
-    shifted = [np.diff(moved, prepend=0) for moved in (series.earliest, series.latest)]
-    for moved in shifted:
-        # What would lie outside has been put into these two.
-        moved[[0, -1]] = series.segment_bytes[[0, -1]]
-    every, per_s = [series.segment_bytes, *shifted], NS_PER_S / series.segment_ns
-    return np.min(every, axis=0) * per_s, np.max(every, axis=0) * per_s
-
-
 def _took_ns(run: Run) -> int:
     measured = measured_operations(run)
     operations = run.operations
     return int(operations["end_ns"][measured].max() - operations["start_ns"][measured].min())
-
-
-def _segment_ns(took_ns: int, most: int) -> int:
-    """Return the least of 10, 20, 50, 100 ... ms that makes no more segments than that."""
-    step = _LEAST_NS
-    while True:
-        for factor in (1, 2, 5):
-            if took_ns <= factor * step * most:
-                return factor * step
-        step *= 10
 
 
 def _failed_attempts(run: Run, series: Timeline) -> dict[str, Ints]:

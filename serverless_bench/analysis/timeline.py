@@ -19,6 +19,8 @@ from serverless_bench.rundir.tables import (
 )
 from serverless_bench.units import NS_PER_S
 
+_LEAST_STEP_NS: Final = 10_000_000
+"""Clocks are not known much better."""
 _MOST_PIECES: Final = 1 << 24
 """That stretches are cut into; a thousand of a month each would be a hundred million."""
 
@@ -120,6 +122,26 @@ def timeline(run: Run, *, segment_ns: int = NS_PER_S) -> Timeline:
         earliest=np.cumsum(_spread_steps(run, grid, early)),
         latest=np.cumsum(_spread_steps(run, grid, late)),
     )
+
+
+def clock_band(series: Timeline) -> tuple[Floats, Floats]:
+    """Return the rates of a timeline if all clocks are wrong one way, and the other."""
+    shifted = [np.diff(moved, prepend=0) for moved in (series.earliest, series.latest)]
+    for moved in shifted:
+        # What would lie outside has been put into these two.
+        moved[[0, -1]] = series.segment_bytes[[0, -1]]
+    every, per_s = [series.segment_bytes, *shifted], NS_PER_S / series.segment_ns
+    return np.min(every, axis=0) * per_s, np.max(every, axis=0) * per_s
+
+
+def step_ns(span_ns: int, most: int) -> int:
+    """Return the least of 10, 20, 50, 100 ... ms that cuts a span into no more than ``most``."""
+    step = _LEAST_STEP_NS
+    while True:
+        for factor in (1, 2, 5):
+            if span_ns <= factor * step * most:
+                return factor * step
+        step *= 10
 
 
 def segments(run: Run, *, segment_ns: int) -> tuple[Ints, Floats]:

@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 
 from serverless_bench.analysis.attempt_stats import throttles_per_s
-from serverless_bench.analysis.timeline import Timeline, timeline
+from serverless_bench.analysis.timeline import Timeline, clock_band, step_ns, timeline
 from serverless_bench.escaping import for_picture
 from serverless_bench.palette import LIGHT
 from serverless_bench.plots.style import (
@@ -23,13 +23,10 @@ from serverless_bench.plots.style import (
     unit_for,
 )
 from serverless_bench.rundir.run import Run
-from serverless_bench.rundir.tables import Floats
 from serverless_bench.units import NS_PER_S, format_seconds
 
 _SEGMENTS: Final = 120
 """Steps of a picture at most."""
-_STEPS_NS: Final = tuple(f * 10**n for n in range(7, 14) for f in (1, 2, 5))
-"""From 10 ms: clocks are not known much better."""
 _TALLEST: Final = 2.0
 """Of the highest step, as high as the picture is for a band: the line stays readable."""
 _SEEN: Final = 0.01
@@ -103,9 +100,7 @@ def timeline_of(run: Run) -> Timeline | None:
         whole = timeline(run)
     except ValueError:
         return None
-    span_ns = whole.end_ns - whole.start_ns
-    step_ns = next((ns for ns in _STEPS_NS if span_ns <= ns * _SEGMENTS), _STEPS_NS[-1])
-    return timeline(run, segment_ns=step_ns)
+    return timeline(run, segment_ns=step_ns(whole.end_ns - whole.start_ns, _SEGMENTS))
 
 
 def peak_of(series: Timeline | None) -> float:
@@ -115,7 +110,8 @@ def peak_of(series: Timeline | None) -> float:
 
 def _draw_band(series: Timeline, axes: Axes, edges: Sequence[float], factor: float) -> float:
     """Draw where the line may be if it can be seen, and return how high the picture has to be."""
-    low, high = _reach(series, factor)
+    # How far single segments can be off (``at_most``) would hide the line where clocks are unknown.
+    low, high = (rates / factor for rates in clock_band(series))
     peak = peak_of(series) / factor
     if float((high - low).max()) > _SEEN * peak:
         axes.stairs(
@@ -128,19 +124,6 @@ def _draw_band(series: Timeline, axes: Axes, edges: Sequence[float], factor: flo
             label="within the uncertainty of the clocks",
         )
     return min(1.05 * float(high.max()), _TALLEST * peak)
-
-
-def _reach(series: Timeline, factor: float) -> tuple[Floats, Floats]:
-    """Return the lowest and the highest that each step is if all clocks are wrong one way.
-
-    How far single segments can be off (``at_most``) would hide the line where clocks are unknown.
-    """
-    shifted = [np.diff(moved, prepend=0) for moved in (series.earliest, series.latest)]
-    for moved in shifted:
-        # What would lie outside has been put into these two.
-        moved[[0, -1]] = series.segment_bytes[[0, -1]]
-    each = np.array([series.segment_bytes, *shifted]) * (NS_PER_S / series.segment_ns) / factor
-    return each.min(axis=0), each.max(axis=0)
 
 
 def _draw_throttles(run: Run, axes: Axes, start_ns: int) -> Sequence[Axes]:

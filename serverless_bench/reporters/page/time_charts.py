@@ -6,9 +6,9 @@ from typing import Final
 
 import numpy as np
 
-from serverless_bench.analysis.activity import Activity, clock_band
+from serverless_bench.analysis.activity import Activity
 from serverless_bench.analysis.latency import Latencies
-from serverless_bench.analysis.timeline import Timeline
+from serverless_bench.analysis.timeline import Timeline, clock_band
 from serverless_bench.reporters.page import palette
 from serverless_bench.reporters.page.charts import Chart, Row, Spec, colors, number, values
 from serverless_bench.rundir.tables import Floats, Ints
