@@ -2,9 +2,9 @@
 
 from functools import cached_property
 from typing import TYPE_CHECKING
-from urllib.parse import urlsplit
 
 from serverless_bench.job.directory_bucket import is_directory_bucket
+from serverless_bench.job.endpoint import is_billed_by_aws
 from serverless_bench.job.spec import JobSpec
 from serverless_bench.rundir.record import InvocationRecord, Outcome
 from serverless_bench.worker.live_board import BoardTotals
@@ -31,9 +31,7 @@ class CostSoFar:
     def __init__(self, job: JobSpec, prices: "Prices | None" = None) -> None:
         self._job = job
         self._given = prices
-        host = urlsplit(job.target.endpoint_url).hostname or ""
-        on_aws = host.endswith((".amazonaws.com", ".amazonaws.com.cn"))
-        self._requests_cost = on_aws or prices is not None
+        self._requests_cost = is_billed_by_aws(job.target.endpoint_url) or prices is not None
         self._functions: float | None = None
 
     # Most runs cost nothing: who does not need prices does not load them.

@@ -75,6 +75,12 @@ def is_aws(url: str) -> bool:
     return _aws_partition(urlsplit(url)) is not None
 
 
+def is_billed_by_aws(url: str) -> bool:
+    """Tell whether the host of an endpoint has a name of AWS's, whatever it is."""
+    host = urlsplit(url).hostname or ""
+    return host.endswith((".amazonaws.com", ".amazonaws.com.cn"))
+
+
 def redirected(url: str, new_url: str | None, old_region: str, region: str | None) -> str | None:
     """Return where requests go when a store sends them elsewhere; None if they must not go there.
 

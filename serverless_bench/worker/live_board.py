@@ -25,6 +25,7 @@ from operator import add, sub
 from typing import Final, cast
 
 from serverless_bench.clock import wall_ns
+from serverless_bench.job.price_classes import FREE, FREE_STATUS, GET_CLASS
 from serverless_bench.rundir.record import (
     Attempt,
     AttemptRow,
@@ -39,12 +40,10 @@ from serverless_bench.worker.cpu_time import awake_ns
 from serverless_bench.worker.live_layout import bucket_of
 
 _PRICE_CLASS: Final = {
-    **dict.fromkeys(("get", "head"), at.GETS),
-    **dict.fromkeys(("abort_multipart", "delete", "delete_many"), at.FREE),
+    **dict.fromkeys(GET_CLASS, at.GETS),
+    **dict.fromkeys(FREE, at.FREE),
 }
 """Where requests are counted by what they cost; all others are of the PUT class."""
-_FREE_STATUS: Final = 500
-"""As in ``aws.cost.requests``, which a worker does not load."""
 _OPERATIONS: Final = at.OPERATIONS
 _RETRIES: Final = at.RETRIES
 _PUTS: Final = at.PUTS
@@ -284,7 +283,7 @@ class BoardWriter:
             # Of what is corrupt the operation has been counted.
             if code is not None and code != "corrupt":
                 words[at.FAILURE + at.FAILURE_NUMBER.get(code, at.OTHER_FAILURE)] += 1
-            if status is None or status < _FREE_STATUS:
+            if status is None or status < FREE_STATUS:
                 words[_PRICE_CLASS.get(row[0], _PUTS)] += 1
             else:
                 words[at.FREE] += 1

@@ -16,6 +16,7 @@ from serverless_bench import clock
 from serverless_bench.clients.base import Client
 from serverless_bench.clock import monotonic_ns
 from serverless_bench.errors import DeadlineExceeded, OperationError, Throttled, WrongRegion
+from serverless_bench.job.price_classes import FREE_STATUS
 from serverless_bench.units import NS_PER_S
 from serverless_bench.worker.meter import Meter
 
@@ -26,9 +27,6 @@ _BASE_S: Final = 0.1
 _CAP_S: Final = 20.0
 _DOUBLINGS: Final = 8
 """After which the cap is reached."""
-_FREE_STATUS: Final = 500
-"""From here on Amazon S3 charges nothing (its user guide, "Billing for Amazon S3 error
-responses")."""
 _MAX_MOVES: Final = 2
 """Redirects that one request follows."""
 
@@ -166,7 +164,7 @@ class Retrier:
         All but those with a 5xx response; what had no response may have arrived.
         """
         statuses = ((m, m.status or (failure and failure.status) or 0) for m, failure in self.done)
-        return Counter(meter.request for meter, status in statuses if status < _FREE_STATUS)
+        return Counter(meter.request for meter, status in statuses if status < FREE_STATUS)
 
 
 MOVING: Final = frozenset(

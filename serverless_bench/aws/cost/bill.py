@@ -11,7 +11,6 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Final
-from urllib.parse import urlsplit
 
 import numpy as np
 
@@ -21,6 +20,7 @@ from serverless_bench.aws.cost.prices import Prices, prices_for
 from serverless_bench.aws.cost.requests import Requests, requests_of, requests_of_record
 from serverless_bench.aws.cost.usage import HOURS_PER_MONTH, BilledUsage, Dollars, price
 from serverless_bench.job.directory_bucket import is_directory_bucket
+from serverless_bench.job.endpoint import is_billed_by_aws
 from serverless_bench.job.spec import JobSpec
 from serverless_bench.rundir.record import Lost, Outcome
 from serverless_bench.rundir.rows import column
@@ -92,7 +92,6 @@ def bill(run: Run, prices: Prices | None = None) -> Bill | None:
     setting = _setting(run, there, usage.architecture)
     foreseen = expected(run.job, setting)
     estimate = None if foreseen is None else price(foreseen.usage, prices).total
-    host = urlsplit(run.job.target.endpoint_url).hostname or ""
     lost = _lost(run)
     probed_s = sum(one["billed_ms"] for one in run.probed) / 1000
     memory = int(run.functions["memory_mib"][there].max())
@@ -101,7 +100,7 @@ def bill(run: Run, prices: Prices | None = None) -> Bill | None:
         as_of=prices.as_of,
         region=prices.region,
         currency=prices.currency,
-        on_aws=host.endswith((".amazonaws.com", ".amazonaws.com.cn")),
+        on_aws=is_billed_by_aws(run.job.target.endpoint_url),
         architecture=usage.architecture,
         total=dollars.total,
         dollars=dollars,

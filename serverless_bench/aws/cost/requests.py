@@ -13,6 +13,7 @@ from typing import Final
 
 from serverless_bench.aws.cost.forecast import CONTROL_GETS, CONTROL_LISTS, CONTROL_PUTS
 from serverless_bench.job.operations import OperationKind
+from serverless_bench.job.price_classes import FREE, FREE_STATUS, GET_CLASS
 from serverless_bench.job.spec import JobSpec
 from serverless_bench.payload.array_layout import objects_of
 from serverless_bench.rundir.record import InvocationRecord
@@ -20,9 +21,6 @@ from serverless_bench.rundir.rows import column
 from serverless_bench.rundir.run import Run
 from serverless_bench.rundir.tables import ABSENT, is_text
 
-FREE: Final = frozenset({"abort_multipart", "delete", "delete_many"})
-FREE_STATUS: Final = 500
-GET_CLASS: Final = frozenset({"get", "head"})
 _CALLS: Final = frozenset({"append_array", "create_array", "read_array", "write_array"})
 """Calls of array libraries: no requests themselves."""
 _ARRAYS: Final = {
