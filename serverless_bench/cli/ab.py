@@ -79,12 +79,7 @@ def command(
     from serverless_bench.reporters.comparison import format_metric
 
     more_is_better(flags["metric"])
-    if blocks < MIN_RUNS or warm_up_blocks < 0:
-        raise UsageError(
-            f"--blocks must be at least {MIN_RUNS} and --warm-up-blocks 0,"
-            f" got {blocks} and {warm_up_blocks}",
-            hint="fewer runs allow no verdict",
-        )
+    check_blocks(blocks, warm_up_blocks, least=MIN_RUNS)
     tasks = {"A": load_task(a), "B": load_task(b)}
     root = run_dir / new_name("ab", name)
     metric, quiet = flags["metric"], flags["format"] != "text"
@@ -109,6 +104,22 @@ def command(
             allowed=flags["allow"],
         )
     return conclude(comparison, flags["format"])
+
+
+def check_blocks(blocks: int, warm_ups: int, *, least: int) -> None:
+    """Refuse a series that is too short for a verdict.
+
+    Raises
+    ------
+    UsageError
+        If it has fewer than ``least`` blocks, or fewer than no warm-ups.
+    """
+    if blocks < least or warm_ups < 0:
+        raise UsageError(
+            f"--blocks must be at least {least} and --warm-up-blocks 0,"
+            f" got {blocks} and {warm_ups}",
+            hint="fewer runs allow no verdict",
+        )
 
 
 def blocks_of(warm_ups: int, blocks: int) -> Iterator[tuple[str, str]]:

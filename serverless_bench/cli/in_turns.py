@@ -9,7 +9,7 @@ from pathlib import Path
 from signal import SIGINT
 from typing import TYPE_CHECKING, Any, Final
 
-from serverless_bench.cli.ab import blocks_of, sides
+from serverless_bench.cli.ab import blocks_of, check_blocks, sides
 from serverless_bench.cli.options import new_name
 from serverless_bench.cli.task import CutOff, store_kept_up
 from serverless_bench.cli.terminal import aside, say, working
@@ -72,12 +72,7 @@ def _commands(runs: Sequence[str], flags: Mapping[str, Any]) -> dict[str, list[s
             "--old and --new make their own runs, and need no other ones",
             hint="name runs without --old and --new to compare them with what is recorded",
         )
-    if flags["blocks"] < MIN_ROUNDS or flags["warm_up_blocks"] < 0:
-        raise UsageError(
-            f"--blocks must be at least {MIN_ROUNDS} and --warm-up-blocks 0,"
-            f" got {flags['blocks']} and {flags['warm_up_blocks']}",
-            hint="fewer runs allow no verdict",
-        )
+    check_blocks(flags["blocks"], flags["warm_up_blocks"], least=MIN_ROUNDS)
     commands = {}
     for label in ("old", "new"):
         try:

@@ -2,12 +2,12 @@
 
 import os
 import sys
-import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from typing import TYPE_CHECKING, Final
 
 from serverless_bench.driver.display import Display, display_of
+from serverless_bench.driver.repeated import repeated
 from serverless_bench.errors import ArchiveError
 from serverless_bench.executors.base import OnOutcome, RunProgress
 from serverless_bench.job.spec import JobSpec
@@ -94,7 +94,7 @@ def _logged(view: "RunView", *, asked: bool) -> Iterator[None]:
             sys.stderr.write(f"{log_line(view.look())}\n")
             sys.stderr.flush()
 
-    with _every(_LINE_S if asked else _UNASKED_S, write):
+    with repeated(write, _LINE_S if asked else _UNASKED_S, name="progress"):
         yield
     if asked:
         write()
@@ -121,25 +121,7 @@ def _measured(view: "RunView", job: JobSpec, display: Display, notes: list[str])
                 notes.append(str(exc))
 
     try:
-        with _every(_METRICS_S, again):
+        with repeated(again, _METRICS_S, name="metrics"):
             yield
     finally:
         again()
-
-
-@contextmanager
-def _every(seconds: float, do: Callable[[], None]) -> Iterator[None]:
-    """Call something again and again, in a thread of its own, as long as the block lasts."""
-    over = threading.Event()
-
-    def run() -> None:
-        while not over.wait(seconds):
-            do()
-
-    thread = threading.Thread(target=run, name="progress", daemon=True)
-    thread.start()
-    try:
-        yield
-    finally:
-        over.set()
-        thread.join()

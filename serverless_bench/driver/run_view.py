@@ -149,12 +149,12 @@ class RunView:
             lanes_known=self._lanes_known,
             threads=self._job.load.threads > 1 or self._job.transfer.connections > 1,
         )
-        histogram = added.histogram
+        histogram, share = added.histogram, self._share(now_ns, totals)
         return Look(
             phase=phase,
-            share=self._share(now_ns, totals),
+            share=share,
             elapsed_s=(now_ns - self._created_ns) / NS_PER_S,
-            left_s=self._left_s(now_ns, totals),
+            left_s=self._left_s(now_ns, share),
             functions={
                 "waiting": max(0, self._functions - running - sum(ended.values())),
                 "running": running,
@@ -216,8 +216,7 @@ class RunView:
         total *= job.repeats + job.warmup
         return max(by_functions, min(1.0, totals.moved / total) if total else 0.0)
 
-    def _left_s(self, now_ns: int, totals: BoardTotals) -> float | None:
-        share = self._share(now_ns, totals)
+    def _left_s(self, now_ns: int, share: float) -> float | None:
         took_s = 0.0 if self._began_ns is None else (now_ns - self._began_ns) / NS_PER_S
         return took_s / share * (1 - share) if took_s and share else None
 

@@ -3,13 +3,13 @@
 The driver reads the live board in a thread of its own, and tells the functions to end.
 """
 
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Final
 
 from serverless_bench.clock import monotonic_ns
+from serverless_bench.driver.repeated import repeated
 from serverless_bench.executors.base import RunProgress
 from serverless_bench.job.spec import JobSpec
 from serverless_bench.units import MIB, NS_PER_S
@@ -31,19 +31,11 @@ def ended_when_stable(job: JobSpec, live: RunProgress, closing: dict[str, Any]) 
         return
     from serverless_bench.analysis.stability import SAMPLE_S, Stopping  # noqa: PLC0415
 
-    watch, over = _Watch(Stopping(job.until_stable), live), threading.Event()
-
-    def run() -> None:
-        while not over.wait(SAMPLE_S):
-            watch.sample()
-
-    thread = threading.Thread(target=run, name="until stable", daemon=True)
-    thread.start()
+    watch = _Watch(Stopping(job.until_stable), live)
     try:
-        yield
+        with repeated(watch.sample, SAMPLE_S, name="until stable"):
+            yield
     finally:
-        over.set()
-        thread.join()
         closing["stability"] = watch.report()
 
 
