@@ -47,7 +47,7 @@ def shown(
     display = display_of(progress)
     style = display.style
     if style in {"auto", "bar"}:
-        seen = _is_terminal() or "ipykernel" in sys.modules
+        seen = _is_terminal() or _is_notebook()
         style = "bar" if seen else "none" if style == "bar" else "auto"
     if style == "none" and not display.metrics:
         yield on_outcome
@@ -72,6 +72,13 @@ def shown(
 
 def _is_terminal() -> bool:
     return sys.stderr.isatty() and os.environ.get("TERM") not in {"dumb", "unknown"}
+
+
+def _is_notebook() -> bool:
+    """Say whether this process is the kernel of a notebook, not merely one that has it loaded."""
+    ipython = sys.modules.get("IPython")
+    shell = ipython.get_ipython() if ipython is not None else None
+    return getattr(shell, "kernel", None) is not None
 
 
 @contextmanager

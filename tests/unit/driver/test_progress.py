@@ -4,6 +4,7 @@ import io
 import os
 import threading
 from contextlib import suppress
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -39,8 +40,12 @@ def ignore(_: Outcome) -> None:
     """Take an outcome."""
 
 
+@pytest.mark.parametrize("loaded", ["json", "ipykernel.kernelapp"])
 @pytest.mark.parametrize("style", ["none", "bar"])
-def test_where_nobody_looks_nothing_is_made(style: Style, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_where_nobody_looks_nothing_is_made(
+    style: Style, loaded: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import_module(loaded)  # a program that runs notebooks has it, and is none
     monkeypatch.setattr("sys.stderr", Log())
     with progress.shown(
         job(invocations=1), 1, RunProgress(), ignore, progress=Display(style=style)
